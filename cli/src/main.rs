@@ -1,0 +1,2 @@
+//! The binary `daybook`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The agent graph: a pure machine.

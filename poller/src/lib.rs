@@ -1,0 +1,1 @@
+//! The Lambda that judges the journal.

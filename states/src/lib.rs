@@ -1,0 +1,1 @@
+//! An Amazon States Language engine: a pure interpreter, no IO.
