@@ -1,1 +1,16 @@
-//! What crosses a process boundary.
+//! What crosses a process boundary: the trigger, the messages between the state machine, its
+//! functions and the agent, the names of errors and metrics, every environment variable, and the
+//! state machine's own text.
+//!
+//! An event becomes the state machine's input by [`rule`]; [`state_machine`] sends its functions the
+//! messages of [`contract`] and tells their errors apart by [`error_name`]; [`trigger`] is what a
+//! user may ask for. Nothing here does IO or reads a clock.
+
+pub mod contract;
+pub mod env;
+pub mod error_name;
+pub mod limits;
+pub mod metric;
+pub mod rule;
+pub mod state_machine;
+pub mod trigger;

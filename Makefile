@@ -1,0 +1,72 @@
+# Daybook's commands. `make` alone lists them.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+CARGO_TARGET_DIR ?= target
+DAYBOOK := $(CARGO_TARGET_DIR)/local/daybook
+CONFORMANCE_DIR = ../shared/conformance
+# In CI the lock file is taken as it is; at a desk it follows the manifests.
+LOCKED := $(if $(CI),--locked)
+
+.PHONY: help
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS=$$'\t' read -r target does; do \
+	    printf '  make %-18s %s\n' "$$target" "$$does"; done
+
+# --- the main job ---
+
+# Plain assignments: only the command line changes them, never a variable that happens to be in the environment.
+TARGET = $(or $(DAYBOOK_TARGET),local)
+AGENT = $(if $(filter local,$(TARGET)),incident)
+INPUT = $(if $(filter local,$(TARGET)),$(if $(filter incident,$(AGENT)),incidents/s3-permission-revoked))
+
+# make exits 2 whenever a recipe fails, but a failed session is 1. A make that only answers "is it up to date?" (-q) exits
+# 1 for "no", still runs recipe lines that begin with +, and stops with 2 at $(error). So the run leaves its status in a
+# file, and the answer to the question is read from there.
+ifeq ($(MAKECMDGOALS),trigger-workflow)
+ifeq (,$(findstring n,$(firstword -$(MAKEFLAGS))))
+MAKEFLAGS += q
+endif
+endif
+STATUS = $(CARGO_TARGET_DIR)/trigger-workflow.$(MAKE_PID)
+MAKE_PID := $(shell echo $$PPID)
+
+.PHONY: trigger-workflow
+trigger-workflow: run-workflow ## the main job [AGENT=incident] [INPUT=path] [TARGET=local|aws]: exits 0 succeeded, 1 failed, 2 unknown
+	$(call answer,$(shell cat '$(STATUS)'; rm -f '$(STATUS)'))
+answer = $(if $(filter 0,$1),,$(if $(filter 1,$1),@false,$(error could not find out how the session ended (daybook exited $1))))
+
+.PHONY: run-workflow
+run-workflow:
+	+@env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL bash scripts/trigger-workflow.sh '$(DAYBOOK)' '$(TARGET)' '$(AGENT)' '$(INPUT)'; \
+	    status=$$?; mkdir -p '$(CARGO_TARGET_DIR)' && echo $$status >'$(STATUS)'
+
+.PHONY: dev
+dev: ## the local stack, until Ctrl-C
+	cargo build -p cli --profile local
+	@exec '$(DAYBOOK)' dev
+
+# --- tests ---
+
+.PHONY: check
+check: ## format, lints, docs, cargo deny, tidy
+	cargo fmt --all --check
+	cargo fetch --quiet $(LOCKED)
+	cargo clippy --quiet $(LOCKED) --workspace --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --quiet $(LOCKED) --workspace --no-deps --all-features --document-private-items
+	@source scripts/tools.sh && ensure_tools cargo-deny && set -x && cargo deny --offline check --hide-inclusion-graph bans licenses sources
+	cargo run --quiet $(LOCKED) -p xtask -- tidy
+
+.PHONY: test
+test: check ## make check, then every test; installs what they need (CI runs this)
+	@bash scripts/test.sh
+
+.PHONY: conformance
+conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conformance]
+	@cargo run --quiet -p states --example conformance -- '$(CONFORMANCE_DIR)'
+
+.PHONY: bench
+bench: ## appends, ten-step runs and whole sessions, beside the raw disk
+	cargo bench -p cli --bench daybook

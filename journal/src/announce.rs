@@ -1,0 +1,72 @@
+//! Writing events: told once each, at a time that sorts after what caused them.
+
+use crate::chain::put_until_known;
+use crate::clock::Hlc;
+use crate::event::{Draft, Event, Writer};
+use crate::id::SessionId;
+use crate::key;
+use crate::limits::{SKEW_NOTED, STAMP_COLLISIONS_MAX};
+use crate::store::{Condition, Error, Query, Store, Written, query_all};
+
+/// One writer's voice in a session.
+#[derive(Debug)]
+pub struct Announcer<'a, S> {
+    /// Where the records go.
+    pub store: &'a S,
+    /// The session's clock.
+    pub hlc: &'a Hlc,
+    /// The session.
+    pub session: &'a SessionId,
+    /// Who speaks.
+    pub writer: Writer,
+    /// When the session's records expire, in seconds since 1970.
+    pub expires_at: i64,
+}
+
+impl<S: Store> Announcer<'_, S> {
+    /// Writes an event and returns it as it stands.
+    ///
+    /// A conditional put only prevents overwriting: when another event has this nanosecond, the next
+    /// one is taken.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn announce(&self, draft: &Draft) -> Result<Event, Error> {
+        for _ in 0..STAMP_COLLISIONS_MAX {
+            let stamp = self.hlc.tick();
+            let wall = self.hlc.clock().now();
+            let apart = stamp.since(wall).max(wall.since(stamp));
+            let noted = (apart > SKEW_NOTED).then_some(wall);
+            let item = draft.to_item(self.session, self.writer, stamp, noted, self.expires_at);
+            match put_until_known(self.store, self.hlc, item.clone(), Condition::Absent).await? {
+                Written::Done => return Ok(Event::from_item(&item)?),
+                Written::Refused(Some(there)) if there == item => {
+                    return Ok(Event::from_item(&item)?);
+                }
+                Written::Refused(_) => {}
+            }
+        }
+        Err(Error::Unavailable(
+            format!("{STAMP_COLLISIONS_MAX} nanoseconds in a row were taken").into(),
+        ))
+    }
+
+    /// Writes an event unless it has been told already; for writers that may be a second attempt.
+    ///
+    /// # Errors
+    /// When the store cannot be read or written.
+    pub async fn announce_once(&self, draft: &Draft) -> Result<Event, Error> {
+        let id = draft.status.id(self.session, self.writer, draft.about);
+        let query = Query::prefix(key::session(self.session), key::EVENT_PREFIX);
+        let items = query_all(self.store, query).await?;
+        for item in &items {
+            if let Ok(event) = Event::from_item(item) {
+                self.hlc.observe(event.stamp);
+                if event.id == id {
+                    return Ok(event);
+                }
+            }
+        }
+        self.announce(draft).await
+    }
+}

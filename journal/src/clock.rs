@@ -1,0 +1,273 @@
+//! Time: stamps, the hybrid logical clock, and the one place where a clock is read.
+
+use std::fmt;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An instant in nanoseconds since 1970, written as RFC 3339 in UTC with exactly nine fractional
+/// digits, so that its text sorts as its time does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Stamp(i64);
+
+/// Why a text is no stamp.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not an RFC 3339 time")]
+pub struct InvalidStamp {
+    text: String,
+}
+
+impl Stamp {
+    /// The stamp of so many nanoseconds since 1970.
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
+    /// The stamp of so many milliseconds since 1970.
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis * 1_000_000)
+    }
+
+    /// Nanoseconds since 1970.
+    pub const fn nanos(self) -> i64 {
+        self.0
+    }
+
+    /// Milliseconds since 1970, rounded down.
+    pub const fn millis(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// Seconds since 1970, rounded down.
+    pub const fn seconds(self) -> i64 {
+        self.0.div_euclid(1_000_000_000)
+    }
+
+    /// Reads RFC 3339 with any number of fractional digits and any offset.
+    ///
+    /// # Errors
+    /// When the text is something else, or outside the years 1678 to 2261.
+    pub fn parse(text: &str) -> Result<Self, InvalidStamp> {
+        DateTime::parse_from_rfc3339(text)
+            .ok()
+            .and_then(|time| time.timestamp_nanos_opt())
+            .map(Self)
+            .ok_or_else(|| InvalidStamp { text: text.chars().take(60).collect() })
+    }
+
+    /// The next nanosecond.
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// This instant and `by` more.
+    pub fn after(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(by.as_nanos()).unwrap_or(i64::MAX)))
+    }
+
+    /// This instant less `by`.
+    pub fn before(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(i64::try_from(by.as_nanos()).unwrap_or(i64::MAX)))
+    }
+
+    /// The time from `earlier` until this instant; zero if `earlier` is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// The day in UTC, `2026-11-21`.
+    pub fn date(self) -> String {
+        self.utc().format("%Y-%m-%d").to_string()
+    }
+
+    fn utc(self) -> DateTime<Utc> {
+        DateTime::from_timestamp_nanos(self.0)
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.utc().to_rfc3339_opts(SecondsFormat::Nanos, true))
+    }
+}
+
+impl Serialize for Stamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Stamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A hybrid logical clock: its stamps never fall behind what the session has already seen, so that
+/// causes sort before effects whatever the clocks of the machines say.
+#[derive(Debug)]
+pub struct Hlc {
+    clock: Clock,
+    newest: Mutex<Stamp>,
+}
+
+impl Hlc {
+    /// A clock that has seen `seen`.
+    pub fn new(clock: Clock, seen: Stamp) -> Self {
+        Self { clock, newest: Mutex::new(seen) }
+    }
+
+    /// The stamp for what happens now: the wall clock, or one nanosecond after the newest seen.
+    pub fn tick(&self) -> Stamp {
+        let mut newest = self.lock();
+        *newest = self.clock.now().max(newest.next());
+        *newest
+    }
+
+    /// Takes note of a stamp that a message carried.
+    pub fn observe(&self, stamp: Stamp) {
+        let mut newest = self.lock();
+        *newest = stamp.max(*newest);
+    }
+
+    /// The newest stamp given out or seen.
+    pub fn newest(&self) -> Stamp {
+        *self.lock()
+    }
+
+    /// The clock underneath.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Stamp> {
+        self.newest.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Where time comes from: the system's clock, one that runs faster, or one that stands still.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Fixed(Stamp),
+    #[cfg(feature = "clock")]
+    System,
+    #[cfg(feature = "clock")]
+    Scaled {
+        origin: Stamp,
+        started: tokio::time::Instant,
+        scale: u32,
+        ahead_ns: i64,
+    },
+}
+
+impl Clock {
+    /// A clock that always shows `stamp`; its sleeps end at once.
+    pub fn fixed(stamp: Stamp) -> Self {
+        Self(Source::Fixed(stamp))
+    }
+
+    /// What the clock shows.
+    pub fn now(&self) -> Stamp {
+        match &self.0 {
+            Source::Fixed(stamp) => *stamp,
+            #[cfg(feature = "clock")]
+            Source::System => system_now(),
+            #[cfg(feature = "clock")]
+            Source::Scaled { origin, started, scale, ahead_ns } => {
+                let elapsed = started.elapsed() * *scale;
+                Stamp(origin.after(elapsed).0.saturating_add(*ahead_ns))
+            }
+        }
+    }
+}
+
+#[cfg(feature = "clock")]
+impl Clock {
+    /// The machine's own clock.
+    pub fn system() -> Self {
+        Self(Source::System)
+    }
+
+    /// A clock that shows `origin` now and runs `scale` times as fast as tokio's.
+    ///
+    /// Under tokio's paused time it is a simulated clock.
+    pub fn scaled(origin: Stamp, scale: u32) -> Self {
+        let started = tokio::time::Instant::now();
+        Self(Source::Scaled { origin, started, scale: scale.max(1), ahead_ns: 0 })
+    }
+
+    /// The same clock on a machine whose time is `ahead_ns` nanoseconds ahead.
+    #[must_use]
+    pub fn ahead_by(&self, ahead_ns: i64) -> Self {
+        match &self.0 {
+            Source::Scaled { origin, started, scale, .. } => {
+                let (origin, started, scale) = (*origin, *started, *scale);
+                Self(Source::Scaled { origin, started, scale, ahead_ns })
+            }
+            Source::Fixed(stamp) => Self::fixed(Stamp(stamp.0.saturating_add(ahead_ns))),
+            Source::System => self.clone(),
+        }
+    }
+
+    /// How long `duration` of this clock takes in the machine's own time.
+    pub fn real(&self, duration: Duration) -> Duration {
+        match &self.0 {
+            Source::Fixed(_) => Duration::ZERO,
+            Source::System => duration,
+            Source::Scaled { scale, .. } => duration / *scale,
+        }
+    }
+
+    /// Waits until this clock has advanced by `duration`.
+    pub async fn sleep(&self, duration: Duration) {
+        tokio::time::sleep(self.real(duration)).await;
+    }
+
+    /// The future's output, or `None` if this clock advances by `duration` first.
+    pub async fn timeout<F: Future>(&self, duration: Duration, future: F) -> Option<F::Output> {
+        tokio::time::timeout(self.real(duration), future).await.ok()
+    }
+}
+
+#[cfg(feature = "clock")]
+#[expect(clippy::disallowed_methods, reason = "the one place where the system's clock is read")]
+fn system_now() -> Stamp {
+    let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    Stamp::default().after(elapsed.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_has_nine_digits_and_reads_any() {
+        for (text, written) in [
+            ("2026-11-21T10:30:00Z", "2026-11-21T10:30:00.000000000Z"),
+            ("2024-11-04T10:30:00.123Z", "2024-11-04T10:30:00.123000000Z"),
+            ("2024-11-04T10:30:00.123456+00:00", "2024-11-04T10:30:00.123456000Z"),
+            ("2024-11-04T12:30:00.000000001+02:00", "2024-11-04T10:30:00.000000001Z"),
+        ] {
+            assert_eq!(Stamp::parse(text).unwrap().to_string(), written);
+        }
+        assert!(Stamp::parse("yesterday").is_err());
+    }
+
+    #[test]
+    fn causes_sort_before_effects_although_the_clock_stands_behind() {
+        let seen = Stamp::from_millis(2_000);
+        let hlc = Hlc::new(Clock::fixed(Stamp::from_millis(1_000)), Stamp::default());
+        assert_eq!(hlc.tick(), Stamp::from_millis(1_000));
+        hlc.observe(seen);
+        assert_eq!(hlc.tick(), seen.next());
+        assert_eq!(hlc.tick(), seen.next().next());
+        hlc.observe(Stamp::from_millis(5));
+        assert!(hlc.tick() > seen);
+    }
+}

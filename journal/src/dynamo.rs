@@ -1,0 +1,388 @@
+//! The store in the cloud: one DynamoDB table.
+//!
+//! Every name and value goes through a placeholder, since `Status` and `Timestamp` are reserved
+//! words. The SDK's own retries are off: who writes records decides when to send one again.
+
+mod expression;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::retry::RetryConfig;
+use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
+use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
+
+use crate::item::{Item, Value};
+use crate::key::attribute;
+use crate::store::{Condition, Cursor, Error, Key, Page, Partition, Query, Store, Written};
+use expression::Placeholders;
+
+/// The by-day index: `Day` is its partition key, `Timestamp` its sort key, all attributes are in it.
+pub const INDEX_BY_DAY: &str = "ByDay";
+
+/// How long [`Store::changed`] waits before it lets its caller look again; the table cannot call.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long one request may take. DynamoDB answers within milliseconds or is in trouble.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The journal in a DynamoDB table.
+#[derive(Clone, Debug)]
+pub struct DynamoStore {
+    client: Client,
+    table: Arc<str>,
+}
+
+type Attributes = HashMap<String, AttributeValue>;
+
+impl DynamoStore {
+    /// The journal in this table; `config` is an `aws_config` or a DynamoDB configuration.
+    pub fn new(config: impl Into<aws_sdk_dynamodb::config::Builder>, table: &str) -> Self {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .operation_timeout(REQUEST_TIMEOUT)
+            .build();
+        let config =
+            config.into().retry_config(RetryConfig::disabled()).timeout_config(timeouts).build();
+        Self { client: Client::from_conf(config), table: table.into() }
+    }
+
+    /// What a refused write found: from its answer, or read again where the answer left it out.
+    async fn refused(&self, key: Key, found: Option<&Attributes>) -> Result<Written, Error> {
+        let found = match found {
+            Some(attributes) if !attributes.is_empty() => Some(read_item(attributes)?),
+            _ => self.get(key).await?,
+        };
+        Ok(Written::Refused(found))
+    }
+}
+
+impl Store for DynamoStore {
+    async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
+        let mut placeholders = Placeholders::default();
+        let expression = placeholders.condition(&condition);
+        let key = Key::new(item.pk.as_str(), item.sk.as_str());
+        let request = self
+            .client
+            .put_item()
+            .table_name(&*self.table)
+            .set_item(Some(write_item(item)))
+            .condition_expression(expression)
+            .set_expression_attribute_names(placeholders.names())
+            .set_expression_attribute_values(placeholders.values())
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let error = match Box::pin(request.send()).await {
+            Ok(_) => return Ok(Written::Done),
+            Err(error) => error,
+        };
+        if let Some(PutItemError::ConditionalCheckFailedException(failed)) =
+            error.as_service_error()
+        {
+            return self.refused(key, failed.item()).await;
+        }
+        Err(write_error(error))
+    }
+
+    async fn update(
+        &self,
+        key: Key,
+        set: BTreeMap<String, Value>,
+        condition: Condition,
+    ) -> Result<Written, Error> {
+        let mut placeholders = Placeholders::default();
+        let update = placeholders.update(&set);
+        let expression = placeholders.condition(&condition);
+        let request = self
+            .client
+            .update_item()
+            .table_name(&*self.table)
+            .set_key(Some(write_key(&key)))
+            .set_update_expression(update)
+            .condition_expression(expression)
+            .set_expression_attribute_names(placeholders.names())
+            .set_expression_attribute_values(placeholders.values())
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let error = match Box::pin(request.send()).await {
+            Ok(_) => return Ok(Written::Done),
+            Err(error) => error,
+        };
+        if let Some(UpdateItemError::ConditionalCheckFailedException(failed)) =
+            error.as_service_error()
+        {
+            return self.refused(key, failed.item()).await;
+        }
+        Err(write_error(error))
+    }
+
+    async fn get(&self, key: Key) -> Result<Option<Item>, Error> {
+        let request = self
+            .client
+            .get_item()
+            .table_name(&*self.table)
+            .set_key(Some(write_key(&key)))
+            .consistent_read(true);
+        let answer = Box::pin(request.send()).await.map_err(read_error)?;
+        answer.item().map(read_item).transpose()
+    }
+
+    async fn query(&self, query: Query) -> Result<Page, Error> {
+        if let (Some(from), Some(to)) = (&query.from, &query.to)
+            && from > to
+        {
+            // DynamoDB refuses a range that ends before it begins; it simply holds nothing.
+            return Ok(Page::default());
+        }
+        let mut placeholders = Placeholders::default();
+        let expression = placeholders.key_condition(&query);
+        let (index, start) = match &query.partition {
+            Partition::Table(_) => (None, query.after.as_ref().map(|after| write_key(&after.key))),
+            Partition::Day(day) => (
+                Some(INDEX_BY_DAY.to_owned()),
+                query.after.as_ref().map(|after| write_cursor(after, day)),
+            ),
+        };
+        let limit = query.limit.map(|limit| i32::try_from(limit.max(1)).unwrap_or(i32::MAX));
+        let request = self
+            .client
+            .query()
+            .table_name(&*self.table)
+            // An index is only eventually consistent; DynamoDB refuses to be asked for more.
+            .consistent_read(index.is_none())
+            .set_index_name(index)
+            .key_condition_expression(expression)
+            .set_expression_attribute_names(placeholders.names())
+            .set_expression_attribute_values(placeholders.values())
+            .scan_index_forward(!query.reverse)
+            .set_limit(limit)
+            .set_exclusive_start_key(start);
+        let answer = Box::pin(request.send()).await.map_err(read_error)?;
+        let items = answer.items().iter().map(read_item).collect::<Result<_, _>>()?;
+        let next = answer.last_evaluated_key().map(read_cursor).transpose()?;
+        Ok(Page { items, next })
+    }
+
+    async fn changed(&self, patience: Duration) {
+        tokio::time::sleep(patience.min(POLL_INTERVAL)).await;
+    }
+}
+
+fn write_value(value: Value) -> AttributeValue {
+    match value {
+        Value::S(text) => AttributeValue::S(text),
+        Value::N(number) => AttributeValue::N(number.to_string()),
+        Value::B(bytes) => AttributeValue::B(Blob::new(bytes)),
+    }
+}
+
+/// `None` for a value that no writer of ours makes.
+fn read_value(value: &AttributeValue) -> Option<Value> {
+    match value {
+        AttributeValue::S(text) => Some(Value::S(text.clone())),
+        AttributeValue::N(number) => number.parse().ok().map(Value::N),
+        AttributeValue::B(bytes) => Some(Value::B(bytes.as_ref().to_vec())),
+        _ => None,
+    }
+}
+
+fn write_key(key: &Key) -> Attributes {
+    HashMap::from([
+        ("PK".to_owned(), AttributeValue::S(key.pk.clone())),
+        ("SK".to_owned(), AttributeValue::S(key.sk.clone())),
+    ])
+}
+
+fn write_item(item: Item) -> Attributes {
+    let mut attributes = write_key(&Key { pk: item.pk, sk: item.sk });
+    attributes.extend(item.attributes.into_iter().map(|(name, value)| (name, write_value(value))));
+    attributes
+}
+
+fn read_key(attributes: &Attributes) -> Result<Key, Error> {
+    let text = |name: &str| match attributes.get(name) {
+        Some(AttributeValue::S(text)) => Ok(text.clone()),
+        _ => Err(Error::Corrupt(format!("an item's `{name}` is not a text").into())),
+    };
+    Ok(Key { pk: text("PK")?, sk: text("SK")? })
+}
+
+/// Reads an item and leaves out attributes of types that the journal does not write: other programs
+/// may add theirs, and a session must not become unreadable by it.
+fn read_item(attributes: &Attributes) -> Result<Item, Error> {
+    let Key { pk, sk } = read_key(attributes)?;
+    let attributes = attributes
+        .iter()
+        .filter(|(name, _)| *name != "PK" && *name != "SK")
+        .filter_map(|(name, value)| Some((name.clone(), read_value(value)?)))
+        .collect();
+    Ok(Item { pk, sk, attributes })
+}
+
+fn write_cursor(cursor: &Cursor, day: &str) -> Attributes {
+    let mut attributes = write_key(&cursor.key);
+    attributes.insert(attribute::DAY.to_owned(), AttributeValue::S(day.to_owned()));
+    let at = cursor.at.clone().unwrap_or_default();
+    attributes.insert(attribute::TIMESTAMP.to_owned(), AttributeValue::S(at));
+    attributes
+}
+
+fn read_cursor(attributes: &Attributes) -> Result<Cursor, Error> {
+    let at = match attributes.get(attribute::TIMESTAMP) {
+        Some(AttributeValue::S(at)) => Some(at.clone()),
+        _ => None,
+    };
+    Ok(Cursor { key: read_key(attributes)?, at })
+}
+
+/// A read changes nothing, so what is unknown of it may simply be asked again.
+fn read_error<E>(error: SdkError<E>) -> Error
+where
+    E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
+{
+    match write_error(error) {
+        Error::Unknown(cause) => Error::Unavailable(cause),
+        other => other,
+    }
+}
+
+fn write_error<E>(error: SdkError<E>) -> Error
+where
+    E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
+{
+    match &error {
+        SdkError::ConstructionFailure(_) => Error::Refused(error.into()),
+        // A read timeout is a dispatch failure too, and what was sent may have arrived.
+        SdkError::DispatchFailure(failure) if failure.is_user() => Error::Refused(error.into()),
+        SdkError::DispatchFailure(failure) if !failure.is_timeout() && unconnected(&error) => {
+            Error::Unavailable(error.into())
+        }
+        SdkError::ServiceError(answer) => {
+            let status = answer.raw().status().as_u16();
+            service_error(answer.err().code(), status)(error.into())
+        }
+        _ => Error::Unknown(error.into()),
+    }
+}
+
+/// What an error that DynamoDB itself answered means. An internal error (500) says nothing about
+/// whether the item was written; 503 and throttling say that it was not.
+///
+/// Source: AWS, "Error handling with DynamoDB", error messages and codes.
+fn service_error(
+    code: Option<&str>,
+    status: u16,
+) -> fn(Box<dyn std::error::Error + Send + Sync>) -> Error {
+    match code.unwrap_or_default() {
+        "ProvisionedThroughputExceededException"
+        | "RequestLimitExceeded"
+        | "ThrottlingException"
+        | "LimitExceededException"
+        | "TransactionConflictException"
+        | "TransactionInProgressException"
+        | "ReplicatedWriteConflictException"
+        | "ServiceUnavailable" => Error::Unavailable,
+        _ if status == 503 || status == 429 => Error::Unavailable,
+        _ if status >= 500 => Error::Unknown,
+        _ => Error::Refused,
+    }
+}
+
+/// Whether no connection was made, so that certainly nothing was sent.
+fn unconnected(error: &(dyn std::error::Error + 'static)) -> bool {
+    use std::io::ErrorKind as Kind;
+    std::iter::successors(Some(error), |error| error.source()).any(|cause| {
+        cause.downcast_ref::<std::io::Error>().is_some_and(|error| {
+            matches!(
+                error.kind(),
+                Kind::ConnectionRefused
+                    | Kind::HostUnreachable
+                    | Kind::NetworkUnreachable
+                    | Kind::AddrNotAvailable
+            )
+        })
+    })
+}
+
+#[cfg(feature = "test-support")]
+mod test_table;
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+
+    use super::*;
+
+    fn store_at(endpoint: &str) -> DynamoStore {
+        let config = aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+            .endpoint_url(endpoint);
+        DynamoStore::new(config, "journal")
+    }
+
+    /// Without its default features the SDK compiles without a connector and fails when it is used.
+    #[tokio::test]
+    async fn the_client_speaks_https_and_a_refused_connection_sent_nothing() {
+        let store = store_at("https://127.0.0.1:1");
+        let put = store.put(Item::new("p", "s"), Condition::Absent).await.unwrap_err();
+        assert!(matches!(put, Error::Unavailable(_)), "{put:?}");
+        let get = store.get(Key::new("p", "s")).await.unwrap_err();
+        assert!(matches!(get, Error::Unavailable(_)), "{get:?}");
+    }
+
+    #[tokio::test]
+    async fn a_cut_connection_leaves_a_write_unknown_and_a_read_unanswered() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut bytes = [0; 64];
+                let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut bytes).await;
+            }
+        });
+        let store = store_at(&format!("http://127.0.0.1:{port}"));
+        let put = store.put(Item::new("p", "s"), Condition::Absent).await.unwrap_err();
+        assert!(matches!(put, Error::Unknown(_)), "{put:?}");
+        let get = store.get(Key::new("p", "s")).await.unwrap_err();
+        assert!(matches!(get, Error::Unavailable(_)), "{get:?}");
+    }
+
+    #[test]
+    fn an_answered_error_says_whether_the_item_may_be_there() {
+        for (code, status, expected) in [
+            ("ThrottlingException", 400, "out of reach"),
+            ("ProvisionedThroughputExceededException", 400, "out of reach"),
+            ("ServiceUnavailable", 503, "out of reach"),
+            ("InternalServerError", 500, "did not say"),
+            ("ValidationException", 400, "refused"),
+            ("ResourceNotFoundException", 400, "refused"),
+            ("AccessDeniedException", 400, "refused"),
+        ] {
+            let error = service_error(Some(code), status)("cause".into());
+            assert!(error.to_string().contains(expected), "{code}: {error}");
+        }
+    }
+
+    #[test]
+    fn attributes_of_other_types_are_left_out() {
+        let attributes = HashMap::from([
+            ("PK".to_owned(), AttributeValue::S("p".to_owned())),
+            ("SK".to_owned(), AttributeValue::S("s".to_owned())),
+            ("Flag".to_owned(), AttributeValue::Bool(true)),
+            ("Ratio".to_owned(), AttributeValue::N("0.5".to_owned())),
+            ("Count".to_owned(), AttributeValue::N("5".to_owned())),
+        ]);
+        let item = read_item(&attributes).unwrap();
+        assert_eq!(item, Item::new("p", "s").with("Count", 5_i64));
+    }
+}

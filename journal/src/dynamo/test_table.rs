@@ -1,0 +1,63 @@
+//! A table for tests.
+
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::operation::create_table::builders::CreateTableFluentBuilder;
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
+    ProjectionType, ScalarAttributeType,
+};
+
+use super::{DynamoStore, INDEX_BY_DAY};
+use crate::key::attribute;
+use crate::store::Error;
+
+impl DynamoStore {
+    /// A fresh table at a DynamoDB that accepts any credentials.
+    ///
+    /// # Errors
+    /// When the table cannot be made.
+    pub async fn fresh_for_tests(endpoint: &str) -> Result<Self, Error> {
+        let config = aws_sdk_dynamodb::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+            .endpoint_url(endpoint);
+        let store = Self::new(config, &format!("journal-{}", uuid::Uuid::new_v4()));
+        let request = table_definition(store.client.create_table().table_name(&*store.table))
+            .map_err(|error| Error::Refused(error.into()))?;
+        Box::pin(request.send()).await.map_err(|error| Error::Refused(error.into()))?;
+        Ok(store)
+    }
+}
+
+/// The journal's keys and its by-day index. In the cloud the infrastructure defines the table.
+fn table_definition(
+    table: CreateTableFluentBuilder,
+) -> Result<CreateTableFluentBuilder, aws_sdk_dynamodb::error::BuildError> {
+    let mut table = table.billing_mode(BillingMode::PayPerRequest);
+    for name in ["PK", "SK", attribute::DAY, attribute::TIMESTAMP] {
+        table = table.attribute_definitions(
+            AttributeDefinition::builder()
+                .attribute_name(name)
+                .attribute_type(ScalarAttributeType::S)
+                .build()?,
+        );
+    }
+    let by_day = GlobalSecondaryIndex::builder()
+        .index_name(INDEX_BY_DAY)
+        .key_schema(key(attribute::DAY, KeyType::Hash)?)
+        .key_schema(key(attribute::TIMESTAMP, KeyType::Range)?)
+        .projection(Projection::builder().projection_type(ProjectionType::All).build())
+        .build()?;
+    Ok(table
+        .key_schema(key("PK", KeyType::Hash)?)
+        .key_schema(key("SK", KeyType::Range)?)
+        .global_secondary_indexes(by_day))
+}
+
+fn key(
+    name: &str,
+    key_type: KeyType,
+) -> Result<KeySchemaElement, aws_sdk_dynamodb::error::BuildError> {
+    KeySchemaElement::builder().attribute_name(name).key_type(key_type).build()
+}

@@ -1,0 +1,347 @@
+//! Events: the announcements that people query.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Stamp;
+use crate::error_message::ErrorMessage;
+use crate::id::{EventId, SessionId};
+use crate::item::{HASH, Hash, Item, ItemError};
+use crate::key::{self, attribute};
+use crate::limits::DETAIL_BYTES_MAX;
+use crate::payload::Payload;
+use crate::step::SCHEMA_VERSION;
+
+macro_rules! names {
+    ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        $vis enum $name { $($(#[$doc])* #[serde(rename = $text)] $variant,)+ }
+
+        impl $name {
+            /// Every variant, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The name as records spell it.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $text),+ }
+            }
+
+            /// The variant with this name.
+            pub fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$variant),)+ _ => None }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+    };
+}
+pub(crate) use names;
+
+names! {
+    /// An event's name. A name is never changed or used for something else.
+    pub enum EventStatus {
+        /// The state machine began.
+        SessionInitiated = "SESSION_INITIATED",
+        /// The invoker is about to call the agent runtime.
+        AgentInvocationStarted = "AGENT_INVOCATION_STARTED",
+        /// The agent runtime answered.
+        AgentInvocationSucceeded = "AGENT_INVOCATION_SUCCEEDED",
+        /// The agent runtime refused, or certainly was not reached.
+        AgentInvocationFailed = "AGENT_INVOCATION_FAILED",
+        /// The agent received the request.
+        AgentEntrypointStarted = "AGENT_ENTRYPOINT_STARTED",
+        /// The agent could not begin.
+        AgentEntrypointFailed = "AGENT_ENTRYPOINT_FAILED",
+        /// The background task has claimed the session.
+        AgentBackgroundTaskStarted = "AGENT_BACKGROUND_TASK_STARTED",
+        /// The background task reached its result.
+        AgentBackgroundTaskCompleted = "AGENT_BACKGROUND_TASK_COMPLETED",
+        /// The background task ended without a result.
+        AgentBackgroundTaskFailed = "AGENT_BACKGROUND_TASK_FAILED",
+        /// The session waits for an answer or a time; nothing runs.
+        AgentBackgroundTaskSuspended = "AGENT_BACKGROUND_TASK_SUSPENDED",
+        /// A suspended session runs again.
+        AgentBackgroundTaskResumed = "AGENT_BACKGROUND_TASK_RESUMED",
+        /// The agent fell silent.
+        AgentLost = "AGENT_LOST",
+        /// The open question was answered.
+        InputReceived = "INPUT_RECEIVED",
+        /// Somebody asked for the session's end.
+        CancelRequested = "CANCEL_REQUESTED",
+        /// Verdict: the agent reached its result.
+        SessionSucceeded = "SESSION_SUCCEEDED",
+        /// Verdict: the session failed.
+        SessionFailed = "SESSION_FAILED",
+        /// Verdict: the session's time was up.
+        SessionTimedOut = "SESSION_TIMED_OUT",
+        /// Verdict: the session was cancelled.
+        SessionCancelled = "SESSION_CANCELLED",
+        /// Verdict: admission refused the session.
+        SessionRejected = "SESSION_REJECTED",
+    }
+}
+
+impl EventStatus {
+    /// The event's identity in a session: what happened, told by whom.
+    ///
+    /// Announcements of a durable step may be written by anybody who finds them missing, and are
+    /// one event all the same.
+    pub fn id(self, session: &SessionId, writer: Writer, about: About) -> EventId {
+        use EventStatus as E;
+        let teller = match self {
+            E::AgentBackgroundTaskCompleted
+            | E::AgentBackgroundTaskFailed
+            | E::AgentBackgroundTaskSuspended
+            | E::InputReceived => Writer::Agent.as_str(),
+            verdict if verdict.is_verdict() => "verdict",
+            _ => writer.as_str(),
+        };
+        EventId::of(session, teller, self.as_str(), u64::from(about.ordinal()))
+    }
+
+    /// Whether this event closes the session.
+    pub const fn is_verdict(self) -> bool {
+        matches!(
+            self,
+            Self::SessionSucceeded
+                | Self::SessionFailed
+                | Self::SessionTimedOut
+                | Self::SessionCancelled
+                | Self::SessionRejected
+        )
+    }
+}
+
+names! {
+    /// Who writes records.
+    pub enum Writer {
+        /// The state machine itself, through its DynamoDB integration.
+        StateMachine = "state-machine",
+        /// The Lambda that invokes the agent.
+        Invoker = "invoker",
+        /// The agent.
+        Agent = "agent",
+        /// The Lambda that judges.
+        Poller = "poller",
+        /// The Lambda that closes what no workflow watches any more.
+        Watchdog = "watchdog",
+        /// A person, through the command line or the page.
+        Person = "person",
+    }
+}
+
+/// What an event speaks of, which decides between several events of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum About {
+    /// The session as such.
+    Session,
+    /// The n-th attempt to invoke the agent, counted by the state machine.
+    Attempt(u32),
+    /// The n-th claim.
+    Epoch(u32),
+    /// The step with this number.
+    Step(u32),
+}
+
+impl About {
+    /// The number, 0 for the session as such.
+    pub const fn ordinal(self) -> u32 {
+        match self {
+            Self::Session => 0,
+            Self::Attempt(n) | Self::Epoch(n) | Self::Step(n) => n,
+        }
+    }
+}
+
+/// The part of an event that its writer decides; [`crate::announce`] adds time and place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draft {
+    /// What happened.
+    pub status: EventStatus,
+    /// What it happened to.
+    pub about: About,
+    /// What went wrong, for events that tell of a failure.
+    pub error: Option<ErrorMessage>,
+    /// More about it, at most [`DETAIL_BYTES_MAX`] bytes.
+    pub detail: Option<serde_json::Value>,
+    /// The seal, in a verdict.
+    pub seal: Option<Seal>,
+}
+
+/// What a verdict event holds beside its status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seal {
+    /// The number of the end step.
+    pub end_seq: u32,
+    /// The hash of the end step.
+    pub end_hash: Hash,
+    /// The list of (sort key, hash) of every event up to the verdict.
+    pub manifest: Payload,
+}
+
+/// One announcement, as it stands in the journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// The session.
+    pub session: SessionId,
+    /// When, by the hybrid logical clock; also its place.
+    pub stamp: Stamp,
+    /// The sort key as stored: older writers used fewer digits.
+    pub sk: String,
+    /// What happened.
+    pub status: EventStatus,
+    /// What it happened to.
+    pub about: About,
+    /// Who wrote it.
+    pub writer: Writer,
+    /// What it is, however often it was written.
+    pub id: EventId,
+    /// What went wrong.
+    pub error: Option<ErrorMessage>,
+    /// More about it.
+    pub detail: Option<serde_json::Value>,
+    /// The writer's wall clock, where it differs much from the stamp.
+    pub wall: Option<Stamp>,
+    /// When the session's records expire, in seconds since 1970; 0 if the record does not say.
+    pub expires_at: i64,
+    /// The seal, in a verdict.
+    pub seal: Option<Seal>,
+    /// The execution's ARN, in SESSION_INITIATED.
+    pub execution_arn: Option<String>,
+    /// The hash of the whole item.
+    pub hash: Hash,
+}
+
+const EVENT_ID: &str = "EventId";
+const WRITER: &str = "Writer";
+const ERROR_MESSAGE: &str = "ErrorMessage";
+const DETAIL: &str = "Detail";
+const WALL_TIME: &str = "WallTime";
+const ATTEMPT: &str = "Attempt";
+const EPOCH: &str = "Epoch";
+const STEP: &str = "Step";
+const END_HASH: &str = "EndHash";
+
+impl Draft {
+    /// A draft with nothing but a status.
+    pub fn new(status: EventStatus, about: About) -> Self {
+        Self { status, about, error: None, detail: None, seal: None }
+    }
+
+    /// The draft with what went wrong.
+    #[must_use]
+    pub fn with_error(mut self, error: Option<ErrorMessage>) -> Self {
+        self.error = error;
+        self
+    }
+
+    /// The draft with a detail; one that is too large is replaced by a note of its size.
+    #[must_use]
+    pub fn with_detail(mut self, detail: serde_json::Value) -> Self {
+        let bytes = detail.to_string().len();
+        self.detail = Some(if bytes <= DETAIL_BYTES_MAX {
+            detail
+        } else {
+            serde_json::json!({ "omitted": format!("a detail of {bytes} bytes is over the limit of {DETAIL_BYTES_MAX}") })
+        });
+        self
+    }
+
+    /// The draft as an item, hashed. `wall` is the writer's clock if it is worth noting.
+    pub fn to_item(
+        &self,
+        session: &SessionId,
+        writer: Writer,
+        stamp: Stamp,
+        wall: Option<Stamp>,
+        expires_at: i64,
+    ) -> Item {
+        let id = self.status.id(session, writer, self.about);
+        let mut item = Item::new(key::session(session), key::event(stamp))
+            .with(attribute::VERSION, SCHEMA_VERSION)
+            .with(attribute::STATUS, self.status.as_str())
+            .with(attribute::TIMESTAMP, stamp.to_string())
+            .with(attribute::EXPIRES_AT, expires_at)
+            .with(WRITER, writer.as_str())
+            .with(EVENT_ID, id.as_str())
+            .with_some(WALL_TIME, wall.map(|wall| wall.to_string()))
+            .with_some(ERROR_MESSAGE, self.error.as_ref().map(ErrorMessage::as_str))
+            .with_some(DETAIL, self.detail.as_ref().map(serde_json::Value::to_string));
+        item = match self.about {
+            About::Session => item,
+            About::Attempt(n) => item.with(ATTEMPT, n),
+            About::Epoch(n) => item.with(EPOCH, n),
+            About::Step(n) => item.with(STEP, n),
+        };
+        if self.status.is_verdict() {
+            item = item.with(attribute::DAY, key::day(stamp, session));
+        }
+        if let Some(seal) = &self.seal {
+            item = seal.manifest.write_to(item.with(END_HASH, seal.end_hash.as_str()));
+        }
+        item.hashed()
+    }
+}
+
+impl Event {
+    /// Reads an event.
+    ///
+    /// Records of other writers may lack what ours always have: the id is then the sort key, the
+    /// writer the state machine.
+    ///
+    /// # Errors
+    /// When the item is no event, or its status or time cannot be read.
+    pub fn from_item(item: &Item) -> Result<Self, ItemError> {
+        let session = key::session_of(&item.pk)
+            .ok_or_else(|| item.malformed("PK", "a session's partition"))?;
+        let time = item.sk.strip_prefix(key::EVENT_PREFIX).unwrap_or_default();
+        let stamp = Stamp::parse(time).map_err(|_| item.malformed("SK", "EVENT# and a time"))?;
+        let status = EventStatus::parse(item.text(attribute::STATUS)?)
+            .ok_or_else(|| item.malformed(attribute::STATUS, "an event's name"))?;
+        let about = read_about(item)?;
+        let seal = match (item.text_opt(END_HASH), Payload::read_from(item)?) {
+            (Some(end_hash), Some(manifest)) => Some(Seal {
+                end_seq: about.ordinal(),
+                end_hash: Hash::from_record(end_hash),
+                manifest,
+            }),
+            _ => None,
+        };
+        Ok(Self {
+            session,
+            stamp,
+            sk: item.sk.clone(),
+            status,
+            about,
+            writer: item.text_opt(WRITER).and_then(Writer::parse).unwrap_or(Writer::StateMachine),
+            id: EventId::from_record(item.text_opt(EVENT_ID).unwrap_or(&item.sk)),
+            error: item.text_opt(ERROR_MESSAGE).map(ErrorMessage::from_text),
+            detail: item.text_opt(DETAIL).and_then(|text| serde_json::from_str(text).ok()),
+            wall: item.text_opt(WALL_TIME).and_then(|text| Stamp::parse(text).ok()),
+            expires_at: item.number(attribute::EXPIRES_AT).unwrap_or(0),
+            seal,
+            execution_arn: item.text_opt(attribute::EXECUTION_ARN).map(str::to_owned),
+            hash: item.hash(),
+        })
+    }
+
+    /// The hash that the record itself states, which [`crate::verify`] compares.
+    pub fn stated_hash(item: &Item) -> Option<&str> {
+        item.text_opt(HASH)
+    }
+}
+
+fn read_about(item: &Item) -> Result<About, ItemError> {
+    for (name, about) in
+        [(ATTEMPT, About::Attempt as fn(u32) -> About), (EPOCH, About::Epoch), (STEP, About::Step)]
+    {
+        if item.attributes.contains_key(name) {
+            return Ok(about(item.small(name)?));
+        }
+    }
+    Ok(About::Session)
+}

@@ -1,0 +1,355 @@
+//! Items: named attributes under a partition and a sort key, their canonical bytes and their hash.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+/// The attribute that holds a record's hash, the only one that the hash does not cover.
+pub const HASH: &str = "Hash";
+
+/// An attribute's value. The journal writes no other types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Text.
+    S(String),
+    /// A whole number.
+    N(i64),
+    /// Bytes.
+    B(Vec<u8>),
+}
+
+/// One item of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The partition key, `PK`.
+    pub pk: String,
+    /// The sort key, `SK`.
+    pub sk: String,
+    /// All other attributes; in byte order of name, which is the order that is hashed.
+    pub attributes: BTreeMap<String, Value>,
+}
+
+/// SHA-256, written as 64 hexadecimal digits.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hash(String);
+
+impl Hash {
+    /// What the first step names as the hash before it.
+    pub fn genesis() -> Self {
+        Self("0".repeat(64))
+    }
+
+    /// The hash of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(hex::encode(Sha256::digest(bytes)))
+    }
+
+    /// A hash as it was read from a record.
+    pub fn from_record(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// The hexadecimal digits.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Why an item could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ItemError {
+    /// An attribute that the record needs is not there.
+    #[error("{sk}: attribute `{name}` is missing")]
+    Missing {
+        /// The item's sort key.
+        sk: String,
+        /// The attribute.
+        name: String,
+    },
+    /// An attribute has another type or form than the record needs.
+    #[error("{sk}: attribute `{name}` is not {expected}")]
+    Malformed {
+        /// The item's sort key.
+        sk: String,
+        /// The attribute.
+        name: String,
+        /// What it should have been.
+        expected: &'static str,
+    },
+    /// The text is not an item in DynamoDB's JSON.
+    #[error("not an item: {0}")]
+    NotAnItem(String),
+}
+
+impl Item {
+    /// An item with no attributes but its key.
+    pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
+        Self { pk: pk.into(), sk: sk.into(), attributes: BTreeMap::new() }
+    }
+
+    /// The item with one more attribute.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.attributes.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The item with one more attribute, if there is a value for it.
+    #[must_use]
+    pub fn with_some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
+    /// The attribute's value; the keys count as attributes.
+    pub fn get(&self, name: &str) -> Option<Value> {
+        match name {
+            "PK" => Some(Value::S(self.pk.clone())),
+            "SK" => Some(Value::S(self.sk.clone())),
+            _ => self.attributes.get(name).cloned(),
+        }
+    }
+
+    /// A text attribute.
+    ///
+    /// # Errors
+    /// When it is missing or no text.
+    pub fn text(&self, name: &str) -> Result<&str, ItemError> {
+        match self.attributes.get(name) {
+            Some(Value::S(text)) => Ok(text),
+            Some(_) => Err(self.malformed(name, "text")),
+            None => Err(self.missing(name)),
+        }
+    }
+
+    /// A text attribute that may be absent; one of another type counts as absent.
+    pub fn text_opt(&self, name: &str) -> Option<&str> {
+        match self.attributes.get(name) {
+            Some(Value::S(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A whole number.
+    ///
+    /// # Errors
+    /// When it is missing or no number.
+    pub fn number(&self, name: &str) -> Result<i64, ItemError> {
+        match self.attributes.get(name) {
+            Some(Value::N(number)) => Ok(*number),
+            Some(_) => Err(self.malformed(name, "a whole number")),
+            None => Err(self.missing(name)),
+        }
+    }
+
+    /// A whole number that must fit the type asked for.
+    ///
+    /// # Errors
+    /// When it is missing, no number, or out of range.
+    pub fn small<T: TryFrom<i64>>(&self, name: &str) -> Result<T, ItemError> {
+        T::try_from(self.number(name)?).map_err(|_| self.malformed(name, "in range"))
+    }
+
+    /// The error for an attribute of the wrong form.
+    pub fn malformed(&self, name: &str, expected: &'static str) -> ItemError {
+        ItemError::Malformed { sk: self.sk.clone(), name: name.to_owned(), expected }
+    }
+
+    fn missing(&self, name: &str) -> ItemError {
+        ItemError::Missing { sk: self.sk.clone(), name: name.to_owned() }
+    }
+
+    /// The bytes that are hashed: for every attribute but [`HASH`], keys included, in byte order of
+    /// name, `{length of name}:{name}{type letter}{length of value}:{value}`, lengths in bytes and
+    /// decimal, numbers in decimal. `printf` and `sha256sum` can recompute it.
+    pub fn canonical_bytes(&self) -> Vec<u8> {
+        let mut all: BTreeMap<&str, (u8, std::borrow::Cow<'_, [u8]>)> = BTreeMap::new();
+        all.insert("PK", (b'S', self.pk.as_bytes().into()));
+        all.insert("SK", (b'S', self.sk.as_bytes().into()));
+        for (name, value) in &self.attributes {
+            if name != HASH {
+                all.insert(name, value.canonical());
+            }
+        }
+        let mut bytes = Vec::new();
+        for (name, (letter, value)) in all {
+            bytes.extend_from_slice(format!("{}:{name}", name.len()).as_bytes());
+            bytes.push(letter);
+            bytes.extend_from_slice(format!("{}:", value.len()).as_bytes());
+            bytes.extend_from_slice(&value);
+        }
+        bytes
+    }
+
+    /// The SHA-256 of [`Self::canonical_bytes`].
+    pub fn hash(&self) -> Hash {
+        Hash::of(&self.canonical_bytes())
+    }
+
+    /// The item with its own hash as an attribute.
+    #[must_use]
+    pub fn hashed(self) -> Self {
+        let hash = self.hash();
+        self.with(HASH, hash.0)
+    }
+
+    /// The item's size as DynamoDB counts it, near enough to refuse what is too large.
+    pub fn size_bytes(&self) -> usize {
+        let keys = "PK".len() + self.pk.len() + "SK".len() + self.sk.len();
+        self.attributes.iter().map(|(name, value)| name.len() + value.size_bytes()).sum::<usize>()
+            + keys
+    }
+
+    /// The item in DynamoDB's JSON, `{"PK": {"S": …}, …}`.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut object = serde_json::Map::new();
+        object.insert("PK".to_owned(), json!({ "S": self.pk }));
+        object.insert("SK".to_owned(), json!({ "S": self.sk }));
+        for (name, value) in &self.attributes {
+            object.insert(name.clone(), value.to_json());
+        }
+        serde_json::Value::Object(object)
+    }
+
+    /// Reads DynamoDB's JSON.
+    ///
+    /// # Errors
+    /// When a key is missing or a value has a type that the journal does not write.
+    pub fn from_json(json: &serde_json::Value) -> Result<Self, ItemError> {
+        let object =
+            json.as_object().ok_or_else(|| ItemError::NotAnItem("no object".to_owned()))?;
+        let mut attributes = BTreeMap::new();
+        for (name, value) in object {
+            let value = Value::from_json(value).ok_or_else(|| {
+                ItemError::NotAnItem(format!("attribute `{name}` is not S, N or B"))
+            })?;
+            attributes.insert(name.clone(), value);
+        }
+        let mut key = |name: &str| match attributes.remove(name) {
+            Some(Value::S(text)) => Ok(text),
+            _ => Err(ItemError::NotAnItem(format!("`{name}` is not a text"))),
+        };
+        Ok(Self { pk: key("PK")?, sk: key("SK")?, attributes })
+    }
+}
+
+impl Value {
+    fn canonical(&self) -> (u8, std::borrow::Cow<'_, [u8]>) {
+        match self {
+            Self::S(text) => (b'S', text.as_bytes().into()),
+            Self::N(number) => (b'N', number.to_string().into_bytes().into()),
+            Self::B(bytes) => (b'B', bytes.as_slice().into()),
+        }
+    }
+
+    fn size_bytes(&self) -> usize {
+        match self {
+            Self::S(text) => text.len(),
+            Self::N(_) => 21,
+            Self::B(bytes) => bytes.len(),
+        }
+    }
+
+    /// The value in DynamoDB's JSON, such as `{"S": "text"}`.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::S(text) => json!({ "S": text }),
+            Self::N(number) => json!({ "N": number.to_string() }),
+            Self::B(bytes) => json!({ "B": BASE64.encode(bytes) }),
+        }
+    }
+
+    /// Reads DynamoDB's JSON; `None` for a type that the journal does not write.
+    pub fn from_json(json: &serde_json::Value) -> Option<Self> {
+        let object = json.as_object().filter(|object| object.len() == 1)?;
+        let (letter, value) = object.iter().next()?;
+        let text = value.as_str()?;
+        match letter.as_str() {
+            "S" => Some(Self::S(text.to_owned())),
+            "N" => text.parse().ok().map(Self::N),
+            "B" => BASE64.decode(text).ok().map(Self::B),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::S(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::S(text)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::N(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::N(i64::from(number))
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::B(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Item {
+        Item::new("SESSION#abc", "EVENT#1")
+            .with("Status", "DONE")
+            .with("V", 1_i64)
+            .with("Data", vec![0xff])
+    }
+
+    #[test]
+    fn canonical_bytes_can_be_written_by_hand() {
+        let expected = b"4:DataB1:\xff2:PKS11:SESSION#abc2:SKS7:EVENT#16:StatusS4:DONE1:VN1:1";
+        assert_eq!(sample().canonical_bytes(), expected);
+    }
+
+    /// `printf '4:DataB1:\xff2:PKS11:SESSION#abc2:SKS7:EVENT#16:StatusS4:DONE1:VN1:1' | sha256sum`
+    #[test]
+    fn a_hash_can_be_recomputed_with_standard_tools() {
+        assert_eq!(
+            sample().hash().as_str(),
+            "f0cf5bee2718bcb8722a27dc9196dc6b59494891a676071fdda4daeb12d0aa7e"
+        );
+    }
+
+    #[test]
+    fn the_hash_does_not_cover_itself() {
+        assert_eq!(sample().hashed().hash(), sample().hash());
+        assert_eq!(sample().hashed().hashed(), sample().hashed());
+    }
+
+    #[test]
+    fn an_item_survives_dynamodb_json() {
+        assert_eq!(Item::from_json(&sample().to_json()).unwrap(), sample());
+        assert!(Item::from_json(&serde_json::json!({"PK": {"S": "a"}})).is_err());
+    }
+}

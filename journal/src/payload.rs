@@ -1,0 +1,281 @@
+//! Payloads: JSON that is too free or too large for attributes of its own.
+//!
+//! Small ones are text, larger ones compressed, the largest are set apart in content-addressed
+//! parts. A payload is hashed as the bytes that are stored.
+
+use crate::id::SessionId;
+use crate::item::{Hash, Item, ItemError, Value};
+use crate::key;
+use crate::limits::{COMPRESS_BYTES_MIN, INLINE_BYTES_MAX, PART_BYTES_MAX, PAYLOAD_BYTES_MAX};
+
+const PAYLOAD: &str = "Payload";
+const ENCODING: &str = "PayloadEncoding";
+const RAW_BYTES: &str = "PayloadBytes";
+const SHA256: &str = "PayloadSha256";
+const PARTS: &str = "PayloadParts";
+
+const ZSTD_LEVEL: i32 = 3;
+
+/// A payload as its record stores it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// JSON text, readable in the table.
+    Text(String),
+    /// JSON text compressed with zstd.
+    Zstd {
+        /// The compressed bytes.
+        bytes: Vec<u8>,
+        /// The text's length.
+        raw_bytes: u32,
+    },
+    /// Compressed JSON text in parts beside the session.
+    Parts {
+        /// The hash of the stored bytes, which is the parts' address.
+        sha256: Hash,
+        /// The text's length.
+        raw_bytes: u32,
+        /// How many parts there are.
+        parts: u32,
+    },
+}
+
+/// A payload made ready for storing: the parts must be written before the record that names them.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// What the record holds.
+    pub payload: Payload,
+    /// The bytes of the parts, in order; empty for payloads that stay inline.
+    pub parts: Vec<Vec<u8>>,
+}
+
+/// The payload is larger than the journal takes. Terminal: the same payload never fits.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a payload of {bytes} bytes is over the limit of {PAYLOAD_BYTES_MAX}")]
+pub struct TooLarge {
+    /// Its length as JSON text.
+    pub bytes: usize,
+}
+
+/// Why stored bytes are no payload.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The bytes are not those that the record named.
+    #[error("the stored bytes hash to {found}, the record names {expected}")]
+    Changed {
+        /// What the record names.
+        expected: Hash,
+        /// What is there.
+        found: Hash,
+    },
+    /// The bytes do not decompress to the length that the record names.
+    #[error("the stored bytes do not decompress to {raw_bytes} bytes")]
+    Compression {
+        /// The length that the record names.
+        raw_bytes: u32,
+    },
+    /// The text is not JSON.
+    #[error("the payload is not JSON")]
+    NotJson,
+    /// A part is missing.
+    #[error("part {number} is missing")]
+    PartMissing {
+        /// Its number, from 0.
+        number: u32,
+    },
+}
+
+impl Payload {
+    /// Makes a JSON value ready for storing.
+    ///
+    /// # Errors
+    /// When its text is longer than [`PAYLOAD_BYTES_MAX`]. Nothing has been written then.
+    pub fn encode(json: &serde_json::Value) -> Result<Encoded, TooLarge> {
+        let text = json.to_string();
+        if text.len() > PAYLOAD_BYTES_MAX {
+            return Err(TooLarge { bytes: text.len() });
+        }
+        if text.len() <= COMPRESS_BYTES_MIN {
+            return Ok(Encoded { payload: Self::Text(text), parts: Vec::new() });
+        }
+        let raw_bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
+        let bytes = zstd::bulk::compress(text.as_bytes(), ZSTD_LEVEL)
+            .unwrap_or_else(|_| unreachable!("compressing memory into memory cannot fail"));
+        if bytes.len() <= INLINE_BYTES_MAX {
+            return Ok(Encoded { payload: Self::Zstd { bytes, raw_bytes }, parts: Vec::new() });
+        }
+        let sha256 = Hash::of(&bytes);
+        let parts: Vec<_> = bytes.chunks(PART_BYTES_MAX).map(<[u8]>::to_vec).collect();
+        let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
+        Ok(Encoded { payload: Self::Parts { sha256, raw_bytes, parts: count }, parts })
+    }
+
+    /// The JSON value, given the bytes of the parts (empty for inline payloads).
+    ///
+    /// # Errors
+    /// When the bytes are not those that were stored.
+    pub fn decode(&self, parts: &[Vec<u8>]) -> Result<serde_json::Value, DecodeError> {
+        let text = match self {
+            Self::Text(text) => text.clone().into_bytes(),
+            Self::Zstd { bytes, raw_bytes } => decompress(bytes, *raw_bytes)?,
+            Self::Parts { sha256, raw_bytes, .. } => {
+                let stored = parts.concat();
+                let found = Hash::of(&stored);
+                if found != *sha256 {
+                    return Err(DecodeError::Changed { expected: sha256.clone(), found });
+                }
+                decompress(&stored, *raw_bytes)?
+            }
+        };
+        serde_json::from_slice(&text).map_err(|_| DecodeError::NotJson)
+    }
+
+    /// Adds the payload's attributes to a record.
+    #[must_use]
+    pub fn write_to(&self, item: Item) -> Item {
+        match self {
+            Self::Text(text) => item.with(PAYLOAD, text.as_str()),
+            Self::Zstd { bytes, raw_bytes } => {
+                item.with(PAYLOAD, bytes.clone()).with(ENCODING, "zstd").with(RAW_BYTES, *raw_bytes)
+            }
+            Self::Parts { sha256, raw_bytes, parts } => item
+                .with(SHA256, sha256.as_str())
+                .with(ENCODING, "zstd")
+                .with(RAW_BYTES, *raw_bytes)
+                .with(PARTS, *parts),
+        }
+    }
+
+    /// Reads the payload's attributes from a record, if it has one.
+    ///
+    /// # Errors
+    /// When they are there and make no sense.
+    pub fn read_from(item: &Item) -> Result<Option<Self>, ItemError> {
+        match item.attributes.get(PAYLOAD) {
+            Some(Value::S(text)) => return Ok(Some(Self::Text(text.clone()))),
+            Some(Value::B(bytes)) => {
+                let raw_bytes = item.small(RAW_BYTES)?;
+                return Ok(Some(Self::Zstd { bytes: bytes.clone(), raw_bytes }));
+            }
+            Some(Value::N(_)) => return Err(item.malformed(PAYLOAD, "text or bytes")),
+            None => {}
+        }
+        match item.text_opt(SHA256) {
+            None => Ok(None),
+            Some(sha256) => Ok(Some(Self::Parts {
+                sha256: Hash::from_record(sha256),
+                raw_bytes: item.small(RAW_BYTES)?,
+                parts: item.small(PARTS)?,
+            })),
+        }
+    }
+}
+
+/// The items of a payload's parts.
+pub fn part_items(session: &SessionId, expires_at: i64, encoded: &Encoded) -> Vec<Item> {
+    let Payload::Parts { sha256, .. } = &encoded.payload else { return Vec::new() };
+    let pk = key::blob(session, sha256.as_str());
+    (0_u32..)
+        .zip(&encoded.parts)
+        .map(|(number, bytes)| {
+            Item::new(pk.clone(), key::part(number))
+                .with("Bytes", bytes.clone())
+                .with(key::attribute::EXPIRES_AT, expires_at)
+        })
+        .collect()
+}
+
+/// The bytes of parts as read back, in order.
+///
+/// # Errors
+/// When one of the `count` parts is not among the items.
+pub fn part_bytes(items: &[Item], count: u32) -> Result<Vec<Vec<u8>>, DecodeError> {
+    (0..count)
+        .map(|number| {
+            let sk = key::part(number);
+            let part = items.iter().find(|item| item.sk == sk);
+            match part.and_then(|item| item.attributes.get("Bytes")) {
+                Some(Value::B(bytes)) => Ok(bytes.clone()),
+                _ => Err(DecodeError::PartMissing { number }),
+            }
+        })
+        .collect()
+}
+
+/// Decompresses into exactly the length that the record names, so that a forged frame cannot ask
+/// for more memory than the limit.
+fn decompress(bytes: &[u8], raw_bytes: u32) -> Result<Vec<u8>, DecodeError> {
+    let error = DecodeError::Compression { raw_bytes };
+    let capacity = usize::try_from(raw_bytes).unwrap_or(usize::MAX);
+    if capacity > PAYLOAD_BYTES_MAX {
+        return Err(error);
+    }
+    match zstd::bulk::decompress(bytes, capacity) {
+        Ok(text) if text.len() == capacity => Ok(text),
+        _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Text that does not compress: the bytes of a hash chain in hexadecimal.
+    fn noise(bytes: usize) -> serde_json::Value {
+        let mut text = String::new();
+        let mut hash = Hash::genesis();
+        while text.len() < bytes {
+            hash = Hash::of(hash.as_str().as_bytes());
+            text.push_str(hash.as_str());
+        }
+        text.truncate(bytes);
+        json!(text)
+    }
+
+    #[test]
+    fn a_payload_of_any_size_survives_its_item() {
+        for (bytes, form) in [
+            (10, "text"),
+            (4_094, "text"),
+            (4_095, "zstd"),
+            (150_000, "zstd"),
+            (2_000_000, "parts"),
+        ] {
+            let json = noise(bytes);
+            let encoded = Payload::encode(&json).unwrap();
+            let found = match &encoded.payload {
+                Payload::Text(_) => "text",
+                Payload::Zstd { .. } => "zstd",
+                Payload::Parts { .. } => "parts",
+            };
+            assert_eq!(found, form, "{bytes} bytes");
+            let item = encoded.payload.write_to(Item::new("p", "s"));
+            assert!(item.size_bytes() < crate::limits::ITEM_BYTES_MAX);
+            let read = Payload::read_from(&item).unwrap().unwrap();
+            assert_eq!(read, encoded.payload);
+            assert_eq!(read.decode(&encoded.parts).unwrap(), json);
+        }
+    }
+
+    #[test]
+    fn a_payload_over_the_limit_is_refused_before_any_write() {
+        assert!(Payload::encode(&noise(PAYLOAD_BYTES_MAX - 2)).is_ok());
+        assert!(Payload::encode(&noise(PAYLOAD_BYTES_MAX)).is_err());
+    }
+
+    #[test]
+    fn changed_parts_are_found() {
+        let encoded = Payload::encode(&noise(1_000_000)).unwrap();
+        let mut parts = encoded.parts.clone();
+        parts[1][7] ^= 1;
+        assert!(matches!(encoded.payload.decode(&parts), Err(DecodeError::Changed { .. })));
+    }
+
+    #[test]
+    fn a_forged_length_does_not_ask_for_memory() {
+        let bytes = zstd::bulk::compress(&vec![b' '; 50_000_000], 1).unwrap();
+        let forged = Payload::Zstd { bytes, raw_bytes: 50_000_000 };
+        assert!(matches!(forged.decode(&[]), Err(DecodeError::Compression { .. })));
+    }
+}

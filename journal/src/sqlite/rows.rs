@@ -1,0 +1,189 @@
+//! Items as rows.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, ToSql, params};
+
+use super::writer::from_sqlite;
+use crate::item::{Item, Value};
+use crate::key::attribute;
+use crate::lease;
+use crate::store::{Condition, Cursor, Error, Key, Page, Partition, Query, Written};
+
+/// Most items on a page whatever the query allows, so that a reader's memory is bounded.
+const PAGE_ITEMS_MAX: usize = 1_000;
+
+const SELECT: &str = "SELECT partition.pk, item.sk, item.body, item.at, item.pos \
+                      FROM item JOIN partition ON partition.id = item.partition";
+
+/// A write's outcome inside its transaction: SQLite's own errors outside, the journal's inside.
+pub(super) type Outcome = rusqlite::Result<Result<Written, Error>>;
+
+pub(super) fn put(connection: &Connection, item: &Item, condition: &Condition) -> Outcome {
+    let partition = intern(connection, &item.pk)?;
+    if *condition == Condition::Absent {
+        let sql = "INSERT INTO item (partition, sk, body, day, at, open) VALUES (?, ?, ?, ?, ?, ?) \
+                   ON CONFLICT (partition, sk) DO NOTHING";
+        if write(&mut connection.prepare_cached(sql)?, partition, item)? == 1 {
+            return Ok(Ok(Written::Done));
+        }
+    }
+    let there = match read(connection, &Key::new(item.pk.as_str(), item.sk.as_str()))? {
+        Ok(there) => there,
+        Err(error) => return Ok(Err(error)),
+    };
+    if !condition.holds(there.as_ref()) {
+        return Ok(Ok(Written::Refused(there)));
+    }
+    upsert(connection, partition, item)?;
+    Ok(Ok(Written::Done))
+}
+
+pub(super) fn update(
+    connection: &Connection,
+    key: &Key,
+    set: BTreeMap<String, Value>,
+    condition: &Condition,
+) -> Outcome {
+    let there = match read(connection, key)? {
+        Ok(there) => there,
+        Err(error) => return Ok(Err(error)),
+    };
+    if !condition.holds(there.as_ref()) {
+        return Ok(Ok(Written::Refused(there)));
+    }
+    let mut item = there.unwrap_or_else(|| Item::new(key.pk.as_str(), key.sk.as_str()));
+    item.attributes.extend(set);
+    let partition = intern(connection, &key.pk)?;
+    upsert(connection, partition, &item)?;
+    Ok(Ok(Written::Done))
+}
+
+pub(super) fn get(connection: &Connection, key: &Key) -> Result<Option<Item>, Error> {
+    read(connection, key).map_err(from_sqlite)?
+}
+
+fn intern(connection: &Connection, pk: &str) -> rusqlite::Result<i64> {
+    let mut find = connection.prepare_cached("SELECT id FROM partition WHERE pk = ?")?;
+    if let Some(id) = find.query_row([pk], |row| row.get(0)).optional()? {
+        return Ok(id);
+    }
+    connection.prepare_cached("INSERT INTO partition (pk) VALUES (?)")?.insert([pk])
+}
+
+fn upsert(connection: &Connection, partition: i64, item: &Item) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO item (partition, sk, body, day, at, open) VALUES (?, ?, ?, ?, ?, ?) \
+               ON CONFLICT (partition, sk) DO UPDATE SET \
+               body = excluded.body, day = excluded.day, at = excluded.at, open = excluded.open";
+    write(&mut connection.prepare_cached(sql)?, partition, item).map(|_| ())
+}
+
+fn write(
+    statement: &mut CachedStatement<'_>,
+    partition: i64,
+    item: &Item,
+) -> rusqlite::Result<usize> {
+    let mut body = item.to_json();
+    if let Some(object) = body.as_object_mut() {
+        // The keys have columns of their own.
+        object.shift_remove("PK");
+        object.shift_remove("SK");
+    }
+    let day = item.text_opt(attribute::DAY);
+    let open = item.text_opt(lease::OPEN);
+    let at =
+        if day.is_some() || open.is_some() { item.text_opt(attribute::TIMESTAMP) } else { None };
+    statement.execute(params![partition, item.sk, body.to_string(), day, at, open])
+}
+
+fn read(connection: &Connection, key: &Key) -> rusqlite::Result<Result<Option<Item>, Error>> {
+    let sql = format!("{SELECT} WHERE partition.pk = ? AND item.sk = ?");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let row = statement.query_row([&key.pk, &key.sk], Found::from_row).optional()?;
+    Ok(row.map(Found::item).transpose())
+}
+
+struct Found {
+    pk: String,
+    sk: String,
+    body: String,
+    at: Option<String>,
+}
+
+impl Found {
+    fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self { pk: row.get(0)?, sk: row.get(1)?, body: row.get(2)?, at: row.get(3)? })
+    }
+
+    fn item(self) -> Result<Item, Error> {
+        let corrupt =
+            |cause: String| Error::Corrupt(format!("{}/{}: {cause}", self.pk, self.sk).into());
+        let json: serde_json::Value =
+            serde_json::from_str(&self.body).map_err(|error| corrupt(error.to_string()))?;
+        let object = json.as_object().ok_or_else(|| corrupt("no object".to_owned()))?;
+        let mut item = Item::new(self.pk.as_str(), self.sk.as_str());
+        for (name, value) in object {
+            let value =
+                Value::from_json(value).ok_or_else(|| corrupt(format!("attribute `{name}`")))?;
+            item.attributes.insert(name.clone(), value);
+        }
+        Ok(item)
+    }
+}
+
+pub(super) fn query(connection: &Connection, query: &Query) -> Result<Page, Error> {
+    let limit = query.limit.unwrap_or(PAGE_ITEMS_MAX).min(PAGE_ITEMS_MAX);
+    let mut found = select(connection, query, limit + 1).map_err(from_sqlite)?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = match found.last() {
+        Some(last) if more => {
+            let key = Key::new(last.pk.as_str(), last.sk.as_str());
+            Some(Cursor { key, at: last.at.clone() })
+        }
+        _ => None,
+    };
+    let items = found.into_iter().map(Found::item).collect::<Result<_, _>>()?;
+    Ok(Page { items, next })
+}
+
+fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Result<Vec<Found>> {
+    let mut sql = SELECT.to_owned();
+    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    let (order, beyond) = if query.reverse { ("DESC", "<") } else { ("ASC", ">") };
+    let column = match &query.partition {
+        Partition::Table(pk) => {
+            sql.push_str(" WHERE partition.pk = ?");
+            values.push(Box::new(pk.clone()));
+            "item.sk"
+        }
+        Partition::Day(day) => {
+            sql.push_str(" WHERE item.day = ?");
+            values.push(Box::new(day.clone()));
+            "item.at"
+        }
+    };
+    for (bound, comparison) in [(&query.from, ">="), (&query.to, "<=")] {
+        if let Some(bound) = bound {
+            sql.push_str(&format!(" AND {column} {comparison} ?"));
+            values.push(Box::new(bound.clone()));
+        }
+    }
+    if let Some(cursor) = &query.after {
+        // Within one instant of the by-day index the row's position decides.
+        let place = "(SELECT i.pos FROM item i JOIN partition p ON p.id = i.partition \
+                     WHERE p.pk = ? AND i.sk = ?)";
+        let at = match &query.partition {
+            Partition::Table(_) => cursor.key.sk.clone(),
+            Partition::Day(_) => cursor.at.clone().unwrap_or_default(),
+        };
+        sql.push_str(&format!(" AND ({column}, item.pos) {beyond} (?, {place})"));
+        values.push(Box::new(at));
+        values.push(Box::new(cursor.key.pk.clone()));
+        values.push(Box::new(cursor.key.sk.clone()));
+    }
+    sql.push_str(&format!(" ORDER BY {column} {order}, item.pos {order} LIMIT {limit}"));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let values = rusqlite::params_from_iter(values.iter());
+    statement.query_map(values, Found::from_row)?.collect()
+}

@@ -1,0 +1,157 @@
+//! The one thread that writes.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::OpenError;
+use crate::store::Error;
+
+/// Most pieces of work in one commit.
+const GROUP_MAX: usize = 512;
+
+/// Most pieces of work waiting; further callers wait for a place.
+const QUEUE_MAX: usize = 4_096;
+
+/// Does its statements inside the group's transaction and says what to answer after the commit.
+type Work = Box<dyn FnOnce(&Connection) -> Answer + Send>;
+
+/// Answers one caller, once it is known whether the group was committed.
+type Answer = Box<dyn FnOnce(Result<(), &str>) + Send>;
+
+/// The handle of the writing thread. Dropping the last one finishes the queue and ends it.
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Option<mpsc::Sender<Work>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Starts the thread on an open connection; `reconnect` gives it another after a failed commit.
+    pub(super) fn start(
+        connection: Connection,
+        reconnect: impl Fn() -> Result<Connection, OpenError> + Send + 'static,
+        changes: watch::Sender<u64>,
+    ) -> Self {
+        let (queue, inbox) = mpsc::channel(QUEUE_MAX);
+        let thread =
+            std::thread::spawn(move || write_groups(connection, &reconnect, inbox, &changes));
+        Self { queue: Some(queue), thread: Some(thread) }
+    }
+
+    /// Has the thread do some work in its next group, and waits until it is durable.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        let work: Work = Box::new(move |connection| {
+            let outcome = in_savepoint(connection, work);
+            Box::new(move |committed| {
+                let result = match (committed, outcome) {
+                    (Err(why), _) => Err(Error::Unknown(why.to_owned().into())),
+                    (Ok(()), outcome) => outcome.map_err(from_sqlite),
+                };
+                // The caller may have gone; the work is done all the same.
+                let _ = reply.send(result);
+            })
+        });
+        let queue = self.queue.as_ref().ok_or_else(closed)?;
+        queue.send(work).await.map_err(|_| closed())?;
+        answer.await.unwrap_or_else(|_| Err(Error::Unknown("the journal's writer stopped".into())))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // It can only have panicked, which its callers have been told.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn closed() -> Error {
+    Error::Unavailable("the journal's writer has stopped".into())
+}
+
+/// SQLite's error as the caller must take it.
+pub(super) fn from_sqlite(error: rusqlite::Error) -> Error {
+    use rusqlite::ErrorCode as Code;
+    match error.sqlite_error_code() {
+        Some(Code::DatabaseCorrupt | Code::NotADatabase) => Error::Corrupt(error.into()),
+        Some(Code::ReadOnly | Code::ConstraintViolation | Code::TypeMismatch | Code::ApiMisuse) => {
+            Error::Refused(error.into())
+        }
+        _ => Error::Unavailable(error.into()),
+    }
+}
+
+fn in_savepoint<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    connection.execute_batch("SAVEPOINT work")?;
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(connection)));
+    match outcome {
+        Ok(Ok(value)) => {
+            connection.execute_batch("RELEASE work")?;
+            Ok(value)
+        }
+        failed => {
+            connection.execute_batch("ROLLBACK TO work; RELEASE work")?;
+            failed.unwrap_or_else(|_| Err(rusqlite::Error::ExecuteReturnedResults))
+        }
+    }
+}
+
+fn write_groups(
+    mut connection: Connection,
+    reconnect: &dyn Fn() -> Result<Connection, OpenError>,
+    mut inbox: mpsc::Receiver<Work>,
+    changes: &watch::Sender<u64>,
+) {
+    while let Some(first) = inbox.blocking_recv() {
+        let mut group = vec![first];
+        while group.len() < GROUP_MAX {
+            match inbox.try_recv() {
+                Ok(work) => group.push(work),
+                Err(_) => break,
+            }
+        }
+        let (answers, committed) = commit(&connection, group);
+        if let Err(why) = &committed {
+            tracing::error!(error = %why, "A commit failed; its records may or may not be there.");
+            // A connection in doubt is not used again; until there is a new one, nobody is served.
+            if let Ok(fresh) = reconnect() {
+                connection = fresh;
+            }
+        }
+        for answer in answers {
+            answer(committed.as_ref().map(|()| ()).map_err(String::as_str));
+        }
+        changes.send_modify(|generation| *generation += 1);
+    }
+}
+
+fn commit(connection: &Connection, group: Vec<Work>) -> (Vec<Answer>, Result<(), String>) {
+    let begun = connection.execute_batch("BEGIN IMMEDIATE");
+    let answers = group.into_iter().map(|work| work(connection)).collect();
+    let committed = begun
+        .and_then(|()| {
+            // Some errors (a full disk among them) end the transaction by themselves.
+            if connection.is_autocommit() {
+                return Err(rusqlite::Error::InvalidQuery);
+            }
+            connection.execute_batch("COMMIT")
+        })
+        .map_err(|error| error.to_string());
+    if committed.is_err() && !connection.is_autocommit() {
+        // If even this fails the connection is replaced by the caller.
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    (answers, committed)
+}

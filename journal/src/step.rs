@@ -1,0 +1,441 @@
+//! Steps: the decisions, in one dense sequence.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Stamp;
+use crate::error_message::ErrorMessage;
+use crate::event::names;
+use crate::id::{Runner, SessionId};
+use crate::item::{Hash, Item, ItemError};
+use crate::key::{self, attribute};
+use crate::payload::Payload;
+
+/// The version of the records' schema. A reader refuses newer ones.
+pub const SCHEMA_VERSION: i64 = 1;
+
+names! {
+    /// What a step decides.
+    pub enum StepKind {
+        /// A runner takes the session over.
+        Claim = "claim",
+        /// A tool that may run only once is about to be called.
+        Intent = "intent",
+        /// What an effect brought.
+        Outcome = "outcome",
+        /// A question is open; nothing goes on before it is closed.
+        Ask = "ask",
+        /// The open question's answer, expiry or cancellation.
+        Answer = "answer",
+        /// Something worth keeping that answers no effect, such as a crossed budget.
+        Note = "note",
+        /// The end. No step comes after it.
+        End = "end",
+    }
+}
+
+names! {
+    /// What an effect asks of the world.
+    pub enum EffectKind {
+        /// A model's reply.
+        Chat = "chat",
+        /// Tool calls.
+        Tools = "tools",
+        /// A person's answer.
+        Ask = "ask",
+        /// A later time.
+        Sleep = "sleep",
+    }
+}
+
+names! {
+    /// How a session ended.
+    pub enum Ending {
+        /// With a result.
+        Completed = "completed",
+        /// Without one.
+        Failed = "failed",
+        /// Because somebody asked.
+        Cancelled = "cancelled",
+        /// Because its time was up.
+        TimedOut = "timed_out",
+        /// Because admission refused it.
+        Rejected = "rejected",
+    }
+}
+
+/// Which effect a step belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EffectRef {
+    /// The graph node that asked for it.
+    pub node: String,
+    /// Its kind.
+    pub kind: EffectKind,
+    /// The digest of what was asked, without prompts, models and times.
+    pub digest: Hash,
+    /// The call's place among parallel tool calls, from 0.
+    pub call: u32,
+}
+
+/// What a step cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens sent to a model.
+    pub input_tokens: u32,
+    /// Tokens received from it.
+    pub output_tokens: u32,
+    /// Tokens of calls whose outcome was lost, counted at their maximum.
+    pub unsettled_tokens: u32,
+    /// Millionths of a dollar.
+    pub micro_usd: u32,
+}
+
+/// What a step says, with a payload of type `P`: stored ([`Payload`]) or read (JSON).
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepBody<P> {
+    /// See [`StepKind::Claim`].
+    Claim {
+        /// The epoch that this claim supersedes; 0 for the first.
+        supersedes: u32,
+        /// The agent.
+        agent: String,
+        /// The version of its graph.
+        graph_version: String,
+        /// The trigger's input and settings, in the first claim.
+        input: Option<P>,
+    },
+    /// See [`StepKind::Intent`].
+    Intent {
+        /// The effect.
+        effect: EffectRef,
+        /// The call.
+        payload: P,
+    },
+    /// See [`StepKind::Outcome`].
+    Outcome {
+        /// The effect.
+        effect: EffectRef,
+        /// When it was begun.
+        started_at: Stamp,
+        /// What it cost.
+        usage: Usage,
+        /// What it brought.
+        payload: P,
+    },
+    /// See [`StepKind::Ask`].
+    Ask {
+        /// The effect.
+        effect: EffectRef,
+        /// When the question expires.
+        expires_at: Stamp,
+        /// The question, and a snapshot of the graph's state.
+        payload: P,
+    },
+    /// See [`StepKind::Answer`].
+    Answer {
+        /// The number of the ask step.
+        question: u32,
+        /// The decision.
+        payload: P,
+    },
+    /// See [`StepKind::Note`].
+    Note {
+        /// What it is about, one word.
+        subject: String,
+        /// The note.
+        payload: P,
+    },
+    /// See [`StepKind::End`].
+    End {
+        /// How it ended.
+        ending: Ending,
+        /// What went wrong.
+        error: Option<ErrorMessage>,
+        /// The error's category.
+        category: Option<String>,
+        /// The result, or what is known of the failure.
+        payload: P,
+    },
+}
+
+/// One step as it stands in the journal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step<P = Payload> {
+    /// The session.
+    pub session: SessionId,
+    /// Its number, from 1 without gaps.
+    pub seq: u32,
+    /// The number of the claim that it was written under; 0 before the first.
+    pub epoch: u32,
+    /// The process that wrote it.
+    pub runner: Runner,
+    /// When.
+    pub stamp: Stamp,
+    /// When the session's records expire, in seconds since 1970.
+    pub expires_at: i64,
+    /// The hash of the step before.
+    pub prev_hash: Hash,
+    /// The hash of this step's item.
+    pub hash: Hash,
+    /// What it says.
+    pub body: StepBody<P>,
+}
+
+const KIND: &str = "Kind";
+const SEQ: &str = "Seq";
+const EPOCH: &str = "Epoch";
+const RUNNER: &str = "Runner";
+const PREV_HASH: &str = "PrevHash";
+const NODE: &str = "Node";
+const EFFECT: &str = "Effect";
+const DIGEST: &str = "Digest";
+const CALL: &str = "Call";
+const SUPERSEDES: &str = "Supersedes";
+const AGENT: &str = "Agent";
+const GRAPH_VERSION: &str = "GraphVersion";
+const STARTED_AT: &str = "StartedAt";
+const INPUT_TOKENS: &str = "InputTokens";
+const OUTPUT_TOKENS: &str = "OutputTokens";
+const UNSETTLED_TOKENS: &str = "UnsettledTokens";
+const MICRO_USD: &str = "MicroUsd";
+const QUESTION_EXPIRES: &str = "QuestionExpiresAt";
+const QUESTION: &str = "Question";
+const SUBJECT: &str = "Subject";
+const ENDING: &str = "Ending";
+const ERROR_MESSAGE: &str = "ErrorMessage";
+const CATEGORY: &str = "ErrorCategory";
+
+impl<P> StepBody<P> {
+    /// The step's kind.
+    pub fn kind(&self) -> StepKind {
+        match self {
+            Self::Claim { .. } => StepKind::Claim,
+            Self::Intent { .. } => StepKind::Intent,
+            Self::Outcome { .. } => StepKind::Outcome,
+            Self::Ask { .. } => StepKind::Ask,
+            Self::Answer { .. } => StepKind::Answer,
+            Self::Note { .. } => StepKind::Note,
+            Self::End { .. } => StepKind::End,
+        }
+    }
+
+    /// The payload, which only a claim may lack.
+    pub fn payload(&self) -> Option<&P> {
+        match self {
+            Self::Claim { input, .. } => input.as_ref(),
+            Self::Intent { payload, .. }
+            | Self::Outcome { payload, .. }
+            | Self::Ask { payload, .. }
+            | Self::Answer { payload, .. }
+            | Self::Note { payload, .. }
+            | Self::End { payload, .. } => Some(payload),
+        }
+    }
+
+    /// The effect that the step belongs to, if it belongs to one.
+    pub fn effect(&self) -> Option<&EffectRef> {
+        match self {
+            Self::Intent { effect, .. }
+            | Self::Outcome { effect, .. }
+            | Self::Ask { effect, .. } => Some(effect),
+            _ => None,
+        }
+    }
+
+    /// The same body with another payload: `with` is called once if there is one.
+    ///
+    /// # Errors
+    /// Whatever `with` fails with.
+    pub fn try_map<Q, E>(self, with: impl FnOnce(P) -> Result<Q, E>) -> Result<StepBody<Q>, E> {
+        Ok(match self {
+            Self::Claim { supersedes, agent, graph_version, input } => StepBody::Claim {
+                supersedes,
+                agent,
+                graph_version,
+                input: input.map(with).transpose()?,
+            },
+            Self::Intent { effect, payload } => {
+                StepBody::Intent { effect, payload: with(payload)? }
+            }
+            Self::Outcome { effect, started_at, usage, payload } => {
+                StepBody::Outcome { effect, started_at, usage, payload: with(payload)? }
+            }
+            Self::Ask { effect, expires_at, payload } => {
+                StepBody::Ask { effect, expires_at, payload: with(payload)? }
+            }
+            Self::Answer { question, payload } => {
+                StepBody::Answer { question, payload: with(payload)? }
+            }
+            Self::Note { subject, payload } => StepBody::Note { subject, payload: with(payload)? },
+            Self::End { ending, error, category, payload } => {
+                StepBody::End { ending, error, category, payload: with(payload)? }
+            }
+        })
+    }
+}
+
+impl<P> Step<P> {
+    /// The same step with its payload read.
+    ///
+    /// # Errors
+    /// Whatever `with` fails with.
+    pub fn try_map<Q, E>(self, with: impl FnOnce(P) -> Result<Q, E>) -> Result<Step<Q>, E> {
+        Ok(Step {
+            session: self.session,
+            seq: self.seq,
+            epoch: self.epoch,
+            runner: self.runner,
+            stamp: self.stamp,
+            expires_at: self.expires_at,
+            prev_hash: self.prev_hash,
+            hash: self.hash,
+            body: self.body.try_map(with)?,
+        })
+    }
+}
+
+impl Step {
+    /// The step's item, hashed.
+    pub fn to_item(&self) -> Item {
+        let item = Item::new(key::session(&self.session), key::step(self.seq))
+            .with(attribute::VERSION, SCHEMA_VERSION)
+            .with(attribute::EXPIRES_AT, self.expires_at)
+            .with(attribute::TIMESTAMP, self.stamp.to_string())
+            .with(KIND, self.body.kind().as_str())
+            .with(SEQ, self.seq)
+            .with(EPOCH, self.epoch)
+            .with(RUNNER, self.runner.as_str())
+            .with(PREV_HASH, self.prev_hash.as_str());
+        let item = match self.body.effect() {
+            Some(effect) => item
+                .with(NODE, effect.node.as_str())
+                .with(EFFECT, effect.kind.as_str())
+                .with(DIGEST, effect.digest.as_str())
+                .with(CALL, effect.call),
+            None => item,
+        };
+        let item = write_body(item, &self.body);
+        match self.body.payload() {
+            Some(payload) => payload.write_to(item),
+            None => item,
+        }
+        .hashed()
+    }
+
+    /// Reads a step.
+    ///
+    /// # Errors
+    /// When the item is no step of a schema that this reader knows.
+    pub fn from_item(item: &Item) -> Result<Self, ItemError> {
+        if item.number(attribute::VERSION)? > SCHEMA_VERSION {
+            return Err(item.malformed(attribute::VERSION, "a schema that this version knows"));
+        }
+        let seq: u32 = item.small(SEQ)?;
+        if item.sk != key::step(seq) {
+            return Err(item.malformed(SEQ, "the number in the sort key"));
+        }
+        Ok(Self {
+            session: key::session_of(&item.pk)
+                .ok_or_else(|| item.malformed("PK", "a session's partition"))?,
+            seq,
+            epoch: item.small(EPOCH)?,
+            runner: Runner::named(item.text(RUNNER)?),
+            stamp: read_stamp(item, attribute::TIMESTAMP)?,
+            expires_at: item.number(attribute::EXPIRES_AT)?,
+            prev_hash: Hash::from_record(item.text(PREV_HASH)?),
+            hash: item.hash(),
+            body: read_body(item)?,
+        })
+    }
+}
+
+fn write_body(item: Item, body: &StepBody<Payload>) -> Item {
+    match body {
+        StepBody::Claim { supersedes, agent, graph_version, .. } => item
+            .with(SUPERSEDES, *supersedes)
+            .with(AGENT, agent.as_str())
+            .with(GRAPH_VERSION, graph_version.as_str()),
+        StepBody::Intent { .. } => item,
+        StepBody::Outcome { started_at, usage, .. } => {
+            let count =
+                |item: Item, name: &str, n: u32| if n == 0 { item } else { item.with(name, n) };
+            let item = item.with(STARTED_AT, started_at.to_string());
+            let item = count(item, INPUT_TOKENS, usage.input_tokens);
+            let item = count(item, OUTPUT_TOKENS, usage.output_tokens);
+            let item = count(item, UNSETTLED_TOKENS, usage.unsettled_tokens);
+            count(item, MICRO_USD, usage.micro_usd)
+        }
+        StepBody::Ask { expires_at, .. } => item.with(QUESTION_EXPIRES, expires_at.to_string()),
+        StepBody::Answer { question, .. } => item.with(QUESTION, *question),
+        StepBody::Note { subject, .. } => item.with(SUBJECT, subject.as_str()),
+        StepBody::End { ending, error, category, .. } => item
+            .with(ENDING, ending.as_str())
+            .with_some(ERROR_MESSAGE, error.as_ref().map(ErrorMessage::as_str))
+            .with_some(CATEGORY, category.as_deref()),
+    }
+}
+
+fn read_body(item: &Item) -> Result<StepBody<Payload>, ItemError> {
+    let kind =
+        StepKind::parse(item.text(KIND)?).ok_or_else(|| item.malformed(KIND, "a step's kind"))?;
+    let payload = || {
+        Payload::read_from(item)?.ok_or_else(|| item.malformed("Payload", "text, bytes or parts"))
+    };
+    Ok(match kind {
+        StepKind::Claim => StepBody::Claim {
+            supersedes: item.small(SUPERSEDES)?,
+            agent: item.text(AGENT)?.to_owned(),
+            graph_version: item.text(GRAPH_VERSION)?.to_owned(),
+            input: Payload::read_from(item)?,
+        },
+        StepKind::Intent => StepBody::Intent { effect: read_effect(item)?, payload: payload()? },
+        StepKind::Outcome => StepBody::Outcome {
+            effect: read_effect(item)?,
+            started_at: read_stamp(item, STARTED_AT)?,
+            usage: read_usage(item)?,
+            payload: payload()?,
+        },
+        StepKind::Ask => StepBody::Ask {
+            effect: read_effect(item)?,
+            expires_at: read_stamp(item, QUESTION_EXPIRES)?,
+            payload: payload()?,
+        },
+        StepKind::Answer => {
+            StepBody::Answer { question: item.small(QUESTION)?, payload: payload()? }
+        }
+        StepKind::Note => {
+            StepBody::Note { subject: item.text(SUBJECT)?.to_owned(), payload: payload()? }
+        }
+        StepKind::End => StepBody::End {
+            ending: Ending::parse(item.text(ENDING)?)
+                .ok_or_else(|| item.malformed(ENDING, "a way to end"))?,
+            error: item.text_opt(ERROR_MESSAGE).map(ErrorMessage::from_text),
+            category: item.text_opt(CATEGORY).map(str::to_owned),
+            payload: payload()?,
+        },
+    })
+}
+
+fn read_effect(item: &Item) -> Result<EffectRef, ItemError> {
+    Ok(EffectRef {
+        node: item.text(NODE)?.to_owned(),
+        kind: EffectKind::parse(item.text(EFFECT)?)
+            .ok_or_else(|| item.malformed(EFFECT, "an effect's kind"))?,
+        digest: Hash::from_record(item.text(DIGEST)?),
+        call: item.small(CALL)?,
+    })
+}
+
+fn read_usage(item: &Item) -> Result<Usage, ItemError> {
+    let count =
+        |name: &str| if item.attributes.contains_key(name) { item.small(name) } else { Ok(0) };
+    Ok(Usage {
+        input_tokens: count(INPUT_TOKENS)?,
+        output_tokens: count(OUTPUT_TOKENS)?,
+        unsettled_tokens: count(UNSETTLED_TOKENS)?,
+        micro_usd: count(MICRO_USD)?,
+    })
+}
+
+fn read_stamp(item: &Item, name: &str) -> Result<Stamp, ItemError> {
+    Stamp::parse(item.text(name)?).map_err(|_| item.malformed(name, "a time"))
+}

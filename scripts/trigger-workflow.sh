@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Builds the binary and runs one session to its end: trigger-workflow.sh BINARY TARGET AGENT INPUT (either may be empty).
+# Exits as `daybook trigger --wait` does: 0 succeeded, 1 the session failed, 2 could not find out.
+set -uo pipefail
+binary=$1 target=$2 agent=$3 input=$4
+
+if [ "$target" != local ] && [ -d "$input" ]; then
+    echo "error: $input is a folder, and a folder can only be read on this machine" >&2
+    echo "hint: leave TARGET out, or give the incident's JSON file" >&2
+    exit 64
+fi
+# Whatever goes wrong before the event is sent, no session failed.
+cargo build -p cli --profile local || exit 2
+
+"$binary" --target "$target" trigger ${agent:+--agent "$agent"} ${input:+--input "$input"} --wait --with-stack

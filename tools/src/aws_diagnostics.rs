@@ -1,0 +1,85 @@
+//! What an on-call engineer looks at first when a Lambda function fails: its recent logs, what
+//! its role may do, how it is configured.
+//!
+//! `server` speaks MCP and holds no knowledge of AWS. `source` says where an answer comes from;
+//! today that is `snapshot`, an incident folder of saved AWS CLI output. `saved` is what those
+//! files hold, `answer` turns them into what `response` publishes (both pure), and `refusal` is
+//! every way in which a call can go wrong. A refused call is an MCP result with `isError` and a
+//! text that names the AWS call; it never looks like data, and it spoils no other tool.
+
+mod answer;
+mod function_name;
+mod refusal;
+mod response;
+mod saved;
+mod server;
+mod snapshot;
+mod source;
+
+use std::path::PathBuf;
+
+use rmcp::ServiceExt;
+use rmcp::service::ServerInitializeError;
+
+pub use server::Server;
+
+use crate::ServerInfo;
+use snapshot::Snapshot;
+use source::Source;
+
+/// This server, for listings.
+pub const INFO: ServerInfo = ServerInfo {
+    name: "aws-diagnostics",
+    description: "Reads a Lambda function's recent logs, the policies of its role and its configuration",
+    tools: &["get_iam_state", "get_lambda_config", "get_recent_logs"],
+};
+
+/// Why the server could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The incident folder cannot be opened; the caller names another one.
+    #[error("cannot open the incident folder {}", path.display())]
+    Folder {
+        /// The folder as it was given.
+        path: PathBuf,
+        /// What the file system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The client spoke no MCP; nothing was served.
+    #[error("the MCP handshake failed")]
+    Handshake(#[source] Box<ServerInitializeError>),
+    /// The server stopped by a bug of its own, not because the client left.
+    #[error("the MCP server stopped")]
+    Stopped(#[source] tokio::task::JoinError),
+}
+
+/// Serves an incident folder on stdin and stdout until stdin closes.
+///
+/// # Errors
+///
+/// [`Error`], of which only [`Error::Folder`] can be put right by whoever started it.
+pub async fn serve_stdio(snapshot: PathBuf) -> Result<(), Error> {
+    let server = server(snapshot)?;
+    let running = match server.serve(rmcp::transport::stdio()).await {
+        Ok(running) => running,
+        // A client that leaves before its first word asked for nothing, so nothing went wrong.
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(Error::Handshake(Box::new(error))),
+    };
+    running.waiting().await.map_err(Error::Stopped)?;
+    tracing::debug!("The client has gone.");
+    Ok(())
+}
+
+/// The server over an incident folder, to be served on any transport.
+///
+/// # Errors
+///
+/// [`Error::Folder`] when the path is not a folder that can be read.
+pub fn server(snapshot: PathBuf) -> Result<Server, Error> {
+    match Snapshot::open(&snapshot) {
+        Ok(folder) => Ok(Server::new(Source::Snapshot(folder))),
+        Err(source) => Err(Error::Folder { path: snapshot, source }),
+    }
+}

@@ -1,0 +1,158 @@
+//! Every environment variable, as a constant, and how its value is read.
+//!
+//! Programs read each variable once, at their start, into a struct of their own; a wrong value stops
+//! them before the first request.
+
+use std::time::Duration;
+
+/// The journal's table. Set by the stack.
+pub const JOURNAL_TABLE_NAME: &str = "JOURNAL_TABLE_NAME";
+
+/// The state machine. Set by the stack.
+pub const STATE_MACHINE_ARN: &str = "STATE_MACHINE_ARN";
+
+/// The agent runtime. Set by the stack.
+pub const AGENT_RUNTIME_ARN: &str = "AGENT_RUNTIME_ARN";
+
+/// The agent runtime's endpoint, if not the default one.
+pub const AGENT_RUNTIME_QUALIFIER: &str = "AGENT_RUNTIME_QUALIFIER";
+
+/// The event bus. Set by the stack.
+pub const EVENT_BUS_NAME: &str = "EVENT_BUS_NAME";
+
+/// How many days records are kept.
+pub const JOURNAL_TTL_DAYS: &str = "JOURNAL_TTL_DAYS";
+
+/// `local` or `aws`.
+pub const DAYBOOK_TARGET: &str = "DAYBOOK_TARGET";
+
+/// The model that a trigger without one gets.
+pub const DAYBOOK_MODEL: &str = "DAYBOOK_MODEL";
+
+/// What happens when the model stays down: `policy` or `fail`.
+pub const DAYBOOK_ON_MODEL_FAILURE: &str = "DAYBOOK_ON_MODEL_FAILURE";
+
+/// The bearer token without which a stack listens on loopback only.
+pub const DAYBOOK_TOKEN: &str = "DAYBOOK_TOKEN";
+
+/// A JSON file that names MCP servers.
+pub const DAYBOOK_MCP_SERVERS: &str = "DAYBOOK_MCP_SERVERS";
+
+/// How long connecting to an MCP server may take, in seconds.
+pub const MCP_CONNECT_TIMEOUT: &str = "MCP_CONNECT_TIMEOUT";
+
+/// How long an MCP server's handshake may take, in seconds.
+pub const MCP_INIT_TIMEOUT: &str = "MCP_INIT_TIMEOUT";
+
+/// Where an isolated agent listens. Set by its host; 8080 in the cloud.
+pub const DAYBOOK_AGENT_PORT: &str = "DAYBOOK_AGENT_PORT";
+
+/// How many times as fast as the machine's an isolated agent's clock runs. Set by its host.
+pub const DAYBOOK_TIME_SCALE: &str = "DAYBOOK_TIME_SCALE";
+
+/// What an isolated agent's clock shows at its start. Set by its host together with the scale.
+pub const DAYBOOK_TIME_ORIGIN: &str = "DAYBOOK_TIME_ORIGIN";
+
+/// Tokens that one incident may cost.
+pub const MAX_TOKENS_PER_INCIDENT: &str = "MAX_TOKENS_PER_INCIDENT";
+
+/// Node visits that one incident may take.
+pub const INCIDENT_RECURSION_LIMIT: &str = "INCIDENT_RECURSION_LIMIT";
+
+/// Why a variable's value cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// It must be set and is not.
+    #[error("{name} is not set, expected {expected}")]
+    Missing {
+        /// The variable.
+        name: &'static str,
+        /// The accepted form.
+        expected: &'static str,
+    },
+    /// It is set to something else than it takes.
+    #[error("{name} is `{value}`, expected {expected}")]
+    Malformed {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// The accepted form.
+        expected: &'static str,
+    },
+}
+
+/// Where values come from: the process environment in programs, a table in tests.
+pub trait Lookup: Fn(&str) -> Option<String> {}
+
+impl<F: Fn(&str) -> Option<String>> Lookup for F {}
+
+/// A text, if it is set and not empty.
+pub fn text(lookup: &impl Lookup, name: &str) -> Option<String> {
+    lookup(name).filter(|value| !value.is_empty())
+}
+
+/// A text that must be set.
+///
+/// # Errors
+/// When it is not.
+pub fn required(
+    lookup: &impl Lookup,
+    name: &'static str,
+    expected: &'static str,
+) -> Result<String, Invalid> {
+    text(lookup, name).ok_or(Invalid::Missing { name, expected })
+}
+
+/// A value that parses, or its default.
+///
+/// # Errors
+/// When it is set to something that does not parse.
+pub fn parsed<T: std::str::FromStr>(
+    lookup: &impl Lookup,
+    name: &'static str,
+    default: T,
+    expected: &'static str,
+) -> Result<T, Invalid> {
+    match text(lookup, name) {
+        None => Ok(default),
+        Some(value) => value.parse().map_err(|_| Invalid::Malformed { name, value, expected }),
+    }
+}
+
+/// A duration in whole seconds, from 1, or its default.
+///
+/// # Errors
+/// When it is set to something else.
+pub fn seconds(
+    lookup: &impl Lookup,
+    name: &'static str,
+    default: Duration,
+) -> Result<Duration, Invalid> {
+    let expected = "a whole number of seconds, at least 1";
+    let seconds: u32 =
+        parsed(lookup, name, u32::try_from(default.as_secs()).unwrap_or(u32::MAX), expected)?;
+    if seconds == 0 {
+        return Err(Invalid::Malformed { name, value: "0".to_owned(), expected });
+    }
+    Ok(Duration::from_secs(u64::from(seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_value_names_the_variable_the_value_and_the_accepted_form() {
+        let lookup = |name: &str| (name == MCP_INIT_TIMEOUT).then(|| "soon".to_owned());
+        let refusal = seconds(&lookup, MCP_INIT_TIMEOUT, Duration::from_secs(10)).unwrap_err();
+        assert_eq!(
+            refusal.to_string(),
+            "MCP_INIT_TIMEOUT is `soon`, expected a whole number of seconds, at least 1"
+        );
+        let default = seconds(&lookup, MCP_CONNECT_TIMEOUT, Duration::from_secs(10));
+        assert_eq!(default, Ok(Duration::from_secs(10)));
+        let missing = required(&lookup, AGENT_RUNTIME_ARN, "an ARN").unwrap_err();
+        assert_eq!(missing.to_string(), "AGENT_RUNTIME_ARN is not set, expected an ARN");
+    }
+}
