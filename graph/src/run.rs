@@ -1,0 +1,236 @@
+//! One session's machine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use journal::clock::Stamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::agent::{Outline, Program, Settings, Sheet};
+use crate::budget::{Budget, Ledger, Used};
+use crate::definition::{Context, Finish, Route};
+use crate::digest;
+use crate::effect::{Chat, Effect, Reply, ToolCall};
+use crate::open::{CallState, CallWork, Open, Pending};
+use crate::outcome::{Outcome, OutcomeBody};
+use crate::plan::graph_failed;
+
+/// Moves without an effect after which a run ends as failed.
+pub const MOVES_MAX: u32 = 100;
+
+/// One session's machine: it folds steps and says what comes next.
+pub struct Run {
+    pub(crate) sheet: Arc<Sheet>,
+    pub(crate) program: Box<dyn Program>,
+    pub(crate) settings: Settings,
+    /// The tools that need approval, by code and by configuration.
+    critical: Vec<String>,
+    pub(crate) core: Core,
+    pub(crate) phase: Phase,
+}
+
+/// What a run knows besides the graph's state and the open effect.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Core {
+    /// The newest step's number.
+    pub(crate) seq: u32,
+    /// The newest step's time.
+    pub(crate) now: Stamp,
+    /// The graph version of the newest claim.
+    pub(crate) recorded_version: String,
+    pub(crate) ledger: Ledger,
+    /// Digests of calls that a person approved and that were not begun yet.
+    pub(crate) approvals: Vec<String>,
+    /// Whether the policy has taken over from the model.
+    pub(crate) fallback: bool,
+}
+
+/// Where a run is.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one per run")]
+pub(crate) enum Phase {
+    Unclaimed,
+    Open(Open),
+    Over(Finish),
+    Closed,
+}
+
+/// What an ask step carries, so that what came before it need not be folded by newer code.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Snapshot {
+    pub(crate) core: Core,
+    pub(crate) open: Open,
+    pub(crate) state: Value,
+}
+
+impl Run {
+    pub(crate) fn new(sheet: Arc<Sheet>, program: Box<dyn Program>, settings: Settings) -> Self {
+        let own = sheet.critical.iter().map(|name| (*name).to_owned());
+        let critical = own.chain(settings.critical.iter().cloned()).collect();
+        let (core, phase) = (Core::default(), Phase::Unclaimed);
+        Self { sheet, program, settings, critical, core, phase }
+    }
+
+    pub(crate) fn restored(
+        sheet: Arc<Sheet>,
+        program: Box<dyn Program>,
+        settings: Settings,
+        snapshot: Snapshot,
+    ) -> Self {
+        let Snapshot { core, open, state: _ } = snapshot;
+        Self { core, phase: Phase::Open(open), ..Self::new(sheet, program, settings) }
+    }
+
+    /// What the agent's policy replies to a chat.
+    pub fn policy(&self, chat: &Chat) -> Reply {
+        self.program.policy(chat)
+    }
+
+    /// The graph, for display.
+    pub fn outline(&self) -> Outline {
+        Outline { start: self.sheet.start, nodes: self.sheet.nodes.clone() }
+    }
+
+    /// The node whose effect is open; `None` before the first claim and after the last effect.
+    pub fn node(&self) -> Option<&str> {
+        self.open().map(|open| open.node.as_str())
+    }
+
+    /// The graph's state.
+    ///
+    /// # Errors
+    /// When it cannot be serialised, which is a bug in the graph.
+    pub fn state_json(&self) -> Result<Value, serde_json::Error> {
+        self.program.state()
+    }
+
+    /// What the session has used.
+    pub fn usage(&self) -> Used {
+        self.core.ledger.total()
+    }
+
+    /// What it may use.
+    pub fn budget(&self) -> Budget {
+        self.settings.budget.or(self.sheet.budget)
+    }
+
+    /// The number of the newest step folded.
+    pub fn seq(&self) -> u32 {
+        self.core.seq
+    }
+
+    pub(crate) fn open(&self) -> Option<&Open> {
+        match &self.phase {
+            Phase::Open(open) => Some(open),
+            Phase::Unclaimed | Phase::Over(_) | Phase::Closed => None,
+        }
+    }
+
+    /// Once every call has its result, in whatever order they came, the node folds them all.
+    pub(crate) fn complete_tools(&mut self) {
+        let Phase::Open(Open { pending: Pending::Tools(calls), .. }) = &self.phase else { return };
+        let results: Option<Vec<_>> = calls.iter().map(CallWork::result).collect();
+        if let Some(results) = results {
+            self.complete(OutcomeBody::Results(results));
+        }
+    }
+
+    /// Lets the node fold what its effect brought, and goes where it says.
+    pub(crate) fn complete(&mut self, body: OutcomeBody) {
+        let Some(node) = self.open().map(|open| open.node.clone()) else { return };
+        let route = self.folded(&node, body);
+        self.go(route);
+    }
+
+    fn folded(&mut self, node: &str, body: OutcomeBody) -> Route {
+        let outcome = Outcome { seq: self.core.seq, at: self.core.now, body };
+        let route = self.program.fold(node, outcome);
+        let declared =
+            self.sheet.nodes.iter().find(|known| known.name == node).map(|known| known.to);
+        match (route, declared) {
+            (Some(Route::To(to)), Some(declared)) if !declared.contains(&to) => Route::End(
+                graph_failed("UndeclaredRoute", &format!("node `{node}` does not route to `{to}`")),
+            ),
+            (Some(route), _) => route,
+            (None, _) => Route::End(no_such_node(node)),
+        }
+    }
+
+    /// Follows a route to the next effect or the end.
+    pub(crate) fn go(&mut self, mut route: Route) {
+        for _ in 0..=MOVES_MAX {
+            let node = match route {
+                Route::To(node) => node,
+                Route::End(finish) => {
+                    self.phase = Phase::Over(finish);
+                    return;
+                }
+            };
+            self.core.ledger.visit();
+            let Some(effect) = self.program.ask(node, &self.context()) else {
+                self.phase = Phase::Over(no_such_node(node));
+                return;
+            };
+            let body = match &effect {
+                Effect::Tools(_) => OutcomeBody::Results(Vec::new()),
+                _ => OutcomeBody::Nothing,
+            };
+            if let Some(open) = self.opened(node, effect) {
+                self.phase = Phase::Open(open);
+                return;
+            }
+            route = self.folded(node, body);
+        }
+        let message = format!("more than {MOVES_MAX} moves without an effect");
+        self.phase = Phase::Over(graph_failed("TooManyMoves", &message));
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
+            now: self.core.now,
+            seq: self.core.seq,
+            used: self.core.ledger.scoped(),
+            budget: self.budget(),
+            critical: &self.critical,
+        }
+    }
+
+    fn opened(&mut self, node: &str, effect: Effect) -> Option<Open> {
+        let Self { sheet, settings, critical, core, .. } = self;
+        Open::new(node, effect, |call: ToolCall| {
+            let is_critical = call.is_in(critical);
+            let at_most_once =
+                is_critical || call.is_in(sheet.at_most_once) || call.is_in(&settings.at_most_once);
+            let approved = is_critical && core.use_approval(&call);
+            let state = if is_critical && !approved {
+                CallState::Unapproved
+            } else {
+                CallState::Ready { not_before: None }
+            };
+            CallWork { call, at_most_once, failed: 0, state }
+        })
+    }
+}
+
+impl Core {
+    /// An approval holds for one call: it is gone once the call is about to be made.
+    fn use_approval(&mut self, call: &ToolCall) -> bool {
+        let digest = digest::call(call);
+        let place = self.approvals.iter().position(|approved| approved == digest.as_str());
+        place.map(|place| self.approvals.remove(place)).is_some()
+    }
+}
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Run")
+            .field("core", &self.core)
+            .field("phase", &self.phase)
+            .finish_non_exhaustive()
+    }
+}
+
+fn no_such_node(node: &str) -> Finish {
+    graph_failed("UnknownNode", &format!("there is no node `{node}`"))
+}

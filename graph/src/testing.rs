@@ -1,0 +1,305 @@
+//! Runs agents in memory, for tests: a [`World`] performs what a run asks for, a [`Session`] keeps
+//! the steps that a journal would.
+//!
+//! Everything here panics where a test should fail.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use journal::clock::Stamp;
+use journal::id::{Runner, SessionId};
+use journal::item::Hash;
+use journal::step::{EffectKind, EffectRef, Step, StepBody, Usage};
+use serde_json::Value;
+
+use crate::agent::{Agent, Opening, Settings};
+use crate::definition::{Finish, InputError};
+use crate::effect::{Chat, ToolCall};
+use crate::error::{FoldError, ResumeError};
+use crate::next::{Intent, Next, Request, Work};
+use crate::outcome::{Brought, Failure};
+use crate::question::{Answer, Decision, OpenQuestion};
+use crate::run::Run;
+
+/// Steps after which a session in memory is taken to run for ever.
+pub const STEPS_MAX: u32 = 2_000;
+
+/// What performs effects: tools, models and people. The policy is the agent's own.
+pub struct World<'a> {
+    tools: Performer<'a, ToolCall, Brought>,
+    models: Performer<'a, Chat, (Brought, Usage)>,
+    people: Performer<'a, OpenQuestion, Answer>,
+}
+
+type Performer<'a, What, Then> = Box<dyn FnMut(&What) -> Then + 'a>;
+
+impl<'a> World<'a> {
+    /// A world with these tools, without a model, where people approve what they can.
+    pub fn new(tools: impl FnMut(&ToolCall) -> Brought + 'a) -> Self {
+        let no_model = |_: &Chat| {
+            let failure = Failure::not_sent("unknown", "there is no model");
+            (Brought::Failure(failure), Usage::default())
+        };
+        Self { tools: Box::new(tools), models: Box::new(no_model), people: Box::new(approve) }
+    }
+
+    /// The same world with a model.
+    #[must_use]
+    pub fn models(self, models: impl FnMut(&Chat) -> (Brought, Usage) + 'a) -> Self {
+        Self { models: Box::new(models), ..self }
+    }
+
+    /// The same world with these people. They are not asked whether a call in doubt is made again:
+    /// it is.
+    #[must_use]
+    pub fn people(self, people: impl FnMut(&OpenQuestion) -> Answer + 'a) -> Self {
+        Self { people: Box::new(people), ..self }
+    }
+}
+
+fn approve(open: &OpenQuestion) -> Answer {
+    let offered = open.question.choices.contains(&Decision::Approve);
+    let answer = Answer::new(open.question_id, Decision::Approve);
+    if offered { answer } else { Answer::expired(open.question_id) }
+}
+
+/// A session in memory: its steps, one second apart, and the run that folded them.
+#[derive(Debug)]
+pub struct Session {
+    agent: Agent,
+    run: Run,
+    steps: Vec<Step<Value>>,
+    epoch: u32,
+    now: Stamp,
+    performed: Vec<EffectRef>,
+}
+
+impl Session {
+    /// A session that was just claimed.
+    ///
+    /// # Errors
+    /// When the input is not one of the agent's.
+    pub fn start(agent: &Agent, input: Value, settings: Settings) -> Result<Self, InputError> {
+        let run = agent.start(&input, &settings)?;
+        let opening = Opening { input, settings };
+        let mut session = Self::of(agent, run, Vec::new());
+        session.claim(Some(opening.payload()));
+        Ok(session)
+    }
+
+    /// A session whose runner was lost after `steps`, claimed anew if it is not waiting or over.
+    ///
+    /// # Errors
+    /// As [`Agent::resume`].
+    pub fn resume(agent: &Agent, steps: Vec<Step<Value>>) -> Result<Self, ResumeError> {
+        let run = agent.resume(&steps)?;
+        let mut session = Self::of(agent, run, steps);
+        if !matches!(session.run.next(), Next::Wait(_) | Next::Closed) {
+            session.claim(None);
+        }
+        Ok(session)
+    }
+
+    fn of(agent: &Agent, run: Run, steps: Vec<Step<Value>>) -> Self {
+        let now = steps.last().map_or(Stamp::from_millis(1_700_000_000_000), |step| step.stamp);
+        let epoch = steps.last().map_or(0, |step| step.epoch);
+        Self { agent: agent.clone(), run, steps, epoch, now, performed: Vec::new() }
+    }
+
+    /// The run.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The steps so far.
+    pub fn steps(&self) -> &[Step<Value>] {
+        &self.steps
+    }
+
+    /// What was performed here, in order: chats and tool calls.
+    pub fn performed(&self) -> &[EffectRef] {
+        &self.performed
+    }
+
+    /// The time of the newest step.
+    pub fn now(&self) -> Stamp {
+        self.now
+    }
+
+    /// Lets time pass before the next step.
+    pub fn pass(&mut self, time: Duration) {
+        self.now = self.now.after(time);
+    }
+
+    /// Claims the session for a new runner.
+    pub fn claim(&mut self, input: Option<Value>) {
+        let supersedes = self.epoch;
+        self.epoch += 1;
+        self.append(StepBody::Claim {
+            supersedes,
+            agent: self.agent.name().to_owned(),
+            graph_version: self.agent.version().to_owned(),
+            input,
+        });
+    }
+
+    /// Journals and folds a step.
+    ///
+    /// # Panics
+    /// When it cannot be folded.
+    pub fn append(&mut self, body: StepBody<Value>) {
+        self.try_append(body).unwrap_or_else(|error| panic!("{error}"));
+    }
+
+    /// Journals and folds a step, one second after the newest.
+    ///
+    /// # Errors
+    /// As [`Run::fold`].
+    pub fn try_append(&mut self, body: StepBody<Value>) -> Result<(), FoldError> {
+        self.pass(Duration::from_secs(1));
+        let seq = self.run.seq() + 1;
+        let step = step(seq, self.epoch, self.now, body);
+        self.run.fold(&step)?;
+        self.steps.push(step);
+        Ok(())
+    }
+
+    /// Goes on until the session has ended, and says how.
+    ///
+    /// # Panics
+    /// When it does not end within [`STEPS_MAX`] steps.
+    pub fn drive(&mut self, world: &mut World<'_>) -> Finish {
+        while self.run.seq() < STEPS_MAX {
+            match self.run.next() {
+                Next::Claim => panic!("a session is claimed when it is made"),
+                Next::Perform(requests) => self.perform(&requests[0], world),
+                Next::Note(note) => self.append(note.body()),
+                Next::Ask(ask) => self.append(ask.body()),
+                Next::Wait(open) => {
+                    let answer = self.answer(&open, world);
+                    self.append(answer.body());
+                    self.claim(None);
+                }
+                Next::Sleep(sleep) => {
+                    let started_at = self.now;
+                    self.now = self.now.max(sleep.until);
+                    self.append(sleep.body(started_at));
+                }
+                Next::End(finish) => {
+                    self.append(finish.clone().body());
+                    return finish;
+                }
+                Next::Closed => panic!("the session has ended before"),
+            }
+        }
+        panic!("no end after {STEPS_MAX} steps");
+    }
+
+    /// Performs a request and journals what it brought, the intent first where one is needed.
+    pub fn perform(&mut self, request: &Request, world: &mut World<'_>) {
+        let (brought, usage) = match &request.work {
+            Work::Tool { intent: Intent::Needed, .. } => return self.append(request.intent()),
+            Work::Tool { call, .. } => ((world.tools)(call), Usage::default()),
+            Work::Model { chat, .. } => (world.models)(chat),
+            Work::Policy { chat } => (Brought::Reply(self.run.policy(chat)), Usage::default()),
+        };
+        self.performed.push(request.effect.clone());
+        let started_at = request.not_before.map_or(self.now, |time| time.max(self.now));
+        self.now = started_at;
+        self.append(request.outcome(brought, started_at, usage));
+    }
+
+    fn answer(&self, open: &OpenQuestion, world: &mut World<'_>) -> Answer {
+        let ask = self.steps.iter().find(|step| step.seq == open.question_id);
+        let about = ask.and_then(|step| step.body.payload()).map(|payload| &payload["about"]);
+        if about.is_some_and(|about| about == "doubt") {
+            return Answer::new(open.question_id, Decision::Approve);
+        }
+        (world.people)(open)
+    }
+}
+
+/// A step as it is read from a journal: its payload was written and read.
+pub fn step(seq: u32, epoch: u32, stamp: Stamp, body: StepBody<Value>) -> Step<Value> {
+    let session: SessionId =
+        "00000000-0000-4000-8000-000000000000".parse().expect("a UUID is a session id");
+    let step = Step {
+        session,
+        seq,
+        epoch,
+        runner: Runner::named("testing"),
+        stamp,
+        expires_at: 0,
+        prev_hash: Hash::genesis(),
+        hash: Hash::genesis(),
+        body,
+    };
+    step.try_map(|payload| serde_json::from_str(&payload.to_string())).expect("JSON reads back")
+}
+
+/// Runs a session to its end, then once more from every prefix of its steps, as if the runner had
+/// been lost after each; returns the steps of the first run.
+///
+/// # Panics
+/// When a resumed run ends otherwise, or performs an effect again whose outcome it had.
+pub fn every_prefix<'a>(
+    agent: &Agent,
+    input: &Value,
+    settings: &Settings,
+    world: impl FnMut() -> World<'a>,
+) -> Vec<Step<Value>> {
+    every_prefix_by(agent, input, settings, world, Clone::clone)
+}
+
+/// [`every_prefix`] for agents whose result tells of times or step numbers: what must be the same is
+/// what `view` makes of the end.
+///
+/// # Panics
+/// As [`every_prefix`].
+pub fn every_prefix_by<'a, V: PartialEq + std::fmt::Debug>(
+    agent: &Agent,
+    input: &Value,
+    settings: &Settings,
+    mut world: impl FnMut() -> World<'a>,
+    view: impl Fn(&Finish) -> V,
+) -> Vec<Step<Value>> {
+    let mut whole = Session::start(agent, input.clone(), settings.clone()).expect("an input");
+    let end = view(&whole.drive(&mut world()));
+    let once = times(whole.performed());
+    for length in 1..whole.steps.len() {
+        let prefix = whole.steps[..length].to_vec();
+        let known = times(outcomes(&prefix));
+        let mut resumed =
+            Session::resume(agent, prefix).unwrap_or_else(|error| panic!("{length}: {error}"));
+        assert_eq!(view(&resumed.drive(&mut world())), end, "resumed after step {length}");
+        for (effect, again) in times(resumed.performed()) {
+            let allowed = once.get(&effect).copied().unwrap_or(0);
+            let before = known.get(&effect).copied().unwrap_or(0);
+            assert!(
+                again + before <= allowed,
+                "resumed after step {length}: {effect:?} was performed again"
+            );
+        }
+    }
+    whole.steps
+}
+
+fn outcomes(steps: &[Step<Value>]) -> impl Iterator<Item = &EffectRef> {
+    let outcomes = steps.iter().filter(|step| matches!(step.body, StepBody::Outcome { .. }));
+    let effects = outcomes.filter_map(|step| step.body.effect());
+    effects.filter(|effect| matches!(effect.kind, EffectKind::Chat | EffectKind::Tools))
+}
+
+/// How often each effect occurs. A chat's digest names the steps that its messages come from, whose
+/// numbers move when a claim comes between; so chats count by their node.
+fn times<'a>(effects: impl IntoIterator<Item = &'a EffectRef>) -> BTreeMap<(String, String), u32> {
+    let mut times = BTreeMap::new();
+    for effect in effects {
+        let what = match effect.kind {
+            EffectKind::Chat => "chat".to_owned(),
+            _ => format!("{} {}", effect.digest, effect.call),
+        };
+        *times.entry((effect.node.clone(), what)).or_insert(0) += 1;
+    }
+    times
+}

@@ -1,0 +1,251 @@
+//! JSONata as Step Functions runs it: `$states`, variables, its extra functions, its limits and its
+//! error sentences.
+//!
+//! An `Expression` is compiled once, with the definition. A `Scope` is what an expression can see
+//! at one moment of an execution; it is made, used and dropped inside one decision, because its
+//! values are neither `Send` nor cheap to keep. Time and randomness come from the scope, so an
+//! evaluation done again says the same.
+//!
+//! Numbers are doubles, as in every JSONata: integers above 2^53 lose digits once an expression has
+//! touched them.
+
+mod functions;
+mod top_level;
+
+pub(crate) use functions::fraction;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jsonata_core::ast::AstNode;
+use jsonata_core::evaluator::{Context, Evaluator, EvaluatorError, EvaluatorOptions};
+use jsonata_core::parser;
+use jsonata_core::value::JValue;
+use serde_json::{Map, Number, Value};
+
+use crate::time::Timestamp;
+
+/// Longest that one expression may take, in milliseconds of real time.
+///
+/// The only place where real time matters. It is a fuse, far above what a sane expression needs.
+pub const EVALUATION_MS_MAX: u64 = 5_000;
+/// Deepest nesting of one evaluation.
+pub const EVALUATION_DEPTH_MAX: usize = 1_000;
+/// Longest sequence that one evaluation may build. The time fuse alone does not stop a range of ten
+/// million.
+pub const SEQUENCE_LENGTH_MAX: usize = 100_000;
+
+/// Deepest nesting of a value. A parser of JSON gives up at 128, and whoever reads a history is
+/// one.
+pub const NESTING_MAX: usize = 120;
+
+/// Whole doubles up to here are exact integers: 2^53.
+const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
+
+/// A compiled expression and the text it came from, without `{%` and `%}`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Expression {
+    source: String,
+    ast: AstNode,
+}
+
+/// The text between `{%` and `%}`, which must be the string's first and last characters; `None` for
+/// any other string.
+pub(crate) fn embedded(text: &str) -> Option<&str> {
+    text.strip_prefix("{%")?.strip_suffix("%}").map(str::trim)
+}
+
+impl Expression {
+    /// Compiles the text between `{%` and `%}`.
+    ///
+    /// # Errors
+    /// Says what is wrong with it; the definition is at fault.
+    pub(crate) fn compile(source: &str) -> Result<Expression, CompileError> {
+        let ast = parser::parse(source)?;
+        match top_level::stray_reference(&ast) {
+            None => Ok(Expression { source: source.to_owned(), ast }),
+            Some(name) => Err(CompileError::TopLevel(name)),
+        }
+    }
+}
+
+/// Why a text is not an expression that Step Functions takes.
+#[derive(Debug, thiserror::Error)]
+pub enum CompileError {
+    /// JSONata does not understand it.
+    #[error("expression does not compile: {0}")]
+    Syntax(#[from] parser::ParserError),
+    /// It refers to something that is neither `$states` nor a variable.
+    #[error("reference to '{0}' at the top level is not supported")]
+    TopLevel(String),
+}
+
+/// Why an expression gave no usable value: AWS's sentence without its opening, which names the
+/// state.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{cause}")]
+pub(crate) struct EvaluationError {
+    /// The field, as AWS spells it: `Output/a/b`, `Choices[0]/Condition`.
+    pub(crate) location: String,
+    /// AWS's sentence.
+    pub(crate) cause: String,
+}
+
+impl EvaluationError {
+    pub(crate) fn wrong_type(
+        expression: &Expression,
+        location: &str,
+        expected: &str,
+        value: &Value,
+    ) -> Self {
+        let cause = format!(
+            "The JSONata expression '{}' specified for the field '{location}' returned an unexpected result type. \
+             Expected '{expected}', but was '{}' for value: {value}",
+            expression.source,
+            type_name(value),
+        );
+        EvaluationError { location: location.to_owned(), cause }
+    }
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// What an expression can see: `$states`, the variables, a time and a seed.
+pub(crate) struct Scope {
+    evaluator: Evaluator,
+}
+
+impl Scope {
+    /// Builds a scope. `seed` must differ from one decision of an execution to the next; `now` is
+    /// what `$now()` says.
+    pub(crate) fn new(
+        states: Value,
+        variables: &BTreeMap<String, Arc<Value>>,
+        now: Timestamp,
+        seed: &str,
+    ) -> Scope {
+        let mut context = Context::new();
+        context.bind("states".to_owned(), JValue::from(states));
+        for (name, value) in variables {
+            context.bind(name.clone(), JValue::from(Value::clone(value)));
+        }
+        let options = EvaluatorOptions {
+            timeout_ms: Some(EVALUATION_MS_MAX),
+            cancel: None,
+            max_stack_depth: Some(EVALUATION_DEPTH_MAX),
+            max_sequence_length: Some(SEQUENCE_LENGTH_MAX),
+        };
+        let mut evaluator = Evaluator::with_options(context, options);
+        functions::register(&mut evaluator, now, seed);
+        Scope { evaluator }
+    }
+
+    /// Evaluates an expression that stands at `location`.
+    ///
+    /// # Errors
+    /// Evaluation failed, or returned nothing or a function: the state fails with
+    /// `States.QueryEvaluationError`.
+    pub(crate) fn evaluate(
+        &mut self,
+        expression: &Expression,
+        location: &str,
+    ) -> Result<Value, EvaluationError> {
+        let opening = format!(
+            "The JSONata expression '{}' specified for the field '{location}'",
+            expression.source
+        );
+        let fail = |cause| EvaluationError { location: location.to_owned(), cause };
+        // There is no context item outside `$states`: a bare name at the top finds nothing.
+        let value = self
+            .evaluator
+            .evaluate(&expression.ast, &JValue::Undefined)
+            .map_err(|error| fail(thrown(&opening, &error)))?;
+        if value.is_function() || value.is_regex() {
+            return Err(fail(format!("{opening} returned an unsupported result type.")));
+        }
+        match to_json(&value, NESTING_MAX) {
+            Ok(Some(value)) => Ok(value),
+            Ok(None) => Err(fail(format!("{opening} returned nothing (undefined)."))),
+            Err(TooDeep) => Err(fail(format!(
+                "{opening} returned a value nested more than {NESTING_MAX} levels deep."
+            ))),
+        }
+    }
+}
+
+struct TooDeep;
+
+fn thrown(opening: &str, error: &EvaluatorError) -> String {
+    // A coded message is a sentence of its own; a bare one completes ours.
+    let separator = if error.code().is_some() { ". " } else { ": " };
+    format!("{opening} threw an error during evaluation{separator}{}", error.message())
+}
+
+/// The JSON of a result; `None` for nothing. Whole numbers are spelled as integers, as JavaScript
+/// spells them.
+fn to_json(value: &JValue, levels: usize) -> Result<Option<Value>, TooDeep> {
+    let inner = || levels.checked_sub(1).ok_or(TooDeep);
+    Ok(Some(match value {
+        JValue::Undefined => return Ok(None),
+        JValue::Null => Value::Null,
+        JValue::Bool(value) => Value::Bool(*value),
+        JValue::Number(value) => number(*value),
+        JValue::String(text) => Value::String(text.to_string()),
+        JValue::Array(items) => {
+            let levels = inner()?;
+            Value::Array(
+                items
+                    .iter()
+                    .filter_map(|item| to_json(item, levels).transpose())
+                    .collect::<Result<_, _>>()?,
+            )
+        }
+        JValue::Object(fields) => {
+            let levels = inner()?;
+            let mut object = Map::new();
+            for (name, field) in fields.iter() {
+                if let Some(field) = to_json(field, levels)? {
+                    object.insert(name.clone(), field);
+                }
+            }
+            Value::Object(object)
+        }
+        // As `$string` does it: a function inside a value is the empty string.
+        JValue::Lambda(_) | JValue::Builtin { .. } | JValue::Regex { .. } => {
+            Value::String(String::new())
+        }
+    }))
+}
+
+/// Whether a value nests at most [`NESTING_MAX`] levels.
+pub(crate) fn is_shallow(value: &Value) -> bool {
+    fn within(value: &Value, levels: usize) -> bool {
+        match value {
+            Value::Array(items) => levels > 0 && items.iter().all(|item| within(item, levels - 1)),
+            Value::Object(fields) => {
+                levels > 0 && fields.values().all(|field| within(field, levels - 1))
+            }
+            _ => true,
+        }
+    }
+    within(value, NESTING_MAX)
+}
+
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() <= INTEGER_MAX {
+        return Value::from(value as i64);
+    }
+    Number::from_f64(value).map_or(Value::Null, Value::Number)
+}
+
+#[cfg(test)]
+mod tests;

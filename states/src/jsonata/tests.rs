@@ -1,0 +1,132 @@
+use serde_json::json;
+
+use super::*;
+
+fn evaluate(source: &str) -> Result<Value, String> {
+    let expression = Expression::compile(source).map_err(|error| error.to_string())?;
+    let variables = BTreeMap::from([("list".to_owned(), Arc::new(json!([1, 2, 3])))]);
+    let now = Timestamp::from_millis(1_795_257_000_000);
+    Scope::new(json!({"input": {"a": 1}}), &variables, now, "seed")
+        .evaluate(&expression, "Output")
+        .map_err(|error| {
+            error
+                .cause
+                .rsplit_once("'Output' ")
+                .map_or(error.cause.clone(), |(_, cause)| cause.to_owned())
+        })
+}
+
+fn check(source: &str, expected: Value) {
+    assert_eq!(evaluate(source), Ok(expected), "{source}");
+}
+
+#[test]
+fn the_added_functions_do_what_aws_says() {
+    check("$partition($list, 2)", json!([[1, 2], [3]]));
+    check("$partition([], 2)", json!([]));
+    check("$range(0, 10, 5)", json!([0, 5, 10]));
+    check("$range(3, 1, -1)", json!([3, 2, 1]));
+    check("$range(1, 0, 1)", json!([]));
+    check("$hash('a')", json!("ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"));
+    check("$length($hash('a', 'SHA-512'))", json!(128));
+    check("$parse('{\"b\": [1, 2.5]}').b[1]", json!(2.5));
+    check("$length($uuid())", json!(36));
+    check("$uuid() = $uuid()", json!(false));
+    check("$random(7) = $random(7)", json!(true));
+    check("$random() = $random()", json!(false));
+    check("$random() < 1 and $random() >= 0", json!(true));
+    check("$now()", json!("2026-11-21T10:30:00.000Z"));
+    check("$millis()", json!(1_795_257_000_000_i64));
+}
+
+#[test]
+fn an_evaluation_said_again_says_the_same() {
+    for source in
+        ["$uuid()", "$random()", "[$uuid(), $uuid(), $random()]", "$shuffle([1..3]) ~> $count"]
+    {
+        assert_eq!(evaluate(source), evaluate(source), "{source}");
+    }
+}
+
+#[test]
+fn misuse_is_an_error() {
+    for source in [
+        "$partition(1, 1)",
+        "$partition($list, 0)",
+        "$range(1, 2, 0)",
+        "$range(1, 1001, 1)",
+        "$hash('a', 'MD5')",
+        "$parse('{')",
+        "$eval('1')",
+    ] {
+        let cause = evaluate(source).unwrap_err();
+        assert!(cause.starts_with("threw an error during evaluation"), "{source}: {cause}");
+    }
+}
+
+#[test]
+fn runaway_expressions_are_stopped() {
+    assert!(evaluate("[1..10000000]").is_err());
+    let deep =
+        evaluate("$reduce([1..50000], function($inner, $item) { {'a': $inner} })").unwrap_err();
+    assert_eq!(deep, "returned a value nested more than 120 levels deep.");
+    assert!(evaluate("($f := function($n) { 1 + $f($n + 1) }; $f(0))").is_err());
+}
+
+#[test]
+fn an_expression_s_own_variables_do_not_outlive_it() {
+    check("$mine := 1", json!(1));
+    assert_eq!(evaluate("$mine"), Err("returned nothing (undefined).".to_owned()));
+}
+
+#[test]
+fn numbers_are_spelled_as_javascript_spells_them() {
+    let spelled = |source| evaluate(source).unwrap().to_string();
+    assert_eq!(spelled("1.0"), "1");
+    assert_eq!(spelled("-0"), "0");
+    assert_eq!(spelled("0.1 + 0.2"), "0.30000000000000004");
+    assert_eq!(spelled("9007199254740992"), "9007199254740992");
+}
+
+#[test]
+fn only_a_string_wrapped_whole_is_an_expression() {
+    assert_eq!(embedded("{% 1 %}"), Some("1"));
+    assert_eq!(embedded("{%1%}"), Some("1"));
+    assert_eq!(embedded(" {% 1 %}"), None);
+    assert_eq!(embedded("{% 1 %} "), None);
+    assert_eq!(embedded("a {% 1 %}"), None);
+}
+
+#[test]
+fn a_reference_to_a_context_item_is_refused() {
+    let check = |source: &str, expected: &str| {
+        let error = Expression::compile(source).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("reference to '{expected}' at the top level is not supported"),
+            "{source}"
+        );
+    };
+    check("phone", "phone");
+    check("phone.number[0]", "phone");
+    check("$states.input.a + b", "b");
+    check("$sum(prices)", "prices");
+    check("$exists($x) ? $x : y", "y");
+    check("{'k': [v]}", "v");
+    check("($x := z; $x)", "z");
+    check("$$", "$$");
+    check("$$.a", "$$");
+    check("$", "$");
+    for fine in [
+        "$states.input.a[b = 1].c",
+        "$map($list, function($item) { $item.name })",
+        "$x.{'a': b}",
+        "$list^(>age)",
+        "$list[$ > 1]",
+        "$list.($ * 2)",
+        "$f := 1",
+        "$list ~> $sum",
+    ] {
+        assert!(Expression::compile(fine).is_ok(), "{fine}");
+    }
+}

@@ -1,0 +1,15 @@
+//! The engine from outside: what AWS recorded, what its specification says, and every prefix of a
+//! history.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, in its helpers too")]
+
+mod callbacks;
+mod conformance;
+mod errors;
+mod flow;
+mod given;
+mod masks;
+mod prefixes;
+mod recorded;
+mod run;
+mod validation;
