@@ -1,1 +1,157 @@
-//! The Lambda that invokes the agent.
+//! The Lambda that invokes the agent: it judges the trigger, journals that it is about to call, calls,
+//! and journals what came of it.
+//!
+//! [`Invoker::handle`] is the whole of it; [`runtime`] makes the call and tells "refused" from "may
+//! have been accepted", which is the difference that everything after it rests on.
+
+use journal::announce::Announcer;
+use journal::chain::{Author, End, end_session};
+use journal::clock::{Clock, Hlc};
+use journal::error_message::ErrorMessage;
+use journal::event::{About, Draft, EventStatus, Writer};
+use journal::id::Runner;
+use journal::lease::Lease;
+use journal::seal::seal;
+use journal::step::Ending;
+use journal::store::Store;
+use serde_json::{Value, json};
+use workflow::contract::{AgentRequest, InvokeOutcome, InvokeReply, InvokeRequest};
+use workflow::limits::ANNOUNCE_PATIENCE;
+use workflow::trigger::{InvalidTrigger, Trigger};
+
+pub mod config;
+pub mod error;
+pub mod runtime;
+
+pub use error::Error;
+pub use runtime::Runtime;
+
+use runtime::CallError;
+
+/// The invoker with all that it reaches.
+#[derive(Clone, Debug)]
+pub struct Invoker<S> {
+    store: S,
+    runtime: Runtime,
+    clock: Clock,
+}
+
+impl<S: Store> Invoker<S> {
+    /// An invoker over a journal and an agent runtime.
+    pub fn new(store: S, runtime: Runtime, clock: Clock) -> Self {
+        Self { store, runtime, clock }
+    }
+
+    /// Invokes the agent for a session. Safe to be called again with the same request.
+    ///
+    /// # Errors
+    /// Each error is one that the state machine tells apart by [`Error::name`].
+    pub async fn handle(&self, request: InvokeRequest) -> Result<InvokeReply, Error> {
+        let hlc = Hlc::new(self.clock.clone(), request.seen);
+        let voice = Announcer {
+            store: &self.store,
+            hlc: &hlc,
+            session: &request.session_id,
+            writer: Writer::Invoker,
+            expires_at: request.expires_at,
+        };
+        let about = About::Attempt(request.attempt());
+        let trigger = match Trigger::parse(&request.detail) {
+            Ok(trigger) => trigger,
+            Err(refusal @ InvalidTrigger::TooLarge { .. }) => {
+                return self.reject(&voice, &request, &refusal).await;
+            }
+            Err(refusal) => {
+                let error =
+                    ErrorMessage::new("InvalidTrigger", refusal.code(), &refusal.to_string());
+                let failed = Draft::new(EventStatus::AgentInvocationFailed, about);
+                tell(&voice, failed.with_error(Some(error))).await;
+                return Err(Error::InvalidTrigger(refusal));
+            }
+        };
+        let lease = Lease::unclaimed(request.supersedes, hlc.tick());
+        if let Err(error) = lease.create(&self.store, &request.session_id, request.expires_at).await
+        {
+            tracing::warn!(session_id = %request.session_id, %error, "The lease was not created.");
+        }
+        tell(&voice, Draft::new(EventStatus::AgentInvocationStarted, about)).await;
+        let called = self.runtime.invoke(&agent_request(&request, trigger, hlc.tick())).await;
+        self.conclude(&voice, about, called).await
+    }
+
+    async fn conclude(
+        &self,
+        voice: &Announcer<'_, S>,
+        about: About,
+        called: Result<workflow::contract::AgentReply, CallError>,
+    ) -> Result<InvokeReply, Error> {
+        match called {
+            Ok(reply) => {
+                voice.hlc.observe(reply.seen);
+                let succeeded = Draft::new(EventStatus::AgentInvocationSucceeded, about)
+                    .with_detail(json!({ "outcome": reply.outcome }));
+                tell(voice, succeeded).await;
+                Ok(InvokeReply { outcome: reply.outcome, seen: voice.hlc.newest() })
+            }
+            Err(error) => {
+                if let Some(seen) = error.seen() {
+                    voice.hlc.observe(seen);
+                }
+                if let Some(message) = error.message() {
+                    let failed = Draft::new(EventStatus::AgentInvocationFailed, about);
+                    tell(voice, failed.with_error(Some(message))).await;
+                }
+                Err(Error::from(error))
+            }
+        }
+    }
+
+    /// Ends a session that is refused before anything is paid for. Its verdict is the invoker's.
+    async fn reject(
+        &self,
+        voice: &Announcer<'_, S>,
+        request: &InvokeRequest,
+        refusal: &InvalidTrigger,
+    ) -> Result<InvokeReply, Error> {
+        let author = Author {
+            session: request.session_id.clone(),
+            runner: Runner::fresh(Writer::Invoker.as_str()),
+            expires_at: request.expires_at,
+        };
+        let end = End {
+            ending: Ending::Rejected,
+            error: Some(ErrorMessage::new("Rejected", refusal.code(), &refusal.to_string())),
+            category: Some("rejected".to_owned()),
+            result: Value::Null,
+        };
+        let step = end_session(&self.store, voice.hlc, &author, &end).await?;
+        seal(&self.store, voice, &step).await?;
+        Ok(InvokeReply { outcome: InvokeOutcome::Rejected, seen: voice.hlc.newest() })
+    }
+}
+
+fn agent_request(
+    request: &InvokeRequest,
+    trigger: Trigger,
+    seen: journal::clock::Stamp,
+) -> AgentRequest {
+    AgentRequest {
+        session_id: request.session_id.clone(),
+        invocation_id: format!("{}/{}", request.session_id, request.attempt()),
+        attempt: request.attempt(),
+        supersedes: request.supersedes,
+        trigger,
+        expires_at: request.expires_at,
+        seen,
+    }
+}
+
+/// Announces as well as it can: the invocation does not wait for a journal that is out of reach.
+async fn tell<S: Store>(voice: &Announcer<'_, S>, draft: Draft) {
+    if let Err(error) = voice.announce_within(&draft, ANNOUNCE_PATIENCE).await {
+        tracing::warn!(
+            session_id = %voice.session, event = %draft.status, %error,
+            "An event was not written; the journal has a gap here."
+        );
+    }
+}

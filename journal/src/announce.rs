@@ -69,4 +69,23 @@ impl<S: Store> Announcer<'_, S> {
         }
         self.announce(draft).await
     }
+
+    /// As [`Self::announce_once`], trying for `patience` and no longer: for events whose absence must
+    /// not hold up the work. What could not be written is the caller's to log.
+    ///
+    /// # Errors
+    /// The last error of the store.
+    #[cfg(feature = "clock")]
+    pub async fn announce_within(
+        &self,
+        draft: &Draft,
+        patience: std::time::Duration,
+    ) -> Result<Event, Error> {
+        let late = || Error::Unknown(format!("no answer within {patience:?}").into());
+        self.hlc
+            .clock()
+            .timeout(patience, self.announce_once(draft))
+            .await
+            .unwrap_or_else(|| Err(late()))
+    }
 }

@@ -217,7 +217,7 @@ pub struct Event {
 }
 
 const EVENT_ID: &str = "EventId";
-const WRITER: &str = "Writer";
+pub(crate) const WRITER: &str = "Writer";
 const ERROR_MESSAGE: &str = "ErrorMessage";
 const DETAIL: &str = "Detail";
 const WALL_TIME: &str = "WallTime";

@@ -37,10 +37,7 @@ impl SessionId {
     /// The hexadecimal digit that the id begins with, which spreads a day's sessions over
     /// partitions; `0` for ids that begin otherwise.
     pub fn shard(&self) -> char {
-        match self.0.chars().next() {
-            Some(first @ ('0'..='9' | 'a'..='f')) => first,
-            _ => '0',
-        }
+        self.0.chars().next().filter(|first| matches!(first, '0'..='9' | 'a'..='f')).unwrap_or('0')
     }
 }
 

@@ -7,6 +7,10 @@
 //! and who is waiting, never what is true. [`seal`] closes a session and [`verify`] finds every later
 //! change.
 //!
+//! Readers find sessions by [`listing`], watch one with [`follow`], read one with [`read`], and take
+//! it elsewhere with [`export`]. With features there are two stores, `dynamo` and `sqlite`, and the
+//! suite that both pass, `conformance`.
+//!
 //! Without features this crate does no IO and reads no clock.
 
 pub mod announce;
@@ -14,25 +18,25 @@ pub mod chain;
 pub mod clock;
 pub mod error_message;
 pub mod event;
-// pub mod export;
-// pub mod follow;
+pub mod export;
+pub mod follow;
 pub mod id;
 pub mod item;
 pub mod key;
 pub mod lease;
 pub mod limits;
-// pub mod listing;
+pub mod listing;
 pub mod payload;
 pub mod read;
 pub mod seal;
 pub mod status;
 pub mod step;
 pub mod store;
-// pub mod verify;
+pub mod verify;
 pub mod wait;
 
-// #[cfg(feature = "test-support")]
-// pub mod conformance;
+#[cfg(feature = "test-support")]
+pub mod conformance;
 #[cfg(feature = "dynamodb")]
 pub mod dynamo;
 #[cfg(feature = "sqlite")]

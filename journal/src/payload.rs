@@ -170,7 +170,7 @@ impl Payload {
     }
 }
 
-/// The items of a payload's parts.
+/// The items of a payload's parts, each with its own hash, so that a changed one can be named.
 pub fn part_items(session: &SessionId, expires_at: i64, encoded: &Encoded) -> Vec<Item> {
     let Payload::Parts { sha256, .. } = &encoded.payload else { return Vec::new() };
     let pk = key::blob(session, sha256.as_str());
@@ -180,6 +180,7 @@ pub fn part_items(session: &SessionId, expires_at: i64, encoded: &Encoded) -> Ve
             Item::new(pk.clone(), key::part(number))
                 .with("Bytes", bytes.clone())
                 .with(key::attribute::EXPIRES_AT, expires_at)
+                .hashed()
         })
         .collect()
 }

@@ -180,8 +180,8 @@ pub struct Step<P = Payload> {
     pub body: StepBody<P>,
 }
 
-const KIND: &str = "Kind";
-const SEQ: &str = "Seq";
+pub(crate) const KIND: &str = "Kind";
+pub(crate) const SEQ: &str = "Seq";
 const EPOCH: &str = "Epoch";
 const RUNNER: &str = "Runner";
 const PREV_HASH: &str = "PrevHash";

@@ -1,1 +1,247 @@
-//! The Lambda that judges the journal.
+//! The Lambda that reads the journal and judges: it ends what must end, seals what has ended, and
+//! parks the workflow while there is nothing to do.
+//!
+//! [`observe`] makes the two reads, [`judge`] decides without IO, [`Poller::handle`] does what was
+//! decided.
+
+use journal::announce::Announcer;
+use journal::chain::{AppendError, Author, End, Head, append, end_session};
+use journal::clock::{Clock, Hlc};
+use journal::error_message::ErrorMessage;
+use journal::event::{About, Draft, EventStatus, Writer};
+use journal::id::Runner;
+use journal::read;
+use journal::seal::{seal, task_announcement};
+use journal::step::{Ending, Step, StepBody};
+use journal::store::Store;
+use journal::wait::Wait;
+use serde_json::{Value, json};
+use workflow::contract::{CheckReply, CheckRequest, Failure, Judgement, Mode, Verdict, Watch};
+use workflow::error_name;
+use workflow::limits::ANNOUNCE_PATIENCE;
+
+pub mod cloud;
+pub mod config;
+pub mod error;
+pub mod judge;
+pub mod observe;
+
+pub use cloud::Runtime;
+pub use error::Error;
+
+use cloud::Cloud;
+use judge::Decision;
+
+/// The poller with all that it reaches.
+#[derive(Clone, Debug)]
+pub struct Poller<S> {
+    store: S,
+    cloud: Cloud,
+    clock: Clock,
+}
+
+impl<S: Store> Poller<S> {
+    /// A poller over a journal, the state machine's callbacks and an agent runtime.
+    pub fn new(store: S, callbacks: aws_sdk_sfn::Client, runtime: Runtime, clock: Clock) -> Self {
+        Self { store, cloud: Cloud::new(callbacks, runtime), clock }
+    }
+
+    /// Does what the state machine asks for. Safe to be called again with the same request.
+    ///
+    /// # Errors
+    /// Each error is one that the state machine tells apart by [`Error::name`].
+    pub async fn handle(&self, request: CheckRequest) -> Result<CheckReply, Error> {
+        let hlc = Hlc::new(self.clock.clone(), request.seen);
+        let voice = Announcer {
+            store: &self.store,
+            hlc: &hlc,
+            session: &request.session_id,
+            writer: Writer::Poller,
+            expires_at: request.expires_at,
+        };
+        match request.mode {
+            Mode::Check => self.check(&voice, &request).await,
+            Mode::Park => self.park(&voice, &request).await,
+            Mode::Close => self.close(&voice, &request).await,
+        }
+    }
+
+    async fn check(
+        &self,
+        voice: &Announcer<'_, S>,
+        request: &CheckRequest,
+    ) -> Result<CheckReply, Error> {
+        let observed = observe::observe(&self.store, voice.hlc, &request.session_id).await?;
+        let (decision, watch) = judge::judge(&observed, request);
+        match decision {
+            Decision::Wait(judgement) => Ok(reply(voice.hlc, judgement, watch, None)),
+            Decision::Ended(end) => {
+                let end = read::resolve(&self.store, *end).await?;
+                self.conclude(voice, request, watch, end).await
+            }
+            Decision::End(end) => self.end(voice, request, watch, &end).await,
+            Decision::Expire { question } => {
+                self.expire(voice, request, question).await?;
+                Ok(reply(voice.hlc, Judgement::Resume, watch, None))
+            }
+            Decision::Resume => {
+                self.cloud.stop_session(&request.session_id).await;
+                Ok(reply(voice.hlc, Judgement::Resume, watch, None))
+            }
+            Decision::Lost { epoch, why } => {
+                let lost = Draft::new(EventStatus::AgentLost, About::Epoch(epoch))
+                    .with_detail(json!({ "why": why, "invocation": request.watch.invocation }));
+                self.tell(voice, &lost).await;
+                self.cloud.stop_session(&request.session_id).await;
+                Ok(reply(voice.hlc, Judgement::Lost, watch, None))
+            }
+        }
+    }
+
+    /// Writes the token and *then* looks again: what came in between finds no token to send, so it
+    /// is sent here.
+    async fn park(
+        &self,
+        voice: &Announcer<'_, S>,
+        request: &CheckRequest,
+    ) -> Result<CheckReply, Error> {
+        let token = request.token.clone().ok_or(Error::Request("parking takes a token"))?;
+        let wait = Wait { token, parked_at: request.now };
+        wait.write(&self.store, &request.session_id, request.expires_at).await?;
+        let observed = observe::observe(&self.store, voice.hlc, &request.session_id).await?;
+        let (decision, _) = judge::judge(&observed, request);
+        let judgement = match decision {
+            Decision::Wait(judgement)
+                if observed.seq() == request.watch.seq || judgement == Judgement::Busy =>
+            {
+                judgement
+            }
+            _ => {
+                self.cloud.wake(&wait.token).await?;
+                Judgement::Busy
+            }
+        };
+        Ok(reply(voice.hlc, judgement, request.watch.clone(), None))
+    }
+
+    async fn close(
+        &self,
+        voice: &Announcer<'_, S>,
+        request: &CheckRequest,
+    ) -> Result<CheckReply, Error> {
+        let failure = request.failure.clone().unwrap_or_else(|| Failure {
+            error: "Unknown".to_owned(),
+            cause: "the state machine gave no reason".to_owned(),
+        });
+        let end = End {
+            ending: Ending::Failed,
+            error: Some(ErrorMessage::new("WorkflowError", &failure.error, &failure.cause)),
+            category: Some("unknown".to_owned()),
+            result: Value::Null,
+        };
+        self.end(voice, request, request.watch.clone(), &end).await
+    }
+
+    /// Ends the session, or finds that somebody else did, and seals it.
+    async fn end(
+        &self,
+        voice: &Announcer<'_, S>,
+        request: &CheckRequest,
+        watch: Watch,
+        end: &End,
+    ) -> Result<CheckReply, Error> {
+        let step = end_session(&self.store, voice.hlc, &author(request), end).await?;
+        self.conclude(voice, request, watch, step).await
+    }
+
+    async fn conclude(
+        &self,
+        voice: &Announcer<'_, S>,
+        request: &CheckRequest,
+        watch: Watch,
+        end: Step<Value>,
+    ) -> Result<CheckReply, Error> {
+        let StepBody::End { ending, error, .. } = &end.body else {
+            return Err(Error::Request("a session without an end step has no verdict"));
+        };
+        let by_agent = end.runner.as_str().starts_with(Writer::Agent.as_str());
+        if let Some(told) = task_announcement(end.seq, *ending, error.as_ref()).filter(|_| by_agent)
+        {
+            self.tell(voice, &told).await;
+        }
+        let sealed = seal(&self.store, voice, &end).await?;
+        self.cloud.stop_session(&request.session_id).await;
+        let judgement = judge::judgement_of(*ending);
+        let verdict = verdict(request, judgement, error.as_ref(), sealed.hash.as_str());
+        Ok(reply(voice.hlc, judgement, watch, Some(verdict)))
+    }
+
+    /// Closes an open question whose time is up. Whoever gets the number has decided; an answer that
+    /// came first stands.
+    async fn expire(
+        &self,
+        voice: &Announcer<'_, S>,
+        request: &CheckRequest,
+        question: u32,
+    ) -> Result<(), Error> {
+        let Some(newest) = read::newest_step(&self.store, &request.session_id).await? else {
+            return Ok(());
+        };
+        if newest.seq != question {
+            return Ok(());
+        }
+        let payload = json!({ "question_id": question, "decision": "expired" });
+        let body = StepBody::Answer { question, payload };
+        let head = Head::after(&newest);
+        let author = author(request);
+        match append(&self.store, voice.hlc, &author, &head, newest.epoch, body).await {
+            Ok(_) | Err(AppendError::Collision(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn tell(&self, voice: &Announcer<'_, S>, draft: &Draft) {
+        if let Err(error) = voice.announce_within(draft, ANNOUNCE_PATIENCE).await {
+            tracing::warn!(
+                session_id = %voice.session, event = %draft.status, %error,
+                "An event was not written; the journal has a gap here."
+            );
+        }
+    }
+}
+
+fn author(request: &CheckRequest) -> Author {
+    Author {
+        session: request.session_id.clone(),
+        runner: Runner::fresh(Writer::Poller.as_str()),
+        expires_at: request.expires_at,
+    }
+}
+
+fn reply(hlc: &Hlc, status: Judgement, watch: Watch, verdict: Option<Verdict>) -> CheckReply {
+    CheckReply { status, seen: hlc.newest(), watch, verdict }
+}
+
+fn verdict(
+    request: &CheckRequest,
+    judgement: Judgement,
+    error: Option<&ErrorMessage>,
+    head: &str,
+) -> Verdict {
+    let name = match judgement {
+        Judgement::Failed => Some(error_name::SESSION_FAILED),
+        Judgement::TimedOut => Some(error_name::SESSION_TIMED_OUT),
+        _ => None,
+    };
+    let cause = name.map(|_| {
+        let message = error.map_or("no reason was given", ErrorMessage::as_str);
+        format!("{message} (journal head {head})")
+    });
+    Verdict {
+        session_id: request.session_id.clone(),
+        status: judgement.terminal().unwrap_or(journal::status::Status::Failed),
+        head: head.to_owned(),
+        error: name.map(str::to_owned),
+        cause,
+    }
+}

@@ -39,7 +39,7 @@ impl InvokeRequest {
     }
 }
 
-/// What became of an invocation. All but `Rejected` lead to a check.
+/// What became of an invocation. All lead to a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InvokeOutcome {
@@ -222,6 +222,8 @@ pub enum Judgement {
     Waiting,
     /// The agent fell silent and is to be invoked again.
     Lost,
+    /// What was waited for has come: the agent is to be invoked again.
+    Resume,
     /// Ended with a result.
     Completed,
     /// Ended without one.
@@ -238,7 +240,7 @@ impl Judgement {
     /// The session's status that a terminal judgement stands for.
     pub const fn terminal(self) -> Option<Status> {
         match self {
-            Self::Busy | Self::Waiting | Self::Lost => None,
+            Self::Busy | Self::Waiting | Self::Lost | Self::Resume => None,
             Self::Completed => Some(Status::Succeeded),
             Self::Failed => Some(Status::Failed),
             Self::TimedOut => Some(Status::TimedOut),

@@ -131,7 +131,7 @@ fn write_groups(
             }
         }
         for answer in answers {
-            answer(committed.as_ref().map(|()| ()).map_err(String::as_str));
+            answer(committed.as_ref().copied().map_err(String::as_str));
         }
         changes.send_modify(|generation| *generation += 1);
     }

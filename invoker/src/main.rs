@@ -1,0 +1,38 @@
+//! The invoker as a Lambda function.
+
+use aws_config::BehaviorVersion;
+use invoker::config::Config;
+use invoker::{Error, Invoker, Runtime};
+use journal::clock::Clock;
+use journal::dynamo::DynamoStore;
+use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use workflow::contract::{InvokeReply, InvokeRequest};
+
+#[tokio::main]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    lambda_runtime::tracing::init_default_subscriber();
+    #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
+    let config = Config::read(&|name: &str| std::env::var(name).ok())?;
+    let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    let store = DynamoStore::new(&aws, &config.table);
+    let runtime = Runtime {
+        client: aws_sdk_bedrockagentcore::Client::new(&aws),
+        arn: config.runtime_arn,
+        qualifier: config.qualifier,
+    };
+    let invoker = Invoker::new(store, runtime, Clock::system());
+    let serve = |event: LambdaEvent<InvokeRequest>| answer(&invoker, event.payload);
+    lambda_runtime::run(service_fn(serve)).await
+}
+
+async fn answer(
+    invoker: &Invoker<DynamoStore>,
+    request: InvokeRequest,
+) -> Result<InvokeReply, Diagnostic> {
+    invoker.handle(request).await.map_err(|error| diagnostic(&error))
+}
+
+/// The state machine matches the name, so the type's own name must not get into it.
+fn diagnostic(error: &Error) -> Diagnostic {
+    Diagnostic { error_type: error.name().to_owned(), error_message: error.to_string() }
+}

@@ -1,0 +1,395 @@
+//! Exporting a session as JSON Lines, reading such a file, and importing it.
+//!
+//! One record a line, `{"record": <DynamoDB's JSON>, "hash": "…"}`: the session's partition by sort
+//! key, then the parts of its payloads. The last line is the witness, `{"witness": {…}}`, which
+//! says how many records there are, and states the hashes of the verdict and of the newest step.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead, Read as _, Write};
+
+use serde_json::{Value, json};
+
+use crate::chain::put_until_known;
+use crate::clock::{Clock, Hlc, Stamp};
+use crate::event::Event;
+use crate::id::SessionId;
+use crate::item::{Hash, Item};
+use crate::key;
+use crate::payload::Payload;
+use crate::store::{Condition, Error, Key, Query, Store, Written, query_all};
+use crate::verify::{self, Anchors, Damage, Report, State};
+
+/// Longest line of an export, in bytes: the largest item with every byte escaped.
+pub const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Most records of an export.
+pub const RECORDS_MAX: usize = 1_000_000;
+
+/// Largest export that is read, in bytes.
+pub const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// An export's last line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Witness {
+    /// The session.
+    pub session: SessionId,
+    /// How many records there are.
+    pub records: usize,
+    /// The hash of the verdict event, if there is one.
+    pub head: Option<Hash>,
+    /// The newest step's number and hash, if there is one.
+    pub last_step: Option<(u32, Hash)>,
+}
+
+/// An export as it was read.
+#[derive(Clone, Debug, Default)]
+pub struct Export {
+    /// The records, in the order of the file.
+    pub records: Vec<Item>,
+    /// The last line, if it is there.
+    pub witness: Option<Witness>,
+    /// The lines that are not what was exported.
+    pub damage: Vec<Damage>,
+}
+
+/// Why an export could not be read at all.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The file could not be read.
+    #[error("line {line} could not be read")]
+    Io {
+        /// The line, from 1.
+        line: usize,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A line is too long.
+    #[error("line {line} is longer than {LINE_BYTES_MAX} bytes")]
+    LineTooLong {
+        /// The line, from 1.
+        line: usize,
+    },
+    /// There are too many lines, or the file is too large.
+    #[error(
+        "the file has more than {RECORDS_MAX} records or {FILE_BYTES_MAX} bytes at line {line}"
+    )]
+    TooLarge {
+        /// The line, from 1.
+        line: usize,
+    },
+}
+
+/// Why an export was not imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The file is not what was exported. Nothing was written.
+    #[error("the file is damaged: {}", .0.first().map(ToString::to_string).unwrap_or_default())]
+    Damaged(Vec<Damage>),
+    /// Another record stands where one of the file's belongs.
+    #[error("another record is at {} {}", .0.pk, .0.sk)]
+    Conflict(Key),
+    /// The store could not be read or written. Importing again goes on where it stopped.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// Reads all that an export holds: a session's records and the parts of their payloads, in order.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn records<S: Store>(store: &S, session: &SessionId) -> Result<Vec<Item>, Error> {
+    let mut records = query_all(store, Query::all(key::session(session))).await?;
+    records.retain(|item| !matches!(item.sk.as_str(), key::LEASE | key::WAIT | "SESSION"));
+    let mut payloads: Vec<_> = records
+        .iter()
+        .filter_map(|item| match Payload::read_from(item) {
+            Ok(Some(Payload::Parts { sha256, .. })) => Some(key::blob(session, sha256.as_str())),
+            // What cannot be read is exported as it is; verifying names it.
+            _ => None,
+        })
+        .collect();
+    payloads.sort_unstable();
+    payloads.dedup();
+    for pk in payloads {
+        records.extend(query_all(store, Query::all(pk)).await?);
+    }
+    Ok(records)
+}
+
+/// The witness of these records, as [`records`] returns them.
+pub fn witness(session: &SessionId, records: &[Item]) -> Witness {
+    let of_session = || records.iter().filter(|item| item.pk == key::session(session));
+    let verdict = of_session()
+        .filter_map(|item| Event::from_item(item).ok())
+        .filter(|event| event.status.is_verdict())
+        .min_by(|a, b| (a.stamp, &a.sk).cmp(&(b.stamp, &b.sk)));
+    let last_step = of_session()
+        .filter_map(|item| {
+            let seq = item.sk.strip_prefix(key::STEP_PREFIX)?.parse().ok()?;
+            Some((seq, item.hash()))
+        })
+        .max_by_key(|(seq, _)| *seq);
+    Witness {
+        session: session.clone(),
+        records: records.len(),
+        head: verdict.map(|verdict| verdict.hash),
+        last_step,
+    }
+}
+
+/// Writes records, as [`records`] returns them, and their witness.
+///
+/// # Errors
+/// When they cannot be written.
+pub fn write(session: &SessionId, records: &[Item], out: &mut impl Write) -> io::Result<()> {
+    for item in records {
+        writeln!(out, "{}", json!({ "record": item.to_json(), "hash": item.hash().as_str() }))?;
+    }
+    writeln!(out, "{}", json!({ "witness": witness(session, records).to_json() }))
+}
+
+impl Witness {
+    fn to_json(&self) -> Value {
+        json!({
+            "session_id": self.session.as_str(),
+            "records": self.records,
+            "head": self.head.as_ref().map(Hash::as_str),
+            "last_step": self.last_step.as_ref().map(|(seq, hash)| {
+                json!({ "seq": seq, "hash": hash.as_str() })
+            }),
+        })
+    }
+
+    fn from_json(json: &Value) -> Option<Self> {
+        let hash = |json: &Value| json.as_str().map(Hash::from_record);
+        let optional =
+            |json: &Value| if json.is_null() { Some(None) } else { hash(json).map(Some) };
+        let last_step = match json.get("last_step")? {
+            Value::Null => None,
+            step => {
+                Some((u32::try_from(step.get("seq")?.as_u64()?).ok()?, hash(step.get("hash")?)?))
+            }
+        };
+        let witness = Self {
+            session: json.get("session_id")?.as_str()?.parse().ok()?,
+            records: usize::try_from(json.get("records")?.as_u64()?).ok()?,
+            head: optional(json.get("head")?)?,
+            last_step,
+        };
+        (witness.to_json() == *json).then_some(witness)
+    }
+}
+
+enum Line {
+    Record(Item),
+    Witness(Witness),
+}
+
+/// Reads an export. A line that is not what was exported is damage, not an error, so that
+/// everything wrong with a file is named at once.
+///
+/// # Errors
+/// When the file cannot be read or is larger than any export.
+pub fn read(mut input: impl BufRead) -> Result<Export, ReadError> {
+    let mut export = Export::default();
+    let mut bytes_read = 0;
+    for line in 1.. {
+        let mut bytes = Vec::new();
+        let bound = LINE_BYTES_MAX as u64 + 1;
+        let length = (&mut input)
+            .take(bound)
+            .read_until(b'\n', &mut bytes)
+            .map_err(|source| ReadError::Io { line, source })?;
+        if length == 0 {
+            break;
+        }
+        bytes_read += length;
+        if length > LINE_BYTES_MAX {
+            return Err(ReadError::LineTooLong { line });
+        }
+        if line > RECORDS_MAX + 1 || bytes_read > FILE_BYTES_MAX {
+            return Err(ReadError::TooLarge { line });
+        }
+        let mut problem = |problem: String| export.damage.push(Damage::Line { line, problem });
+        if export.witness.is_some() {
+            problem("it comes after the witness".to_owned());
+            continue;
+        }
+        match read_line(&bytes) {
+            Ok(Line::Record(item)) => export.records.push(item),
+            Ok(Line::Witness(witness)) => export.witness = Some(witness),
+            Err(Unlike::Changed(item, text)) => {
+                problem(text);
+                export.records.push(*item);
+            }
+            Err(Unlike::Unreadable(text)) => problem(text),
+        }
+    }
+    if export.witness.is_none() {
+        let problem = "it is missing: the file is cut off".to_owned();
+        export.damage.push(Damage::Witness { problem });
+    }
+    Ok(export)
+}
+
+/// How a line differs from what was exported.
+enum Unlike {
+    /// It holds a record that does not hash to what the line states.
+    Changed(Box<Item>, String),
+    /// It holds none.
+    Unreadable(String),
+}
+
+fn read_line(bytes: &[u8]) -> Result<Line, Unlike> {
+    let unreadable = |text: &str| Unlike::Unreadable(text.to_owned());
+    let json: Value = serde_json::from_slice(bytes).map_err(|_| unreadable("it is not JSON"))?;
+    let object = json.as_object().ok_or_else(|| unreadable("it is not an object"))?;
+    if let (Some(witness), 1) = (object.get("witness"), object.len()) {
+        let witness = Witness::from_json(witness);
+        return witness.map(Line::Witness).ok_or_else(|| unreadable("it is no witness"));
+    }
+    let (Some(record), Some(stated), 2) =
+        (object.get("record"), object.get("hash").and_then(Value::as_str), object.len())
+    else {
+        return Err(unreadable("it is neither a record with its hash nor the witness"));
+    };
+    let item = Item::from_json(record).map_err(|error| Unlike::Unreadable(error.to_string()))?;
+    let found = item.hash();
+    if stated == found.as_str() {
+        return Ok(Line::Record(item));
+    }
+    let text = format!("{} hashes to {found} and the line states {stated}", item.sk);
+    Err(Unlike::Changed(Box::new(item), text))
+}
+
+impl Export {
+    /// The session that the file is about: that of most records, or without any the witness's.
+    pub fn session(&self) -> Option<SessionId> {
+        let mut counts = BTreeMap::new();
+        for session in self.records.iter().filter_map(|item| key::session_of(&item.pk)) {
+            *counts.entry(session).or_insert(0_usize) += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count).map(|(session, _)| session);
+        most.or_else(|| self.witness.as_ref().map(|witness| witness.session.clone()))
+    }
+
+    /// Judges the file: its lines, its records and its witness; `head` is the verdict's hash as
+    /// somebody kept it elsewhere. `now` is as for [`verify::verify`].
+    pub fn verify(&self, head: Option<&Hash>, now: Stamp) -> Report {
+        let mut damage = self.damage.clone();
+        let Some(session) = self.session() else {
+            return Report { state: State::Open, damage, unsealed: Vec::new() };
+        };
+        let anchors = Anchors {
+            head: head.cloned().or_else(|| self.witness.as_ref()?.head.clone()),
+            last_step: self.witness.as_ref().and_then(|witness| witness.last_step.clone()),
+        };
+        let mut report = verify::verify(&session, &self.records, &anchors, now);
+        if report.state == State::Expired {
+            return report;
+        }
+        if let Some(stated) = &self.witness {
+            damage.extend(witness_problems(stated, &witness(&session, &self.records)));
+        }
+        damage.append(&mut report.damage);
+        Report { damage, ..report }
+    }
+}
+
+fn witness_problems(stated: &Witness, found: &Witness) -> Vec<Damage> {
+    let hash = |hash: Option<&Hash>| hash.map_or("none".to_owned(), ToString::to_string);
+    let step = |step: Option<&(u32, Hash)>| {
+        step.map_or("none".to_owned(), |(seq, hash)| format!("{} with {hash}", key::step(*seq)))
+    };
+    let mut problems = Vec::new();
+    if stated.session != found.session {
+        problems
+            .push(format!("it is of session {}, they are of {}", stated.session, found.session));
+    }
+    if stated.records != found.records {
+        problems.push(format!("it counts {} records, there are {}", stated.records, found.records));
+    }
+    if stated.head != found.head {
+        let (stated, found) = (hash(stated.head.as_ref()), hash(found.head.as_ref()));
+        problems.push(format!("its head is {stated}, the verdict is {found}"));
+    }
+    if stated.last_step != found.last_step {
+        let (stated, found) = (step(stated.last_step.as_ref()), step(found.last_step.as_ref()));
+        problems.push(format!("its last step is {stated}, the records' is {found}"));
+    }
+    problems.into_iter().map(|problem| Damage::Witness { problem }).collect()
+}
+
+/// What importing did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// How many records were written.
+    pub written: usize,
+    /// How many were there already.
+    pub present: usize,
+}
+
+/// Writes an export's records into a store. Whatever is there stays: a record that is there
+/// already is passed over, and another one in its place refuses the import before any write.
+///
+/// # Errors
+/// See [`ImportError`].
+pub async fn import<S: Store>(
+    store: &S,
+    clock: &Clock,
+    export: &Export,
+) -> Result<Imported, ImportError> {
+    let session = acceptable(export).map_err(ImportError::Damaged)?;
+    let place = |item: &Item| Key::new(item.pk.as_str(), item.sk.as_str());
+    let there = records(store, &session).await?;
+    let there: BTreeMap<_, _> = there.iter().map(|item| (place(item), item)).collect();
+    for item in &export.records {
+        if there.get(&place(item)).is_some_and(|other| *other != item) {
+            return Err(ImportError::Conflict(place(item)));
+        }
+    }
+    let mut imported = Imported { written: 0, present: 0 };
+    // As they were written: no record names bytes that are not there, and no event a step.
+    let mut ordered: Vec<_> = export.records.iter().collect();
+    ordered.sort_by_key(|item| {
+        let turn = match &item.sk {
+            _ if item.pk != key::session(&session) => 0,
+            sk if sk.starts_with(key::STEP_PREFIX) => 1,
+            _ => 2,
+        };
+        (turn, &item.pk, &item.sk)
+    });
+    let hlc = Hlc::new(clock.clone(), Stamp::default());
+    for item in ordered {
+        match put_until_known(store, &hlc, item.clone(), Condition::Absent).await? {
+            Written::Done => imported.written += 1,
+            Written::Refused(Some(other)) if other == *item => imported.present += 1,
+            Written::Refused(_) => return Err(ImportError::Conflict(place(item))),
+        }
+    }
+    Ok(imported)
+}
+
+/// The session of an export whose lines are all as they were exported and belong to it.
+fn acceptable(export: &Export) -> Result<SessionId, Vec<Damage>> {
+    if !export.damage.is_empty() {
+        return Err(export.damage.clone());
+    }
+    let Some(stated) = &export.witness else { return Err(Vec::new()) };
+    let problems = witness_problems(stated, &witness(&stated.session, &export.records));
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let blobs = key::blob(&stated.session, "");
+    let partition = key::session(&stated.session);
+    for (line, item) in (1..).zip(&export.records) {
+        let is_record = item.pk == partition
+            && (item.sk.starts_with(key::STEP_PREFIX) || item.sk.starts_with(key::EVENT_PREFIX));
+        if !is_record && !item.pk.starts_with(&blobs) {
+            let problem = format!("{} {} is no record of the session", item.pk, item.sk);
+            return Err(vec![Damage::Line { line, problem }]);
+        }
+    }
+    Ok(stated.session.clone())
+}

@@ -1,0 +1,13 @@
+//! The journal's integration tests.
+
+mod golden;
+#[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
+#[macro_use]
+mod stores;
+#[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
+mod records;
+#[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
+mod suite;
+mod verify;
+#[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
+mod writing;

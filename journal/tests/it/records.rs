@@ -1,0 +1,251 @@
+//! Exporting, importing, listing and following, on both stores.
+
+use std::time::Duration;
+
+use journal::announce::Announcer;
+use journal::chain::{self, Author, End, Head};
+use journal::clock::{Clock, Hlc, Stamp};
+use journal::event::{About, Draft, EventStatus, Writer};
+use journal::export::{self, ImportError};
+use journal::follow::{Follow, Record};
+use journal::id::{EventId, Runner, SessionId};
+use journal::item::Item;
+use journal::key;
+use journal::listing::{self, Filter};
+use journal::seal;
+use journal::status::Status;
+use journal::step::{Ending, StepBody};
+use journal::store::{Condition, Key, Store, Written};
+use journal::verify::{Anchors, State, verify};
+use serde_json::json;
+
+use crate::golden;
+
+on_both_stores!(
+    a_session_survives_export_and_import,
+    an_import_overwrites_nothing,
+    a_damaged_file_is_not_imported,
+    sessions_are_listed_newest_first,
+    sessions_are_filtered_by_status_and_agent,
+    a_followed_session_shows_each_record_once,
+    a_follower_wakes_for_a_new_record,
+    a_session_written_through_the_store_verifies,
+);
+
+fn exported(records: &[Item]) -> export::Export {
+    let mut bytes = Vec::new();
+    export::write(&golden::session(), records, &mut bytes).unwrap();
+    export::read(&bytes[..]).unwrap()
+}
+
+async fn import<S: Store>(store: &S, records: &[Item]) -> Result<export::Imported, ImportError> {
+    export::import(store, &Clock::system(), &exported(records)).await
+}
+
+async fn a_session_survives_export_and_import<S: Store>(store: S) {
+    let records = golden::large();
+    let imported = import(&store, &records).await.unwrap();
+    assert_eq!((imported.written, imported.present), (records.len(), 0));
+    assert_eq!(export::records(&store, &golden::session()).await.unwrap(), records);
+    let again = import(&store, &records).await.unwrap();
+    assert_eq!((again.written, again.present), (0, records.len()));
+}
+
+async fn an_import_overwrites_nothing<S: Store>(store: S) {
+    let records = golden::small();
+    let other = records[12].clone().with("Subject", "other").hashed();
+    store.put(other.clone(), Condition::Absent).await.unwrap();
+    let error = import(&store, &records).await.unwrap_err();
+    let place = Key::new(other.pk.as_str(), other.sk.as_str());
+    assert!(matches!(error, ImportError::Conflict(ref key) if *key == place), "{error:?}");
+    assert_eq!(export::records(&store, &golden::session()).await.unwrap(), [other]);
+}
+
+async fn a_damaged_file_is_not_imported<S: Store>(store: S) {
+    let mut export = exported(&golden::small());
+    export.records.remove(3);
+    let foreign = exported(&[Item::new("ADMIT#incident", "SLOT#1")]);
+    let lease = exported(&[Item::new(key::session(&golden::session()), key::LEASE)]);
+    for export in [export, foreign, lease, export::read(&b"{}"[..]).unwrap()] {
+        let error = export::import(&store, &Clock::system(), &export).await.unwrap_err();
+        assert!(matches!(error, ImportError::Damaged(_)), "{error:?}");
+    }
+    assert!(export::records(&store, &golden::session()).await.unwrap().is_empty());
+}
+
+/// Sessions whose ids begin with every digit, so that all partitions of a day are used.
+fn id(number: u32) -> SessionId {
+    format!("{number:08x}-7b1e-4cc3-98c4-dc0c0c07398f")
+        .chars()
+        .rev()
+        .collect::<String>()
+        .parse()
+        .unwrap()
+}
+
+fn spread(number: u32) -> SessionId {
+    format!("{:x}{}", number % 16, &id(number).as_str()[1..]).parse().unwrap()
+}
+
+fn start() -> Stamp {
+    Stamp::parse("2026-11-20T23:00:00Z").unwrap()
+}
+
+fn began(number: u32) -> Stamp {
+    start().after(Duration::from_secs(u64::from(number) * 600))
+}
+
+async fn begin<S: Store>(store: &S, session: &SessionId, at: Stamp) {
+    let item = Item::new(key::session(session), key::event(at))
+        .with("V", 1_i64)
+        .with("Status", "SESSION_INITIATED")
+        .with("Timestamp", at.to_string())
+        .with("EventId", EventId::initiated().as_str())
+        .with("Writer", "state-machine")
+        .with("Day", key::day(at, session))
+        .with("ExecutionArn", format!("arn:{session}"))
+        .with("ExpiresAt", at.seconds() + 90 * 86_400);
+    assert_eq!(store.put(item, Condition::Absent).await.unwrap(), Written::Done);
+}
+
+/// Runs a session from its claim to its verdict.
+async fn finish<S: Store>(store: &S, session: &SessionId, agent: &str, ending: Ending, at: Stamp) {
+    let hlc = Hlc::new(Clock::fixed(at), at);
+    let expires_at = at.seconds() + 90 * 86_400;
+    let author = Author { session: session.clone(), runner: Runner::named("agent:1"), expires_at };
+    let claim = StepBody::Claim {
+        supersedes: 0,
+        agent: agent.to_owned(),
+        graph_version: "1".to_owned(),
+        input: Some(json!({})),
+    };
+    chain::append(store, &hlc, &author, &Head::genesis(), 1, claim).await.unwrap();
+    let end = End { ending, error: None, category: Some("c".to_owned()), result: json!("done") };
+    let end = chain::end_session(store, &hlc, &author, &end).await.unwrap();
+    let announcer = Announcer { store, hlc: &hlc, session, writer: Writer::Poller, expires_at };
+    seal::seal(store, &announcer, &end).await.unwrap();
+}
+
+/// Twenty sessions, ten minutes apart, over the end of a day; every third is finished.
+async fn fill<S: Store>(store: &S) {
+    for number in 0..20 {
+        let session = spread(number);
+        begin(store, &session, began(number)).await;
+        if number % 3 == 0 {
+            let ending = if number % 2 == 0 { Ending::Completed } else { Ending::Failed };
+            let later = began(number).after(Duration::from_secs(4_000));
+            finish(store, &session, if number < 9 { "incident" } else { "fraud" }, ending, later)
+                .await;
+        }
+    }
+}
+
+async fn sessions_are_listed_newest_first<S: Store>(store: S) {
+    fill(&store).await;
+    let far = began(1_000);
+    let list = async |since, until, limit| {
+        let listed = listing::list(&store, since, until, limit).await.unwrap();
+        listed.into_iter().map(|listed| listed.session).collect::<Vec<_>>()
+    };
+    let newest_first = |range: std::ops::Range<u32>| range.rev().map(spread).collect::<Vec<_>>();
+    assert_eq!(list(start(), far, 100).await, newest_first(0..20));
+    assert_eq!(list(start(), far, 5).await, newest_first(15..20));
+    assert_eq!(list(start(), far, 0).await, []);
+    assert_eq!(list(began(3), began(8), 100).await, newest_first(3..9));
+    assert_eq!(list(far, start(), 100).await, []);
+    let listed = listing::list(&store, start(), far, 100).await.unwrap();
+    for (number, listed) in (0..20).rev().zip(listed) {
+        assert_eq!(listed.initiated.stamp, began(number));
+        assert_eq!(listed.verdict.is_some(), number % 3 == 0, "{number}");
+        assert!(listed.verdict.iter().all(|verdict| verdict.session == listed.session));
+    }
+}
+
+async fn sessions_are_filtered_by_status_and_agent<S: Store>(store: S) {
+    fill(&store).await;
+    let filter =
+        Filter { since: start(), until: began(1_000), status: None, agent: None, limit: 100 };
+    let found = async |filter: &Filter| {
+        let found = listing::summaries(&store, filter).await.unwrap();
+        found.into_iter().map(|summary| summary.session).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&filter).await.len(), 20);
+    let succeeded = Filter { status: Some(Status::Succeeded), ..filter.clone() };
+    assert_eq!(found(&succeeded).await, [spread(18), spread(12), spread(6), spread(0)]);
+    let incident = Filter { agent: Some("incident".to_owned()), ..filter.clone() };
+    assert_eq!(found(&incident).await, [spread(6), spread(3), spread(0)]);
+    let both = Filter { limit: 1, ..Filter { status: Some(Status::Succeeded), ..incident } };
+    assert_eq!(found(&both).await, [spread(6)]);
+    let summary = listing::summary(&store, &spread(3)).await.unwrap().unwrap();
+    assert_eq!((summary.status, summary.steps), (Status::Failed, 2));
+    assert_eq!(summary.agent.as_deref(), Some("incident"));
+    assert_eq!(summary.error_category.as_deref(), Some("c"));
+    assert_eq!(summary.initiated_at, Some(began(3)));
+    assert!(summary.ended_at > summary.initiated_at);
+    assert_eq!(summary.execution_arn, Some(format!("arn:{}", spread(3))));
+    assert_eq!(listing::summary(&store, &SessionId::fresh()).await.unwrap(), None);
+}
+
+async fn a_followed_session_shows_each_record_once<S: Store>(store: S) {
+    let patience = Duration::from_millis(1);
+    let records = golden::small();
+    let mut follow = Follow::new(store.clone(), golden::session());
+    assert_eq!(follow.next(patience).await.unwrap(), []);
+    let mut shown = Vec::new();
+    // Events out of their order, steps in theirs.
+    let order = [1, 0, 2, 11, 12, 3, 5, 4, 13, 14, 15, 16, 6, 7, 9, 8, 17, 18, 19, 20, 10];
+    for batch in order.chunks(3) {
+        for place in batch {
+            store.put(records[*place].clone(), Condition::Absent).await.unwrap();
+        }
+        let news = follow.next(patience).await.unwrap();
+        assert_eq!(news.len(), batch.len());
+        assert!(news.is_sorted_by_key(Record::stamp));
+        shown.extend(news);
+    }
+    assert_eq!(follow.next(patience).await.unwrap(), []);
+    shown.sort_by_key(Record::stamp);
+    assert_eq!(shown.len(), records.len());
+    let mut again = Follow::new(store, golden::session());
+    assert_eq!(again.next(patience).await.unwrap(), shown);
+}
+
+async fn a_follower_wakes_for_a_new_record<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let mut follow = Follow::new(store.clone(), session.clone());
+    let follower = tokio::spawn(async move {
+        loop {
+            let news = follow.next(Duration::from_secs(20)).await.unwrap();
+            if !news.is_empty() {
+                return news;
+            }
+        }
+    });
+    let hlc = Hlc::new(Clock::system(), Stamp::default());
+    let announcer = Announcer {
+        store: &store,
+        hlc: &hlc,
+        session: &session,
+        writer: Writer::Invoker,
+        expires_at: hlc.clock().now().seconds() + 86_400,
+    };
+    let draft = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(1));
+    let event = announcer.announce(&draft).await.unwrap();
+    let news = tokio::time::timeout(Duration::from_secs(10), follower).await.unwrap().unwrap();
+    assert_eq!(news, [Record::Event(event)]);
+}
+
+async fn a_session_written_through_the_store_verifies<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    begin(&store, &session, start()).await;
+    let unsealed = export::records(&store, &session).await.unwrap();
+    let open = verify(&session, &unsealed, &Anchors::default(), start());
+    assert_eq!((open.state, open.damage.len()), (State::Open, 0));
+    finish(&store, &session, "incident", Ending::Completed, start()).await;
+    let records = export::records(&store, &session).await.unwrap();
+    let witness = export::witness(&session, &records);
+    let anchors = Anchors { head: witness.head.clone(), last_step: witness.last_step };
+    let report = verify(&session, &records, &anchors, start());
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!(report.state, State::Sealed { head: witness.head.unwrap() });
+}

@@ -1,0 +1,480 @@
+//! Verifying names every single mutation of a session's records.
+
+use std::collections::BTreeSet;
+
+use journal::clock::Stamp;
+use journal::export::{self, Export};
+use journal::item::{HASH, Hash, Item, Value};
+use journal::key;
+use journal::verify::{Anchors, Damage, Report, State, verify};
+
+use crate::golden::{at, large, session, small};
+
+fn anchors(records: &[Item]) -> Anchors {
+    Anchors { head: export::witness(&session(), records).head, last_step: None }
+}
+
+fn now() -> Stamp {
+    at(60_000)
+}
+
+fn place(item: &Item) -> String {
+    if item.pk == key::session(&session()) {
+        item.sk.clone()
+    } else {
+        format!("{} {}", item.pk, item.sk)
+    }
+}
+
+/// Whether the report says something about this record.
+fn names(report: &Report, wanted: &Item) -> bool {
+    let wanted = place(wanted);
+    report.damage.iter().any(|damage| match damage {
+        Damage::Changed { place, .. }
+        | Damage::Added { place, .. }
+        | Damage::Misplaced { place }
+        | Damage::Duplicated { place }
+        | Damage::Unreadable { place, .. } => *place == wanted,
+        Damage::Reordered { place, belongs } => *place == wanted || *belongs == wanted,
+        Damage::Removed { first, last } | Damage::CutOff { first, last } => {
+            (first..=last).contains(&&wanted)
+        }
+        // The verdict is the one record whose key nobody else names.
+        Damage::VerdictMissing { .. } => wanted == verdict_key(),
+        Damage::Line { .. } | Damage::Witness { .. } => false,
+    })
+}
+
+fn verdict_key() -> String {
+    key::event(at(1_100))
+}
+
+fn check(what: &str, records: &[Item], anchors: &Anchors, wanted: &[&Item]) {
+    let report = verify(&session(), records, anchors, now());
+    for item in wanted {
+        let place = place(item);
+        assert!(names(&report, item), "{what}: {place} is not named in {report:#?}");
+        assert!(!report.damage.iter().any(|damage| damage.to_string().is_empty()));
+    }
+}
+
+/// The values that differ from this one in one byte: the first, the last or one between.
+fn changed(value: &Value) -> Vec<Value> {
+    let places = |length: usize| BTreeSet::from([0, length / 2, length.saturating_sub(1)]);
+    match value {
+        Value::N(number) => vec![Value::N(number + 1), Value::N(-number - 1)],
+        Value::B(bytes) => places(bytes.len())
+            .into_iter()
+            .filter(|place| *place < bytes.len())
+            .map(|place| {
+                let mut bytes = bytes.clone();
+                bytes[place] ^= 1;
+                Value::B(bytes)
+            })
+            .collect(),
+        Value::S(text) => {
+            let chars: Vec<char> = text.chars().collect();
+            let change = |place: usize| {
+                let mut chars = chars.clone();
+                chars[place] = if chars[place] == 'x' { 'y' } else { 'x' };
+                Value::S(chars.into_iter().collect())
+            };
+            places(chars.len())
+                .into_iter()
+                .filter(|place| *place < chars.len())
+                .map(change)
+                .collect()
+        }
+    }
+}
+
+/// Every way to change one field of a record, keys and hash included.
+fn changed_fields(item: &Item) -> Vec<(String, Item)> {
+    let mut mutants = Vec::new();
+    for (name, value) in &item.attributes {
+        for other in changed(value) {
+            mutants.push((format!("{name} changed"), item.clone().with(name, other)));
+        }
+        let other = match value {
+            Value::N(_) => Value::S("1".to_owned()),
+            Value::S(text) => Value::B(text.clone().into_bytes()),
+            Value::B(_) => Value::N(1),
+        };
+        mutants.push((format!("{name} of another type"), item.clone().with(name, other)));
+        let mut without = item.clone();
+        let value = without.attributes.remove(name).unwrap();
+        mutants.push((format!("{name} removed"), without.clone()));
+        mutants.push((format!("{name} renamed"), without.with(&format!("{name}x"), value)));
+    }
+    mutants.push(("an attribute added".to_owned(), item.clone().with("Added", "x")));
+    for value in changed(&Value::S(item.sk.clone())) {
+        let Value::S(sk) = value else { continue };
+        mutants.push(("SK changed".to_owned(), Item { sk, ..item.clone() }));
+    }
+    for value in changed(&Value::S(item.pk.clone())) {
+        let Value::S(pk) = value else { continue };
+        mutants.push(("PK changed".to_owned(), Item { pk, ..item.clone() }));
+    }
+    mutants
+}
+
+/// The same record with a hash that fits, as a careful forger would leave it.
+fn forged(item: &Item) -> Item {
+    if item.attributes.contains_key(HASH) { item.clone().hashed() } else { item.clone() }
+}
+
+fn replaced(records: &[Item], place: usize, with: Item) -> Vec<Item> {
+    let mut records = records.to_vec();
+    records[place] = with;
+    records
+}
+
+#[test]
+fn a_sound_session_verifies() {
+    for records in [small(), large()] {
+        let report = verify(&session(), &records, &anchors(&records), now());
+        let head = anchors(&records).head.unwrap();
+        assert_eq!(
+            report,
+            Report { state: State::Sealed { head }, damage: vec![], unsealed: vec![] }
+        );
+        assert!(report.is_sound());
+    }
+}
+
+#[test]
+fn a_changed_field_of_any_record_is_named() {
+    for records in [small(), large()] {
+        let anchors = anchors(&records);
+        let has_parts = records.len() > 21;
+        for (place, item) in records.iter().enumerate() {
+            // The other records of the large session are those of the small one.
+            if has_parts && !item.pk.starts_with("BLOB#") && place != 10 && place != 17 {
+                continue;
+            }
+            for (what, mutant) in changed_fields(item) {
+                let records = replaced(&records, place, mutant);
+                check(&format!("{}: {what}", item.sk), &records, &anchors, &[item]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_changed_field_with_a_forged_hash_is_named() {
+    let records = small();
+    let anchors = anchors(&records);
+    for (place, item) in records.iter().enumerate() {
+        for (what, mutant) in changed_fields(item) {
+            if forged(&mutant) == *item {
+                continue;
+            }
+            let records = replaced(&records, place, forged(&mutant));
+            check(&format!("{}: {what}, forged", item.sk), &records, &anchors, &[item]);
+        }
+    }
+}
+
+#[test]
+fn a_forged_part_is_named_by_its_payload() {
+    let records = large();
+    let anchors = anchors(&records);
+    for (place, item) in records.iter().enumerate().filter(|(_, item)| item.pk.starts_with("BLOB#"))
+    {
+        for (what, mutant) in changed_fields(item) {
+            if forged(&mutant) == *item {
+                continue;
+            }
+            let report =
+                verify(&session(), &replaced(&records, place, forged(&mutant)), &anchors, now());
+            let texts: Vec<_> = report.damage.iter().map(ToString::to_string).collect();
+            assert!(texts.iter().any(|text| text.contains(&item.pk)), "{what}: {texts:?}");
+        }
+    }
+}
+
+#[test]
+fn a_removed_record_is_named() {
+    for records in [small(), large()] {
+        let anchors = anchors(&records);
+        for (place, item) in records.iter().enumerate() {
+            let mut records = records.clone();
+            records.remove(place);
+            check(&format!("{} removed", item.sk), &records, &anchors, &[item]);
+        }
+    }
+}
+
+#[test]
+fn a_cut_off_tail_is_named() {
+    for records in [small(), large()] {
+        let anchors = anchors(&records);
+        for length in 0..records.len() {
+            let missing: Vec<_> = if length <= 10 {
+                // Without the verdict nothing says which events there were.
+                vec![&records[10]]
+            } else {
+                // A step that is missing cannot name the parts of its payload.
+                let whole = records[length..].iter();
+                whole.filter(|item| length > 20 || !item.pk.starts_with("BLOB#")).collect()
+            };
+            check(&format!("cut to {length}"), &records[..length], &anchors, &missing);
+        }
+    }
+}
+
+#[test]
+fn a_cut_off_tail_of_steps_is_named_as_such() {
+    let records = small();
+    let report = verify(&session(), &records[..14], &anchors(&records), now());
+    assert_eq!(
+        report.damage.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["the tail is cut off: STEP#00000004 to STEP#00000010 are missing"]
+    );
+}
+
+#[test]
+fn an_added_record_is_named() {
+    let records = small();
+    let anchors = anchors(&records);
+    let steps = records.iter().filter(|item| item.sk.starts_with(key::STEP_PREFIX)).count();
+    for item in &records {
+        let sk = if item.sk.starts_with(key::STEP_PREFIX) {
+            key::step(u32::try_from(steps).unwrap() + 1)
+        } else if item.sk == verdict_key() {
+            key::event(at(1_099))
+        } else {
+            item.sk.replace("00Z", "07Z")
+        };
+        for added in [
+            Item { sk: sk.clone(), ..item.clone() },
+            Item { sk: sk.clone(), ..item.clone() }.hashed(),
+            Item { sk: format!("OTHER#{sk}"), ..item.clone() }.hashed(),
+            Item { pk: item.pk.to_lowercase(), ..item.clone() },
+            Item { pk: key::blob(&session(), "0"), sk: key::part(0), ..item.clone() },
+        ] {
+            let mut records = records.clone();
+            records.push(added.clone());
+            records.sort_by_key(|item| (item.pk != key::session(&session()), item.sk.clone()));
+            check(&format!("{} added as {}", item.sk, added.sk), &records, &anchors, &[&added]);
+        }
+    }
+}
+
+#[test]
+fn a_duplicated_record_is_named() {
+    for records in [small(), large()] {
+        let anchors = anchors(&records);
+        for (place, item) in records.iter().enumerate() {
+            for to in [place, records.len()] {
+                let mut records = records.clone();
+                records.insert(to, item.clone());
+                check(&format!("{} duplicated", item.sk), &records, &anchors, &[item]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reordered_record_is_named() {
+    for records in [small(), large()] {
+        let anchors = anchors(&records);
+        for from in 0..records.len() {
+            for to in (0..records.len()).filter(|to| *to != from) {
+                let mut moved = records.clone();
+                let item = moved.remove(from);
+                moved.insert(to, item);
+                let report = verify(&session(), &moved, &anchors, now());
+                // Two neighbours that changed places: either of them was moved.
+                let other = &records[to];
+                let named = names(&report, &records[from])
+                    || (from.abs_diff(to) == 1 && names(&report, other));
+                assert!(named, "{from} moved to {to}: {report:?}");
+                assert_eq!(report.damage.len(), 1, "{from} moved to {to}: {report:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn records_that_changed_keys_are_named() {
+    let records = small();
+    let anchors = anchors(&records);
+    for one in 0..records.len() {
+        for two in one + 1..records.len() {
+            let (first, second) = (&records[one], &records[two]);
+            let mut swapped = records.clone();
+            swapped[one] = Item { sk: first.sk.clone(), ..second.clone() };
+            swapped[two] = Item { sk: second.sk.clone(), ..first.clone() };
+            let what = format!("{} and {} swapped", first.sk, second.sk);
+            check(&what, &swapped, &anchors, &[first, second]);
+            swapped[one] = forged(&swapped[one]);
+            swapped[two] = forged(&swapped[two]);
+            let report = verify(&session(), &swapped, &anchors, now());
+            for item in [first, second] {
+                // What stands in the verdict's place may seem later than the one that was moved.
+                let named = names(&report, item) || report.unsealed.contains(&item.sk);
+                assert!(named && !report.is_sound(), "{what}, forged: {report:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn steps_that_changed_numbers_are_named_with_where_they_belong() {
+    let mut records = small();
+    let (one, two) = (records[12].clone(), records[13].clone());
+    let anchors = anchors(&records);
+    records[12] = Item { sk: one.sk.clone(), ..two.clone() };
+    records[13] = Item { sk: two.sk.clone(), ..one.clone() };
+    let report = verify(&session(), &records, &anchors, now());
+    let reordered = |place: &Item, belongs: &Item| Damage::Reordered {
+        place: place.sk.clone(),
+        belongs: belongs.sk.clone(),
+    };
+    assert_eq!(report.damage, [reordered(&one, &two), reordered(&two, &one)]);
+}
+
+#[test]
+fn an_event_after_the_verdict_is_unsealed_and_no_damage() {
+    let records = small();
+    let late = Item { sk: key::event(at(1_200)), ..records[3].clone() }.hashed();
+    let mut more = records.clone();
+    more.insert(11, late.clone());
+    let report = verify(&session(), &more, &anchors(&records), now());
+    assert!(report.is_sound(), "{report:?}");
+    assert_eq!(report.unsealed, [late.sk]);
+}
+
+#[test]
+fn a_session_without_verdict_is_open_and_its_tail_unprotected() {
+    let mut records = small();
+    records.remove(10);
+    for length in [20, 19, 13, 10, 1, 0] {
+        let report = verify(&session(), &records[..length], &Anchors::default(), now());
+        assert_eq!(report.state, State::Open);
+        assert!(report.is_sound(), "{report:?}");
+    }
+    assert_eq!(State::Open.to_string(), "open, tail unprotected");
+    let last_step = export::witness(&session(), &records).last_step;
+    let anchors = Anchors { head: None, last_step };
+    let report = verify(&session(), &records[..17], &anchors, now());
+    assert!(matches!(&report.damage[..], [Damage::CutOff { .. }]), "{report:?}");
+}
+
+#[test]
+fn an_expired_session_is_never_damaged() {
+    let records = small();
+    let expired = Stamp::from_millis(1_803_033_000_000);
+    let just_before = Stamp::from_millis(1_803_032_999_999);
+    for length in [1, 5, 11, 15, 21] {
+        let report = verify(&session(), &records[..length], &anchors(&records), expired);
+        assert_eq!(report, Report { state: State::Expired, damage: vec![], unsealed: vec![] });
+    }
+    assert!(!verify(&session(), &records[..5], &anchors(&records), just_before).is_sound());
+    // One record that was made to look expired does not hide the rest.
+    let mutant = replaced(&records, 4, records[4].clone().with("ExpiresAt", 5_i64));
+    check("ExpiresAt", &mutant, &anchors(&records), &[&records[4]]);
+}
+
+#[test]
+fn the_wrong_head_is_named() {
+    let anchors = Anchors { head: Some(Hash::of(b"another")), last_step: None };
+    check("another head", &small(), &anchors, &[&small()[10]]);
+    let report = verify(&session(), &small()[..10], &anchors, now());
+    assert!(matches!(&report.damage[..], [Damage::VerdictMissing { .. }]), "{report:?}");
+}
+
+fn file(records: &[Item]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    export::write(&session(), records, &mut bytes).unwrap();
+    bytes
+}
+
+fn judge(bytes: &[u8], head: Option<&Hash>) -> (Export, Report) {
+    let export = export::read(bytes).unwrap();
+    let report = export.verify(head, now());
+    (export, report)
+}
+
+#[test]
+fn every_byte_of_an_exported_file_counts() {
+    let records = small();
+    let bytes = file(&records);
+    let head = anchors(&records).head.unwrap();
+    assert!(judge(&bytes, Some(&head)).1.is_sound());
+    assert!(judge(&bytes, None).1.is_sound());
+    let lines: Vec<usize> = bytes
+        .iter()
+        .scan(0, |line, byte| {
+            let here = *line;
+            *line += usize::from(*byte == b'\n');
+            Some(here)
+        })
+        .collect();
+    // Every byte of the witness, a stride through the records that meets every kind of field.
+    for place in 0..bytes.len() {
+        let line = lines[place];
+        if line < records.len() && place % 23 != 0 {
+            continue;
+        }
+        let mut mutant = bytes.clone();
+        mutant[place] ^= 1;
+        let (_, report) = judge(&mutant, Some(&head));
+        let line_named = report.damage.iter().any(|damage| match damage {
+            Damage::Line { line: named, .. } => *named == line + 1,
+            Damage::Witness { .. } => line == records.len(),
+            _ => false,
+        });
+        let line_named =
+            line_named || records.get(line).is_some_and(|record| names(&report, record));
+        assert!(line_named, "byte {place} of line {}: {report:?}", line + 1);
+    }
+}
+
+#[test]
+fn a_cut_off_file_is_named() {
+    let bytes = file(&small());
+    let head = anchors(&small()).head.unwrap();
+    // Without its closing newline the file still says all.
+    for length in (0..bytes.len() - 1).rev().step_by(29) {
+        let (_, report) = judge(&bytes[..length], Some(&head));
+        assert!(!report.is_sound(), "cut to {length} bytes");
+    }
+}
+
+#[test]
+fn a_files_lines_that_were_moved_removed_or_doubled_are_named() {
+    let text = String::from_utf8(file(&small())).unwrap();
+    let lines: Vec<_> = text.lines().collect();
+    let head = anchors(&small()).head.unwrap();
+    let unsound = |lines: &[&str], what: String| {
+        let (_, report) = judge(lines.join("\n").as_bytes(), Some(&head));
+        assert!(!report.is_sound(), "{what}");
+    };
+    for one in 0..lines.len() {
+        let mut removed = lines.clone();
+        let line = removed.remove(one);
+        unsound(&removed, format!("line {one} removed"));
+        for to in (0..lines.len()).filter(|to| *to != one) {
+            let mut moved = removed.clone();
+            moved.insert(to, line);
+            unsound(&moved, format!("line {one} moved to {to}"));
+            let mut doubled = lines.clone();
+            doubled.insert(to, line);
+            unsound(&doubled, format!("line {one} doubled at {to}"));
+        }
+    }
+}
+
+#[test]
+fn a_reader_bounds_its_lines_and_names_them() {
+    let mut bytes = file(&small());
+    bytes.extend(vec![b' '; export::LINE_BYTES_MAX + 1]);
+    let error = export::read(&bytes[..]).unwrap_err();
+    assert_eq!(error.to_string(), "line 23 is longer than 4194304 bytes");
+    let (export, report) = judge(b"garbage\n{\"record\": 5, \"hash\": \"\"}\n[]\n\xff\n", None);
+    assert_eq!(export.damage.len(), 5);
+    assert_eq!(report.damage.len(), 5);
+    assert_eq!(report.damage[0].to_string(), "line 1 was changed: it is not JSON");
+}

@@ -1,0 +1,367 @@
+//! Writing records when answers are lost, writers collide, or the store fails.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use journal::announce::Announcer;
+use journal::chain::{self, AppendError, Author, Body, End, Head};
+use journal::clock::{Clock, Hlc, Stamp};
+use journal::event::{About, Draft, Event, EventStatus, Writer};
+use journal::id::{Runner, SessionId};
+use journal::item::{Item, Value};
+use journal::key;
+use journal::limits::{PAYLOAD_BYTES_MAX, WRITE_ATTEMPTS_MAX};
+use journal::read::{self, ChainDamage};
+use journal::seal;
+use journal::step::{Ending, Step, StepBody};
+use journal::store::{Condition, Error, Key, Page, Query, Store, Written};
+use serde_json::json;
+
+on_both_stores!(
+    a_lost_answer_finds_its_own_record,
+    a_lost_answer_finds_another_writers_record,
+    a_lost_answer_announces_once,
+    a_store_that_stays_away_is_an_error_after_a_bounded_time,
+    a_collision_returns_the_winner_and_its_time,
+    an_append_that_is_too_large_writes_nothing,
+    no_record_names_bytes_that_are_not_there,
+    an_end_steps_over_what_came_first,
+    an_ended_session_keeps_its_end,
+    a_gap_in_the_chain_is_corruption,
+    a_step_that_does_not_follow_is_corruption,
+    a_verdict_names_the_end_and_every_event,
+    a_session_is_sealed_once,
+    only_an_end_can_be_sealed,
+    a_stamp_far_from_its_writers_clock_says_so,
+    a_thousand_events_are_sealed,
+);
+
+/// What becomes of a write.
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    /// It happens and nobody is told.
+    AnswerLost,
+    /// It does not happen.
+    NotSent,
+    /// Nothing goes wrong.
+    None,
+}
+
+/// A store behind a bad line.
+#[derive(Clone)]
+struct Faulty<S> {
+    store: S,
+    faults: Arc<Mutex<VecDeque<Fault>>>,
+}
+
+impl<S> Faulty<S> {
+    fn new(store: S, faults: impl IntoIterator<Item = Fault>) -> Self {
+        Self { store, faults: Arc::new(Mutex::new(faults.into_iter().collect())) }
+    }
+
+    fn next(&self) -> Fault {
+        self.faults.lock().unwrap().pop_front().unwrap_or(Fault::None)
+    }
+}
+
+impl<S: Store> Store for Faulty<S> {
+    async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
+        match self.next() {
+            Fault::NotSent => Err(Error::Unavailable("not sent".into())),
+            Fault::AnswerLost => {
+                self.store.put(item, condition).await?;
+                Err(Error::Unknown("answer lost".into()))
+            }
+            Fault::None => self.store.put(item, condition).await,
+        }
+    }
+
+    async fn update(
+        &self,
+        key: Key,
+        set: BTreeMap<String, Value>,
+        condition: Condition,
+    ) -> Result<Written, Error> {
+        self.store.update(key, set, condition).await
+    }
+
+    async fn get(&self, key: Key) -> Result<Option<Item>, Error> {
+        self.store.get(key).await
+    }
+
+    async fn query(&self, query: Query) -> Result<Page, Error> {
+        self.store.query(query).await
+    }
+
+    async fn changed(&self, patience: Duration) {
+        self.store.changed(patience).await;
+    }
+}
+
+const EXPIRES_AT: i64 = 1_900_000_000;
+
+fn start() -> Stamp {
+    Stamp::parse("2026-11-21T10:30:00Z").unwrap()
+}
+
+fn hlc() -> Hlc {
+    Hlc::new(Clock::fixed(start()), Stamp::default())
+}
+
+fn author(session: &SessionId, runner: &str) -> Author {
+    Author { session: session.clone(), runner: Runner::named(runner), expires_at: EXPIRES_AT }
+}
+
+fn note(text: &str) -> Body {
+    StepBody::Note { subject: "case".to_owned(), payload: json!(text) }
+}
+
+async fn append<S: Store>(
+    store: &S,
+    author: &Author,
+    head: &Head,
+    text: &str,
+) -> Result<Step<serde_json::Value>, AppendError> {
+    chain::append(store, &hlc(), author, head, 1, note(text)).await
+}
+
+async fn steps<S: Store>(store: &S, session: &SessionId) -> Vec<Step<serde_json::Value>> {
+    read::resolved_steps(store, session).await.unwrap()
+}
+
+fn announcer<'a, S>(store: &'a S, hlc: &'a Hlc, session: &'a SessionId) -> Announcer<'a, S> {
+    Announcer { store, hlc, session, writer: Writer::Poller, expires_at: EXPIRES_AT }
+}
+
+fn end(ending: Ending) -> End {
+    End { ending, error: None, category: None, result: json!({ "by": ending.as_str() }) }
+}
+
+async fn a_lost_answer_finds_its_own_record<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let faulty = Faulty::new(store.clone(), [Fault::AnswerLost, Fault::NotSent]);
+    let step = append(&faulty, &author(&session, "a"), &Head::genesis(), "x").await.unwrap();
+    assert_eq!(steps(&store, &session).await, [step]);
+}
+
+async fn a_lost_answer_finds_another_writers_record<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let winner = append(&store, &author(&session, "b"), &Head::genesis(), "y").await.unwrap();
+    let faulty = Faulty::new(store.clone(), [Fault::NotSent, Fault::AnswerLost]);
+    let error = append(&faulty, &author(&session, "a"), &Head::genesis(), "x").await.unwrap_err();
+    assert!(matches!(error, AppendError::Collision(found) if *found == winner));
+    assert_eq!(steps(&store, &session).await, [winner]);
+}
+
+async fn a_lost_answer_announces_once<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let faulty = Faulty::new(store.clone(), [Fault::AnswerLost, Fault::AnswerLost]);
+    let hlc = hlc();
+    let draft = Draft::new(EventStatus::AgentLost, About::Epoch(1));
+    let event = announcer(&faulty, &hlc, &session).announce(&draft).await.unwrap();
+    let partition = read::partition(&store, &session).await.unwrap();
+    assert_eq!(partition.events.into_keys().collect::<Vec<_>>(), [event.sk]);
+}
+
+async fn a_store_that_stays_away_is_an_error_after_a_bounded_time<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let attempts = usize::try_from(WRITE_ATTEMPTS_MAX).unwrap();
+    let faulty = Faulty::new(store.clone(), vec![Fault::NotSent; attempts]);
+    let error = append(&faulty, &author(&session, "a"), &Head::genesis(), "x").await.unwrap_err();
+    assert!(matches!(error, AppendError::Store(Error::Unavailable(_))), "{error:?}");
+    assert!(faulty.faults.lock().unwrap().is_empty());
+    assert!(steps(&store, &session).await.is_empty());
+}
+
+async fn a_collision_returns_the_winner_and_its_time<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let large = "a payload of the winner ".repeat(1_000);
+    let ahead = Hlc::new(Clock::fixed(start().after(Duration::from_secs(300))), Stamp::default());
+    let body = note(&large);
+    let winner = chain::append(&store, &ahead, &author(&session, "b"), &Head::genesis(), 1, body)
+        .await
+        .unwrap();
+    let mine = hlc();
+    let error =
+        chain::append(&store, &mine, &author(&session, "a"), &Head::genesis(), 1, note("x"))
+            .await
+            .unwrap_err();
+    assert!(matches!(error, AppendError::Collision(found) if *found == winner));
+    let next =
+        chain::append(&store, &mine, &author(&session, "a"), &Head::after(&winner), 1, note("x"))
+            .await
+            .unwrap();
+    assert!(next.stamp > winner.stamp, "a cause sorts after its effect");
+    assert_eq!((next.seq, &next.prev_hash), (2, &winner.hash));
+    assert_eq!(steps(&store, &session).await, [winner, next]);
+}
+
+async fn an_append_that_is_too_large_writes_nothing<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let faulty = Faulty::new(store, vec![Fault::NotSent; 100]);
+    let large = "x".repeat(PAYLOAD_BYTES_MAX);
+    let error =
+        append(&faulty, &author(&session, "a"), &Head::genesis(), &large).await.unwrap_err();
+    assert!(matches!(error, AppendError::TooLarge(_)), "{error:?}");
+    assert_eq!(faulty.faults.lock().unwrap().len(), 100, "something was written");
+    let full = Head { seq: journal::limits::STEPS_MAX, ..Head::genesis() };
+    let error = append(&faulty, &author(&session, "a"), &full, "x").await.unwrap_err();
+    assert!(matches!(error, AppendError::Full), "{error:?}");
+}
+
+/// Text that does not compress.
+fn noise() -> String {
+    let mut hash = journal::item::Hash::genesis();
+    let mut text = String::new();
+    while text.len() < 1_000_000 {
+        hash = journal::item::Hash::of(hash.as_str().as_bytes());
+        text.push_str(hash.as_str());
+    }
+    text
+}
+
+async fn no_record_names_bytes_that_are_not_there<S: Store>(store: S) {
+    let attempts = usize::try_from(WRITE_ATTEMPTS_MAX).unwrap();
+    // Each of the two parts, then the record, cannot be written.
+    for written in 0..3 {
+        let session = SessionId::fresh();
+        let mut faults = vec![Fault::None; written];
+        faults.extend(vec![Fault::NotSent; attempts]);
+        let faulty = Faulty::new(store.clone(), faults);
+        let author = author(&session, "a");
+        append(&faulty, &author, &Head::genesis(), &noise()).await.unwrap_err();
+        assert!(steps(&store, &session).await.is_empty());
+        let step = append(&faulty, &author, &Head::genesis(), &noise()).await.unwrap();
+        assert_eq!(steps(&store, &session).await, [step]);
+    }
+}
+
+async fn an_end_steps_over_what_came_first<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let agent = author(&session, "agent");
+    let mut head = Head::genesis();
+    for text in ["1", "2"] {
+        head = Head::after(&append(&store, &agent, &head, text).await.unwrap());
+    }
+    let poller = author(&session, "poller");
+    let ended = chain::end_session(&store, &hlc(), &poller, &end(Ending::TimedOut)).await.unwrap();
+    assert_eq!((ended.seq, ended.epoch, &ended.runner), (3, 1, &poller.runner));
+    // The agent did not notice and collides with the end.
+    let error = append(&store, &agent, &head, "3").await.unwrap_err();
+    assert!(matches!(error, AppendError::Collision(found) if *found == ended));
+    assert_eq!(steps(&store, &session).await.len(), 3);
+}
+
+async fn an_ended_session_keeps_its_end<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let author = author(&session, "a");
+    let first = chain::end_session(&store, &hlc(), &author, &end(Ending::Rejected)).await.unwrap();
+    let second = chain::end_session(&store, &hlc(), &author, &end(Ending::Failed)).await.unwrap();
+    assert_eq!(first, second);
+    assert_eq!(steps(&store, &session).await, [first]);
+}
+
+/// Writes the items of a chain of three steps, changed by `with`, and reads the damage.
+async fn damaged<S: Store>(store: &S, with: impl Fn(usize, Item) -> Option<Item>) -> ChainDamage {
+    let (whole, broken) = (SessionId::fresh(), SessionId::fresh());
+    let mut head = Head::genesis();
+    for text in ["1", "2", "3"] {
+        head = Head::after(&append(store, &author(&whole, "a"), &head, text).await.unwrap());
+    }
+    let items = read::partition(store, &whole).await.unwrap().steps;
+    for (place, item) in items.into_values().enumerate() {
+        let item = Item { pk: key::session(&broken), ..item };
+        if let Some(item) = with(place, item) {
+            store.put(item, Condition::Absent).await.unwrap();
+        }
+    }
+    match read::steps(store, &broken).await.unwrap_err() {
+        Error::Corrupt(cause) => cause.downcast_ref::<ChainDamage>().unwrap().clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn a_gap_in_the_chain_is_corruption<S: Store>(store: S) {
+    let without_first = damaged(&store, |place, item| (place != 0).then_some(item)).await;
+    assert_eq!(without_first, ChainDamage::Gap { missing: 1, found: 2 });
+}
+
+async fn a_step_that_does_not_follow_is_corruption<S: Store>(store: S) {
+    // The partition is part of the hash, so that no step of another session fits.
+    let foreign = damaged(&store, |_, item| Some(item)).await;
+    assert!(matches!(foreign, ChainDamage::Broken { seq: 2, .. }), "{foreign:?}");
+}
+
+async fn a_verdict_names_the_end_and_every_event<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let hlc = hlc();
+    let announcer = announcer(&store, &hlc, &session);
+    let mut told = Vec::new();
+    for attempt in 1..=3 {
+        let draft = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(attempt));
+        told.push(announcer.announce(&draft).await.unwrap());
+    }
+    let author = author(&session, "poller");
+    let end = chain::end_session(&store, &hlc, &author, &end(Ending::Cancelled)).await.unwrap();
+    let verdict = seal::seal(&store, &announcer, &end).await.unwrap();
+    assert_eq!((verdict.status, verdict.about), (EventStatus::SessionCancelled, About::Step(1)));
+    assert!(verdict.stamp > end.stamp);
+    let seal = verdict.seal.unwrap();
+    assert_eq!((seal.end_seq, seal.end_hash), (1, end.hash));
+    let expected: serde_json::Value =
+        told.iter().map(|event: &Event| json!([event.sk, event.hash.as_str()])).collect();
+    assert_eq!(seal.manifest.decode(&[]).unwrap(), expected);
+}
+
+async fn a_session_is_sealed_once<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let hlc = hlc();
+    let announcer = announcer(&store, &hlc, &session);
+    let author = author(&session, "poller");
+    let end = chain::end_session(&store, &hlc, &author, &end(Ending::Failed)).await.unwrap();
+    let first = seal::seal(&store, &announcer, &end).await.unwrap();
+    let second = seal::seal(&store, &announcer, &end).await.unwrap();
+    assert_eq!(first, second);
+    assert_eq!(read::events(&store, &session).await.unwrap(), [first]);
+}
+
+async fn only_an_end_can_be_sealed<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let hlc = hlc();
+    let step = append(&store, &author(&session, "a"), &Head::genesis(), "x").await.unwrap();
+    let error = seal::seal(&store, &announcer(&store, &hlc, &session), &step).await.unwrap_err();
+    assert!(matches!(error, Error::Refused(_)), "{error:?}");
+    assert!(read::events(&store, &session).await.unwrap().is_empty());
+}
+
+async fn a_stamp_far_from_its_writers_clock_says_so<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    for (behind, noted) in [(0, false), (1_000, false), (1_001, true), (300_000, true)] {
+        let seen = start().after(Duration::from_millis(behind));
+        let hlc = Hlc::new(Clock::fixed(start()), seen.before(Duration::from_nanos(1)));
+        let draft = Draft::new(EventStatus::AgentLost, About::Epoch(1));
+        let event = announcer(&store, &hlc, &session).announce(&draft).await.unwrap();
+        assert_eq!(event.stamp, seen);
+        assert_eq!(event.wall, noted.then_some(start()), "{behind} ms behind");
+    }
+}
+
+async fn a_thousand_events_are_sealed<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let hlc = hlc();
+    let announcer = announcer(&store, &hlc, &session);
+    for attempt in 1..=999 {
+        let draft = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(attempt));
+        announcer.announce(&draft).await.unwrap();
+    }
+    let author = author(&session, "poller");
+    let end = chain::end_session(&store, &hlc, &author, &end(Ending::Failed)).await.unwrap();
+    let verdict = seal::seal(&store, &announcer, &end).await.unwrap();
+    let records = journal::export::records(&store, &session).await.unwrap();
+    let anchors =
+        journal::verify::Anchors { head: Some(verdict.hash), last_step: Some((1, end.hash)) };
+    let report = journal::verify::verify(&session, &records, &anchors, start());
+    assert!(report.is_sound(), "{:?}", report.damage);
+    assert_eq!(records.iter().filter(|item| item.sk.starts_with(key::EVENT_PREFIX)).count(), 1_000);
+}

@@ -1,0 +1,53 @@
+//! Why the poller did not reply, by what the state machine does about it.
+
+use journal::chain::AppendError;
+use journal::store;
+use workflow::error_name;
+
+/// See [`Error::name`] for how the state machine tells them apart.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The journal is out of reach for now.
+    #[error("{0}")]
+    JournalUnavailable(#[source] store::Error),
+    /// The journal holds something unreadable, or refuses what it is asked for.
+    #[error("{0}")]
+    JournalDamaged(#[source] store::Error),
+    /// The workflow could not be woken.
+    #[error("the callback was not taken: {0}")]
+    Callback(String),
+    /// The request lacks something.
+    #[error("{0}")]
+    Request(&'static str),
+}
+
+impl Error {
+    /// The name that the state machine matches.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::JournalUnavailable(_) | Self::Callback(_) => error_name::JOURNAL_UNAVAILABLE,
+            Self::JournalDamaged(_) => error_name::JOURNAL_DAMAGED,
+            Self::Request(_) => error_name::INVALID_REQUEST,
+        }
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Unavailable(_) | store::Error::Unknown(_) => {
+                Self::JournalUnavailable(error)
+            }
+            store::Error::Refused(_) | store::Error::Corrupt(_) => Self::JournalDamaged(error),
+        }
+    }
+}
+
+impl From<AppendError> for Error {
+    fn from(error: AppendError) -> Self {
+        match error {
+            AppendError::Store(error) => error.into(),
+            other => Self::JournalDamaged(store::Error::Refused(other.into())),
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The decision: what to do about a session, from what is seen of it and what is remembered.
+//!
+//! Pure. Where the newest step and the events differ, the step is right.
+
+use std::time::Duration;
+
+use journal::chain::End;
+use journal::clock::Stamp;
+use journal::error_message::ErrorMessage;
+use journal::event::EventStatus;
+use journal::limits::DEADLINE_BEFORE_EXPIRY;
+use journal::step::{Ending, Step, StepBody};
+use serde_json::Value;
+use workflow::contract::{CheckRequest, Failure, Judgement, Watch, Woken};
+use workflow::error_name;
+use workflow::limits::{
+    INVOCATIONS_MAX, LOST_WITHOUT_OUTCOME_MAX, PARK_LONGEST, POLL_FACTOR_PERCENT, POLL_FIRST,
+    POLL_LONGEST, RUNNING_MAX, SILENCE_CONFIRMED_AFTER, SILENT_AFTER, START_GRACE,
+};
+
+use crate::observe::Observed;
+
+/// Shortest wait that the state machine is asked for, in seconds: its heartbeat must be shorter.
+const TIMEOUT_S_MIN: u32 = 2;
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// The session has ended by this step: seal it.
+    Ended(Box<Step>),
+    /// The session is to end now.
+    End(End),
+    /// Nothing but wait: busy or waiting.
+    Wait(Judgement),
+    /// The open question's time is up: close it and invoke the agent again.
+    Expire {
+        /// The question's step.
+        question: u32,
+    },
+    /// The question was answered: invoke the agent again.
+    Resume,
+    /// The agent fell silent: say so and invoke it again.
+    Lost {
+        /// The epoch that fell silent, 0 if it never claimed.
+        epoch: u32,
+        /// How it showed.
+        why: &'static str,
+    },
+}
+
+/// What the state machine calls an ending.
+pub const fn judgement_of(ending: Ending) -> Judgement {
+    match ending {
+        Ending::Completed => Judgement::Completed,
+        Ending::Failed => Judgement::Failed,
+        Ending::Cancelled => Judgement::Cancelled,
+        Ending::TimedOut => Judgement::TimedOut,
+        Ending::Rejected => Judgement::Rejected,
+    }
+}
+
+/// Decides, and says what to remember.
+pub fn judge(observed: &Observed, request: &CheckRequest) -> (Decision, Watch) {
+    let mut watch = clocked(request);
+    watch.seq = observed.seq();
+    let decision = decide(observed, request, &mut watch);
+    watch.running = matches!(decision, Decision::Wait(Judgement::Busy));
+    (decision, watch)
+}
+
+/// The watch with the time since the check before added to the time of running.
+fn clocked(request: &CheckRequest) -> Watch {
+    let mut watch = request.watch.clone();
+    if let (true, Some(before)) = (watch.running, watch.checked_at) {
+        let ran = request.now.since(before).as_millis();
+        watch.running_ms = watch.running_ms.saturating_add(u64::try_from(ran).unwrap_or(u64::MAX));
+    }
+    watch.checked_at = Some(request.now);
+    watch
+}
+
+fn decide(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Decision {
+    let body = observed.step.as_ref().map(|step| &step.body);
+    if let (Some(step), Some(StepBody::End { .. })) = (&observed.step, body) {
+        return Decision::Ended(Box::new(step.clone()));
+    }
+    if let Some(cancel) =
+        observed.events.iter().find(|event| event.status == EventStatus::CancelRequested)
+    {
+        let reason = cancel.detail.as_ref().and_then(|detail| detail["reason"].as_str());
+        return Decision::End(End {
+            ending: Ending::Cancelled,
+            error: Some(ErrorMessage::new(
+                "Cancelled",
+                "CancelRequested",
+                reason.unwrap_or("by request"),
+            )),
+            category: None,
+            result: Value::Null,
+        });
+    }
+    if let Some(end) = deadline(request, watch) {
+        return Decision::End(end);
+    }
+    match body {
+        Some(StepBody::Ask { expires_at, .. }) => {
+            let expired = request.now >= *expires_at;
+            if expired {
+                return again(watch, observed, || Decision::Expire { question: observed.seq() });
+            }
+            wait_for(watch, expires_at.since(request.now).min(PARK_LONGEST), PARK_LONGEST);
+            Decision::Wait(Judgement::Waiting)
+        }
+        Some(StepBody::Answer { .. }) if !is_held(observed) => {
+            again(watch, observed, || Decision::Resume)
+        }
+        _ => liveness(observed, request, watch),
+    }
+}
+
+/// Whether some runner holds the lease under the newest epoch.
+fn is_held(observed: &Observed) -> bool {
+    let lease = observed.lease.as_ref();
+    lease.is_some_and(|lease| lease.runner.is_some() && lease.epoch >= observed.epoch())
+}
+
+fn deadline(request: &CheckRequest, watch: &Watch) -> Option<End> {
+    let records_end = Stamp::from_millis(request.expires_at.saturating_mul(1_000));
+    let ran_too_long = Duration::from_millis(watch.running_ms) > RUNNING_MAX;
+    let expires = request.now > records_end.before(DEADLINE_BEFORE_EXPIRY);
+    let (code, why) = match (ran_too_long, expires) {
+        (false, false) => return None,
+        (true, _) => {
+            ("RunningTime", format!("the session ran for more than {} s", RUNNING_MAX.as_secs()))
+        }
+        (_, true) => ("Retention", "the session's records are about to expire".to_owned()),
+    };
+    Some(End {
+        ending: Ending::TimedOut,
+        error: Some(ErrorMessage::new("SessionTimedOut", code, &why)),
+        category: Some("timeout".to_owned()),
+        result: Value::Null,
+    })
+}
+
+/// Leads to another invocation, unless there were too many.
+fn again(watch: &mut Watch, observed: &Observed, decision: impl FnOnce() -> Decision) -> Decision {
+    if watch.invocation >= INVOCATIONS_MAX {
+        return Decision::End(failed(
+            "Invocations",
+            &format!("the agent was invoked {INVOCATIONS_MAX} times"),
+        ));
+    }
+    watch.invocation += 1;
+    watch.epoch = observed.epoch();
+    watch.pulse = String::new();
+    watch.pulse_at = None;
+    watch.invoked_at = None;
+    watch.silent = false;
+    watch.poll_ms = 0;
+    decision()
+}
+
+fn liveness(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Decision {
+    let begun = observed.lease.as_ref().filter(|lease| lease.epoch > watch.epoch);
+    if let (None, Some(end)) = (begun, invocation_failed(observed, request)) {
+        return Decision::End(end);
+    }
+    let Some(lease) = begun else {
+        let invoked_at = watch.invoked_at.as_deref().and_then(|text| Stamp::parse(text).ok());
+        let waited = request.now.since(invoked_at.unwrap_or(request.now));
+        if waited >= START_GRACE {
+            return lost(observed, watch, "no beat appeared after the invocation");
+        }
+        poll(watch, Some(START_GRACE.saturating_sub(waited)));
+        return Decision::Wait(Judgement::Busy);
+    };
+    if lease.runner.is_none() {
+        return lost(observed, watch, "the agent was stopped");
+    }
+    let pulse = lease.pulse();
+    if pulse != watch.pulse {
+        watch.pulse = pulse;
+        watch.pulse_at = Some(request.now);
+        watch.silent = false;
+    }
+    let heard_for_a_minute =
+        Duration::from_secs(u64::from(request.watch.heartbeat_s)) >= SILENT_AFTER;
+    if request.woken == Woken::Silence && heard_for_a_minute {
+        watch.silent = true;
+    }
+    let silence = request.now.since(watch.pulse_at.unwrap_or(request.now));
+    if silence >= SILENT_AFTER || (watch.silent && silence >= SILENCE_CONFIRMED_AFTER) {
+        return lost(observed, watch, "the beat stood still");
+    }
+    let until_confirmed = watch.silent.then(|| SILENCE_CONFIRMED_AFTER.saturating_sub(silence));
+    poll(watch, until_confirmed);
+    Decision::Wait(Judgement::Busy)
+}
+
+fn lost(observed: &Observed, watch: &mut Watch, why: &'static str) -> Decision {
+    let learned = observed.step.as_ref().is_some_and(|step| {
+        let brought = matches!(
+            step.body,
+            StepBody::Outcome { .. } | StepBody::Answer { .. } | StepBody::Note { .. }
+        );
+        brought && step.seq > watch.lost_at_seq
+    });
+    watch.lost = if learned { 1 } else { watch.lost + 1 };
+    if learned {
+        watch.lost_at_seq = observed.seq();
+    }
+    if watch.lost > LOST_WITHOUT_OUTCOME_MAX {
+        let silences =
+            format!("the agent fell silent {} times without a new outcome: {why}", watch.lost);
+        return Decision::End(failed("Silent", &silences));
+    }
+    again(watch, observed, || Decision::Lost { epoch: observed.epoch(), why })
+}
+
+fn failed(code: &str, why: &str) -> End {
+    End {
+        ending: Ending::Failed,
+        error: Some(ErrorMessage::new("AgentLost", code, why)),
+        category: Some("unknown".to_owned()),
+        result: Value::Null,
+    }
+}
+
+/// The failure of an invocation that certainly did not begin. One that may have begun is left to
+/// the lease to show.
+fn invocation_failed(observed: &Observed, request: &CheckRequest) -> Option<End> {
+    let failure = request.failure.as_ref()?;
+    let certain = [
+        error_name::INVOCATION_THROTTLED,
+        error_name::INVOCATION_FAILED,
+        error_name::INVALID_TRIGGER,
+        error_name::INVALID_REQUEST,
+    ];
+    if !certain.contains(&failure.error.as_str()) {
+        return None;
+    }
+    let told = observed.events.iter().find(|event| {
+        matches!(
+            event.status,
+            EventStatus::AgentInvocationFailed | EventStatus::AgentEntrypointFailed
+        )
+    });
+    let error = told.and_then(|event| event.error.clone()).unwrap_or_else(|| message_of(failure));
+    Some(End {
+        ending: Ending::Failed,
+        error: Some(error),
+        category: Some("unknown".to_owned()),
+        result: Value::Null,
+    })
+}
+
+/// A Lambda's error comes as JSON in the cause.
+fn message_of(failure: &Failure) -> ErrorMessage {
+    let cause: Option<Value> = serde_json::from_str(&failure.cause).ok();
+    let said = cause.as_ref().and_then(|cause| cause["errorMessage"].as_str());
+    ErrorMessage::new("InvocationError", &failure.error, said.unwrap_or(&failure.cause))
+}
+
+/// Sets the next wait: a quarter longer than the one before, or what is asked for if that is less.
+fn poll(watch: &mut Watch, at_most: Option<Duration>) {
+    let longest = u64::try_from(POLL_LONGEST.as_millis()).unwrap_or(u64::MAX);
+    let first = u64::try_from(POLL_FIRST.as_millis()).unwrap_or(u64::MAX);
+    let grown = watch.poll_ms.saturating_mul(u64::from(POLL_FACTOR_PERCENT)) / 100;
+    watch.poll_ms = grown.clamp(first, longest);
+    let until_deadline = RUNNING_MAX.saturating_sub(Duration::from_millis(watch.running_ms));
+    let next = Duration::from_millis(watch.poll_ms).min(until_deadline);
+    wait_for(watch, at_most.map_or(next, |limit| next.min(limit)), SILENT_AFTER);
+}
+
+/// The state machine counts whole seconds, and wants the heartbeat shorter than the timeout.
+fn wait_for(watch: &mut Watch, wait: Duration, silence: Duration) {
+    let seconds = |duration: Duration| {
+        u32::try_from(duration.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX)
+    };
+    watch.timeout_s = seconds(wait).max(TIMEOUT_S_MIN);
+    watch.heartbeat_s = seconds(silence).min(watch.timeout_s - 1);
+}

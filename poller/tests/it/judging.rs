@@ -1,0 +1,295 @@
+//! What the poller decides, case by case.
+
+use std::time::Duration;
+
+use journal::clock::{Clock, Hlc, Stamp};
+use journal::error_message::ErrorMessage;
+use journal::event::{About, Draft, Event, EventStatus, Writer};
+use journal::id::{Runner, SessionId};
+use journal::item::Hash;
+use journal::lease::Lease;
+use journal::payload::Payload;
+use journal::step::{EffectKind, EffectRef, Ending, Step, StepBody, Usage};
+use poller::judge::{Decision, judge};
+use poller::observe::Observed;
+use serde_json::Value;
+use workflow::contract::{CheckRequest, Failure, Judgement, Mode, Watch, Woken};
+use workflow::limits::{INVOCATIONS_MAX, POLL_LONGEST, RUNNING_MAX};
+
+fn session() -> SessionId {
+    "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap()
+}
+
+fn at(seconds: u64) -> Stamp {
+    Stamp::parse("2026-11-21T10:00:00Z").unwrap().after(Duration::from_secs(seconds))
+}
+
+fn request(now: u64, watch: Watch) -> CheckRequest {
+    CheckRequest {
+        mode: Mode::Check,
+        session_id: session(),
+        execution_arn: "arn".to_owned(),
+        expires_at: at(90 * 86_400).seconds(),
+        seen: at(0),
+        now: at(now),
+        watch,
+        woken: Woken::Not,
+        callback: Value::Null,
+        token: None,
+        failure: None,
+    }
+}
+
+fn invoked() -> Watch {
+    Watch { invocation: 1, invoked_at: Some(at(0).to_string()), ..Watch::default() }
+}
+
+fn step(seq: u32, epoch: u32, body: StepBody<Payload>) -> Option<Step> {
+    Some(Step {
+        session: session(),
+        seq,
+        epoch,
+        runner: Runner::named("agent:1"),
+        stamp: at(1),
+        expires_at: 0,
+        prev_hash: Hash::genesis(),
+        hash: Hash::genesis(),
+        body,
+    })
+}
+
+fn json() -> Payload {
+    Payload::Text("null".to_owned())
+}
+
+fn claim() -> StepBody<Payload> {
+    StepBody::Claim {
+        supersedes: 0,
+        agent: "a".to_owned(),
+        graph_version: "1".to_owned(),
+        input: None,
+    }
+}
+
+fn effect(kind: EffectKind) -> EffectRef {
+    EffectRef { node: "n".to_owned(), kind, digest: Hash::genesis(), call: 0 }
+}
+
+fn outcome() -> StepBody<Payload> {
+    let effect = effect(EffectKind::Tools);
+    StepBody::Outcome { effect, started_at: at(1), usage: Usage::default(), payload: json() }
+}
+
+fn ask(expires_at: Stamp) -> StepBody<Payload> {
+    StepBody::Ask { effect: effect(EffectKind::Ask), expires_at, payload: json() }
+}
+
+fn lease(epoch: u32, beat: u32) -> Option<Lease> {
+    Some(Lease { epoch, runner: Some(Runner::named("agent:1")), beat, beat_at: at(0) })
+}
+
+fn event(draft: Draft) -> Event {
+    let hlc = Hlc::new(Clock::fixed(at(2)), at(0));
+    Event::from_item(&draft.to_item(&session(), Writer::Invoker, hlc.tick(), None, 0)).unwrap()
+}
+
+fn ended(decision: &Decision) -> String {
+    match decision {
+        Decision::End(end) => end.error.clone().unwrap().to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_end_step_stands_above_everything_else() {
+    let end =
+        StepBody::End { ending: Ending::Completed, error: None, category: None, payload: json() };
+    let cancel = event(Draft::new(EventStatus::CancelRequested, About::Session));
+    let observed = Observed { step: step(9, 1, end), events: vec![cancel], lease: lease(1, 7) };
+    let (decision, _) = judge(&observed, &request(500_000, invoked()));
+    assert!(matches!(decision, Decision::Ended(step) if step.seq == 9));
+}
+
+#[test]
+fn a_request_to_cancel_ends_a_session_that_has_not_ended() {
+    let cancel = Draft::new(EventStatus::CancelRequested, About::Session);
+    let cancel = event(cancel.with_detail(serde_json::json!({ "reason": "wrong account" })));
+    let observed =
+        Observed { step: step(2, 1, outcome()), events: vec![cancel], lease: lease(1, 7) };
+    let (decision, _) = judge(&observed, &request(10, invoked()));
+    assert_eq!(ended(&decision), "Cancelled: CancelRequested - wrong account");
+}
+
+#[test]
+fn waits_grow_by_a_quarter_up_to_twenty_minutes() {
+    let observed =
+        |beat| Observed { step: step(1, 1, claim()), lease: lease(1, beat), ..Observed::default() };
+    let (mut watch, mut now, mut waits) = (invoked(), 0, Vec::new());
+    for beat in 0..46 {
+        let (decision, next) = judge(&observed(beat), &request(now, watch));
+        assert_eq!(decision, Decision::Wait(Judgement::Busy));
+        assert!(next.heartbeat_s < next.timeout_s);
+        waits.push(next.timeout_s);
+        now += u64::from(next.timeout_s);
+        watch = Watch { running_ms: 0, ..next };
+    }
+    assert_eq!(waits[..5], [5, 7, 8, 10, 13]);
+    assert_eq!(u64::from(*waits.last().unwrap()), POLL_LONGEST.as_secs());
+    // Eight hours stay far from the limit of history events.
+    assert!(waits.len() < 60 && now > 8 * 3_600, "{now}");
+}
+
+#[test]
+fn an_agent_that_never_beats_is_lost_after_its_grace() {
+    let (decision, watch) = judge(&Observed::default(), &request(80, invoked()));
+    assert_eq!(decision, Decision::Wait(Judgement::Busy));
+    assert!(watch.timeout_s <= 10, "the next check is due when the grace ends");
+    let (decision, watch) = judge(&Observed::default(), &request(90, watch));
+    assert!(matches!(decision, Decision::Lost { epoch: 0, .. }));
+    assert_eq!((watch.invocation, watch.epoch), (2, 0));
+}
+
+#[test]
+fn a_beat_that_stands_still_for_a_minute_is_silence() {
+    let observed =
+        Observed { step: step(3, 1, outcome()), lease: lease(1, 7), ..Observed::default() };
+    let (decision, watch) = judge(&observed, &request(100, invoked()));
+    assert_eq!(decision, Decision::Wait(Judgement::Busy));
+    let (decision, _) = judge(&observed, &request(159, watch.clone()));
+    assert_eq!(decision, Decision::Wait(Judgement::Busy));
+    let (decision, watch) = judge(&observed, &request(160, watch));
+    assert!(matches!(decision, Decision::Lost { epoch: 1, .. }));
+    assert_eq!((watch.invocation, watch.epoch), (2, 1));
+}
+
+#[test]
+fn a_missed_heartbeat_is_confirmed_by_a_beat_that_stands_still() {
+    let observed = |beat| Observed {
+        step: step(3, 1, outcome()),
+        lease: lease(1, beat),
+        ..Observed::default()
+    };
+    let parked =
+        Watch { heartbeat_s: 60, poll_ms: 100_000, pulse: "older".to_owned(), ..invoked() };
+    let mut silent = request(1_000, parked);
+    silent.woken = Woken::Silence;
+    let (decision, watch) = judge(&observed(7), &silent);
+    assert_eq!((decision, watch.timeout_s), (Decision::Wait(Judgement::Busy), 15));
+    let (revived, _) = judge(&observed(8), &request(1_015, watch.clone()));
+    assert_eq!(revived, Decision::Wait(Judgement::Busy));
+    let (confirmed, _) = judge(&observed(7), &request(1_015, watch));
+    assert!(matches!(confirmed, Decision::Lost { .. }));
+}
+
+#[test]
+fn losses_are_bounded_unless_something_was_learned_in_between() {
+    let silent = |body, seq| Observed {
+        step: step(seq, 1, body),
+        lease: lease(1, 7),
+        ..Observed::default()
+    };
+    let lose = |observed: &Observed, watch: Watch| {
+        let still =
+            Watch { pulse: lease(1, 7).unwrap().pulse(), pulse_at: Some(at(0)), epoch: 0, ..watch };
+        judge(observed, &request(60, still))
+    };
+    let mut watch = invoked();
+    for _ in 0..3 {
+        let (decision, next) = lose(&silent(claim(), 5), watch);
+        assert!(matches!(decision, Decision::Lost { .. }));
+        watch = next;
+    }
+    let (decision, _) = lose(&silent(claim(), 5), watch.clone());
+    assert!(ended(&decision).starts_with("AgentLost: Silent - the agent fell silent 4 times"));
+    let (decision, next) = lose(&silent(outcome(), 6), watch.clone());
+    assert!(matches!(decision, Decision::Lost { .. }));
+    assert_eq!(next.lost, 1);
+    let (decision, _) = lose(&silent(outcome(), 6), Watch { invocation: INVOCATIONS_MAX, ..watch });
+    assert!(ended(&decision).starts_with("AgentLost: Invocations"));
+}
+
+#[test]
+fn an_agent_that_gave_its_lease_up_is_invoked_again_at_once() {
+    let released = Some(Lease { epoch: 1, runner: None, beat: 1, beat_at: at(0) });
+    let observed = Observed { step: step(3, 1, outcome()), lease: released, ..Observed::default() };
+    let (decision, _) = judge(&observed, &request(5, invoked()));
+    assert!(matches!(decision, Decision::Lost { why: "the agent was stopped", .. }));
+}
+
+#[test]
+fn an_open_question_waits_until_it_expires() {
+    let observed = Observed { step: step(4, 1, ask(at(1_000))), ..Observed::default() };
+    let (decision, watch) = judge(&observed, &request(10, invoked()));
+    assert_eq!((decision, watch.timeout_s), (Decision::Wait(Judgement::Waiting), 990));
+    assert_eq!(watch.heartbeat_s, 989, "nobody sends heartbeats while a person is waited for");
+    let (decision, watch) = judge(&observed, &request(1_000, watch));
+    assert_eq!(decision, Decision::Expire { question: 4 });
+    assert_eq!((watch.invocation, watch.epoch), (2, 1));
+}
+
+#[test]
+fn an_answered_question_has_the_agent_invoked_again() {
+    let answer = StepBody::Answer { question: 4, payload: json() };
+    let released = Some(Lease { epoch: 1, runner: None, beat: 1, beat_at: at(0) });
+    let observed = Observed { step: step(5, 1, answer), lease: released, ..Observed::default() };
+    let (decision, watch) = judge(&observed, &request(10, invoked()));
+    assert_eq!((decision, watch.epoch), (Decision::Resume, 1));
+}
+
+#[test]
+fn waiting_does_not_count_as_running() {
+    let asked = Observed { step: step(4, 1, ask(at(10_000_000))), ..Observed::default() };
+    let (_, watch) = judge(&asked, &request(10, invoked()));
+    let (_, watch) = judge(&asked, &request(300_000, watch));
+    assert_eq!(watch.running_ms, 0);
+    let busy =
+        |beat| Observed { step: step(6, 2, claim()), lease: lease(2, beat), ..Observed::default() };
+    let (_, watch) = judge(&busy(1), &request(300_010, watch));
+    let (_, watch) = judge(&busy(2), &request(300_040, watch));
+    assert_eq!(watch.running_ms, 30_000);
+    let almost =
+        Watch { running_ms: u64::try_from(RUNNING_MAX.as_millis()).unwrap() - 1_000, ..watch };
+    let (decision, watch) = judge(&busy(3), &request(300_040, almost));
+    assert_eq!((decision, watch.timeout_s), (Decision::Wait(Judgement::Busy), 2));
+    let (decision, _) = judge(&busy(3), &request(300_042, watch));
+    assert!(ended(&decision).starts_with("SessionTimedOut: RunningTime"));
+}
+
+#[test]
+fn a_session_ends_two_days_before_its_records_expire() {
+    let (decision, _) = judge(&Observed::default(), &request(88 * 86_400 + 1, invoked()));
+    assert!(ended(&decision).starts_with("SessionTimedOut: Retention"));
+}
+
+#[test]
+fn a_certain_refusal_fails_the_session_with_what_the_journal_says() {
+    let told = Draft::new(EventStatus::AgentInvocationFailed, About::Attempt(10))
+        .with_error(Some(ErrorMessage::new("InvalidTrigger", "UnknownAgent", "no such agent")));
+    let observed = Observed { events: vec![event(told)], ..Observed::default() };
+    for (name, fails) in [
+        ("InvocationFailed", true),
+        ("InvalidTrigger", true),
+        ("InvocationThrottled", true),
+        ("InvocationUnknown", false),
+        ("Lambda.Unknown", false),
+        ("States.Timeout", false),
+    ] {
+        let failure = Failure { error: name.to_owned(), cause: String::new() };
+        let refused = CheckRequest { failure: Some(failure), ..request(1, invoked()) };
+        let (decision, _) = judge(&observed, &refused);
+        if fails {
+            assert_eq!(ended(&decision), "InvalidTrigger: UnknownAgent - no such agent", "{name}");
+        } else {
+            assert_eq!(decision, Decision::Wait(Judgement::Busy), "{name} may have begun");
+        }
+    }
+}
+
+#[test]
+fn a_lambda_s_own_words_stand_in_where_the_journal_has_none() {
+    let cause = r#"{"errorMessage":"connection refused","errorType":"InvocationThrottled"}"#;
+    let failure = Failure { error: "InvocationThrottled".to_owned(), cause: cause.to_owned() };
+    let refused = CheckRequest { failure: Some(failure), ..request(1, invoked()) };
+    let (decision, _) = judge(&Observed::default(), &refused);
+    assert_eq!(ended(&decision), "InvocationError: InvocationThrottled - connection refused");
+}

@@ -1,0 +1,172 @@
+//! What the poller writes.
+
+use std::time::Duration;
+
+use aws_credential_types::Credentials;
+use journal::announce::Announcer;
+use journal::chain::{Author, Head, append};
+use journal::clock::{Clock, Hlc, Stamp};
+use journal::event::{About, Draft, EventStatus, Writer};
+use journal::id::{Runner, SessionId};
+use journal::read;
+use journal::sqlite::{Durability, SqliteStore};
+use journal::step::{Ending, StepBody};
+use poller::{Poller, Runtime};
+use serde_json::{Value, json};
+use workflow::contract::{CheckReply, CheckRequest, Failure, Judgement, Mode, Watch, Woken};
+
+/// Nothing listens there: what the poller reaches beside the journal is never needed for a verdict.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
+struct World {
+    _folder: tempfile::TempDir,
+    store: SqliteStore,
+    poller: Poller<SqliteStore>,
+    hlc: Hlc,
+    session: SessionId,
+}
+
+fn now() -> Stamp {
+    Stamp::parse("2026-11-21T10:00:00Z").unwrap()
+}
+
+fn world() -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&folder.path().join("journal.db"), Durability::Relaxed).unwrap();
+    let clock = Clock::fixed(now());
+    let credentials = Credentials::from_keys("local", "local", None);
+    let callbacks = aws_sdk_sfn::Client::from_conf(
+        aws_sdk_sfn::Config::builder()
+            .behavior_version_latest()
+            .region(aws_sdk_sfn::config::Region::new("us-east-1"))
+            .credentials_provider(credentials.clone())
+            .endpoint_url(NOWHERE)
+            .build(),
+    );
+    let client = aws_sdk_bedrockagentcore::Client::from_conf(
+        aws_sdk_bedrockagentcore::Config::builder()
+            .behavior_version_latest()
+            .region(aws_sdk_bedrockagentcore::config::Region::new("us-east-1"))
+            .credentials_provider(credentials)
+            .endpoint_url(NOWHERE)
+            .build(),
+    );
+    let runtime = Runtime { client, arn: "arn".to_owned(), qualifier: None };
+    World {
+        _folder: folder,
+        poller: Poller::new(store.clone(), callbacks, runtime, clock.clone()),
+        store,
+        hlc: Hlc::new(clock, now()),
+        session: "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap(),
+    }
+}
+
+impl World {
+    async fn announce(&self, writer: Writer, draft: Draft) {
+        let (store, hlc, session) = (&self.store, &self.hlc, &self.session);
+        let voice = Announcer { store, hlc, session, writer, expires_at: self.expires_at() };
+        voice.announce(&draft).await.unwrap();
+    }
+
+    async fn agent_ends(&self, ending: Ending) {
+        let author = Author {
+            session: self.session.clone(),
+            runner: Runner::fresh("agent"),
+            expires_at: self.expires_at(),
+        };
+        let end =
+            StepBody::End { ending, error: None, category: None, payload: json!({ "answer": 42 }) };
+        append(&self.store, &self.hlc, &author, &Head::genesis(), 1, end).await.unwrap();
+    }
+
+    fn expires_at(&self) -> i64 {
+        now().after(Duration::from_secs(90 * 86_400)).seconds()
+    }
+
+    async fn ask(&self, mode: Mode, failure: Option<Failure>) -> CheckReply {
+        let request = CheckRequest {
+            mode,
+            session_id: self.session.clone(),
+            execution_arn: "arn".to_owned(),
+            expires_at: self.expires_at(),
+            seen: now(),
+            now: now(),
+            watch: Watch { invocation: 1, ..Watch::default() },
+            woken: Woken::Not,
+            callback: Value::Null,
+            token: None,
+            failure,
+        };
+        self.poller.handle(request).await.unwrap()
+    }
+
+    async fn statuses(&self) -> Vec<EventStatus> {
+        let events = read::events(&self.store, &self.session).await.unwrap();
+        events.iter().map(|event| event.status).collect()
+    }
+}
+
+#[tokio::test]
+async fn an_ended_session_gets_its_missing_announcement_and_then_its_verdict() {
+    let world = world();
+    world
+        .announce(
+            Writer::Invoker,
+            Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(10)),
+        )
+        .await;
+    world.agent_ends(Ending::Completed).await;
+    let reply = world.ask(Mode::Check, None).await;
+    assert_eq!(reply.status, Judgement::Completed);
+    let told = [
+        EventStatus::AgentInvocationStarted,
+        EventStatus::AgentBackgroundTaskCompleted,
+        EventStatus::SessionSucceeded,
+    ];
+    assert_eq!(world.statuses().await, told);
+    let again = world.ask(Mode::Check, None).await;
+    assert_eq!(again.verdict, reply.verdict, "a second check changes nothing");
+    assert_eq!(world.statuses().await, told);
+}
+
+#[tokio::test]
+async fn the_verdict_seals_every_event_before_it() {
+    let world = world();
+    world
+        .announce(
+            Writer::Invoker,
+            Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(10)),
+        )
+        .await;
+    world.agent_ends(Ending::Failed).await;
+    world.ask(Mode::Check, None).await;
+    let events = read::events(&world.store, &world.session).await.unwrap();
+    let (verdict, sealed) = events.split_last().unwrap();
+    let seal = verdict.seal.as_ref().unwrap();
+    let manifest = read::payload(&world.store, &world.session, &seal.manifest).await.unwrap();
+    let expected: Value =
+        sealed.iter().map(|event| json!([event.sk, event.hash.as_str()])).collect();
+    assert_eq!(manifest, expected);
+    assert_eq!(seal.end_seq, 1);
+}
+
+#[tokio::test]
+async fn a_workflow_that_cannot_go_on_closes_its_session() {
+    let world = world();
+    let failure =
+        Failure { error: "States.Permissions".to_owned(), cause: "not allowed".to_owned() };
+    let reply = world.ask(Mode::Close, Some(failure)).await;
+    let verdict = reply.verdict.unwrap();
+    assert_eq!(reply.status, Judgement::Failed);
+    assert_eq!(verdict.error.as_deref(), Some("SessionFailed"));
+    assert!(verdict.cause.unwrap().starts_with("WorkflowError: States.Permissions - not allowed"));
+    assert_eq!(world.statuses().await, [EventStatus::SessionFailed]);
+}
+
+#[tokio::test]
+async fn closing_a_session_that_has_ended_leaves_its_end_alone() {
+    let world = world();
+    world.agent_ends(Ending::Completed).await;
+    let reply = world.ask(Mode::Close, None).await;
+    assert_eq!(reply.status, Judgement::Completed);
+}
