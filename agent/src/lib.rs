@@ -1,1 +1,18 @@
-//! The agent host.
+//! The agent host: it takes a session's invocation, claims the session, and works on it in the
+//! background until the journal holds its end or a question.
+//!
+//! [`host`] is the entrypoint: it journals that the request came, judges it, and claims. [`task`] is
+//! the one background task of a session, with [`beat`] beside it saying that it lives and
+//! [`driver`] doing what the agent's graph asks for, through [`tool`], and journaling each outcome
+//! before it is used. [`http`] serves the `AgentCore` contract in the container.
+
+pub mod beat;
+pub mod callback;
+pub mod config;
+pub mod driver;
+pub mod host;
+pub mod http;
+pub mod session;
+pub mod settings;
+pub mod task;
+pub mod tool;

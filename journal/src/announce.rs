@@ -1,9 +1,10 @@
 //! Writing events: told once each, at a time that sorts after what caused them.
 
 use crate::chain::put_until_known;
-use crate::clock::Hlc;
+use crate::clock::{Hlc, Stamp};
 use crate::event::{Draft, Event, Writer};
 use crate::id::SessionId;
+use crate::item::Item;
 use crate::key;
 use crate::limits::{SKEW_NOTED, STAMP_COLLISIONS_MAX};
 use crate::store::{Condition, Error, Query, Store, Written, query_all};
@@ -33,11 +34,7 @@ impl<S: Store> Announcer<'_, S> {
     /// When the store cannot be written.
     pub async fn announce(&self, draft: &Draft) -> Result<Event, Error> {
         for _ in 0..STAMP_COLLISIONS_MAX {
-            let stamp = self.hlc.tick();
-            let wall = self.hlc.clock().now();
-            let apart = stamp.since(wall).max(wall.since(stamp));
-            let noted = (apart > SKEW_NOTED).then_some(wall);
-            let item = draft.to_item(self.session, self.writer, stamp, noted, self.expires_at);
+            let item = self.item(draft, self.hlc.tick());
             match put_until_known(self.store, self.hlc, item.clone(), Condition::Absent).await? {
                 Written::Done => return Ok(Event::from_item(&item)?),
                 Written::Refused(Some(there)) if there == item => {
@@ -49,6 +46,14 @@ impl<S: Store> Announcer<'_, S> {
         Err(Error::Unavailable(
             format!("{STAMP_COLLISIONS_MAX} nanoseconds in a row were taken").into(),
         ))
+    }
+
+    /// The item of an event at a stamp, with the writer's clock if that is far from it.
+    pub(crate) fn item(&self, draft: &Draft, stamp: Stamp) -> Item {
+        let wall = self.hlc.clock().now();
+        let apart = stamp.since(wall).max(wall.since(stamp));
+        let noted = (apart > SKEW_NOTED).then_some(wall);
+        draft.to_item(self.session, self.writer, stamp, noted, self.expires_at)
     }
 
     /// Writes an event unless it has been told already; for writers that may be a second attempt.

@@ -3,13 +3,16 @@
 use serde_json::{Value, json};
 
 use crate::announce::Announcer;
+use crate::chain::put_until_known;
+use crate::clock::Stamp;
 use crate::error_message::ErrorMessage;
 use crate::event::{About, Draft, Event, EventStatus, Seal};
 use crate::item::Item;
-use crate::payload::{Payload, part_items};
+use crate::limits::STAMP_COLLISIONS_MAX;
+use crate::payload::{Encoded, Payload, part_items};
 use crate::read;
 use crate::step::{Ending, Step, StepBody};
-use crate::store::{Condition, Error, Store};
+use crate::store::{Condition, Error, Store, Written};
 
 /// The verdict that an ending leads to.
 pub const fn verdict(ending: Ending) -> EventStatus {
@@ -29,6 +32,10 @@ pub fn manifest<'a>(events: impl IntoIterator<Item = &'a Item>) -> Value {
 
 /// Writes the verdict of a session whose end step is durable, unless it has one.
 ///
+/// It stands one nanosecond after the newest record that it seals, not at the time of sealing: an
+/// announcement that lands meanwhile sorts behind it and is *unsealed*, never taken for forged. Of
+/// two sealers at once the earliest verdict counts, and both return it.
+///
 /// # Errors
 /// When the store cannot be read or written.
 pub async fn seal<S: Store>(
@@ -36,30 +43,58 @@ pub async fn seal<S: Store>(
     announcer: &Announcer<'_, S>,
     end: &Step<Value>,
 ) -> Result<Event, Error> {
+    let partition = read::partition(store, &end.session).await?;
+    if let Some(verdict) = verdict_in(&partition) {
+        announcer.hlc.observe(verdict.stamp);
+        return Ok(verdict);
+    }
+    let (draft, parts) = draft(&partition, end)?;
+    for part in part_items(&end.session, announcer.expires_at, &parts) {
+        put_until_known(store, announcer.hlc, part, Condition::Absent).await?;
+    }
+    let events = partition.events.values().filter_map(|item| Event::from_item(item).ok());
+    let mut stamp = events.map(|event| event.stamp).fold(end.stamp, Stamp::max);
+    for _ in 0..STAMP_COLLISIONS_MAX {
+        stamp = stamp.next();
+        let item = announcer.item(&draft, stamp);
+        match put_until_known(store, announcer.hlc, item, Condition::Absent).await? {
+            Written::Done | Written::Refused(None) => break,
+            Written::Refused(Some(there)) if is_verdict(&there) => break,
+            Written::Refused(Some(_)) => {}
+        }
+    }
+    let verdict = verdict_in(&read::partition(store, &end.session).await?)
+        .ok_or_else(|| Error::Unavailable("no place was free for the verdict".into()))?;
+    announcer.hlc.observe(verdict.stamp);
+    Ok(verdict)
+}
+
+/// The verdict that counts: the earliest.
+fn verdict_in(partition: &read::Partition) -> Option<Event> {
+    let events = partition.events.values().filter_map(|item| Event::from_item(item).ok());
+    events.filter(|event| event.status.is_verdict()).min_by_key(|event| event.stamp)
+}
+
+fn is_verdict(item: &Item) -> bool {
+    Event::from_item(item).is_ok_and(|event| event.status.is_verdict())
+}
+
+fn draft(partition: &read::Partition, end: &Step<Value>) -> Result<(Draft, Encoded), Error> {
     let StepBody::End { ending, error, category, .. } = &end.body else {
         return Err(Error::Refused("only an end step can be sealed".into()));
     };
-    announcer.hlc.observe(end.stamp);
-    let partition = read::partition(store, &end.session).await?;
-    for item in partition.events.values() {
-        let Ok(event) = Event::from_item(item) else { continue };
-        announcer.hlc.observe(event.stamp);
-        if event.status.is_verdict() {
-            return Ok(event);
-        }
-    }
     let encoded = Payload::encode(&manifest(partition.events.values()))
         .map_err(|too_large| Error::Refused(too_large.into()))?;
-    for part in part_items(&end.session, announcer.expires_at, &encoded) {
-        store.put(part, Condition::Absent).await?;
-    }
     let mut draft = Draft::new(verdict(*ending), About::Step(end.seq)).with_error(error.clone());
     if let Some(category) = category {
         draft = draft.with_detail(json!({ "category": category }));
     }
-    draft.seal =
-        Some(Seal { end_seq: end.seq, end_hash: end.hash.clone(), manifest: encoded.payload });
-    announcer.announce(&draft).await
+    draft.seal = Some(Seal {
+        end_seq: end.seq,
+        end_hash: end.hash.clone(),
+        manifest: encoded.payload.clone(),
+    });
+    Ok((draft, encoded))
 }
 
 /// What is announced when a session's background task has ended, before the verdict; `None` for

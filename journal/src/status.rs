@@ -142,9 +142,8 @@ pub fn admits(status: Status, event: EventStatus) -> Result<(), IllegalTransitio
                 | E::InputReceived
                 | E::AgentBackgroundTaskResumed
         ),
-        Status::Running => {
-            !matches!(event, E::SessionInitiated | E::InputReceived | E::SessionRejected)
-        }
+        // A question and its answer may be durable before the suspension is announced.
+        Status::Running => !matches!(event, E::SessionInitiated | E::SessionRejected),
         Status::Waiting => !matches!(
             event,
             E::SessionInitiated | E::SessionSucceeded | E::SessionRejected | E::AgentLost

@@ -1,1 +1,16 @@
-//! One machine's cloud.
+//! One machine's cloud: an event bus, durable executions, the functions they call, and a host for
+//! the agents, behind one AWS-compatible endpoint.
+//!
+//! [`bus`] turns an event into an execution; [`executions`] drives it in the journal's file, calling
+//! [`functions`] and [`dynamodb`]; [`host`] runs the agents that the invoker calls; [`endpoint`] is
+//! where clients reach all of it; [`stack`] puts them together and takes them down in order.
+
+pub mod bus;
+pub mod dynamodb;
+pub mod endpoint;
+pub mod executions;
+pub mod functions;
+pub mod host;
+pub mod names;
+pub mod stack;
+pub mod view;

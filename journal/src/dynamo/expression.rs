@@ -35,6 +35,10 @@ impl Placeholders {
             let pk = self.name("PK");
             return format!("(attribute_exists({pk}){opposite}attribute_not_exists({pk}))");
         }
+        if let [only] = conditions {
+            // DynamoDB refuses redundant parentheses.
+            return self.condition(only);
+        }
         let each: Vec<_> = conditions.iter().map(|condition| self.condition(condition)).collect();
         format!("({})", each.join(with))
     }

@@ -1,6 +1,6 @@
 //! [`SqliteStore`]: the journal as one SQLite file.
 //!
-//! One thread writes ([`writer`]), in groups: whoever waits for durability shares a flush with all
+//! One thread writes (`writer`), in groups: whoever waits for durability shares a flush with all
 //! who wait at that moment. Readers have connections of their own and never hold a transaction
 //! across an await. The file is in WAL mode, so that any `sqlite3` can read it meanwhile; the view
 //! `journal` shows it as the table would be.
@@ -14,7 +14,6 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::watch;
 
 use crate::item::{Item, Value};
-use crate::limits::ITEM_BYTES_MAX;
 use crate::store::{Condition, Error, Key, Page, Query, Store, Written};
 
 mod rows;
@@ -207,11 +206,7 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
-        let bytes = item.size_bytes();
-        if bytes > ITEM_BYTES_MAX {
-            let refusal = format!("an item of {bytes} bytes is over the limit of {ITEM_BYTES_MAX}");
-            return Err(Error::Refused(refusal.into()));
-        }
+        rows::check_size(&item)?;
         self.writer()?.run(move |connection| rows::put(connection, &item, &condition)).await?
     }
 

@@ -8,6 +8,7 @@ use super::writer::from_sqlite;
 use crate::item::{Item, Value};
 use crate::key::attribute;
 use crate::lease;
+use crate::limits::ITEM_BYTES_MAX;
 use crate::store::{Condition, Cursor, Error, Key, Page, Partition, Query, Written};
 
 /// Most items on a page whatever the query allows, so that a reader's memory is bounded.
@@ -39,6 +40,16 @@ pub(super) fn put(connection: &Connection, item: &Item, condition: &Condition) -
     Ok(Ok(Written::Done))
 }
 
+/// Whether an item is small enough to be stored, here as in the cloud.
+pub(super) fn check_size(item: &Item) -> Result<(), Error> {
+    let bytes = item.size_bytes();
+    if bytes <= ITEM_BYTES_MAX {
+        return Ok(());
+    }
+    let refusal = format!("an item of {bytes} bytes is over the limit of {ITEM_BYTES_MAX}");
+    Err(Error::Refused(refusal.into()))
+}
+
 pub(super) fn update(
     connection: &Connection,
     key: &Key,
@@ -54,6 +65,9 @@ pub(super) fn update(
     }
     let mut item = there.unwrap_or_else(|| Item::new(key.pk.as_str(), key.sk.as_str()));
     item.attributes.extend(set);
+    if let Err(error) = check_size(&item) {
+        return Ok(Err(error));
+    }
     let partition = intern(connection, &key.pk)?;
     upsert(connection, partition, &item)?;
     Ok(Ok(Written::Done))

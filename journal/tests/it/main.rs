@@ -1,5 +1,7 @@
 //! The journal's integration tests.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
+
 mod golden;
 #[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
 #[macro_use]

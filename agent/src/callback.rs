@@ -1,0 +1,59 @@
+//! Waking the parked workflow, and telling it that somebody works.
+//!
+//! The token is in the wait item, which the poller writes. Nothing rests on a callback: one that is
+//! lost is made up for by the workflow's own time limit.
+
+use std::time::Duration;
+
+use aws_sdk_sfn::Client;
+use aws_sdk_sfn::config::retry::RetryConfig;
+use aws_sdk_sfn::config::timeout::TimeoutConfig;
+use aws_sdk_sfn::config::{Builder, Config};
+use journal::store::Store;
+use journal::wait::Wait;
+
+use crate::session::Session;
+
+/// How long one call may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Sends a heartbeat with the token, if the workflow is parked.
+pub async fn heartbeat<S: Store>(callbacks: &Client, session: &Session<S>) {
+    let Some(wait) = token(session).await else { return };
+    let request = callbacks.send_task_heartbeat().task_token(wait.token);
+    let sent = request.customize().config_override(once()).send().await;
+    if let Err(error) = sent {
+        // Most often the token has just been used or has timed out.
+        tracing::debug!(session_id = %session.author.session, ?error, "A heartbeat was not taken.");
+    }
+}
+
+/// Sends the token, if the workflow is parked.
+pub async fn wake<S: Store>(callbacks: &Client, session: &Session<S>) {
+    let Some(wait) = token(session).await else { return };
+    let request = callbacks.send_task_success().task_token(wait.token).output("{}");
+    let settings = settings().retry_config(RetryConfig::standard());
+    let sent = request.customize().config_override(settings).send().await;
+    if let Err(error) = sent {
+        tracing::debug!(session_id = %session.author.session, ?error, "The callback was not taken.");
+    }
+}
+
+async fn token<S: Store>(session: &Session<S>) -> Option<Wait> {
+    match Wait::read(&session.store, &session.author.session).await {
+        Ok(wait) => wait,
+        Err(error) => {
+            tracing::warn!(session_id = %session.author.session, %error, "The wait item was not read.");
+            None
+        }
+    }
+}
+
+fn settings() -> Builder {
+    Config::builder()
+        .timeout_config(TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build())
+}
+
+fn once() -> Builder {
+    settings().retry_config(RetryConfig::disabled())
+}

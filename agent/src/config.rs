@@ -1,0 +1,158 @@
+//! The container's environment, read once.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use journal::clock::{Clock, Stamp};
+use workflow::env::{self, Invalid, Lookup};
+use workflow::trigger::{Model, OnModelFailure};
+
+use crate::settings::Defaults;
+
+/// Where `AgentCore` expects the HTTP contract.
+///
+/// Source: AWS, Bedrock `AgentCore` runtime service contract.
+const PORT: u16 = 8080;
+
+/// How long connecting to an MCP server and its handshake may take unless the environment says.
+const MCP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What the stack or the local host sets for the agent.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The journal's table.
+    pub table: String,
+    /// The port to listen on, if a host on this machine has set one.
+    pub port: Option<u16>,
+    /// What a trigger that says nothing gets.
+    pub defaults: Defaults,
+    /// The file that names MCP servers.
+    pub servers_file: Option<PathBuf>,
+    /// How long connecting to an MCP server may take.
+    pub connect_timeout: Duration,
+    /// How long its handshake may take.
+    pub init_timeout: Duration,
+    /// How fast the clock runs, and what it shows at the start.
+    pub time: Option<(u32, Stamp)>,
+}
+
+impl Config {
+    /// Reads the variables.
+    ///
+    /// # Errors
+    /// When one is missing or wrong.
+    pub fn read(lookup: &impl Lookup) -> Result<Self, Invalid> {
+        let defaults = Defaults::default();
+        let scale: u32 = env::parsed(lookup, env::DAYBOOK_TIME_SCALE, 1, "a whole number from 1")?;
+        let origin =
+            env::text(lookup, env::DAYBOOK_TIME_ORIGIN).map(|text| stamp(&text)).transpose()?;
+        Ok(Self {
+            table: env::required(lookup, env::JOURNAL_TABLE_NAME, "the name of a table")?,
+            port: port(lookup)?,
+            defaults: Defaults {
+                model: model(lookup)?.unwrap_or(defaults.model),
+                on_model_failure: on_model_failure(lookup)?.unwrap_or(defaults.on_model_failure),
+            },
+            servers_file: env::text(lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
+            connect_timeout: env::seconds(lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,
+            init_timeout: env::seconds(lookup, env::MCP_INIT_TIMEOUT, MCP_TIMEOUT)?,
+            time: origin.map(|origin| (scale, origin)),
+        })
+    }
+
+    /// Where to listen: on loopback where a host on this machine has set a port, else on all
+    /// interfaces of the container, whose network is the runtime's own.
+    pub fn address(&self) -> SocketAddr {
+        match self.port {
+            Some(port) => (Ipv4Addr::LOCALHOST, port).into(),
+            None => (Ipv4Addr::UNSPECIFIED, PORT).into(),
+        }
+    }
+
+    /// The clock that the variables describe.
+    pub fn clock(&self) -> Clock {
+        match self.time {
+            Some((scale, origin)) => Clock::scaled(origin, scale),
+            None => Clock::system(),
+        }
+    }
+}
+
+/// The model that triggers without one get, if the environment names one.
+///
+/// # Errors
+/// When it is no model.
+pub fn model(lookup: &impl Lookup) -> Result<Option<Model>, Invalid> {
+    let (name, expected) =
+        (env::DAYBOOK_MODEL, "policy, bedrock:ID, openai:NAME or transcript:FILE");
+    env::text(lookup, name)
+        .map(|value| {
+            Model::try_from(value.clone()).map_err(|_| Invalid::Malformed { name, value, expected })
+        })
+        .transpose()
+}
+
+/// What happens when a model stays down, if the environment says.
+///
+/// # Errors
+/// When it is neither of the two.
+pub fn on_model_failure(lookup: &impl Lookup) -> Result<Option<OnModelFailure>, Invalid> {
+    let (name, expected) = (env::DAYBOOK_ON_MODEL_FAILURE, "policy or fail");
+    env::text(lookup, name)
+        .map(|value| match value.as_str() {
+            "policy" => Ok(OnModelFailure::Policy),
+            "fail" => Ok(OnModelFailure::Fail),
+            _ => Err(Invalid::Malformed { name, value, expected }),
+        })
+        .transpose()
+}
+
+/// The binary that carries the MCP servers that ship: `daybook`, beside this one.
+pub fn bundled_program(this: &Path) -> PathBuf {
+    this.with_file_name("daybook")
+}
+
+fn port(lookup: &impl Lookup) -> Result<Option<u16>, Invalid> {
+    let (name, expected) = (env::DAYBOOK_AGENT_PORT, "a port number");
+    env::text(lookup, name)
+        .map(|value| value.parse().map_err(|_| Invalid::Malformed { name, value, expected }))
+        .transpose()
+}
+
+fn stamp(text: &str) -> Result<Stamp, Invalid> {
+    Stamp::parse(text).map_err(|_| Invalid::Malformed {
+        name: env::DAYBOOK_TIME_ORIGIN,
+        value: text.to_owned(),
+        expected: "an RFC 3339 time",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(pairs: &[(&str, &str)]) -> Result<Config, Invalid> {
+        Config::read(&|name: &str| {
+            pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        })
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_contract() {
+        let config = read(&[("JOURNAL_TABLE_NAME", "t")]).unwrap();
+        assert_eq!(config.address().to_string(), "0.0.0.0:8080");
+        assert_eq!(config.connect_timeout, Duration::from_secs(10));
+        assert_eq!(config.defaults.model, Model::Policy);
+    }
+
+    #[test]
+    fn a_wrong_value_stops_the_program() {
+        let refusal = read(&[("JOURNAL_TABLE_NAME", "t"), ("DAYBOOK_MODEL", "gpt")]).unwrap_err();
+        assert_eq!(
+            refusal.to_string(),
+            "DAYBOOK_MODEL is `gpt`, expected policy, bedrock:ID, openai:NAME or transcript:FILE"
+        );
+        assert!(matches!(read(&[]), Err(Invalid::Missing { .. })));
+    }
+}

@@ -1,0 +1,425 @@
+//! The entrypoint: a request is journaled, judged, and leads to a claim or to a reason why not.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use aws_sdk_sfn::Client;
+use graph::agent::{Agent, Opening};
+use graph::run::Run;
+use journal::announce::Announcer;
+use journal::chain::{AppendError, Author, Head, append};
+use journal::clock::{Clock, Hlc};
+use journal::error_message::ErrorMessage;
+use journal::event::{About, Draft, EventStatus, Writer};
+use journal::id::{Runner, SessionId};
+use journal::lease::Lease;
+use journal::limits::END_COLLISIONS_MAX;
+use journal::read::resolved_steps;
+use journal::step::{Step, StepBody};
+use journal::store::Store;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use workflow::contract::{AgentRefusal, AgentReply, AgentRequest, InvokeOutcome};
+
+use crate::driver::Driver;
+use crate::session::Session;
+use crate::settings::{Defaults, settings};
+use crate::task::work;
+use crate::tool::{Servers, Timeouts, Toolbox};
+
+/// Most sessions that one host works on at once; further ones are refused as throttled.
+const SESSIONS_MAX: usize = 10_000;
+
+/// What a host needs beside its journal.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The state machine's callbacks.
+    pub callbacks: Client,
+    /// The clock.
+    pub clock: Clock,
+    /// The MCP servers.
+    pub servers: Servers,
+    /// How long connecting to them may take.
+    pub timeouts: Timeouts,
+    /// What a trigger that says nothing gets.
+    pub defaults: Defaults,
+}
+
+/// The agents, at work on any number of sessions.
+#[derive(Clone, Debug)]
+pub struct Host<S> {
+    shared: Arc<Shared<S>>,
+}
+
+#[derive(Debug)]
+struct Shared<S> {
+    store: S,
+    config: Config,
+    tasks: Mutex<Tasks>,
+    pulse: Arc<Pulse>,
+}
+
+#[derive(Debug, Default)]
+struct Tasks {
+    set: JoinSet<()>,
+    running: BTreeMap<SessionId, (Runner, CancellationToken)>,
+    closed: bool,
+}
+
+/// What `/ping` answers, kept where a blocked runtime cannot hold it up.
+#[derive(Debug, Default)]
+pub struct Pulse {
+    /// Seconds since 1970 of the newest change of status; negative while healthy, positive while
+    /// busy, so that both change as one.
+    changed_at: AtomicI64,
+}
+
+/// The `AgentCore` health contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Ping {
+    /// `Healthy` while idle, `HealthyBusy` while a session is worked on.
+    pub status: &'static str,
+    /// When the status last changed, in whole seconds since 1970. The runtime measures idleness by
+    /// it: it must not move while the status stays.
+    pub time_of_last_update: i64,
+}
+
+/// An answer of `/invocations`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// The HTTP status.
+    pub status: u16,
+    /// The body.
+    pub body: Value,
+}
+
+impl Pulse {
+    fn set(&self, busy: bool, seconds: i64) {
+        let before = self.changed_at.load(Ordering::Acquire);
+        if (before > 0) != busy || before == 0 {
+            self.changed_at.store(if busy { seconds } else { -seconds }, Ordering::Release);
+        }
+    }
+
+    /// What `/ping` answers now.
+    pub fn ping(&self) -> Ping {
+        let changed_at = self.changed_at.load(Ordering::Acquire);
+        let status = if changed_at > 0 { "HealthyBusy" } else { "Healthy" };
+        Ping { status, time_of_last_update: changed_at.abs() }
+    }
+}
+
+/// Why an invocation did not lead to a claim.
+enum Declined {
+    /// With this outcome, which is no error.
+    As(InvokeOutcome),
+    /// The request can never be served.
+    Refused(ErrorMessage),
+    /// The journal did not answer; whether there is a claim is open.
+    Unclear(journal::store::Error),
+}
+
+impl From<journal::store::Error> for Declined {
+    fn from(error: journal::store::Error) -> Self {
+        Self::Unclear(error)
+    }
+}
+
+impl<S: Store> Host<S> {
+    /// A host over a journal.
+    pub fn new(store: S, config: Config) -> Self {
+        let pulse = Arc::new(Pulse::default());
+        pulse.set(false, config.clock.now().seconds());
+        Self { shared: Arc::new(Shared { store, config, tasks: Mutex::default(), pulse }) }
+    }
+
+    /// The pulse, for whoever answers `/ping`.
+    pub fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.shared.pulse)
+    }
+
+    /// Serves one invocation. Returns as soon as the session is claimed, or is not to be.
+    pub async fn invoke(&self, body: &[u8]) -> Response {
+        let request: AgentRequest = match serde_json::from_slice(body) {
+            Ok(request) => request,
+            Err(error) => {
+                let message =
+                    ErrorMessage::new("EntrypointError", "InvalidRequest", &error.to_string());
+                return refusal(
+                    &message,
+                    &Hlc::new(self.shared.config.clock.clone(), Default::default()),
+                );
+            }
+        };
+        let hlc = Arc::new(Hlc::new(self.shared.config.clock.clone(), request.seen));
+        let voice = Announcer {
+            store: &self.shared.store,
+            hlc: &hlc,
+            session: &request.session_id,
+            writer: Writer::Agent,
+            expires_at: request.expires_at,
+        };
+        let about = About::Attempt(request.attempt);
+        // Durable before the claim: whoever sees the claim knows how it came about.
+        if let Err(error) =
+            voice.announce_once(&Draft::new(EventStatus::AgentEntrypointStarted, about)).await
+        {
+            return unclear(&error);
+        }
+        match self.claim(&request, &hlc).await {
+            Ok(()) => outcome(InvokeOutcome::Accepted, &hlc),
+            Err(Declined::As(other)) => outcome(other, &hlc),
+            Err(Declined::Unclear(error)) => unclear(&error),
+            Err(Declined::Refused(message)) => {
+                let failed = Draft::new(EventStatus::AgentEntrypointFailed, about);
+                if let Err(error) =
+                    voice.announce_once(&failed.with_error(Some(message.clone()))).await
+                {
+                    tracing::warn!(session_id = %request.session_id, %error, "A refusal was not journaled.");
+                }
+                refusal(&message, &hlc)
+            }
+        }
+    }
+
+    async fn claim(&self, request: &AgentRequest, hlc: &Arc<Hlc>) -> Result<(), Declined> {
+        let agent = agents::find(&request.trigger.agent)
+            .ok_or_else(|| unknown_agent(&request.trigger.agent))?;
+        let opening = Opening {
+            input: request.trigger.input.clone(),
+            settings: settings(&request.trigger, &self.shared.config.defaults),
+        };
+        agent.start(&opening.input, &opening.settings).map_err(|error| {
+            Declined::Refused(ErrorMessage::new("InputError", "InvalidInput", &error.to_string()))
+        })?;
+        if self.is_running(&request.session_id) {
+            return Err(Declined::As(InvokeOutcome::AlreadyRunning));
+        }
+        let author = Author {
+            session: request.session_id.clone(),
+            runner: Runner::fresh(Writer::Agent.as_str()),
+            expires_at: request.expires_at,
+        };
+        let session = Session {
+            store: self.shared.store.clone(),
+            hlc: Arc::clone(hlc),
+            author,
+            epoch: request.supersedes + 1,
+        };
+        let steps = self.write_claim(&session, request, &agent, &opening).await?;
+        self.begin(session, &agent, &opening, &steps).await
+    }
+
+    /// Appends the claim, unless the newest step forbids it. Returns all steps, the claim last.
+    async fn write_claim(
+        &self,
+        session: &Session<S>,
+        request: &AgentRequest,
+        agent: &Agent,
+        opening: &Opening,
+    ) -> Result<Vec<Step<Value>>, Declined> {
+        let mut steps = resolved_steps(&session.store, &session.author.session).await?;
+        for _ in 0..END_COLLISIONS_MAX {
+            let newest = steps.last();
+            may_claim(newest, request.supersedes)?;
+            let head = newest.map_or_else(Head::genesis, Head::after);
+            let body = StepBody::Claim {
+                supersedes: request.supersedes,
+                agent: agent.name().to_owned(),
+                graph_version: agent.version().to_owned(),
+                input: newest.is_none().then(|| opening.payload()),
+            };
+            let claimed =
+                append(&session.store, &session.hlc, &session.author, &head, session.epoch, body)
+                    .await;
+            match claimed {
+                Ok(step) => {
+                    steps.push(step);
+                    return Ok(steps);
+                }
+                Err(AppendError::Collision(theirs)) => steps.push(*theirs),
+                Err(AppendError::Store(error)) => return Err(Declined::Unclear(error)),
+                Err(error) => {
+                    let message = ErrorMessage::new("InputError", "TooLarge", &error.to_string());
+                    return Err(Declined::Refused(message));
+                }
+            }
+        }
+        Err(Declined::As(InvokeOutcome::AlreadyRunning))
+    }
+
+    /// Says that the session is claimed and starts its background task.
+    async fn begin(
+        &self,
+        session: Session<S>,
+        agent: &Agent,
+        opening: &Opening,
+        steps: &[Step<Value>],
+    ) -> Result<(), Declined> {
+        let claim = steps.last().map_or(1, |step| step.seq);
+        let lease = Lease {
+            epoch: session.epoch,
+            runner: Some(session.author.runner.clone()),
+            beat: 1,
+            beat_at: session.hlc.clock().now(),
+        };
+        if let Err(error) =
+            lease.write(&session.store, &session.author.session, session.author.expires_at).await
+        {
+            tracing::warn!(session_id = %session.author.session, %error, "The first beat was not written.");
+        }
+        let resumed = steps.iter().any(|step| matches!(step.body, StepBody::Ask { .. }));
+        let status = if resumed {
+            EventStatus::AgentBackgroundTaskResumed
+        } else {
+            EventStatus::AgentBackgroundTaskStarted
+        };
+        let detail = json!({ "agent": agent.name(), "epoch": session.epoch, "runner": session.author.runner.as_str() });
+        let told = Draft::new(status, About::Step(claim)).with_detail(detail);
+        if let Err(error) =
+            session.voice().announce_within(&told, workflow::limits::ANNOUNCE_PATIENCE).await
+        {
+            tracing::warn!(session_id = %session.author.session, %error, "The task's start was not journaled.");
+        }
+        let run = agent.resume(steps);
+        self.spawn(session, agent, opening, steps, run, lease);
+        Ok(())
+    }
+
+    fn spawn(
+        &self,
+        session: Session<S>,
+        agent: &Agent,
+        opening: &Opening,
+        steps: &[Step<Value>],
+        run: Result<Run, graph::error::ResumeError>,
+        lease: Lease,
+    ) {
+        let stop = CancellationToken::new();
+        let config = &self.shared.config;
+        let input = steps
+            .first()
+            .and_then(|step| Opening::of(step).ok())
+            .map_or_else(|| opening.input.clone(), |first| first.input);
+        let toolbox = Arc::new(Toolbox::new(
+            session.clone(),
+            config.servers.clone(),
+            config.timeouts,
+            &input,
+        ));
+        let head = steps.last().map_or_else(Head::genesis, Head::after);
+        let tool_timeout = Duration::from_secs(u64::from(agent.tool_timeout_s()));
+        let id = session.author.session.clone();
+        let runner = session.author.runner.clone();
+        let callbacks = config.callbacks.clone();
+        let host = self.clone();
+        let task = {
+            let (id, runner, stop) = (id.clone(), runner.clone(), stop.clone());
+            async move {
+                match run {
+                    Ok(run) => {
+                        let driver = Driver { session, head, run, toolbox, tool_timeout, stop };
+                        work(driver, callbacks, lease).await;
+                    }
+                    Err(error) => crate::task::fail(session, head, error.finish(), callbacks).await,
+                }
+                host.finished(&id, &runner);
+            }
+        };
+        let mut tasks = self.tasks();
+        while tasks.set.try_join_next().is_some() {}
+        tasks.running.insert(id, (runner, stop));
+        tasks.set.spawn(task);
+        self.shared.pulse.set(true, config.clock.now().seconds());
+    }
+
+    fn finished(&self, session: &SessionId, runner: &Runner) {
+        let mut tasks = self.tasks();
+        if tasks.running.get(session).is_some_and(|(current, _)| current == runner) {
+            tasks.running.remove(session);
+        }
+        if tasks.running.is_empty() {
+            self.shared.pulse.set(false, self.shared.config.clock.now().seconds());
+        }
+    }
+
+    fn is_running(&self, session: &SessionId) -> bool {
+        let tasks = self.tasks();
+        tasks.closed || tasks.running.len() >= SESSIONS_MAX || tasks.running.contains_key(session)
+    }
+
+    /// Whether a session is worked on here.
+    pub fn has(&self, session: &SessionId) -> bool {
+        self.tasks().running.contains_key(session)
+    }
+
+    /// Tells a session's task to stop; says whether there was one.
+    pub fn stop_session(&self, session: &SessionId) -> bool {
+        let tasks = self.tasks();
+        let found = tasks.running.get(session);
+        if let Some((_, stop)) = found {
+            stop.cancel();
+        }
+        found.is_some()
+    }
+
+    /// Takes no more sessions, tells all tasks to stop, and waits until they have.
+    pub async fn shutdown(&self) {
+        let mut set = {
+            let mut tasks = self.tasks();
+            tasks.closed = true;
+            for (_, stop) in tasks.running.values() {
+                stop.cancel();
+            }
+            std::mem::take(&mut tasks.set)
+        };
+        while set.join_next().await.is_some() {}
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Tasks> {
+        self.shared.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a runner may claim on top of the newest step.
+fn may_claim(newest: Option<&Step<Value>>, supersedes: u32) -> Result<(), Declined> {
+    let outcome = match newest {
+        None if supersedes == 0 => return Ok(()),
+        None => InvokeOutcome::AlreadyRunning,
+        Some(step) => match &step.body {
+            StepBody::End { .. } => InvokeOutcome::Ended,
+            StepBody::Ask { .. } => InvokeOutcome::Waiting,
+            _ if step.epoch == supersedes => return Ok(()),
+            _ => InvokeOutcome::AlreadyRunning,
+        },
+    };
+    Err(Declined::As(outcome))
+}
+
+fn unknown_agent(name: &str) -> Declined {
+    let known: Vec<_> = agents::all().iter().map(Agent::name).collect();
+    let message =
+        format!("detail.agent: no agent is named `{name}`; there are {}", known.join(", "));
+    Declined::Refused(ErrorMessage::new("InvalidTrigger", "UnknownAgent", &message))
+}
+
+fn outcome(outcome: InvokeOutcome, hlc: &Hlc) -> Response {
+    Response { status: 200, body: json!(AgentReply { outcome, seen: hlc.newest() }) }
+}
+
+fn refusal(error: &ErrorMessage, hlc: &Hlc) -> Response {
+    Response {
+        status: 400,
+        body: json!(AgentRefusal { error: error.as_str().to_owned(), seen: hlc.newest() }),
+    }
+}
+
+/// Not a refusal: whoever reads it must look in the journal.
+fn unclear(error: &journal::store::Error) -> Response {
+    tracing::error!(%error, "An invocation ended without the journal's answer.");
+    Response { status: 500, body: json!({ "message": "the journal did not answer" }) }
+}

@@ -1,0 +1,51 @@
+//! The agent host as a container: the `AgentCore` HTTP contract over a `DynamoDB` journal.
+
+use std::error::Error;
+use std::net::TcpListener;
+
+use agent::config::{Config, bundled_program};
+use agent::host::{self, Host};
+use agent::http;
+use agent::tool::{Servers, Timeouts};
+use aws_config::BehaviorVersion;
+use journal::dynamo::DynamoStore;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_env_filter(filter).init();
+    #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
+    let lookup = |name: &str| std::env::var(name).ok();
+    let config = Config::read(&lookup)?;
+    let mut servers = Servers::bundled(bundled_program(&std::env::current_exe()?));
+    if let Some(file) = &config.servers_file {
+        servers = servers.with(Servers::parse(&std::fs::read_to_string(file)?, lookup)?);
+    }
+    let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    let host = Host::new(
+        DynamoStore::new(&aws, &config.table),
+        host::Config {
+            callbacks: aws_sdk_sfn::Client::new(&aws),
+            clock: config.clock(),
+            servers,
+            timeouts: Timeouts { connect: config.connect_timeout, init: config.init_timeout },
+            defaults: config.defaults.clone(),
+        },
+    );
+    let listener = TcpListener::bind(config.address())?;
+    let stop = CancellationToken::new();
+    let server = http::serve(host.clone(), listener, stop.clone())?;
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    host.shutdown().await;
+    stop.cancel();
+    server.join().map_err(|_| "the server's thread panicked")??;
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! The tools of one session: those of MCP servers and the built-in ones.
+//!
+//! [`Servers`] says which servers there are. A [`Toolbox`] has them for one run of a session: it
+//! starts a server at its first use, holds arguments and results against the server's own schemas,
+//! and turns whatever can go wrong into a [`ToolOutcome`] that says what may have happened. A
+//! [`ToolSource`] is one server ([`server`]) or what is built in ([`built_in`]).
+//!
+//! A server is somebody else's program and is not trusted: it gets none of our environment, every
+//! wait for it has a deadline, everything that it sends has a bound, its schemas may not have
+//! anything fetched, and it does not outlive us.
+
+pub mod answer;
+pub mod built_in;
+pub mod catalogue;
+mod connection;
+mod launch;
+pub mod process;
+mod schema;
+pub mod server;
+pub mod servers;
+pub mod stdout;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use graph::effect::{CATALOGUE, ToolCall};
+use graph::outcome::{Failure, ToolOutcome};
+use journal::store::Store;
+use serde_json::Value;
+
+use self::answer::{ERROR_CHARS_MAX, cut};
+use self::built_in::BuiltIn;
+use self::server::Server;
+pub use self::servers::Servers;
+use crate::session::Session;
+
+/// The name of the server that is built in. A call that names no server is one of it, too.
+pub const BUILT_IN_SERVER: &str = "daybook";
+
+/// The category of failures to reach a server: it does not start, does not answer in time, is gone.
+pub const CATEGORY_CONNECTION: &str = "mcp_connection";
+
+/// The category of failures of a server's handshake: it answers, but not so that it can be used.
+pub const CATEGORY_INIT: &str = "mcp_init";
+
+/// How long a server may take until it can be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// To start.
+    pub connect: Duration,
+    /// To shake hands and list its tools.
+    pub init: Duration,
+}
+
+/// Somebody who has tools.
+pub trait ToolSource: Send + Sync {
+    /// What it offers: `{"tools": [ToolSpec…]}`, and those that cannot be used as `"unusable":
+    /// [{"name", "reason"}]`.
+    fn catalogue(&self, timeout: Duration) -> impl Future<Output = ToolOutcome> + Send;
+
+    /// Calls a tool. Ends within `timeout`, and what it takes to reach the source the first time.
+    fn call(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        timeout: Duration,
+    ) -> impl Future<Output = ToolOutcome> + Send;
+}
+
+/// The tools of one session's run. To be closed; what is only dropped is killed.
+#[derive(Debug)]
+pub struct Toolbox<S> {
+    built_in: BuiltIn<S>,
+    servers: BTreeMap<String, Server>,
+}
+
+impl<S: Store> Toolbox<S> {
+    /// The tools of a session with this input. Starts nothing.
+    pub fn new(session: Session<S>, servers: Servers, timeouts: Timeouts, input: &Value) -> Self {
+        let clock = session.hlc.clock().clone();
+        let configured = servers.configured().map(str::to_owned).collect();
+        let server = |(name, launch): (String, _)| {
+            (name.clone(), Server::new(name, launch, timeouts, clock.clone()))
+        };
+        let servers = servers.launches(input).into_iter().map(server).collect();
+        Self { built_in: BuiltIn::new(session, configured), servers }
+    }
+
+    /// Makes one call, at once and once; several may run at a time. [`CATALOGUE`] asks what a
+    /// server offers.
+    ///
+    /// `timeout` is the call's own, by the session's clock; a server that is not running yet has
+    /// besides what [`Timeouts`] allow.
+    pub async fn call(&self, call: &ToolCall, timeout: Duration) -> ToolOutcome {
+        match call.server.as_deref() {
+            None | Some(BUILT_IN_SERVER) => ask(&self.built_in, call, timeout).await,
+            Some(name) => match self.servers.get(name) {
+                Some(server) => ask(server, call, timeout).await,
+                None => ToolOutcome::Failed(self.no_such_server(name)),
+            },
+        }
+    }
+
+    /// Ends all servers: closes their stdin and kills those that do not stop. Nothing can be
+    /// called afterwards.
+    pub async fn close(&self) {
+        join_all(self.servers.values().map(Server::close)).await;
+    }
+
+    fn no_such_server(&self, name: &str) -> Failure {
+        let names: Vec<&str> = self.servers.keys().map(String::as_str).collect();
+        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let message = format!(
+            "no MCP server is named `{name}`; there are: {names}; others are configured in the \
+             file that DAYBOOK_MCP_SERVERS names"
+        );
+        Failure::refused(CATEGORY_CONNECTION, cut(&message, ERROR_CHARS_MAX))
+    }
+}
+
+async fn ask(source: &impl ToolSource, call: &ToolCall, timeout: Duration) -> ToolOutcome {
+    match call.tool.as_str() {
+        CATALOGUE => source.catalogue(timeout).await,
+        tool => source.call(tool, &call.arguments, timeout).await,
+    }
+}

@@ -1,0 +1,154 @@
+//! The built-in tools, with which `checkup` tests a deployment.
+
+use std::time::Duration;
+
+use agents::checkup::{CLOCK_SKEW, CONFIGURED_SERVERS, JOURNAL_PROBE, MODEL_REACHABLE};
+use graph::effect::ToolSpec;
+use graph::outcome::{Failure, ToolOutcome};
+use journal::clock::Stamp;
+use journal::event::Writer;
+use journal::item::Item;
+use journal::key::attribute::EXPIRES_AT;
+use journal::read;
+use journal::store::{Condition, Error, Key, Store, Written};
+use serde_json::{Value, json};
+
+use super::catalogue::{CATEGORY_UNKNOWN, Catalogue};
+use super::connection::seconds;
+use super::{BUILT_IN_SERVER, ToolSource};
+use crate::session::Session;
+
+/// The model that is none: the agent's own rules.
+const POLICY: &str = "policy";
+
+/// The attribute of a probe that is read back.
+const PROBE: &str = "Probe";
+
+/// The built-in tools of one session.
+#[derive(Debug)]
+pub struct BuiltIn<S> {
+    session: Session<S>,
+    configured: Vec<String>,
+    catalogue: Catalogue,
+}
+
+impl<S: Store> BuiltIn<S> {
+    /// The built-in tools of a session for which these servers are configured.
+    pub fn new(session: Session<S>, configured: Vec<String>) -> Self {
+        Self { session, configured, catalogue: catalogue() }
+    }
+
+    async fn answer(&self, tool: &str, arguments: &Value) -> Result<Value, String> {
+        match tool {
+            CONFIGURED_SERVERS => Ok(json!({ "servers": self.configured })),
+            JOURNAL_PROBE => self.probe().await,
+            CLOCK_SKEW => self.skew().await,
+            MODEL_REACHABLE => reach(arguments["model"].as_str().unwrap_or_default()),
+            other => unreachable!("a tool that is not in the catalogue: {other}"),
+        }
+    }
+
+    /// Writes a record of its own, which no reader of sessions sees, and reads it back.
+    async fn probe(&self) -> Result<Value, String> {
+        let clock = self.session.hlc.clock();
+        let (begun_at, stamp) = (clock.now(), self.session.hlc.tick());
+        let author = &self.session.author;
+        let key = Key::new(format!("PROBE#{}", author.session), stamp.to_string());
+        let item = Item::new(&key.pk, &key.sk)
+            .with(EXPIRES_AT, author.expires_at)
+            .with(PROBE, author.runner.as_str());
+        let store = &self.session.store;
+        match store.put(item.clone(), Condition::Absent).await.map_err(journal_says)? {
+            Written::Done => {}
+            Written::Refused(_) => return Err("the journal holds a record not written yet".into()),
+        }
+        match store.get(key).await.map_err(journal_says)? {
+            Some(found) if found == item => {}
+            Some(_) => return Err("the journal read back something else than was written".into()),
+            None => return Err("the journal does not have what was written a moment ago".into()),
+        }
+        let ms = u64::try_from(clock.now().since(begun_at).as_millis()).unwrap_or(u64::MAX);
+        Ok(json!({"detail": format!("a record was written and read back in {ms} ms"), "ms": ms}))
+    }
+
+    /// This clock less the newest time that another component wrote, which for a session that was
+    /// just invoked is a moment ago. Our own stamps say nothing about other clocks.
+    async fn skew(&self) -> Result<Value, String> {
+        let events = read::events(&self.session.store, &self.session.author.session).await;
+        let events = events.map_err(journal_says)?;
+        let others = events.iter().filter(|event| event.writer != Writer::Agent);
+        let now = self.session.hlc.clock().now();
+        let newest = others.map(|event| event.wall.unwrap_or(event.stamp)).max().unwrap_or(now);
+        Ok(json!({ "skew_ms": millis_apart(now, newest) }))
+    }
+}
+
+impl<S: Store> ToolSource for BuiltIn<S> {
+    async fn catalogue(&self, _timeout: Duration) -> ToolOutcome {
+        self.catalogue.outcome()
+    }
+
+    async fn call(&self, tool: &str, arguments: &Value, timeout: Duration) -> ToolOutcome {
+        let admitted = match self.catalogue.admit(BUILT_IN_SERVER, tool, arguments) {
+            Ok(admitted) => admitted,
+            Err(outcome) => return outcome,
+        };
+        let clock = self.session.hlc.clock();
+        match clock.timeout(timeout, self.answer(tool, arguments)).await {
+            Some(Ok(content)) => admitted.result(content),
+            Some(Err(text)) => ToolOutcome::Error(text),
+            None => {
+                let message = format!("`{tool}` did not end within {}", seconds(timeout));
+                ToolOutcome::Failed(Failure::unknown(CATEGORY_UNKNOWN, message))
+            }
+        }
+    }
+}
+
+/// The seam for model adapters, which are asked for a word here.
+fn reach(model: &str) -> Result<Value, String> {
+    match model {
+        POLICY => Ok(json!({"detail": "the policy needs no model"})),
+        other => Err(format!("this build has no adapter for the model `{other}`")),
+    }
+}
+
+fn millis_apart(now: Stamp, then: Stamp) -> i64 {
+    now.nanos().saturating_sub(then.nanos()) / 1_000_000
+}
+
+/// The whole chain of causes: whoever reads it set up the store.
+fn journal_says(error: Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    super::answer::cut(&text, super::answer::ERROR_CHARS_MAX)
+}
+
+fn catalogue() -> Catalogue {
+    let nothing = json!({"type": "object", "additionalProperties": false});
+    let model = json!({
+        "type": "object", "additionalProperties": false, "required": ["model"],
+        "properties": {"model": {"type": "string", "minLength": 1}},
+    });
+    let mut catalogue = Catalogue::default();
+    for (name, description, input_schema) in [
+        (CONFIGURED_SERVERS, "Names the MCP servers that are configured.", &nothing),
+        (JOURNAL_PROBE, "Writes a record to the journal and reads it back.", &nothing),
+        (CLOCK_SKEW, "Compares this clock with the journal's.", &nothing),
+        (MODEL_REACHABLE, "Asks a model for a word.", &model),
+    ] {
+        let spec = ToolSpec {
+            server: Some(BUILT_IN_SERVER.to_owned()),
+            name: name.to_owned(),
+            description: description.to_owned(),
+            input_schema: input_schema.clone(),
+        };
+        catalogue.add(spec, None);
+    }
+    catalogue
+}

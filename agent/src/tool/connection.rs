@@ -1,0 +1,298 @@
+//! One connection to a server's process: opened with its tools listed, asked, and ended.
+
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use graph::effect::ToolSpec;
+use graph::outcome::Failure;
+use journal::clock::Clock;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, ClientConfig, ClientRequest, ErrorCode,
+    Implementation, ListToolsResult, PaginatedRequestParams, PingRequest,
+};
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, RoleClient, RunningService,
+    ServiceError,
+};
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use super::answer::{ERROR_CHARS_MAX, cut};
+use super::catalogue::Catalogue;
+use super::launch::Launch;
+use super::process::{CLOSE_GRACE, Pipes, Process};
+use super::stdout::{Lines, Oddities};
+use super::{CATEGORY_CONNECTION, CATEGORY_INIT, Timeouts};
+
+/// Most pages of tools that a server is asked for. A list that goes on is not usable.
+pub const PAGES_MAX: usize = 32;
+
+/// How long a server that missed a call's deadline may take to say that it is still there.
+pub const PING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Longest text about a failed handshake, in characters: it may quote what the server sent.
+const HANDSHAKE_CHARS_MAX: usize = 300;
+
+/// Whom a connection is to, for its messages.
+#[derive(Clone, Debug)]
+pub(super) struct Target {
+    pub(super) name: String,
+    pub(super) launch: Launch,
+    pub(super) clock: Clock,
+}
+
+/// A server that was started and has listed its tools.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) catalogue: Catalogue,
+    target: Target,
+    peer: Peer<RoleClient>,
+    /// None once the connection is being ended.
+    running: Mutex<Option<RunningService<RoleClient, ClientConfig>>>,
+    process: Mutex<Process>,
+    oddities: Arc<Oddities>,
+    /// Set when a call's deadline passed: the server may hang.
+    is_suspect: AtomicBool,
+}
+
+/// Why a handshake failed.
+enum Handshake {
+    /// It took longer than this.
+    Late(Duration),
+    /// The process closed its stdout, or was cut off.
+    Gone,
+    /// The server answered something that is no use.
+    Unusable(String),
+}
+
+impl Connection {
+    /// Starts a server, shakes hands and lists its tools.
+    ///
+    /// # Errors
+    /// A failure of the kind `NotSent`: no tool was called.
+    pub(super) async fn open(target: &Target, timeouts: Timeouts) -> Result<Self, Failure> {
+        let (mut process, pipes) = target.start(timeouts.connect).await?;
+        let oddities = Arc::new(Oddities::default());
+        let handshake = Box::pin(handshake(&target.name, pipes, oddities.clone()));
+        let failed = match target.clock.timeout(timeouts.init, handshake).await {
+            Some(Ok((running, catalogue))) => {
+                return Ok(Self {
+                    catalogue,
+                    target: target.clone(),
+                    peer: running.peer().clone(),
+                    running: Mutex::new(Some(running)),
+                    process: Mutex::new(process),
+                    oddities,
+                    is_suspect: AtomicBool::new(false),
+                });
+            }
+            Some(Err(failed)) => failed,
+            None => Handshake::Late(timeouts.init),
+        };
+        let status = match failed {
+            Handshake::Gone => process.exit_status(&target.clock).await,
+            Handshake::Late(_) | Handshake::Unusable(_) => None,
+        };
+        let about = about(&process, &oddities);
+        process.kill(&target.clock).await;
+        let hint = format!("try it with `daybook tools {}`{about}", target.name);
+        Err(target.not_sent(failed.category(), &failed.problem(status), &hint))
+    }
+
+    /// Whether it can be called. Asks the server if there is reason to doubt it.
+    pub(super) async fn is_usable(&self) -> bool {
+        if self.peer.is_transport_closed() {
+            return false;
+        }
+        if !self.is_suspect.load(Ordering::Relaxed) {
+            return true;
+        }
+        let ping = self.peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
+        // An error is an answer, too: not every server knows the request.
+        let answer = match self.target.clock.timeout(PING_TIMEOUT, ping).await {
+            Some(Ok(_) | Err(ServiceError::McpError(_))) => true,
+            Some(Err(_)) | None => false,
+        };
+        self.is_suspect.store(!answer, Ordering::Relaxed);
+        answer
+    }
+
+    /// Calls a tool, whatever its schema says.
+    ///
+    /// # Errors
+    /// What came instead of an answer; `None` if the deadline did.
+    pub(super) async fn call(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        timeout: Duration,
+    ) -> Result<CallToolResponse, Option<ServiceError>> {
+        let arguments = arguments.as_object().cloned().unwrap_or_default();
+        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        // Dropping the call at its deadline tells the server that it is cancelled.
+        match self.target.clock.timeout(timeout, self.peer.call_tool_once(request)).await {
+            Some(answered) => answered.map_err(Some),
+            None => {
+                self.is_suspect.store(true, Ordering::Relaxed);
+                Err(None)
+            }
+        }
+    }
+
+    /// Why the server is gone: how it ended and what it last said.
+    pub(super) async fn obituary(&self) -> String {
+        let mut process = self.process.lock().await;
+        let status = process.exit_status(&self.target.clock).await;
+        let status = status.map_or_else(|| "it hung up".to_owned(), |status| status.to_string());
+        let about = about(&process, &self.oddities);
+        self.target.launch.redact(&format!("{status}{about}"))
+    }
+
+    /// Lets the server stop by itself, and kills it if it does not.
+    pub(super) async fn close(&self) {
+        let running = self.running.lock().await.take();
+        if let Some(mut running) = running {
+            let _ = self.target.clock.timeout(CLOSE_GRACE, running.close()).await;
+        }
+        self.process.lock().await.end(&self.target.clock).await;
+    }
+
+    /// Kills the server, which is gone or hangs.
+    pub(super) async fn kill(&self) {
+        drop(self.running.lock().await.take());
+        self.process.lock().await.kill(&self.target.clock).await;
+    }
+}
+
+impl Handshake {
+    /// A deadline counts as a connection that failed, as does a process that is gone.
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Late(_) | Self::Gone => CATEGORY_CONNECTION,
+            Self::Unusable(_) => CATEGORY_INIT,
+        }
+    }
+
+    /// What the server did, given how it ended if it has.
+    fn problem(&self, status: Option<ExitStatus>) -> String {
+        match (self, status) {
+            (Self::Late(within), _) => {
+                format!("did not finish the handshake within {}", seconds(*within))
+            }
+            (Self::Gone, Some(status)) => format!("ended before the handshake was done ({status})"),
+            (Self::Gone, None) => "hung up before the handshake was done".to_owned(),
+            (Self::Unusable(why), _) => why.clone(),
+        }
+    }
+}
+
+impl Target {
+    /// Starts the process.
+    async fn start(&self, within: Duration) -> Result<(Process, Pipes), Failure> {
+        let problem = match self.clock.timeout(within, Process::start(&self.launch)).await {
+            Some(Ok(started)) => return Ok(started),
+            Some(Err(error)) => format!("cannot be started: {error}"),
+            None => format!("did not start within {}", seconds(within)),
+        };
+        Err(self.not_sent(CATEGORY_CONNECTION, &problem, "check its command"))
+    }
+
+    /// The failure of a call that was not made, about this server.
+    pub(super) fn not_sent(&self, category: &str, problem: &str, hint: &str) -> Failure {
+        Failure::not_sent(category, self.message(problem, hint))
+    }
+
+    /// What is wrong with this server and what to do, without the secrets that it was given.
+    pub(super) fn message(&self, problem: &str, hint: &str) -> String {
+        let Self { name, launch, .. } = self;
+        let text = format!("the MCP server `{name}` {problem}; {hint}; its command: {launch}");
+        cut(&launch.redact(&text), ERROR_CHARS_MAX)
+    }
+}
+
+/// What a server said outside its messages, to be appended to a sentence.
+fn about(process: &Process, oddities: &Oddities) -> String {
+    let mut about = String::new();
+    if let Some(oddity) = oddities.describe() {
+        about.push_str("; ");
+        about.push_str(&oddity);
+    }
+    let words = process.last_words();
+    if !words.is_empty() {
+        about.push_str("; its stderr ends: ");
+        about.push_str(&words);
+    }
+    about
+}
+
+pub(super) fn seconds(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+type Running = RunningService<RoleClient, ClientConfig>;
+
+async fn handshake(
+    server: &str,
+    pipes: Pipes,
+    oddities: Arc<Oddities>,
+) -> Result<(Running, Catalogue), Handshake> {
+    let ours = Implementation::new("daybook", env!("CARGO_PKG_VERSION"));
+    let client = ClientConfig::new(Default::default(), ours);
+    let transport = (Lines::new(pipes.stdout, oddities), pipes.stdin);
+    // Every server that exists knows the old handshake; probing for the newest one costs those that
+    // do not answer unknown requests the whole time they have.
+    let lifecycle = ClientLifecycleMode::Initialize;
+    let running = client.serve_with_lifecycle(transport, lifecycle).await.map_err(refused)?;
+    let catalogue = catalogue(server, running.peer()).await?;
+    Ok((running, catalogue))
+}
+
+fn refused(error: ClientInitializeError) -> Handshake {
+    match error {
+        ClientInitializeError::ConnectionClosed(_)
+        | ClientInitializeError::TransportError { .. }
+        | ClientInitializeError::Cancelled => Handshake::Gone,
+        other => {
+            Handshake::Unusable(cut(&format!("failed the handshake: {other}"), HANDSHAKE_CHARS_MAX))
+        }
+    }
+}
+
+async fn catalogue(server: &str, peer: &Peer<RoleClient>) -> Result<Catalogue, Handshake> {
+    let mut catalogue = Catalogue::default();
+    let mut cursor = None;
+    for _ in 0..PAGES_MAX {
+        let page = PaginatedRequestParams::default().with_cursor(cursor);
+        let page = match peer.list_tools(Some(page)).await {
+            Ok(page) => page,
+            // A server without tools need not know the request.
+            Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                ListToolsResult::default()
+            }
+            Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
+                return Err(Handshake::Gone);
+            }
+            Err(error) => {
+                let why = format!("does not list its tools: {error}");
+                return Err(Handshake::Unusable(cut(&why, HANDSHAKE_CHARS_MAX)));
+            }
+        };
+        for tool in page.tools {
+            let spec = ToolSpec {
+                server: Some(server.to_owned()),
+                name: tool.name.into_owned(),
+                description: tool.description.unwrap_or_default().into_owned(),
+                input_schema: Value::Object((*tool.input_schema).clone()),
+            };
+            let output = tool.output_schema.map(|schema| Value::Object((*schema).clone()));
+            catalogue.add(spec, output.as_ref());
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(catalogue);
+        }
+    }
+    Err(Handshake::Unusable(format!("lists tools on more than {PAGES_MAX} pages")))
+}

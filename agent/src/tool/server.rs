@@ -1,0 +1,171 @@
+//! One MCP server for one run of a session: started at its first use, started again if it died.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use graph::outcome::{Failure, ToolOutcome};
+use journal::clock::Clock;
+use rmcp::model::{CallToolResponse, ErrorCode};
+use rmcp::service::ServiceError;
+use serde_json::Value;
+use tokio::sync::Mutex;
+
+use super::answer::{self, Content, ERROR_CHARS_MAX, cut};
+use super::catalogue::CATEGORY_UNKNOWN;
+use super::connection::{Connection, Target, seconds};
+use super::launch::Launch;
+use super::{CATEGORY_CONNECTION, Timeouts, ToolSource};
+
+/// How often a server is started in one run, the first time included.
+pub const STARTS_MAX: u32 = 5;
+
+/// A server, running or not.
+#[derive(Debug)]
+pub struct Server {
+    target: Target,
+    timeouts: Timeouts,
+    /// How many starts have ended, read outside the lock.
+    starts: AtomicU32,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Not started, or the last start failed so.
+    Down(Option<Failure>),
+    /// Running, as far as we know.
+    Up(Arc<Connection>),
+    /// Ended for good.
+    Closed,
+}
+
+impl Server {
+    pub(super) fn new(name: String, launch: Launch, timeouts: Timeouts, clock: Clock) -> Self {
+        Self {
+            target: Target { name, launch, clock },
+            timeouts,
+            starts: AtomicU32::new(0),
+            state: Mutex::new(State::Down(None)),
+        }
+    }
+
+    /// Ends the server for good.
+    pub(super) async fn close(&self) {
+        let mut state = self.state.lock().await;
+        if let State::Up(connection) = std::mem::replace(&mut *state, State::Closed) {
+            connection.close().await;
+        }
+    }
+
+    /// The server, started if it is not running.
+    async fn connection(&self) -> Result<Arc<Connection>, Failure> {
+        let starts_before = self.starts.load(Ordering::Acquire);
+        let mut state = self.state.lock().await;
+        let last_failure = match &*state {
+            State::Closed => {
+                let message = "the session's tools are closed";
+                return Err(Failure::not_sent(CATEGORY_CONNECTION, message));
+            }
+            State::Up(connection) if connection.is_usable().await => return Ok(connection.clone()),
+            State::Up(gone) => {
+                gone.kill().await;
+                None
+            }
+            State::Down(failure) => failure.clone(),
+        };
+        let starts = self.starts.load(Ordering::Acquire);
+        // Of calls that waited for the same start, all share its failure: each trying for itself
+        // would make the last wait for all the others' deadlines.
+        if let Some(failure) = last_failure.as_ref().filter(|_| starts > starts_before) {
+            return Err(failure.clone());
+        }
+        if starts >= STARTS_MAX {
+            *state = State::Down(last_failure);
+            let problem =
+                format!("was started {starts} times in this run and is not started again");
+            let hint = format!("try it with `daybook tools {}`", self.target.name);
+            let message = self.target.message(&problem, &hint);
+            return Err(Failure::refused(CATEGORY_CONNECTION, message));
+        }
+        *state = State::Down(None);
+        let opened = Connection::open(&self.target, self.timeouts).await;
+        self.starts.fetch_add(1, Ordering::Release);
+        match opened {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                *state = State::Up(connection.clone());
+                Ok(connection)
+            }
+            Err(failure) => {
+                *state = State::Down(Some(failure.clone()));
+                Err(failure)
+            }
+        }
+    }
+
+    /// What a call brought that brought no answer.
+    async fn unanswered(
+        &self,
+        connection: &Connection,
+        tool: &str,
+        error: Option<ServiceError>,
+        timeout: Duration,
+    ) -> ToolOutcome {
+        let name = &self.target.name;
+        let problem = match error {
+            None => format!("did not answer `{tool}` within {}", seconds(timeout)),
+            Some(ServiceError::McpError(error)) => {
+                let said = format!("`{tool}` of server `{name}`: {}", error.message);
+                let said = cut(&self.target.launch.redact(&said), ERROR_CHARS_MAX);
+                return match error.code {
+                    ErrorCode::INVALID_PARAMS
+                    | ErrorCode::INVALID_REQUEST
+                    | ErrorCode::METHOD_NOT_FOUND => {
+                        ToolOutcome::Failed(Failure::refused(CATEGORY_UNKNOWN, said))
+                    }
+                    _ => ToolOutcome::Error(said),
+                };
+            }
+            Some(ServiceError::UnexpectedResponse) => {
+                let said = format!("server `{name}` answered `{tool}` with what is no tool result");
+                return ToolOutcome::Error(said);
+            }
+            Some(_) => {
+                format!("ended during the call of `{tool}`: {}", connection.obituary().await)
+            }
+        };
+        let message = self.target.message(&problem, "whether the call had an effect is not known");
+        ToolOutcome::Failed(Failure::unknown(CATEGORY_CONNECTION, message))
+    }
+}
+
+impl ToolSource for Server {
+    async fn catalogue(&self, _timeout: Duration) -> ToolOutcome {
+        match self.connection().await {
+            Ok(connection) => connection.catalogue.outcome(),
+            Err(failure) => ToolOutcome::Failed(failure),
+        }
+    }
+
+    async fn call(&self, tool: &str, arguments: &Value, timeout: Duration) -> ToolOutcome {
+        let connection = match self.connection().await {
+            Ok(connection) => connection,
+            Err(failure) => return ToolOutcome::Failed(failure),
+        };
+        let admitted = match connection.catalogue.admit(&self.target.name, tool, arguments) {
+            Ok(admitted) => admitted,
+            Err(outcome) => return outcome,
+        };
+        match connection.call(tool, arguments, timeout).await {
+            Ok(CallToolResponse::Complete(result)) => match answer::content(result) {
+                Content::Value(value) => admitted.result(value),
+                Content::Error(text) => ToolOutcome::Error(self.target.launch.redact(&text)),
+            },
+            Ok(_) => ToolOutcome::Error(format!(
+                "`{tool}` asks for input during the call, which is not supported"
+            )),
+            Err(error) => self.unanswered(&connection, tool, error, timeout).await,
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The entrypoint and the background task, over a real journal and a real MCP server.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agent::host::{Config, Host};
+use agent::settings::Defaults;
+use agent::tool::{Servers, Timeouts};
+use journal::clock::{Clock, Stamp};
+use journal::event::EventStatus;
+use journal::id::SessionId;
+use journal::item::Item;
+use journal::key;
+use journal::lease::Lease;
+use journal::read;
+use journal::sqlite::{Durability, SqliteStore};
+use journal::step::{EffectKind, EffectRef, Ending, Step, StepBody};
+use journal::store::{Condition, Query, Store as _, query_all};
+use serde_json::{Value, json};
+use workflow::contract::{AgentRequest, InvokeOutcome};
+use workflow::trigger::Trigger;
+
+/// Nothing takes longer, however loaded the machine.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Nothing listens there: no workflow is parked in these tests.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
+struct World {
+    _folder: tempfile::TempDir,
+    store: SqliteStore,
+    host: Host<SqliteStore>,
+    session: SessionId,
+}
+
+/// The diagnostics server that ships, served by this very binary; not a test unless it is told to
+/// serve.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how this binary knows its role")]
+fn diagnostics_server() {
+    let Ok(snapshot) = std::env::var("HOST_SNAPSHOT") else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(tools::aws_diagnostics::serve_stdio(PathBuf::from(snapshot))).unwrap();
+    std::process::exit(0);
+}
+
+fn incident(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../incidents").join(name)
+}
+
+fn servers(snapshot: &Path) -> Servers {
+    let file = json!({ "mcpServers": { "aws-diagnostics": {
+        "command": std::env::current_exe().unwrap(),
+        "args": ["host::diagnostics_server", "--exact", "--nocapture"],
+        "env": { "HOST_SNAPSHOT": snapshot },
+    } } });
+    Servers::parse(&file.to_string(), |_| None).unwrap()
+}
+
+fn callbacks() -> aws_sdk_sfn::Client {
+    let credentials = aws_sdk_sfn::config::Credentials::new("local", "local", None, None, "test");
+    let config = aws_sdk_sfn::Config::builder()
+        .behavior_version_latest()
+        .region(aws_sdk_sfn::config::Region::new("us-east-1"))
+        .credentials_provider(credentials)
+        .endpoint_url(NOWHERE);
+    aws_sdk_sfn::Client::from_conf(config.build())
+}
+
+fn host_over(store: &SqliteStore, servers: Servers) -> Host<SqliteStore> {
+    Host::new(
+        store.clone(),
+        Config {
+            callbacks: callbacks(),
+            clock: Clock::system(),
+            servers,
+            timeouts: Timeouts { connect: DEADLINE, init: DEADLINE },
+            defaults: Defaults::default(),
+        },
+    )
+}
+
+fn world(servers: Servers) -> World {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&folder.path().join("journal.db"), Durability::Relaxed).unwrap();
+    let host = host_over(&store, servers);
+    World { _folder: folder, host, store, session: SessionId::fresh() }
+}
+
+fn diagnosing() -> (Value, World) {
+    let folder = incident("s3-permission-revoked");
+    let message = std::fs::read_to_string(folder.join("incident.json")).unwrap();
+    let input: Value = serde_json::from_str(&message).unwrap();
+    (json!({ "agent": "incident", "input": input }), world(servers(&folder)))
+}
+
+impl World {
+    fn request(&self, detail: &Value, supersedes: u32) -> AgentRequest {
+        AgentRequest {
+            session_id: self.session.clone(),
+            invocation_id: "1".to_owned(),
+            attempt: 10 * (supersedes + 1),
+            supersedes,
+            trigger: Trigger::parse(detail).unwrap(),
+            expires_at: 4_000_000_000,
+            seen: Stamp::default(),
+        }
+    }
+
+    async fn invoke(&self, detail: &Value, supersedes: u32) -> (u16, Value) {
+        let body = serde_json::to_vec(&self.request(detail, supersedes)).unwrap();
+        let response = tokio::time::timeout(DEADLINE, self.host.invoke(&body)).await.unwrap();
+        (response.status, response.body)
+    }
+
+    async fn accepted(&self, detail: &Value, supersedes: u32) {
+        let (status, body) = self.invoke(detail, supersedes).await;
+        assert_eq!((status, &body["outcome"]), (200, &json!("accepted")), "{body}");
+    }
+
+    async fn done(&self) {
+        let waiting = async {
+            while self.host.has(&self.session) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, waiting).await.unwrap();
+    }
+
+    async fn steps(&self) -> Vec<Step<Value>> {
+        read::resolved_steps(&self.store, &self.session).await.unwrap()
+    }
+
+    async fn statuses(&self) -> Vec<EventStatus> {
+        let events = read::events(&self.store, &self.session).await.unwrap();
+        events.iter().map(|event| event.status).collect()
+    }
+}
+
+fn ending(steps: &[Step<Value>]) -> (Ending, Option<String>, Value) {
+    match &steps.last().unwrap().body {
+        StepBody::End { ending, error, payload, .. } => {
+            (*ending, error.as_ref().map(ToString::to_string), payload.clone())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What was learned, once for each outcome. A chat's digest names the steps that its messages come
+/// from, and those move by one with every further claim.
+fn outcomes(steps: &[Step<Value>]) -> Vec<String> {
+    let effects = steps.iter().filter(|step| matches!(step.body, StepBody::Outcome { .. }));
+    let name = |effect: &EffectRef| match effect.kind {
+        EffectKind::Chat => effect.node.clone(),
+        _ => format!("{} {} {}", effect.node, effect.digest, effect.call),
+    };
+    effects.filter_map(|step| step.body.effect()).map(name).collect()
+}
+
+#[tokio::test]
+async fn a_session_is_announced_claimed_worked_on_and_ended() {
+    let world = world(Servers::bundled("/nonexistent".into()));
+    world.accepted(&json!({}), 0).await;
+    world.done().await;
+    use EventStatus as E;
+    let told =
+        [E::AgentEntrypointStarted, E::AgentBackgroundTaskStarted, E::AgentBackgroundTaskCompleted];
+    assert_eq!(world.statuses().await, told);
+    let steps = world.steps().await;
+    assert!(matches!(steps[0].body, StepBody::Claim { supersedes: 0, .. }));
+    let (ended, error, result) = ending(&steps);
+    assert_eq!((ended, error), (Ending::Completed, None));
+    assert!(
+        result["checks"].as_array().unwrap().iter().all(|check| check["ok"] == true),
+        "{result}"
+    );
+    let lease = Lease::read(&world.store, &world.session).await.unwrap().unwrap();
+    assert_eq!((lease.epoch, lease.runner), (1, None), "the lease was given up");
+}
+
+#[tokio::test]
+async fn an_incident_is_diagnosed_through_the_server_that_ships() {
+    let (detail, world) = diagnosing();
+    world.accepted(&detail, 0).await;
+    world.done().await;
+    let (ended, error, result) = ending(&world.steps().await);
+    assert_eq!((ended, error), (Ending::Completed, None));
+    assert_eq!(result["fault_types"], json!(["permission_loss"]));
+    assert_eq!(result["incident_state"], "DIAGNOSED");
+}
+
+#[tokio::test]
+async fn a_session_is_resumed_from_every_prefix_and_learns_nothing_twice() {
+    let (detail, first) = diagnosing();
+    first.accepted(&detail, 0).await;
+    first.done().await;
+    let steps = first.steps().await;
+    let (whole, learned) = (ending(&steps), outcomes(&steps));
+    let pk = key::session(&first.session);
+    let items = query_all(&first.store, Query::prefix(pk, key::STEP_PREFIX)).await.unwrap();
+    for cut in 0..items.len() {
+        let (_, mut world) = diagnosing();
+        world.session = first.session.clone();
+        for item in &items[..cut] {
+            world.store.put(Item::clone(item), Condition::Absent).await.unwrap();
+        }
+        world.accepted(&detail, u32::from(cut > 0)).await;
+        world.done().await;
+        let resumed = world.steps().await;
+        assert_eq!(ending(&resumed), whole, "cut after {cut}");
+        assert_eq!(outcomes(&resumed), learned, "cut after {cut}: nothing learned twice or lost");
+        assert_eq!(
+            resumed.iter().filter(|step| matches!(step.body, StepBody::Claim { .. })).count(),
+            1 + usize::from(cut > 0)
+        );
+    }
+    let (status, body) = first.invoke(&detail, 1).await;
+    assert_eq!((status, &body["outcome"]), (200, &json!(InvokeOutcome::Ended)));
+}
+
+#[tokio::test]
+async fn of_many_invocations_at_once_one_claims() {
+    let world = world(Servers::bundled("/nonexistent".into()));
+    let hosts: Vec<_> =
+        (0..8).map(|_| host_over(&world.store, Servers::bundled("/nonexistent".into()))).collect();
+    let body = serde_json::to_vec(&world.request(&json!({}), 0)).unwrap();
+    let answers = futures_util::future::join_all(hosts.iter().map(|host| host.invoke(&body))).await;
+    let accepted = answers.iter().filter(|answer| answer.body["outcome"] == "accepted").count();
+    assert_eq!(accepted, 1, "{answers:?}");
+    for host in &hosts {
+        host.shutdown().await;
+    }
+    let claims = world
+        .steps()
+        .await
+        .iter()
+        .filter(|step| matches!(step.body, StepBody::Claim { .. }))
+        .count();
+    assert_eq!(claims, 1);
+}
+
+#[tokio::test]
+async fn what_cannot_begin_is_refused_by_name_and_leaves_no_claim() {
+    for (detail, expected) in [
+        (
+            json!({ "agent": "nobody" }),
+            "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `nobody`; there are checkup, incident",
+        ),
+        (
+            json!({ "agent": "checkup", "input": { "x": 1 } }),
+            "InputError: InvalidInput - input field `x`: expected nothing: checkup takes no input",
+        ),
+    ] {
+        let world = world(Servers::bundled("/nonexistent".into()));
+        let (status, body) = world.invoke(&detail, 0).await;
+        assert_eq!((status, body["error"].as_str().unwrap()), (400, expected));
+        assert_eq!(
+            world.statuses().await,
+            [EventStatus::AgentEntrypointStarted, EventStatus::AgentEntrypointFailed]
+        );
+        assert!(world.steps().await.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_none_is_refused() {
+    let world = world(Servers::bundled("/nonexistent".into()));
+    let response = world.host.invoke(b"{\"session_id\": 7}").await;
+    assert_eq!(response.status, 400);
+    assert!(
+        response.body["error"].as_str().unwrap().starts_with("EntrypointError: InvalidRequest")
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_start_fails_the_session_with_its_category() {
+    let (detail, _) = diagnosing();
+    let file = r#"{"mcpServers": {"aws-diagnostics": {"command": "/nonexistent/server"}}}"#;
+    let world = world(Servers::parse(file, |_| None).unwrap());
+    world.accepted(&detail, 0).await;
+    world.done().await;
+    let steps = world.steps().await;
+    let (ended, error, _) = ending(&steps);
+    assert_eq!(ended, Ending::Failed);
+    let StepBody::End { category, .. } = &steps.last().unwrap().body else { unreachable!() };
+    assert_eq!(category.as_deref(), Some("mcp_connection"));
+    assert!(error.as_ref().unwrap().contains("/nonexistent/server"), "{error:?}");
+    assert_eq!(world.statuses().await.last(), Some(&EventStatus::AgentBackgroundTaskFailed));
+}
+
+#[tokio::test]
+async fn a_named_model_without_an_adapter_hands_over_to_the_policy_or_fails() {
+    for (on_failure, expected) in [("policy", Ending::Completed), ("fail", Ending::Failed)] {
+        let (mut detail, world) = diagnosing();
+        detail["model"] = json!("bedrock:some.model");
+        detail["on_model_failure"] = json!(on_failure);
+        world.accepted(&detail, 0).await;
+        world.done().await;
+        let steps = world.steps().await;
+        assert_eq!(ending(&steps).0, expected, "{on_failure}");
+        let noted = steps.iter().any(
+            |step| matches!(&step.body, StepBody::Note { subject, .. } if subject == "fallback"),
+        );
+        assert_eq!(
+            noted,
+            on_failure == "policy",
+            "the journal shows from where on the policy answers"
+        );
+    }
+}
+
+#[tokio::test]
+async fn ping_changes_its_time_only_with_its_status() {
+    let world = world(Servers::bundled("/nonexistent".into()));
+    let idle = world.host.pulse().ping();
+    assert_eq!(idle.status, "Healthy");
+    assert_eq!(world.host.pulse().ping(), idle);
+    world.accepted(&json!({}), 0).await;
+    world.done().await;
+    assert_eq!(world.host.pulse().ping().status, "Healthy");
+    assert!(world.host.pulse().ping().time_of_last_update >= idle.time_of_last_update);
+}

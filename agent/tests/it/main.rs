@@ -1,0 +1,6 @@
+//! The agent host from outside.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+mod host;
+mod tool;

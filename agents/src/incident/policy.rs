@@ -1,0 +1,778 @@
+//! The rules that diagnose without a model.
+//!
+//! Which tool to call first follows from the kind of error, which next from what was found. When
+//! nothing is left to look at, what the tools showed becomes a diagnosis. The same rules write the
+//! diagnosis when a model runs out of its limits.
+
+use super::diagnosis::{Diagnosis, EvidencePointer, FaultType, RemediationStep, Severity};
+use super::field_path::FieldPath;
+use super::findings::{self, Finding, log_pointer, newest_event, pointer};
+use super::log_lines::{self, Level, LogLines};
+use super::logging;
+use super::message::Incident;
+use super::permissions;
+use super::remediation;
+use super::signals;
+use super::tool::{LogsResponse, Observations, Tool};
+
+/// Errors of different kinds that an unexplained failure quotes.
+const ERRORS_QUOTED_MAX: usize = 3;
+
+/// What the reporter says has gone wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorClass {
+    /// A call was denied.
+    Access,
+    /// Invocations were refused.
+    Throttling,
+    /// Anything else.
+    Other,
+}
+
+/// Judges an incident by its error's type, and by its text where the type says nothing.
+pub fn classify(incident: &Incident) -> ErrorClass {
+    let texts = [&incident.error_type, &incident.error_message];
+    let classes = texts.into_iter().flatten().map(|text| classify_text(text));
+    classes.into_iter().find(|class| *class != ErrorClass::Other).unwrap_or(ErrorClass::Other)
+}
+
+fn classify_text(text: &str) -> ErrorClass {
+    const THROTTLING: [&str; 8] = [
+        "Throttling",
+        "Throttles",
+        "Throttled",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TooManyRequests",
+        "Rate Exceeded",
+        "ReservedFunctionConcurrentInvocationLimitExceeded",
+    ];
+    const ACCESS: [&str; 6] = [
+        "Forbidden",
+        "NotAuthorized",
+        "UnauthorizedException",
+        "AccessDeniedError",
+        "PermissionError",
+        "permission denied",
+    ];
+    let has = |words: &[&str]| words.iter().any(|word| log_lines::find(text, word).is_some());
+    if signals::denial(text).is_some() || has(&ACCESS) {
+        ErrorClass::Access
+    } else if has(&THROTTLING) {
+        ErrorClass::Throttling
+    } else {
+        ErrorClass::Other
+    }
+}
+
+/// The tool to call next and why, or nothing when all is seen that is worth seeing.
+///
+/// `offered` is what the server has.
+pub fn next_tool(
+    incident: &Incident,
+    seen: &Observations,
+    offered: &[Tool],
+) -> Option<(Tool, &'static str)> {
+    let is_open = |tool: Tool| offered.contains(&tool) && !seen.has(tool);
+    let wanted = |tool: Tool, why: &'static str| is_open(tool).then_some((tool, why));
+    let class = classify(incident);
+    let first = match class {
+        ErrorClass::Access => {
+            wanted(Tool::IamState, "A call was denied: what may the function's role do?")
+        }
+        ErrorClass::Throttling => {
+            wanted(Tool::LambdaConfig, "Invocations were refused: what concurrency is reserved?")
+        }
+        ErrorClass::Other => None,
+    };
+    let logs = seen.logs();
+    let denied = || logs.as_ref().is_some_and(has_denial);
+    let silent = || logs.as_ref().is_none_or(|logs| logs.events.is_empty());
+    let explained =
+        || logs.as_ref().is_some_and(has_error) || !diagnose(incident, seen).is_unknown();
+    first
+        .or_else(|| wanted(Tool::RecentLogs, "What do the logs say?"))
+        .or_else(|| {
+            let why = "The logs tell of a denied call: does the role allow it?";
+            denied().then(|| wanted(Tool::IamState, why)).flatten()
+        })
+        .or_else(|| {
+            let why = "There are no logs: may the role write any?";
+            silent().then(|| wanted(Tool::IamState, why)).flatten()
+        })
+        // Refused invocations leave no line in the function's own log, so that nothing seen so
+        // far can rule them out; and a timeout means something else in a VPC.
+        .or_else(|| wanted(Tool::LambdaConfig, "Is it throttled, and is it in a VPC?"))
+        .or_else(|| {
+            let why = "Nothing explains the failure yet: is it the role?";
+            (!explained()).then(|| wanted(Tool::IamState, why)).flatten()
+        })
+}
+
+fn has_denial(logs: &LogsResponse) -> bool {
+    let read = LogLines::of(logs);
+    read.lines.iter().any(|line| {
+        matches!(line.level, Level::Warn | Level::Error | Level::Plain)
+            && signals::denial(line.message).is_some()
+    })
+}
+
+fn has_error(logs: &LogsResponse) -> bool {
+    LogLines::of(logs).errors().next().is_some()
+}
+
+impl Diagnosis {
+    fn is_unknown(&self) -> bool {
+        self.fault_types == [FaultType::Unknown]
+    }
+}
+
+/// What the tools showed, as a diagnosis. It passes the evidence check whenever a tool was called.
+pub fn diagnose(incident: &Incident, seen: &Observations) -> Diagnosis {
+    let class = classify(incident);
+    let mut findings = permissions::denied_calls(incident, seen, class == ErrorClass::Access);
+    findings.extend(logging::revoked(incident, seen));
+    findings.extend(findings::throttling(incident, seen, class == ErrorClass::Throttling));
+    findings.extend(findings::network(incident, seen));
+    if findings.is_empty() {
+        findings.push(unexplained(incident, seen));
+    }
+    compose(incident, seen, findings)
+}
+
+/// Joins findings: pointers one after the other, each fault type once.
+fn compose(incident: &Incident, seen: &Observations, findings: Vec<Finding>) -> Diagnosis {
+    let mut diagnosis = Diagnosis {
+        root_cause: String::new(),
+        fault_types: vec![],
+        affected_resources: vec![],
+        severity: Severity::Low,
+        evidence: vec![],
+        remediation_plan: vec![],
+    };
+    let mut sentences = Vec::new();
+    for finding in findings {
+        let places: Vec<usize> =
+            finding.evidence.into_iter().map(|pointer| diagnosis.cite(pointer)).collect();
+        for step in finding.steps {
+            diagnosis.plan(step, |local| places[local]);
+        }
+        for resource in finding.resources {
+            if !diagnosis.affected_resources.contains(&resource) {
+                diagnosis.affected_resources.push(resource);
+            }
+        }
+        if !diagnosis.fault_types.contains(&finding.fault) {
+            diagnosis.fault_types.push(finding.fault);
+        }
+        diagnosis.severity = diagnosis.severity.max(finding.severity);
+        sentences.push(finding.sentence);
+    }
+    if diagnosis.fault_types.len() > 1 {
+        diagnosis.severity = Severity::Critical;
+    }
+    diagnosis.cite_errors(incident, seen, &mut sentences);
+    diagnosis.root_cause = sentences.iter().map(|s| format!("{s}.")).collect::<Vec<_>>().join(" ");
+    diagnosis
+}
+
+impl Diagnosis {
+    /// Adds a pointer, or finds the one that says the same of the same thing.
+    fn cite(&mut self, pointer: EvidencePointer) -> usize {
+        let is_same = |other: &EvidencePointer| {
+            (&other.tool, &other.field, &other.value, &other.interpretation)
+                == (&pointer.tool, &pointer.field, &pointer.value, &pointer.interpretation)
+        };
+        self.evidence.iter().position(is_same).unwrap_or_else(|| {
+            self.evidence.push(pointer);
+            self.evidence.len() - 1
+        })
+    }
+
+    /// Adds a step, if something observed justifies it.
+    fn plan(&mut self, step: remediation::Step, place: impl Fn(usize) -> usize) {
+        let evidence_basis: Vec<usize> = step.basis.into_iter().map(place).collect();
+        if evidence_basis.iter().any(|index| !self.evidence[*index].is_gap()) {
+            self.remediation_plan.push(RemediationStep {
+                action: step.action,
+                details: step.details,
+                evidence_basis,
+                risk_level: step.risk_level,
+                requires_approval: step.requires_approval,
+            });
+        }
+    }
+
+    /// Says which tools gave no answer: what they would have shown cannot be ruled out.
+    fn cite_errors(
+        &mut self,
+        incident: &Incident,
+        seen: &Observations,
+        sentences: &mut Vec<String>,
+    ) {
+        let mut silent = Vec::new();
+        for tool in Tool::ALL {
+            let Some(error) = seen.error(tool) else { continue };
+            let field = FieldPath::key("error");
+            let said = "this could not be looked at, so faults there cannot be ruled out";
+            let at = self.cite(pointer(tool, &field, log_lines::first_words(error), said));
+            self.plan(remediation::repair_access(tool.name(), vec![at]), |at| at);
+            silent.push(tool.name());
+        }
+        if !silent.is_empty() {
+            let name = &incident.lambda_name;
+            sentences.push(format!("For {name}, {} gave no answer", findings::listed(&silent)));
+        }
+    }
+}
+
+/// Nothing that is known explains it: what was seen, and what could not be.
+fn unexplained(incident: &Incident, seen: &Observations) -> Finding {
+    let name = incident.lambda_name.clone();
+    let logs = seen.logs().unwrap_or_default();
+    let read = LogLines::of(&logs);
+    let mut evidence = Vec::new();
+    let mut kinds: Vec<&str> = Vec::new();
+    for line in read.errors().rev() {
+        let said = said_by(line.message);
+        let kind = said.split([':', '\'', '"', '(']).next().unwrap_or_default();
+        let is_known = said.is_empty() || kinds.contains(&kind);
+        if !is_known && evidence.len() < ERRORS_QUOTED_MAX {
+            kinds.push(kind);
+            evidence.push(log_pointer(line, said, "a failure that no known fault explains"));
+        }
+    }
+    let place = common_place(&read);
+    let doubt = logging::doubt(incident, seen);
+    let failures = evidence.len();
+    let sentence = match (kinds.is_empty(), seen.has(Tool::RecentLogs)) {
+        (false, _) => {
+            let at = place.map_or_else(String::new, |place| format!(", raised at {place}"));
+            let is_passing = read.errors().next().is_some_and(|line| read.is_clean_after(line));
+            let how = if is_passing { "fails at times with" } else { "fails with" };
+            format!(
+                "{name} {how} {}{at}: an error of its own code or of whom it calls, which \
+                 its {} do not explain",
+                findings::listed(&kinds),
+                looked_at(seen)
+            )
+        }
+        (true, true) if !logs.events.is_empty() => {
+            format!("The cause is unknown: the recent logs of {name} show no failure")
+        }
+        (true, true) if seen.logs().is_some() => {
+            let doubt = if doubt.is_some() {
+                ", and whether its role may write any could not be told"
+            } else {
+                ", and nothing else explains why"
+            };
+            format!("The cause is unknown: there are no logs of {name}{doubt}")
+        }
+        (true, _) => format!("The cause is unknown: there is nothing to judge {name} by"),
+    };
+    if failures == 0 {
+        evidence.extend(doubt);
+    }
+    evidence.extend(bystanders(seen, &logs, failures == 0));
+    let steps = if failures == 0 {
+        vec![]
+    } else {
+        vec![remediation::follow_up(place, (0..failures).collect())]
+    };
+    Finding {
+        fault: FaultType::Unknown,
+        sentence,
+        severity: if failures == 0 { Severity::Low } else { Severity::Medium },
+        resources: vec![name],
+        evidence,
+        steps,
+    }
+}
+
+/// What answered, as the subject of a sentence.
+fn looked_at(seen: &Observations) -> String {
+    let answered: Vec<&str> = [
+        seen.logs().map(|_| "logs"),
+        seen.iam().map(|_| "role"),
+        seen.config().map(|_| "configuration"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    findings::listed(&answered)
+}
+
+/// What speaks against the known faults.
+fn bystanders(seen: &Observations, logs: &LogsResponse, is_quiet: bool) -> Vec<EvidencePointer> {
+    let mut evidence = Vec::new();
+    if is_quiet && seen.logs().is_some() {
+        let none = || pointer(Tool::RecentLogs, &FieldPath::key("events"), "[]", "no log event");
+        let newest = newest_event(logs, "the newest event; none of those before it is a failure");
+        evidence.push(newest.unwrap_or_else(none));
+    }
+    if let Some(config) = seen.config() {
+        let field = FieldPath::key("ReservedConcurrentExecutions");
+        evidence.push(match config.reserved_concurrent_executions {
+            None => pointer(Tool::LambdaConfig, &field, "", "no concurrency is reserved"),
+            Some(reserved @ 0..=1) => pointer(
+                Tool::LambdaConfig,
+                &field,
+                reserved.to_string(),
+                "little concurrency, which does not explain the failures that were logged",
+            ),
+            Some(reserved) => pointer(
+                Tool::LambdaConfig,
+                &field,
+                reserved.to_string(),
+                "enough concurrency not to be what throttles it",
+            ),
+        });
+    }
+    let state = seen.config().and_then(|config| config.state).filter(|state| state != "Active");
+    if let Some(state) = state {
+        let field = FieldPath::key("State");
+        evidence.push(pointer(Tool::LambdaConfig, &field, state, "the function is not active"));
+    }
+    if let Some(iam) = seen.iam() {
+        let field = FieldPath::key("role_name");
+        let said = "nothing in its policies explains the failure";
+        evidence.push(pointer(Tool::IamState, &field, iam.role_name, said));
+    }
+    evidence
+}
+
+/// What an error line says, without the level, time and request in front of it.
+fn said_by(message: &str) -> &str {
+    let line = message.lines().next().unwrap_or_default();
+    let start = line.rfind('\t').map_or(0, |tab| tab + 1);
+    let rest = line[start..].trim();
+    let rest = rest.strip_prefix("[ERROR]").unwrap_or(rest).trim_start();
+    // An invocation that timed out says when and which first.
+    let rest = log_lines::find(rest, "Task timed out after").map_or(rest, |at| &rest[at..]);
+    let said = log_lines::cut(rest);
+    if said.chars().any(char::is_alphanumeric) { said } else { "" }
+}
+
+/// The file of the function's own code that every stack trace ends in.
+fn common_place<'a>(read: &LogLines<'a>) -> Option<&'a str> {
+    let mut places = read.errors().filter_map(|line| {
+        let (_, rest) = line.message.rsplit_once("/var/task/")?;
+        rest.split(['"', ':', ')']).next().filter(|place| !place.is_empty())
+    });
+    let first = places.next()?;
+    places.all(|place| place == first).then_some(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::super::evidence;
+    use super::super::tool::Observation;
+    use super::*;
+
+    fn incident(error_type: &str, error_message: &str) -> Incident {
+        let message =
+            json!({"lambda_name": "f", "error_type": error_type, "error_message": error_message});
+        Incident::parse(&message).unwrap()
+    }
+
+    fn logs(messages: &[&str]) -> Value {
+        let event = |message: &&str| json!({"timestamp": "t", "message": message});
+        json!({"log_group": "/aws/lambda/f", "events": messages.iter().map(event).collect::<Vec<_>>()})
+    }
+
+    const BASIC: &str = "arn:aws:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole";
+
+    fn iam(statements: Value, attached: &[&str]) -> Value {
+        json!({"role_name": "r", "inline_policies": {"f-access": {"Statement": statements}},
+               "attached_policies": attached})
+    }
+
+    fn config(reserved: Option<u64>) -> Value {
+        let mut config = json!({"FunctionName": "f", "State": "Active"});
+        if let Some(reserved) = reserved {
+            config["ReservedConcurrentExecutions"] = reserved.into();
+        }
+        config
+    }
+
+    fn seen(answers: &[(Tool, Value)]) -> Observations {
+        let mut seen = Observations::default();
+        for (tool, answer) in answers {
+            seen.push(match answer {
+                Value::String(error) => Observation::of_error(*tool, error),
+                answer => Observation::of_result(*tool, answer, false),
+            });
+        }
+        seen
+    }
+
+    use Tool::{IamState as Iam, LambdaConfig as Config, RecentLogs as Logs};
+
+    #[test]
+    fn incidents_are_classified_by_what_is_reported() {
+        use ErrorClass::{Access, Other, Throttling};
+        let table = [
+            ("AccessDenied", "", Access),
+            ("AccessDeniedException", "", Access),
+            (
+                "ClientError",
+                "An error occurred (AccessDenied) when calling the GetObject operation",
+                Access,
+            ),
+            ("Forbidden", "", Access),
+            ("Throttling", "", Throttling),
+            ("", "TooManyRequestsException: Rate Exceeded.", Throttling),
+            ("AccessDenied", "Rate Exceeded", Access),
+            ("KeyError", "'throttling_enabled'", Other),
+            ("Error", "cannot parse reports/AccessDenied-2026.csv", Other),
+            ("Sandbox.Timedout", "Task timed out after 3.00 seconds", Other),
+            ("", "", Other),
+        ];
+        for (error_type, message, expected) in table {
+            assert_eq!(
+                classify(&incident(error_type, message)),
+                expected,
+                "{error_type} {message}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_next_tool_follows_from_the_error_and_from_what_was_found() {
+        let denied = logs(&[
+            "[ERROR] ClientError: An error occurred (AccessDenied) when calling the GetObject operation: Access Denied",
+        ]);
+        let crash = logs(&["[ERROR] KeyError: 'x'"]);
+        let healthy = logs(&["[INFO] done"]);
+        let none = logs(&[]);
+        let error = || json!("no such file");
+        let role = || iam(json!([]), &[BASIC]);
+        type Case = (&'static str, Vec<(Tool, Value)>, Option<Tool>);
+        let table: Vec<Case> = vec![
+            ("AccessDenied", vec![], Some(Iam)),
+            ("AccessDenied", vec![(Iam, role())], Some(Logs)),
+            ("AccessDenied", vec![(Iam, error())], Some(Logs)),
+            ("AccessDenied", vec![(Iam, role()), (Logs, denied.clone())], Some(Config)),
+            (
+                "AccessDenied",
+                vec![(Iam, role()), (Logs, denied.clone()), (Config, config(None))],
+                None,
+            ),
+            ("Throttling", vec![], Some(Config)),
+            ("Throttling", vec![(Config, config(Some(0)))], Some(Logs)),
+            ("Throttling", vec![(Config, config(Some(0))), (Logs, healthy.clone())], None),
+            ("Throttling", vec![(Config, config(Some(0))), (Logs, denied.clone())], Some(Iam)),
+            ("Throttling", vec![(Config, config(None)), (Logs, healthy.clone())], Some(Iam)),
+            ("KeyError", vec![], Some(Logs)),
+            ("KeyError", vec![(Logs, crash.clone())], Some(Config)),
+            ("KeyError", vec![(Logs, crash), (Config, config(None))], None),
+            ("KeyError", vec![(Logs, denied)], Some(Iam)),
+            ("KeyError", vec![(Logs, none.clone())], Some(Iam)),
+            ("KeyError", vec![(Logs, none), (Iam, role())], Some(Config)),
+            ("KeyError", vec![(Logs, error())], Some(Iam)),
+            ("KeyError", vec![(Logs, healthy.clone())], Some(Config)),
+            ("KeyError", vec![(Logs, healthy), (Config, config(None))], Some(Iam)),
+        ];
+        for (error_type, answers, expected) in table {
+            let next = next_tool(&incident(error_type, ""), &seen(&answers), &Tool::ALL);
+            assert_eq!(next.map(|(tool, _)| tool), expected, "{error_type} {answers:?}");
+        }
+    }
+
+    #[test]
+    fn tools_that_the_server_lacks_are_not_called() {
+        let next = next_tool(&incident("AccessDenied", ""), &seen(&[]), &[Config]);
+        assert_eq!(next.map(|(tool, _)| tool), Some(Config));
+        assert_eq!(next_tool(&incident("AccessDenied", ""), &seen(&[]), &[]), None);
+    }
+
+    /// Fault types and root cause, after the diagnosis passed its check.
+    fn diagnosed(incident: &Incident, answers: &[(Tool, Value)]) -> String {
+        let seen = seen(answers);
+        let diagnosis = diagnose(incident, &seen);
+        assert_eq!(evidence::check(&diagnosis, &seen), [], "{diagnosis:#?}");
+        let faults: Vec<String> = diagnosis.fault_types.iter().map(ToString::to_string).collect();
+        format!("[{}] {}", faults.join(", "), diagnosis.root_cause)
+    }
+
+    const DENIED: &str = "[ERROR] ClientError: An error occurred (AccessDenied) when calling the GetObject operation: User: arn:aws:sts::1:assumed-role/r/f is not authorized to perform: s3:GetObject on resource: \"arn:aws:s3:::b/k\" because no identity-based policy allows the s3:GetObject action";
+
+    #[test]
+    fn denied_calls_are_compared_with_the_role() {
+        let allow = |action: &str, resource: &str| json!([{"Effect": "Allow", "Action": action, "Resource": resource}]);
+        let deny = json!([{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}, {"Effect": "Deny", "Action": ["s3:Get*"], "Resource": "*"}]);
+        let condition = json!([{"Effect": "Allow", "Action": "s3:*", "Resource": "*", "Condition": {"IpAddress": {"aws:SourceIp": "10.0.0.0/8"}}}]);
+        let bare = &DENIED[..DENIED.find(": User").unwrap()];
+        let own = "arn:aws:iam::1:policy/team-baseline";
+        let two = [DENIED, &DENIED.replace("GetObject", "PutObject")].map(str::to_owned);
+        let plain = incident("AccessDenied", "");
+        let of = |line: &str, statements: Value, attached: &[&str]| {
+            let role = iam(statements, attached);
+            diagnosed(&plain, &[(Iam, role), (Logs, logs(&[line])), (Config, config(None))])
+        };
+        let said = [
+            of(DENIED, json!([]), &[BASIC]),
+            of(DENIED, allow("s3:PutObject", "*"), &[BASIC]),
+            of(DENIED, allow("s3:GetObject", "arn:aws:s3:::other/*"), &[BASIC]),
+            of(DENIED, json!([]), &[BASIC, own]),
+            of(bare, json!([]), &[BASIC, own]),
+            of(DENIED, deny, &[BASIC]),
+            of(DENIED, condition, &[BASIC]),
+            of(DENIED, allow("s3:*", "*"), &[BASIC]),
+            of(bare, allow("s3:*", "*"), &[BASIC]),
+            of(bare, json!([]), &[BASIC, "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess"]),
+            of("[ERROR] AccessDenied: Access Denied s3://b/k", json!([]), &[BASIC]),
+            of("[ERROR] AccessDenied: Access Denied", json!([]), &[BASIC]),
+            diagnosed(&plain, &[(Iam, json!("iam:GetRole failed")), (Logs, logs(&[DENIED]))]),
+            diagnosed(
+                &plain,
+                &[(Iam, iam(json!([]), &[BASIC])), (Logs, logs(&[&two[0], &two[1]]))],
+            ),
+        ];
+        insta::assert_snapshot!(said.join("\n"), @r"
+        [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
+        [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
+        [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/k was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
+        [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
+        [permission_loss] S3 refuses s3:GetObject to f: no inline policy of role r allows it, and what its attached policies allow could not be read.
+        [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/k was revoked: a Deny statement of inline policy f-access of role r refuses it.
+        [permission_loss] S3 refuses s3:GetObject on arn:aws:s3:::b/k to f: inline policy f-access of role r allows it under a condition that the call does not meet.
+        [permission_loss] S3 refused s3:GetObject on arn:aws:s3:::b/k to f because no policy of role r allowed it; one does now, and no invocation has gone well since.
+        [permission_loss] S3 refused s3:GetObject to f although the policies of role r allow it, so a policy beyond the role refuses the call: that of the resource or the organisation, or a permissions boundary.
+        [permission_loss] S3 refused s3:GetObject to f although the policies of role r allow it, so a policy beyond the role refuses the call: that of the resource or the organisation, or a permissions boundary.
+        [permission_loss] The S3 permission s3:* on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
+        [permission_loss] AWS access of f was lost: role r is denied a call that is not named; why is not known, for its policies were not compared with the call.
+        [permission_loss] S3 access of f was lost: role r is denied s3:GetObject on arn:aws:s3:::b/*; none of its policies allows it. For f, get_iam_state gave no answer.
+        [permission_loss] The S3 permission s3:PutObject, s3:GetObject on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
+        ");
+    }
+
+    #[test]
+    fn what_is_no_fault_is_not_claimed() {
+        let s3 = json!([{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]);
+        let ok = || iam(s3.clone(), &[BASIC]);
+        let start = "START RequestId: aaaa Version: $LATEST";
+        let report = "REPORT RequestId: aaaa\tDuration: 1 ms";
+        let fine = [start, "[INFO]\tt\taaaa\tdone", report];
+        let of = |messages: &[&str], reserved| {
+            let answers = [(Logs, logs(messages)), (Iam, ok()), (Config, config(reserved))];
+            diagnosed(&incident("", ""), &answers)
+        };
+        let warned = DENIED.replace("[ERROR]", "[WARNING]");
+        let elsewhere = DENIED.replace("assumed-role/r/", "assumed-role/partner/");
+        let said = [
+            of(&fine, None),
+            of(&fine, Some(100)),
+            of(&[start, &warned, "[ERROR] KeyError: 'x'", report], None),
+            of(&[&[DENIED][..], &fine].concat(), None),
+            of(&[&elsewhere], None),
+            of(&["[ERROR] ValueError: cannot parse reports/AccessDenied-ETIMEDOUT-1.csv"], None),
+            of(&["[WARNING]\tt\ti\tDynamoDB: ThrottlingException, retry 1 of 5"], Some(50)),
+            of(&["[ERROR] KeyError: 'x'"], Some(1)),
+            of(&["t aaaa Task timed out after 3.00 seconds"], None),
+            diagnosed(
+                &incident("AccessDenied", "s3:GetObject was denied"),
+                &[(Iam, ok()), (Logs, logs(&fine)), (Config, config(None))],
+            ),
+        ];
+        insta::assert_snapshot!(said.join("\n"), @r"
+        [unknown] The cause is unknown: the recent logs of f show no failure.
+        [unknown] The cause is unknown: the recent logs of f show no failure.
+        [unknown] f fails with KeyError: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
+        [unknown] f fails at times with ClientError: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
+        [unknown] f fails with ClientError: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
+        [unknown] f fails with ValueError: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
+        [unknown] The cause is unknown: the recent logs of f show no failure.
+        [unknown] f fails with KeyError: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
+        [unknown] f fails with Task timed out after 3.00 seconds: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
+        [unknown] The cause is unknown: the recent logs of f show no failure.
+        ");
+    }
+
+    #[test]
+    fn logs_that_may_not_be_written_are_a_fault() {
+        let s3 = json!([{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]);
+        let deny = json!([{"Effect": "Deny", "Action": "logs:*", "Resource": "*"}]);
+        let mut truncated = iam(s3.clone(), &[]);
+        truncated["error"] = json!("policies may be missing");
+        let of = |role: Value, messages: &[&str]| {
+            diagnosed(
+                &incident("", ""),
+                &[(Logs, logs(messages)), (Iam, role), (Config, config(None))],
+            )
+        };
+        let said = [
+            of(iam(s3.clone(), &[]), &[]),
+            of(iam(s3.clone(), &[]), &["[INFO] old"]),
+            of(iam(deny, &[BASIC]), &[]),
+            of(iam(s3.clone(), &[BASIC]), &[]),
+            of(iam(s3, &["arn:aws:iam::1:policy/own"]), &[]),
+            of(truncated, &[]),
+        ];
+        insta::assert_snapshot!(said.join("\n"), @r"
+        [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: neither an inline nor an attached policy allows it any more, so f runs unseen.
+        [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: neither an inline nor an attached policy allows it any more, so f runs unseen.
+        [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: a Deny statement of inline policy f-access refuses it, so f runs unseen.
+        [unknown] The cause is unknown: there are no logs of f, and nothing else explains why.
+        [unknown] The cause is unknown: there are no logs of f, and whether its role may write any could not be told.
+        [unknown] The cause is unknown: there are no logs of f, and whether its role may write any could not be told.
+        ");
+    }
+
+    #[test]
+    fn all_faults_are_told_at_once() {
+        let vpc = json!({"FunctionName": "f", "ReservedConcurrentExecutions": 1,
+            "VpcConfig": {"SubnetIds": ["s-1"], "SecurityGroupIds": ["sg-1"], "VpcId": "vpc-1"}});
+        let timeout = "[ERROR] ConnectTimeoutError: Connect timeout on endpoint URL: \"https://sqs.amazonaws.com/\"";
+        let answers = [(Iam, iam(json!([]), &[])), (Logs, logs(&[DENIED, timeout])), (Config, vpc)];
+        let diagnosis = diagnose(&incident("AccessDenied", ""), &seen(&answers));
+        let faults: Vec<String> = diagnosis.fault_types.iter().map(ToString::to_string).collect();
+        assert_eq!(faults, ["permission_loss", "throttling", "network_block"]);
+        assert_eq!(diagnosis.severity, Severity::Critical);
+        assert!(diagnosis.remediation_plan.len() >= 5);
+        diagnosed(&incident("AccessDenied", ""), &answers);
+    }
+
+    /// Pieces that log lines are made of, so that random ones mean something.
+    fn message() -> impl Strategy<Value = String> {
+        let piece = prop::sample::select(vec![
+            "START RequestId: aaaa Version: 1",
+            "REPORT RequestId: aaaa\tStatus: timeout",
+            "[ERROR] ",
+            "[WARNING]\tt\taaaa\t",
+            "[INFO]\tt\taaaa\tUploading s3://b/k ",
+            "t aaaa Task timed out after 3.00 seconds",
+            "connect ETIMEDOUT 10.0.0.1:443",
+            "Connect timeout on endpoint URL: \"https://x.example/\"",
+            DENIED,
+            "(AccessDenied) when calling the PutObject operation",
+            "Access Denied",
+            "is not authorized to perform: ",
+            " on resource: ",
+            " because ",
+            "An error occurred (",
+            "KeyError: 'é'",
+            "{\"level\":\"ERROR\",\"message\":\"",
+            "\"}",
+            "\n",
+            "\t",
+            "",
+        ]);
+        let random = prop_oneof![8 => piece.prop_map(str::to_owned), 1 => "\\PC{0,400}"];
+        prop::collection::vec(random, 0..5).prop_map(|pieces| pieces.concat())
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        let known =
+            ["Allow", "Deny", "s3:*", "s3:Get*", "logs:*", "*", "arn:aws:s3:::b/*", BASIC, ""];
+        prop_oneof![prop::sample::select(known.to_vec()).prop_map(str::to_owned), "\\PC{0,8}"]
+    }
+
+    fn json_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            3 => text().prop_map(Value::from),
+            1 => any::<i32>().prop_map(Value::from),
+            1 => Just(Value::Null),
+        ];
+        leaf.prop_recursive(3, 12, 4, |inner| {
+            let name = prop_oneof![
+                4 => prop::sample::select(vec!["Statement", "Effect", "Action", "NotAction", "Resource", "NotResource", "Condition"]).prop_map(str::to_owned),
+                1 => text(),
+            ];
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::hash_map(name, inner, 0..5)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn statements() -> impl Strategy<Value = Value> {
+        let statement = (text(), json_value(), json_value(), any::<bool>()).prop_map(
+            |(effect, action, resource, is_conditional)| {
+                let mut statement =
+                    json!({"Effect": effect, "Action": action, "Resource": resource});
+                if is_conditional {
+                    statement["Condition"] = json!({"Bool": {"x": "y"}});
+                }
+                statement
+            },
+        );
+        prop::collection::vec(statement, 0..4).prop_map(Value::from)
+    }
+
+    fn answers() -> impl Strategy<Value = Vec<(Tool, Value)>> {
+        let error = || "\\PC{0,40}".prop_map(Value::from);
+        let logs = (text(), prop::collection::vec((text(), message()), 0..8)).prop_map(
+            |(log_group, events)| {
+                let event = |(timestamp, message)| json!({"timestamp": timestamp, "message": message});
+                json!({"log_group": log_group, "events": events.into_iter().map(event).collect::<Vec<_>>()})
+            },
+        );
+        let document = prop_oneof![2 => statements().prop_map(|list| json!({"Statement": list})), 1 => json_value()];
+        let iam = (
+            prop_oneof![Just("r".to_owned()), text()],
+            prop::collection::hash_map(text(), document, 0..4),
+            prop::collection::vec(text(), 0..3),
+        )
+            .prop_map(|(role, policies, attached)| {
+                let policies: serde_json::Map<String, Value> =
+                    policies.into_iter().filter(|(_, document)| document.is_object()).collect();
+                json!({"role_name": role, "inline_policies": policies, "attached_policies": attached})
+            });
+        let vpc = prop::option::of(prop::collection::vec(text(), 0..2)).prop_map(|ids| {
+            ids.map(|ids| json!({"SubnetIds": ids, "SecurityGroupIds": ids, "VpcId": ids.first()}))
+        });
+        let config = (text(), prop::option::of(0..3_u64), vpc).prop_map(|(name, reserved, vpc)| {
+            json!({"FunctionName": name, "ReservedConcurrentExecutions": reserved, "VpcConfig": vpc,
+                   "State": "Pending"})
+        });
+        (
+            prop::option::of(prop_oneof![6 => logs, 1 => error()]),
+            prop::option::of(prop_oneof![6 => iam, 1 => error()]),
+            prop::option::of(prop_oneof![6 => config, 1 => error()]),
+        )
+            .prop_map(|(logs, iam, config)| {
+                let all = [(Logs, logs), (Iam, iam), (Config, config)];
+                all.into_iter().filter_map(|(tool, answer)| Some((tool, answer?))).collect()
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+
+        #[test]
+        fn the_policys_diagnosis_holds_whatever_was_seen(
+            answers in answers(),
+            error_type in prop::sample::select(vec!["AccessDenied", "Throttling", "KeyError"]),
+            error_message in message(),
+        ) {
+            let incident = incident(error_type, &error_message);
+            let seen = seen(&answers);
+            let diagnosis = diagnose(&incident, &seen);
+            let refusals = evidence::check(&diagnosis, &seen);
+            if answers.is_empty() {
+                prop_assert_eq!(refusals, [evidence::Refusal::NoEvidence]);
+            } else {
+                prop_assert_eq!(refusals, [], "{:#?}", diagnosis);
+            }
+            prop_assert_eq!(Diagnosis::parse(&diagnosis.json()), Ok(diagnosis));
+        }
+
+        #[test]
+        fn the_policy_comes_to_an_end(answers in answers()) {
+            let incident = incident("AccessDenied", "");
+            let mut called = Vec::new();
+            let mut shown = Vec::new();
+            while let Some((tool, _)) = next_tool(&incident, &seen(&shown), &Tool::ALL) {
+                prop_assert!(!called.contains(&tool));
+                called.push(tool);
+                let answer = answers.iter().find(|(of, _)| *of == tool);
+                shown.push(answer.cloned().unwrap_or((tool, json!("no answer"))));
+            }
+        }
+    }
+}

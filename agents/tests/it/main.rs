@@ -1,0 +1,7 @@
+//! The agents as a host runs them: whole sessions over saved tool answers.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod checkup;
+mod folder;
+mod incident;

@@ -1,0 +1,360 @@
+//! The command line as it is typed: plain arguments, nothing looked up.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum};
+use journal::status::Status;
+
+/// Where the local stack listens.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:4599";
+
+/// The local endpoint.
+pub const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:4599";
+
+const EXIT_CODES: &str = "\
+Exit: 0 succeeded · 1 the session did not succeed, or verification found damage
+      2 could not find out · 64 usage";
+
+/// Runs AI agents the way a bank runs its ledger: every session is a journal of immutable records.
+#[derive(Debug, Parser)]
+#[command(name = "daybook", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct Args {
+    /// What every command takes.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Group)]
+pub struct Global {
+    /// Where sessions run: local, or aws with the current credentials [env: DAYBOOK_TARGET]
+    /// [default: local]
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Global options",
+        value_enum,
+        hide_possible_values = true
+    )]
+    pub target: Option<Target>,
+    /// The local stack's address [default: http://127.0.0.1:4599]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// The local stack's folder [default: what the running stack says, else .daybook]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Prints one JSON object a line
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub json: bool,
+    /// Logs more to stderr; twice for a developer's level. RUST_LOG stands over it
+    #[arg(short, long, global = true, help_heading = "Global options", action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// Where sessions run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    /// On this machine.
+    Local,
+    /// In an AWS account.
+    Aws,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Runs the local stack until Ctrl-C
+    #[command(after_help = "\
+Prints `ready http://HOST:PORT` on stdout once it accepts. Any AWS client works with it:
+
+  AWS_ENDPOINT_URL=http://127.0.0.1:4599 AWS_DEFAULT_REGION=us-east-1 \\
+  AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x aws stepfunctions list-executions \\
+    --state-machine-arn arn:aws:states:us-east-1:000000000000:stateMachine:daybook")]
+    Dev(Dev),
+    /// Starts a session and prints its id
+    #[command(after_help = "\
+Examples:
+  daybook trigger                                    a checkup of the deployment
+  daybook trigger --input incidents/network-blocked --wait
+  daybook trigger --agent incident --input - --wait <message.json
+  daybook trigger --detail '{\"agent\": \"checkup\", \"budget\": {\"seconds\": 30}}'
+
+With --wait: exits 0 succeeded, 1 the session did not, 2 could not find out or a question is open.")]
+    Trigger(Trigger),
+    /// Lists sessions, newest first
+    #[command(after_help = "\
+Examples:
+  daybook sessions --since 7d --status failed
+  daybook sessions --agent incident --json | jq -r .session_id")]
+    Sessions(Sessions),
+    /// Shows a session: timeline, durations, tokens, open question, result
+    #[command(after_help = "\
+Examples:
+  daybook show 0190a5c4 --steps
+  daybook show 0190a5c4 --json --steps | jq 'select(.type == \"step\") | .outcome'")]
+    Show(Show),
+    /// Prints a session's journal as it grows, to its end
+    Tail(One),
+    /// Asks for a session's end
+    Cancel(Cancel),
+    /// Carries on a session that nothing watches any more
+    Resume(One),
+    /// Answers the open question of a session
+    #[command(after_help = "\
+Examples:
+  daybook answer 0190a5c4 --approve
+  daybook answer 0190a5c4 --reject --reason 'the dose is too high'
+  daybook answer 0190a5c4 --edit arguments.json
+  daybook answer 0190a5c4 --say 'use the two-compartment model'")]
+    Answer(Answer),
+    /// Writes a session as JSON Lines to stdout: a record a line, then a witness with the head
+    Export(One),
+    /// Takes an exported session into the local journal
+    #[command(after_help = "\
+Example:
+  daybook export 0190a5c4 >session.jsonl
+  daybook --data elsewhere import session.jsonl")]
+    Import(Import),
+    /// Checks a session record by record and names what was changed, removed, added or reordered
+    #[command(after_help = "\
+Examples:
+  daybook verify 0190a5c4
+  daybook verify --file session.jsonl --head 8a1f…    against a head kept elsewhere")]
+    Verify(Verify),
+    /// Lists the agents that can be triggered
+    Agents,
+    /// Lists what an MCP server of ours offers
+    #[command(after_help = "\
+Example:
+  daybook tools aws-diagnostics")]
+    Tools(Tools),
+    /// Runs an MCP server of ours on stdin and stdout
+    #[command(after_help = "\
+Example, in any MCP client's configuration:
+  {\"command\": \"daybook\", \"args\": [\"mcp\", \"aws-diagnostics\", \"--snapshot\", \"incidents/network-blocked\"]}")]
+    Mcp(Mcp),
+}
+
+/// `dev`.
+#[derive(Debug, Group)]
+pub struct Dev {
+    /// Where to listen. Beyond loopback only with DAYBOOK_TOKEN set
+    #[arg(long, value_name = "ADDR", default_value = DEFAULT_LISTEN)]
+    pub listen: String,
+    /// Runs each session in a process of its own, as in the cloud
+    #[arg(long)]
+    pub isolate: bool,
+    /// What a commit waits for
+    #[arg(long, value_enum, default_value_t = Durability::Fsync)]
+    pub durability: Durability,
+    /// Runs the stack's clock this many times as fast
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub time_scale: NonZeroU32,
+    /// Runs this state machine instead of Daybook's own
+    #[arg(long, value_name = "FILE")]
+    pub workflow: Option<PathBuf>,
+}
+
+/// What a commit waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Durability {
+    /// The disk.
+    Fsync,
+    /// The operating system; a power cut may take the last commits.
+    Relaxed,
+}
+
+/// `trigger`.
+#[derive(Debug, Group)]
+pub struct Trigger {
+    /// The agent [default: incident for an incident folder, else checkup]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// What the agent works on: a JSON file, an incident folder, or - for JSON on stdin
+    #[arg(long, value_name = "PATH|-")]
+    pub input: Option<PathBuf>,
+    /// The event's detail; the other options stand over its fields
+    #[arg(long, value_name = "JSON")]
+    pub detail: Option<String>,
+    /// policy, bedrock:ID, openai:NAME or transcript:FILE
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Follows the session to its end
+    #[arg(long)]
+    pub wait: bool,
+    /// If nothing listens at the endpoint, starts a stack for the length of the run
+    #[arg(long, requires = "wait")]
+    pub with_stack: bool,
+}
+
+/// `sessions`.
+#[derive(Debug, Group)]
+pub struct Sessions {
+    /// How far back: 90s, 30m, 24h, 7d
+    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration)]
+    pub since: Duration,
+    /// Only sessions that stand so
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    pub status: Option<Status>,
+    /// Only sessions of this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value = "50")]
+    pub limit: NonZeroU32,
+}
+
+/// `show`.
+#[derive(Debug, Group)]
+pub struct Show {
+    /// The session's id, or how it begins
+    pub session: String,
+    /// Shows the steps among the events
+    #[arg(long)]
+    pub steps: bool,
+    /// Shows the steps and what they hold
+    #[arg(long)]
+    pub payloads: bool,
+    /// Shows tokens and dollars by node
+    #[arg(long)]
+    pub cost: bool,
+}
+
+/// A command on one session.
+#[derive(Debug, Group)]
+pub struct One {
+    /// The session's id, or how it begins
+    pub session: String,
+}
+
+/// `cancel`.
+#[derive(Debug, Group)]
+pub struct Cancel {
+    /// The session's id, or how it begins
+    pub session: String,
+    /// Why
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+}
+
+/// `answer`.
+#[derive(Debug, Group)]
+#[command(group(ArgGroup::new("decision").required(true).args(["approve", "reject", "edit", "say"])))]
+pub struct Answer {
+    /// The session's id, or how it begins
+    pub session: String,
+    /// Yes, exactly this
+    #[arg(long)]
+    pub approve: bool,
+    /// No
+    #[arg(long)]
+    pub reject: bool,
+    /// Why not
+    #[arg(long, value_name = "TEXT", requires = "reject")]
+    pub reason: Option<String>,
+    /// Yes, with the arguments in this JSON file (- for stdin)
+    #[arg(long, value_name = "FILE")]
+    pub edit: Option<PathBuf>,
+    /// Something in words
+    #[arg(long, value_name = "TEXT")]
+    pub say: Option<String>,
+}
+
+/// `import`.
+#[derive(Debug, Group)]
+pub struct Import {
+    /// An exported session, - for stdin
+    pub file: PathBuf,
+}
+
+/// `verify`.
+#[derive(Debug, Group)]
+#[command(group(ArgGroup::new("what").required(true).args(["session", "file"])))]
+pub struct Verify {
+    /// The session's id, or how it begins
+    pub session: Option<String>,
+    /// An exported session instead, - for stdin
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The head that a witness kept outside the journal, such as the execution's output
+    #[arg(long, value_name = "HASH")]
+    pub head: Option<String>,
+}
+
+/// `tools`.
+#[derive(Debug, Group)]
+pub struct Tools {
+    /// The server's name
+    pub server: String,
+}
+
+/// `mcp`.
+#[derive(Debug, Group)]
+pub struct Mcp {
+    /// The server's name
+    pub server: String,
+    /// The incident folder to answer from
+    #[arg(long, value_name = "DIR")]
+    pub snapshot: Option<PathBuf>,
+}
+
+/// Reads `90s`, `30m`, `24h` or `7d`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let refusal = || "expected a number and one of s, m, h, d, such as 24h".to_owned();
+    let unit = text.chars().last().ok_or_else(refusal)?;
+    let seconds: u64 = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return Err(refusal()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| refusal())?;
+    Ok(Duration::from_secs(number.checked_mul(seconds).ok_or_else(refusal)?))
+}
+
+fn status(text: &str) -> Result<Status, String> {
+    Status::parse(&text.to_ascii_uppercase()).ok_or_else(|| {
+        let names: Vec<_> = Status::ALL.iter().map(|status| status.as_str()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn a_time_span_has_a_number_and_a_unit() {
+        for (text, seconds) in [("90s", 90), ("30m", 1_800), ("24h", 86_400), ("7d", 604_800)] {
+            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "24", "h", "-1h", "1.5h", "999999999999999999999d", "5ä"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_status_is_read_in_any_case() {
+        assert_eq!(status("failed"), Ok(Status::Failed));
+        assert_eq!(status("TIMED_OUT"), Ok(Status::TimedOut));
+        assert!(status("broken").unwrap_err().contains("REJECTED"));
+    }
+}

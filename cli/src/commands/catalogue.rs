@@ -1,0 +1,123 @@
+//! `agents`, `tools` and `mcp`: what there is to run, and running our MCP servers.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use rmcp::ServiceExt as _;
+use rmcp::model::Tool;
+use rmcp::transport::TokioChildProcess;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::render::report;
+use crate::resolve::Context;
+
+/// How long an MCP server may take to say what it offers.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Lists the agents.
+///
+/// # Errors
+/// When stdout is closed.
+pub fn agents(context: &Context) -> Result<Exit, Failure> {
+    if context.json {
+        for agent in agents::all() {
+            let schema = agents::input_schema(agent.name());
+            let schema: Option<Value> = schema.and_then(|text| serde_json::from_str(text).ok());
+            output::json(&json!({
+                "name": agent.name(), "version": agent.version(), "summary": agent.summary(),
+                "servers": agent.servers(), "critical": agent.critical(), "input_schema": schema,
+            }))?;
+        }
+        return Ok(Exit::Succeeded);
+    }
+    let rows: Vec<_> = agents::all()
+        .iter()
+        .map(|agent| {
+            let servers = match agent.servers() {
+                [] => String::new(),
+                servers => format!("\nneeds {}", servers.join(", ")),
+            };
+            (agent.name().to_owned(), format!("{}{servers}", agent.summary()))
+        })
+        .collect();
+    output::lines(report::pairs(context.look, &rows))?;
+    Ok(Exit::Succeeded)
+}
+
+/// Lists what a server of ours offers, as any client would learn it: over MCP.
+///
+/// # Errors
+/// When it does not start or does not answer.
+pub async fn tools(context: &Context, server: &'static str) -> Result<Exit, Failure> {
+    let offered = tokio::time::timeout(LISTING_TIMEOUT, offered(context, server)).await;
+    let offered = offered.map_err(|_| {
+        anyhow!("{server} did not say what it offers within {} s", LISTING_TIMEOUT.as_secs())
+    })??;
+    if context.json {
+        for tool in &offered {
+            output::json(tool)?;
+        }
+    } else {
+        let rows: Vec<_> = offered
+            .iter()
+            .map(|tool| {
+                let description = tool.description.as_deref().unwrap_or("no description");
+                (tool.name.to_string(), format!("{description}\n{}", arguments(tool)))
+            })
+            .collect();
+        output::lines(report::pairs(context.look, &rows))?;
+    }
+    Ok(Exit::Succeeded)
+}
+
+/// A server lists its tools over any folder, so this one does.
+async fn offered(context: &Context, server: &'static str) -> anyhow::Result<Vec<Tool>> {
+    let mut command = Command::new(&context.binary);
+    command.args(["mcp", server, "--snapshot", "."]).kill_on_drop(true);
+    let transport = TokioChildProcess::new(command)
+        .with_context(|| format!("cannot start {}", context.binary.display()))?;
+    let client = ().serve(transport).await.context("the MCP handshake failed")?;
+    let tools = client.list_all_tools().await.context("the server does not list its tools")?;
+    client.cancel().await.context("the server does not stop")?;
+    Ok(tools)
+}
+
+/// The names of a tool's arguments; those that may be left out with a question mark.
+fn arguments(tool: &Tool) -> String {
+    let schema = tool.input_schema.as_ref();
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|n| n == name));
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let names: Vec<_> = properties
+        .into_iter()
+        .flat_map(serde_json::Map::keys)
+        .map(|name| if is_required(name) { name.clone() } else { format!("{name}?") })
+        .collect();
+    if names.is_empty() {
+        "takes nothing".to_owned()
+    } else {
+        format!("takes {}", names.join(", "))
+    }
+}
+
+/// Runs a server on stdin and stdout until its client leaves.
+///
+/// # Errors
+/// When the folder cannot be opened or the client speaks no MCP.
+pub async fn mcp(server: &'static str, snapshot: PathBuf) -> Result<Exit, Failure> {
+    if server != tools::aws_diagnostics::INFO.name {
+        return Err(Failure::unknown(format!("{server} cannot be run here")));
+    }
+    match tools::aws_diagnostics::serve_stdio(snapshot).await {
+        Ok(()) => Ok(Exit::Succeeded),
+        Err(error @ tools::aws_diagnostics::Error::Folder { .. }) => {
+            let failure: Failure = error.into();
+            Err(failure.hint("--snapshot names an incident folder; see incidents/README.md"))
+        }
+        Err(error) => Err(error.into()),
+    }
+}

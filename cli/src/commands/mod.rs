@@ -1,0 +1,38 @@
+//! The commands, each a function from what is to be done to how it ended.
+
+mod catalogue;
+mod cloud;
+mod dev;
+mod read;
+mod stack;
+mod steer;
+mod transfer;
+mod trigger;
+mod watch;
+
+use crate::failure::{Exit, Failure};
+use crate::resolve::{Action, Resolved};
+
+/// Runs a command.
+///
+/// # Errors
+/// When it could not do what it was asked for.
+pub async fn run(command: Resolved) -> Result<Exit, Failure> {
+    let Resolved { context, action } = command;
+    match action {
+        Action::Dev(options, environment) => dev::dev(&context, options, environment).await,
+        Action::Trigger(order) => trigger::trigger(&context, order).await,
+        Action::Sessions(filter) => read::sessions(&context, filter).await,
+        Action::Show(what) => read::show(&context, &what).await,
+        Action::Tail(session) => watch::tail(&context, &session).await,
+        Action::Cancel(cancel) => steer::cancel(&context, cancel).await,
+        Action::Resume(session) => steer::resume(&context, &session).await,
+        Action::Answer(session, decision) => steer::answer(&context, &session, decision).await,
+        Action::Export(session) => transfer::export(&context, &session).await,
+        Action::Import(file) => transfer::import(&context, &file).await,
+        Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
+        Action::Agents => catalogue::agents(&context),
+        Action::Tools(server) => catalogue::tools(&context, server).await,
+        Action::Mcp(server, snapshot) => catalogue::mcp(server, snapshot).await,
+    }
+}

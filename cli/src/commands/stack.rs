@@ -1,0 +1,151 @@
+//! The local stack in this process, for `dev` and for the length of a run.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use agent::tool::Servers;
+use anyhow::{Context as _, anyhow};
+use journal::sqlite::Durability;
+use local::stack::{Config, Isolation, Stack, StartError};
+
+use crate::args;
+use crate::config::{self, StackEnvironment};
+use crate::endpoint::listen_address;
+use crate::failure::Failure;
+use crate::ledger::DEFAULT_FOLDER;
+use crate::resolve::Context;
+
+/// A stack that runs in this process.
+pub struct Running {
+    stack: Stack,
+    folder: PathBuf,
+}
+
+impl Running {
+    /// Its address, `http://HOST:PORT`.
+    pub fn url(&self) -> String {
+        self.stack.url()
+    }
+
+    /// The folder that holds its journal.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Stops it cleanly.
+    pub async fn stop(self) {
+        self.stack.shutdown().await;
+    }
+}
+
+/// Starts the stack that `dev` asks for.
+///
+/// # Errors
+/// When it cannot listen, or its folder or its workflow cannot be used.
+pub async fn for_dev(
+    context: &Context,
+    options: &args::Dev,
+    environment: &StackEnvironment,
+) -> Result<Running, Failure> {
+    let mut config = config(context, &options.listen, environment).await?;
+    config.durability = match options.durability {
+        args::Durability::Fsync => Durability::Fsync,
+        args::Durability::Relaxed => Durability::Relaxed,
+    };
+    config.time_scale = options.time_scale.get();
+    if options.isolate {
+        config.isolation = isolation(context, environment)?;
+    }
+    if let Some(file) = &options.workflow {
+        let text = std::fs::read_to_string(file);
+        config.workflow = Some(text.with_context(|| format!("cannot read {}", file.display()))?);
+    }
+    start(config).await
+}
+
+/// Starts a stack at the endpoint's address for the length of a run.
+///
+/// # Errors
+/// As [`for_dev`].
+pub async fn for_a_run(
+    context: &Context,
+    environment: &StackEnvironment,
+) -> Result<Running, Failure> {
+    let listen = listen_address(&context.endpoint)
+        .ok_or_else(|| Failure::usage("--endpoint names no host and port to listen on"))?;
+    start(config(context, &listen, environment).await?).await
+}
+
+async fn start(config: Config) -> Result<Running, Failure> {
+    let folder = config.data.clone();
+    let stack = Stack::start(config).await.map_err(|error| {
+        let hint = match &error {
+            StartError::InUse(_) => Some(
+                "reach that stack with --endpoint URL, or give this one a folder with --data DIR",
+            ),
+            StartError::Listen { .. } => {
+                Some("choose another port: dev takes --listen, trigger --endpoint")
+            }
+            StartError::Token(_) => Some("set DAYBOOK_TOKEN, or listen on 127.0.0.1"),
+            _ => None,
+        };
+        let failure: Failure = error.into();
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let folder = folder.canonicalize().unwrap_or(folder);
+    Ok(Running { stack, folder })
+}
+
+async fn config(
+    context: &Context,
+    listen: &str,
+    environment: &StackEnvironment,
+) -> Result<Config, Failure> {
+    Ok(Config {
+        listen: address(listen).await?,
+        data: context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER)),
+        durability: Durability::Fsync,
+        time_scale: 1,
+        token: context.token.clone(),
+        ttl_days: environment.ttl_days,
+        workflow: None,
+        isolation: Isolation::None,
+        servers: servers(context, environment)?,
+        timeouts: environment.timeouts,
+        defaults: environment.defaults.clone(),
+    })
+}
+
+async fn address(listen: &str) -> Result<SocketAddr, Failure> {
+    let looked_up = tokio::net::lookup_host(listen).await.ok().and_then(|mut found| found.next());
+    looked_up.ok_or_else(|| {
+        Failure::usage(format!("cannot listen on `{listen}`, expected HOST:PORT"))
+            .hint(format!("the default is {}", args::DEFAULT_LISTEN))
+    })
+}
+
+/// The server that ships, which is this binary itself, and those of the file.
+fn servers(context: &Context, environment: &StackEnvironment) -> Result<Servers, Failure> {
+    let bundled = Servers::bundled(context.binary.clone());
+    let Some(file) = &environment.servers_file else { return Ok(bundled) };
+    let name = workflow::env::DAYBOOK_MCP_SERVERS;
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read {}, which {name} names", file.display()))?;
+    let configured = Servers::parse(&text, config::variable)
+        .map_err(|error| anyhow!("{}, which {name} names: {error}", file.display()))?;
+    Ok(bundled.with(configured))
+}
+
+/// Each session in a process of the binary `agent`, which stands beside this one.
+fn isolation(context: &Context, environment: &StackEnvironment) -> Result<Isolation, Failure> {
+    let program = context.binary.with_file_name("agent");
+    if !program.is_file() {
+        return Err(Failure::unknown(format!("there is no binary at {}", program.display()))
+            .hint("build it with: cargo build -p agent --features container"));
+    }
+    let environment = environment.handed_on.clone();
+    Ok(Isolation::Processes { program: Some(program), environment })
+}

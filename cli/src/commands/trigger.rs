@@ -1,0 +1,128 @@
+//! `trigger`: puts the event, and follows what becomes of it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use journal::id::SessionId;
+use serde_json::json;
+
+use super::cloud::{Clients, Execution};
+use super::stack;
+use super::watch::{self, Watch};
+use crate::args::Target;
+use crate::endpoint::Endpoint;
+use crate::failure::{Exit, Failure};
+use crate::ledger::{self, Ledger};
+use crate::output;
+use crate::resolve::{Context, Order};
+
+/// How often an execution in the cloud is asked about.
+const CLOUD_POLL: Duration = Duration::from_secs(5);
+
+/// Failed questions in a row after which the cloud counts as out of reach.
+const CLOUD_MISSES_MAX: u32 = 6;
+
+/// Starts a session and, if asked to, follows it to its end.
+///
+/// # Errors
+/// When nothing takes the event, or the end cannot be found out.
+pub async fn trigger(context: &Context, order: Order) -> Result<Exit, Failure> {
+    match context.target {
+        Target::Local => here(context, order).await,
+        Target::Aws => in_cloud(context, order).await,
+    }
+}
+
+async fn here(context: &Context, order: Order) -> Result<Exit, Failure> {
+    let endpoint = Endpoint::new(context)?;
+    if let Some(running) = endpoint.health().await? {
+        let folder = running.data.or_else(|| context.data.clone());
+        let folder = folder.unwrap_or_else(|| ledger::DEFAULT_FOLDER.into());
+        return triggered(context, &endpoint, &order, &folder).await;
+    }
+    let Some(environment) = &order.with_stack else {
+        let hint = "start the local stack with: daybook dev; \
+                    or add --wait --with-stack for one that lasts this run";
+        return Err(endpoint.nothing_listens().hint(hint));
+    };
+    output::say(&format!(
+        "nothing listens at {}: starting a stack for the length of this run",
+        endpoint.address
+    ));
+    let stack = stack::for_a_run(context, environment).await?;
+    let outcome = triggered(context, &endpoint, &order, stack.folder()).await;
+    if matches!(outcome, Ok(Exit::Unknown)) {
+        output::hint("this run's stack stops now; start one that stays with: daybook dev");
+    }
+    stack.stop().await;
+    outcome
+}
+
+async fn triggered(
+    context: &Context,
+    endpoint: &Endpoint,
+    order: &Order,
+    folder: &Path,
+) -> Result<Exit, Failure> {
+    let clients = Clients::new(context).await;
+    let id = clients.trigger(&order.detail).await?;
+    announce(context, &id)?;
+    if !order.wait {
+        return Ok(Exit::Succeeded);
+    }
+    let ledger = Ledger::open_in(folder)?;
+    Watch::new(context, endpoint, &clients, &ledger, id).to_the_end().await
+}
+
+fn announce(context: &Context, id: &SessionId) -> Result<(), Failure> {
+    if context.json {
+        output::json(&json!({"session_id": id}))?;
+    } else {
+        output::line(id.as_str())?;
+    }
+    Ok(())
+}
+
+/// In the cloud the journal cannot be read from here yet; the execution says how it ended.
+async fn in_cloud(context: &Context, order: Order) -> Result<Exit, Failure> {
+    let clients = Clients::new(context).await;
+    let id = clients.trigger(&order.detail).await?;
+    announce(context, &id)?;
+    if !order.wait {
+        return Ok(Exit::Succeeded);
+    }
+    if !clients.knows_state_machine() {
+        let problem = "the event was put; how its session ends cannot be read from here";
+        return Err(Failure::unknown(problem).hint(
+            "set STATE_MACHINE_ARN to wait for the execution, or look into the journal's table",
+        ));
+    }
+    output::say(
+        "waiting for the execution; the journal in an AWS account is not shown by this version",
+    );
+    let mut misses = 0;
+    loop {
+        tokio::time::sleep(CLOUD_POLL).await;
+        match clients.execution(&id).await {
+            Ok(Execution::Over { status, output, error }) => {
+                if context.json {
+                    output::json(
+                        &json!({"session_id": id, "execution": status, "output": output, "error": error}),
+                    )?;
+                } else {
+                    let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+                    output::line(&crate::render::text::clean(&format!(
+                        "execution {status}{error}"
+                    )))?;
+                }
+                return Ok(watch::exit_of_execution(&status, &output));
+            }
+            Ok(_) => misses = 0,
+            Err(error) if misses + 1 >= CLOUD_MISSES_MAX => {
+                return Err(error).context("Step Functions cannot be asked").map_err(Failure::from);
+            }
+            Err(_) => misses += 1,
+        }
+    }
+}

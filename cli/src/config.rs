@@ -1,0 +1,116 @@
+//! The environment, read once.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agent::config::{model, on_model_failure};
+use agent::settings::Defaults;
+use agent::tool::Timeouts;
+use workflow::env::{self, Invalid};
+use workflow::limits;
+
+/// How long connecting to an MCP server and its handshake may take unless the environment says.
+const MCP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What an isolated agent is given of this program's environment: what says how agents work.
+const HANDED_ON: [&str; 5] = [
+    env::DAYBOOK_MODEL,
+    env::DAYBOOK_ON_MODEL_FAILURE,
+    env::DAYBOOK_MCP_SERVERS,
+    env::MCP_CONNECT_TIMEOUT,
+    env::MCP_INIT_TIMEOUT,
+];
+
+/// What the command line takes from the environment. Values are checked where they are used, so that
+/// a variable that a command does not need cannot stop it.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `DAYBOOK_TARGET`.
+    pub target: Option<String>,
+    /// `DAYBOOK_TOKEN`.
+    pub token: Option<String>,
+    /// `STATE_MACHINE_ARN`.
+    pub state_machine_arn: Option<String>,
+    /// `EVENT_BUS_NAME`.
+    pub event_bus_name: Option<String>,
+    /// This binary.
+    pub binary: PathBuf,
+}
+
+/// What a stack takes from the environment.
+#[derive(Clone, Debug)]
+pub struct StackEnvironment {
+    /// What a trigger that says nothing gets.
+    pub defaults: Defaults,
+    /// The file that names MCP servers.
+    pub servers_file: Option<PathBuf>,
+    /// How long connecting to them may take.
+    pub timeouts: Timeouts,
+    /// How many days records are kept.
+    pub ttl_days: u32,
+    /// What isolated agents are given.
+    pub handed_on: Vec<(String, String)>,
+}
+
+impl Config {
+    /// Reads the environment.
+    pub fn from_environment() -> Self {
+        let lookup = |name: &str| read(name);
+        Self {
+            target: env::text(&lookup, env::DAYBOOK_TARGET),
+            token: env::text(&lookup, env::DAYBOOK_TOKEN),
+            state_machine_arn: env::text(&lookup, env::STATE_MACHINE_ARN),
+            event_bus_name: env::text(&lookup, env::EVENT_BUS_NAME),
+            binary: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("daybook")),
+        }
+    }
+
+    /// Reads what a stack needs besides.
+    ///
+    /// # Errors
+    /// When a variable is set to what it does not take; the program stops before its first request.
+    pub fn stack(&self) -> Result<StackEnvironment, Invalid> {
+        let lookup = |name: &str| read(name);
+        let defaults = Defaults::default();
+        let ttl_days = env::parsed(
+            &lookup,
+            env::JOURNAL_TTL_DAYS,
+            limits::TTL_DAYS,
+            "a whole number of days, from 3",
+        )?;
+        let handed_on = HANDED_ON
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), env::text(&lookup, name)?)));
+        Ok(StackEnvironment {
+            defaults: Defaults {
+                model: model(&lookup)?.unwrap_or(defaults.model),
+                on_model_failure: on_model_failure(&lookup)?.unwrap_or(defaults.on_model_failure),
+            },
+            servers_file: env::text(&lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
+            timeouts: Timeouts {
+                connect: env::seconds(&lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,
+                init: env::seconds(&lookup, env::MCP_INIT_TIMEOUT, MCP_TIMEOUT)?,
+            },
+            ttl_days,
+            handed_on: handed_on.collect(),
+        })
+    }
+}
+
+/// Whether the environment asks for output without colour.
+///
+/// Source: no-color.org; any value that is not empty counts.
+pub fn no_colour() -> bool {
+    let set = |name: &str| read(name).filter(|value| !value.is_empty());
+    set("NO_COLOR").is_some() || set("TERM").is_some_and(|terminal| terminal == "dumb")
+}
+
+/// A variable of the process, for a file that refers to variables by names of its own.
+pub fn variable(name: &str) -> Option<String> {
+    read(name)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
+fn read(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

@@ -1,0 +1,150 @@
+//! The local journal, read: finding a session by how its id begins, and all that belongs to it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use journal::clock::{Clock, Stamp};
+use journal::event::Event;
+use journal::id::SessionId;
+use journal::sqlite::SqliteStore;
+use journal::step::Step;
+use journal::{listing, read};
+use local::stack::JOURNAL_FILE;
+use local::view::Session;
+use serde_json::Value;
+
+use crate::endpoint::Endpoint;
+use crate::failure::Failure;
+use crate::resolve::Context;
+
+/// The stack's folder when nobody says otherwise.
+pub const DEFAULT_FOLDER: &str = ".daybook";
+
+/// Fewest characters that stand for a whole session id.
+const PREFIX_CHARS_MIN: usize = 6;
+
+/// How far back a beginning of an id is looked for: as long as records are kept.
+const PREFIX_SEARCHED: Duration = Duration::from_secs(workflow::limits::TTL_DAYS as u64 * 86_400);
+
+/// A journal that is only read; a running stack may be writing it.
+#[derive(Debug)]
+pub struct Ledger {
+    /// The journal.
+    pub store: SqliteStore,
+}
+
+/// A session with all its records.
+#[derive(Debug)]
+pub struct Loaded {
+    /// Its id.
+    pub id: SessionId,
+    /// Its events, in order of time.
+    pub events: Vec<Event>,
+    /// Its steps, in sequence.
+    pub steps: Vec<Step<Value>>,
+}
+
+impl Loaded {
+    /// What the session looks like.
+    pub fn view(&self, now: Stamp) -> Session {
+        Session::of(&self.id, &self.events, &self.steps, now)
+    }
+}
+
+/// The folder of the stack: as said, else as the running stack says, else the usual one.
+///
+/// # Errors
+/// When something else than a stack listens at the endpoint.
+pub async fn folder(context: &Context) -> Result<PathBuf, Failure> {
+    if let Some(folder) = &context.data {
+        return Ok(folder.clone());
+    }
+    let running = Endpoint::new(context)?.health().await?;
+    Ok(running.and_then(|health| health.data).unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER)))
+}
+
+/// What the clock shows.
+pub fn now() -> Stamp {
+    Clock::system().now()
+}
+
+impl Ledger {
+    /// Opens the journal of the commands that read.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn open(context: &Context) -> Result<Self, Failure> {
+        Self::open_in(&folder(context).await?)
+    }
+
+    /// Opens the journal in a folder.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn open_in(folder: &Path) -> Result<Self, Failure> {
+        let file = folder.join(JOURNAL_FILE);
+        if !file.is_file() {
+            return Err(Failure::unknown(format!("there is no journal at {}", file.display())).hint(
+                "name the stack's folder with --data, or make a first session: daybook trigger --wait --with-stack",
+            ));
+        }
+        Ok(Self { store: SqliteStore::open_read_only(&file)? })
+    }
+
+    /// The session with this id, or the only recent one whose id begins so.
+    ///
+    /// # Errors
+    /// When there is none, or several.
+    pub async fn find(&self, text: &str) -> Result<SessionId, Failure> {
+        if let Ok(id) = text.parse() {
+            return Ok(id);
+        }
+        let spelled_well =
+            text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        if text.len() < PREFIX_CHARS_MIN || !spelled_well {
+            let problem = format!(
+                "`{text}` is no session id, nor {PREFIX_CHARS_MIN} or more of its first characters"
+            );
+            return Err(Failure::usage(problem).hint("daybook sessions lists them"));
+        }
+        let now = now();
+        let since = now.before(PREFIX_SEARCHED);
+        let listed = listing::list(&self.store, since, now, listing::CANDIDATES_MAX).await?;
+        let mut fitting = listed
+            .into_iter()
+            .map(|listed| listed.session)
+            .filter(|id| id.as_str().starts_with(text));
+        match (fitting.next(), fitting.next()) {
+            (Some(id), None) => Ok(id),
+            (Some(one), Some(other)) => {
+                let problem =
+                    format!("`{text}` begins several sessions, such as {one} and {other}");
+                Err(Failure::unknown(problem).hint("give more characters of the id"))
+            }
+            (None, _) => Err(no_session(text)),
+        }
+    }
+
+    /// A session's records.
+    ///
+    /// # Errors
+    /// When there are none, or they cannot be read.
+    pub async fn load(&self, text: &str) -> Result<Loaded, Failure> {
+        let id = self.find(text).await?;
+        let unreadable =
+            || format!("session {id} cannot be read; daybook verify {id} names the damage");
+        let events = read::events(&self.store, &id).await.with_context(unreadable)?;
+        let steps = read::resolved_steps(&self.store, &id).await.with_context(unreadable)?;
+        if events.is_empty() && steps.is_empty() {
+            return Err(no_session(id.as_str()));
+        }
+        Ok(Loaded { id, events, steps })
+    }
+}
+
+/// The failure for a session that is not in the journal.
+pub fn no_session(text: &str) -> Failure {
+    Failure::unknown(format!("there is no session `{text}` in this journal"))
+        .hint("daybook sessions --since 90d lists what there is; --data names another journal")
+}

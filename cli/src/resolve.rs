@@ -1,0 +1,292 @@
+//! From what was typed to what is to be done: the only step that may fail on the environment.
+
+use std::path::{Path, PathBuf};
+
+use journal::item::Hash;
+use reqwest::Url;
+use serde_json::{Map, Value, json};
+use workflow::env;
+
+use crate::args::{self, Args, Target};
+use crate::config::{Config, StackEnvironment};
+use crate::failure::Failure;
+use crate::input;
+use crate::output;
+use crate::render::Look;
+
+/// What every command needs to know.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Where sessions run.
+    pub target: Target,
+    /// The local endpoint.
+    pub endpoint: Url,
+    /// The local stack's folder, if it was named.
+    pub data: Option<PathBuf>,
+    /// Whether output is JSON.
+    pub json: bool,
+    /// How output is to look.
+    pub look: Look,
+    /// The bearer token of a stack beyond loopback.
+    pub token: Option<String>,
+    /// What the stack in the cloud is called.
+    pub cloud: Cloud,
+    /// This binary.
+    pub binary: PathBuf,
+}
+
+/// What the stack in the cloud is called.
+#[derive(Clone, Debug)]
+pub struct Cloud {
+    /// The state machine's ARN, if it is known.
+    pub state_machine_arn: Option<String>,
+    /// The event bus.
+    pub event_bus_name: Option<String>,
+}
+
+/// A command, ready to run.
+#[derive(Debug)]
+pub struct Resolved {
+    /// What every command needs to know.
+    pub context: Context,
+    /// What is to be done.
+    pub action: Action,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Action {
+    /// Run the local stack.
+    Dev(args::Dev, StackEnvironment),
+    /// Start a session.
+    Trigger(Order),
+    /// List sessions.
+    Sessions(args::Sessions),
+    /// Show a session.
+    Show(args::Show),
+    /// Follow a session.
+    Tail(String),
+    /// Ask for a session's end.
+    Cancel(args::Cancel),
+    /// Carry a session on.
+    Resume(String),
+    /// Answer a question.
+    Answer(String, Decision),
+    /// Write a session out.
+    Export(String),
+    /// Take a session in.
+    Import(PathBuf),
+    /// Check a session.
+    Verify(Subject, Option<Hash>),
+    /// List agents.
+    Agents,
+    /// List a server's tools.
+    Tools(&'static str),
+    /// Run a server over an incident folder.
+    Mcp(&'static str, PathBuf),
+}
+
+/// A session to start.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The event's detail.
+    pub detail: Map<String, Value>,
+    /// Whether to follow it to its end.
+    pub wait: bool,
+    /// What a stack is to be started with if nothing listens.
+    pub with_stack: Option<StackEnvironment>,
+}
+
+/// What a question is answered with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Yes, exactly this.
+    Approve,
+    /// No, and perhaps why.
+    Reject(Option<String>),
+    /// Yes, with other arguments.
+    Edit(Value),
+    /// Something in words.
+    Say(String),
+}
+
+/// What is checked.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subject {
+    /// A session of the journal.
+    Session(String),
+    /// An exported session.
+    File(PathBuf),
+}
+
+/// Resolves a command line.
+///
+/// # Errors
+/// When it makes no sense in this environment, or a file that it names cannot be read.
+pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
+    let context = context(&args.global, config)?;
+    let action = match args.command {
+        args::Command::Trigger(trigger) => {
+            let stack = trigger.with_stack.then(|| config.stack()).transpose();
+            let stack = stack.map_err(Failure::usage)?;
+            Action::Trigger(order(trigger, stack, context.target)?)
+        }
+        args::Command::Dev(dev) => {
+            only_local(context.target)?;
+            Action::Dev(dev, config.stack().map_err(Failure::usage)?)
+        }
+        args::Command::Agents => Action::Agents,
+        args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
+        args::Command::Mcp(mcp) => Action::Mcp(server(&mcp.server)?, snapshot(mcp.snapshot)?),
+        args::Command::Verify(args::Verify { file: Some(file), head, .. }) => {
+            Action::Verify(Subject::File(file), head.as_deref().map(hash).transpose()?)
+        }
+        other => {
+            only_local(context.target)?;
+            local_action(other)?
+        }
+    };
+    Ok(Resolved { context, action })
+}
+
+fn local_action(command: args::Command) -> Result<Action, Failure> {
+    use args::Command as C;
+    Ok(match command {
+        C::Sessions(sessions) => Action::Sessions(sessions),
+        C::Show(show) => Action::Show(show),
+        C::Tail(one) => Action::Tail(one.session),
+        C::Cancel(cancel) => Action::Cancel(cancel),
+        C::Resume(one) => Action::Resume(one.session),
+        C::Answer(answer) => Action::Answer(answer.session.clone(), decision(answer)?),
+        C::Export(one) => Action::Export(one.session),
+        C::Import(import) => Action::Import(import.file),
+        C::Verify(verify) => {
+            let head = verify.head.as_deref().map(hash).transpose()?;
+            Action::Verify(Subject::Session(verify.session.unwrap_or_default()), head)
+        }
+        C::Dev(_) | C::Trigger(_) | C::Agents | C::Tools(_) | C::Mcp(_) => {
+            unreachable!("these are resolved before")
+        }
+    })
+}
+
+/// The cloud's journal cannot be read from here yet, and this says so rather than show nothing.
+fn only_local(target: Target) -> Result<(), Failure> {
+    match target {
+        Target::Local => Ok(()),
+        Target::Aws => {
+            let problem = "this command works on the local journal only; in an AWS account \
+                           this version can trigger sessions and no more";
+            Err(Failure::unknown(problem)
+                .hint("read the journal with: aws dynamodb query; or use --target local"))
+        }
+    }
+}
+
+fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
+    let target = match (global.target, config.target.as_deref()) {
+        (Some(target), _) => target,
+        (None, None | Some("local")) => Target::Local,
+        (None, Some("aws")) => Target::Aws,
+        (None, Some(value)) => {
+            let expected = "local or aws";
+            let name = env::DAYBOOK_TARGET;
+            let value = value.to_owned();
+            return Err(Failure::usage(env::Invalid::Malformed { name, value, expected }));
+        }
+    };
+    let text = global.endpoint.as_deref().unwrap_or(args::DEFAULT_ENDPOINT);
+    let endpoint = Url::parse(text).ok().filter(|url| url.scheme() == "http" && url.has_host());
+    let endpoint = endpoint.ok_or_else(|| {
+        Failure::usage(format!("--endpoint is `{text}`, expected http://HOST:PORT"))
+            .hint(format!("the default is {}", args::DEFAULT_ENDPOINT))
+    })?;
+    Ok(Context {
+        target,
+        endpoint,
+        data: global.data.clone(),
+        json: global.json,
+        look: output::look(),
+        token: config.token.clone(),
+        cloud: Cloud {
+            state_machine_arn: config.state_machine_arn.clone(),
+            event_bus_name: config.event_bus_name.clone(),
+        },
+        binary: config.binary.clone(),
+    })
+}
+
+fn order(
+    trigger: args::Trigger,
+    with_stack: Option<StackEnvironment>,
+    target: Target,
+) -> Result<Order, Failure> {
+    let mut detail = input::detail(trigger.detail.as_deref())?;
+    if let Some(path) = &trigger.input {
+        let input = input::read(path, target)?;
+        if input.is_incident && !detail.contains_key("agent") {
+            detail.insert("agent".to_owned(), json!(local::view::INCIDENT_AGENT));
+        }
+        detail.insert("input".to_owned(), input.json);
+    }
+    if let Some(agent) = trigger.agent {
+        detail.insert("agent".to_owned(), json!(agent));
+    }
+    if let Some(model) = trigger.model {
+        detail.insert("model".to_owned(), json!(model_name(model, target)));
+    }
+    Ok(Order { detail, wait: trigger.wait, with_stack })
+}
+
+/// The stack may run in another folder: the path of a transcript is made absolute.
+fn model_name(model: String, target: Target) -> String {
+    let Some(file) = model.strip_prefix("transcript:").filter(|_| target == Target::Local) else {
+        return model;
+    };
+    match Path::new(file).canonicalize() {
+        Ok(absolute) => format!("transcript:{}", absolute.display()),
+        Err(_) => model,
+    }
+}
+
+fn decision(answer: args::Answer) -> Result<Decision, Failure> {
+    if let Some(file) = answer.edit {
+        let arguments = input::json(&file)?;
+        if !arguments.is_object() {
+            let problem = format!("{} holds no JSON object", file.display());
+            return Err(Failure::usage(problem).hint("it holds the tool's arguments, by name"));
+        }
+        return Ok(Decision::Edit(arguments));
+    }
+    Ok(match answer.say {
+        Some(text) => Decision::Say(text),
+        None if answer.approve => Decision::Approve,
+        None => Decision::Reject(answer.reason),
+    })
+}
+
+fn hash(text: &str) -> Result<Hash, Failure> {
+    let is_hash = text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    if !is_hash {
+        let problem = format!("--head is `{text}`, expected 64 hexadecimal digits");
+        return Err(Failure::usage(problem));
+    }
+    Ok(Hash::from_record(&text.to_ascii_lowercase()))
+}
+
+fn snapshot(folder: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    folder.ok_or_else(|| {
+        Failure::usage("this version answers from incident folders only")
+            .hint("name one with --snapshot DIR")
+    })
+}
+
+fn server(name: &str) -> Result<&'static str, Failure> {
+    let servers = tools::servers();
+    let known = servers.iter().find(|server| server.name == name).map(|server| server.name);
+    known.ok_or_else(|| {
+        let names: Vec<_> = servers.iter().map(|server| server.name).collect();
+        Failure::usage(format!("there is no MCP server `{name}` here"))
+            .hint(format!("there is {}", names.join(", ")))
+    })
+}

@@ -1,0 +1,143 @@
+//! An expression's text as tokens.
+
+/// A piece of an expression, and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// What it is.
+    pub kind: Kind,
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last.
+    pub end: usize,
+}
+
+/// What a token is. Its text is read from the expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A bare name: a letter, then letters, digits and underscores.
+    Name,
+    /// `#name`.
+    NamePlaceholder,
+    /// `:name`.
+    ValuePlaceholder,
+    /// A number without leading zeros.
+    Number,
+    /// `AND`, in any case, as the other keywords.
+    And,
+    /// `OR`.
+    Or,
+    /// `NOT`.
+    Not,
+    /// `IN`.
+    In,
+    /// `BETWEEN`.
+    Between,
+    /// `SET`.
+    Set,
+    /// `REMOVE`, `ADD` or `DELETE`.
+    OtherSection,
+    /// `=`.
+    Equal,
+    /// `<>`.
+    NotEqual,
+    /// `<`.
+    Less,
+    /// `<=`.
+    LessOrEqual,
+    /// `>`.
+    Greater,
+    /// `>=`.
+    GreaterOrEqual,
+    /// `(`.
+    Open,
+    /// `)`.
+    Close,
+    /// `[`.
+    OpenBracket,
+    /// `]`.
+    CloseBracket,
+    /// `,`.
+    Comma,
+    /// `.`.
+    Dot,
+    /// `+` or `-`, which only update expressions know.
+    Sign,
+    /// A character that begins no token.
+    Unknown,
+    /// The end, with the white space before it.
+    End,
+}
+
+/// All tokens of an expression, the last of them [`Kind::End`].
+pub fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    let mut at = 0;
+    loop {
+        let rest = &text[at..];
+        let start = text.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
+        let Some(first) = text[start..].chars().next() else {
+            tokens.push(Token { kind: Kind::End, start: at, end: text.len() });
+            return tokens;
+        };
+        let (kind, length) = token(&text[start..], first);
+        at = start + length;
+        tokens.push(Token { kind, start, end: at });
+    }
+}
+
+fn token(text: &str, first: char) -> (Kind, usize) {
+    let second = text[first.len_utf8()..].chars().next();
+    match first {
+        '=' => (Kind::Equal, 1),
+        '<' if second == Some('>') => (Kind::NotEqual, 2),
+        '<' if second == Some('=') => (Kind::LessOrEqual, 2),
+        '<' => (Kind::Less, 1),
+        '>' if second == Some('=') => (Kind::GreaterOrEqual, 2),
+        '>' => (Kind::Greater, 1),
+        '(' => (Kind::Open, 1),
+        ')' => (Kind::Close, 1),
+        '[' => (Kind::OpenBracket, 1),
+        ']' => (Kind::CloseBracket, 1),
+        ',' => (Kind::Comma, 1),
+        '.' => (Kind::Dot, 1),
+        '+' | '-' => (Kind::Sign, 1),
+        '0' => (Kind::Number, 1),
+        '1'..='9' => (Kind::Number, leading(text, |c| c.is_ascii_digit())),
+        '#' | ':' => match leading(&text[1..], is_name) {
+            0 => (Kind::Unknown, 1),
+            length if first == '#' => (Kind::NamePlaceholder, length + 1),
+            length => (Kind::ValuePlaceholder, length + 1),
+        },
+        'a'..='z' | 'A'..='Z' => {
+            let length = leading(text, is_name);
+            (keyword(&text[..length]).unwrap_or(Kind::Name), length)
+        }
+        other => (Kind::Unknown, other.len_utf8()),
+    }
+}
+
+/// Whether a placeholder is `mark` and at least one letter, digit or underscore.
+pub fn is_placeholder(text: &str, mark: char) -> bool {
+    text.strip_prefix(mark).is_some_and(|name| !name.is_empty() && name.chars().all(is_name))
+}
+
+fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+fn leading(text: &str, belongs: impl Fn(char) -> bool) -> usize {
+    text.len() - text.trim_start_matches(belongs).len()
+}
+
+fn keyword(word: &str) -> Option<Kind> {
+    Some(match word.to_ascii_uppercase().as_str() {
+        "AND" => Kind::And,
+        "OR" => Kind::Or,
+        "NOT" => Kind::Not,
+        "IN" => Kind::In,
+        "BETWEEN" => Kind::Between,
+        "SET" => Kind::Set,
+        "REMOVE" | "ADD" | "DELETE" => Kind::OtherSection,
+        _ => return None,
+    })
+}

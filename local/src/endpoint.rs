@@ -1,0 +1,144 @@
+//! Where clients reach the stack: AWS's JSON protocol, `AgentCore`'s data plane, and our own API, on
+//! one loopback port.
+
+mod agentcore;
+mod guard;
+mod sessions;
+mod step_functions;
+mod wire;
+
+use std::path::PathBuf;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, Response};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+use journal::clock::Clock;
+use journal::sqlite::SqliteStore;
+use serde_json::{Value, json};
+
+use crate::bus::{Bus, Refused};
+use crate::dynamodb;
+use crate::executions::Executions;
+use crate::host::Agents;
+use wire::Refusal;
+
+pub use guard::{Guard, TokenMissing};
+
+/// Largest request, in bytes: ten entries of an event bus.
+const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+const EVENTS: &str = "AWSEvents.";
+const STEP_FUNCTIONS: &str = "AWSStepFunctions.";
+
+/// All that a request may reach.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// The journal.
+    pub store: SqliteStore,
+    /// The clock.
+    pub clock: Clock,
+    /// The executions.
+    pub executions: Executions,
+    /// The event bus.
+    pub bus: Bus,
+    /// The agents.
+    pub agents: Agents,
+    /// The folder that holds the journal, absolute.
+    pub data: PathBuf,
+}
+
+impl Endpoint {
+    /// The routes, behind a guard.
+    pub fn router(self, guard: Guard) -> Router {
+        Router::new()
+            .route("/", post(aws))
+            .route("/runtimes/{arn}/invocations", post(agentcore::invoke))
+            .route("/runtimes/{arn}/stopruntimesession", post(agentcore::stop))
+            .route("/healthz", get(health))
+            .route("/metrics", get(metrics))
+            .route("/api/sessions", get(sessions::list))
+            .route("/api/sessions/{id}", get(sessions::show))
+            .route("/api/sessions/{id}/cancel", post(sessions::cancel))
+            .route("/api/sessions/{id}/resume", post(sessions::resume))
+            .route("/api/sessions/{id}/answer", post(sessions::answer))
+            .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+            .layer(from_fn_with_state(guard, guard::check))
+            .with_state(self)
+    }
+}
+
+/// `POST /`: the service and the action are in `X-Amz-Target`.
+async fn aws(
+    State(endpoint): State<Endpoint>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response<Body> {
+    let target = headers.get("x-amz-target").and_then(|value| value.to_str().ok());
+    let answer = match body {
+        Ok(body) => dispatch(&endpoint, target.unwrap_or_default(), &body).await,
+        Err(rejection) => {
+            Err(Refusal::new(rejection.status().as_u16(), SERIALIZATION, rejection.body_text()))
+        }
+    };
+    wire::aws(answer, wire::protocol(&headers))
+}
+
+const SERIALIZATION: &str = "com.amazon.coral.service#SerializationException";
+
+async fn dispatch(endpoint: &Endpoint, target: &str, body: &[u8]) -> Result<Value, Refusal> {
+    if let Some(action) = target.strip_prefix(dynamodb::TARGET_PREFIX) {
+        return Ok(dynamodb::handle(&endpoint.store, action, body).await?);
+    }
+    let parsed = || match serde_json::from_slice::<Value>(body) {
+        Ok(body @ Value::Object(_)) => Ok(body),
+        Ok(_) => Err(Refusal::bad(SERIALIZATION, "the body is no JSON object")),
+        Err(error) => Err(Refusal::bad(SERIALIZATION, error.to_string())),
+    };
+    if let Some(action) = target.strip_prefix(STEP_FUNCTIONS) {
+        return step_functions::handle(&endpoint.executions, action, &parsed()?).await;
+    }
+    match target.strip_prefix(EVENTS) {
+        Some("PutEvents") => {
+            endpoint.bus.put_events(&parsed()?).await.map_err(|refused| match refused {
+                Refused::Validation(message) => Refusal::bad("ValidationException", message),
+                Refused::Serialization(message) => Refusal::bad(SERIALIZATION, message),
+                Refused::NoSuchBus(_) => {
+                    Refusal::bad("ResourceNotFoundException", refused.to_string())
+                }
+            })
+        }
+        _ => Err(Refusal::unknown_operation()),
+    }
+}
+
+async fn health(State(endpoint): State<Endpoint>) -> Response<Body> {
+    wire::api(Ok((
+        200,
+        json!({
+            "status": "ok",
+            "data": endpoint.data.display().to_string(),
+            "version": env!("CARGO_PKG_VERSION"),
+        }),
+    )))
+}
+
+/// The counts that the file holds, in Prometheus' text format.
+async fn metrics(State(endpoint): State<Endpoint>) -> Response<Body> {
+    match endpoint.executions.counts().await {
+        Ok(counts) => {
+            let mut text = String::from(
+                "# HELP daybook_executions Executions in the journal's file, by status.\n\
+                 # TYPE daybook_executions gauge\n",
+            );
+            for (status, count) in counts {
+                text.push_str(&format!("daybook_executions{{status=\"{status}\"}} {count}\n"));
+            }
+            wire::respond(200, "text/plain; version=0.0.4", text, None)
+        }
+        Err(error) => wire::api(Err(Refusal::journal(&error))),
+    }
+}

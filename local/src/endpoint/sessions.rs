@@ -1,0 +1,293 @@
+//! Our own API: sessions as the command line shows them, and what a person may do to one.
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, RawQuery, State};
+use axum::http::Response;
+use graph::question::{Answer, Decision, Question};
+use journal::announce::Announcer;
+use journal::chain::{AppendError, Author, Head, append};
+use journal::clock::{Hlc, Stamp};
+use journal::event::{About, Draft, Event, EventStatus, Writer};
+use journal::id::{Runner, SessionId};
+use journal::listing::{Filter, summaries};
+use journal::read;
+use journal::status::{self, Status, admits};
+use journal::step::{Step, StepBody};
+use journal::store::Error;
+use journal::wait::Wait;
+use serde_json::{Value, json};
+
+use super::Endpoint;
+use super::step_functions::runs;
+use super::wire::{self, Refusal};
+use crate::executions::{Callback, SendError};
+use crate::view;
+
+/// Sessions of a list.
+const LIST_MAX: usize = 200;
+
+type Reply = Result<(u16, Value), Refusal>;
+
+/// A session's records.
+struct Records {
+    id: SessionId,
+    events: Vec<Event>,
+    steps: Vec<Step<Value>>,
+}
+
+/// `GET /api/sessions`, newest first; `?status=` and `?agent=` choose among them.
+pub(super) async fn list(
+    State(endpoint): State<Endpoint>,
+    RawQuery(query): RawQuery,
+) -> Response<Body> {
+    wire::api(list_sessions(&endpoint, query.as_deref().unwrap_or_default()).await)
+}
+
+/// `GET /api/sessions/{id}`: the session, its events and its steps.
+pub(super) async fn show(
+    State(endpoint): State<Endpoint>,
+    Path(id): Path<String>,
+) -> Response<Body> {
+    wire::api(show_session(&endpoint, &id).await)
+}
+
+/// `POST /api/sessions/{id}/cancel`, optionally with `{"reason"}`.
+pub(super) async fn cancel(
+    State(endpoint): State<Endpoint>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Response<Body> {
+    wire::api(cancel_session(&endpoint, &id, &body).await)
+}
+
+/// `POST /api/sessions/{id}/resume`.
+pub(super) async fn resume(
+    State(endpoint): State<Endpoint>,
+    Path(id): Path<String>,
+) -> Response<Body> {
+    wire::api(resume_session(&endpoint, &id).await)
+}
+
+/// `POST /api/sessions/{id}/answer`.
+pub(super) async fn answer(
+    State(endpoint): State<Endpoint>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Response<Body> {
+    wire::api(answer_question(&endpoint, &id, &body).await)
+}
+
+async fn list_sessions(endpoint: &Endpoint, query: &str) -> Reply {
+    let field = |name: &str| {
+        query.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name)
+    };
+    let status = match field("status") {
+        None => None,
+        Some((_, text)) => Some(Status::parse(text).ok_or_else(|| {
+            Refusal::bad("InvalidStatus", format!("`{text}` is no status of a session"))
+        })?),
+    };
+    let now = endpoint.clock.now();
+    let filter = Filter {
+        since: Stamp::default(),
+        // The table's clocks may be ahead of ours by as much as is not worth reporting.
+        until: now.after(journal::limits::SKEW_REPORTED),
+        status,
+        agent: field("agent").map(|(_, agent)| agent.to_owned()),
+        limit: LIST_MAX,
+    };
+    let found = summaries(&endpoint.store, &filter).await.map_err(|e| Refusal::journal(&e))?;
+    let mut sessions = Vec::new();
+    for summary in found {
+        let records = records(endpoint, &summary.session).await?;
+        sessions.push(json!(view::Session::of(
+            &records.id,
+            &records.events,
+            &records.steps,
+            now
+        )));
+    }
+    Ok((200, json!({ "sessions": sessions })))
+}
+
+async fn show_session(endpoint: &Endpoint, id: &str) -> Reply {
+    let records = existing(endpoint, id).await?;
+    let now = endpoint.clock.now();
+    let session = view::Session::of(&records.id, &records.events, &records.steps, now);
+    let events: Vec<_> = records.events.iter().map(view::Event::of).collect();
+    let mut calls = view::Calls::new(agents::find);
+    let steps: Vec<_> =
+        records.steps.iter().map(|step| view::Step::of(step, calls.of(step))).collect();
+    Ok((200, json!({ "session": session, "events": events, "steps": steps })))
+}
+
+async fn cancel_session(endpoint: &Endpoint, id: &str, body: &[u8]) -> Reply {
+    let records = existing(endpoint, id).await?;
+    let reason = json_body(body)?["reason"].as_str().map(str::to_owned);
+    refuse_ended(&records, EventStatus::CancelRequested)?;
+    let hlc = records.hlc(endpoint);
+    let mut draft = Draft::new(EventStatus::CancelRequested, About::Session);
+    if let Some(reason) = reason {
+        draft = draft.with_detail(json!({ "reason": reason }));
+    }
+    let voice = records.voice(endpoint, &hlc);
+    voice.announce_once(&draft).await.map_err(|error| Refusal::journal(&error))?;
+    let woken = wake(endpoint, &records.id).await?;
+    Ok((202, json!({ "session_id": records.id, "woken": woken })))
+}
+
+/// A session whose execution runs is looked at at once. One whose execution is gone needs a state
+/// machine that begins in the middle, which ours does not do yet.
+async fn resume_session(endpoint: &Endpoint, id: &str) -> Reply {
+    let records = existing(endpoint, id).await?;
+    refuse_ended(&records, EventStatus::CancelRequested)?;
+    let execution = records.events.iter().find_map(|event| event.execution_arn.clone());
+    if let Some(arn) = execution
+        && runs(&endpoint.executions, &arn).await?
+    {
+        let woken = wake(endpoint, &records.id).await?;
+        return Ok((202, json!({ "session_id": records.id, "woken": woken })));
+    }
+    let message = "the session's execution is gone, and starting another is not supported yet";
+    Err(Refusal::new(501, "NotSupported", message))
+}
+
+async fn answer_question(endpoint: &Endpoint, id: &str, body: &[u8]) -> Reply {
+    let records = existing(endpoint, id).await?;
+    let answer: Answer = serde_json::from_slice(body)
+        .map_err(|error| Refusal::bad("InvalidAnswer", error.to_string()))?;
+    let (ask, question) = open_question(&records)?;
+    if answer.question_id != ask.seq {
+        let message = format!("question {} is not open, {} is", answer.question_id, ask.seq);
+        return Err(Refusal::new(409, "WrongQuestion", message));
+    }
+    if question.expires_at.is_some_and(|at| at <= endpoint.clock.now()) {
+        return Err(Refusal::new(409, "QuestionExpired", "the question has expired"));
+    }
+    if answer.decision == Decision::Expired {
+        return Err(Refusal::bad("InvalidAnswer", "nobody decides that a question expires"));
+    }
+    question.check(&answer).map_err(|error| Refusal::bad("InvalidAnswer", error.to_string()))?;
+    let seq = write_answer(endpoint, &records, ask, &answer).await?;
+    let woken = wake(endpoint, &records.id).await?;
+    Ok((202, json!({ "session_id": records.id, "step": seq, "woken": woken })))
+}
+
+/// Whoever gets the number after the question has closed it.
+async fn write_answer(
+    endpoint: &Endpoint,
+    records: &Records,
+    ask: &Step<Value>,
+    answer: &Answer,
+) -> Result<u32, Refusal> {
+    let hlc = records.hlc(endpoint);
+    let author = Author {
+        session: records.id.clone(),
+        runner: Runner::fresh(Writer::Person.as_str()),
+        expires_at: ask.expires_at,
+    };
+    let body = StepBody::Answer { question: ask.seq, payload: json!(answer) };
+    let head = Head::after(ask);
+    match append(&endpoint.store, &hlc, &author, &head, ask.epoch, body).await {
+        Ok(step) => {
+            let voice = records.voice(endpoint, &hlc);
+            let told = Draft::new(EventStatus::InputReceived, About::Step(step.seq));
+            if let Err(error) = voice.announce_once(&told).await {
+                // The step decides; anybody may write its announcement later.
+                tracing::warn!(session_id = %records.id, %error, "An answer was not announced.");
+            }
+            Ok(step.seq)
+        }
+        Err(AppendError::Collision(_)) => {
+            Err(Refusal::new(409, "QuestionClosed", "the question has been closed"))
+        }
+        Err(AppendError::Store(error)) => Err(Refusal::journal(&error)),
+        Err(error) => Err(Refusal::bad("InvalidAnswer", error.to_string())),
+    }
+}
+
+fn open_question(records: &Records) -> Result<(&Step<Value>, Question), Refusal> {
+    let none = || Refusal::new(409, "NoQuestion", "the session has no open question");
+    let ask = records.steps.last().ok_or_else(none)?;
+    let StepBody::Ask { payload, expires_at, .. } = &ask.body else { return Err(none()) };
+    let question = payload.get("question").unwrap_or(payload);
+    let mut question: Question = serde_json::from_value(question.clone())
+        .map_err(|error| Refusal::journal(&Error::Corrupt(error.into())))?;
+    question.expires_at = Some(*expires_at);
+    Ok((ask, question))
+}
+
+/// Has the parked workflow look again; says whether there was one.
+async fn wake(endpoint: &Endpoint, session: &SessionId) -> Result<bool, Refusal> {
+    let wait =
+        Wait::read(&endpoint.store, session).await.map_err(|error| Refusal::journal(&error))?;
+    let Some(wait) = wait else { return Ok(false) };
+    match endpoint.executions.send(&wait.token, Callback::Success(json!({}))).await {
+        Ok(()) => Ok(true),
+        Err(SendError::Store(error)) => Err(Refusal::journal(&error)),
+        // It is not parked: it looks by itself.
+        Err(_) => Ok(false),
+    }
+}
+
+fn refuse_ended(records: &Records, event: EventStatus) -> Result<(), Refusal> {
+    let status = status::status(&records.events);
+    match admits(status, event) {
+        Ok(()) => Ok(()),
+        Err(_) => {
+            let message = format!("the session has ended: {status}");
+            Err(Refusal::new(409, "SessionEnded", message))
+        }
+    }
+}
+
+async fn existing(endpoint: &Endpoint, id: &str) -> Result<Records, Refusal> {
+    let id: SessionId = id.parse().map_err(|error: journal::id::InvalidSessionId| {
+        Refusal::bad("InvalidSessionId", error.to_string())
+    })?;
+    let records = records(endpoint, &id).await?;
+    if records.events.is_empty() && records.steps.is_empty() {
+        return Err(Refusal::new(404, "NoSession", format!("there is no session {id}")));
+    }
+    Ok(records)
+}
+
+async fn records(endpoint: &Endpoint, id: &SessionId) -> Result<Records, Refusal> {
+    let read = async {
+        let events = read::events(&endpoint.store, id).await?;
+        let steps = read::resolved_steps(&endpoint.store, id).await?;
+        Ok::<_, Error>(Records { id: id.clone(), events, steps })
+    };
+    read.await.map_err(|error| Refusal::journal(&error))
+}
+
+impl Records {
+    /// A clock that has seen all of the session.
+    fn hlc(&self, endpoint: &Endpoint) -> Hlc {
+        let hlc = Hlc::new(endpoint.clock.clone(), Stamp::default());
+        self.events.iter().for_each(|event| hlc.observe(event.stamp));
+        self.steps.iter().for_each(|step| hlc.observe(step.stamp));
+        hlc
+    }
+
+    fn voice<'a>(
+        &'a self,
+        endpoint: &'a Endpoint,
+        hlc: &'a Hlc,
+    ) -> Announcer<'a, journal::sqlite::SqliteStore> {
+        Announcer {
+            store: &endpoint.store,
+            hlc,
+            session: &self.id,
+            writer: Writer::Person,
+            expires_at: self.events.first().map_or(0, |event| event.expires_at),
+        }
+    }
+}
+
+fn json_body(body: &[u8]) -> Result<Value, Refusal> {
+    if body.is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(body).map_err(|error| Refusal::bad("InvalidBody", error.to_string()))
+}

@@ -1,0 +1,143 @@
+//! How answers and refusals are spelled: the AWS JSON protocol, and JSON for our own pages.
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, Response, StatusCode};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::dynamodb::ApiError;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
+const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");
+
+/// The content types of the AWS JSON protocol.
+const JSON_1_0: &str = "application/x-amz-json-1.0";
+const JSON_1_1: &str = "application/x-amz-json-1.1";
+
+/// A refusal, in the words of whatever API refuses.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Refusal {
+    pub(super) status: u16,
+    /// The error's name, with or without its namespace.
+    pub(super) code: String,
+    pub(super) message: String,
+    /// The whole body, where it is more than code and message.
+    pub(super) body: Option<Value>,
+}
+
+impl Refusal {
+    pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
+        Self { status, code: code.to_owned(), message: message.into(), body: None }
+    }
+
+    /// The caller's mistake.
+    pub(super) fn bad(code: &str, message: impl Into<String>) -> Self {
+        Self::new(400, code, message)
+    }
+
+    /// A member breaks a rule of the API.
+    pub(super) fn constraint(value: &str, member: &str, rule: &str) -> Self {
+        Self::bad(
+            "ValidationException",
+            format!(
+                "1 validation error detected: Value {value} at '{member}' failed to satisfy \
+                 constraint: {rule}"
+            ),
+        )
+    }
+
+    /// There is no such action here.
+    pub(super) fn unknown_operation() -> Self {
+        Self::bad("com.amazon.coral.service#UnknownOperationException", "")
+    }
+
+    /// The journal did not answer: the log gets the cause, the caller one sentence.
+    pub(super) fn journal(error: &journal::store::Error) -> Self {
+        let cause = std::error::Error::source(error).map(ToString::to_string);
+        tracing::error!(%error, cause, "A request failed at the journal.");
+        match error.retry() {
+            journal::store::Retry::After(_) => {
+                Self::new(503, "ServiceUnavailable", error.to_string())
+            }
+            journal::store::Retry::Never => Self::new(500, "InternalFailure", error.to_string()),
+        }
+    }
+
+    fn short_code(&self) -> &str {
+        self.code.rsplit('#').next().unwrap_or(&self.code)
+    }
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        if let Some(cause) = &error.cause {
+            tracing::warn!(%error, %cause, "The table refused a request.");
+        }
+        let body = Some(error.body());
+        Self { status: error.status, code: error.kind.to_owned(), message: error.message, body }
+    }
+}
+
+/// The content type to answer with: the one that was asked with.
+pub(super) fn protocol(headers: &HeaderMap) -> &'static str {
+    match headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) {
+        Some(asked) if asked.starts_with(JSON_1_1) => JSON_1_1,
+        _ => JSON_1_0,
+    }
+}
+
+/// An answer in the AWS JSON protocol.
+pub(super) fn aws(answer: Result<Value, Refusal>, protocol: &'static str) -> Response<Body> {
+    match answer {
+        Ok(body) => respond(200, protocol, body.to_string(), None),
+        Err(refusal) => {
+            let body = refusal.body.clone().unwrap_or_else(|| {
+                json!({ "__type": refusal.code, "message": refusal.message })
+            });
+            let code = refusal.short_code().to_owned();
+            respond(refusal.status, protocol, body.to_string(), Some(&code))
+        }
+    }
+}
+
+/// An answer of a REST service, whose errors are told apart by a header.
+pub(super) fn rest(answer: Result<Value, Refusal>) -> Response<Body> {
+    match answer {
+        Ok(body) => respond(200, "application/json", body.to_string(), None),
+        Err(refusal) => {
+            let body = json!({ "message": refusal.message });
+            let code = refusal.short_code().to_owned();
+            respond(refusal.status, "application/json", body.to_string(), Some(&code))
+        }
+    }
+}
+
+/// An answer of our own API: a refusal is one sentence and a code.
+pub(super) fn api(answer: Result<(u16, Value), Refusal>) -> Response<Body> {
+    match answer {
+        Ok((status, body)) => respond(status, "application/json", body.to_string(), None),
+        Err(refusal) => {
+            let body = json!({ "error": refusal.message, "code": refusal.short_code() });
+            respond(refusal.status, "application/json", body.to_string(), None)
+        }
+    }
+}
+
+/// A response with a fresh request id.
+pub(super) fn respond(
+    status: u16,
+    content_type: &str,
+    body: impl Into<Body>,
+    error_type: Option<&str>,
+) -> Response<Body> {
+    let mut response = Response::new(body.into());
+    *response.status_mut() =
+        StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    let header = |text: &str| HeaderValue::from_str(text).ok();
+    headers.extend(header(content_type).map(|value| (CONTENT_TYPE, value)));
+    headers.extend(header(&Uuid::new_v4().to_string()).map(|value| (REQUEST_ID, value)));
+    headers.extend(error_type.and_then(header).map(|value| (ERROR_TYPE, value)));
+    response
+}

@@ -1,0 +1,512 @@
+//! Durable Step Functions executions, in the journal's file.
+//!
+//! [`Executions::start`] makes a row; [`Executions::supervise`] takes every running row in the order
+//! of starting and has a runner drive it (`runner`), which asks the interpreter what comes next,
+//! writes that down (`rows`), and only then does it (`call`). Whatever is killed at any instant
+//! goes on from its rows.
+
+mod call;
+mod rows;
+mod runner;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use journal::clock::{Clock, Stamp};
+use journal::sqlite::SqliteStore;
+use journal::store::Error;
+use states::definition::{Definition, DefinitionError};
+use states::execution::{CallbackError, Execution, PAYLOAD_BYTES_MAX, Start};
+use states::history::{Event, Failure};
+use states::time::Timestamp;
+use states::token;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::functions::Functions;
+use crate::names;
+use rows::{Fresh, Inserted};
+use runner::{Broken, Command, Runner};
+
+pub use rows::{RUNNING, Record};
+pub use runner::Callback;
+
+/// Most executions driven at once; further ones wait as rows for their turn.
+pub const ACTIVE_MAX: usize = 10_000;
+
+/// Most callbacks that wait for one execution.
+const COMMANDS_MAX: usize = 64;
+
+/// How often and how long a callback waits for its execution to be taken up after a restart.
+const TAKEN_UP_POLLS: u32 = 100;
+const TAKEN_UP_POLL: Duration = Duration::from_millis(20);
+
+/// How long to wait before reading the running executions again when they could not be read.
+const REREAD_AFTER: Duration = Duration::from_secs(1);
+
+/// The state machine that new executions run.
+#[derive(Clone, Debug)]
+pub struct StateMachine {
+    /// Its ARN.
+    pub arn: String,
+    /// Its name.
+    pub name: String,
+    /// Its definition, JSON text.
+    pub text: String,
+    /// When this definition was first used.
+    pub created_at: Timestamp,
+    row: i64,
+}
+
+/// Why executions cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The state machine's text is wrong.
+    #[error("the state machine's text is refused")]
+    Definition(#[from] DefinitionError),
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// Why an execution was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The name is not one.
+    #[error("invalid name: '{0}'")]
+    InvalidName(String),
+    /// The input is not JSON.
+    #[error("the input is not JSON: {0}")]
+    InvalidInput(String),
+    /// The input is larger than Step Functions takes.
+    #[error("input of {0} bytes is larger than {PAYLOAD_BYTES_MAX}")]
+    TooLarge(usize),
+    /// Another has the name, or this one has ended.
+    #[error("execution already exists: '{0}'")]
+    AlreadyExists(String),
+    /// It may have been started.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// Why a token was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// It is no token of ours.
+    #[error("invalid token")]
+    InvalidToken,
+    /// The execution that it names is not there.
+    #[error("the task does not exist")]
+    DoesNotExist,
+    /// Its task has ended or timed out.
+    #[error("the task has ended or timed out")]
+    TimedOut,
+    /// It could not be tried; send it again.
+    #[error("the execution is not being driven at the moment")]
+    Busy,
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// Why an execution was not stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    /// There is no such execution.
+    #[error("execution does not exist: '{0}'")]
+    DoesNotExist(String),
+    /// It could not be tried; ask again.
+    #[error("the execution is not being driven at the moment")]
+    Busy,
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
+/// An execution to be started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Its name, unique for all time.
+    pub name: String,
+    /// Its input, JSON text.
+    pub input: String,
+}
+
+/// An execution that is durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// Its ARN.
+    pub arn: String,
+    /// When it was started.
+    pub at: Timestamp,
+}
+
+/// The executions of one machine. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Executions {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    store: SqliteStore,
+    clock: Clock,
+    functions: Functions,
+    machine: StateMachine,
+    /// Parsed definitions by row; there are as many as versions of the text.
+    definitions: Mutex<BTreeMap<i64, Arc<Definition>>>,
+    live: Mutex<BTreeMap<String, mpsc::Sender<Command>>>,
+    started: Notify,
+    stopping: CancellationToken,
+}
+
+impl Shared {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.clock.now().nanos())
+    }
+
+    fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, mpsc::Sender<Command>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The newest time that executions in this file have recorded, if there are any.
+///
+/// # Errors
+/// When the file cannot be read.
+pub async fn newest_time(store: &SqliteStore) -> Result<Option<Stamp>, Error> {
+    Ok(rows::newest(store).await?.map(|time| Stamp::from_nanos(time.as_nanos())))
+}
+
+impl Executions {
+    /// The executions in a file. None is driven until [`Self::supervise`] runs.
+    ///
+    /// # Errors
+    /// When the definition is wrong or the file cannot be written.
+    pub async fn open(
+        store: SqliteStore,
+        clock: Clock,
+        definition: &str,
+        functions: Functions,
+    ) -> Result<Self, OpenError> {
+        let parsed = Arc::new(Definition::parse(definition)?);
+        let now = Timestamp::from_nanos(clock.now().nanos());
+        let (row, created_at) =
+            rows::create(&store, names::STATE_MACHINE_ARN, definition, now).await?;
+        let machine = StateMachine {
+            arn: names::STATE_MACHINE_ARN.to_owned(),
+            name: names::STATE_MACHINE.to_owned(),
+            text: definition.to_owned(),
+            created_at,
+            row,
+        };
+        let shared = Shared {
+            store,
+            clock,
+            functions,
+            machine,
+            definitions: Mutex::new(BTreeMap::from([(row, parsed)])),
+            live: Mutex::default(),
+            started: Notify::new(),
+            stopping: CancellationToken::new(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The state machine.
+    pub fn machine(&self) -> &StateMachine {
+        &self.shared.machine
+    }
+
+    /// Starts an execution: durable when this returns. The same request may be made again while the
+    /// execution runs.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn start(&self, request: Request) -> Result<Started, StartError> {
+        let mut started = self.start_all(vec![request]).await?;
+        started.pop().unwrap_or_else(|| unreachable!("one request has one answer"))
+    }
+
+    /// Starts executions, all in one commit.
+    ///
+    /// # Errors
+    /// When the file cannot be written; each execution's own refusal is in its place.
+    pub async fn start_all(
+        &self,
+        requests: Vec<Request>,
+    ) -> Result<Vec<Result<Started, StartError>>, Error> {
+        let checked: Vec<_> = requests.into_iter().map(|request| self.fresh(request)).collect();
+        let fresh = checked.iter().filter_map(|fresh| fresh.as_ref().ok().cloned()).collect();
+        let inserted = rows::insert(&self.shared.store, self.shared.machine.row, fresh).await?;
+        self.shared.started.notify_one();
+        let mut inserted = inserted.into_iter();
+        let answer = |fresh: Fresh, inserted| match inserted {
+            Some(Inserted::Started(at)) => Ok(Started { arn: fresh.arn, at }),
+            _ => Err(StartError::AlreadyExists(fresh.arn)),
+        };
+        Ok(checked
+            .into_iter()
+            .map(|fresh| fresh.and_then(|fresh| answer(fresh, inserted.next())))
+            .collect())
+    }
+
+    fn fresh(&self, request: Request) -> Result<Fresh, StartError> {
+        if !is_name(&request.name) {
+            return Err(StartError::InvalidName(request.name));
+        }
+        if request.input.len() > PAYLOAD_BYTES_MAX {
+            return Err(StartError::TooLarge(request.input.len()));
+        }
+        if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&request.input) {
+            return Err(StartError::InvalidInput(error.to_string()));
+        }
+        Ok(Fresh {
+            arn: names::execution_arn(&self.shared.machine.name, &request.name),
+            name: request.name,
+            input: request.input,
+            started_at: self.shared.now(),
+            token_seed: Uuid::new_v4().to_string(),
+        })
+    }
+
+    /// An execution by its ARN.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn describe(&self, arn: &str) -> Result<Option<Record>, Error> {
+        rows::by_arn(&self.shared.store, arn).await
+    }
+
+    /// Executions, newest first, with a number below `before`.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn list(
+        &self,
+        status: Option<&str>,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        rows::newest_first(&self.shared.store, status, before.unwrap_or(i64::MAX), limit).await
+    }
+
+    /// How many executions there are, by status.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn counts(&self) -> Result<Vec<(String, i64)>, Error> {
+        rows::counts(&self.shared.store).await
+    }
+
+    /// Part of an execution's history, each event as the API's JSON text.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn history(
+        &self,
+        execution: i64,
+        after: Option<i64>,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        let after = after.unwrap_or(if reverse { i64::MAX } else { 0 });
+        rows::events(&self.shared.store, execution, after, reverse, limit).await
+    }
+
+    /// Sends a task token: durable when this returns, heartbeats excepted.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub async fn send(&self, token: &str, answer: Callback) -> Result<(), SendError> {
+        let locator = token::locate(token).ok_or(SendError::InvalidToken)?;
+        let (reply, answered) = oneshot::channel();
+        let command = Command::Callback { token: token.to_owned(), answer, reply };
+        match self.hand_over(&locator.execution_arn, command).await? {
+            HandedOver::Absent => Err(SendError::DoesNotExist),
+            HandedOver::Busy => Err(SendError::Busy),
+            HandedOver::Ended(_) => Err(SendError::TimedOut),
+            // The runner drops what it cannot write: then nobody knows, and the sender may try again.
+            HandedOver::Taken => match answered.await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(CallbackError::TimedOut)) => Err(SendError::TimedOut),
+                Ok(Err(CallbackError::Unknown)) => Err(SendError::InvalidToken),
+                Err(_) => match self.describe(&locator.execution_arn).await? {
+                    Some(record) if record.status != RUNNING => Err(SendError::TimedOut),
+                    _ => Err(SendError::Busy),
+                },
+            },
+        }
+    }
+
+    /// Stops an execution. Returns when it ended, also if it had ended before.
+    ///
+    /// # Errors
+    /// See [`StopError`].
+    pub async fn stop(&self, arn: &str, failure: Failure) -> Result<Timestamp, StopError> {
+        let (reply, answered) = oneshot::channel();
+        match self.hand_over(arn, Command::Stop { failure, reply }).await? {
+            HandedOver::Absent => return Err(StopError::DoesNotExist(arn.to_owned())),
+            HandedOver::Busy => return Err(StopError::Busy),
+            HandedOver::Ended(at) => return Ok(at),
+            HandedOver::Taken => {}
+        }
+        if let Ok(Ok(at)) = answered.await {
+            return Ok(at);
+        }
+        match self.describe(arn).await?.and_then(|record| record.stopped_at) {
+            Some(at) => Ok(at),
+            None => Err(StopError::Busy),
+        }
+    }
+
+    async fn hand_over(&self, arn: &str, command: Command) -> Result<HandedOver, Error> {
+        let mut command = command;
+        for _ in 0..TAKEN_UP_POLLS {
+            let inbox = self.shared.live().get(arn).cloned();
+            if let Some(inbox) = inbox {
+                match inbox.send(command).await {
+                    Ok(()) => return Ok(HandedOver::Taken),
+                    Err(refused) => command = refused.0,
+                }
+            }
+            match self.describe(arn).await? {
+                None => return Ok(HandedOver::Absent),
+                Some(Record { stopped_at: Some(at), .. }) => return Ok(HandedOver::Ended(at)),
+                // Started a moment ago, or waiting for its turn after a restart.
+                Some(_) => tokio::time::sleep(TAKEN_UP_POLL).await,
+            }
+        }
+        Ok(HandedOver::Busy)
+    }
+
+    /// Drives every running execution until [`Self::begin_stop`].
+    pub async fn supervise(&self) {
+        let mut runners = JoinSet::new();
+        let mut taken_up = 0;
+        while !self.shared.stopping.is_cancelled() {
+            let places = ACTIVE_MAX - runners.len().min(ACTIVE_MAX);
+            let found = rows::running_after(&self.shared.store, taken_up, places).await;
+            let waiting = match found {
+                Ok(records) => {
+                    let full = records.len() == places;
+                    for record in records {
+                        taken_up = record.id;
+                        self.take_up(&mut runners, record).await;
+                    }
+                    if full { Waiting::ForAPlace } else { Waiting::ForAStart }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "The running executions could not be read.");
+                    Waiting::ForTheStore
+                }
+            };
+            // Nothing is lost by losing: a start leaves its permit, a runner its result.
+            tokio::select! {
+                () = self.shared.started.notified(), if waiting == Waiting::ForAStart => {}
+                () = tokio::time::sleep(REREAD_AFTER), if waiting == Waiting::ForTheStore => {}
+                Some(ended) = runners.join_next() => report(&ended),
+                () = self.shared.stopping.cancelled() => {}
+            }
+        }
+        while let Some(ended) = runners.join_next().await {
+            report(&ended);
+        }
+    }
+
+    /// Has [`Self::supervise`] stop: what is in flight may answer within seconds, then it returns.
+    pub fn begin_stop(&self) {
+        self.shared.stopping.cancel();
+    }
+
+    async fn take_up(&self, runners: &mut JoinSet<()>, record: Record) {
+        let (inbox, commands) = mpsc::channel(COMMANDS_MAX);
+        let arn = record.arn.clone();
+        let execution = match self.replay(&record).await {
+            Ok(execution) => execution,
+            Err(error) => {
+                let cause = std::error::Error::source(&error).map(ToString::to_string);
+                tracing::error!(%arn, %error, cause, "An execution cannot be taken up.");
+                return;
+            }
+        };
+        self.shared.live().insert(arn.clone(), inbox);
+        let shared = Arc::clone(&self.shared);
+        let runner = Runner::new(Arc::clone(&shared), record.id, execution, commands);
+        runners.spawn(async move {
+            let outcome = runner.run().await;
+            shared.live().remove(&arn);
+            if let Err(error) = outcome {
+                tracing::error!(%arn, %error, "An execution stands still until the next start.");
+            }
+        });
+    }
+
+    async fn replay(&self, record: &Record) -> Result<Execution, Broken> {
+        let bodies = rows::events(&self.shared.store, record.id, 0, false, usize::MAX).await?;
+        let history = bodies
+            .iter()
+            .map(|body| serde_json::from_str::<Event>(body))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| Error::Corrupt(error.into()))?;
+        let start = Start {
+            execution_arn: record.arn.clone(),
+            execution_name: record.name.clone(),
+            role_arn: names::ROLE_ARN.to_owned(),
+            state_machine_arn: record.machine_arn.clone(),
+            state_machine_name: self.shared.machine.name.clone(),
+            input: record.input.clone(),
+            started_at: record.started_at,
+            token_seed: record.token_seed.clone(),
+        };
+        let definition = self.definition(record.machine).await?;
+        Ok(Execution::replay(definition, start, &history)?)
+    }
+
+    async fn definition(&self, machine: i64) -> Result<Arc<Definition>, Error> {
+        let known = |definitions: &Mutex<BTreeMap<i64, Arc<Definition>>>| {
+            let definitions = definitions.lock().unwrap_or_else(PoisonError::into_inner);
+            definitions.get(&machine).cloned()
+        };
+        if let Some(definition) = known(&self.shared.definitions) {
+            return Ok(definition);
+        }
+        let text = rows::definition(&self.shared.store, machine).await?;
+        let parsed = Definition::parse(&text).map_err(|error| Error::Corrupt(error.into()))?;
+        let parsed = Arc::new(parsed);
+        let mut definitions =
+            self.shared.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        definitions.insert(machine, Arc::clone(&parsed));
+        Ok(parsed)
+    }
+}
+
+enum HandedOver {
+    Taken,
+    Absent,
+    Ended(Timestamp),
+    Busy,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Waiting {
+    ForAStart,
+    ForAPlace,
+    ForTheStore,
+}
+
+fn report(ended: &Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "An execution's runner stopped by itself.");
+    }
+}
+
+/// Source: AWS, `StartExecution`, `name`.
+fn is_name(name: &str) -> bool {
+    let forbidden =
+        |c: char| c.is_whitespace() || c.is_control() || "<>{}[]?*\"#%\\^|~`$&,;:/".contains(c);
+    (1..=80).contains(&name.chars().count()) && !name.contains(forbidden)
+}

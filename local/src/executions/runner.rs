@@ -1,0 +1,246 @@
+//! One execution, driven: its history is durable before anything is done with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use journal::store::Error;
+use serde_json::Value;
+use states::execution::{AlreadyEnded, CallbackError, Execution, Next, ReplayError, TaskRequest};
+use states::history::{Event, Failure};
+use states::time::Timestamp;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{Shared, call, rows};
+
+/// Longest sleep at a stretch, by the machine's clock; a timer cannot hold three years.
+const SLEEP_LONGEST: Duration = Duration::from_secs(3_600);
+
+/// How long calls in flight may take to answer when the stack stops, by the machine's clock.
+const CALLS_FINISH_WITHIN: Duration = Duration::from_secs(3);
+
+/// What somebody wants of a running execution, and where to answer.
+#[derive(Debug)]
+pub(super) enum Command {
+    /// A callback with a token.
+    Callback { token: String, answer: Callback, reply: oneshot::Sender<Result<(), CallbackError>> },
+    /// `StopExecution`.
+    Stop { failure: Failure, reply: oneshot::Sender<Result<Timestamp, AlreadyEnded>> },
+}
+
+/// What a token is sent with.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Callback {
+    /// `SendTaskSuccess`.
+    Success(Value),
+    /// `SendTaskFailure`.
+    Failure(Failure),
+    /// `SendTaskHeartbeat`.
+    Heartbeat,
+}
+
+/// Why an execution cannot go on. It stays as its history has it.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Broken {
+    #[error(transparent)]
+    Store(#[from] Error),
+    #[error("the execution's history makes no sense")]
+    History(#[from] ReplayError),
+}
+
+type Answer = (u64, Result<Value, Failure>);
+
+pub(super) struct Runner {
+    shared: Arc<Shared>,
+    id: i64,
+    execution: Execution,
+    commands: mpsc::Receiver<Command>,
+    calls: FuturesUnordered<BoxFuture<'static, Answer>>,
+    /// The task whose call is in flight, or was.
+    called: Option<u64>,
+}
+
+#[derive(PartialEq)]
+enum Flow {
+    Onwards,
+    Stopping,
+}
+
+impl Runner {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        id: i64,
+        execution: Execution,
+        commands: mpsc::Receiver<Command>,
+    ) -> Self {
+        Self { shared, id, execution, commands, calls: FuturesUnordered::new(), called: None }
+    }
+
+    /// Drives the execution to its end, or until the stack stops.
+    pub(super) async fn run(mut self) -> Result<(), Broken> {
+        self.beat();
+        loop {
+            let flow = match self.execution.next(self.now()) {
+                Next::Record(events) => {
+                    self.record(events).await?;
+                    Flow::Onwards
+                }
+                Next::RunTask(request) => {
+                    let wake_at = request.wake_at;
+                    self.ensure_called(request);
+                    self.wait(wake_at).await?
+                }
+                Next::WaitUntil(at) => self.wait(at).await?,
+                Next::Done(_) => return self.finish_calls().await,
+            };
+            if flow == Flow::Stopping {
+                return self.stop().await;
+            }
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.shared.now()
+    }
+
+    /// A heartbeat is not history: whoever was alive before a restart counts as alive after it.
+    fn beat(&mut self) {
+        if let Some(token) = self.execution.open_token().map(str::to_owned) {
+            let now = self.now();
+            // The token is the open task's own.
+            let _ = self.execution.heartbeat(&token, now);
+        }
+    }
+
+    async fn record(&mut self, events: Vec<Event>) -> Result<(), Broken> {
+        let mut ahead = self.execution.clone();
+        for event in &events {
+            ahead.apply(event)?;
+        }
+        let ended = ahead.outcome().cloned().zip(events.last().map(|event| event.timestamp));
+        if ended.is_some() {
+            // Its inbox closes before the row says so: nobody is told that it runs when it does not.
+            self.commands.close();
+        }
+        rows::append(&self.shared.store, self.id, &events, ended).await?;
+        self.execution = ahead;
+        Ok(())
+    }
+
+    fn ensure_called(&mut self, request: TaskRequest) {
+        if self.called == Some(request.event_id) {
+            return;
+        }
+        self.called = Some(request.event_id);
+        let shared = Arc::clone(&self.shared);
+        self.calls.push(Box::pin(async move {
+            let answer = call::perform(&shared, &request.resource, request.arguments).await;
+            (request.event_id, answer)
+        }));
+    }
+
+    async fn wait(&mut self, until: Timestamp) -> Result<Flow, Broken> {
+        let millis = until.as_millis().saturating_sub(self.now().as_millis()).max(0);
+        let pause = Duration::from_millis(millis.unsigned_abs());
+        let pause = self.shared.clock.real(pause).min(SLEEP_LONGEST);
+        // Whichever loses loses nothing: calls stay in their list, commands in their queue, and a
+        // sleep is begun anew from the clock.
+        tokio::select! {
+            Some((event_id, answer)) = self.calls.next(), if !self.calls.is_empty() => {
+                self.answered(event_id, answer).await?;
+            }
+            Some(command) = self.commands.recv() => self.obey(command).await?,
+            () = tokio::time::sleep(pause) => {}
+            () = self.shared.stopping.cancelled() => return Ok(Flow::Stopping),
+        }
+        Ok(Flow::Onwards)
+    }
+
+    async fn answered(
+        &mut self,
+        event_id: u64,
+        answer: Result<Value, Failure>,
+    ) -> Result<(), Broken> {
+        let now = self.now();
+        let proposal = match answer {
+            Ok(output) => self.execution.task_succeeded(event_id, &output, now),
+            Err(failure) => self.execution.task_failed(event_id, failure, now),
+        };
+        match proposal {
+            Ok(event) => self.record(vec![event]).await,
+            // The task timed out, or its callback came first: nobody waits for this answer.
+            Err(_) => Ok(()),
+        }
+    }
+
+    async fn obey(&mut self, command: Command) -> Result<(), Broken> {
+        let now = self.now();
+        // Whoever asked may have gone; what was asked is done all the same.
+        match command {
+            Command::Callback { token, answer: Callback::Heartbeat, reply } => {
+                let _ = reply.send(self.execution.heartbeat(&token, now));
+            }
+            Command::Callback { token, answer, reply } => {
+                let proposal = match answer {
+                    Callback::Success(output) => {
+                        self.execution.callback_succeeded(&token, &output, now)
+                    }
+                    Callback::Failure(failure) => {
+                        self.execution.callback_failed(&token, failure, now)
+                    }
+                    Callback::Heartbeat => unreachable!("heartbeats are taken above"),
+                };
+                match proposal {
+                    Ok(event) => {
+                        self.record(vec![event]).await?;
+                        let _ = reply.send(Ok(()));
+                    }
+                    Err(refusal) => {
+                        let _ = reply.send(Err(refusal));
+                    }
+                }
+            }
+            Command::Stop { failure, reply } => match self.execution.abort(failure, now) {
+                Ok(event) => {
+                    self.record(vec![event]).await?;
+                    let _ = reply.send(Ok(now));
+                }
+                Err(refusal) => {
+                    let _ = reply.send(Err(refusal));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// A function runs on although nobody waits for it any more, as Lambda's do.
+    async fn finish_calls(&mut self) -> Result<(), Broken> {
+        // Whoever still waits for an answer is told by the execution's row.
+        while self.commands.try_recv().is_ok() {}
+        let stopping = self.shared.stopping.clone();
+        // Cut off by a stop, a call is like one cut off by a crash, which every function survives.
+        tokio::select! {
+            () = async { while self.calls.next().await.is_some() {} } => {}
+            () = stopping.cancelled() => {}
+        }
+        Ok(())
+    }
+
+    /// Takes the answers that come soon; what is cut off is asked for again after the restart.
+    async fn stop(&mut self) -> Result<(), Broken> {
+        let deadline = tokio::time::sleep(CALLS_FINISH_WITHIN);
+        tokio::pin!(deadline);
+        while !self.calls.is_empty() {
+            // A call that loses stays in its list and is dropped with it.
+            tokio::select! {
+                Some((event_id, answer)) = self.calls.next() => {
+                    self.answered(event_id, answer).await?;
+                }
+                () = &mut deadline => break,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,420 @@
+//! The whole stack: put together in order, taken down in order.
+//!
+//! Its parts reach one another the way they do in the cloud, through SDK clients; only the address
+//! differs. Where the stack is reachable from outside, its own parts use a second, loopback port
+//! that asks for no token.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agent::host::Host;
+use agent::settings::Defaults;
+use agent::tool::{Servers, Timeouts};
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use axum::Router;
+use invoker::Invoker;
+use journal::clock::Clock;
+use journal::sqlite::{Durability, OpenError, SqliteStore};
+use poller::Poller;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use workflow::{env, state_machine};
+
+use crate::bus::{Bus, UnsupportedPattern};
+use crate::dynamodb;
+use crate::endpoint::{Endpoint, Guard, TokenMissing};
+use crate::executions::{self, Executions};
+use crate::functions::{self, FunctionError, Functions};
+use crate::host::{Agents, Isolated, Settings};
+use crate::names;
+
+/// The journal's file in the data folder.
+pub const JOURNAL_FILE: &str = "journal.db";
+
+/// Held for as long as a stack uses the folder.
+const LOCK_FILE: &str = "lock";
+
+/// How long the stack's own clients wait for a connection, and for an answer where they do not say
+/// otherwise, by the machine's clock.
+const CONNECT_WITHIN: Duration = Duration::from_secs(3);
+const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long open requests may take to finish when the stack stops, by the machine's clock.
+const REQUESTS_FINISH_WITHIN: Duration = Duration::from_secs(3);
+
+/// What a stack is started with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where to listen; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The folder that holds the journal; made if it is absent.
+    pub data: PathBuf,
+    /// What a commit waits for.
+    pub durability: Durability,
+    /// How many times as fast as the machine's the stack's clock runs.
+    pub time_scale: u32,
+    /// The bearer token, without which a stack listens on loopback only.
+    pub token: Option<String>,
+    /// How many days records are kept.
+    pub ttl_days: u32,
+    /// A state machine's text in place of the workflow's own.
+    pub workflow: Option<String>,
+    /// Where agents run.
+    pub isolation: Isolation,
+    /// The MCP servers of agents in this process.
+    pub servers: Servers,
+    /// How long connecting to them may take.
+    pub timeouts: Timeouts,
+    /// What a trigger that says nothing gets.
+    pub defaults: Defaults,
+}
+
+/// Where agents run.
+#[derive(Clone, Debug)]
+pub enum Isolation {
+    /// In this process.
+    None,
+    /// Each session in a process of its own.
+    Processes {
+        /// The binary `agent`; beside the current program if absent.
+        program: Option<PathBuf>,
+        /// What they get in their environment beside what the stack sets.
+        environment: Vec<(String, String)>,
+    },
+}
+
+/// Why a stack did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The data folder cannot be used.
+    #[error("cannot use the folder {}", path.display())]
+    Folder {
+        /// The folder or the file in it.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// Another stack has it.
+    #[error("another stack uses the folder {}", .0.display())]
+    InUse(PathBuf),
+    /// The journal cannot be opened.
+    #[error(transparent)]
+    Journal(#[from] OpenError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// The address is not loopback and there is no token.
+    #[error(transparent)]
+    Token(#[from] TokenMissing),
+    /// The executions cannot be had: the state machine is wrong, or the file.
+    #[error(transparent)]
+    Executions(#[from] executions::OpenError),
+    /// The journal cannot be read.
+    #[error(transparent)]
+    Store(#[from] journal::store::Error),
+    /// The workflow's rule asks for more than the bus can do.
+    #[error(transparent)]
+    Rule(#[from] UnsupportedPattern),
+    /// The clients of isolated agents cannot be had.
+    #[error("no http client can be had")]
+    Http(#[from] reqwest::Error),
+}
+
+/// A running stack. Dropping it is like killing it; [`Stack::shutdown`] stops it cleanly.
+#[derive(Debug)]
+pub struct Stack {
+    address: SocketAddr,
+    store: SqliteStore,
+    clock: Clock,
+    executions: Executions,
+    agents: Agents,
+    supervisor: JoinSet<()>,
+    servers: JoinSet<()>,
+    stop_serving: CancellationToken,
+    /// Unlocked when it is closed.
+    _lock: File,
+}
+
+impl Stack {
+    /// Starts a stack. It accepts requests when this returns, and executions of an earlier one go
+    /// on.
+    ///
+    /// # Errors
+    /// See [`StartError`]. Nothing is left running then.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
+        let (data, lock) = take_folder(&config.data)?;
+        let store = SqliteStore::open(&data.join(JOURNAL_FILE), config.durability)?;
+        let clock = clock(&store, config.time_scale).await?;
+        let (listener, address) = listen(config.listen).await?;
+        let own = if config.listen.ip().is_loopback() {
+            None
+        } else {
+            Some(listen((Ipv4Addr::LOCALHOST, 0).into()).await?)
+        };
+        let own_address = own.as_ref().map_or(address, |(_, address)| *address);
+        let aws = sdk_config(own_address);
+        let agents = agents(&config, &store, &clock, &aws, own_address)?;
+        let functions = functions(&store, &clock, &aws);
+        let text = workflow_text(&config);
+        let executions = Executions::open(store.clone(), clock.clone(), &text, functions).await?;
+        let endpoint = Endpoint {
+            store: store.clone(),
+            clock: clock.clone(),
+            bus: Bus::new(executions.clone(), clock.clone())?,
+            executions: executions.clone(),
+            agents: agents.clone(),
+            data,
+        };
+        let stop_serving = CancellationToken::new();
+        let mut servers = JoinSet::new();
+        if let Some((listener, address)) = own {
+            let guard = Guard::new(address.ip(), None)?;
+            servers.spawn(serve(
+                listener,
+                endpoint.clone().router(guard),
+                stop_serving.clone(),
+            ));
+        }
+        servers.spawn(serve(listener, endpoint.router(guard), stop_serving.clone()));
+        let mut supervisor = JoinSet::new();
+        let supervised = executions.clone();
+        supervisor.spawn(async move { supervised.supervise().await });
+        Ok(Self {
+            address,
+            store,
+            clock,
+            executions,
+            agents,
+            supervisor,
+            servers,
+            stop_serving,
+            _lock: lock,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The base of its URLs, such as `http://127.0.0.1:4599`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The journal.
+    pub fn store(&self) -> &SqliteStore {
+        &self.store
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The executions.
+    pub fn executions(&self) -> &Executions {
+        &self.executions
+    }
+
+    /// Stops: executions first, so that nothing new is called; then agents, which still reach the
+    /// endpoint; then the endpoint.
+    pub async fn shutdown(mut self) {
+        self.executions.begin_stop();
+        while self.supervisor.join_next().await.is_some() {}
+        self.agents.shutdown().await;
+        self.stop_serving.cancel();
+        let served = async { while self.servers.join_next().await.is_some() {} };
+        if tokio::time::timeout(REQUESTS_FINISH_WITHIN, served).await.is_err() {
+            tracing::warn!("Some requests were cut off.");
+            self.servers.shutdown().await;
+        }
+    }
+}
+
+fn take_folder(data: &Path) -> Result<(PathBuf, File), StartError> {
+    let fail = |path: &Path| {
+        let path = path.to_owned();
+        move |source| StartError::Folder { path, source }
+    };
+    std::fs::create_dir_all(data).map_err(fail(data))?;
+    let data = data.canonicalize().map_err(fail(data))?;
+    let path = data.join(LOCK_FILE);
+    let lock = File::create(&path).map_err(fail(&path))?;
+    match lock.try_lock() {
+        Ok(()) => Ok((data, lock)),
+        Err(TryLockError::WouldBlock) => Err(StartError::InUse(data)),
+        Err(TryLockError::Error(source)) => Err(StartError::Folder { path, source }),
+    }
+}
+
+/// The stack's clock never starts before what it has recorded: one that ran fast left times that the
+/// machine's has not reached.
+async fn clock(store: &SqliteStore, scale: u32) -> Result<Clock, StartError> {
+    let system = Clock::system();
+    let now = system.now();
+    let newest = executions::newest_time(store).await?.unwrap_or(now);
+    Ok(if scale <= 1 && newest <= now { system } else { Clock::scaled(newest.max(now), scale) })
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let fail = |source| StartError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(fail)?;
+    let bound = listener.local_addr().map_err(fail)?;
+    Ok((listener, bound))
+}
+
+async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
+    if let Err(error) = served.await {
+        tracing::error!(%error, "The endpoint stopped serving.");
+    }
+}
+
+/// How the stack's own parts reach it: once, so that every attempt is one that we know of.
+fn sdk_config(address: SocketAddr) -> SdkConfig {
+    let credentials = Credentials::new("local", "local", None, None, "daybook");
+    let timeouts = TimeoutConfig::builder()
+        .connect_timeout(CONNECT_WITHIN)
+        .operation_timeout(ANSWER_WITHIN)
+        .build();
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new(names::REGION))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .endpoint_url(format!("http://{address}"))
+        .retry_config(RetryConfig::disabled())
+        .timeout_config(timeouts)
+        .build()
+}
+
+fn agents(
+    config: &Config,
+    store: &SqliteStore,
+    clock: &Clock,
+    aws: &SdkConfig,
+    address: SocketAddr,
+) -> Result<Agents, StartError> {
+    match &config.isolation {
+        Isolation::None => {
+            let host = agent::host::Config {
+                callbacks: aws_sdk_sfn::Client::new(aws),
+                clock: clock.clone(),
+                servers: config.servers.clone(),
+                timeouts: config.timeouts,
+                defaults: config.defaults.clone(),
+            };
+            Ok(Agents::Here(Host::new(store.clone(), host)))
+        }
+        Isolation::Processes { program, environment } => {
+            let program = match program {
+                Some(program) => program.clone(),
+                None => beside_this("agent")?,
+            };
+            let mut environment = environment.clone();
+            environment.extend(agent_environment(address));
+            let time_scale = config.time_scale.max(1);
+            let settings = Settings { program, environment, clock: clock.clone(), time_scale };
+            Ok(Agents::Isolated(Isolated::new(settings)?))
+        }
+    }
+}
+
+fn beside_this(name: &str) -> Result<PathBuf, StartError> {
+    let this = std::env::current_exe()
+        .map_err(|source| StartError::Folder { path: PathBuf::from(name), source })?;
+    Ok(this.with_file_name(name))
+}
+
+/// What an isolated agent finds where a container would.
+fn agent_environment(address: SocketAddr) -> Vec<(String, String)> {
+    [
+        (env::JOURNAL_TABLE_NAME, dynamodb::TABLE_NAME),
+        (env::STATE_MACHINE_ARN, names::STATE_MACHINE_ARN),
+        (env::AGENT_RUNTIME_ARN, names::RUNTIME_ARN),
+        ("AWS_ENDPOINT_URL", &format!("http://{address}")),
+        ("AWS_REGION", names::REGION),
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec()
+}
+
+/// The Lambda functions, in this process.
+fn functions(store: &SqliteStore, clock: &Clock, aws: &SdkConfig) -> Functions {
+    let runtime = aws_sdk_bedrockagentcore::Client::new(aws);
+    let arn = names::RUNTIME_ARN.to_owned();
+    let invoker = Invoker::new(
+        store.clone(),
+        invoker::Runtime { client: runtime.clone(), arn: arn.clone(), qualifier: None },
+        clock.clone(),
+    );
+    let poller = Poller::new(
+        store.clone(),
+        aws_sdk_sfn::Client::new(aws),
+        poller::Runtime { client: runtime, arn, qualifier: None },
+        clock.clone(),
+    );
+    Functions::default()
+        .with(names::INVOKER_ARN, move |payload| {
+            let invoker = invoker.clone();
+            async move {
+                let reply = invoker.handle(functions::request(payload)?).await;
+                functions::reply(&reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))?)
+            }
+        })
+        .with(names::POLLER_ARN, move |payload| {
+            let poller = poller.clone();
+            async move {
+                let reply = poller.handle(functions::request(payload)?).await;
+                functions::reply(&reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))?)
+            }
+        })
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn workflow_text(config: &Config) -> String {
+    let ttl_days = config.ttl_days.to_string();
+    let values = [
+        ("JOURNAL_TABLE_NAME", dynamodb::TABLE_NAME),
+        ("JOURNAL_TTL_DAYS", ttl_days.as_str()),
+        ("INVOKER_FUNCTION_ARN", names::INVOKER_ARN),
+        ("POLLER_FUNCTION_ARN", names::POLLER_ARN),
+    ];
+    match &config.workflow {
+        None => state_machine::with_substitutions(&values),
+        Some(text) => values.iter().fold(text.clone(), |text, (name, value)| {
+            text.replace(&format!("${{{name}}}"), value)
+        }),
+    }
+}

@@ -1,0 +1,446 @@
+//! What the command line and the API show of a session: plain JSON shapes, made from its records.
+//!
+//! Pure: events and steps go in, shapes come out, and `now` is an argument. [`Session`] is the whole
+//! in one object, [`Event`] and [`Step`] are one record each, [`Record`] marks which of them an
+//! object is. A tool's outcome does not repeat its call; [`Calls`] finds it again.
+
+use graph::agent::{Agent, Opening};
+use graph::digest;
+use graph::effect::{Effect, ToolCall};
+use graph::next::Next;
+use graph::outcome::Brought;
+use graph::question::{Decision, Question};
+use graph::run::Run;
+use journal::clock::Stamp;
+use journal::event::EventStatus;
+use journal::id::SessionId;
+use journal::status::{Status, status};
+use journal::step::{EffectKind, StepBody, StepKind, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+/// The agent whose sessions also show an [`IncidentState`].
+pub const INCIDENT_AGENT: &str = "incident";
+
+/// Categories of errors that kept an incident's agent from running.
+const ERROR_CATEGORIES: [&str; 5] =
+    ["mcp_connection", "mcp_init", "bedrock_auth", "bedrock_transient", "unknown"];
+
+/// One line of output: a shape and, in `type`, which one it is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one at a time is made and printed")]
+pub enum Record {
+    /// A session.
+    Session(Session),
+    /// An event.
+    Event(Event),
+    /// A step.
+    Step(Step),
+}
+
+/// A session.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Session {
+    /// Its id.
+    pub session_id: SessionId,
+    /// Where it stands.
+    pub status: Status,
+    /// The agent, once one is known.
+    pub agent: Option<String>,
+    /// When it began.
+    pub initiated_at: Option<Stamp>,
+    /// When it ended.
+    pub ended_at: Option<Stamp>,
+    /// From its begin to its end, or to now, in milliseconds.
+    pub elapsed_ms: Option<u64>,
+    /// What went wrong, `Type: Code - message`.
+    pub error: Option<String>,
+    /// The error's category, one word.
+    pub error_category: Option<String>,
+    /// What the agent brought.
+    pub result: Option<Value>,
+    /// Where the incident stands, in sessions of the incident agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub incident_state: Option<IncidentState>,
+    /// The question that waits for an answer.
+    pub open_question: Option<OpenQuestion>,
+    /// How many steps it has.
+    pub steps: usize,
+    /// What it used of a model.
+    pub tokens: Tokens,
+    /// What that cost, in dollars.
+    pub usd: f64,
+}
+
+/// Where an incident stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum IncidentState {
+    /// The session began.
+    Received,
+    /// The agent works on it.
+    Investigating,
+    /// The agent found out.
+    Diagnosed,
+    /// The agent ran and did not find out, or was not let in.
+    Failed,
+    /// Something kept the agent from running.
+    Error,
+}
+
+/// A question that waits for an answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OpenQuestion {
+    /// The number of its step; an answer names it.
+    pub question_id: u32,
+    /// The text.
+    pub prompt: String,
+    /// The tool that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The tool's arguments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Why the call is needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub justification: Option<String>,
+    /// The decisions that can be taken.
+    pub choices: Vec<Decision>,
+    /// When it expires.
+    pub expires_at: Stamp,
+}
+
+/// Tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tokens {
+    /// Sent to a model.
+    pub input: u64,
+    /// Received from it.
+    pub output: u64,
+    /// Of calls whose outcome was lost, counted at their maximum.
+    pub unsettled: u64,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its sort key.
+    pub sk: String,
+    /// What happened.
+    pub status: EventStatus,
+    /// When.
+    pub timestamp: Stamp,
+    /// Who wrote it.
+    pub writer: &'static str,
+    /// What it is, however often it was written.
+    pub event_id: String,
+    /// What went wrong.
+    pub error_message: Option<String>,
+    /// More about it.
+    pub detail: Option<Value>,
+    /// The hash of the record.
+    pub hash: String,
+}
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Step {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its sort key.
+    pub sk: String,
+    /// Its number.
+    pub seq: u32,
+    /// The claim that it was written under.
+    pub epoch: u32,
+    /// What it decides.
+    pub kind: StepKind,
+    /// The graph node that asked for its effect.
+    pub node: Option<String>,
+    /// What that effect asks of the world.
+    pub effect: Option<EffectKind>,
+    /// The call, in a tool's outcome.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<ToolCall>,
+    /// What it holds: an effect's outcome, a claim's input, a question, an answer, a result.
+    pub outcome: Option<Value>,
+    /// What went wrong, in an end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    /// When its effect was begun; for other steps, when it was written.
+    pub started_at: Stamp,
+    /// When it was written.
+    pub finished_at: Stamp,
+    /// What it used of a model.
+    pub tokens: Tokens,
+    /// What that cost, in dollars.
+    pub usd: f64,
+    /// The hash of the record.
+    pub hash: String,
+}
+
+type RecordedEvent = journal::event::Event;
+type RecordedStep = journal::step::Step<Value>;
+
+impl Session {
+    /// What `events`, in order of time, and `steps`, in sequence, say of a session at `now`.
+    pub fn of(
+        id: &SessionId,
+        events: &[RecordedEvent],
+        steps: &[RecordedStep],
+        now: Stamp,
+    ) -> Self {
+        let status = status(events);
+        let verdict = events.iter().find(|event| event.status.is_verdict());
+        let initiated_at = events.first().map(|event| event.stamp);
+        let ended_at = verdict.map(|event| event.stamp);
+        let agent = agent(events, steps);
+        let (error, error_category) = error(status, verdict, events, steps);
+        let incident_state = (agent.as_deref() == Some(INCIDENT_AGENT))
+            .then(|| incident_state(status, error_category.as_deref(), events));
+        let mut usage = Sum::default();
+        steps.iter().filter_map(usage_of).for_each(|used| usage.add(used));
+        Self {
+            session_id: id.clone(),
+            status,
+            agent,
+            initiated_at,
+            ended_at,
+            elapsed_ms: initiated_at.map(|at| millis(ended_at.unwrap_or(now).since(at))),
+            error,
+            error_category,
+            result: result(steps, incident_state),
+            incident_state,
+            open_question: open_question(status, steps),
+            steps: steps.len(),
+            tokens: usage.tokens,
+            usd: usage.usd(),
+        }
+    }
+}
+
+impl Event {
+    /// The shape of an event.
+    pub fn of(event: &RecordedEvent) -> Self {
+        Self {
+            session_id: event.session.clone(),
+            sk: event.sk.clone(),
+            status: event.status,
+            timestamp: event.stamp,
+            writer: event.writer.as_str(),
+            event_id: event.id.as_str().to_owned(),
+            error_message: event.error.as_ref().map(ToString::to_string),
+            detail: event.detail.clone(),
+            hash: event.hash.to_string(),
+        }
+    }
+}
+
+impl Step {
+    /// The shape of a step. `call` is the tool call that it brings the outcome of, as [`Calls`]
+    /// found it.
+    pub fn of(step: &RecordedStep, call: Option<ToolCall>) -> Self {
+        let effect = step.body.effect();
+        let mut usage = Sum::default();
+        usage_of(step).into_iter().for_each(|used| usage.add(used));
+        let (started_at, error) = match &step.body {
+            StepBody::Outcome { started_at, .. } => (*started_at, None),
+            StepBody::End { error, .. } => (step.stamp, error.as_ref()),
+            _ => (step.stamp, None),
+        };
+        Self {
+            session_id: step.session.clone(),
+            sk: journal::key::step(step.seq),
+            seq: step.seq,
+            epoch: step.epoch,
+            kind: step.body.kind(),
+            node: effect.map(|effect| effect.node.clone()),
+            effect: effect.map(|effect| effect.kind),
+            call,
+            outcome: step.body.payload().cloned(),
+            error_message: error.map(ToString::to_string),
+            started_at,
+            finished_at: step.stamp,
+            tokens: usage.tokens,
+            usd: usage.usd(),
+            hash: step.hash.to_string(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Sum {
+    tokens: Tokens,
+    micro_usd: u64,
+}
+
+impl Sum {
+    fn add(&mut self, used: Usage) {
+        self.tokens.input += u64::from(used.input_tokens);
+        self.tokens.output += u64::from(used.output_tokens);
+        self.tokens.unsettled += u64::from(used.unsettled_tokens);
+        self.micro_usd += u64::from(used.micro_usd);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "2^53 millionths are nine billion dollars")]
+    fn usd(&self) -> f64 {
+        self.micro_usd as f64 / 1e6
+    }
+}
+
+fn usage_of(step: &RecordedStep) -> Option<Usage> {
+    match &step.body {
+        StepBody::Outcome { usage, .. } => Some(*usage),
+        _ => None,
+    }
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The first claim names the agent; before it, an event may.
+fn agent(events: &[RecordedEvent], steps: &[RecordedStep]) -> Option<String> {
+    let claimed = steps.iter().find_map(|step| match &step.body {
+        StepBody::Claim { agent, .. } => Some(agent.clone()),
+        _ => None,
+    });
+    let told = || {
+        let named = |event: &RecordedEvent| {
+            event.detail.as_ref()?.get("agent")?.as_str().map(str::to_owned)
+        };
+        events.iter().find_map(named)
+    };
+    claimed.or_else(told)
+}
+
+/// What went wrong and its category: as the end step has it, else the verdict, else whatever event
+/// of a session that did not succeed told of an error last.
+fn error(
+    status: Status,
+    verdict: Option<&RecordedEvent>,
+    events: &[RecordedEvent],
+    steps: &[RecordedStep],
+) -> (Option<String>, Option<String>) {
+    if status == Status::Succeeded {
+        return (None, None);
+    }
+    let ended = steps.iter().rev().find_map(|step| match &step.body {
+        StepBody::End { error, category, .. } => Some((error.as_ref(), category.clone())),
+        _ => None,
+    });
+    let (error, category) = ended.unwrap_or_default();
+    let told =
+        || verdict.into_iter().chain(events.iter().rev()).find_map(|event| event.error.as_ref());
+    let said = || verdict?.detail.as_ref()?.get("category")?.as_str().map(str::to_owned);
+    let error = error.or_else(|| if status.is_terminal() { told() } else { None });
+    (error.map(ToString::to_string), category.or_else(said))
+}
+
+fn incident_state(
+    status: Status,
+    category: Option<&str>,
+    events: &[RecordedEvent],
+) -> IncidentState {
+    let ran = events.iter().any(|event| event.status == EventStatus::AgentBackgroundTaskStarted);
+    match status {
+        Status::Succeeded => IncidentState::Diagnosed,
+        Status::Rejected => IncidentState::Failed,
+        Status::Failed | Status::TimedOut | Status::Cancelled => match category {
+            Some(category) if ERROR_CATEGORIES.contains(&category) => IncidentState::Error,
+            None if !ran && status == Status::Failed => IncidentState::Error,
+            _ => IncidentState::Failed,
+        },
+        Status::Initiated | Status::Running | Status::Waiting if ran => {
+            IncidentState::Investigating
+        }
+        Status::Initiated | Status::Running | Status::Waiting => IncidentState::Received,
+    }
+}
+
+/// The end step's payload; an incident's also says where the incident stands.
+fn result(steps: &[RecordedStep], incident_state: Option<IncidentState>) -> Option<Value> {
+    let mut result = steps.iter().rev().find_map(|step| match &step.body {
+        StepBody::End { payload, .. } if !payload.is_null() => Some(payload.clone()),
+        _ => None,
+    })?;
+    if let (Some(fields), Some(state)) = (result.as_object_mut(), incident_state) {
+        fields.insert("incident_state".to_owned(), serde_json::json!(state));
+    }
+    Some(result)
+}
+
+/// A question is open while its step is the newest one.
+fn open_question(status: Status, steps: &[RecordedStep]) -> Option<OpenQuestion> {
+    let newest = steps.last().filter(|_| !status.is_terminal())?;
+    let StepBody::Ask { expires_at, payload, .. } = &newest.body else { return None };
+    // An unreadable question is still a question: it can be rejected.
+    let question = payload.get("question").cloned().unwrap_or_default();
+    let question = serde_json::from_value(question)
+        .unwrap_or_else(|_| Question::open("the question cannot be read"));
+    Some(OpenQuestion {
+        question_id: newest.seq,
+        prompt: question.prompt,
+        tool: question.tool,
+        arguments: question.arguments,
+        justification: question.justification,
+        choices: question.choices,
+        expires_at: *expires_at,
+    })
+}
+
+/// Finds the call that a tool's outcome answers, step by step.
+///
+/// The session's own graph is asked, folded along; where it is not at hand or another version, the
+/// calls of the newest reply count if their digest is the recorded one.
+pub struct Calls<F> {
+    agent: F,
+    run: Option<Run>,
+    replied: Vec<ToolCall>,
+}
+
+impl<F: Fn(&str) -> Option<&'static Agent>> Calls<F> {
+    /// Before the first step. `agent` looks an agent up by name.
+    pub fn new(agent: F) -> Self {
+        Self { agent, run: None, replied: Vec::new() }
+    }
+
+    /// The call that the next step is about, if it is a tool's intent or outcome.
+    pub fn of(&mut self, step: &RecordedStep) -> Option<ToolCall> {
+        if step.seq == 1 {
+            self.run = self.start(step);
+        }
+        let call = self.asked(step).or_else(|| self.replied(step));
+        if self.run.as_mut().is_some_and(|run| run.fold(step).is_err()) {
+            self.run = None;
+        }
+        if let StepBody::Outcome { payload, .. } = &step.body
+            && let Ok(Brought::Reply(reply)) = serde_json::from_value(payload.clone())
+        {
+            self.replied = reply.calls;
+        }
+        call
+    }
+
+    fn start(&self, step: &RecordedStep) -> Option<Run> {
+        let StepBody::Claim { agent, .. } = &step.body else { return None };
+        let opening = Opening::of(step).ok()?;
+        (self.agent)(agent)?.start(&opening.input, &opening.settings).ok()
+    }
+
+    fn asked(&self, step: &RecordedStep) -> Option<ToolCall> {
+        let effect = step.body.effect()?;
+        let Next::Perform(requests) = self.run.as_ref()?.next() else { return None };
+        requests.iter().find(|request| request.effect == *effect)?.call().cloned()
+    }
+
+    fn replied(&self, step: &RecordedStep) -> Option<ToolCall> {
+        let effect = step.body.effect().filter(|effect| effect.kind == EffectKind::Tools)?;
+        let asked = digest::effect(&effect.node, &Effect::Tools(self.replied.clone()));
+        let place = usize::try_from(effect.call).ok()?;
+        self.replied.get(place).filter(|_| asked == effect.digest).cloned()
+    }
+}

@@ -1,0 +1,224 @@
+//! Whole stacks: sessions from the event to the verdict, restarts, and what is refused at the start.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use agent::settings::Defaults;
+use agent::tool::{Servers, Timeouts};
+use journal::sqlite::Durability;
+use local::stack::{Config, Isolation, Stack, StartError};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::world::PATIENCE;
+
+/// A stack that works in a folder, with a clock that runs `time_scale` times as fast.
+pub fn config(data: &Path, time_scale: u32) -> Config {
+    Config {
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        data: data.to_owned(),
+        durability: Durability::Relaxed,
+        time_scale,
+        token: None,
+        ttl_days: 90,
+        workflow: None,
+        isolation: Isolation::None,
+        servers: Servers::default(),
+        timeouts: Timeouts { connect: PATIENCE, init: PATIENCE },
+        defaults: Defaults::default(),
+    }
+}
+
+/// A client of a stack's endpoint.
+pub struct Client {
+    http: reqwest::Client,
+    url: String,
+}
+
+/// A status and a body.
+pub type Response = (u16, Value);
+
+impl Client {
+    pub fn new(stack: &Stack) -> Self {
+        let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
+        Self { http, url: stack.url() }
+    }
+
+    /// An action of AWS's JSON protocol.
+    pub async fn aws(&self, target: &str, body: &Value) -> Response {
+        let request = self.http.post(&self.url).header("x-amz-target", target);
+        let request = request.header("content-type", "application/x-amz-json-1.0");
+        read(request.body(body.to_string())).await
+    }
+
+    pub async fn get(&self, path: &str) -> Response {
+        read(self.http.get(format!("{}{path}", self.url))).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Response {
+        read(self.http.post(format!("{}{path}", self.url)).body(body.to_string())).await
+    }
+
+    pub fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.url))
+    }
+
+    /// Triggers a session; returns its id.
+    pub async fn trigger(&self, detail: &Value) -> String {
+        let entry = json!({
+            "Source": "manual-trigger", "DetailType": "execute-agent", "Detail": detail.to_string(),
+        });
+        let (status, answer) =
+            self.aws("AWSEvents.PutEvents", &json!({ "Entries": [entry] })).await;
+        assert_eq!((status, &answer["FailedEntryCount"]), (200, &json!(0)), "{answer}");
+        answer["Entries"][0]["EventId"].as_str().unwrap().to_owned()
+    }
+
+    /// The session's execution once it has ended.
+    pub async fn ended(&self, session: &str) -> Value {
+        let arn = local::names::execution_arn("daybook", session);
+        let waiting = async {
+            loop {
+                let body = json!({ "executionArn": arn });
+                let (_, execution) = self.aws("AWSStepFunctions.DescribeExecution", &body).await;
+                if execution["status"] != "RUNNING" {
+                    return execution;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        match tokio::time::timeout(PATIENCE, waiting).await {
+            Ok(execution) => execution,
+            Err(_) => panic!("{:#}", self.get(&format!("/api/sessions/{session}")).await.1),
+        }
+    }
+}
+
+pub async fn read(request: reqwest::RequestBuilder) -> Response {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+pub fn statuses(shown: &Value) -> Vec<&str> {
+    let events = shown["events"].as_array().unwrap();
+    events.iter().map(|event| event["status"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkup_goes_from_the_event_to_the_verdict() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    let session = client.trigger(&json!({})).await;
+    let execution = client.ended(&session).await;
+    assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
+    let (status, shown) = client.get(&format!("/api/sessions/{session}")).await;
+    assert_eq!(status, 200);
+    assert_eq!(shown["session"]["status"], "SUCCEEDED");
+    let statuses = statuses(&shown);
+    assert_eq!(statuses[..2], ["SESSION_INITIATED", "AGENT_INVOCATION_STARTED"]);
+    assert_eq!(statuses.last(), Some(&"SESSION_SUCCEEDED"));
+    for expected in [
+        "AGENT_INVOCATION_SUCCEEDED",
+        "AGENT_ENTRYPOINT_STARTED",
+        "AGENT_BACKGROUND_TASK_STARTED",
+        "AGENT_BACKGROUND_TASK_COMPLETED",
+    ] {
+        assert!(statuses.contains(&expected), "{expected} in {statuses:?}");
+    }
+    let (_, list) = client.get("/api/sessions").await;
+    assert_eq!(list["sessions"][0]["session_id"], *session);
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_triggers_end_with_a_verdict_that_names_the_field() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    for (detail, expected) in [
+        (json!({ "agnet": "x" }), "detail.agnet"),
+        (json!({ "agent": "nobody" }), "detail.agent: no agent is named `nobody`"),
+    ] {
+        let session = client.trigger(&detail).await;
+        let execution = client.ended(&session).await;
+        assert_eq!(execution["status"], "FAILED", "{execution:#}");
+        let (_, shown) = client.get(&format!("/api/sessions/{session}")).await;
+        assert_eq!(shown["session"]["status"], "FAILED");
+        let error = shown["session"]["error"].as_str().unwrap_or_default();
+        assert!(error.contains(expected), "{shown:#}");
+    }
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stack_that_was_killed_carries_its_sessions_on() {
+    let folder = TempDir::new().unwrap();
+    let sessions = {
+        let data = folder.path().to_owned();
+        // A runtime of its own takes every task along when it is dropped, as a kill does.
+        tokio::task::spawn_blocking(move || {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            let sessions = runtime.block_on(async {
+                let stack = Stack::start(config(&data, 1)).await.unwrap();
+                let client = Client::new(&stack);
+                let mut sessions = Vec::new();
+                for _ in 0..10 {
+                    sessions.push(client.trigger(&json!({})).await);
+                }
+                sessions
+            });
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            sessions
+        })
+        .await
+        .unwrap()
+    };
+    let stack = start_when_free(folder.path(), 20).await;
+    let client = Client::new(&stack);
+    for session in &sessions {
+        let execution = client.ended(session).await;
+        assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
+    }
+    stack.shutdown().await;
+}
+
+async fn start_when_free(data: &Path, time_scale: u32) -> Stack {
+    for _ in 0..100 {
+        match Stack::start(config(data, time_scale)).await {
+            Ok(stack) => return stack,
+            Err(StartError::InUse(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    panic!("the folder stays in use");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_folder_has_one_stack() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let second = Stack::start(config(folder.path(), 1)).await;
+    assert!(matches!(second, Err(StartError::InUse(_))));
+    let url = stack.url();
+    stack.shutdown().await;
+    assert!(reqwest::get(url).await.is_err());
+    let third = Stack::start(config(folder.path(), 1)).await.unwrap();
+    third.shutdown().await;
+}
+
+#[tokio::test]
+async fn beyond_loopback_a_stack_does_not_start_without_a_token() {
+    let folder = TempDir::new().unwrap();
+    let listen = SocketAddr::from(([0, 0, 0, 0], 0));
+    let open = Config { listen, ..config(folder.path(), 1) };
+    let refusal = Stack::start(open).await.unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "listening on 0.0.0.0, which is not loopback, needs DAYBOOK_TOKEN to be set"
+    );
+    assert!(matches!(refusal, StartError::Token(_)));
+}

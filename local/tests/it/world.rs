@@ -1,0 +1,218 @@
+//! Executions over the real state machine, with functions that follow a script.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use journal::clock::{Clock, Stamp};
+use journal::sqlite::{Durability, SqliteStore};
+use local::bus::Bus;
+use local::executions::{Executions, RUNNING, Record, Request};
+use local::functions::{Answer, FunctionError, Functions};
+use local::{dynamodb, names};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use workflow::state_machine;
+
+/// No wait of a test is longer.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How many times as fast as ours the executions' clock runs.
+const SCALE: u32 = 100;
+
+pub const SESSION: &str = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f";
+pub const TIME: &str = "2026-11-21T10:30:00Z";
+
+/// What a function does with its n-th call (from 0) of a kind.
+pub type Script = fn(kind: &str, n: usize, payload: &Value) -> Answer;
+
+/// A call that a function received: its kind and payload.
+pub type Calls = Arc<Mutex<Vec<(String, Value)>>>;
+
+/// A folder that outlives what runs in it.
+pub struct Folder {
+    dir: TempDir,
+}
+
+/// Executions that are being driven.
+pub struct World {
+    pub executions: Executions,
+    pub bus: Bus,
+    pub store: SqliteStore,
+    pub calls: Calls,
+    tasks: JoinSet<()>,
+}
+
+impl Folder {
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.path().join("journal.db")
+    }
+
+    pub async fn open(&self, script: Script) -> World {
+        let store = SqliteStore::open(&self.journal(), Durability::Relaxed).unwrap();
+        self.open_over(store, script).await
+    }
+
+    /// Drives the executions of a world that has stopped, over the same connection.
+    pub async fn open_beside(&self, world: &World, script: Script) -> World {
+        self.open_over(world.store.clone(), script).await
+    }
+
+    async fn open_over(&self, store: SqliteStore, script: Script) -> World {
+        let begin = Stamp::parse(TIME).unwrap();
+        let newest = local::executions::newest_time(&store).await.unwrap();
+        let clock = Clock::scaled(newest.unwrap_or(begin).max(begin), SCALE);
+        let calls = Calls::default();
+        let functions = scripted(script, &calls);
+        let text = text();
+        let executions =
+            Executions::open(store.clone(), clock.clone(), &text, functions).await.unwrap();
+        let bus = Bus::new(executions.clone(), clock).unwrap();
+        let mut tasks = JoinSet::new();
+        let supervised = executions.clone();
+        tasks.spawn(async move { supervised.supervise().await });
+        World { executions, bus, store, calls, tasks }
+    }
+}
+
+fn text() -> String {
+    state_machine::with_substitutions(&[
+        ("JOURNAL_TABLE_NAME", dynamodb::TABLE_NAME),
+        ("JOURNAL_TTL_DAYS", "90"),
+        ("INVOKER_FUNCTION_ARN", names::INVOKER_ARN),
+        ("POLLER_FUNCTION_ARN", names::POLLER_ARN),
+    ])
+}
+
+/// The invoker's calls are of the kind `invoke`, the poller's of the kind that their mode names.
+fn scripted(script: Script, calls: &Calls) -> Functions {
+    let counts: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
+    let functions = Functions::default();
+    [names::INVOKER_ARN, names::POLLER_ARN].into_iter().fold(functions, |functions, arn| {
+        let (counts, calls) = (Arc::clone(&counts), Arc::clone(calls));
+        functions.with(arn, move |payload| {
+            let kind = payload["mode"].as_str().unwrap_or("invoke").to_owned();
+            let n = {
+                let mut counts = counts.lock().unwrap();
+                let n = counts.entry(kind.clone()).or_default();
+                *n += 1;
+                *n - 1
+            };
+            calls.lock().unwrap().push((kind.clone(), payload.clone()));
+            let answer = script(&kind, n, &payload);
+            async move { answer }
+        })
+    })
+}
+
+impl World {
+    /// Starts the session's execution as the bus would, under a name of its own.
+    pub async fn start(&self, name: &str) -> String {
+        let input = json!({ "session_id": SESSION, "time": TIME, "detail": {} }).to_string();
+        self.executions.start(Request { name: name.to_owned(), input }).await.unwrap().arn
+    }
+
+    /// The execution's row once it has ended.
+    pub async fn ended(&self, arn: &str) -> Record {
+        let waiting = async {
+            loop {
+                let record = self.executions.describe(arn).await.unwrap().unwrap();
+                if record.status != RUNNING {
+                    return record;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let ended = tokio::time::timeout(PATIENCE, waiting).await;
+        match ended {
+            Ok(record) => record,
+            Err(_) => panic!("the execution goes on and on: {:#?}", self.types(arn).await),
+        }
+    }
+
+    /// The token of the newest parking, once there is one beyond the first `n` calls.
+    pub async fn parked(&self, n: usize) -> String {
+        let waiting = async {
+            loop {
+                let parked: Vec<String> = self.tokens();
+                if parked.len() > n {
+                    return parked[n].clone();
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect("the workflow parks")
+    }
+
+    fn tokens(&self) -> Vec<String> {
+        let calls = self.calls.lock().unwrap();
+        let tokens = calls.iter().filter_map(|(_, payload)| payload["token"].as_str());
+        tokens.map(str::to_owned).collect()
+    }
+
+    pub fn called(&self) -> Vec<String> {
+        self.calls.lock().unwrap().iter().map(|(kind, _)| kind.clone()).collect()
+    }
+
+    pub async fn history(&self, arn: &str) -> Vec<Value> {
+        let record = self.executions.describe(arn).await.unwrap().unwrap();
+        let history = self.executions.history(record.id, None, false, 10_000).await.unwrap();
+        history.iter().map(|body| serde_json::from_str(body).unwrap()).collect()
+    }
+
+    pub async fn types(&self, arn: &str) -> Vec<String> {
+        let history = self.history(arn).await;
+        history.iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The names of the states in the order of entering.
+    pub async fn path(&self, arn: &str) -> Vec<String> {
+        let history = self.history(arn).await;
+        let name = |event: &Value| Some(event["stateEnteredEventDetails"]["name"].as_str()?.to_owned());
+        history.iter().filter_map(name).collect()
+    }
+
+    /// Stops as a shutdown does.
+    pub async fn close(mut self) {
+        self.executions.begin_stop();
+        while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+/// The invoker's reply.
+pub fn accepted() -> Answer {
+    Ok(json!({ "outcome": "accepted", "seen": "2026-11-21T10:30:01.000000000Z" }))
+}
+
+/// The poller's reply without a verdict.
+pub fn judged(status: &str, payload: &Value) -> Answer {
+    let mut watch = payload["watch"].clone();
+    watch["timeout_s"] = json!(60);
+    watch["heartbeat_s"] = json!(30);
+    let seen = "2026-11-21T10:30:02.000000000Z";
+    Ok(json!({ "status": status, "seen": seen, "watch": watch }))
+}
+
+/// The poller's reply with one.
+pub fn verdict(status: &str, session_status: &str, payload: &Value) -> Answer {
+    let mut reply = judged(status, payload)?;
+    reply["verdict"] = json!({
+        "session_id": SESSION, "status": session_status, "head": "abc",
+        "error": "SessionFailed", "cause": "ToolError: X - y",
+    });
+    Ok(reply)
+}
+
+pub fn failed(name: &str) -> Answer {
+    Err(FunctionError::new(name, "as scripted"))
+}
