@@ -210,8 +210,8 @@ impl<S: Store> Host<S> {
             author,
             epoch: request.supersedes + 1,
         };
-        let steps = self.write_claim(&session, request, &agent, &opening).await?;
-        self.begin(session, &agent, &opening, &steps).await
+        let steps = self.write_claim(&session, request, agent, &opening).await?;
+        self.begin(session, agent, &opening, &steps).await
     }
 
     /// Appends the claim, unless the newest step forbids it. Returns all steps, the claim last.

@@ -14,8 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(
+        |_| // The MCP client logs what servers send; contents of messages do not belong into logs.
+        tracing_subscriber::EnvFilter::new("info,rmcp=off"),
+    );
     tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_env_filter(filter).init();
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
     let lookup = |name: &str| std::env::var(name).ok();

@@ -26,6 +26,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use graph::effect::{CATALOGUE, ToolCall};
 use graph::outcome::{Failure, ToolOutcome};
+use journal::clock::Clock;
 use journal::store::Store;
 use serde_json::Value;
 
@@ -80,10 +81,7 @@ impl<S: Store> Toolbox<S> {
     pub fn new(session: Session<S>, servers: Servers, timeouts: Timeouts, input: &Value) -> Self {
         let clock = session.hlc.clock().clone();
         let configured = servers.configured().map(str::to_owned).collect();
-        let server = |(name, launch): (String, _)| {
-            (name.clone(), Server::new(name, launch, timeouts, clock.clone()))
-        };
-        let servers = servers.launches(input).into_iter().map(server).collect();
+        let servers = of_input(&servers, input, timeouts, &clock);
         Self { built_in: BuiltIn::new(session, configured), servers }
     }
 
@@ -97,7 +95,7 @@ impl<S: Store> Toolbox<S> {
             None | Some(BUILT_IN_SERVER) => ask(&self.built_in, call, timeout).await,
             Some(name) => match self.servers.get(name) {
                 Some(server) => ask(server, call, timeout).await,
-                None => ToolOutcome::Failed(self.no_such_server(name)),
+                None => ToolOutcome::Failed(no_such_server(&self.servers, name)),
             },
         }
     }
@@ -107,16 +105,45 @@ impl<S: Store> Toolbox<S> {
     pub async fn close(&self) {
         join_all(self.servers.values().map(Server::close)).await;
     }
+}
 
-    fn no_such_server(&self, name: &str) -> Failure {
-        let names: Vec<&str> = self.servers.keys().map(String::as_str).collect();
-        let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        let message = format!(
-            "no MCP server is named `{name}`; there are: {names}; others are configured in the \
-             file that DAYBOOK_MCP_SERVERS names"
-        );
-        Failure::refused(CATEGORY_CONNECTION, cut(&message, ERROR_CHARS_MAX))
-    }
+/// What one server offers, outside any session: starts it, asks it and ends it.
+pub async fn offer(
+    servers: &Servers,
+    name: &str,
+    input: &Value,
+    timeouts: Timeouts,
+    clock: &Clock,
+) -> ToolOutcome {
+    let servers = of_input(servers, input, timeouts, clock);
+    let Some(server) = servers.get(name) else {
+        return ToolOutcome::Failed(no_such_server(&servers, name));
+    };
+    let offer = server.catalogue(timeouts.init).await;
+    server.close().await;
+    offer
+}
+
+fn of_input(
+    servers: &Servers,
+    input: &Value,
+    timeouts: Timeouts,
+    clock: &Clock,
+) -> BTreeMap<String, Server> {
+    let server = |(name, launch): (String, _)| {
+        (name.clone(), Server::new(name, launch, timeouts, clock.clone()))
+    };
+    servers.launches(input).into_iter().map(server).collect()
+}
+
+fn no_such_server(servers: &BTreeMap<String, Server>, name: &str) -> Failure {
+    let names: Vec<&str> = servers.keys().map(String::as_str).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let message = format!(
+        "no MCP server is named `{name}`; there are: {names}; others are configured in the file \
+         that DAYBOOK_MCP_SERVERS names"
+    );
+    Failure::refused(CATEGORY_CONNECTION, cut(&message, ERROR_CHARS_MAX))
 }
 
 async fn ask(source: &impl ToolSource, call: &ToolCall, timeout: Duration) -> ToolOutcome {

@@ -260,7 +260,7 @@ pub struct Answer {
     #[arg(long)]
     pub reject: bool,
     /// Why not
-    #[arg(long, value_name = "TEXT", requires = "reject")]
+    #[arg(long, value_name = "TEXT", conflicts_with_all = ["approve", "edit", "say"])]
     pub reason: Option<String>,
     /// Yes, with the arguments in this JSON file (- for stdin)
     #[arg(long, value_name = "FILE")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use journal::id::SessionId;
-use reqwest::{Client, RequestBuilder, Url};
+use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -64,6 +64,11 @@ impl Endpoint {
             }
         };
         let status = answer.status();
+        if status == StatusCode::UNAUTHORIZED {
+            let problem = format!("the stack at {} wants a token", self.address);
+            return Err(Failure::unknown(problem)
+                .hint("set DAYBOOK_TOKEN to the token it was started with"));
+        }
         let body: Option<Value> = answer.json().await.ok();
         let Some(body) = body.filter(|body| status.is_success() && body.is_object()) else {
             let problem = format!("something else than Daybook listens at {}", self.address);

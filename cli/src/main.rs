@@ -58,7 +58,8 @@ fn usage(refusal: &clap::Error) -> ExitCode {
 /// Logs go to stderr and never hold payloads. `RUST_LOG` stands over `-v`.
 fn start_logging(verbose: u8) {
     let level = match verbose {
-        0 => "warn",
+        // That no region is found in a place where there is none is not worth a line.
+        0 => "warn,aws_config=error",
         1 => "info",
         2 => "debug",
         _ => "trace",

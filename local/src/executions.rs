@@ -6,6 +6,7 @@
 //! goes on from its rows.
 
 mod call;
+mod error;
 mod rows;
 mod runner;
 
@@ -15,8 +16,8 @@ use std::time::Duration;
 
 use journal::clock::{Clock, Stamp};
 use journal::sqlite::SqliteStore;
-use journal::store::Error;
-use states::definition::{Definition, DefinitionError};
+use journal::store::{Error, Retry};
+use states::definition::Definition;
 use states::execution::{CallbackError, Execution, PAYLOAD_BYTES_MAX, Start};
 use states::history::{Event, Failure};
 use states::time::Timestamp;
@@ -31,6 +32,7 @@ use crate::names;
 use rows::{Fresh, Inserted};
 use runner::{Broken, Command, Runner};
 
+pub use error::{OpenError, SendError, StartError, StopError};
 pub use rows::{RUNNING, Record};
 pub use runner::Callback;
 
@@ -59,71 +61,6 @@ pub struct StateMachine {
     /// When this definition was first used.
     pub created_at: Timestamp,
     row: i64,
-}
-
-/// Why executions cannot be had.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The state machine's text is wrong.
-    #[error("the state machine's text is refused")]
-    Definition(#[from] DefinitionError),
-    /// The file cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] Error),
-}
-
-/// Why an execution was not started.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The name is not one.
-    #[error("invalid name: '{0}'")]
-    InvalidName(String),
-    /// The input is not JSON.
-    #[error("the input is not JSON: {0}")]
-    InvalidInput(String),
-    /// The input is larger than Step Functions takes.
-    #[error("input of {0} bytes is larger than {PAYLOAD_BYTES_MAX}")]
-    TooLarge(usize),
-    /// Another has the name, or this one has ended.
-    #[error("execution already exists: '{0}'")]
-    AlreadyExists(String),
-    /// It may have been started.
-    #[error(transparent)]
-    Store(#[from] Error),
-}
-
-/// Why a token was not taken.
-#[derive(Debug, thiserror::Error)]
-pub enum SendError {
-    /// It is no token of ours.
-    #[error("invalid token")]
-    InvalidToken,
-    /// The execution that it names is not there.
-    #[error("the task does not exist")]
-    DoesNotExist,
-    /// Its task has ended or timed out.
-    #[error("the task has ended or timed out")]
-    TimedOut,
-    /// It could not be tried; send it again.
-    #[error("the execution is not being driven at the moment")]
-    Busy,
-    /// The file cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] Error),
-}
-
-/// Why an execution was not stopped.
-#[derive(Debug, thiserror::Error)]
-pub enum StopError {
-    /// There is no such execution.
-    #[error("execution does not exist: '{0}'")]
-    DoesNotExist(String),
-    /// It could not be tried; ask again.
-    #[error("the execution is not being driven at the moment")]
-    Busy,
-    /// The file cannot be read or written.
-    #[error(transparent)]
-    Store(#[from] Error),
 }
 
 /// An execution to be started.
@@ -391,23 +328,16 @@ impl Executions {
             let places = ACTIVE_MAX - runners.len().min(ACTIVE_MAX);
             let found = rows::running_after(&self.shared.store, taken_up, places).await;
             let waiting = match found {
-                Ok(records) => {
-                    let full = records.len() == places;
-                    for record in records {
-                        taken_up = record.id;
-                        self.take_up(&mut runners, record).await;
-                    }
-                    if full { Waiting::ForAPlace } else { Waiting::ForAStart }
-                }
+                Ok(records) => self.take_up_all(&mut runners, records, &mut taken_up, places).await,
                 Err(error) => {
                     tracing::warn!(%error, "The running executions could not be read.");
-                    Waiting::ForTheStore
+                    Waiting::Store
                 }
             };
             // Nothing is lost by losing: a start leaves its permit, a runner its result.
             tokio::select! {
-                () = self.shared.started.notified(), if waiting == Waiting::ForAStart => {}
-                () = tokio::time::sleep(REREAD_AFTER), if waiting == Waiting::ForTheStore => {}
+                () = self.shared.started.notified(), if waiting == Waiting::Start => {}
+                () = tokio::time::sleep(REREAD_AFTER), if waiting == Waiting::Store => {}
                 Some(ended) = runners.join_next() => report(&ended),
                 () = self.shared.stopping.cancelled() => {}
             }
@@ -422,17 +352,37 @@ impl Executions {
         self.shared.stopping.cancel();
     }
 
-    async fn take_up(&self, runners: &mut JoinSet<()>, record: Record) {
-        let (inbox, commands) = mpsc::channel(COMMANDS_MAX);
-        let arn = record.arn.clone();
-        let execution = match self.replay(&record).await {
-            Ok(execution) => execution,
-            Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::error!(%arn, %error, cause, "An execution cannot be taken up.");
-                return;
+    /// Takes executions up in the order of starting, and remembers how far it came.
+    async fn take_up_all(
+        &self,
+        runners: &mut JoinSet<()>,
+        records: Vec<Record>,
+        taken_up: &mut i64,
+        places: usize,
+    ) -> Waiting {
+        let full = records.len() == places;
+        for record in records {
+            let id = record.id;
+            match self.replay(&record).await {
+                Ok(execution) => self.take_up(runners, record, execution),
+                Err(Broken::Store(error)) if error.retry() != Retry::Never => {
+                    tracing::warn!(%error, "A running execution could not be read.");
+                    return Waiting::Store;
+                }
+                Err(error) => {
+                    let cause = std::error::Error::source(&error).map(ToString::to_string);
+                    let arn = record.arn;
+                    tracing::error!(%arn, %error, cause, "An execution cannot be taken up.");
+                }
             }
-        };
+            *taken_up = id;
+        }
+        if full { Waiting::Place } else { Waiting::Start }
+    }
+
+    fn take_up(&self, runners: &mut JoinSet<()>, record: Record, execution: Execution) {
+        let (inbox, commands) = mpsc::channel(COMMANDS_MAX);
+        let arn = record.arn;
         self.shared.live().insert(arn.clone(), inbox);
         let shared = Arc::clone(&self.shared);
         let runner = Runner::new(Arc::clone(&shared), record.id, execution, commands);
@@ -491,11 +441,12 @@ enum HandedOver {
     Busy,
 }
 
+/// What [`Executions::supervise`] waits for beside a stop and a runner's end.
 #[derive(Clone, Copy, PartialEq)]
 enum Waiting {
-    ForAStart,
-    ForAPlace,
-    ForTheStore,
+    Start,
+    Place,
+    Store,
 }
 
 fn report(ended: &Result<(), tokio::task::JoinError>) {

@@ -135,8 +135,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_a_crash_of_the_function_alone() {
-        let functions = Functions::default()
-            .with("f", |_| async { panic!("on purpose, caught by the call") });
+        let functions =
+            Functions::default().with("f", |_| async { panic!("on purpose, caught by the call") });
         assert_eq!(functions.call("f", json!({})).await, Err(CallError::Crashed));
     }
 }

@@ -146,8 +146,19 @@ pub struct Stack {
     supervisor: JoinSet<()>,
     servers: JoinSet<()>,
     stop_serving: CancellationToken,
-    /// Unlocked when it is closed.
-    _lock: File,
+    _lock: FolderLock,
+}
+
+/// A data folder that no other stack may use. Given up by unlocking it, since a process that is just
+/// being forked holds a copy of the file.
+#[derive(Debug)]
+struct FolderLock(File);
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Closing the file is the same, only later.
+        let _ = self.0.unlock();
+    }
 }
 
 impl Stack {
@@ -185,11 +196,7 @@ impl Stack {
         let mut servers = JoinSet::new();
         if let Some((listener, address)) = own {
             let guard = Guard::new(address.ip(), None)?;
-            servers.spawn(serve(
-                listener,
-                endpoint.clone().router(guard),
-                stop_serving.clone(),
-            ));
+            servers.spawn(serve(listener, endpoint.clone().router(guard), stop_serving.clone()));
         }
         servers.spawn(serve(listener, endpoint.router(guard), stop_serving.clone()));
         let mut supervisor = JoinSet::new();
@@ -248,7 +255,7 @@ impl Stack {
     }
 }
 
-fn take_folder(data: &Path) -> Result<(PathBuf, File), StartError> {
+fn take_folder(data: &Path) -> Result<(PathBuf, FolderLock), StartError> {
     let fail = |path: &Path| {
         let path = path.to_owned();
         move |source| StartError::Folder { path, source }
@@ -258,7 +265,7 @@ fn take_folder(data: &Path) -> Result<(PathBuf, File), StartError> {
     let path = data.join(LOCK_FILE);
     let lock = File::create(&path).map_err(fail(&path))?;
     match lock.try_lock() {
-        Ok(()) => Ok((data, lock)),
+        Ok(()) => Ok((data, FolderLock(lock))),
         Err(TryLockError::WouldBlock) => Err(StartError::InUse(data)),
         Err(TryLockError::Error(source)) => Err(StartError::Folder { path, source }),
     }
@@ -413,8 +420,8 @@ fn workflow_text(config: &Config) -> String {
     ];
     match &config.workflow {
         None => state_machine::with_substitutions(&values),
-        Some(text) => values.iter().fold(text.clone(), |text, (name, value)| {
-            text.replace(&format!("${{{name}}}"), value)
-        }),
+        Some(text) => values
+            .iter()
+            .fold(text.clone(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value)),
     }
 }

@@ -29,7 +29,6 @@ const ERROR_CATEGORIES: [&str; 5] =
 /// One line of output: a shape and, in `type`, which one it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "one at a time is made and printed")]
 pub enum Record {
     /// A session.
     Session(Session),
@@ -442,5 +441,225 @@ impl<F: Fn(&str) -> Option<&'static Agent>> Calls<F> {
         let asked = digest::effect(&effect.node, &Effect::Tools(self.replied.clone()));
         let place = usize::try_from(effect.call).ok()?;
         self.replied.get(place).filter(|_| asked == effect.digest).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use graph::effect::{Author, Reply};
+    use journal::event::{About, Writer};
+    use journal::id::{EventId, Runner};
+    use journal::item::Hash;
+    use journal::step::{EffectRef, Ending};
+    use serde_json::json;
+
+    use super::*;
+
+    fn id() -> SessionId {
+        "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap()
+    }
+
+    fn at(ms: i64) -> Stamp {
+        Stamp::from_millis(1_795_000_000_000 + ms)
+    }
+
+    fn event(ms: i64, status: EventStatus, about: About) -> RecordedEvent {
+        let (session, writer) = (id(), Writer::Agent);
+        RecordedEvent {
+            id: EventId::of(&session, writer.as_str(), status.as_str(), 1),
+            session,
+            stamp: at(ms),
+            sk: journal::key::event(at(ms)),
+            status,
+            about,
+            writer,
+            error: None,
+            detail: None,
+            wall: None,
+            expires_at: 0,
+            seal: None,
+            execution_arn: None,
+            hash: Hash::genesis(),
+        }
+    }
+
+    fn step(ms: i64, seq: u32, body: StepBody<Value>) -> RecordedStep {
+        RecordedStep {
+            session: id(),
+            seq,
+            epoch: 1,
+            runner: Runner::named("agent:test"),
+            stamp: at(ms),
+            expires_at: 0,
+            prev_hash: Hash::genesis(),
+            hash: Hash::genesis(),
+            body,
+        }
+    }
+
+    fn claim(agent: &str) -> RecordedStep {
+        let (agent, graph_version) = (agent.to_owned(), "0".to_owned());
+        step(2, 1, StepBody::Claim { supersedes: 0, agent, graph_version, input: Some(json!({})) })
+    }
+
+    fn end(
+        ms: i64,
+        seq: u32,
+        ending: Ending,
+        category: Option<&str>,
+        payload: Value,
+    ) -> RecordedStep {
+        let error = category.map(|_| journal::error_message::ErrorMessage::new("A", "B", "c"));
+        step(
+            ms,
+            seq,
+            StepBody::End { ending, error, category: category.map(str::to_owned), payload },
+        )
+    }
+
+    /// An incident that asked a model and a tool, and found out.
+    fn incident() -> (Vec<RecordedEvent>, Vec<RecordedStep>) {
+        use EventStatus as E;
+        let events = vec![
+            event(0, E::SessionInitiated, About::Session),
+            event(1, E::AgentInvocationStarted, About::Attempt(10)),
+            event(3, E::AgentBackgroundTaskStarted, About::Epoch(1)),
+            event(900, E::AgentBackgroundTaskCompleted, About::Step(4)),
+            event(950, E::SessionSucceeded, About::Step(4)),
+        ];
+        let call = ToolCall::new("aws-diagnostics", "get_iam_state", json!({"lambda_name": "f"}));
+        let reply = Reply { calls: vec![call.clone()], ..Reply::says("Let me look.") };
+        let reply = Reply { by: Author::Model("openai:m".to_owned()), ..reply };
+        let effect = |node: &str, kind, effect: &Effect| EffectRef {
+            node: node.to_owned(),
+            kind,
+            digest: digest::effect(node, effect),
+            call: 0,
+        };
+        let usage =
+            Usage { input_tokens: 1_200, output_tokens: 80, unsettled_tokens: 7, micro_usd: 4_800 };
+        let steps = vec![
+            claim(INCIDENT_AGENT),
+            step(
+                400,
+                2,
+                StepBody::Outcome {
+                    effect: effect("reason", EffectKind::Chat, &Effect::Nothing),
+                    started_at: at(5),
+                    usage,
+                    payload: json!(Brought::Reply(reply)),
+                },
+            ),
+            step(
+                450,
+                3,
+                StepBody::Outcome {
+                    effect: effect("tools", EffectKind::Tools, &Effect::Tools(vec![call])),
+                    started_at: at(401),
+                    usage: Usage::default(),
+                    payload: json!(Brought::Ok(json!({"role_name": "r"}))),
+                },
+            ),
+            end(899, 4, Ending::Completed, None, json!({"root_cause": "gone"})),
+        ];
+        (events, steps)
+    }
+
+    #[test]
+    fn the_shapes_are_stable() {
+        let (events, steps) = incident();
+        let mut records = vec![Record::Session(Session::of(&id(), &events, &steps, at(5_000)))];
+        records.extend(events.iter().map(|event| Record::Event(Event::of(event))));
+        let mut calls = Calls::new(|_: &str| None);
+        records.extend(steps.iter().map(|step| Record::Step(Step::of(step, calls.of(step)))));
+        insta::assert_json_snapshot!(records);
+    }
+
+    #[test]
+    fn a_tools_outcome_is_told_with_its_call_only_if_the_digest_says_so() {
+        let (_, mut steps) = incident();
+        let named = |steps: &[RecordedStep]| {
+            let mut calls = Calls::new(|_: &str| None);
+            steps.iter().filter_map(|step| calls.of(step)).map(|call| call.tool).collect::<Vec<_>>()
+        };
+        assert_eq!(named(&steps), ["get_iam_state"]);
+        if let StepBody::Outcome { effect, .. } = &mut steps[2].body {
+            effect.digest = Hash::genesis();
+        }
+        assert_eq!(named(&steps), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_session_without_records_is_only_initiated() {
+        let session = Session::of(&id(), &[], &[], at(0));
+        assert_eq!(session.status, Status::Initiated);
+        assert_eq!((session.agent, session.elapsed_ms, session.result), (None, None, None));
+    }
+
+    #[test]
+    fn an_incident_stands_where_its_journal_says() {
+        use EventStatus as E;
+        let running = [
+            event(0, E::SessionInitiated, About::Session),
+            event(1, E::AgentInvocationStarted, About::Attempt(10)),
+        ];
+        let started = event(3, E::AgentBackgroundTaskStarted, About::Epoch(1));
+        let check = |more: &[RecordedEvent], steps: &[RecordedStep], expected| {
+            let events = [&running[..], more].concat();
+            let session = Session::of(&id(), &events, steps, at(9));
+            assert_eq!(session.incident_state, expected, "{more:?}");
+        };
+        let claimed = [claim(INCIDENT_AGENT)];
+        let verdict = |status| event(9, status, About::Step(2));
+        let failed = |category| {
+            [claim(INCIDENT_AGENT), end(8, 2, Ending::Failed, Some(category), Value::Null)]
+        };
+        check(&[], &claimed, Some(IncidentState::Received));
+        check(&[started.clone()], &claimed, Some(IncidentState::Investigating));
+        check(
+            &[started.clone(), verdict(E::SessionSucceeded)],
+            &claimed,
+            Some(IncidentState::Diagnosed),
+        );
+        check(&[verdict(E::SessionRejected)], &claimed, Some(IncidentState::Failed));
+        check(&[verdict(E::SessionFailed)], &claimed, Some(IncidentState::Error));
+        for category in ERROR_CATEGORIES {
+            check(
+                &[started.clone(), verdict(E::SessionFailed)],
+                &failed(category),
+                Some(IncidentState::Error),
+            );
+        }
+        check(
+            &[started.clone(), verdict(E::SessionFailed)],
+            &failed("limit"),
+            Some(IncidentState::Failed),
+        );
+        check(&[started, verdict(E::SessionCancelled)], &claimed, Some(IncidentState::Failed));
+        check(&[], &[claim("checkup")], None);
+    }
+
+    #[test]
+    fn a_question_is_open_while_its_step_is_the_newest() {
+        let question = json!({"question": {"prompt": "Go?", "tool": "run", "arguments": {"dose": 2.5}, "choices": ["approve", "reject"]}});
+        let effect = EffectRef {
+            node: "act".to_owned(),
+            kind: EffectKind::Ask,
+            digest: Hash::genesis(),
+            call: 0,
+        };
+        let ask = |payload| {
+            step(5, 2, StepBody::Ask { effect: effect.clone(), expires_at: at(99), payload })
+        };
+        let asked = [
+            event(0, EventStatus::SessionInitiated, About::Session),
+            event(6, EventStatus::AgentBackgroundTaskSuspended, About::Step(2)),
+        ];
+        let open = |steps: &[RecordedStep]| Session::of(&id(), &asked, steps, at(7)).open_question;
+        insta::assert_json_snapshot!(open(&[claim("assistant"), ask(question.clone())]));
+        let unreadable = open(&[claim("assistant"), ask(json!(7))]).unwrap();
+        assert_eq!(unreadable.question_id, 2);
+        let answer = StepBody::Answer { question: 2, payload: json!({}) };
+        assert_eq!(open(&[claim("assistant"), ask(question), step(8, 3, answer)]), None);
     }
 }

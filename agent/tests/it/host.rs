@@ -39,6 +39,8 @@ struct World {
 #[expect(clippy::disallowed_methods, reason = "how this binary knows its role")]
 fn diagnostics_server() {
     let Ok(snapshot) = std::env::var("HOST_SNAPSHOT") else { return };
+    let delay = std::env::var("HOST_DELAY_MS").unwrap_or_default().parse().unwrap_or(0);
+    std::thread::sleep(Duration::from_millis(delay));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(tools::aws_diagnostics::serve_stdio(PathBuf::from(snapshot))).unwrap();
     std::process::exit(0);
@@ -49,10 +51,15 @@ fn incident(name: &str) -> PathBuf {
 }
 
 fn servers(snapshot: &Path) -> Servers {
+    slow_servers(snapshot, Duration::ZERO)
+}
+
+/// The diagnostics server, which takes its time to start.
+fn slow_servers(snapshot: &Path, delay: Duration) -> Servers {
     let file = json!({ "mcpServers": { "aws-diagnostics": {
         "command": std::env::current_exe().unwrap(),
         "args": ["host::diagnostics_server", "--exact", "--nocapture"],
-        "env": { "HOST_SNAPSHOT": snapshot },
+        "env": { "HOST_SNAPSHOT": snapshot, "HOST_DELAY_MS": delay.as_millis().to_string() },
     } } });
     Servers::parse(&file.to_string(), |_| None).unwrap()
 }
@@ -237,6 +244,31 @@ async fn of_many_invocations_at_once_one_claims() {
         .filter(|step| matches!(step.body, StepBody::Claim { .. }))
         .count();
     assert_eq!(claims, 1);
+}
+
+#[tokio::test]
+async fn a_runner_whose_session_was_claimed_by_another_writes_nothing_more() {
+    let (detail, mut world) = diagnosing();
+    let folder = incident("s3-permission-revoked");
+    let quick = host_over(&world.store, servers(&folder));
+    world.host = host_over(&world.store, slow_servers(&folder, Duration::from_secs(2)));
+    world.accepted(&detail, 0).await;
+    let slow = std::mem::replace(&mut world.host, quick);
+    world.accepted(&detail, 1).await;
+    world.done().await;
+    let (steps, told) = (world.steps().await, world.statuses().await);
+    assert_eq!(ending(&steps).0, Ending::Completed);
+    // The slow one's server has started by now, and what it brings collides with the claim.
+    let fenced = async {
+        while slow.has(&world.session) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, fenced).await.unwrap();
+    assert_eq!(world.steps().await, steps);
+    assert_eq!(world.statuses().await, told);
+    let lease = Lease::read(&world.store, &world.session).await.unwrap().unwrap();
+    assert_eq!((lease.epoch, lease.runner), (2, None));
 }
 
 #[tokio::test]

@@ -34,7 +34,6 @@ pub const SERVER: &str = "aws-diagnostics";
 /// The call that ends an investigation.
 pub const SUBMIT: &str = "submit_diagnosis";
 
-/// The tools that a model may call. The built-in one gives its last reply a form.
 const CATALOGUE: &str = "catalogue";
 const AGENT_REASON: &str = "agent_reason";
 const EXECUTE_TOOLS: &str = "execute_tools";

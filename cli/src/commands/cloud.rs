@@ -1,16 +1,21 @@
 //! The AWS clients: EventBridge to start a session, Step Functions to see whether its execution
 //! lives. The same code speaks to the local endpoint and to AWS; only the configuration differs.
 
+use std::fmt;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_eventbridge::config::interceptors::BeforeTransmitInterceptorContextMut;
 use aws_sdk_eventbridge::config::retry::RetryConfig;
 use aws_sdk_eventbridge::config::timeout::TimeoutConfig;
-use aws_sdk_eventbridge::error::DisplayErrorContext;
+use aws_sdk_eventbridge::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_eventbridge::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_eventbridge::operation::put_events::PutEventsError;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
+use aws_sdk_sfn::operation::describe_execution::DescribeExecutionError;
 use aws_sdk_sfn::types::ExecutionStatus;
 use journal::id::SessionId;
 use local::names;
@@ -61,12 +66,15 @@ impl Clients {
         // A second PutEvents after a lost answer would be a second session.
         let events = aws_sdk_eventbridge::config::Builder::from(&config)
             .retry_config(RetryConfig::disabled())
-            .timeout_config(timeout.clone())
-            .build();
+            .timeout_config(timeout.clone());
         let executions = aws_sdk_sfn::config::Builder::from(&config)
             .retry_config(RetryConfig::disabled())
-            .timeout_config(timeout)
-            .build();
+            .timeout_config(timeout);
+        let token = context.token.clone().filter(|_| context.target == Target::Local);
+        let (events, executions) = match token.map(Bearer) {
+            Some(bearer) => (events.interceptor(bearer.clone()), executions.interceptor(bearer)),
+            None => (events, executions),
+        };
         let (bus, state_machine_arn) = match context.target {
             Target::Local => {
                 (names::EVENT_BUS.to_owned(), Some(names::STATE_MACHINE_ARN.to_owned()))
@@ -78,8 +86,8 @@ impl Clients {
             }
         };
         Self {
-            events: aws_sdk_eventbridge::Client::from_conf(events),
-            executions: aws_sdk_sfn::Client::from_conf(executions),
+            events: aws_sdk_eventbridge::Client::from_conf(events.build()),
+            executions: aws_sdk_sfn::Client::from_conf(executions.build()),
             bus,
             state_machine_arn,
         }
@@ -102,13 +110,7 @@ impl Clients {
             .event_bus_name(&self.bus)
             .build();
         let answer = self.events.put_events().entries(entry).send().await;
-        let answer = answer.map_err(|error| {
-            Failure::unknown(format!(
-                "the event bus did not answer: {}",
-                DisplayErrorContext(&error)
-            ))
-            .hint("nothing is known of the event; daybook sessions shows whether it arrived")
-        })?;
+        let answer = answer.map_err(|error| not_put(&error))?;
         let entry = answer.entries().first().context("the event bus answered nothing")?;
         if let Some(code) = entry.error_code() {
             let message = entry.error_message().unwrap_or("no reason given");
@@ -130,13 +132,10 @@ impl Clients {
             execution_arn(machine, id).context("STATE_MACHINE_ARN is no state machine's ARN")?;
         let answer = match self.executions.describe_execution().execution_arn(arn).send().await {
             Ok(answer) => answer,
-            Err(error) => {
-                let absent = error
-                    .as_service_error()
-                    .is_some_and(|error| error.is_execution_does_not_exist());
-                let said = DisplayErrorContext(&error).to_string();
-                return if absent { Ok(Execution::Absent) } else { Err(anyhow!(said)) };
+            Err(error) if error.as_service_error().is_some_and(is_absent) => {
+                return Ok(Execution::Absent);
             }
+            Err(error) => return Err(anyhow!("{}", said(&error))),
         };
         if matches!(answer.status(), ExecutionStatus::Running | ExecutionStatus::PendingRedrive) {
             return Ok(Execution::Running);
@@ -149,6 +148,77 @@ impl Clients {
         let status = answer.status().as_str().to_owned();
         Ok(Execution::Over { status, output: output.unwrap_or_default(), error })
     }
+}
+
+/// A stack beyond loopback asks for its token where AWS has a signature.
+#[derive(Clone)]
+struct Bearer(String);
+
+impl fmt::Debug for Bearer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Bearer")
+    }
+}
+
+impl Intercept for Bearer {
+    fn name(&self) -> &'static str {
+        "Bearer"
+    }
+
+    fn modify_before_transmit(
+        &self,
+        context: &mut BeforeTransmitInterceptorContextMut<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let value = format!("Bearer {}", self.0);
+        context.request_mut().headers_mut().try_insert("authorization", value)?;
+        Ok(())
+    }
+}
+
+fn is_absent(error: &DescribeExecutionError) -> bool {
+    error.is_execution_does_not_exist()
+}
+
+/// Whether the event may have been put is the first thing to say: a second try may be a second
+/// session.
+fn not_put(error: &SdkError<PutEventsError>) -> Failure {
+    let said = said(error);
+    let never_sent = match error {
+        SdkError::ConstructionFailure(_) => true,
+        SdkError::ServiceError(refusal) => !refusal.raw().status().is_server_error(),
+        SdkError::DispatchFailure(failure) => failure.is_user() || failure.is_other(),
+        _ => false,
+    };
+    if never_sent {
+        Failure::unknown(format!("the event was not put: {said}"))
+            .hint("check region and credentials with: aws sts get-caller-identity")
+    } else {
+        Failure::unknown(format!("the event bus did not answer: {said}")).hint(
+            "whether it took the event is not known; look at the executions before trying again",
+        )
+    }
+}
+
+/// What AWS says went wrong, else the causes from the second on: the first only names their kind.
+fn said<E>(error: &SdkError<E>) -> String
+where
+    E: std::error::Error + ProvideErrorMetadata + 'static,
+{
+    if let Some(code) = error.code() {
+        return format!("{code}: {}", error.message().unwrap_or("no reason given"));
+    }
+    let mut texts: Vec<String> = Vec::new();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let text = error.to_string();
+        if !texts.iter().any(|known| known.contains(&text)) {
+            texts.push(text);
+        }
+        cause = error.source();
+    }
+    if texts.is_empty() { error.to_string() } else { texts.join(": ") }
 }
 
 /// An execution's name is its session's id.

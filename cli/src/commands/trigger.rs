@@ -17,7 +17,8 @@ use crate::ledger::{self, Ledger};
 use crate::output;
 use crate::resolve::{Context, Order};
 
-/// How often an execution in the cloud is asked about.
+/// How often an execution in the cloud is asked about, at first and later.
+const CLOUD_POLL_FIRST: Duration = Duration::from_secs(1);
 const CLOUD_POLL: Duration = Duration::from_secs(5);
 
 /// Failed questions in a row after which the cloud counts as out of reach.
@@ -72,7 +73,7 @@ async fn triggered(
         return Ok(Exit::Succeeded);
     }
     let ledger = Ledger::open_in(folder)?;
-    Watch::new(context, endpoint, &clients, &ledger, id).to_the_end().await
+    Watch::new(context, endpoint, &clients, &ledger, id).until_the_end().await
 }
 
 fn announce(context: &Context, id: &SessionId) -> Result<(), Failure> {
@@ -101,9 +102,10 @@ async fn in_cloud(context: &Context, order: Order) -> Result<Exit, Failure> {
     output::say(
         "waiting for the execution; the journal in an AWS account is not shown by this version",
     );
-    let mut misses = 0;
+    let (mut misses, mut pause) = (0, CLOUD_POLL_FIRST);
     loop {
-        tokio::time::sleep(CLOUD_POLL).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(CLOUD_POLL);
         match clients.execution(&id).await {
             Ok(Execution::Over { status, output, error }) => {
                 if context.json {

@@ -51,9 +51,10 @@ pub struct Watch<'a> {
 /// When it is not there, or nothing runs it any more.
 pub async fn tail(context: &Context, session: &str) -> Result<Exit, Failure> {
     let ledger = Ledger::open(context).await?;
-    let loaded = ledger.load(session).await?;
+    // A session that was triggered a moment ago may have no record yet.
+    let id = ledger.find(session).await?;
     let (endpoint, clients) = (Endpoint::new(context)?, Clients::new(context).await);
-    Watch::new(context, &endpoint, &clients, &ledger, loaded.id).to_the_end().await
+    Watch::new(context, &endpoint, &clients, &ledger, id).until_the_end().await
 }
 
 impl<'a> Watch<'a> {
@@ -85,7 +86,7 @@ impl<'a> Watch<'a> {
     ///
     /// # Errors
     /// When the end cannot be found out.
-    pub async fn to_the_end(mut self) -> Result<Exit, Failure> {
+    pub async fn until_the_end(mut self) -> Result<Exit, Failure> {
         let id = self.id.clone();
         tokio::select! {
             // What is dropped then is only reading; the session goes on by itself.

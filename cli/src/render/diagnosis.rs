@@ -74,7 +74,7 @@ fn evidence_lines(look: Look, index: usize, pointer: &Value) -> Vec<String> {
             let left_out = all.len().saturating_sub(VALUE_LINES);
             for (number, line) in all.iter().take(VALUE_LINES).enumerate() {
                 let sign = if number == 0 { "=" } else { " " };
-                lines.push(format!("{indent}{sign} {}", look.ink(Ink::Faint, line)));
+                lines.push(format!("{indent}{sign} {line}"));
             }
             if left_out > 0 {
                 lines.push(format!("{indent}  … {left_out} more lines"));

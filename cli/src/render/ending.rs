@@ -9,7 +9,7 @@ use local::view::{OpenQuestion, Session, Tokens};
 use serde_json::Value;
 
 use super::ink::Ink;
-use super::text::{clean, json_lines, wrap};
+use super::text::{clean, json_lines, width, wrap};
 use super::{Look, brief, diagnosis};
 
 /// What stands above a timeline.
@@ -44,9 +44,16 @@ pub fn verdict(look: Look, session: &Session) -> Vec<String> {
     }
     parts.push(steps);
     parts.extend(session.elapsed_ms.map(|ms| brief::duration(Duration::from_millis(ms))));
-    parts.push(brief::cost(session.tokens, session.usd).unwrap_or_else(|| "0 tokens".to_owned()));
+    let cost = brief::cost(session.tokens, session.usd).unwrap_or_else(|| "0 tokens".to_owned());
     let word = format!("{glyph} {}", session.status);
-    let mut lines = vec![format!("{}  {}", look.ink(ink, &word), parts.join(" · "))];
+    let line = parts.join(" · ");
+    let head = format!("{}  {line}", look.ink(ink, &word));
+    let used = width(&word) + 2 + width(&line);
+    let mut lines = if used + 3 + width(&cost) <= look.width {
+        vec![format!("{head} · {cost}")]
+    } else {
+        vec![head, format!("  {cost}")]
+    };
     if let Some(error) = &session.error {
         let category =
             session.error_category.as_deref().map(|category| format!(" [{}]", clean(category)));

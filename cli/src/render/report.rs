@@ -26,13 +26,13 @@ pub fn sessions(look: Look, summaries: &[Summary], now: Stamp) -> Vec<String> {
     table.set_header(heading.map(|name| Cell::new(name).add_attribute(Attribute::Dim)));
     for summary in summaries {
         let took = summary.ended_at.unwrap_or(now);
-        let took = summary.initiated_at.map(|at| brief::duration(took.since(at)));
+        let took = summary.initiated_at.map(|at| brief::offset(took.since(at)));
         table.add_row([
             Cell::new(&summary.session),
             Cell::new(summary.status).fg(colour(summary.status)),
             Cell::new(summary.agent.as_deref().map_or("-".to_owned(), clean)),
             Cell::new(summary.initiated_at.map_or("-".to_owned(), |at| ago(now.since(at)))),
-            Cell::new(took.unwrap_or_default()),
+            Cell::new(took.unwrap_or_default().trim_start_matches('+')),
         ]);
     }
     for column in table.column_iter_mut() {

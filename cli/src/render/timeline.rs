@@ -156,12 +156,20 @@ impl Timeline {
             .collect()
     }
 
+    /// A payload in lines that the gutter holds.
     fn payload(&self, payload: &Value) -> Vec<String> {
         let gutter = format!("{}{}", " ".repeat(INDENT), self.look.ink(Ink::Faint, "│     "));
-        let all = json_lines(payload);
+        let room = self.look.width.saturating_sub(INDENT + 6).max(20);
+        let all: Vec<String> = json_lines(payload)
+            .iter()
+            .flat_map(|line| {
+                let characters: Vec<char> = line.chars().collect();
+                characters.chunks(room).map(String::from_iter).collect::<Vec<_>>()
+            })
+            .collect();
         let left_out = all.len().saturating_sub(PAYLOAD_LINES);
-        let mut lines: Vec<_> =
-            all.into_iter().take(PAYLOAD_LINES).map(|line| format!("{gutter}{line}")).collect();
+        let shown = all.into_iter().take(PAYLOAD_LINES);
+        let mut lines: Vec<_> = shown.map(|line| format!("{gutter}{line}")).collect();
         if left_out > 0 {
             lines.push(format!("{gutter}… {left_out} more lines; --json shows all"));
         }

@@ -73,7 +73,10 @@ mod tests {
         let event = json!({"id": "i", "time": "t", "detail": {"text": "a \"b\"", "n": 1}});
         let paths = [("id", "$.id"), ("detail", "$.detail"), ("text", "$.detail.text")];
         for (template, expected) in [
-            (r#"{"id": <id>, "detail": <detail>}"#, r#"{"id": "i", "detail": {"text":"a \"b\"","n":1}}"#),
+            (
+                r#"{"id": <id>, "detail": <detail>}"#,
+                r#"{"id": "i", "detail": {"text":"a \"b\"","n":1}}"#,
+            ),
             (r#"{"said": "<id>: <text>"}"#, r#"{"said": "i: a \"b\""}"#),
             (r#"{"other": <nobody>}"#, r#"{"other": <nobody>}"#),
             (r#""x < y""#, r#""x < y""#),

@@ -100,12 +100,7 @@ async fn list_sessions(endpoint: &Endpoint, query: &str) -> Reply {
     let mut sessions = Vec::new();
     for summary in found {
         let records = records(endpoint, &summary.session).await?;
-        sessions.push(json!(view::Session::of(
-            &records.id,
-            &records.events,
-            &records.steps,
-            now
-        )));
+        sessions.push(json!(view::Session::of(&records.id, &records.events, &records.steps, now)));
     }
     Ok((200, json!({ "sessions": sessions })))
 }

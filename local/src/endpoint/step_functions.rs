@@ -78,10 +78,9 @@ async fn start(executions: &Executions, body: &Value) -> Result<Value, Refusal> 
                 let rule = "Member must have length less than or equal to 262144";
                 Refusal::constraint("'***'", "input", rule)
             }
-            StartError::AlreadyExists(arn) => Refusal::bad(
-                "ExecutionAlreadyExists",
-                format!("Execution Already Exists: '{arn}'"),
-            ),
+            StartError::AlreadyExists(arn) => {
+                Refusal::bad("ExecutionAlreadyExists", format!("Execution Already Exists: '{arn}'"))
+            }
             StartError::Store(error) => Refusal::journal(&error),
         }),
     }

@@ -23,7 +23,7 @@ pub(super) struct Refusal {
     pub(super) code: String,
     pub(super) message: String,
     /// The whole body, where it is more than code and message.
-    pub(super) body: Option<Value>,
+    pub(super) body: Option<Box<Value>>,
 }
 
 impl Refusal {
@@ -74,7 +74,7 @@ impl From<ApiError> for Refusal {
         if let Some(cause) = &error.cause {
             tracing::warn!(%error, %cause, "The table refused a request.");
         }
-        let body = Some(error.body());
+        let body = Some(Box::new(error.body()));
         Self { status: error.status, code: error.kind.to_owned(), message: error.message, body }
     }
 }
@@ -92,9 +92,8 @@ pub(super) fn aws(answer: Result<Value, Refusal>, protocol: &'static str) -> Res
     match answer {
         Ok(body) => respond(200, protocol, body.to_string(), None),
         Err(refusal) => {
-            let body = refusal.body.clone().unwrap_or_else(|| {
-                json!({ "__type": refusal.code, "message": refusal.message })
-            });
+            let plain = || json!({ "__type": refusal.code, "message": refusal.message });
+            let body = refusal.body.as_deref().cloned().unwrap_or_else(plain);
             let code = refusal.short_code().to_owned();
             respond(refusal.status, protocol, body.to_string(), Some(&code))
         }

@@ -141,7 +141,8 @@ pub(super) async fn newest(store: &SqliteStore) -> Result<Option<Timestamp>, Err
                 IFNULL((SELECT MAX(stopped_ms) FROM execution), 0), \
                 IFNULL((SELECT MAX(at_ms) FROM execution_event JOIN execution \
                         ON execution.id = execution WHERE status = 'RUNNING'), 0))";
-            let millis: Option<i64> = query(connection, |c| c.query_row(sql, [], |row| row.get(0)))?;
+            let millis: Option<i64> =
+                query(connection, |c| c.query_row(sql, [], |row| row.get(0)))?;
             Ok(millis.filter(|millis| *millis > 0).map(Timestamp::from_millis))
         })
         .await

@@ -6,9 +6,11 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use journal::store::Error;
+use journal::store::{Error, Retry};
 use serde_json::Value;
-use states::execution::{AlreadyEnded, CallbackError, Execution, Next, ReplayError, TaskRequest};
+use states::execution::{
+    AlreadyEnded, CallbackError, Execution, Next, Outcome, ReplayError, TaskRequest,
+};
 use states::history::{Event, Failure};
 use states::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -17,6 +19,9 @@ use super::{Shared, call, rows};
 
 /// Longest sleep at a stretch, by the machine's clock; a timer cannot hold three years.
 const SLEEP_LONGEST: Duration = Duration::from_secs(3_600);
+
+/// How long to wait before writing again what could not be written, by the machine's clock.
+const REWRITE_AFTER: Duration = Duration::from_secs(1);
 
 /// How long calls in flight may take to answer when the stack stops, by the machine's clock.
 const CALLS_FINISH_WITHIN: Duration = Duration::from_secs(3);
@@ -124,7 +129,7 @@ impl Runner {
             // Its inbox closes before the row says so: nobody is told that it runs when it does not.
             self.commands.close();
         }
-        rows::append(&self.shared.store, self.id, &events, ended).await?;
+        append(&self.shared, self.id, &events, ended).await?;
         self.execution = ahead;
         Ok(())
     }
@@ -242,5 +247,24 @@ impl Runner {
             }
         }
         Ok(())
+    }
+}
+
+/// Appends for as long as it takes: nothing may be done before it is durable, and a full disk is no
+/// reason to give the execution up.
+async fn append(
+    shared: &Shared,
+    id: i64,
+    events: &[Event],
+    ended: Option<(Outcome, Timestamp)>,
+) -> Result<(), Error> {
+    loop {
+        match rows::append(&shared.store, id, events, ended.clone()).await {
+            Err(error) if error.retry() != Retry::Never && !shared.stopping.is_cancelled() => {
+                tracing::warn!(%error, "A history could not be written; trying again.");
+                tokio::time::sleep(REWRITE_AFTER).await;
+            }
+            known => return known,
+        }
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -89,8 +89,43 @@ struct Shared {
 struct Place {
     state: watch::Receiver<State>,
     stop: CancellationToken,
-    /// Nanoseconds since 1970 of the newest invocation.
-    invoked_at: Arc<AtomicI64>,
+    activity: Arc<Activity>,
+}
+
+/// What keeps a process from being idle beside its own word.
+#[derive(Debug)]
+struct Activity {
+    /// Invocations that have not been answered.
+    open: AtomicUsize,
+    /// Nanoseconds since 1970 of the newest begin or end of one.
+    at: AtomicI64,
+}
+
+/// An invocation that has not been answered, however its answer is lost.
+struct Invocation {
+    activity: Arc<Activity>,
+    clock: Clock,
+}
+
+impl Activity {
+    fn mark(&self, clock: &Clock) {
+        self.at.store(clock.now().nanos(), Ordering::Release);
+    }
+}
+
+impl Invocation {
+    fn begin(activity: &Arc<Activity>, clock: &Clock) -> Self {
+        activity.open.fetch_add(1, Ordering::AcqRel);
+        activity.mark(clock);
+        Self { activity: Arc::clone(activity), clock: clock.clone() }
+    }
+}
+
+impl Drop for Invocation {
+    fn drop(&mut self) {
+        self.activity.mark(&self.clock);
+        self.activity.open.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -131,7 +166,7 @@ impl Isolated {
         session: &SessionId,
         body: Bytes,
     ) -> Result<Answer, Unanswered> {
-        let port = self.ready(session).await?;
+        let (port, _invocation) = self.ready(session).await?;
         let sent = self
             .shared
             .http
@@ -173,12 +208,13 @@ impl Isolated {
         while keepers.join_next().await.is_some() {}
     }
 
-    /// The port of the session's process once it answers.
-    async fn ready(&self, session: &SessionId) -> Result<u16, Unanswered> {
+    /// The port of the session's process once it answers, and what keeps it from being ended.
+    async fn ready(&self, session: &SessionId) -> Result<(u16, Invocation), Unanswered> {
         let waiting = async {
             loop {
                 let mut place = self.place(session)?;
                 let ended = place.stop.is_cancelled();
+                let invocation = Invocation::begin(&place.activity, &self.shared.settings.clock);
                 let wanted = |state: &State| match state {
                     State::Starting => false,
                     // One that is being stopped is waited out, so that two never run side by side.
@@ -187,11 +223,7 @@ impl Isolated {
                 };
                 let state = place.state.wait_for(wanted).await.map(|state| state.clone());
                 match state {
-                    Ok(State::Ready(port)) => {
-                        let now = self.shared.settings.clock.now().nanos();
-                        place.invoked_at.store(now, Ordering::Release);
-                        return Ok(port);
-                    }
+                    Ok(State::Ready(port)) => return Ok((port, invocation)),
                     _ if ended => {}
                     Ok(State::Gone(why)) => return Err(Unanswered::NotStarted(why)),
                     _ => return Err(Unanswered::NotStarted("the host is stopping".to_owned())),
@@ -214,8 +246,9 @@ impl Isolated {
             return Err(Unanswered::Full(SESSIONS_MAX));
         }
         let (says, state) = watch::channel(State::Starting);
-        let invoked_at = Arc::new(AtomicI64::new(self.shared.settings.clock.now().nanos()));
-        let place = Place { state, stop: self.shared.stopping.child_token(), invoked_at };
+        let at = AtomicI64::new(self.shared.settings.clock.now().nanos());
+        let activity = Arc::new(Activity { open: AtomicUsize::new(0), at });
+        let place = Place { state, stop: self.shared.stopping.child_token(), activity };
         places.insert(session.clone(), place.clone());
         let (host, kept, session) = (self.clone(), place.clone(), session.clone());
         let mut keepers = self.keepers();
@@ -231,7 +264,12 @@ impl Isolated {
     }
 
     /// Keeps a process from its start to its end; says why it ended.
-    async fn keep(&self, session: &SessionId, place: &Place, says: &watch::Sender<State>) -> String {
+    async fn keep(
+        &self,
+        session: &SessionId,
+        place: &Place,
+        says: &watch::Sender<State>,
+    ) -> String {
         let (mut child, port) = match self.start() {
             Ok(started) => started,
             Err(error) => {
@@ -241,6 +279,8 @@ impl Isolated {
         };
         tracing::info!(session_id = %session, port, "An agent's process starts.");
         let why = self.watch(&mut child, port, place, says).await;
+        // Whoever comes from now on waits for the next one.
+        place.stop.cancel();
         process::terminate(&mut child).await;
         why
     }
@@ -297,8 +337,9 @@ impl Isolated {
                 None => silent += 1,
                 Some(ping) => {
                     silent = 0;
-                    let invoked_at = Stamp::from_nanos(place.invoked_at.load(Ordering::Acquire));
-                    if is_idle(&ping, invoked_at, clock.now()) {
+                    let active_at = Stamp::from_nanos(place.activity.at.load(Ordering::Acquire));
+                    let called = place.activity.open.load(Ordering::Acquire) > 0;
+                    if !called && is_idle(&ping, active_at, clock.now()) {
                         return "it was idle".to_owned();
                     }
                 }
@@ -324,9 +365,9 @@ impl Isolated {
     }
 }
 
-fn is_idle(ping: &Ping, invoked_at: Stamp, now: Stamp) -> bool {
+fn is_idle(ping: &Ping, active_at: Stamp, now: Stamp) -> bool {
     let updated_at = Stamp::from_millis(ping.time_of_last_update.saturating_mul(1_000));
-    ping.status != "HealthyBusy" && now.since(updated_at.max(invoked_at)) > IDLE_MAX
+    ping.status != "HealthyBusy" && now.since(updated_at.max(active_at)) > IDLE_MAX
 }
 
 #[cfg(test)]

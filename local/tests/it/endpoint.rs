@@ -12,11 +12,8 @@ use crate::world::SESSION;
 
 /// The real workflow without its agent: sessions park until somebody does something to them.
 fn without_agent() -> String {
-    let text = state_machine::TEXT.replacen(
-        r#""Next": "InvokeAgent""#,
-        r#""Next": "CheckStatus""#,
-        1,
-    );
+    let text =
+        state_machine::TEXT.replacen(r#""Next": "InvokeAgent""#, r#""Next": "CheckStatus""#, 1);
     assert_ne!(text, state_machine::TEXT);
     text
 }
@@ -92,7 +89,6 @@ async fn the_step_functions_api_answers_as_aws_does() {
     golden.push(("list", sfn("ListExecutions", machine.clone()).await));
     let mut page = execution.clone();
     page["maxResults"] = json!(2);
-    page["reverseOrder"] = json!(true);
     page["includeExecutionData"] = json!(false);
     golden.push(("history", sfn("GetExecutionHistory", page).await));
     let mut stop = execution.clone();
@@ -155,57 +151,97 @@ async fn lists_and_histories_come_in_pages() {
     stack.shutdown().await;
 }
 
+async fn check(client: &Client, target: &str, body: Value, code: &str) {
+    let (status, answer) = client.aws(target, &body).await;
+    let found = answer["__type"].as_str().unwrap_or_default();
+    assert_eq!(found.rsplit('#').next().unwrap(), code, "{target} {body}: {answer}");
+    assert_eq!(status, 400, "{target} {body}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_requests_get_the_error_that_aws_gives() {
+async fn bad_events_and_unknown_actions_get_the_error_that_aws_gives() {
+    let folder = TempDir::new().unwrap();
+    let stack = parking(&folder).await;
+    let client = Client::new(&stack);
+    for (target, code) in [
+        ("AWSStepFunctions.DeleteStateMachine", "UnknownOperationException"),
+        ("AWSEvents.PutRule", "UnknownOperationException"),
+        ("S3.PutObject", "UnknownOperationException"),
+        ("", "UnknownOperationException"),
+        ("DynamoDB_20120810.DeleteTable", "AccessDeniedException"),
+        ("DynamoDB_20120810.Nonsense", "UnknownOperationException"),
+    ] {
+        check(&client, target, json!({ "TableName": "daybook-journal" }), code).await;
+    }
+    let eleven: Vec<_> = (0..11).map(|_| json!({})).collect();
+    let elsewhere =
+        json!({ "Source": "s", "DetailType": "d", "Detail": "{}", "EventBusName": "mine" });
+    for (body, code) in [
+        (json!([]), "SerializationException"),
+        (json!({}), "ValidationException"),
+        (json!({ "Entries": [] }), "ValidationException"),
+        (json!({ "Entries": eleven }), "ValidationException"),
+        (json!({ "Entries": ["x"] }), "SerializationException"),
+        (json!({ "Entries": [{ "Source": 1 }] }), "SerializationException"),
+        (json!({ "Entries": [elsewhere] }), "ResourceNotFoundException"),
+    ] {
+        check(&client, "AWSEvents.PutEvents", body, code).await;
+    }
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_requests_of_executions_get_the_error_that_aws_gives() {
+    let folder = TempDir::new().unwrap();
+    let stack = parking(&folder).await;
+    let client = Client::new(&stack);
+    let session = client.trigger(&json!({})).await;
+    let absent = execution_arn("daybook", "nobody");
+    let with = |name: &str, value: Value| {
+        let mut body = json!({ "stateMachineArn": STATE_MACHINE_ARN });
+        body[name] = value;
+        body
+    };
+    let (list, start) = ("ListExecutions", "StartExecution");
+    for (action, body, code) in [
+        ("DescribeExecution", json!({}), "ValidationException"),
+        ("DescribeExecution", json!({ "executionArn": 1 }), "SerializationException"),
+        ("DescribeExecution", json!({ "executionArn": "x" }), "InvalidArn"),
+        ("DescribeExecution", json!({ "executionArn": absent }), "ExecutionDoesNotExist"),
+        ("StopExecution", json!({ "executionArn": absent }), "ExecutionDoesNotExist"),
+        ("DescribeStateMachine", with("stateMachineArn", json!("x")), "InvalidArn"),
+        (list, with("stateMachineArn", json!("arn:x")), "StateMachineDoesNotExist"),
+        (list, with("statusFilter", json!("X")), "ValidationException"),
+        (list, with("maxResults", json!(1001)), "ValidationException"),
+        (list, with("nextToken", json!("x")), "InvalidToken"),
+        (start, with("name", json!("a/b")), "InvalidName"),
+        (start, with("input", json!("{")), "InvalidExecutionInput"),
+        (start, with("name", json!(session)), "ExecutionAlreadyExists"),
+    ] {
+        check(&client, &format!("AWSStepFunctions.{action}"), body, code).await;
+    }
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_tokens_get_the_error_that_aws_gives() {
     let folder = TempDir::new().unwrap();
     let stack = parking(&folder).await;
     let client = Client::new(&stack);
     let session = client.trigger(&json!({})).await;
     let token = token(&stack, &session).await;
-    let execution = execution_arn("daybook", &session);
-    let absent = execution_arn("daybook", "nobody");
-    let eleven: Vec<_> = (0..11).map(|_| json!({})).collect();
-    let entry = json!({ "Source": "s", "DetailType": "d", "Detail": "{}", "EventBusName": "mine" });
-    for (target, body, code) in [
-        ("AWSStepFunctions.DeleteStateMachine", json!({}), "UnknownOperationException"),
-        ("AWSEvents.PutRule", json!({}), "UnknownOperationException"),
-        ("S3.PutObject", json!({}), "UnknownOperationException"),
-        ("AWSEvents.PutEvents", json!([]), "SerializationException"),
-        ("AWSEvents.PutEvents", json!({}), "ValidationException"),
-        ("AWSEvents.PutEvents", json!({ "Entries": [] }), "ValidationException"),
-        ("AWSEvents.PutEvents", json!({ "Entries": eleven }), "ValidationException"),
-        ("AWSEvents.PutEvents", json!({ "Entries": ["x"] }), "SerializationException"),
-        ("AWSEvents.PutEvents", json!({ "Entries": [{ "Source": 1 }] }), "SerializationException"),
-        ("AWSEvents.PutEvents", json!({ "Entries": [entry] }), "ResourceNotFoundException"),
-        ("AWSStepFunctions.DescribeExecution", json!({}), "ValidationException"),
-        ("AWSStepFunctions.DescribeExecution", json!({ "executionArn": 1 }), "SerializationException"),
-        ("AWSStepFunctions.DescribeExecution", json!({ "executionArn": "x" }), "InvalidArn"),
-        ("AWSStepFunctions.DescribeExecution", json!({ "executionArn": absent }), "ExecutionDoesNotExist"),
-        ("AWSStepFunctions.StopExecution", json!({ "executionArn": absent }), "ExecutionDoesNotExist"),
-        ("AWSStepFunctions.DescribeStateMachine", json!({ "stateMachineArn": "arn:x" }), "StateMachineDoesNotExist"),
-        ("AWSStepFunctions.ListExecutions", json!({ "stateMachineArn": STATE_MACHINE_ARN, "statusFilter": "X" }), "ValidationException"),
-        ("AWSStepFunctions.ListExecutions", json!({ "stateMachineArn": STATE_MACHINE_ARN, "maxResults": 1001 }), "ValidationException"),
-        ("AWSStepFunctions.ListExecutions", json!({ "stateMachineArn": STATE_MACHINE_ARN, "nextToken": "x" }), "InvalidToken"),
-        ("AWSStepFunctions.StartExecution", json!({ "stateMachineArn": STATE_MACHINE_ARN, "name": "a/b" }), "InvalidName"),
-        ("AWSStepFunctions.StartExecution", json!({ "stateMachineArn": STATE_MACHINE_ARN, "input": "{" }), "InvalidExecutionInput"),
-        ("AWSStepFunctions.StartExecution", json!({ "stateMachineArn": STATE_MACHINE_ARN, "name": session }), "ExecutionAlreadyExists"),
-        ("AWSStepFunctions.SendTaskSuccess", json!({ "taskToken": token }), "ValidationException"),
-        ("AWSStepFunctions.SendTaskSuccess", json!({ "taskToken": token, "output": "{" }), "InvalidOutput"),
-        ("AWSStepFunctions.SendTaskHeartbeat", json!({ "taskToken": "x" }), "InvalidToken"),
-        ("AWSStepFunctions.SendTaskFailure", json!({ "taskToken": format!("{token}0") }), "InvalidToken"),
-        ("DynamoDB_20120810.DeleteTable", json!({ "TableName": "daybook-journal" }), "AccessDeniedException"),
-        ("DynamoDB_20120810.Nonsense", json!({}), "UnknownOperationException"),
+    for (action, body, code) in [
+        ("SendTaskSuccess", json!({ "taskToken": token }), "ValidationException"),
+        ("SendTaskSuccess", json!({ "taskToken": token, "output": "{" }), "InvalidOutput"),
+        ("SendTaskHeartbeat", json!({ "taskToken": "x" }), "InvalidToken"),
+        ("SendTaskFailure", json!({ "taskToken": format!("{token}0") }), "InvalidToken"),
     ] {
-        let (status, answer) = client.aws(target, &body).await;
-        let found = answer["__type"].as_str().unwrap_or_default();
-        assert_eq!(found.rsplit('#').next().unwrap(), code, "{target} {body}: {answer}");
-        assert_eq!(status, 400, "{target} {body}");
+        check(&client, &format!("AWSStepFunctions.{action}"), body, code).await;
     }
-    let execution = json!({ "executionArn": execution });
+    let execution = json!({ "executionArn": execution_arn("daybook", &session) });
     client.aws("AWSStepFunctions.StopExecution", &execution).await;
     let late = json!({ "taskToken": token, "output": "{}" });
-    let (status, answer) = client.aws("AWSStepFunctions.SendTaskSuccess", &late).await;
-    assert_eq!((status, &answer["__type"]), (400, &json!("TaskTimedOut")));
+    check(&client, "AWSStepFunctions.SendTaskSuccess", late, "TaskTimedOut").await;
     stack.shutdown().await;
 }
 
@@ -319,10 +355,7 @@ async fn a_person_can_cancel_a_session() {
     let execution = client.ended(&session).await;
     assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
     let (_, shown) = client.get(&path).await;
-    assert_eq!(
-        statuses(&shown),
-        ["SESSION_INITIATED", "CANCEL_REQUESTED", "SESSION_CANCELLED"]
-    );
+    assert_eq!(statuses(&shown), ["SESSION_INITIATED", "CANCEL_REQUESTED", "SESSION_CANCELLED"]);
     for (what, expected) in [("cancel", 409), ("resume", 409), ("answer", 400)] {
         let (status, answer) = client.post(&format!("{path}/{what}"), &json!({})).await;
         assert_eq!(status, expected, "{what}: {answer}");

@@ -57,11 +57,9 @@ async fn history(world: &crate::world::World, arn: &str) -> Vec<Value> {
     for event in &mut history {
         event["timestamp"] = json!("<time>");
         let mut text = event.to_string();
-        for (start, end) in [
-            ("2026-11-21T10:", "Z"),
-            (r#"RequestId\":\""#, "\\"),
-            (r#"token\":\""#, "\\"),
-        ] {
+        for (start, end) in
+            [("2026-11-21T10:", "Z"), (r#"RequestId\":\""#, "\\"), (r#"token\":\""#, "\\")]
+        {
             text = mask(&text, start, end);
         }
         *event = serde_json::from_str(&text).unwrap();
@@ -132,7 +130,8 @@ async fn cancelled_and_rejected_sessions_succeed_as_executions() {
     fn rejected(kind: &str, _: usize, payload: &Value) -> Answer {
         if kind == "invoke" { accepted() } else { verdict("REJECTED", "REJECTED", payload) }
     }
-    for (script, last) in [(cancelled as crate::world::Script, "Cancelled"), (rejected, "Rejected")] {
+    for (script, last) in [(cancelled as crate::world::Script, "Cancelled"), (rejected, "Rejected")]
+    {
         let folder = Folder::new();
         let world = folder.open(script).await;
         let arn = world.start(SESSION).await;
@@ -155,7 +154,8 @@ async fn a_throttled_invoker_is_asked_again() {
     let arn = world.start(SESSION).await;
     assert_eq!(world.ended(&arn).await.status, "SUCCEEDED");
     let calls = world.calls.lock().unwrap();
-    let retries: Vec<_> = calls.iter().take(3).map(|(_, payload)| payload["retry"].clone()).collect();
+    let retries: Vec<_> =
+        calls.iter().take(3).map(|(_, payload)| payload["retry"].clone()).collect();
     assert_eq!(retries, [json!(0), json!(1), json!(2)]);
 }
 
@@ -233,8 +233,7 @@ async fn a_start_is_idempotent_while_the_execution_runs() {
     let token = world.parked(0).await;
     assert_eq!(world.start(SESSION).await, arn);
     let start = |name: &str, input: &str| {
-        let request =
-            local::executions::Request { name: name.to_owned(), input: input.to_owned() };
+        let request = local::executions::Request { name: name.to_owned(), input: input.to_owned() };
         world.executions.start(request)
     };
     assert!(matches!(start(SESSION, "{}").await, Err(StartError::AlreadyExists(_))));
@@ -351,7 +350,11 @@ fn success_after_park(kind: &str, _: usize, payload: &Value) -> Answer {
 fn stateless(kind: &str, _: usize, payload: &Value) -> Answer {
     match kind {
         "invoke" => accepted(),
-        "check" if payload["woken"] == "not" => judged("BUSY", payload),
+        "check" if payload["woken"] == "not" => {
+            let mut reply = judged("BUSY", payload)?;
+            reply["watch"]["heartbeat_s"] = json!(3);
+            Ok(reply)
+        }
         "check" => verdict("COMPLETED", "SUCCEEDED", payload),
         _ => Ok(json!({})),
     }
@@ -402,8 +405,7 @@ async fn an_event_that_matches_starts_a_session_with_its_id() {
     });
     let other = json!({ "Source": "other", "DetailType": "execute-agent", "Detail": "{}" });
     let bad = json!({ "Source": "manual-trigger", "DetailType": "execute-agent", "Detail": "[]" });
-    let answer =
-        world.bus.put_events(&json!({ "Entries": [entry, other, bad] })).await.unwrap();
+    let answer = world.bus.put_events(&json!({ "Entries": [entry, other, bad] })).await.unwrap();
     assert_eq!(answer["FailedEntryCount"], 1);
     assert_eq!(answer["Entries"][2]["ErrorCode"], "MalformedDetail");
     let id = answer["Entries"][0]["EventId"].as_str().unwrap();
@@ -421,7 +423,8 @@ async fn an_event_that_matches_starts_a_session_with_its_id() {
 async fn many_executions_run_side_by_side() {
     let folder = Folder::new();
     let world = folder.open(stateless).await;
-    let entry = json!({ "Source": "manual-trigger", "DetailType": "execute-agent", "Detail": "{}" });
+    let entry =
+        json!({ "Source": "manual-trigger", "DetailType": "execute-agent", "Detail": "{}" });
     let entries: Vec<_> = std::iter::repeat_n(entry, 10).collect();
     for _ in 0..5 {
         world.bus.put_events(&json!({ "Entries": entries })).await.unwrap();
@@ -432,8 +435,5 @@ async fn many_executions_run_side_by_side() {
         }
     };
     tokio::time::timeout(PATIENCE, done).await.unwrap();
-    assert_eq!(
-        world.executions.counts().await.unwrap(),
-        [("SUCCEEDED".to_owned(), 50)]
-    );
+    assert_eq!(world.executions.counts().await.unwrap(), [("SUCCEEDED".to_owned(), 50)]);
 }

@@ -1,8 +1,11 @@
 //! The stack's parts together: the table, executions over the real state machine, the endpoint, and
 //! whole sessions.
 
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, in its helpers too")]
+
 mod dynamodb;
 mod endpoint;
 mod executions;
+mod isolated;
 mod stack;
 mod world;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
-use journal::sqlite::Durability;
+use journal::sqlite::{Durability, SqliteStore};
 use local::stack::{Config, Isolation, Stack, StartError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -184,6 +184,49 @@ async fn a_stack_that_was_killed_carries_its_sessions_on() {
         assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
     }
     stack.shutdown().await;
+}
+
+/// The journal keeps all that was done while the execution forgets it, event by event: doing it again
+/// changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_prefix_of_an_execution_over_a_whole_journal_ends_with_the_same_verdict() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    let session = client.trigger(&json!({})).await;
+    let whole = client.ended(&session).await;
+    let path = format!("/api/sessions/{session}");
+    let (_, shown) = client.get(&path).await;
+    stack.shutdown().await;
+    let count = cut(folder.path(), i64::MAX).await;
+    for kept in 0..count {
+        cut(folder.path(), kept).await;
+        let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+        let client = Client::new(&stack);
+        let again = client.ended(&session).await;
+        assert_eq!(again["status"], "SUCCEEDED", "after {kept} events: {again:#}");
+        assert_eq!(again["output"], whole["output"], "after {kept} events");
+        let (_, shown_again) = client.get(&path).await;
+        assert_eq!(shown_again["session"], shown["session"], "after {kept} events");
+        assert_eq!(shown_again["steps"], shown["steps"], "after {kept} events");
+        stack.shutdown().await;
+    }
+}
+
+/// Forgets all but the first events of the only execution; returns how many it had.
+async fn cut(data: &Path, kept: i64) -> i64 {
+    let store =
+        SqliteStore::open(&data.join(local::stack::JOURNAL_FILE), Durability::Relaxed).unwrap();
+    let work = move |connection: &rusqlite::Connection| {
+        let count = "SELECT COUNT(*) FROM execution_event";
+        let count: i64 = connection.query_row(count, [], |row| row.get(0))?;
+        if kept < count {
+            connection.execute("DELETE FROM execution_event WHERE id > ?", [kept])?;
+            connection.execute("UPDATE execution SET status = 'RUNNING', stopped_ms = NULL", [])?;
+        }
+        Ok(count)
+    };
+    store.transact(work).await.unwrap()
 }
 
 async fn start_when_free(data: &Path, time_scale: u32) -> Stack {

@@ -178,7 +178,8 @@ impl World {
     /// The names of the states in the order of entering.
     pub async fn path(&self, arn: &str) -> Vec<String> {
         let history = self.history(arn).await;
-        let name = |event: &Value| Some(event["stateEnteredEventDetails"]["name"].as_str()?.to_owned());
+        let name =
+            |event: &Value| Some(event["stateEnteredEventDetails"]["name"].as_str()?.to_owned());
         history.iter().filter_map(name).collect()
     }
 

@@ -91,8 +91,9 @@ fn is_function(word: &str) -> bool {
 
 fn is_defined(tree: &Tree, name: &str) -> bool {
     let name = name.rsplit("::").next().unwrap_or(name);
-    let definition = format!("fn {name}(");
-    tree.iter().any(|(path, text)| path.ends_with(".rs") && text.contains(&definition))
+    let definitions = [format!("fn {name}("), format!("fn {name}<")];
+    let defines = |text: &str| definitions.iter().any(|definition| text.contains(definition));
+    tree.iter().any(|(path, text)| path.ends_with(".rs") && defines(text))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     // The CLI starts the stack through `local`; the others only give it words to show.
-    ("cli", &["journal", "workflow", "graph", "agents", "tools", "local"]),
+    ("cli", &["journal", "workflow", "graph", "agents", "agent", "tools", "local"]),
     ("xtask", &[]),
 ];
 

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use agent::tool::catalogue::TOOLS_MAX;
 use agent::tool::server::STARTS_MAX;
-use agent::tool::{Servers, Timeouts};
+use agent::tool::{Servers, Timeouts, offer};
 use graph::effect::{CATALOGUE, ToolCall, ToolSpec};
 use graph::outcome::{FailureKind, ToolOutcome};
+use journal::clock::Clock;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::fixture::{Bench, DEADLINE, NAME, PATIENT, failed, is_alive, until};
+use super::fixture::{Bench, DEADLINE, NAME, PATIENT, failed, is_alive, logged, servers, until};
 
 /// Short, but enough for a server to start on a loaded machine.
 const BRIEF: Timeouts = Timeouts { connect: Duration::from_secs(10), init: Duration::from_secs(3) };
@@ -125,4 +126,19 @@ async fn a_server_lists_its_tools_over_several_pages() {
 async fn a_server_without_tools_has_none() {
     let bench = Bench::new("lists-nothing");
     assert_eq!(bench.call(CATALOGUE, json!({})).await, ToolOutcome::Ok(json!({"tools": []})));
+}
+
+#[tokio::test]
+async fn what_a_server_offers_can_be_asked_outside_a_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    let servers = servers("ok", &log);
+    let ask = |name: &'static str| {
+        let servers = &servers;
+        async move { offer(servers, name, &json!({}), PATIENT, &Clock::system()).await }
+    };
+    let ToolOutcome::Ok(content) = ask(NAME).await else { panic!("a list") };
+    assert_eq!(ToolSpec::catalogue(&content).len(), 14);
+    assert_eq!(logged(&log, "stop").len(), 1);
+    failed(ask("elsewhere").await, FailureKind::Refused, "mcp_connection");
 }

@@ -1,0 +1,137 @@
+//! What makes no sense, and what cannot be found out: exits, errors and hints.
+
+use crate::harness::{daybook, free_endpoint, incident, run, run_in};
+
+fn check(arguments: &[&str], exit: i32, said: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run_in(folder.path(), arguments);
+    assert_eq!(ran.exit, exit, "{arguments:?}: {ran:#?}");
+    assert_eq!(ran.stdout, "", "{arguments:?}");
+    for text in said {
+        assert!(ran.stderr.contains(text), "{arguments:?} does not say {text:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_command_line_that_makes_no_sense_exits_64() {
+    for (arguments, said) in [
+        (&[][..], "Usage: daybook"),
+        (&["nonsense"][..], "unrecognized subcommand"),
+        (&["show"][..], "<SESSION>"),
+        (&["sessions", "--since", "soon"][..], "such as 24h"),
+        (&["sessions", "--status", "broken"][..], "one of INITIATED"),
+        (&["sessions", "--limit", "0"][..], "--limit"),
+        (&["trigger", "--with-stack"][..], "--wait"),
+        (&["trigger", "--detail", "[]"][..], "--detail is no JSON object"),
+        (&["trigger", "--detail", "{"][..], "--detail is not JSON"),
+        (&["answer", "0190a5c4"][..], "--approve"),
+        (&["answer", "0190a5c4", "--approve", "--reject"][..], "cannot be used with"),
+        (&["answer", "0190a5c4", "--approve", "--reason", "x"][..], "cannot be used with"),
+        (&["verify"][..], "Usage"),
+        (&["verify", "0190a5c4", "--head", "123"][..], "64 hexadecimal digits"),
+        (&["tools", "nobody"][..], "there is no MCP server `nobody`"),
+        (&["mcp", "aws-diagnostics"][..], "--snapshot DIR"),
+        (&["--target", "mars", "sessions"][..], "[possible values: local, aws]"),
+        (&["--endpoint", "ftp://here", "sessions"][..], "expected http://HOST:PORT"),
+    ] {
+        check(arguments, 64, &[said]);
+    }
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["--help"][..], &["--version"], &["trigger", "--help"], &["help"]] {
+        let ran = run_in(folder.path(), arguments);
+        if arguments == ["help"] {
+            assert_eq!(ran.exit, 64, "there is no command of this name: {ran:#?}");
+        } else {
+            assert_eq!(ran.exit, 0, "{arguments:?}: {ran:#?}");
+            assert!(!ran.stdout.is_empty() && ran.stderr.is_empty(), "{arguments:?}: {ran:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_wrong_environment_names_the_variable_the_value_and_the_accepted_form() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, value, arguments, expected) in [
+        ("DAYBOOK_TARGET", "mars", &["agents"][..], "expected local or aws"),
+        ("DAYBOOK_MODEL", "gpt", &["dev"][..], "expected policy, bedrock:ID"),
+        ("MCP_INIT_TIMEOUT", "soon", &["dev"][..], "expected a whole number of seconds"),
+        ("JOURNAL_TTL_DAYS", "many", &["dev"][..], "expected a whole number of days"),
+    ] {
+        let ran = run(daybook(folder.path()).env(name, value).args(arguments));
+        assert_eq!(ran.exit, 64, "{name}: {ran:#?}");
+        let said = format!("error: {name} is `{value}`, {expected}");
+        assert!(ran.stderr.contains(&said), "{said}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_variable_that_a_command_does_not_need_does_not_stop_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run(daybook(folder.path()).env("DAYBOOK_MODEL", "gpt").arg("agents"));
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+}
+
+#[test]
+fn nothing_listening_exits_2_and_says_what_to_do() {
+    let endpoint = free_endpoint();
+    let not_there = format!("error: nothing listens at {endpoint}");
+    let e = ["--endpoint", &endpoint];
+    check(&[&e[..], &["trigger"]].concat(), 2, &[&not_there, "hint:", "daybook dev"]);
+    check(&[&e[..], &["trigger", "--wait"]].concat(), 2, &[&not_there, "--with-stack"]);
+    let id = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f";
+    check(&[&e[..], &["cancel", id]].concat(), 2, &[&not_there, "hint:", "daybook dev"]);
+    check(&[&e[..], &["resume", id]].concat(), 2, &[&not_there, "hint:"]);
+    check(&[&e[..], &["sessions"]].concat(), 2, &["there is no journal at", "hint:"]);
+}
+
+#[test]
+fn something_else_listening_is_not_taken_for_a_stack() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        let (mut stream, _) = listener.accept().unwrap();
+        let _ = stream.read(&mut [0; 4_096]).unwrap();
+        stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").unwrap();
+    });
+    check(&["--endpoint", &endpoint, "trigger"], 2, &["something else than Daybook", "hint:"]);
+    server.join().unwrap();
+}
+
+#[test]
+fn the_cloud_gets_no_folders_and_shows_no_journal_yet() {
+    let folder = incident("network-blocked");
+    let folder = folder.to_str().unwrap();
+    let aws = ["--target", "aws"];
+    check(&[&aws[..], &["trigger", "--input", folder]].concat(), 64, &["is a folder", "hint:"]);
+    for command in [&["sessions"][..], &["show", "0190a5c4"], &["tail", "0190a5c4"], &["dev"]] {
+        check(&[&aws[..], command].concat(), 2, &["local journal only", "hint:"]);
+    }
+}
+
+#[test]
+fn an_input_that_is_not_there_is_named() {
+    let endpoint = free_endpoint();
+    let e = ["--endpoint", &endpoint];
+    let trigger = |path| [&e[..], &["trigger", "--input", path]].concat();
+    check(
+        &trigger("/nowhere/incident.json"),
+        2,
+        &["cannot read /nowhere/incident.json", "No such file"],
+    );
+    check(&trigger("/"), 2, &["there is no incident.json in /", "hint:"]);
+}
+
+#[test]
+fn agents_are_listed_for_people_and_for_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    insta::assert_snapshot!(run_in(folder.path(), &["agents"]).stdout);
+    let agents = run_in(folder.path(), &["agents", "--json"]).json();
+    let names: Vec<_> = agents.iter().map(|agent| agent["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["checkup", "incident"]);
+    assert!(agents.iter().all(|agent| agent["input_schema"].is_object()));
+}
