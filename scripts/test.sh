@@ -3,7 +3,7 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
-ensure_tools awscli boto3 asl-validator dynamodb-local cargo-nextest
+ensure_tools awscli boto3 jq asl-validator dynamodb-local cargo-nextest
 
 # A test sees neither the caller's account nor the caller's settings.
 for name in $(compgen -e); do

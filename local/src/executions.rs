@@ -313,6 +313,8 @@ impl Executions {
             match self.describe(arn).await? {
                 None => return Ok(HandedOver::Absent),
                 Some(Record { stopped_at: Some(at), .. }) => return Ok(HandedOver::Ended(at)),
+                // Nobody drives it before the next start.
+                Some(_) if self.shared.stopping.is_cancelled() => return Ok(HandedOver::Busy),
                 // Started a moment ago, or waiting for its turn after a restart.
                 Some(_) => tokio::time::sleep(TAKEN_UP_POLL).await,
             }

@@ -24,7 +24,7 @@ pub async fn sessions(context: &Context, filter: args::Sessions) -> Result<Exit,
     let now = ledger::now();
     let filter = Filter {
         since: now.before(filter.since),
-        until: now,
+        until: ledger::latest(),
         status: filter.status,
         agent: filter.agent,
         limit: usize::try_from(filter.limit.get()).unwrap_or(usize::MAX),

@@ -53,7 +53,7 @@ async fn here(context: &Context, order: Order) -> Result<Exit, Failure> {
     ));
     let stack = stack::for_a_run(context, environment).await?;
     let outcome = triggered(context, &endpoint, &order, stack.folder()).await;
-    if matches!(outcome, Ok(Exit::Unknown)) {
+    if !matches!(outcome, Ok(Exit::Succeeded | Exit::Failed)) {
         output::hint("this run's stack stops now; start one that stays with: daybook dev");
     }
     stack.stop().await;

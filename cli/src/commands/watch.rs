@@ -24,6 +24,9 @@ use crate::resolve::Context;
 /// How long one look at the journal waits for something new.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// How long after a verdict the rest of its invocation is waited for.
+const LATECOMERS_WITHIN: Duration = Duration::from_secs(1);
+
 /// How often the session's execution is asked about while nothing ends.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 
@@ -109,6 +112,7 @@ impl<'a> Watch<'a> {
                 self.checks_failed = 0;
                 let session = self.feed.view(ledger::now());
                 if session.status.is_terminal() {
+                    self.print_latecomers().await?;
                     self.print_end(&session)?;
                     return Ok(exit_of(session.status));
                 }
@@ -132,6 +136,17 @@ impl<'a> Watch<'a> {
             Item::Step(..) if self.context.json => {}
             Item::Event(event) => output::lines(self.timeline.event(&event))?,
             Item::Step(step, call) => output::lines(self.timeline.step(&step, call.as_ref()))?,
+        }
+        Ok(())
+    }
+
+    /// A quick agent can end before the invoker has said that it was reached.
+    async fn print_latecomers(&mut self) -> Result<(), Failure> {
+        let until = Instant::now() + LATECOMERS_WITHIN;
+        while self.feed.awaits_the_invoker() && Instant::now() < until {
+            for item in self.feed.next(PATIENCE).await? {
+                self.print(item)?;
+            }
         }
         Ok(())
     }
@@ -215,8 +230,10 @@ impl<'a> Watch<'a> {
                 self.checks_failed = 0;
                 return Ok(());
             }
-            Ok(Execution::Absent) => Failure::unknown("no execution took the session up")
-                .hint(format!("daybook show {id} tells what the journal has of it")),
+            Ok(Execution::Absent) => {
+                Failure::unknown("the stack knows no execution of this session")
+                    .hint(format!("daybook show {id} tells what the journal has of it"))
+            }
             Ok(Execution::Over { status, error, .. }) => {
                 let error = error.map(|error| format!(" ({error})")).unwrap_or_default();
                 Failure::unknown(format!(

@@ -11,6 +11,9 @@ use super::text::clean;
 /// Characters that are shown of a text inside a larger value.
 const TEXT_CHARS: usize = 40;
 
+/// Characters that are shown of a model's name.
+const AUTHOR_CHARS: usize = 24;
+
 /// Fields that are shown of an object.
 const FIELDS: usize = 4;
 
@@ -86,7 +89,7 @@ pub fn call(call: &ToolCall) -> String {
 pub fn reply(reply: &Reply) -> String {
     let author = match &reply.by {
         Author::Policy => "policy".to_owned(),
-        Author::Model(model) => clean(model),
+        Author::Model(model) => super::text::clip(model, AUTHOR_CHARS),
     };
     let says = if reply.calls.is_empty() {
         reply.text.as_deref().map_or("nothing".to_owned(), clean)

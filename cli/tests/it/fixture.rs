@@ -50,6 +50,7 @@ struct Scribe<'a> {
     session: SessionId,
     hlc: Hlc,
     head: Head,
+    began: Stamp,
     expires_at: i64,
 }
 
@@ -58,7 +59,7 @@ impl<'a> Scribe<'a> {
         let hlc = Hlc::new(Clock::fixed(began), Stamp::default());
         // The records do not expire while this test is of any use.
         let expires_at = began.after(Duration::from_secs(100 * 365 * 86_400)).seconds();
-        Self { store, session: id.parse().unwrap(), hlc, head: Head::genesis(), expires_at }
+        Self { store, session: id.parse().unwrap(), hlc, head: Head::genesis(), began, expires_at }
     }
 
     fn wait(&self, ms: u64) {
@@ -237,7 +238,7 @@ async fn waiting(mut scribe: Scribe<'_>) {
         ..Question::approval(&call, prompt)
     };
     let payload = json!({"question": question, "about": "approval", "snapshot": {}});
-    let expires_at = Stamp::parse("2026-11-28T10:30:00Z").unwrap();
+    let expires_at = scribe.began.after(Duration::from_secs(7 * 86_400));
     let effect = EffectRef { kind: EffectKind::Ask, ..effect };
     let ask = scribe.step(5, StepBody::Ask { effect, expires_at, payload }).await;
     let suspended = Draft::new(E::AgentBackgroundTaskSuspended, About::Step(ask.seq));

@@ -1,9 +1,12 @@
 //! Whole runs: an event becomes a session, the session a verdict.
 
 use std::path::Path;
+use std::time::Duration;
 
+use journal::clock::Clock;
 use serde_json::Value;
 
+use crate::fixture;
 use crate::harness::{Dev, Ran, daybook, free_endpoint, incident, run, run_in};
 
 /// Runs `trigger --wait --with-stack` on a port and a folder of its own.
@@ -212,4 +215,28 @@ fn a_stack_beyond_loopback_wants_its_token() {
     let ran = run(daybook(folder.path()).args(trigger));
     assert_eq!(ran.exit, 2, "{ran:#?}");
     assert!(ran.stderr.contains("DAYBOOK_TOKEN"), "{}", ran.stderr);
+}
+
+#[tokio::test]
+async fn a_question_is_answered_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    fixture::write(&data, Clock::system().now().before(Duration::from_secs(60))).await;
+    let dev = Dev::start(folder.path(), &data);
+    let at = |arguments: &[&str]| {
+        run_in(folder.path(), &[&["--endpoint", &dev.endpoint], arguments].concat())
+    };
+    let id = fixture::WAITING;
+    std::fs::write(folder.path().join("edit.json"), r#"{"id": 7, "dose_mg": 1.5}"#).unwrap();
+    std::fs::write(folder.path().join("list.json"), "[]").unwrap();
+    assert_eq!(at(&["answer", id, "--edit", "list.json"]).exit, 64, "arguments are an object");
+    let answered = at(&["answer", &id[..8], "--edit", "edit.json"]);
+    assert_eq!(answered.exit, 0, "{answered:#?}");
+    assert_eq!(answered.stdout, "", "what is said is no data");
+    let shown = at(&["show", id, "--steps"]).stdout;
+    assert!(shown.contains("INPUT_RECEIVED"), "{shown}");
+    assert!(shown.contains("answer to #3: edit"), "{shown}");
+    let again = at(&["answer", id, "--approve"]);
+    assert_eq!(again.exit, 2, "{again:#?}");
+    assert!(again.stderr.contains("no question is open"), "{}", again.stderr);
 }

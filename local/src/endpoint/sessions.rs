@@ -1,9 +1,11 @@
 //! Our own API: sessions as the command line shows them, and what a person may do to one.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
 use axum::http::Response;
-use graph::question::{Answer, Decision, Question};
+use graph::question::{Answer, AnswerRefused, OpenQuestion, Question};
 use journal::announce::Announcer;
 use journal::chain::{AppendError, Author, Head, append};
 use journal::clock::{Hlc, Stamp};
@@ -23,8 +25,11 @@ use super::wire::{self, Refusal};
 use crate::executions::{Callback, SendError};
 use crate::view;
 
-/// Sessions of a list.
+/// Most sessions of a list.
 const LIST_MAX: usize = 200;
+
+/// How far back a list goes that says nothing else; every day costs sixteen reads.
+const LIST_BACK: Duration = Duration::from_secs(7 * 86_400);
 
 type Reply = Result<(u16, Value), Refusal>;
 
@@ -35,7 +40,8 @@ struct Records {
     steps: Vec<Step<Value>>,
 }
 
-/// `GET /api/sessions`, newest first; `?status=` and `?agent=` choose among them.
+/// `GET /api/sessions`, newest first; `?status=` and `?agent=` choose among them, `?since=` (RFC
+/// 3339) says how far back they go.
 pub(super) async fn list(
     State(endpoint): State<Endpoint>,
     RawQuery(query): RawQuery,
@@ -88,8 +94,13 @@ async fn list_sessions(endpoint: &Endpoint, query: &str) -> Reply {
         })?),
     };
     let now = endpoint.clock.now();
+    let since = match field("since") {
+        None => now.before(LIST_BACK),
+        Some((_, text)) => Stamp::parse(&text.replace("%3A", ":"))
+            .map_err(|error| Refusal::bad("InvalidTime", error.to_string()))?,
+    };
     let filter = Filter {
-        since: Stamp::default(),
+        since,
         // The table's clocks may be ahead of ours by as much as is not worth reporting.
         until: now.after(journal::limits::SKEW_REPORTED),
         status,
@@ -151,18 +162,17 @@ async fn answer_question(endpoint: &Endpoint, id: &str, body: &[u8]) -> Reply {
     let records = existing(endpoint, id).await?;
     let answer: Answer = serde_json::from_slice(body)
         .map_err(|error| Refusal::bad("InvalidAnswer", error.to_string()))?;
-    let (ask, question) = open_question(&records)?;
-    if answer.question_id != ask.seq {
-        let message = format!("question {} is not open, {} is", answer.question_id, ask.seq);
-        return Err(Refusal::new(409, "WrongQuestion", message));
-    }
-    if question.expires_at.is_some_and(|at| at <= endpoint.clock.now()) {
+    let (ask, open) = open_question(&records)?;
+    open.check(&answer).map_err(|refused| {
+        let message = refused.to_string();
+        match refused {
+            AnswerRefused::WrongQuestion { .. } => Refusal::new(409, "WrongQuestion", message),
+            _ => Refusal::bad("InvalidAnswer", message),
+        }
+    })?;
+    if open.expires_at <= endpoint.clock.now() {
         return Err(Refusal::new(409, "QuestionExpired", "the question has expired"));
     }
-    if answer.decision == Decision::Expired {
-        return Err(Refusal::bad("InvalidAnswer", "nobody decides that a question expires"));
-    }
-    question.check(&answer).map_err(|error| Refusal::bad("InvalidAnswer", error.to_string()))?;
     let seq = write_answer(endpoint, &records, ask, &answer).await?;
     let woken = wake(endpoint, &records.id).await?;
     Ok((202, json!({ "session_id": records.id, "step": seq, "woken": woken })))
@@ -181,9 +191,8 @@ async fn write_answer(
         runner: Runner::fresh(Writer::Person.as_str()),
         expires_at: ask.expires_at,
     };
-    let body = StepBody::Answer { question: ask.seq, payload: json!(answer) };
     let head = Head::after(ask);
-    match append(&endpoint.store, &hlc, &author, &head, ask.epoch, body).await {
+    match append(&endpoint.store, &hlc, &author, &head, ask.epoch, answer.body()).await {
         Ok(step) => {
             let voice = records.voice(endpoint, &hlc);
             let told = Draft::new(EventStatus::InputReceived, About::Step(step.seq));
@@ -201,15 +210,13 @@ async fn write_answer(
     }
 }
 
-fn open_question(records: &Records) -> Result<(&Step<Value>, Question), Refusal> {
+fn open_question(records: &Records) -> Result<(&Step<Value>, OpenQuestion), Refusal> {
     let none = || Refusal::new(409, "NoQuestion", "the session has no open question");
     let ask = records.steps.last().ok_or_else(none)?;
     let StepBody::Ask { payload, expires_at, .. } = &ask.body else { return Err(none()) };
-    let question = payload.get("question").unwrap_or(payload);
-    let mut question: Question = serde_json::from_value(question.clone())
+    let question: Question = serde_json::from_value(payload["question"].clone())
         .map_err(|error| Refusal::journal(&Error::Corrupt(error.into())))?;
-    question.expires_at = Some(*expires_at);
-    Ok((ask, question))
+    Ok((ask, OpenQuestion { question_id: ask.seq, question, expires_at: *expires_at }))
 }
 
 /// Has the parked workflow look again; says whether there was one.

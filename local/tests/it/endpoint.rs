@@ -1,5 +1,10 @@
 //! The endpoint as clients see it.
 
+use journal::chain::{Author, Head, append};
+use journal::clock::{Hlc, Stamp};
+use journal::id::Runner;
+use journal::item::Hash;
+use journal::step::{EffectKind, EffectRef, StepBody};
 use local::names::{RUNTIME_ARN, STATE_MACHINE_ARN, execution_arn};
 use local::stack::{Config, Stack};
 use reqwest::Method;
@@ -380,5 +385,66 @@ async fn a_person_s_requests_are_checked() {
     client.aws("AWSStepFunctions.StopExecution", &execution).await;
     let (status, answer) = client.post(&resume, &json!({})).await;
     assert_eq!((status, &answer["code"]), (501, &json!("NotSupported")));
+    stack.shutdown().await;
+}
+
+/// Journals a question as an agent does, on a session that has none.
+async fn ask(stack: &Stack, session: &str) -> u32 {
+    let hlc = Hlc::new(stack.clock().clone(), Stamp::default());
+    let author = Author {
+        session: session.parse().unwrap(),
+        runner: Runner::fresh("agent"),
+        expires_at: stack.clock().now().seconds() + 1_000_000,
+    };
+    let claim = StepBody::Claim {
+        supersedes: 0,
+        agent: "checkup".to_owned(),
+        graph_version: "1".to_owned(),
+        input: Some(json!({})),
+    };
+    let claim = append(stack.store(), &hlc, &author, &Head::genesis(), 1, claim).await.unwrap();
+    let question = json!({ "prompt": "Go on?", "choices": ["approve", "reject", "say"] });
+    let ask = StepBody::Ask {
+        effect: EffectRef {
+            node: "ask".to_owned(),
+            kind: EffectKind::Ask,
+            digest: Hash::genesis(),
+            call: 0,
+        },
+        expires_at: stack.clock().now().after(std::time::Duration::from_secs(1_000)),
+        payload: json!({ "question": question, "about": "graph" }),
+    };
+    append(stack.store(), &hlc, &author, &Head::after(&claim), 1, ask).await.unwrap().seq
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_answered_once_and_only_properly() {
+    let folder = TempDir::new().unwrap();
+    let stack = parking(&folder).await;
+    let client = Client::new(&stack);
+    let session = client.trigger(&json!({})).await;
+    token(&stack, &session).await;
+    let question = ask(&stack, &session).await;
+    let path = format!("/api/sessions/{session}/answer");
+    for (answer, status, code) in [
+        (json!({ "question_id": 1, "decision": "approve" }), 409, "WrongQuestion"),
+        (json!({ "question_id": question, "decision": "edit" }), 400, "InvalidAnswer"),
+        (json!({ "question_id": question, "decision": "say" }), 400, "InvalidAnswer"),
+        (json!({ "question_id": question, "decision": "expired" }), 400, "InvalidAnswer"),
+        (json!({ "question_id": question, "decision": "perhaps" }), 400, "InvalidAnswer"),
+        (json!({ "decision": "approve" }), 409, "WrongQuestion"),
+    ] {
+        let (found, body) = client.post(&path, &answer).await;
+        assert_eq!((found, &body["code"]), (status, &json!(code)), "{answer}: {body}");
+    }
+    let answer = json!({ "question_id": question, "decision": "approve", "reason": "fine" });
+    let (status, body) = client.post(&path, &answer).await;
+    assert_eq!((status, &body["step"]), (202, &json!(question + 1)), "{body}");
+    let (status, body) = client.post(&path, &answer).await;
+    assert_eq!(status, 409, "{body}");
+    let (_, shown) = client.get(&format!("/api/sessions/{session}")).await;
+    assert!(statuses(&shown).contains(&"INPUT_RECEIVED"), "{shown:#}");
+    assert_eq!(shown["steps"][2]["kind"], "answer");
+    assert_eq!(shown["steps"][2]["outcome"], answer);
     stack.shutdown().await;
 }

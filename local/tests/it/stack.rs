@@ -41,8 +41,12 @@ pub type Response = (u16, Value);
 
 impl Client {
     pub fn new(stack: &Stack) -> Self {
+        Self::at(stack.url())
+    }
+
+    fn at(url: String) -> Self {
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
-        Self { http, url: stack.url() }
+        Self { http, url }
     }
 
     /// An action of AWS's JSON protocol.
@@ -154,36 +158,62 @@ async fn malformed_triggers_end_with_a_verdict_that_names_the_field() {
     stack.shutdown().await;
 }
 
+/// Names the folder of the stack that [`a_stack_that_only_a_kill_ends`] is to run.
+const KILLED: &str = "DAYBOOK_TEST_KILLED";
+
+/// Where that stack writes its address.
+const ADDRESS_FILE: &str = "address";
+
+/// No test of its own: the process that another test kills.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stack_that_only_a_kill_ends() {
+    #[expect(clippy::disallowed_methods, reason = "how one test process tells another its folder")]
+    let Some(data) = std::env::var_os(KILLED).map(std::path::PathBuf::from) else { return };
+    let stack = Stack::start(config(&data, 1)).await.unwrap();
+    std::fs::write(data.join("address.new"), stack.url()).unwrap();
+    std::fs::rename(data.join("address.new"), data.join(ADDRESS_FILE)).unwrap();
+    tokio::time::sleep(PATIENCE).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stack_that_was_killed_carries_its_sessions_on() {
-    let folder = TempDir::new().unwrap();
-    let sessions = {
-        let data = folder.path().to_owned();
-        // A runtime of its own takes every task along when it is dropped, as a kill does.
-        tokio::task::spawn_blocking(move || {
-            let runtime = tokio::runtime::Runtime::new().unwrap();
-            let sessions = runtime.block_on(async {
-                let stack = Stack::start(config(&data, 1)).await.unwrap();
-                let client = Client::new(&stack);
-                let mut sessions = Vec::new();
-                for _ in 0..10 {
-                    sessions.push(client.trigger(&json!({})).await);
-                }
-                sessions
-            });
-            runtime.shutdown_timeout(Duration::from_secs(1));
-            sessions
-        })
-        .await
-        .unwrap()
-    };
-    let stack = start_when_free(folder.path(), 20).await;
-    let client = Client::new(&stack);
-    for session in &sessions {
-        let execution = client.ended(session).await;
-        assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
+    for millis_after in [0, 40, 120] {
+        let folder = TempDir::new().unwrap();
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "stack::a_stack_that_only_a_kill_ends"])
+            .env(KILLED, folder.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let client = Client::at(written(&folder.path().join(ADDRESS_FILE)).await);
+        let mut sessions = Vec::new();
+        for _ in 0..5 {
+            sessions.push(client.trigger(&json!({})).await);
+        }
+        tokio::time::sleep(Duration::from_millis(millis_after)).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let stack = Stack::start(config(folder.path(), 20)).await.unwrap();
+        let client = Client::new(&stack);
+        for session in &sessions {
+            let execution = client.ended(session).await;
+            assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
+        }
+        stack.shutdown().await;
     }
-    stack.shutdown().await;
+}
+
+/// What a file holds once it is there.
+async fn written(path: &Path) -> String {
+    let reading = async {
+        loop {
+            if let Ok(text) = std::fs::read_to_string(path) {
+                return text;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, reading).await.expect("the stack starts")
 }
 
 /// The journal keeps all that was done while the execution forgets it, event by event: doing it again
@@ -227,17 +257,6 @@ async fn cut(data: &Path, kept: i64) -> i64 {
         Ok(count)
     };
     store.transact(work).await.unwrap()
-}
-
-async fn start_when_free(data: &Path, time_scale: u32) -> Stack {
-    for _ in 0..100 {
-        match Stack::start(config(data, time_scale)).await {
-            Ok(stack) => return stack,
-            Err(StartError::InUse(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
-            Err(error) => panic!("{error}"),
-        }
-    }
-    panic!("the folder stays in use");
 }
 
 #[tokio::test(flavor = "multi_thread")]
