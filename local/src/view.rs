@@ -615,7 +615,7 @@ mod tests {
             [claim(INCIDENT_AGENT), end(8, 2, Ending::Failed, Some(category), Value::Null)]
         };
         check(&[], &claimed, Some(IncidentState::Received));
-        check(&[started.clone()], &claimed, Some(IncidentState::Investigating));
+        check(std::slice::from_ref(&started), &claimed, Some(IncidentState::Investigating));
         check(
             &[started.clone(), verdict(E::SessionSucceeded)],
             &claimed,

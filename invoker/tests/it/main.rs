@@ -1,5 +1,7 @@
 //! The invoker against a loopback stand-in for the agent runtime, through the real SDK client.
 
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
