@@ -31,7 +31,7 @@ use crate::settings::{Defaults, settings};
 use crate::task::work;
 use crate::tool::{Servers, Timeouts, Toolbox};
 
-/// Most sessions that one host works on at once; further ones are refused as throttled.
+/// Most sessions that one host works on at once; further ones are turned away for now.
 const SESSIONS_MAX: usize = 10_000;
 
 /// What a host needs beside its journal.
@@ -121,6 +121,8 @@ enum Declined {
     Refused(ErrorMessage),
     /// The journal did not answer; whether there is a claim is open.
     Unclear(journal::store::Error),
+    /// The host takes no more sessions for now. The state machine tries again when no beat appears.
+    Full,
 }
 
 impl From<journal::store::Error> for Declined {
@@ -174,6 +176,7 @@ impl<S: Store> Host<S> {
             Ok(()) => outcome(InvokeOutcome::Accepted, &hlc),
             Err(Declined::As(other)) => outcome(other, &hlc),
             Err(Declined::Unclear(error)) => unclear(&error),
+            Err(Declined::Full) => full(),
             Err(Declined::Refused(message)) => {
                 let failed = Draft::new(EventStatus::AgentEntrypointFailed, about);
                 if let Err(error) =
@@ -196,8 +199,9 @@ impl<S: Store> Host<S> {
         agent.start(&opening.input, &opening.settings).map_err(|error| {
             Declined::Refused(ErrorMessage::new("InputError", "InvalidInput", &error.to_string()))
         })?;
-        if self.is_running(&request.session_id) {
-            return Err(Declined::As(InvokeOutcome::AlreadyRunning));
+        // An older task of this session, still winding down, is no reason to wait: the claim fences it.
+        if self.takes_no_more() {
+            return Err(Declined::Full);
         }
         let author = Author {
             session: request.session_id.clone(),
@@ -347,9 +351,9 @@ impl<S: Store> Host<S> {
         }
     }
 
-    fn is_running(&self, session: &SessionId) -> bool {
+    fn takes_no_more(&self) -> bool {
         let tasks = self.tasks();
-        tasks.closed || tasks.running.len() >= SESSIONS_MAX || tasks.running.contains_key(session)
+        tasks.closed || tasks.running.len() >= SESSIONS_MAX
     }
 
     /// Whether a session is worked on here.
@@ -422,4 +426,9 @@ fn refusal(error: &ErrorMessage, hlc: &Hlc) -> Response {
 fn unclear(error: &journal::store::Error) -> Response {
     tracing::error!(%error, "An invocation ended without the journal's answer.");
     Response { status: 500, body: json!({ "message": "the journal did not answer" }) }
+}
+
+/// Not a refusal either: another host, or this one later, may take the session.
+fn full() -> Response {
+    Response { status: 503, body: json!({ "message": "the host takes no more sessions for now" }) }
 }

@@ -281,7 +281,7 @@ async fn start(folder: &Path) -> Stack {
         durability: Durability::Fsync,
         time_scale: 1,
         token: None,
-        ttl_days: 1,
+        ttl_days: workflow::limits::TTL_DAYS,
         workflow: None,
         isolation: Isolation::None,
         servers: Servers::bundled("/nonexistent".into()),

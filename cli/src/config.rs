@@ -7,7 +7,6 @@ use agent::config::{model, on_model_failure};
 use agent::settings::Defaults;
 use agent::tool::Timeouts;
 use workflow::env::{self, Invalid};
-use workflow::limits;
 
 /// How long connecting to an MCP server and its handshake may take unless the environment says.
 const MCP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -72,12 +71,7 @@ impl Config {
     pub fn stack(&self) -> Result<StackEnvironment, Invalid> {
         let lookup = |name: &str| read(name);
         let defaults = Defaults::default();
-        let ttl_days = env::parsed(
-            &lookup,
-            env::JOURNAL_TTL_DAYS,
-            limits::TTL_DAYS,
-            "a whole number of days, from 3",
-        )?;
+        let ttl_days = env::ttl_days(&lookup)?;
         let handed_on = HANDED_ON
             .iter()
             .filter_map(|name| Some(((*name).to_owned(), env::text(&lookup, name)?)));

@@ -190,7 +190,7 @@ pub struct Summary {
     pub error_category: Option<String>,
     /// How many steps it has.
     pub steps: u32,
-    /// The execution that runs it.
+    /// The execution that it began with.
     pub execution_arn: Option<String>,
 }
 

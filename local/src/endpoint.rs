@@ -3,6 +3,7 @@
 
 mod agentcore;
 mod guard;
+mod resume;
 mod sessions;
 mod step_functions;
 mod wire;
@@ -63,7 +64,7 @@ impl Endpoint {
             .route("/api/sessions", get(sessions::list))
             .route("/api/sessions/{id}", get(sessions::show))
             .route("/api/sessions/{id}/cancel", post(sessions::cancel))
-            .route("/api/sessions/{id}/resume", post(sessions::resume))
+            .route("/api/sessions/{id}/resume", post(resume::resume))
             .route("/api/sessions/{id}/answer", post(sessions::answer))
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .layer(from_fn_with_state(guard, guard::check))

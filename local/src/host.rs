@@ -57,6 +57,14 @@ impl Agents {
         }
     }
 
+    /// Whether something runs for a session, at work or idle.
+    pub fn has(&self, session: &SessionId) -> bool {
+        match self {
+            Self::Here(host) => host.has(session),
+            Self::Isolated(isolated) => isolated.has(session),
+        }
+    }
+
     /// Stops what runs for a session; says whether there was something.
     pub async fn stop(&self, session: &SessionId) -> bool {
         match self {

@@ -11,6 +11,22 @@ use serde_json::Value;
 
 use crate::trigger::Trigger;
 
+/// Where a session stands whose execution is gone: beside `session_id` and `detail`, the input of the
+/// execution that carries it on, as `resume`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resume {
+    /// What to begin with, in the poller's words: `RESUME` invokes the agent, `BUSY` only looks.
+    pub status: Judgement,
+    /// The number of the invocation to be made next, or made last.
+    pub invocation: u32,
+    /// The epoch that it may supersede.
+    pub epoch: u32,
+    /// When the session's records expire, in seconds since 1970.
+    pub expires_at: i64,
+    /// The newest stamp seen.
+    pub seen: Stamp,
+}
+
 /// State machine → invoker.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InvokeRequest {
@@ -36,6 +52,11 @@ impl InvokeRequest {
     /// The number of this attempt, unique and increasing in the session.
     pub fn attempt(&self) -> u32 {
         self.invocation.saturating_mul(crate::limits::RETRIES_MAX).saturating_add(self.retry)
+    }
+
+    /// The invocation that an attempt belongs to.
+    pub const fn invocation_of(attempt: u32) -> u32 {
+        attempt / crate::limits::RETRIES_MAX
     }
 }
 

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use crate::limits::{TTL_DAYS, TTL_DAYS_MIN};
+
 /// The journal's table. Set by the stack.
 pub const JOURNAL_TABLE_NAME: &str = "JOURNAL_TABLE_NAME";
 
@@ -138,6 +140,19 @@ pub fn seconds(
     Ok(Duration::from_secs(u64::from(seconds)))
 }
 
+/// How many days records are kept, or the default.
+///
+/// # Errors
+/// When it is set to fewer than [`TTL_DAYS_MIN`] or to no number.
+pub fn ttl_days(lookup: &impl Lookup) -> Result<u32, Invalid> {
+    let (name, expected) = (JOURNAL_TTL_DAYS, "a whole number of days, at least 3");
+    let days = parsed(lookup, name, TTL_DAYS, expected)?;
+    if days < TTL_DAYS_MIN {
+        return Err(Invalid::Malformed { name, value: days.to_string(), expected });
+    }
+    Ok(days)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,6 +167,8 @@ mod tests {
         );
         let default = seconds(&lookup, MCP_CONNECT_TIMEOUT, Duration::from_secs(10));
         assert_eq!(default, Ok(Duration::from_secs(10)));
+        let short = |name: &str| (name == JOURNAL_TTL_DAYS).then(|| "2".to_owned());
+        assert!(ttl_days(&short).is_err());
         let missing = required(&lookup, AGENT_RUNTIME_ARN, "an ARN").unwrap_err();
         assert_eq!(missing.to_string(), "AGENT_RUNTIME_ARN is not set, expected an ARN");
     }

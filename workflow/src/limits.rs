@@ -45,6 +45,9 @@ pub const QUESTION_EXPIRES_AFTER: Duration = Duration::from_secs(7 * 86_400);
 /// How long records are kept.
 pub const TTL_DAYS: u32 = 90;
 
+/// Fewest days that records may be kept: a session's deadline is two days before they expire.
+pub const TTL_DAYS_MIN: u32 = 3;
+
 /// Largest trigger detail, in bytes of JSON; it crosses the state machine as a value.
 pub const DETAIL_BYTES_MAX: usize = 96 * 1024;
 

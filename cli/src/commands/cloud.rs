@@ -20,6 +20,7 @@ use aws_sdk_sfn::types::ExecutionStatus;
 use journal::id::SessionId;
 use local::names;
 use serde_json::{Map, Value};
+use workflow::execution::{self, RESUMES_MAX};
 use workflow::rule;
 
 use crate::args::Target;
@@ -122,14 +123,29 @@ impl Clients {
         Ok(id.parse()?)
     }
 
-    /// How the session's execution stands.
+    /// How the session's newest execution stands: one that is over may have been followed by
+    /// another, with which the session was resumed.
     ///
     /// # Errors
     /// When nobody answers.
     pub async fn execution(&self, id: &SessionId) -> anyhow::Result<Execution> {
+        let mut newest = self.execution_named(&execution::name(id, 0)).await?;
+        for resumes in 1..=RESUMES_MAX {
+            if !matches!(newest, Execution::Over { .. }) {
+                break;
+            }
+            match self.execution_named(&execution::name(id, resumes)).await? {
+                Execution::Absent => break,
+                later => newest = later,
+            }
+        }
+        Ok(newest)
+    }
+
+    async fn execution_named(&self, name: &str) -> anyhow::Result<Execution> {
         let machine = self.state_machine_arn.as_deref().context("no state machine is known")?;
         let arn =
-            execution_arn(machine, id).context("STATE_MACHINE_ARN is no state machine's ARN")?;
+            execution_arn(machine, name).context("STATE_MACHINE_ARN is no state machine's ARN")?;
         let answer = match self.executions.describe_execution().execution_arn(arn).send().await {
             Ok(answer) => answer,
             Err(error) if error.as_service_error().is_some_and(is_absent) => {
@@ -221,10 +237,9 @@ where
     if texts.is_empty() { error.to_string() } else { texts.join(": ") }
 }
 
-/// An execution's name is its session's id.
-fn execution_arn(machine: &str, id: &SessionId) -> Option<String> {
+fn execution_arn(machine: &str, execution: &str) -> Option<String> {
     let (before, name) = machine.split_once(":stateMachine:")?;
-    Some(format!("{before}:execution:{name}:{id}"))
+    Some(format!("{before}:execution:{name}:{execution}"))
 }
 
 /// Any credentials will do on this machine; the region is part of the names there.
@@ -243,10 +258,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_execution_is_named_by_its_session() {
-        let id: SessionId = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap();
-        let arn = execution_arn(names::STATE_MACHINE_ARN, &id).unwrap();
-        assert_eq!(arn, names::execution_arn(names::STATE_MACHINE, id.as_str()));
-        assert_eq!(execution_arn("daybook", &id), None);
+    fn an_execution_s_arn_is_made_of_its_machine_s() {
+        let arn = execution_arn(names::STATE_MACHINE_ARN, "one").unwrap();
+        assert_eq!(arn, names::execution_arn(names::STATE_MACHINE, "one"));
+        assert_eq!(execution_arn("daybook", "one"), None);
     }
 }

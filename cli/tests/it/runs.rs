@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use journal::clock::Clock;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fixture;
-use crate::harness::{Dev, Ran, daybook, free_endpoint, incident, run, run_in};
+use crate::harness::{DEADLINE, Dev, Ran, daybook, free_endpoint, incident, run, run_in};
 
 /// Runs `trigger --wait --with-stack` on a port and a folder of its own.
 fn trigger(folder: &Path, arguments: &[&str]) -> Ran {
@@ -239,4 +239,54 @@ async fn a_question_is_answered_once() {
     let again = at(&["answer", id, "--approve"]);
     assert_eq!(again.exit, 2, "{again:#?}");
     assert!(again.stderr.contains("no question is open"), "{}", again.stderr);
+}
+
+/// Stopping an execution is nothing that the command line does.
+async fn stop_execution(endpoint: &str, session: &str) {
+    let credentials = aws_sdk_sfn::config::Credentials::new("x", "x", None, None, "test");
+    let config = aws_sdk_sfn::Config::builder()
+        .behavior_version_latest()
+        .region(aws_sdk_sfn::config::Region::new("us-east-1"))
+        .credentials_provider(credentials)
+        .endpoint_url(endpoint);
+    let arn = local::names::execution_arn(local::names::STATE_MACHINE, session);
+    let client = aws_sdk_sfn::Client::from_conf(config.build());
+    client.stop_execution().execution_arn(arn).send().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_whose_execution_was_stopped_is_resumed_to_its_verdict() {
+    let folder = tempfile::tempdir().unwrap();
+    // The checkup hangs in this server until the gate is there.
+    let script = r#"until test -e "$0"; do sleep 0.02; done"#;
+    let server = json!({ "command": "sh", "args": ["-c", script, folder.path().join("gate")] });
+    let servers = folder.path().join("servers.json");
+    std::fs::write(&servers, json!({ "mcpServers": { "gated": server } }).to_string()).unwrap();
+    let mut command = daybook(folder.path());
+    command.env("DAYBOOK_MCP_SERVERS", &servers);
+    let dev = Dev::listening(&mut command, &folder.path().join("data"), "127.0.0.1:0");
+    let at = |arguments: &[&str]| {
+        run_in(folder.path(), &[&["--endpoint", &dev.endpoint], arguments].concat())
+    };
+    let id = at(&["trigger"]).stdout.trim().to_owned();
+    let invoked = || at(&["show", &id]).stdout.contains("AGENT_INVOCATION_SUCCEEDED");
+    let until = DEADLINE.as_millis() / 20;
+    assert!(
+        (0..until).any(|_| invoked() || {
+            std::thread::sleep(Duration::from_millis(20));
+            false
+        }),
+        "the agent does not begin"
+    );
+    stop_execution(&dev.endpoint, &id).await;
+    let resumed = at(&["resume", &id]);
+    assert_eq!(resumed.exit, 0, "{resumed:#?}");
+    assert!(resumed.stderr.contains(&format!("resumed session {id}")), "{}", resumed.stderr);
+    std::fs::write(folder.path().join("gate"), "").unwrap();
+    let tail = at(&["tail", &id]);
+    assert_eq!(tail.exit, 1, "the gated server is no server: {tail:#?}");
+    assert!(tail.stdout.contains("SESSION_FAILED"), "{}", tail.stdout);
+    let again = at(&["resume", &id]);
+    assert_eq!(again.exit, 2, "{again:#?}");
+    assert!(again.stderr.contains("the session has ended: FAILED"), "{}", again.stderr);
 }

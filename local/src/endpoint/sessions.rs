@@ -20,7 +20,6 @@ use journal::wait::Wait;
 use serde_json::{Value, json};
 
 use super::Endpoint;
-use super::step_functions::runs;
 use super::wire::{self, Refusal};
 use crate::executions::{Callback, SendError};
 use crate::view;
@@ -31,13 +30,13 @@ const LIST_MAX: usize = 200;
 /// How far back a list goes that says nothing else; every day costs sixteen reads.
 const LIST_BACK: Duration = Duration::from_secs(7 * 86_400);
 
-type Reply = Result<(u16, Value), Refusal>;
+pub(super) type Reply = Result<(u16, Value), Refusal>;
 
 /// A session's records.
-struct Records {
-    id: SessionId,
-    events: Vec<Event>,
-    steps: Vec<Step<Value>>,
+pub(super) struct Records {
+    pub(super) id: SessionId,
+    pub(super) events: Vec<Event>,
+    pub(super) steps: Vec<Step<Value>>,
 }
 
 /// `GET /api/sessions`, newest first; `?status=` and `?agent=` choose among them, `?since=` (RFC
@@ -64,14 +63,6 @@ pub(super) async fn cancel(
     body: Bytes,
 ) -> Response<Body> {
     wire::api(cancel_session(&endpoint, &id, &body).await)
-}
-
-/// `POST /api/sessions/{id}/resume`.
-pub(super) async fn resume(
-    State(endpoint): State<Endpoint>,
-    Path(id): Path<String>,
-) -> Response<Body> {
-    wire::api(resume_session(&endpoint, &id).await)
 }
 
 /// `POST /api/sessions/{id}/answer`.
@@ -142,22 +133,6 @@ async fn cancel_session(endpoint: &Endpoint, id: &str, body: &[u8]) -> Reply {
     Ok((202, json!({ "session_id": records.id, "woken": woken })))
 }
 
-/// A session whose execution runs is looked at at once. One whose execution is gone needs a state
-/// machine that begins in the middle, which ours does not do yet.
-async fn resume_session(endpoint: &Endpoint, id: &str) -> Reply {
-    let records = existing(endpoint, id).await?;
-    refuse_ended(&records, EventStatus::CancelRequested)?;
-    let execution = records.events.iter().find_map(|event| event.execution_arn.clone());
-    if let Some(arn) = execution
-        && runs(&endpoint.executions, &arn).await?
-    {
-        let woken = wake(endpoint, &records.id).await?;
-        return Ok((202, json!({ "session_id": records.id, "woken": woken })));
-    }
-    let message = "the session's execution is gone, and starting another is not supported yet";
-    Err(Refusal::new(501, "NotSupported", message))
-}
-
 async fn answer_question(endpoint: &Endpoint, id: &str, body: &[u8]) -> Reply {
     let records = existing(endpoint, id).await?;
     let answer: Answer = serde_json::from_slice(body)
@@ -220,7 +195,7 @@ fn open_question(records: &Records) -> Result<(&Step<Value>, OpenQuestion), Refu
 }
 
 /// Has the parked workflow look again; says whether there was one.
-async fn wake(endpoint: &Endpoint, session: &SessionId) -> Result<bool, Refusal> {
+pub(super) async fn wake(endpoint: &Endpoint, session: &SessionId) -> Result<bool, Refusal> {
     let wait =
         Wait::read(&endpoint.store, session).await.map_err(|error| Refusal::journal(&error))?;
     let Some(wait) = wait else { return Ok(false) };
@@ -232,7 +207,7 @@ async fn wake(endpoint: &Endpoint, session: &SessionId) -> Result<bool, Refusal>
     }
 }
 
-fn refuse_ended(records: &Records, event: EventStatus) -> Result<(), Refusal> {
+pub(super) fn refuse_ended(records: &Records, event: EventStatus) -> Result<(), Refusal> {
     let status = status::status(&records.events);
     match admits(status, event) {
         Ok(()) => Ok(()),
@@ -243,7 +218,7 @@ fn refuse_ended(records: &Records, event: EventStatus) -> Result<(), Refusal> {
     }
 }
 
-async fn existing(endpoint: &Endpoint, id: &str) -> Result<Records, Refusal> {
+pub(super) async fn existing(endpoint: &Endpoint, id: &str) -> Result<Records, Refusal> {
     let id: SessionId = id.parse().map_err(|error: journal::id::InvalidSessionId| {
         Refusal::bad("InvalidSessionId", error.to_string())
     })?;
@@ -265,7 +240,7 @@ async fn records(endpoint: &Endpoint, id: &SessionId) -> Result<Records, Refusal
 
 impl Records {
     /// A clock that has seen all of the session.
-    fn hlc(&self, endpoint: &Endpoint) -> Hlc {
+    pub(super) fn hlc(&self, endpoint: &Endpoint) -> Hlc {
         let hlc = Hlc::new(endpoint.clock.clone(), Stamp::default());
         self.events.iter().for_each(|event| hlc.observe(event.stamp));
         self.steps.iter().for_each(|step| hlc.observe(step.stamp));

@@ -8,9 +8,7 @@ use states::history::Failure;
 use uuid::Uuid;
 
 use super::wire::Refusal;
-use crate::executions::{
-    Callback, Executions, RUNNING, Record, Request, SendError, StartError, StopError,
-};
+use crate::executions::{Callback, Executions, Record, Request, SendError, StartError, StopError};
 use crate::names;
 
 /// Items on a page if the caller does not say, and at most.
@@ -66,23 +64,28 @@ async fn start(executions: &Executions, body: &Value) -> Result<Value, Refusal> 
     let input = optional(body, "input")?.unwrap_or("{}").to_owned();
     match executions.start(Request { name, input }).await {
         Ok(started) => Ok(json!({ "executionArn": started.arn, "startDate": started.at })),
-        Err(error) => Err(match error {
-            StartError::InvalidName(name) => {
-                Refusal::bad("InvalidName", format!("Invalid Name: '{name}'"))
-            }
-            StartError::InvalidInput(why) => Refusal::bad(
-                "InvalidExecutionInput",
-                format!("Invalid State Machine Execution Input: '{why}'"),
-            ),
-            StartError::TooLarge(_) => {
-                let rule = "Member must have length less than or equal to 262144";
-                Refusal::constraint("'***'", "input", rule)
-            }
-            StartError::AlreadyExists(arn) => {
-                Refusal::bad("ExecutionAlreadyExists", format!("Execution Already Exists: '{arn}'"))
-            }
-            StartError::Store(error) => Refusal::journal(&error),
-        }),
+        Err(error) => Err(not_started(error)),
+    }
+}
+
+/// The error that AWS gives for an execution that cannot be started.
+pub(super) fn not_started(error: StartError) -> Refusal {
+    match error {
+        StartError::InvalidName(name) => {
+            Refusal::bad("InvalidName", format!("Invalid Name: '{name}'"))
+        }
+        StartError::InvalidInput(why) => Refusal::bad(
+            "InvalidExecutionInput",
+            format!("Invalid State Machine Execution Input: '{why}'"),
+        ),
+        StartError::TooLarge(_) => {
+            let rule = "Member must have length less than or equal to 262144";
+            Refusal::constraint("'***'", "input", rule)
+        }
+        StartError::AlreadyExists(arn) => {
+            Refusal::bad("ExecutionAlreadyExists", format!("Execution Already Exists: '{arn}'"))
+        }
+        StartError::Store(error) => Refusal::journal(&error),
     }
 }
 
@@ -239,12 +242,6 @@ fn machine_summary(executions: &Executions) -> Value {
 async fn found(executions: &Executions, arn: &str) -> Result<Record, Refusal> {
     let record = executions.describe(arn).await.map_err(|error| Refusal::journal(&error))?;
     record.ok_or_else(|| no_execution(arn))
-}
-
-/// Whether an execution of this name runs.
-pub(super) async fn runs(executions: &Executions, arn: &str) -> Result<bool, Refusal> {
-    let record = executions.describe(arn).await.map_err(|error| Refusal::journal(&error))?;
-    Ok(record.is_some_and(|record| record.status == RUNNING))
 }
 
 fn no_execution(arn: &str) -> Refusal {

@@ -192,6 +192,11 @@ impl Isolated {
         Ok(Answer { status, body: body.to_vec() })
     }
 
+    /// Whether a session has a process.
+    pub(super) fn has(&self, session: &SessionId) -> bool {
+        self.places().contains_key(session)
+    }
+
     /// Ends a session's process; says whether there was one.
     pub(super) async fn stop(&self, session: &SessionId) -> bool {
         let place = self.places().get(session).cloned();

@@ -16,20 +16,19 @@ use crate::stack::{Client, config, read, statuses};
 use crate::world::SESSION;
 
 /// The real workflow without its agent: sessions park until somebody does something to them.
-fn without_agent() -> String {
-    let text =
-        state_machine::TEXT.replacen(r#""Next": "InvokeAgent""#, r#""Next": "CheckStatus""#, 1);
-    assert_ne!(text, state_machine::TEXT);
-    text
+pub fn without_agent() -> String {
+    let mut definition: Value = serde_json::from_str(state_machine::TEXT).unwrap();
+    definition["States"]["InitializeSession"]["Next"] = json!("CheckStatus");
+    definition.to_string()
 }
 
-async fn parking(folder: &TempDir) -> Stack {
+pub async fn parking(folder: &TempDir) -> Stack {
     let workflow = Some(without_agent());
     Stack::start(Config { workflow, ..config(folder.path(), 1) }).await.unwrap()
 }
 
 /// The token of a session's parked workflow.
-async fn token(stack: &Stack, session: &str) -> String {
+pub async fn token(stack: &Stack, session: &str) -> String {
     let id = session.parse().unwrap();
     for _ in 0..500 {
         if let Some(wait) = journal::wait::Wait::read(stack.store(), &id).await.unwrap() {
@@ -381,10 +380,6 @@ async fn a_person_s_requests_are_checked() {
     assert_eq!(client.get(&format!("/api/sessions/{SESSION}")).await.0, 404);
     let resume = format!("/api/sessions/{session}/resume");
     assert_eq!(client.post(&resume, &json!({})).await.0, 202);
-    let execution = json!({ "executionArn": execution_arn("daybook", &session) });
-    client.aws("AWSStepFunctions.StopExecution", &execution).await;
-    let (status, answer) = client.post(&resume, &json!({})).await;
-    assert_eq!((status, &answer["code"]), (501, &json!("NotSupported")));
     stack.shutdown().await;
 }
 

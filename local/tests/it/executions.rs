@@ -34,6 +34,7 @@ async fn a_session_that_succeeds_goes_the_specified_way() {
     assert_eq!(
         world.path(&arn).await,
         [
+            "Begin",
             "InitializeSession",
             "InvokeAgent",
             "CheckStatus",
@@ -192,7 +193,7 @@ async fn a_second_delivery_of_an_event_ends_as_a_duplicate() {
     let second = world.start("another-name").await;
     let record = world.ended(&second).await;
     assert_eq!(record.status, "SUCCEEDED");
-    assert_eq!(world.path(&second).await, ["InitializeSession", "Duplicate"]);
+    assert_eq!(world.path(&second).await, ["Begin", "InitializeSession", "Duplicate"]);
     let failed = world
         .history(&second)
         .await

@@ -7,5 +7,6 @@ mod dynamodb;
 mod endpoint;
 mod executions;
 mod isolated;
+mod resume;
 mod stack;
 mod world;

@@ -1,0 +1,106 @@
+//! `POST /api/sessions/{id}/resume`: has a session's workflow look at it again, and gives the session
+//! another execution when its last one is gone.
+//!
+//! The new execution is told where the journal stands ([`Resume`]). Of several that resume at once
+//! all compute the same name for it, so that there is one.
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::Response;
+use journal::clock::Stamp;
+use journal::event::{About, Event, EventStatus};
+use journal::id::SessionId;
+use journal::step::StepBody;
+use serde_json::{Value, json};
+use workflow::contract::{InvokeRequest, Judgement, Resume};
+use workflow::execution::{self, RESUMES_MAX};
+
+use super::Endpoint;
+use super::sessions::{Records, Reply, existing, refuse_ended, wake};
+use super::step_functions::not_started;
+use super::wire::{self, Refusal};
+use crate::executions::{RUNNING, Record, Request, StartError};
+use crate::names;
+
+/// `POST /api/sessions/{id}/resume`.
+pub(super) async fn resume(
+    State(endpoint): State<Endpoint>,
+    Path(id): Path<String>,
+) -> Response<Body> {
+    wire::api(resume_session(&endpoint, &id).await)
+}
+
+async fn resume_session(endpoint: &Endpoint, id: &str) -> Reply {
+    let records = existing(endpoint, id).await?;
+    // What a verdict forbids here is what it forbids to somebody who cancels.
+    refuse_ended(&records, EventStatus::CancelRequested)?;
+    let no_execution = || {
+        let message = "what the session was asked for is not known here: it has no execution";
+        Refusal::new(409, "NoExecution", message)
+    };
+    let initiated = records.events.iter().find(|e| e.status == EventStatus::SessionInitiated);
+    let initiated = initiated.ok_or_else(no_execution)?;
+    let (resumes, newest) = newest(endpoint, initiated).await?.ok_or_else(no_execution)?;
+    if newest.status == RUNNING {
+        let woken = wake(endpoint, &records.id).await?;
+        return Ok((202, json!({ "session_id": records.id, "woken": woken })));
+    }
+    if resumes >= RESUMES_MAX {
+        let message = format!("the session was resumed {RESUMES_MAX} times");
+        return Err(Refusal::new(409, "TooManyResumes", message));
+    }
+    let mut input: Value = serde_json::from_str(&newest.input)
+        .map_err(|error| Refusal::journal(&journal::store::Error::Corrupt(error.into())))?;
+    let working = endpoint.agents.has(&records.id);
+    let seen = records.hlc(endpoint).newest();
+    input["resume"] = json!(standing(&records, initiated.expires_at, seen, working));
+    let name = execution::name(&records.id, resumes + 1);
+    let request = Request { name, input: input.to_string() };
+    let arn = match endpoint.executions.start(request).await {
+        Ok(started) => started.arn,
+        // Somebody else resumed it between our look and our start.
+        Err(StartError::AlreadyExists(arn)) => arn,
+        Err(error) => return Err(not_started(error)),
+    };
+    Ok((202, json!({ "session_id": records.id, "woken": false, "execution_arn": arn })))
+}
+
+/// A session's newest execution, and how often the session was resumed.
+async fn newest(endpoint: &Endpoint, initiated: &Event) -> Result<Option<(u32, Record)>, Refusal> {
+    let session: &SessionId = &initiated.session;
+    let arn_of =
+        |resumes| names::execution_arn(names::STATE_MACHINE, &execution::name(session, resumes));
+    let mut arn = initiated.execution_arn.clone().unwrap_or_else(|| arn_of(0));
+    let mut newest = None;
+    for resumes in 0..=RESUMES_MAX {
+        let found = endpoint.executions.describe(&arn).await;
+        let Some(record) = found.map_err(|error| Refusal::journal(&error))? else { break };
+        newest = Some((resumes, record));
+        arn = arn_of(resumes + 1);
+    }
+    Ok(newest)
+}
+
+/// Where a session stands. `working`: its agent may still be at work, since stopping an execution
+/// does not stop it.
+fn standing(records: &Records, expires_at: i64, seen: Stamp, working: bool) -> Resume {
+    let attempts = records.events.iter().filter_map(|event| match event.about {
+        About::Attempt(attempt) => Some(attempt),
+        _ => None,
+    });
+    let made = attempts.max().map_or(0, InvokeRequest::invocation_of);
+    let newest = records.steps.last();
+    let epoch = newest.map_or(0, |step| step.epoch);
+    let is_cancelled =
+        records.events.iter().any(|event| event.status == EventStatus::CancelRequested);
+    let nothing_to_do = is_cancelled
+        || newest
+            .is_some_and(|step| matches!(step.body, StepBody::Ask { .. } | StepBody::End { .. }));
+    if nothing_to_do || (working && epoch > 0) {
+        // As if the agent had been invoked a moment ago: the poller watches its beat, and ends,
+        // waits or invokes again as it finds.
+        let epoch = epoch.saturating_sub(1);
+        return Resume { status: Judgement::Busy, invocation: made, epoch, expires_at, seen };
+    }
+    Resume { status: Judgement::Resume, invocation: made + 1, epoch, expires_at, seen }
+}
