@@ -11,7 +11,7 @@ use journal::clock::Stamp;
 use journal::event::{About, Event, EventStatus};
 use journal::id::SessionId;
 use journal::step::StepBody;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use workflow::contract::{InvokeRequest, Judgement, Resume};
 use workflow::execution::{self, RESUMES_MAX};
 
@@ -49,13 +49,17 @@ async fn resume_session(endpoint: &Endpoint, id: &str) -> Reply {
         let message = format!("the session was resumed {RESUMES_MAX} times");
         return Err(Refusal::new(409, "TooManyResumes", message));
     }
-    let mut input: Value = serde_json::from_str(&newest.input)
+    // Verdicts are written before executions end, so that this look finds one that came meanwhile.
+    let records = existing(endpoint, id).await?;
+    refuse_ended(&records, EventStatus::CancelRequested)?;
+    let mut input: Map<String, Value> = serde_json::from_str(&newest.input)
         .map_err(|error| Refusal::journal(&journal::store::Error::Corrupt(error.into())))?;
     let working = endpoint.agents.has(&records.id);
     let seen = records.hlc(endpoint).newest();
-    input["resume"] = json!(standing(&records, initiated.expires_at, seen, working));
+    let standing = standing(&records, initiated.expires_at, seen, working);
+    input.insert("resume".to_owned(), json!(standing));
     let name = execution::name(&records.id, resumes + 1);
-    let request = Request { name, input: input.to_string() };
+    let request = Request { name, input: json!(input).to_string() };
     let arn = match endpoint.executions.start(request).await {
         Ok(started) => started.arn,
         // Somebody else resumed it between our look and our start.
