@@ -91,16 +91,24 @@ impl EventStatus {
     /// Announcements of a durable step may be written by anybody who finds them missing, and are
     /// one event all the same.
     pub fn id(self, session: &SessionId, writer: Writer, about: About) -> EventId {
-        use EventStatus as E;
         let teller = match self {
-            E::AgentBackgroundTaskCompleted
-            | E::AgentBackgroundTaskFailed
-            | E::AgentBackgroundTaskSuspended
-            | E::InputReceived => Writer::Agent.as_str(),
+            announcement if announcement.announces_a_step() => Writer::Agent.as_str(),
             verdict if verdict.is_verdict() => "verdict",
             _ => writer.as_str(),
         };
         EventId::of(session, teller, self.as_str(), u64::from(about.ordinal()))
+    }
+
+    /// Whether this event announces a step that is durable already, so that whoever finds it missing
+    /// may write it again. The verdict, which also seals, is not among them.
+    pub const fn announces_a_step(self) -> bool {
+        matches!(
+            self,
+            Self::AgentBackgroundTaskCompleted
+                | Self::AgentBackgroundTaskFailed
+                | Self::AgentBackgroundTaskSuspended
+                | Self::InputReceived
+        )
     }
 
     /// Whether this event closes the session.
@@ -220,7 +228,7 @@ const EVENT_ID: &str = "EventId";
 pub(crate) const WRITER: &str = "Writer";
 const ERROR_MESSAGE: &str = "ErrorMessage";
 const DETAIL: &str = "Detail";
-const WALL_TIME: &str = "WallTime";
+pub(crate) const WALL_TIME: &str = "WallTime";
 const ATTEMPT: &str = "Attempt";
 const EPOCH: &str = "Epoch";
 const STEP: &str = "Step";

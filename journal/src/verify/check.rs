@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Change, Damage};
 use crate::clock::Stamp;
-use crate::event::{Event, WRITER, Writer};
+use crate::event::{Event, WALL_TIME, WRITER, Writer};
 use crate::id::SessionId;
 use crate::item::{HASH, Hash, Item, Value};
 use crate::key::{self, attribute};
@@ -32,6 +32,9 @@ pub(super) struct Check<'a> {
     reported: BTreeSet<String>,
     damage: Vec<Damage>,
 }
+
+/// What two announcements of one thing may differ in.
+const WHO_AND_WHEN: [&str; 4] = [WRITER, attribute::TIMESTAMP, WALL_TIME, HASH];
 
 /// What a part holds beside its key, in order.
 const PART_ATTRIBUTES: [&str; 3] = ["Bytes", attribute::EXPIRES_AT, HASH];
@@ -258,6 +261,7 @@ impl<'a> Check<'a> {
                 Some(named) if *named == found => {}
                 Some(named) => self.named_otherwise(&item.sk, &verdict.sk, named, &found),
                 None if is_later(item, verdict) => unsealed.push(item.sk.clone()),
+                None if self.is_told(item, &manifest) => unsealed.push(item.sk.clone()),
                 None => self.added(&item.sk, "the verdict's manifest does not name it"),
             }
         }
@@ -265,6 +269,27 @@ impl<'a> Check<'a> {
             self.damage.push(Damage::Removed { first: sk.clone(), last: sk.clone() });
         }
         unsealed
+    }
+
+    /// Whether a sealed event says the same in every word but who wrote it and when: somebody else's
+    /// announcement of the same durable step, which landed while the verdict was being written.
+    fn is_told(&self, item: &Item, manifest: &BTreeMap<String, Hash>) -> bool {
+        let announces = Event::from_item(item).is_ok_and(|event| {
+            let in_its_place =
+                item.text_opt(attribute::TIMESTAMP) == Some(&event.stamp.to_string());
+            event.status.announces_a_step() && in_its_place
+        });
+        if !announces {
+            return false;
+        }
+        let sealed = self.events.values().filter(|event| manifest.contains_key(&event.sk));
+        let said = |item: &Item| {
+            let mut said = item.attributes.clone();
+            said.retain(|name, _| !WHO_AND_WHEN.contains(&name.as_str()));
+            said
+        };
+        let told = said(item);
+        sealed.into_iter().any(|event| said(event) == told)
     }
 
     /// The verdict's list of events. Where it is missing what is wrong has been said already, or is

@@ -262,6 +262,31 @@ fn an_added_record_is_named() {
 }
 
 #[test]
+fn a_step_announced_twice_in_the_same_words_is_unsealed_and_in_others_forged() {
+    let records = small();
+    let anchors = anchors(&records);
+    let completed = records
+        .iter()
+        .find(|item| item.text_opt("Status") == Some("AGENT_BACKGROUND_TASK_COMPLETED"))
+        .unwrap();
+    let stamp = Stamp::parse(completed.text("Timestamp").unwrap()).unwrap().next();
+    let twin = Item { sk: key::event(stamp), ..completed.clone() }
+        .with("Timestamp", stamp.to_string())
+        .with("Writer", "poller");
+    let with = |added: &Item| {
+        let mut records = records.clone();
+        records.push(added.clone());
+        records.sort_by(|a, b| a.sk.cmp(&b.sk));
+        verify(&session(), &records, &anchors, now())
+    };
+    let twin = twin.hashed();
+    let report = with(&twin);
+    assert_eq!((report.damage, report.unsealed), (vec![], vec![twin.sk.clone()]));
+    let forged = twin.with("ErrorMessage", "nothing to see here").hashed();
+    assert!(names(&with(&forged), &forged));
+}
+
+#[test]
 fn a_duplicated_record_is_named() {
     for records in [small(), large()] {
         let anchors = anchors(&records);

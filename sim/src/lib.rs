@@ -1,0 +1,23 @@
+//! Runs whole sessions in a simulated cloud, with faults, and says what did not hold.
+//!
+//! [`run`] takes a seed. The `invoker`, the `poller`, the agent host, the shipped agents and the
+//! state machine's text are the real ones; simulated are time (tokio's, paused), the table
+//! ([`store`]), the network under the AWS clients ([`network`]), the processes ([`process`]) that
+//! [`world`] starts, loses and stops, and the state machine's shell. [`faults`] decides by the seed
+//! what goes wrong, and [`check`] reads the table, its log of writes and the executions' ends.
+//!
+//! A seed and a commit reproduce a run, but for the random names of runners, which nothing depends
+//! on, and for tokio's choice between branches of a `select!` that are ready at the same instant.
+
+pub mod check;
+mod execution;
+pub mod faults;
+mod functions;
+pub mod network;
+pub mod process;
+mod session;
+pub mod store;
+pub mod tasks;
+pub mod world;
+
+pub use session::{Report, run};

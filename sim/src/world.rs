@@ -1,0 +1,297 @@
+//! The simulated cloud: processes come and go in it, and everything reaches everything through it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agent::host::{Config, Host};
+use agent::settings::Defaults;
+use agent::tool::{Servers, Timeouts};
+use invoker::Invoker;
+use journal::clock::{Clock, Stamp};
+use journal::id::SessionId;
+use poller::Poller;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::execution::Command;
+use crate::faults::{Chance, Faults};
+use crate::functions::{Container, Function};
+use crate::network::{Answer, Message, Network, RUNTIME_ARN};
+use crate::process::Process;
+use crate::store::{Disk, SimStore};
+use crate::tasks::Tasks;
+
+/// When the simulation begins: 2026-11-21T10:30:00Z.
+pub const ORIGIN: Stamp = Stamp::from_millis(1_795_257_000_000);
+
+/// How far clocks are from the true one at most.
+const SKEW: Duration = Duration::from_secs(300);
+
+/// How long a container that is told to stop may go on.
+///
+/// Source: AWS, "AgentCore Runtime", session lifecycle: SIGTERM, then SIGKILL.
+const TERM: Duration = Duration::from_secs(15);
+
+/// How long an agent's process may take to start when it is slow to.
+const COLD: Duration = Duration::from_secs(120);
+
+/// The world. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct World(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    faults: Faults,
+    chance: Arc<Chance>,
+    clock: Clock,
+    disk: Arc<Disk>,
+    tasks: Tasks,
+    state: Mutex<State>,
+    processes: AtomicU32,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    idle: Vec<Container>,
+    agents: BTreeMap<SessionId, Agent>,
+    executions: BTreeMap<String, mpsc::UnboundedSender<Command>>,
+}
+
+/// An agent's container, as `AgentCore` keeps one for each runtime session.
+#[derive(Clone, Debug)]
+struct Agent {
+    process: Arc<Process>,
+    host: Host<SimStore>,
+    ready_at: Instant,
+}
+
+impl World {
+    /// A world in which these faults happen by this seed. Its time is tokio's, which is to be
+    /// paused.
+    pub fn new(seed: u64, faults: Faults) -> Self {
+        let chance = Arc::new(Chance::new(seed));
+        let clock = Clock::scaled(ORIGIN, 1);
+        let tasks = Tasks::default();
+        let disk = Disk::new(Arc::clone(&chance), faults, clock.clone(), tasks.clone());
+        Self(Arc::new(Inner {
+            faults,
+            chance,
+            clock,
+            disk: Arc::new(disk),
+            tasks,
+            state: Mutex::default(),
+            processes: AtomicU32::new(0),
+        }))
+    }
+
+    /// What goes wrong.
+    pub fn faults(&self) -> Faults {
+        self.0.faults
+    }
+
+    /// What decides.
+    pub fn chance(&self) -> &Chance {
+        &self.0.chance
+    }
+
+    /// The true clock.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// The table.
+    pub fn disk(&self) -> &Arc<Disk> {
+        &self.0.disk
+    }
+
+    /// What goes on beside.
+    pub fn tasks(&self) -> &Tasks {
+        &self.0.tasks
+    }
+
+    /// A new process, on a machine whose clock may be wrong.
+    pub fn process(&self, role: &str) -> Arc<Process> {
+        let number = self.0.processes.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Process::new(format!("{role}-{number}"), self.skewed_clock()))
+    }
+
+    /// A machine's clock.
+    pub fn skewed_clock(&self) -> Clock {
+        if !self.chance().happens(self.faults().skew) {
+            return self.0.clock.clone();
+        }
+        let skew = self.chance().between(Duration::ZERO, SKEW * 2).as_nanos();
+        let skew = i64::try_from(skew).unwrap_or(0) - i64::try_from(SKEW.as_nanos()).unwrap_or(0);
+        self.0.clock.ahead_by(skew)
+    }
+
+    /// A function's container: one that is idle, or a new one.
+    pub(crate) fn container(&self, function: Function) -> Container {
+        let idle = {
+            let mut state = self.state();
+            let place = state.idle.iter().position(|c| c.function == function);
+            place.map(|place| state.idle.remove(place))
+        };
+        idle.unwrap_or_else(|| self.start_function(function))
+    }
+
+    /// Keeps a container for the next call.
+    pub(crate) fn give_back(&self, container: Container) {
+        if !container.process.is_dead() {
+            self.state().idle.push(container);
+        }
+    }
+
+    fn start_function(&self, function: Function) -> Container {
+        let process = self.process(function.name());
+        let store = SimStore::new(Arc::clone(self.disk()), Arc::clone(&process));
+        let network = Network::new(self.clone(), Arc::clone(&process));
+        let (clock, arn) = (process.clock.clone(), RUNTIME_ARN.to_owned());
+        let client = network.runtime();
+        match function {
+            Function::Invoker => {
+                let runtime = invoker::Runtime { client, arn, qualifier: None };
+                Container::invoker(process, Invoker::new(store, runtime, clock))
+            }
+            Function::Poller => {
+                let runtime = poller::Runtime { client, arn, qualifier: None };
+                let poller = Poller::new(store, network.callbacks(), runtime, clock);
+                Container::poller(process, poller)
+            }
+        }
+    }
+
+    /// What the receiver of a message answers.
+    pub(crate) async fn serve(&self, message: Message) -> Answer {
+        match message {
+            Message::Invoke { session, body } => self.invoke(session, body).await,
+            Message::Stop { session } => self.stop(&session),
+            Message::Callback { token, output } => self.callback(token, output).await,
+        }
+    }
+
+    async fn invoke(&self, session: SessionId, body: Vec<u8>) -> Answer {
+        let agent = self.agent(&session);
+        let served = async {
+            tokio::time::sleep_until(agent.ready_at).await;
+            agent.host.invoke(&body).await
+        };
+        // Whoever dies answers nothing more; what it had begun is dropped with it.
+        let response = tokio::select! {
+            biased;
+            () = agent.process.death() => None,
+            response = served => Some(response),
+        };
+        match response {
+            Some(response) if response.status == 200 => Answer::ok(response.body),
+            Some(response) => {
+                let text =
+                    format!("Received error ({}) from runtime: {}", response.status, response.body);
+                Answer::error(424, "RuntimeClientError", &text)
+            }
+            None => Answer::error(424, "RuntimeClientError", "the container ended"),
+        }
+    }
+
+    fn agent(&self, session: &SessionId) -> Agent {
+        let running = self.state().agents.get(session).cloned();
+        if let Some(agent) = running.filter(|agent| !agent.process.is_dead()) {
+            return agent;
+        }
+        let process = self.process("agent");
+        let store = SimStore::new(Arc::clone(self.disk()), Arc::clone(&process));
+        let network = Network::new(self.clone(), Arc::clone(&process));
+        let servers = Servers::parse(r#"{"mcpServers": {}}"#, |_| None);
+        let config = Config {
+            callbacks: network.callbacks(),
+            clock: process.clock.clone(),
+            servers: servers.unwrap_or_else(|_| unreachable!("no server is a valid choice")),
+            timeouts: Timeouts { connect: COLD, init: COLD },
+            defaults: Defaults::default(),
+        };
+        let cold =
+            if self.chance().happens(self.faults().cold) { COLD } else { Duration::from_secs(3) };
+        let agent = Agent {
+            host: Host::new(store, config),
+            process,
+            ready_at: Instant::now() + self.chance().between(Duration::ZERO, cold),
+        };
+        self.trouble(&agent.process);
+        self.state().agents.insert(session.clone(), agent.clone());
+        agent
+    }
+
+    /// Decides what will befall an agent's process.
+    fn trouble(&self, process: &Arc<Process>) {
+        let chance = self.chance();
+        if chance.happens(self.faults().kill) {
+            let after = chance.between(Duration::ZERO, Duration::from_secs(30));
+            let process = Arc::clone(process);
+            self.tasks().spawn(async move {
+                tokio::time::sleep(after).await;
+                process.kill();
+            });
+        }
+        if chance.happens(self.faults().stall) {
+            let after = chance.between(Duration::ZERO, Duration::from_secs(6));
+            let by = chance.between(Duration::from_secs(5), Duration::from_secs(240));
+            let process = Arc::clone(process);
+            self.tasks().spawn(async move {
+                tokio::time::sleep(after).await;
+                process.stall(by);
+            });
+        }
+    }
+
+    fn stop(&self, session: &SessionId) -> Answer {
+        let agent = self.state().agents.remove(session);
+        let Some(agent) = agent.filter(|agent| !agent.process.is_dead()) else {
+            return Answer::error(404, "ResourceNotFoundException", "no such runtime session");
+        };
+        agent.host.stop_session(session);
+        self.tasks().spawn(async move {
+            tokio::time::sleep(TERM).await;
+            agent.process.kill();
+        });
+        Answer::ok(json!({ "runtimeSessionId": session, "statusCode": 200 }))
+    }
+
+    /// Sends a task's token.
+    pub(crate) async fn callback(&self, token: String, output: Option<Value>) -> Answer {
+        let gone = || Answer::error(400, "TaskTimedOut", "the task has ended or timed out");
+        let Some(locator) = states::token::locate(&token) else {
+            return Answer::error(400, "InvalidToken", "not a token");
+        };
+        let inbox = self.state().executions.get(&locator.execution_arn).cloned();
+        let Some(inbox) = inbox else { return gone() };
+        let (reply, answered) = oneshot::channel();
+        if inbox.send(Command { token, output, reply }).is_err() {
+            return gone();
+        }
+        match answered.await {
+            Ok(Ok(())) => Answer::ok(json!({})),
+            _ => gone(),
+        }
+    }
+
+    /// Where an execution takes its callbacks.
+    pub(crate) fn inbox(&self, arn: &str) -> mpsc::UnboundedReceiver<Command> {
+        let (sender, inbox) = mpsc::unbounded_channel();
+        self.state().executions.insert(arn.to_owned(), sender);
+        inbox
+    }
+
+    /// Ends everything, and lets go of it.
+    pub(crate) fn end(&self) {
+        self.tasks().abort();
+        let state = std::mem::take(&mut *self.state());
+        drop(state);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

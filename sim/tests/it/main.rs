@@ -1,0 +1,106 @@
+//! Seeded sessions.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+use std::collections::BTreeMap;
+
+use sim::faults::Faults;
+use sim::{Report, run};
+
+fn simulate(seed: u64, faults: &Faults) -> Report {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.unwrap().block_on(run(seed, faults))
+}
+
+/// The seeds to run: those asked for with `SIM_SEED` (one) or `SIM_SEEDS` (how many), or so many.
+#[expect(clippy::disallowed_methods, reason = "how a failing seed is asked for again")]
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
+    match (number("SIM_SEED"), number("SIM_SEEDS")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, many) => 0..many.unwrap_or(count),
+    }
+}
+
+/// Runs seeds, and fails with what did not hold and how to see it again.
+fn check(seeds: std::ops::Range<u64>, faults: impl Fn(u64) -> Faults) {
+    let mut verdicts: BTreeMap<String, u64> = BTreeMap::new();
+    let mut failed = Vec::new();
+    for seed in seeds.clone() {
+        let report = simulate(seed, &faults(seed));
+        *verdicts.entry(verdict(&report)).or_default() += 1;
+        if !report.broken.is_empty() {
+            failed.push(format!("SIM_SEED={seed}: {}", report.broken.join("; ")));
+            if seeds.end - seeds.start == 1 {
+                println!("{}", trace(&report));
+            }
+        }
+    }
+    println!("{verdicts:?}");
+    let first: Vec<_> = failed.iter().take(20).cloned().collect();
+    assert!(failed.is_empty(), "{} of {seeds:?}:\n{}", failed.len(), first.join("\n"));
+}
+
+/// The verdict and the kind of its error.
+fn verdict(report: &Report) -> String {
+    let Some(verdict) = report.verdict else { return "none".to_owned() };
+    let named = |item: &&journal::item::Item| item.text_opt("Status") == Some(verdict.as_str());
+    let error = report.items.iter().find(named).and_then(|item| item.text_opt("ErrorMessage"));
+    let kind = error.and_then(|error| error.split(" - ").next()).unwrap_or_default();
+    format!("{verdict} {kind}")
+}
+
+/// What was written and how the executions went.
+fn trace(report: &Report) -> String {
+    let mut text = format!("{:#?} {}\n", report.faults, report.session);
+    for write in &report.log {
+        let landed = if write.landed { "" } else { " REFUSED" };
+        let item = write.item.to_json().to_string();
+        let item: String = item.chars().take(700).collect();
+        text.push_str(&format!("{} {}{landed} {item}\n", write.at, write.process));
+    }
+    for (number, ended) in report.executions.iter().enumerate() {
+        for event in &ended.history {
+            let shown: String = format!("{:?}", event.kind).chars().take(400).collect();
+            text.push_str(&format!("{number} {} {shown}\n", event.timestamp.as_millis()));
+        }
+    }
+    text
+}
+
+#[test]
+fn undisturbed_sessions_reach_their_verdict() {
+    check(seeds(100), |_| Faults::NONE);
+}
+
+/// In each of these seeds the agent's announcement of its end lands, stamped earlier, after the
+/// poller has read what it seals.
+#[test]
+fn an_announcement_that_lands_while_the_verdict_is_written_is_not_taken_for_forged() {
+    for seed in [61, 94, 191, 388, 468, 470] {
+        check(seed..seed + 1, Faults::of);
+    }
+    for seed in [1564, 1674] {
+        check(seed..seed + 1, |_| Faults::NONE);
+    }
+}
+
+#[test]
+fn a_seed_reproduces_its_session() {
+    let deeds = |seed| {
+        let report = simulate(seed, &Faults::of(seed));
+        let deed = |write: &sim::store::Write| {
+            (write.at, write.process.clone(), write.item.sk.clone(), write.landed)
+        };
+        report.log.iter().map(deed).collect::<Vec<_>>()
+    };
+    for seed in 0..40 {
+        assert_eq!(deeds(seed), deeds(seed), "SIM_SEED={seed}");
+    }
+}
+
+#[test]
+fn sessions_with_faults_reach_one_verdict_and_lose_nothing() {
+    check(seeds(500), Faults::of);
+}
