@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use journal::clock::{Clock, Stamp};
 use journal::event::Event;
 use journal::id::SessionId;
-use journal::sqlite::SqliteStore;
+use journal::sqlite::{OpenError, SqliteStore};
 use journal::step::Step;
 use journal::{listing, read};
 use local::stack::JOURNAL_FILE;
@@ -98,7 +98,7 @@ impl Ledger {
                 "name the stack's folder with --data, or make a first session: daybook trigger --wait --with-stack",
             ));
         }
-        Ok(Self { store: SqliteStore::open_read_only(&file)? })
+        Ok(Self { store: SqliteStore::open_read_only(&file).map_err(unusable)? })
     }
 
     /// The session with this id, or the only recent one whose id begins so.
@@ -148,6 +148,24 @@ impl Ledger {
             return Err(no_session(id.as_str()));
         }
         Ok(Loaded { id, events, steps })
+    }
+}
+
+/// The failure for a file that cannot be opened as a journal.
+pub fn unusable(error: OpenError) -> Failure {
+    let hint = unusable_hint(&error);
+    Failure::from(error).hint(hint)
+}
+
+/// What to do about a file that cannot be opened as a journal.
+pub fn unusable_hint(error: &OpenError) -> &'static str {
+    match error {
+        OpenError::Newer { .. } => {
+            "a newer version wrote it: use that one, or name another folder with --data"
+        }
+        OpenError::Sqlite { .. } | OpenError::Setting { .. } => {
+            "name another folder with --data; the file is left as it is"
+        }
     }
 }
 

@@ -64,7 +64,7 @@ fn slow_servers(snapshot: &Path, delay: Duration) -> Servers {
     Servers::parse(&file.to_string(), |_| None).unwrap()
 }
 
-fn callbacks() -> aws_sdk_sfn::Client {
+pub fn callbacks() -> aws_sdk_sfn::Client {
     let credentials = aws_sdk_sfn::config::Credentials::new("local", "local", None, None, "test");
     let config = aws_sdk_sfn::Config::builder()
         .behavior_version_latest()

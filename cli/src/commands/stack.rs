@@ -12,7 +12,7 @@ use crate::args;
 use crate::config::{self, StackEnvironment};
 use crate::endpoint::listen_address;
 use crate::failure::Failure;
-use crate::ledger::DEFAULT_FOLDER;
+use crate::ledger::{DEFAULT_FOLDER, unusable_hint};
 use crate::resolve::Context;
 
 /// A stack that runs in this process.
@@ -87,6 +87,7 @@ async fn start(config: Config) -> Result<Running, Failure> {
                 Some("choose another port: dev takes --listen, trigger --endpoint")
             }
             StartError::Token(_) => Some("set DAYBOOK_TOKEN, or listen on 127.0.0.1"),
+            StartError::Journal(error) => Some(unusable_hint(error)),
             _ => None,
         };
         let failure: Failure = error.into();

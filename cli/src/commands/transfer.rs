@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
-use crate::ledger::{self, Ledger};
+use crate::ledger::{self, Ledger, unusable};
 use crate::output;
 use crate::render::report;
 use crate::resolve::{Context, Subject};
@@ -47,7 +47,8 @@ pub async fn import(context: &Context, file: &Path) -> Result<Exit, Failure> {
     refuse_beside_a_stack(context, &folder).await?;
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make {}", folder.display()))?;
-    let store = SqliteStore::open(&folder.join(JOURNAL_FILE), Durability::Fsync)?;
+    let store =
+        SqliteStore::open(&folder.join(JOURNAL_FILE), Durability::Fsync).map_err(unusable)?;
     let imported = match export::import(&store, &Clock::system(), &export).await {
         Ok(imported) => imported,
         Err(ImportError::Damaged(damage)) => {

@@ -95,10 +95,21 @@ impl Dev {
 
     /// Starts the stack that a command with an environment of its own runs.
     pub fn listening(command: &mut Command, data: &Path, listen: &str) -> Self {
+        Self::listening_with(command, data, listen, &[])
+    }
+
+    /// The same, with further arguments of `dev`.
+    pub fn listening_with(
+        command: &mut Command,
+        data: &Path,
+        listen: &str,
+        arguments: &[&str],
+    ) -> Self {
         let mut child = command
             .arg("--data")
             .arg(data)
             .args(["dev", "--listen", listen])
+            .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -107,6 +118,17 @@ impl Dev {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         let endpoint = ready.strip_prefix("ready ").unwrap_or_else(|| panic!("{ready:?}"));
         Self { child, endpoint: endpoint.trim().to_owned() }
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Ends it as a power cut would: SIGKILL.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
     }
 
     /// Sends a signal and waits for the end; the exit.

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
+mod bad_input;
 mod document;
 mod fixture;
 mod harness;
 mod journal_file;
+mod kills;
 mod mcp;
 mod runs;
 mod usage;
