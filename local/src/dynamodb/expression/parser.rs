@@ -313,9 +313,13 @@ impl<'a> Parser<'a> {
     }
 
     fn accept(&mut self, kind: Kind) -> bool {
-        let accepted = self.kind() == kind;
-        self.at += usize::from(accepted);
-        accepted
+        // Not `self.at += usize::from(self.kind() == kind)`: rustc 1.95 compiles that wrongly in an
+        // optimised build, and tokens are passed over or never left.
+        if self.kind() != kind {
+            return false;
+        }
+        self.at += 1;
+        true
     }
 
     fn expect(&mut self, kind: Kind) -> Result<(), SyntaxError> {
