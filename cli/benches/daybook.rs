@@ -23,13 +23,13 @@ use graph::definition::{Attempts, Finish, Graph, Node, Route, Scope};
 use graph::effect::{Chat, Effect, Reply};
 use journal::chain::{Author, Head, append};
 use journal::clock::{Clock, Hlc, Stamp};
-use journal::event::{Event, EventStatus};
+use journal::event::EventStatus;
 use journal::id::{Runner, SessionId};
 use journal::item::Item;
-use journal::key;
+use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::step::StepBody;
-use journal::store::{Condition, Query, Store as _};
+use journal::store::{Condition, Store as _};
 use local::stack::{Config, Isolation, Stack};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -306,13 +306,12 @@ async fn session(stack: &Stack, client: &reqwest::Client) {
         .await
         .unwrap();
     let id: SessionId = answer["Entries"][0]["EventId"].as_str().unwrap().parse().unwrap();
-    let newest = Query::prefix(key::session(&id), key::EVENT_PREFIX).reversed().limited(1);
     let deadline = Instant::now() + SESSION_WITHIN;
     loop {
-        let page = stack.store().query(newest.clone()).await.unwrap();
-        let event = page.items.first().map(|item| Event::from_item(item).unwrap());
-        if let Some(event) = event.filter(|event| event.status.is_verdict()) {
-            assert_eq!(event.status, EventStatus::SessionSucceeded, "{:?}", event.error);
+        // The verdict need not be the newest event: an announcement that comes late sorts behind it.
+        let events = read::events(stack.store(), &id).await.unwrap();
+        if let Some(verdict) = events.iter().find(|event| event.status.is_verdict()) {
+            assert_eq!(verdict.status, EventStatus::SessionSucceeded, "{:?}", verdict.error);
             return;
         }
         assert!(Instant::now() < deadline, "a session took longer than {SESSION_WITHIN:?}");
