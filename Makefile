@@ -69,4 +69,4 @@ conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conf
 
 .PHONY: bench
 bench: ## appends, ten-step runs and whole sessions, beside the raw disk
-	cargo bench -p cli --bench daybook --profile local
+	cargo bench -p cli --bench daybook
