@@ -6,7 +6,7 @@ use crate::event::{Draft, Event, Writer};
 use crate::id::SessionId;
 use crate::item::Item;
 use crate::key;
-use crate::limits::{SKEW_NOTED, STAMP_COLLISIONS_MAX};
+use crate::limits::{EVENTS_MAX, SKEW_NOTED, STAMP_COLLISIONS_MAX};
 use crate::store::{Condition, Error, Query, Store, Written, query_all};
 
 /// One writer's voice in a session.
@@ -59,7 +59,8 @@ impl<S: Store> Announcer<'_, S> {
     /// Writes an event unless it has been told already; for writers that may be a second attempt.
     ///
     /// # Errors
-    /// When the store cannot be read or written.
+    /// When the store cannot be read or written, and [`Error::Refused`] when the session has
+    /// [`EVENTS_MAX`] events but one: the last place is the verdict's.
     pub async fn announce_once(&self, draft: &Draft) -> Result<Event, Error> {
         let id = draft.status.id(self.session, self.writer, draft.about);
         let query = Query::prefix(key::session(self.session), key::EVENT_PREFIX);
@@ -71,6 +72,10 @@ impl<S: Store> Announcer<'_, S> {
                     return Ok(event);
                 }
             }
+        }
+        if items.len() + 1 >= EVENTS_MAX {
+            let full = format!("the session has {} events and takes only its verdict", items.len());
+            return Err(Error::Refused(full.into()));
         }
         self.announce(draft).await
     }

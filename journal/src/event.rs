@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::Stamp;
 use crate::error_message::ErrorMessage;
 use crate::id::{EventId, SessionId};
-use crate::item::{HASH, Hash, Item, ItemError};
+use crate::item::{Hash, Item, ItemError};
 use crate::key::{self, attribute};
 use crate::limits::DETAIL_BYTES_MAX;
 use crate::payload::Payload;
@@ -335,11 +335,6 @@ impl Event {
             execution_arn: item.text_opt(attribute::EXECUTION_ARN).map(str::to_owned),
             hash: item.hash(),
         })
-    }
-
-    /// The hash that the record itself states, which [`crate::verify`] compares.
-    pub fn stated_hash(item: &Item) -> Option<&str> {
-        item.text_opt(HASH)
     }
 }
 

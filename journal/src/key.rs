@@ -15,9 +15,6 @@ pub const EVENT_PREFIX: &str = "EVENT#";
 /// What every step's sort key begins with.
 pub const STEP_PREFIX: &str = "STEP#";
 
-/// Sorts after every key with the same prefix: the byte after `#`.
-pub const AFTER_PREFIX: char = '$';
-
 /// Attributes, spelled as in the table.
 pub mod attribute {
     /// The schema's version, a number.

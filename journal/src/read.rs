@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::clock::Stamp;
 use crate::event::Event;
 use crate::id::SessionId;
 use crate::item::{Hash, Item};
 use crate::key;
+use crate::limits::SKEW_REPORTED;
 use crate::payload::{Payload, part_bytes};
 use crate::step::Step;
 use crate::store::{Error, Query, Store, query_all};
@@ -95,6 +97,12 @@ pub fn in_order<'a>(items: impl Iterator<Item = &'a Item>) -> Result<Vec<Event>,
     let mut seen = std::collections::BTreeSet::new();
     events.retain(|event| seen.insert(event.id.clone()));
     Ok(events)
+}
+
+/// The events stamped further ahead of the reader's clock than clocks that are kept right ever
+/// are: some writer's clock is wrong, and what it wrote seems to lie in the future.
+pub fn ahead(events: &[Event], now: Stamp) -> impl Iterator<Item = &Event> {
+    events.iter().filter(move |event| event.stamp > now.after(SKEW_REPORTED))
 }
 
 /// The JSON of a payload; reads its parts if it is set apart.

@@ -55,12 +55,6 @@ pub const DAYBOOK_TIME_SCALE: &str = "DAYBOOK_TIME_SCALE";
 /// What an isolated agent's clock shows at its start. Set by its host together with the scale.
 pub const DAYBOOK_TIME_ORIGIN: &str = "DAYBOOK_TIME_ORIGIN";
 
-/// Tokens that one incident may cost.
-pub const MAX_TOKENS_PER_INCIDENT: &str = "MAX_TOKENS_PER_INCIDENT";
-
-/// Node visits that one incident may take.
-pub const INCIDENT_RECURSION_LIMIT: &str = "INCIDENT_RECURSION_LIMIT";
-
 /// Why a variable's value cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {

@@ -39,9 +39,6 @@ pub const RETRIES_MAX: u32 = 10;
 /// How long a session may run; waiting does not count.
 pub const RUNNING_MAX: Duration = Duration::from_secs(8 * 3_600);
 
-/// How long a question stays open.
-pub const QUESTION_EXPIRES_AFTER: Duration = Duration::from_secs(7 * 86_400);
-
 /// How long records are kept.
 pub const TTL_DAYS: u32 = 90;
 

@@ -3,6 +3,7 @@
 use graph::effect::ToolCall;
 use journal::event::Event;
 use journal::listing::{self, Filter};
+use journal::read;
 use journal::step::Step;
 use local::view::{self, Calls, Record};
 use serde_json::Value;
@@ -49,6 +50,13 @@ pub async fn sessions(context: &Context, filter: args::Sessions) -> Result<Exit,
 /// When it is not there or cannot be read.
 pub async fn show(context: &Context, what: &args::Show) -> Result<Exit, Failure> {
     let loaded = Ledger::open(context).await?.load(&what.session).await?;
+    let ahead = read::ahead(&loaded.events, ledger::now()).count();
+    if ahead > 0 {
+        output::say(&format!(
+            "warning: {ahead} events are stamped more than 10 minutes ahead of this machine's clock; \
+             one of the clocks is wrong"
+        ));
+    }
     if context.json {
         show_json(&loaded, what)?
     } else {

@@ -195,3 +195,13 @@ async fn sessions_are_filtered() {
     assert_eq!(heading.split_whitespace().count(), 5, "{heading}");
     assert!(shown(&listed).contains(WAITING));
 }
+
+#[tokio::test]
+async fn stamps_far_ahead_of_this_clock_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let began = Clock::system().now().after(Duration::from_secs(3_600));
+    fixture::write(&folder.path().join("data"), began).await;
+    let ran = over(folder.path(), &["show", SUCCEEDED]);
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    assert!(ran.stderr.contains("ahead of this machine's clock"), "{ran:#?}");
+}

@@ -34,7 +34,7 @@ on_both_stores!(
     a_session_is_sealed_once,
     only_an_end_can_be_sealed,
     a_stamp_far_from_its_writers_clock_says_so,
-    a_thousand_events_are_sealed,
+    a_full_session_takes_its_verdict_and_nothing_else,
 );
 
 /// What becomes of a write.
@@ -347,7 +347,7 @@ async fn a_stamp_far_from_its_writers_clock_says_so<S: Store>(store: S) {
     }
 }
 
-async fn a_thousand_events_are_sealed<S: Store>(store: S) {
+async fn a_full_session_takes_its_verdict_and_nothing_else<S: Store>(store: S) {
     let session = SessionId::fresh();
     let hlc = hlc();
     let announcer = announcer(&store, &hlc, &session);
@@ -355,6 +355,10 @@ async fn a_thousand_events_are_sealed<S: Store>(store: S) {
         let draft = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(attempt));
         announcer.announce(&draft).await.unwrap();
     }
+    let one_more = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(1_000));
+    assert!(matches!(announcer.announce_once(&one_more).await, Err(Error::Refused(_))));
+    let told = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(999));
+    assert!(announcer.announce_once(&told).await.is_ok(), "what was told already is still adopted");
     let author = author(&session, "poller");
     let end = chain::end_session(&store, &hlc, &author, &end(Ending::Failed)).await.unwrap();
     let verdict = seal::seal(&store, &announcer, &end).await.unwrap();
