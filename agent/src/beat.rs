@@ -45,12 +45,26 @@ pub async fn beat<S: Store>(session: &Session<S>, callbacks: &Client, first: Lea
     }
 }
 
+/// What becomes of a session whose runner gives its lease up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Somebody has to see to it: to seal it, or to have it resumed.
+    ToOthers,
+    /// It waits for a person, and costs nothing.
+    Waiting,
+}
+
 /// Gives the lease up: nobody beats under this epoch any more.
-pub async fn release<S: Store>(session: &Session<S>) {
+pub async fn release<S: Store>(session: &Session<S>, left: Left) {
     let lease =
         Lease { epoch: session.epoch, runner: None, beat: 1, beat_at: session.hlc.clock().now() };
     let author = &session.author;
-    if let Err(error) = lease.write(&session.store, &author.session, author.expires_at).await {
+    let (store, id, expires_at) = (&session.store, &author.session, author.expires_at);
+    let released = match left {
+        Left::ToOthers => lease.write(store, id, expires_at).await,
+        Left::Waiting => lease.close(store, id, expires_at).await,
+    };
+    if let Err(error) = released {
         tracing::warn!(session_id = %author.session, %error, "The lease was not released.");
     }
 }

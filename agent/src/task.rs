@@ -9,7 +9,7 @@ use journal::store::Store;
 use serde_json::json;
 use workflow::limits::SILENT_AFTER;
 
-use crate::beat::{Silenced, beat, release};
+use crate::beat::{Left, Silenced, beat, release};
 use crate::callback;
 use crate::driver::{Driven, Driver};
 
@@ -28,6 +28,8 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, first_beat: Le
         },
     };
     toolbox.close().await;
+    let left =
+        if matches!(driven, Driven::Suspended { .. }) { Left::Waiting } else { Left::ToOthers };
     match driven {
         Driven::Fenced => {
             tracing::info!(session_id = %id, epoch = session.epoch, "Another runner has the session.");
@@ -51,7 +53,7 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, first_beat: Le
             tracing::error!(session_id = %id, %error, "The journal refuses the session's next step.");
         }
     }
-    release(&session).await;
+    release(&session, left).await;
     callback::wake(&callbacks, &session).await;
 }
 
@@ -95,6 +97,6 @@ pub async fn fail<S: Store>(
             tracing::error!(session_id = %id, %error, "A session that cannot go on was not ended.")
         }
     }
-    release(&session).await;
+    release(&session, Left::ToOthers).await;
     callback::wake(&callbacks, &session).await;
 }

@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use workflow::admission::Limits;
 use workflow::rule::{DETAIL_TYPE, SOURCE};
 
 /// How long each measurement runs in each round.
@@ -287,6 +288,7 @@ async fn start(folder: &Path) -> Stack {
         servers: Servers::bundled("/nonexistent".into()),
         timeouts: Timeouts { connect: BURST, init: BURST },
         defaults: Defaults::default(),
+        admission: Limits::default(),
     };
     Stack::start(config).await.unwrap()
 }

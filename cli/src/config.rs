@@ -6,6 +6,7 @@ use std::time::Duration;
 use agent::config::{model, on_model_failure};
 use agent::settings::Defaults;
 use agent::tool::Timeouts;
+use workflow::admission::Limits;
 use workflow::env::{self, Invalid};
 
 /// How long connecting to an MCP server and its handshake may take unless the environment says.
@@ -47,6 +48,8 @@ pub struct StackEnvironment {
     pub timeouts: Timeouts,
     /// How many days records are kept.
     pub ttl_days: u32,
+    /// How many sessions are admitted.
+    pub admission: Limits,
     /// What isolated agents are given.
     pub handed_on: Vec<(String, String)>,
 }
@@ -86,6 +89,7 @@ impl Config {
                 init: env::seconds(&lookup, env::MCP_INIT_TIMEOUT, MCP_TIMEOUT)?,
             },
             ttl_days,
+            admission: Limits::read(&lookup)?,
             handed_on: handed_on.collect(),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use journal::id::SessionId;
 use journal::item::Hash;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
@@ -226,6 +227,11 @@ fn order(
         let input = input::read(path, target)?;
         if input.is_incident && !detail.contains_key("agent") {
             detail.insert("agent".to_owned(), json!(local::view::INCIDENT_AGENT));
+        }
+        // Whoever looks at a saved incident again means to: it is no alarm that rang twice.
+        if input.is_incident && !detail.contains_key("dedupe_key") {
+            let key = format!("folder/{}", SessionId::fresh());
+            detail.insert("dedupe_key".to_owned(), json!(key));
         }
         detail.insert("input".to_owned(), input.json);
     }

@@ -1,5 +1,6 @@
 //! The invoker's environment, read once.
 
+use workflow::admission::Limits;
 use workflow::env::{self, Invalid, Lookup};
 
 /// What the stack sets for the invoker.
@@ -11,13 +12,15 @@ pub struct Config {
     pub runtime_arn: String,
     /// Its endpoint, if not the default one.
     pub qualifier: Option<String>,
+    /// How many sessions are admitted.
+    pub limits: Limits,
 }
 
 impl Config {
     /// Reads the variables.
     ///
     /// # Errors
-    /// When one is missing.
+    /// When one is missing or malformed.
     pub fn read(lookup: &impl Lookup) -> Result<Self, Invalid> {
         Ok(Self {
             table: env::required(lookup, env::JOURNAL_TABLE_NAME, "the name of a table")?,
@@ -27,6 +30,7 @@ impl Config {
                 "the ARN of an agent runtime",
             )?,
             qualifier: env::text(lookup, env::AGENT_RUNTIME_QUALIFIER),
+            limits: Limits::read(lookup)?,
         })
     }
 }

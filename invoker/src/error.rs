@@ -21,7 +21,7 @@ pub enum Error {
     /// The call may have been accepted. Only the journal can tell.
     #[error("the agent runtime may have taken the invocation: {0}")]
     Unknown(String),
-    /// A rejected session could not be ended.
+    /// A session could not be admitted, or a rejected one not be ended.
     #[error(transparent)]
     Journal(#[from] journal::store::Error),
 }

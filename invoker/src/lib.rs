@@ -1,7 +1,8 @@
-//! The Lambda that invokes the agent: it judges the trigger, journals that it is about to call, calls,
-//! and journals what came of it.
+//! The Lambda that invokes the agent: it judges the trigger, admits the session, journals that it is
+//! about to call, calls, and journals what came of it.
 //!
-//! [`Invoker::handle`] is the whole of it; [`runtime`] makes the call and tells "refused" from "may
+//! [`Invoker::handle`] is the whole of it; [`admission`] says which sessions are paid for, [`runtime`]
+//! makes the call and tells "refused" from "may
 //! have been accepted", which is the difference that everything after it rests on.
 
 use journal::announce::Announcer;
@@ -15,10 +16,13 @@ use journal::seal::seal;
 use journal::step::Ending;
 use journal::store::Store;
 use serde_json::{Value, json};
+use workflow::admission::Limits;
 use workflow::contract::{AgentRequest, InvokeOutcome, InvokeReply, InvokeRequest};
 use workflow::limits::ANNOUNCE_PATIENCE;
+use workflow::metric;
 use workflow::trigger::{InvalidTrigger, Trigger};
 
+pub mod admission;
 pub mod config;
 pub mod error;
 pub mod runtime;
@@ -26,6 +30,7 @@ pub mod runtime;
 pub use error::Error;
 pub use runtime::Runtime;
 
+use admission::Refusal;
 use runtime::CallError;
 
 /// The invoker with all that it reaches.
@@ -34,12 +39,19 @@ pub struct Invoker<S> {
     store: S,
     runtime: Runtime,
     clock: Clock,
+    limits: Limits,
 }
 
 impl<S: Store> Invoker<S> {
     /// An invoker over a journal and an agent runtime.
     pub fn new(store: S, runtime: Runtime, clock: Clock) -> Self {
-        Self { store, runtime, clock }
+        Self { store, runtime, clock, limits: Limits::default() }
+    }
+
+    /// The same with other limits on admission.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
     }
 
     /// Invokes the agent for a session. Safe to be called again with the same request.
@@ -59,7 +71,7 @@ impl<S: Store> Invoker<S> {
         let trigger = match Trigger::parse(&request.detail) {
             Ok(trigger) => trigger,
             Err(refusal @ InvalidTrigger::TooLarge { .. }) => {
-                return self.reject(&voice, &request, &refusal).await;
+                return self.reject(&voice, &request, refusal.code(), &refusal.to_string()).await;
             }
             Err(refusal) => {
                 let error =
@@ -69,12 +81,26 @@ impl<S: Store> Invoker<S> {
                 return Err(Error::InvalidTrigger(refusal));
             }
         };
+        let admitted = admission::admit(&self.store, self.limits, &request, &trigger).await?;
+        let admitted = match admitted {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                if let Refusal::BreakerOpen { .. } = refusal {
+                    metrics::counter!(metric::BREAKER_OPEN, "agent" => trigger.agent).increment(1);
+                }
+                return self.reject(&voice, &request, refusal.code(), &refusal.to_string()).await;
+            }
+        };
         let lease = Lease::unclaimed(request.supersedes, hlc.tick());
         if let Err(error) = lease.create(&self.store, &request.session_id, request.expires_at).await
         {
             tracing::warn!(session_id = %request.session_id, %error, "The lease was not created.");
         }
-        tell(&voice, Draft::new(EventStatus::AgentInvocationStarted, about)).await;
+        let mut started = Draft::new(EventStatus::AgentInvocationStarted, about);
+        if let Some(admitted) = admitted {
+            started = started.with_detail(json!({ "admitted": admitted }));
+        }
+        tell(&voice, started).await;
         let called = self.runtime.invoke(&agent_request(&request, trigger, hlc.tick())).await;
         self.conclude(&voice, about, called).await
     }
@@ -111,7 +137,8 @@ impl<S: Store> Invoker<S> {
         &self,
         voice: &Announcer<'_, S>,
         request: &InvokeRequest,
-        refusal: &InvalidTrigger,
+        code: &str,
+        why: &str,
     ) -> Result<InvokeReply, Error> {
         let author = Author {
             session: request.session_id.clone(),
@@ -120,7 +147,7 @@ impl<S: Store> Invoker<S> {
         };
         let end = End {
             ending: Ending::Rejected,
-            error: Some(ErrorMessage::new("Rejected", refusal.code(), &refusal.to_string())),
+            error: Some(ErrorMessage::new("Rejected", code, why)),
             category: Some("rejected".to_owned()),
             result: Value::Null,
         };

@@ -20,7 +20,7 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         arn: config.runtime_arn,
         qualifier: config.qualifier,
     };
-    let invoker = Invoker::new(store, runtime, Clock::system());
+    let invoker = Invoker::new(store, runtime, Clock::system()).with_limits(config.limits);
     let serve = |event: LambdaEvent<InvokeRequest>| answer(&invoker, event.payload);
     lambda_runtime::run(service_fn(serve)).await
 }

@@ -13,9 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::clock::Stamp;
-use crate::id::SessionId;
+use crate::id::{Runner, SessionId};
 use crate::item::{Item, Value};
 use crate::key;
+use crate::lease::{self, Lease};
 use crate::limits::{ITEM_BYTES_MAX, PART_BYTES_MAX};
 use crate::store::{Condition, Error, Key, Query, Store, Written, query_all};
 
@@ -37,6 +38,7 @@ pub async fn all<S: Store>(store: S) {
     partitions_are_apart(&store).await;
     one_of_two_concurrent_writers_wins(&store).await;
     the_index_lists_a_day_by_time(&store).await;
+    the_index_of_open_leases_holds_those_that_are_open_by_their_beat(&store).await;
     waiting_for_a_change_ends(&store).await;
     records::concurrent_runners_leave_a_dense_chain(&store).await;
     records::a_session_ends_once(&store).await;
@@ -402,6 +404,42 @@ pub async fn the_index_lists_a_day_by_time<S: Store>(store: &S) {
     let mut range = Query::day(day.as_str());
     (range.from, range.to) = (Some(at(1)), Some(at(2)));
     assert_eq!(query_all(store, range).await.unwrap().len(), 3);
+}
+
+/// The index of open leases holds a lease as long as it is open, at the time of its last beat.
+pub async fn the_index_of_open_leases_holds_those_that_are_open_by_their_beat<S: Store>(store: &S) {
+    let at = |n: i64| Stamp::from_millis(1_795_000_000_000 + n);
+    let sessions: Vec<_> = (0..5).map(|_| SessionId::fresh()).collect();
+    let expires_at = 4_000_000_000;
+    for (session, n) in sessions.iter().zip(0..) {
+        let lease = Lease::unclaimed(0, at(n));
+        assert!(lease.create(store, session, expires_at).await.unwrap());
+    }
+    // The first beats again and so comes last; the second's session is over.
+    let beating =
+        Lease { epoch: 1, runner: Some(Runner::named("agent:1")), beat: 2, beat_at: at(9) };
+    assert!(beating.write(store, &sessions[0], expires_at).await.unwrap());
+    lease::close(store, &sessions[1], expires_at).await.unwrap();
+    lease::close(store, &SessionId::fresh(), expires_at).await.unwrap();
+    let expected = [2, 3, 4, 0].map(|n| sessions[n].clone());
+    for attempt in 0.. {
+        let mut found = Vec::new();
+        for digit in key::SHARDS.chars() {
+            let query = Query::open(lease::shard(digit)).limited(2);
+            found.extend(query_all(store, query).await.unwrap());
+        }
+        found.sort_by_key(|item| item.text_opt(lease::BEAT_AT).map(str::to_owned));
+        let found: Vec<_> = found.iter().filter_map(|item| key::session_of(&item.pk)).collect();
+        let found: Vec<_> = found.into_iter().filter(|id| sessions.contains(id)).collect();
+        if found == expected {
+            break;
+        }
+        // The index may lag behind its table.
+        assert!(attempt < 100, "{found:?}");
+        store.changed(Duration::from_millis(50)).await;
+    }
+    let closed = Lease::read(store, &sessions[1]).await.unwrap().unwrap();
+    assert!(closed.runner.is_none(), "the lease is still there");
 }
 
 /// Waiting ends within its patience although nothing is written.

@@ -20,11 +20,16 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailur
 
 use crate::item::{Item, Value};
 use crate::key::attribute;
+use crate::lease;
 use crate::store::{Condition, Cursor, Error, Key, Page, Partition, Query, Store, Written};
 use expression::Placeholders;
 
 /// The by-day index: `Day` is its partition key, `Timestamp` its sort key, all attributes are in it.
 pub const INDEX_BY_DAY: &str = "ByDay";
+
+/// The sparse index of open leases: `OpenLease` is its partition key, `BeatAt` its sort key, all
+/// attributes are in it.
+pub const INDEX_OPEN_LEASES: &str = "OpenLeases";
 
 /// How long [`Store::changed`] waits before it lets its caller look again; the table cannot call.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -143,12 +148,19 @@ impl Store for DynamoStore {
         }
         let mut placeholders = Placeholders::default();
         let expression = placeholders.key_condition(&query);
+        let after = query.after.as_ref();
         let (index, start) = match &query.partition {
-            Partition::Table(_) => (None, query.after.as_ref().map(|after| write_key(&after.key))),
-            Partition::Day(day) => (
-                Some(INDEX_BY_DAY.to_owned()),
-                query.after.as_ref().map(|after| write_cursor(after, day)),
-            ),
+            Partition::Table(_) => (None, after.map(|after| write_key(&after.key))),
+            Partition::Day(day) => {
+                let hash = (attribute::DAY, day.as_str());
+                let start = after.map(|after| write_cursor(after, hash, attribute::TIMESTAMP));
+                (Some(INDEX_BY_DAY.to_owned()), start)
+            }
+            Partition::Open(shard) => {
+                let hash = (lease::OPEN, shard.as_str());
+                let start = after.map(|after| write_cursor(after, hash, lease::BEAT_AT));
+                (Some(INDEX_OPEN_LEASES.to_owned()), start)
+            }
         };
         let limit = query.limit.map(|limit| i32::try_from(limit.max(1)).unwrap_or(i32::MAX));
         let request = self
@@ -226,19 +238,18 @@ fn read_item(attributes: &Attributes) -> Result<Item, Error> {
     Ok(Item { pk, sk, attributes })
 }
 
-fn write_cursor(cursor: &Cursor, day: &str) -> Attributes {
+/// The place in an index: the item's own key and that of the index, `hash` and the attribute `range`.
+fn write_cursor(cursor: &Cursor, hash: (&str, &str), range: &str) -> Attributes {
     let mut attributes = write_key(&cursor.key);
-    attributes.insert(attribute::DAY.to_owned(), AttributeValue::S(day.to_owned()));
+    attributes.insert(hash.0.to_owned(), AttributeValue::S(hash.1.to_owned()));
     let at = cursor.at.clone().unwrap_or_default();
-    attributes.insert(attribute::TIMESTAMP.to_owned(), AttributeValue::S(at));
+    attributes.insert(range.to_owned(), AttributeValue::S(at));
     attributes
 }
 
 fn read_cursor(attributes: &Attributes) -> Result<Cursor, Error> {
-    let at = match attributes.get(attribute::TIMESTAMP) {
-        Some(AttributeValue::S(at)) => Some(at.clone()),
-        _ => None,
-    };
+    let range = [attribute::TIMESTAMP, lease::BEAT_AT].into_iter();
+    let at = range.filter_map(|name| attributes.get(name)).find_map(|at| at.as_s().ok().cloned());
     Ok(Cursor { key: read_key(attributes)?, at })
 }
 

@@ -61,6 +61,30 @@ pub fn part(number: u32) -> String {
     format!("PART#{number:04}")
 }
 
+/// The partition of the item that says which session holds a key of its agent.
+pub fn dedupe(agent: &str, key: &str) -> String {
+    format!("DEDUPE#{agent}#{key}")
+}
+
+/// The sort key of the item in a [`dedupe`] partition.
+pub const HOLDER: &str = "HOLDER";
+
+/// The partition of an agent's slots.
+pub fn admit(agent: &str) -> String {
+    format!("ADMIT#{agent}")
+}
+
+/// What every slot's sort key begins with.
+pub const SLOT_PREFIX: &str = "SLOT#";
+
+/// A slot's sort key.
+pub fn slot(number: u32) -> String {
+    format!("{SLOT_PREFIX}{number:04}")
+}
+
+/// The digits that the partitions of an index end with.
+pub const SHARDS: &str = "0123456789abcdef";
+
 /// The partition of the by-day index in which a session's first and last event stand.
 pub fn day(stamp: Stamp, id: &SessionId) -> String {
     day_shard(&stamp.date(), id.shard())

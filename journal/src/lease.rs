@@ -7,12 +7,17 @@ use crate::key::{self, attribute};
 use crate::store::{Condition, Error, Key, Store, Written};
 
 /// The attribute that keeps an open lease in the index of open leases.
+///
+/// A lease is open until its session is sealed or waits for a person: as long as somebody should be
+/// at work, or look after it if nobody is.
 pub const OPEN: &str = "OpenLease";
+
+/// The attribute with the time of the last beat, by which the index is ordered.
+pub const BEAT_AT: &str = "BeatAt";
 
 const EPOCH: &str = "Epoch";
 const RUNNER: &str = "Runner";
 const BEAT: &str = "Beat";
-const BEAT_AT: &str = "BeatAt";
 
 /// A session's liveness as last written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,16 +44,19 @@ impl Lease {
         format!("{}/{runner}/{}", self.epoch, self.beat)
     }
 
-    /// The lease's item.
+    /// The item of an open lease.
     pub fn to_item(&self, session: &SessionId, expires_at: i64) -> Item {
-        let open = self.runner.is_some() || self.beat == 0;
+        let shard = shard(session.shard());
+        self.closed_item(session, expires_at).with(OPEN, shard.as_str())
+    }
+
+    fn closed_item(&self, session: &SessionId, expires_at: i64) -> Item {
         Item::new(key::session(session), key::LEASE)
             .with(attribute::EXPIRES_AT, expires_at)
             .with(EPOCH, self.epoch)
             .with(BEAT, self.beat)
             .with(BEAT_AT, self.beat_at.to_string())
             .with_some(RUNNER, self.runner.as_ref().map(Runner::as_str))
-            .with_some(OPEN, open.then(|| format!("LEASE#{}", session.shard())))
     }
 
     /// Reads a lease.
@@ -75,10 +83,28 @@ impl Lease {
         session: &SessionId,
         expires_at: i64,
     ) -> Result<bool, Error> {
-        let not_later =
-            Condition::Any(vec![Condition::Absent, Condition::at_most(EPOCH, self.epoch)]);
-        let written = store.put(self.to_item(session, expires_at), not_later).await?;
+        let written = store.put(self.to_item(session, expires_at), self.not_later()).await?;
         Ok(written == Written::Done)
+    }
+
+    /// Writes the lease as one that nobody holds and nobody needs to look after, unless a later epoch
+    /// has it. Says whether it was written.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn close<S: Store>(
+        &self,
+        store: &S,
+        session: &SessionId,
+        expires_at: i64,
+    ) -> Result<bool, Error> {
+        let nobodys = Self { runner: None, beat: self.beat.max(1), ..self.clone() };
+        let written = store.put(nobodys.closed_item(session, expires_at), self.not_later()).await?;
+        Ok(written == Written::Done)
+    }
+
+    fn not_later(&self) -> Condition {
+        Condition::Any(vec![Condition::Absent, Condition::at_most(EPOCH, self.epoch)])
     }
 
     /// Writes the lease if nobody has one for this epoch or a later one: a second invoker must not
@@ -110,4 +136,23 @@ impl Lease {
         let item = store.get(Key::new(key::session(session), key::LEASE)).await?;
         Ok(item.as_ref().map(Self::from_item).transpose()?)
     }
+}
+
+/// A partition of the index of open leases.
+pub fn shard(digit: char) -> String {
+    format!("LEASE#{digit}")
+}
+
+/// Closes a session's lease, if it has one that is open.
+///
+/// # Errors
+/// When the store does not answer.
+pub async fn close<S: Store>(store: &S, session: &SessionId, expires_at: i64) -> Result<(), Error> {
+    let Some(item) = store.get(Key::new(key::session(session), key::LEASE)).await? else {
+        return Ok(());
+    };
+    if item.get(OPEN).is_some() {
+        Lease::from_item(&item)?.close(store, session, expires_at).await?;
+    }
+    Ok(())
 }

@@ -24,7 +24,6 @@ pub const CANDIDATES_MAX: usize = 10_000;
 pub const DAYS_MAX: u32 = 3_660;
 
 const DAY: Duration = Duration::from_secs(86_400);
-const SHARDS: &str = "0123456789abcdef";
 
 /// A session as the by-day index shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -168,7 +167,7 @@ fn shards_of(day: Stamp, since: Stamp, until: Stamp) -> Vec<Shard> {
         (query.from, query.to) = (Some(since.to_string()), Some(until.to_string()));
         Shard { query, read: VecDeque::new(), rest: Rest::Unread }
     };
-    SHARDS.chars().map(shard).collect()
+    key::SHARDS.chars().map(shard).collect()
 }
 
 /// What a list shows of a session.

@@ -8,7 +8,7 @@ use crate::item::{Item, Value};
 
 /// Keeps items and answers for their durability: when a write is acknowledged it survives a crash.
 ///
-/// Every read is strongly consistent, those of the by-day index excepted.
+/// Every read is strongly consistent, those of an index excepted.
 pub trait Store: Clone + Send + Sync + 'static {
     /// Writes a whole item if the condition holds for what is there.
     ///
@@ -149,6 +149,8 @@ pub enum Partition {
     Table(String),
     /// One partition of the by-day index (`DAY#date#digit`), by time.
     Day(String),
+    /// One partition of the index of open leases (`LEASE#digit`), by the time of the last beat.
+    Open(String),
 }
 
 /// Where a page ended: opaque outside the store that gave it.
@@ -156,7 +158,7 @@ pub enum Partition {
 pub struct Cursor {
     /// The last item's place.
     pub key: Key,
-    /// The last item's time, in the by-day index.
+    /// The last item's time, in an index.
     pub at: Option<String>,
 }
 
@@ -190,6 +192,11 @@ impl Query {
     /// One partition of the by-day index.
     pub fn day(day: impl Into<String>) -> Self {
         Self::of(Partition::Day(day.into()))
+    }
+
+    /// One partition of the index of open leases.
+    pub fn open(shard: impl Into<String>) -> Self {
+        Self::of(Partition::Open(shard.into()))
     }
 
     fn of(partition: Partition) -> Self {

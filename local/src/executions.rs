@@ -22,7 +22,7 @@ use states::execution::{CallbackError, Execution, PAYLOAD_BYTES_MAX, Start};
 use states::history::{Event, Failure};
 use states::time::Timestamp;
 use states::token;
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -38,6 +38,9 @@ pub use runner::Callback;
 
 /// Most executions driven at once; further ones wait as rows for their turn.
 pub const ACTIVE_MAX: usize = 10_000;
+
+/// Most ends that wait for whoever listens to them.
+const ENDS_MAX: usize = 1_024;
 
 /// Most callbacks that wait for one execution.
 const COMMANDS_MAX: usize = 64;
@@ -97,6 +100,7 @@ struct Shared {
     definitions: Mutex<BTreeMap<i64, Arc<Definition>>>,
     live: Mutex<BTreeMap<String, mpsc::Sender<Command>>>,
     started: Notify,
+    ends: broadcast::Sender<Arc<Record>>,
     stopping: CancellationToken,
 }
 
@@ -148,6 +152,7 @@ impl Executions {
             definitions: Mutex::new(BTreeMap::from([(row, parsed)])),
             live: Mutex::default(),
             started: Notify::new(),
+            ends: broadcast::channel(ENDS_MAX).0,
             stopping: CancellationToken::new(),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -322,6 +327,22 @@ impl Executions {
         Ok(HandedOver::Busy)
     }
 
+    /// Executions as they end. A listener that is more than [`ENDS_MAX`] behind misses some.
+    pub fn ends(&self) -> broadcast::Receiver<Arc<Record>> {
+        self.shared.ends.subscribe()
+    }
+
+    async fn tell_end(&self, arn: &str) {
+        match self.describe(arn).await {
+            Ok(Some(record)) if record.stopped_at.is_some() => {
+                // Nobody may be listening.
+                let _ = self.shared.ends.send(Arc::new(record));
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%arn, %error, "An execution's end was not told."),
+        }
+    }
+
     /// Drives every running execution until [`Self::begin_stop`].
     pub async fn supervise(&self) {
         let mut runners = JoinSet::new();
@@ -388,9 +409,11 @@ impl Executions {
         self.shared.live().insert(arn.clone(), inbox);
         let shared = Arc::clone(&self.shared);
         let runner = Runner::new(Arc::clone(&shared), record.id, execution, commands);
+        let executions = self.clone();
         runners.spawn(async move {
             let outcome = runner.run().await;
             shared.live().remove(&arn);
+            executions.tell_end(&arn).await;
             if let Err(error) = outcome {
                 tracing::error!(%arn, %error, "An execution stands still until the next start.");
             }

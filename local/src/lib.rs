@@ -14,3 +14,4 @@ pub mod host;
 pub mod names;
 pub mod stack;
 pub mod view;
+mod watch;

@@ -26,6 +26,8 @@ use poller::Poller;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use watchdog::Watchdog;
+use workflow::admission::Limits;
 use workflow::{env, state_machine};
 
 use crate::bus::{Bus, UnsupportedPattern};
@@ -35,6 +37,7 @@ use crate::executions::{self, Executions};
 use crate::functions::{self, FunctionError, Functions};
 use crate::host::{Agents, Isolated, Settings};
 use crate::names;
+use crate::watch;
 
 /// The journal's file in the data folder.
 pub const JOURNAL_FILE: &str = "journal.db";
@@ -75,6 +78,8 @@ pub struct Config {
     pub timeouts: Timeouts,
     /// What a trigger that says nothing gets.
     pub defaults: Defaults,
+    /// How many sessions are admitted.
+    pub admission: Limits,
 }
 
 /// Where agents run.
@@ -145,6 +150,7 @@ pub struct Stack {
     agents: Agents,
     supervisor: JoinSet<()>,
     servers: JoinSet<()>,
+    stop_watching: CancellationToken,
     stop_serving: CancellationToken,
     _lock: FolderLock,
 }
@@ -181,7 +187,7 @@ impl Stack {
         let own_address = own.as_ref().map_or(address, |(_, address)| *address);
         let aws = sdk_config(own_address);
         let agents = agents(&config, &store, &clock, &aws, own_address)?;
-        let functions = functions(&store, &clock, &aws);
+        let functions = functions(&store, &clock, &aws, config.admission);
         let text = workflow_text(&config);
         let executions = Executions::open(store.clone(), clock.clone(), &text, functions).await?;
         let endpoint = Endpoint {
@@ -199,7 +205,15 @@ impl Stack {
             servers.spawn(serve(listener, endpoint.clone().router(guard), stop_serving.clone()));
         }
         servers.spawn(serve(listener, endpoint.router(guard), stop_serving.clone()));
+        let stop_watching = CancellationToken::new();
+        let watched = watch::watch(
+            watchdog(&store, &clock, &aws),
+            executions.ends(),
+            clock.clone(),
+            stop_watching.clone(),
+        );
         let mut supervisor = JoinSet::new();
+        supervisor.spawn(watched);
         let supervised = executions.clone();
         supervisor.spawn(async move { supervised.supervise().await });
         Ok(Self {
@@ -210,6 +224,7 @@ impl Stack {
             agents,
             supervisor,
             servers,
+            stop_watching,
             stop_serving,
             _lock: lock,
         })
@@ -243,6 +258,7 @@ impl Stack {
     /// Stops: executions first, so that nothing new is called; then agents, which still reach the
     /// endpoint; then the endpoint.
     pub async fn shutdown(mut self) {
+        self.stop_watching.cancel();
         self.executions.begin_stop();
         while self.supervisor.join_next().await.is_some() {}
         self.agents.shutdown().await;
@@ -366,14 +382,15 @@ fn agent_environment(address: SocketAddr) -> Vec<(String, String)> {
 }
 
 /// The Lambda functions, in this process.
-fn functions(store: &SqliteStore, clock: &Clock, aws: &SdkConfig) -> Functions {
+fn functions(store: &SqliteStore, clock: &Clock, aws: &SdkConfig, admission: Limits) -> Functions {
     let runtime = aws_sdk_bedrockagentcore::Client::new(aws);
     let arn = names::RUNTIME_ARN.to_owned();
     let invoker = Invoker::new(
         store.clone(),
         invoker::Runtime { client: runtime.clone(), arn: arn.clone(), qualifier: None },
         clock.clone(),
-    );
+    )
+    .with_limits(admission);
     let poller = Poller::new(
         store.clone(),
         aws_sdk_sfn::Client::new(aws),
@@ -395,6 +412,16 @@ fn functions(store: &SqliteStore, clock: &Clock, aws: &SdkConfig) -> Functions {
                 functions::reply(&reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))?)
             }
         })
+}
+
+fn watchdog(store: &SqliteStore, clock: &Clock, aws: &SdkConfig) -> Watchdog<SqliteStore> {
+    let cloud = watchdog::Cloud {
+        executions: aws_sdk_sfn::Client::new(aws),
+        runtime: aws_sdk_bedrockagentcore::Client::new(aws),
+        runtime_arn: names::RUNTIME_ARN.to_owned(),
+        qualifier: None,
+    };
+    Watchdog::new(store.clone(), cloud, clock.clone())
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

@@ -10,6 +10,7 @@ use journal::clock::{Clock, Hlc};
 use journal::error_message::ErrorMessage;
 use journal::event::{About, Draft, EventStatus, Writer};
 use journal::id::Runner;
+use journal::lease;
 use journal::read;
 use journal::seal::{seal, task_announcement};
 use journal::step::{Ending, Step, StepBody};
@@ -171,6 +172,11 @@ impl<S: Store> Poller<S> {
         }
         let sealed = seal(&self.store, voice, &end).await?;
         self.cloud.stop_session(&request.session_id).await;
+        let closed = lease::close(&self.store, &request.session_id, request.expires_at).await;
+        if let Err(error) = closed {
+            // The watchdog closes what it finds sealed.
+            tracing::warn!(session_id = %request.session_id, %error, "The lease was not closed.");
+        }
         let judgement = judge::judgement_of(*ending);
         let verdict = verdict(request, judgement, error.as_ref(), sealed.hash.as_str());
         Ok(reply(voice.hlc, judgement, watch, Some(verdict)))

@@ -40,6 +40,8 @@ pub struct InvokeRequest {
     pub expires_at: i64,
     /// The newest stamp seen.
     pub seen: Stamp,
+    /// When the state machine came to this invocation, by its own clock; the same in every retry.
+    pub asked_at: Stamp,
     /// Counts the state machine's invocations, from 1.
     pub invocation: u32,
     /// Counts the retries of this invocation, from 0.

@@ -37,6 +37,9 @@ pub const DAYBOOK_ON_MODEL_FAILURE: &str = "DAYBOOK_ON_MODEL_FAILURE";
 /// The bearer token without which a stack listens on loopback only.
 pub const DAYBOOK_TOKEN: &str = "DAYBOOK_TOKEN";
 
+/// How many sessions of the incident agent may begin in an hour.
+pub const MAX_INCIDENTS_PER_HOUR: &str = "MAX_INCIDENTS_PER_HOUR";
+
 /// A JSON file that names MCP servers.
 pub const DAYBOOK_MCP_SERVERS: &str = "DAYBOOK_MCP_SERVERS";
 

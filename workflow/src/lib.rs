@@ -4,9 +4,10 @@
 //!
 //! An event becomes the state machine's input by [`rule`]; [`state_machine`] sends its functions the
 //! messages of [`contract`] and tells their errors apart by [`error_name`]; [`trigger`] is what a
-//! user may ask for; [`execution`] says what a session's executions are called. Nothing here does IO
+//! user may ask for, [`admission`] how many of them are let in; [`execution`] says what a session's executions are called. Nothing here does IO
 //! or reads a clock.
 
+pub mod admission;
 pub mod contract;
 pub mod env;
 pub mod error_name;

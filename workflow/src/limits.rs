@@ -39,6 +39,17 @@ pub const RETRIES_MAX: u32 = 10;
 /// How long a session may run; waiting does not count.
 pub const RUNNING_MAX: Duration = Duration::from_secs(8 * 3_600);
 
+/// How long a session is left alone whose lease nobody renews, or whose execution somebody stopped and
+/// may resume.
+///
+/// Source: the incident specification, section 11.
+pub const STALE_AFTER: Duration = Duration::from_secs(10 * 60);
+
+/// How often the watchdog looks for sessions that nobody looks after.
+///
+/// Source: the incident specification, section 11.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(5 * 60);
+
 /// How long records are kept.
 pub const TTL_DAYS: u32 = 90;
 

@@ -8,6 +8,9 @@ use crate::limits::DETAIL_BYTES_MAX;
 /// The agent that runs when a trigger names none.
 pub const DEFAULT_AGENT: &str = "checkup";
 
+/// Longest key by which triggers are told to be the same, in bytes. It is part of an item's key.
+pub const DEDUPE_KEY_BYTES_MAX: usize = 256;
+
 /// A trigger's detail, checked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,7 +30,7 @@ pub struct Trigger {
     /// Bounds other than the agent's own.
     #[serde(default)]
     pub budget: Budget,
-    /// At most one session with this key at a time.
+    /// At most one session of the agent with this key, unless the one before did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedupe_key: Option<String>,
 }
@@ -151,8 +154,9 @@ impl Trigger {
         if self.agent.is_empty() || self.agent.len() > 64 {
             return field("agent", "expected a name of 1 to 64 characters");
         }
-        if self.dedupe_key.as_ref().is_some_and(|key| key.is_empty() || key.len() > 256) {
-            return field("dedupe_key", "expected 1 to 256 characters");
+        let fits = 1..=DEDUPE_KEY_BYTES_MAX;
+        if self.dedupe_key.as_ref().is_some_and(|key| !fits.contains(&key.len())) {
+            return field("dedupe_key", "expected 1 to 256 bytes");
         }
         if self.budget.usd.is_some_and(|usd| !(0.0..=4_000.0).contains(&usd)) {
             return field("budget.usd", "expected a number from 0 to 4000");

@@ -117,6 +117,7 @@ async fn config(
         servers: servers(context, environment)?,
         timeouts: environment.timeouts,
         defaults: environment.defaults.clone(),
+        admission: environment.admission,
     })
 }
 

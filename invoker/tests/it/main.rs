@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
+mod admission;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -50,6 +52,7 @@ fn request(detail: Value) -> InvokeRequest {
         detail,
         expires_at: now().after(Duration::from_secs(90 * 86_400)).seconds(),
         seen: now(),
+        asked_at: now(),
         invocation: 1,
         retry: 0,
         supersedes: 0,
@@ -247,4 +250,43 @@ async fn a_detail_that_is_too_large_is_rejected_with_its_verdict() {
         journal[0].1.as_ref().unwrap().starts_with("Rejected: TooLarge - detail: 100018 bytes")
     );
     assert!(world.calls.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_session_that_is_not_admitted_is_rejected_with_its_verdict_and_nothing_is_called() {
+    let world = world(Some(accepted())).await;
+    let other = Other::claims(&world, "i-1").await;
+    let detail = json!({ "agent": "incident", "input": { "incident_id": "i-1" } });
+    let reply = world.invoke(detail).await.unwrap();
+    assert_eq!(reply.outcome, InvokeOutcome::Rejected);
+    let why = format!("Rejected: Duplicate - session {} is already about `i-1`", other.0);
+    assert_eq!(world.journal().await, [(EventStatus::SessionRejected, Some(why))]);
+    assert!(world.calls.lock().unwrap().is_empty());
+}
+
+/// Another session that was admitted under a key.
+struct Other(SessionId);
+
+impl Other {
+    async fn claims(world: &World, key: &str) -> Self {
+        let detail = json!({ "agent": "incident", "dedupe_key": key });
+        let request = InvokeRequest { session_id: SessionId::fresh(), ..request(detail) };
+        let session = request.session_id.clone();
+        world.invoker.handle(request).await.unwrap();
+        world.calls.lock().unwrap().clear();
+        Self(session)
+    }
+}
+
+#[tokio::test]
+async fn the_journal_says_what_a_session_was_admitted_with() {
+    let world = world(Some(accepted())).await;
+    let detail = json!({ "agent": "incident", "input": { "incident_id": "i-1" } });
+    world.invoke(detail.clone()).await.unwrap();
+    world.invoke(detail).await.unwrap();
+    let events = read::events(&world.store, &session()).await.unwrap();
+    let detail = events[0].detail.as_ref().unwrap();
+    assert_eq!(detail["admitted"]["dedupe_key"], "i-1");
+    assert!(detail["admitted"]["slot"].as_u64().unwrap() < 20, "{detail}");
+    assert_eq!(events.len(), 2, "a second attempt tells nothing new");
 }

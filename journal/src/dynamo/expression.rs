@@ -7,6 +7,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::write_value;
 use crate::item::Value;
 use crate::key::attribute;
+use crate::lease;
 use crate::store::{Condition, Partition, Query};
 
 /// The names and values of one request's expressions.
@@ -48,6 +49,7 @@ impl Placeholders {
         let (hash, range, partition) = match &query.partition {
             Partition::Table(pk) => ("PK", "SK", pk),
             Partition::Day(day) => (attribute::DAY, attribute::TIMESTAMP, day),
+            Partition::Open(shard) => (lease::OPEN, lease::BEAT_AT, shard),
         };
         let of_partition = self.compare(hash, "=", partition.as_str().into());
         let within = match (&query.from, &query.to) {

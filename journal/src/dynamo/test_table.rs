@@ -7,8 +7,9 @@ use aws_sdk_dynamodb::types::{
     ProjectionType, ScalarAttributeType,
 };
 
-use super::{DynamoStore, INDEX_BY_DAY};
+use super::{DynamoStore, INDEX_BY_DAY, INDEX_OPEN_LEASES};
 use crate::key::attribute;
+use crate::lease;
 use crate::store::Error;
 
 impl DynamoStore {
@@ -30,12 +31,13 @@ impl DynamoStore {
     }
 }
 
-/// The journal's keys and its by-day index. In the cloud the infrastructure defines the table.
+/// The journal's keys and its indexes. In the cloud the infrastructure defines the table.
 fn table_definition(
     table: CreateTableFluentBuilder,
 ) -> Result<CreateTableFluentBuilder, aws_sdk_dynamodb::error::BuildError> {
     let mut table = table.billing_mode(BillingMode::PayPerRequest);
-    for name in ["PK", "SK", attribute::DAY, attribute::TIMESTAMP] {
+    let of_indexes = [attribute::DAY, attribute::TIMESTAMP, lease::OPEN, lease::BEAT_AT];
+    for name in ["PK", "SK"].into_iter().chain(of_indexes) {
         table = table.attribute_definitions(
             AttributeDefinition::builder()
                 .attribute_name(name)
@@ -43,16 +45,24 @@ fn table_definition(
                 .build()?,
         );
     }
-    let by_day = GlobalSecondaryIndex::builder()
-        .index_name(INDEX_BY_DAY)
-        .key_schema(key(attribute::DAY, KeyType::Hash)?)
-        .key_schema(key(attribute::TIMESTAMP, KeyType::Range)?)
-        .projection(Projection::builder().projection_type(ProjectionType::All).build())
-        .build()?;
     Ok(table
         .key_schema(key("PK", KeyType::Hash)?)
         .key_schema(key("SK", KeyType::Range)?)
-        .global_secondary_indexes(by_day))
+        .global_secondary_indexes(index(INDEX_BY_DAY, attribute::DAY, attribute::TIMESTAMP)?)
+        .global_secondary_indexes(index(INDEX_OPEN_LEASES, lease::OPEN, lease::BEAT_AT)?))
+}
+
+fn index(
+    name: &str,
+    hash: &str,
+    range: &str,
+) -> Result<GlobalSecondaryIndex, aws_sdk_dynamodb::error::BuildError> {
+    GlobalSecondaryIndex::builder()
+        .index_name(name)
+        .key_schema(key(hash, KeyType::Hash)?)
+        .key_schema(key(range, KeyType::Range)?)
+        .projection(Projection::builder().projection_type(ProjectionType::All).build())
+        .build()
 }
 
 fn key(

@@ -105,8 +105,11 @@ fn write(
     }
     let day = item.text_opt(attribute::DAY);
     let open = item.text_opt(lease::OPEN);
-    let at =
-        if day.is_some() || open.is_some() { item.text_opt(attribute::TIMESTAMP) } else { None };
+    let at = match (day, open) {
+        (Some(_), _) => item.text_opt(attribute::TIMESTAMP),
+        (None, Some(_)) => item.text_opt(lease::BEAT_AT),
+        (None, None) => None,
+    };
     statement.execute(params![partition, item.sk, body.to_string(), day, at, open])
 }
 
@@ -176,6 +179,11 @@ fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Res
             values.push(Box::new(day.clone()));
             "item.at"
         }
+        Partition::Open(shard) => {
+            sql.push_str(" WHERE item.open = ?");
+            values.push(Box::new(shard.clone()));
+            "item.at"
+        }
     };
     for (bound, comparison) in [(&query.from, ">="), (&query.to, "<=")] {
         if let Some(bound) = bound {
@@ -184,12 +192,12 @@ fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Res
         }
     }
     if let Some(cursor) = &query.after {
-        // Within one instant of the by-day index the row's position decides.
+        // Within one instant of an index the row's position decides.
         let place = "(SELECT i.pos FROM item i JOIN partition p ON p.id = i.partition \
                      WHERE p.pk = ? AND i.sk = ?)";
         let at = match &query.partition {
             Partition::Table(_) => cursor.key.sk.clone(),
-            Partition::Day(_) => cursor.at.clone().unwrap_or_default(),
+            Partition::Day(_) | Partition::Open(_) => cursor.at.clone().unwrap_or_default(),
         };
         sql.push_str(&format!(" AND ({column}, item.pos) {beyond} (?, {place})"));
         values.push(Box::new(at));

@@ -9,4 +9,5 @@ mod executions;
 mod isolated;
 mod resume;
 mod stack;
+mod watchdog;
 mod world;

@@ -10,6 +10,7 @@ use journal::sqlite::{Durability, SqliteStore};
 use local::stack::{Config, Isolation, Stack, StartError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use workflow::admission::Limits;
 
 use crate::world::PATIENCE;
 
@@ -27,6 +28,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         servers: Servers::default(),
         timeouts: Timeouts { connect: PATIENCE, init: PATIENCE },
         defaults: Defaults::default(),
+        admission: Limits::default(),
     }
 }
 

@@ -13,12 +13,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("agents", &["graph"]),
     ("agent", &["journal", "workflow", "graph", "agents"]),
     ("poller", &["journal", "workflow"]),
+    ("watchdog", &["journal", "workflow"]),
     ("tools", &[]),
     (
         "local",
         &[
             "journal", "workflow", "states", "graph", "invoker", "agents", "agent", "poller",
-            "tools",
+            "watchdog", "tools",
         ],
     ),
     // The CLI starts the stack through `local`; the others only give it words to show.
@@ -29,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// They meet only through the journal, so they never depend on one another, not even in tests.
-const APART: &[&str] = &["invoker", "agent", "poller"];
+const APART: &[&str] = &["invoker", "agent", "poller", "watchdog"];
 
 pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     let members = manifest::members(tree);

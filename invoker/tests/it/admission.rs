@@ -1,0 +1,232 @@
+//! Admission on both stores: of many at once no two are told the same.
+
+use std::time::Duration;
+
+use invoker::admission::{Refusal, admit};
+use journal::announce::Announcer;
+use journal::chain::{Author, End, end_session};
+use journal::clock::{Clock, Hlc, Stamp};
+use journal::dynamo::DynamoStore;
+use journal::event::Writer;
+use journal::id::{Runner, SessionId};
+use journal::key;
+use journal::lease::Lease;
+use journal::seal::seal;
+use journal::sqlite::{Durability, SqliteStore};
+use journal::step::Ending;
+use journal::store::{Query, Store, query_all};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use workflow::admission::{Limits, WINDOW};
+use workflow::contract::InvokeRequest;
+use workflow::trigger::Trigger;
+
+/// How many apply at once.
+const CROWD: usize = 50;
+
+macro_rules! on_both_stores {
+    ($($name:ident),+ $(,)?) => {
+        mod sqlite {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                let folder = tempfile::tempdir().unwrap();
+                let path = folder.path().join("journal.db");
+                super::$name(super::SqliteStore::open(&path, super::Durability::Relaxed).unwrap()).await;
+            })+
+        }
+        mod dynamodb {
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $name() {
+                let Some(store) = super::dynamodb().await else { return };
+                super::$name(store).await;
+            })+
+        }
+    };
+}
+
+on_both_stores!(
+    of_many_with_one_key_exactly_one_is_admitted,
+    of_many_under_the_limit_exactly_so_many_are_admitted,
+    a_slot_is_free_again_after_its_window_and_not_before,
+    copies_of_one_request_take_one_slot_between_them,
+    only_a_session_that_did_not_succeed_gives_its_key_up,
+    of_many_that_take_a_key_over_exactly_one_gets_it,
+    a_session_past_its_time_gives_its_key_up,
+    a_session_that_has_begun_is_never_refused,
+    a_key_is_an_agents_own,
+);
+
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says where DynamoDB is")]
+async fn dynamodb() -> Option<DynamoStore> {
+    let Ok(endpoint) = std::env::var("DAYBOOK_TEST_DYNAMODB") else {
+        println!("skipped: DAYBOOK_TEST_DYNAMODB names no DynamoDB endpoint");
+        return None;
+    };
+    Some(DynamoStore::fresh_for_tests(&endpoint).await.unwrap())
+}
+
+fn now() -> Stamp {
+    Stamp::parse("2026-11-21T10:00:00Z").unwrap()
+}
+
+fn limits(incidents_per_hour: u32) -> Limits {
+    Limits { incidents_per_hour }
+}
+
+fn incident(key: &str) -> Value {
+    json!({ "agent": "incident", "dedupe_key": key })
+}
+
+fn request(detail: Value, asked_at: Stamp) -> InvokeRequest {
+    InvokeRequest {
+        session_id: SessionId::fresh(),
+        execution_arn: "arn".to_owned(),
+        detail,
+        expires_at: now().after(Duration::from_secs(90 * 86_400)).seconds(),
+        seen: asked_at,
+        asked_at,
+        invocation: 1,
+        retry: 0,
+        supersedes: 0,
+    }
+}
+
+async fn apply<S: Store>(store: &S, limit: u32, request: &InvokeRequest) -> Result<(), Refusal> {
+    let trigger = Trigger::parse(&request.detail).unwrap();
+    admit(store, limits(limit), request, &trigger).await.unwrap().map(|_| ())
+}
+
+/// All of them at once; their answers.
+async fn crowd<S: Store>(
+    store: &S,
+    limit: u32,
+    requests: Vec<InvokeRequest>,
+) -> Vec<Result<(), Refusal>> {
+    let mut set = JoinSet::new();
+    for request in requests {
+        let store = store.clone();
+        set.spawn(async move { apply(&store, limit, &request).await });
+    }
+    set.join_all().await
+}
+
+fn admitted(answers: &[Result<(), Refusal>]) -> usize {
+    answers.iter().filter(|answer| answer.is_ok()).count()
+}
+
+async fn slots_taken<S: Store>(store: &S) -> usize {
+    let slots = Query::prefix(key::admit("incident"), key::SLOT_PREFIX);
+    query_all(store, slots).await.unwrap().len()
+}
+
+/// Ends a session, and seals it.
+async fn end<S: Store>(store: &S, request: &InvokeRequest, ending: Ending) {
+    let hlc = Hlc::new(Clock::fixed(now()), now());
+    let author = Author {
+        session: request.session_id.clone(),
+        runner: Runner::fresh("poller"),
+        expires_at: request.expires_at,
+    };
+    let end = End { ending, error: None, category: None, result: Value::Null };
+    let step = end_session(store, &hlc, &author, &end).await.unwrap();
+    let voice = Announcer {
+        store,
+        hlc: &hlc,
+        session: &request.session_id,
+        writer: Writer::Poller,
+        expires_at: request.expires_at,
+    };
+    seal(store, &voice, &step).await.unwrap();
+}
+
+async fn of_many_with_one_key_exactly_one_is_admitted<S: Store>(store: S) {
+    let requests: Vec<_> = (0..CROWD).map(|_| request(incident("k"), now())).collect();
+    let ids: Vec<String> = requests.iter().map(|r| r.session_id.to_string()).collect();
+    let answers = crowd(&store, 20, requests).await;
+    assert_eq!(admitted(&answers), 1);
+    let mut holders: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
+    holders.dedup();
+    let [Refusal::Duplicate { key, holder }] = holders.as_slice() else { panic!("{holders:?}") };
+    assert!(key == "k" && ids.contains(holder), "all are told the same holder");
+    assert_eq!(slots_taken(&store).await, 1, "a duplicate takes no slot");
+}
+
+async fn of_many_under_the_limit_exactly_so_many_are_admitted<S: Store>(store: S) {
+    let requests = (0..CROWD).map(|n| request(incident(&n.to_string()), now())).collect();
+    let answers = crowd(&store, 20, requests).await;
+    assert_eq!(admitted(&answers), 20);
+    let refused = answers.into_iter().find_map(Result::err).unwrap().to_string();
+    assert!(refused.starts_with("circuit breaker: too many incidents in window"), "{refused}");
+}
+
+async fn a_slot_is_free_again_after_its_window_and_not_before<S: Store>(store: S) {
+    apply(&store, 1, &request(incident("a"), now())).await.unwrap();
+    let early = now().after(WINDOW - Duration::from_millis(1));
+    assert!(apply(&store, 1, &request(incident("b"), early)).await.is_err());
+    apply(&store, 1, &request(incident("c"), now().after(WINDOW))).await.unwrap();
+}
+
+async fn copies_of_one_request_take_one_slot_between_them<S: Store>(store: S) {
+    // Others take and free slots around them.
+    let others = (0..8).map(|n| request(incident(&format!("old {n}")), now().before(WINDOW)));
+    crowd(&store, 20, others.collect()).await;
+    let one = request(incident("k"), now());
+    let answers = crowd(&store, 20, vec![one.clone(); CROWD]).await;
+    assert_eq!(admitted(&answers), CROWD);
+    let slots = Query::prefix(key::admit("incident"), key::SLOT_PREFIX);
+    let slots = query_all(&store, slots).await.unwrap();
+    let is_ours =
+        |slot: &&journal::item::Item| slot.text_opt("Session") == Some(one.session_id.as_str());
+    assert_eq!(slots.iter().filter(is_ours).count(), 1);
+}
+
+async fn only_a_session_that_did_not_succeed_gives_its_key_up<S: Store>(store: S) {
+    for (ending, given_up) in [
+        (Ending::Completed, false),
+        (Ending::Failed, true),
+        (Ending::TimedOut, true),
+        (Ending::Cancelled, true),
+        (Ending::Rejected, true),
+    ] {
+        let key = format!("{ending:?}");
+        let holder = request(incident(&key), now());
+        apply(&store, 1_000, &holder).await.unwrap();
+        assert!(apply(&store, 1_000, &request(incident(&key), now())).await.is_err(), "{key}");
+        end(&store, &holder, ending).await;
+        let next = apply(&store, 1_000, &request(incident(&key), now())).await;
+        assert_eq!(next.is_ok(), given_up, "{key}");
+    }
+}
+
+async fn of_many_that_take_a_key_over_exactly_one_gets_it<S: Store>(store: S) {
+    let holder = request(incident("k"), now());
+    apply(&store, 1_000, &holder).await.unwrap();
+    end(&store, &holder, Ending::Failed).await;
+    let requests = (0..CROWD).map(|_| request(incident("k"), now())).collect();
+    assert_eq!(admitted(&crowd(&store, 1_000, requests).await), 1);
+}
+
+async fn a_session_past_its_time_gives_its_key_up<S: Store>(store: S) {
+    apply(&store, 20, &request(incident("k"), now())).await.unwrap();
+    let late = now().after(Duration::from_secs(88 * 86_400 + 1));
+    apply(&store, 20, &request(incident("k"), late)).await.unwrap();
+}
+
+async fn a_session_that_has_begun_is_never_refused<S: Store>(store: S) {
+    let first = request(incident("k"), now());
+    apply(&store, 1, &first).await.unwrap();
+    let lease = Lease::unclaimed(0, now());
+    lease.create(&store, &first.session_id, first.expires_at).await.unwrap();
+    // Meanwhile its slot is another's.
+    apply(&store, 1, &request(incident("other"), now().after(WINDOW))).await.unwrap();
+    let again = InvokeRequest { asked_at: now().after(WINDOW), invocation: 2, ..first };
+    apply(&store, 1, &again).await.unwrap();
+}
+
+async fn a_key_is_an_agents_own<S: Store>(store: S) {
+    apply(&store, 20, &request(incident("k"), now())).await.unwrap();
+    let other = request(json!({ "agent": "checkup", "dedupe_key": "k" }), now());
+    apply(&store, 20, &other).await.unwrap();
+    let unnamed = request(json!({}), now());
+    apply(&store, 20, &unnamed).await.unwrap();
+}

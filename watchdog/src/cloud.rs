@@ -1,0 +1,105 @@
+//! What the watchdog reaches beside the journal: executions and the agent runtime.
+
+use aws_sdk_bedrockagentcore::operation::stop_runtime_session::StopRuntimeSessionError;
+use aws_sdk_sfn::operation::describe_execution::DescribeExecutionError;
+use aws_sdk_sfn::types::ExecutionStatus;
+use journal::clock::Stamp;
+use journal::id::SessionId;
+use workflow::execution::{RESUMES_MAX, name};
+
+use crate::error::Error;
+use crate::judge::{Execution, How};
+
+/// How long one call may take.
+const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// The clients.
+#[derive(Clone, Debug)]
+pub struct Cloud {
+    /// The state machine's executions.
+    pub executions: aws_sdk_sfn::Client,
+    /// The agent runtime.
+    pub runtime: aws_sdk_bedrockagentcore::Client,
+    /// The runtime's ARN.
+    pub runtime_arn: String,
+    /// The runtime's endpoint, if not the default one.
+    pub qualifier: Option<String>,
+}
+
+impl Cloud {
+    /// Where the newest execution of a session stands; `first` is the ARN of the one it began with.
+    pub(crate) async fn newest_execution(
+        &self,
+        session: &SessionId,
+        first: &str,
+    ) -> Result<Execution, Error> {
+        let mut newest = Execution::Absent;
+        let mut arn = first.to_owned();
+        for resumes in 1..=RESUMES_MAX + 1 {
+            match self.describe(&arn).await? {
+                Execution::Absent => break,
+                found => newest = found,
+            }
+            let Some((machine, _)) = first.rsplit_once(':') else { break };
+            arn = format!("{machine}:{}", name(session, resumes));
+        }
+        Ok(newest)
+    }
+
+    async fn describe(&self, arn: &str) -> Result<Execution, Error> {
+        use aws_sdk_sfn::config::retry::RetryConfig;
+        use aws_sdk_sfn::config::timeout::TimeoutConfig;
+        let settings = aws_sdk_sfn::config::Config::builder()
+            .retry_config(RetryConfig::standard())
+            .timeout_config(TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build());
+        let described = self
+            .executions
+            .describe_execution()
+            .execution_arn(arn)
+            .customize()
+            .config_override(settings)
+            .send()
+            .await;
+        let described = match described.map_err(aws_sdk_sfn::error::SdkError::into_service_error) {
+            Ok(described) => described,
+            Err(DescribeExecutionError::ExecutionDoesNotExist(_)) => return Ok(Execution::Absent),
+            Err(error) => return Err(Error::Executions(format!("{error:?}"))),
+        };
+        let stopped_at = described.stop_date().map_or(0, |at| at.to_millis().unwrap_or(0));
+        let ended = |how| Execution::Ended { how, at: Stamp::from_millis(stopped_at) };
+        Ok(match described.status() {
+            ExecutionStatus::Succeeded => ended(How::Succeeded),
+            ExecutionStatus::Failed => ended(How::Failed),
+            ExecutionStatus::TimedOut => ended(How::TimedOut),
+            ExecutionStatus::Aborted => ended(How::Aborted),
+            // One that waits to be redriven may run again; what AWS will name otherwise we leave alone.
+            _ => Execution::Running,
+        })
+    }
+
+    /// Stops what may still run for a session, so that nothing idles and bills. The end step fences it
+    /// anyway; so a failure is logged and no more.
+    pub(crate) async fn stop_session(&self, session: &SessionId) {
+        use aws_sdk_bedrockagentcore::config::retry::RetryConfig;
+        use aws_sdk_bedrockagentcore::config::timeout::TimeoutConfig;
+        let settings = aws_sdk_bedrockagentcore::config::Config::builder()
+            .retry_config(RetryConfig::disabled())
+            .timeout_config(TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build());
+        let stopped = self
+            .runtime
+            .stop_runtime_session()
+            .agent_runtime_arn(&self.runtime_arn)
+            .set_qualifier(self.qualifier.clone())
+            .runtime_session_id(session.as_str())
+            .customize()
+            .config_override(settings)
+            .send()
+            .await;
+        match stopped.map_err(aws_sdk_bedrockagentcore::error::SdkError::into_service_error) {
+            Ok(_) | Err(StopRuntimeSessionError::ResourceNotFoundException(_)) => {}
+            Err(error) => {
+                tracing::warn!(session_id = %session, ?error, "The runtime session was not stopped.");
+            }
+        }
+    }
+}

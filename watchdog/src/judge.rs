@@ -1,0 +1,127 @@
+//! The decision about one session. Pure.
+
+use journal::chain::End;
+use journal::clock::Stamp;
+use journal::error_message::ErrorMessage;
+use journal::event::{Event, EventStatus};
+use journal::step::{Ending, Step, StepBody};
+use serde_json::Value;
+use workflow::limits::STALE_AFTER;
+
+/// What a session is ended with.
+///
+/// Source: the incident specification, section 11.
+pub const REASON: &str = "stale watchdog timeout";
+
+/// Where a session's newest execution stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Execution {
+    /// It runs, and will see to the session itself.
+    Running,
+    /// It has ended.
+    Ended {
+        /// How.
+        how: How,
+        /// When.
+        at: Stamp,
+    },
+    /// There is none: it never came, or its history is forgotten.
+    Absent,
+}
+
+/// How an execution ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// By its own text.
+    Succeeded,
+    /// By its own text, or because that broke.
+    Failed,
+    /// By its own time limit.
+    TimedOut,
+    /// Somebody stopped it.
+    Aborted,
+}
+
+/// What is seen of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct Observed<'a> {
+    /// Its events.
+    pub events: &'a [Event],
+    /// Its newest step.
+    pub step: Option<&'a Step>,
+    /// Whether it was ever invoked.
+    pub has_lease: bool,
+}
+
+/// What to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// Nothing: somebody else sees to it, or may yet.
+    Leave,
+    /// Nothing, and never again: it is sealed, or waits for a person.
+    Forget,
+    /// It has ended by this step: seal it.
+    Seal(Box<Step>),
+    /// End it and seal it.
+    End(End),
+}
+
+/// Decides.
+pub fn judge(observed: &Observed<'_>, execution: &Execution, now: Stamp) -> Decision {
+    if observed.events.iter().any(|event| event.status.is_verdict()) {
+        return Decision::Forget;
+    }
+    if *execution == Execution::Running {
+        return Decision::Leave;
+    }
+    match observed.step.map(|step| &step.body) {
+        Some(StepBody::End { .. }) => {
+            return observed
+                .step
+                .map_or(Decision::Leave, |end| Decision::Seal(Box::new(end.clone())));
+        }
+        Some(StepBody::Ask { .. }) => return Decision::Forget,
+        _ => {}
+    }
+    if let Execution::Ended { how: How::Aborted, at } = execution
+        && observed.has_lease
+        && now.since(*at) < STALE_AFTER
+    {
+        // Whoever stopped it may resume it.
+        return Decision::Leave;
+    }
+    Decision::End(end(observed.events, execution))
+}
+
+fn end(events: &[Event], execution: &Execution) -> End {
+    let cancel = events.iter().find(|event| event.status == EventStatus::CancelRequested);
+    if let Some(cancel) = cancel {
+        let reason = cancel.detail.as_ref().and_then(|detail| detail["reason"].as_str());
+        let reason = reason.unwrap_or("by request");
+        return End {
+            ending: Ending::Cancelled,
+            error: Some(ErrorMessage::new("Cancelled", "CancelRequested", reason)),
+            category: None,
+            result: Value::Null,
+        };
+    }
+    let (ending, code, category) = match execution {
+        Execution::Ended { how: How::TimedOut, .. } => {
+            (Ending::TimedOut, "ExecutionTimedOut", "timeout")
+        }
+        Execution::Ended { how: How::Aborted, .. } => {
+            (Ending::Failed, "ExecutionStopped", "unknown")
+        }
+        Execution::Ended { how: How::Failed, .. } => (Ending::Failed, "ExecutionFailed", "unknown"),
+        Execution::Ended { how: How::Succeeded, .. } => {
+            (Ending::Failed, "ExecutionEnded", "unknown")
+        }
+        Execution::Running | Execution::Absent => (Ending::Failed, "NoExecution", "unknown"),
+    };
+    End {
+        ending,
+        error: Some(ErrorMessage::new("Unwatched", code, REASON)),
+        category: Some(category.to_owned()),
+        result: Value::Null,
+    }
+}

@@ -1,0 +1,205 @@
+//! The Lambda that closes what no workflow watches any more.
+//!
+//! An execution that is stopped, times out or breaks runs no further state, so its session would have
+//! no verdict. The watchdog is told of such ends ([`Event::Ended`]), and looks for what it was not told
+//! of among the open leases ([`Event::Sweep`]). [`judge`] decides without IO; [`Watchdog::handle`] does
+//! what was decided. It never touches a session whose execution runs, and whatever it does may be done
+//! again.
+
+use journal::announce::Announcer;
+use journal::chain::{Author, End, end_session};
+use journal::clock::{Clock, Hlc, Stamp};
+use journal::event::{Event as Announcement, EventStatus, Writer};
+use journal::id::{Runner, SessionId};
+use journal::key;
+use journal::lease;
+use journal::read;
+use journal::seal::{seal, task_announcement};
+use journal::step::{Step, StepBody};
+use journal::store::{Query, Store};
+use serde::Serialize;
+use serde_json::Value;
+use workflow::limits::{ANNOUNCE_PATIENCE, STALE_AFTER, SWEEP_EVERY};
+
+pub mod cloud;
+pub mod config;
+pub mod error;
+pub mod event;
+pub mod judge;
+
+pub use cloud::Cloud;
+pub use error::Error;
+pub use event::Event;
+
+use judge::{Decision, Execution, Observed};
+
+/// Most sessions that one sweep looks at; the next one goes on with others.
+pub const SESSIONS_PER_SWEEP_MAX: usize = 200;
+
+/// The watchdog with all that it reaches.
+#[derive(Clone, Debug)]
+pub struct Watchdog<S> {
+    store: S,
+    cloud: Cloud,
+    clock: Clock,
+}
+
+/// What a run of the watchdog did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// How many sessions it looked at.
+    pub looked_at: usize,
+    /// Those that it ended, or found ended, and sealed.
+    pub closed: Vec<SessionId>,
+    /// Those that it could not see to; the next run tries again.
+    pub failed: Vec<SessionId>,
+}
+
+impl<S: Store> Watchdog<S> {
+    /// A watchdog over a journal, the executions and an agent runtime.
+    pub fn new(store: S, cloud: Cloud, clock: Clock) -> Self {
+        Self { store, cloud, clock }
+    }
+
+    /// Does what an event asks for. Safe to be called again with the same event.
+    ///
+    /// # Errors
+    /// When the session of an event, or the list of open leases, cannot be read. Of a sweep's sessions
+    /// one that cannot be seen to holds no other up.
+    pub async fn handle(&self, event: &Event) -> Result<Report, Error> {
+        match event {
+            Event::Ended { session } => {
+                let closed = self.look_after(session).await?;
+                let closed = closed.then(|| session.clone());
+                Ok(Report { looked_at: 1, closed: closed.into_iter().collect(), failed: vec![] })
+            }
+            Event::Sweep => self.sweep().await,
+            Event::Other => Ok(Report::default()),
+        }
+    }
+
+    async fn sweep(&self) -> Result<Report, Error> {
+        let mut report = Report::default();
+        for session in self.neglected().await? {
+            report.looked_at += 1;
+            match self.look_after(&session).await {
+                Ok(true) => report.closed.push(session),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(session_id = %session, %error, "A session could not be looked after.");
+                    report.failed.push(session);
+                }
+            }
+        }
+        tracing::info!(
+            looked_at = report.looked_at,
+            closed = report.closed.len(),
+            failed = report.failed.len(),
+            "The open leases were swept."
+        );
+        Ok(report)
+    }
+
+    /// The sessions with an open lease that nobody has renewed for long. The partitions take turns in
+    /// being first, so that many in one of them do not hide the others.
+    async fn neglected(&self) -> Result<Vec<SessionId>, Error> {
+        let now = self.clock.now();
+        let mut sessions = Vec::new();
+        let shards: Vec<char> = key::SHARDS.chars().collect();
+        let sweeps = now.since(Stamp::default()).as_secs() / SWEEP_EVERY.as_secs();
+        let turn = usize::try_from(sweeps).unwrap_or(0);
+        for n in 0..shards.len() {
+            let room = SESSIONS_PER_SWEEP_MAX.saturating_sub(sessions.len());
+            if room == 0 {
+                break;
+            }
+            let digit = shards[(turn + n) % shards.len()];
+            let mut query = Query::open(lease::shard(digit)).limited(room);
+            query.from = Some(String::new());
+            query.to = Some(now.before(STALE_AFTER).to_string());
+            let page = self.store.query(query).await?;
+            sessions.extend(page.items.iter().filter_map(|item| key::session_of(&item.pk)));
+        }
+        Ok(sessions)
+    }
+
+    /// Says whether the session is sealed by this.
+    async fn look_after(&self, session: &SessionId) -> Result<bool, Error> {
+        let events = read::events(&self.store, session).await?;
+        let Some(first) = events.first() else {
+            return Ok(false);
+        };
+        let expires_at = first.expires_at;
+        let execution = self.newest_execution(session, &events).await?;
+        let step = read::newest_step(&self.store, session).await?;
+        let has_lease = lease::Lease::read(&self.store, session).await?.is_some();
+        let observed = Observed { events: &events, step: step.as_ref(), has_lease };
+        let hlc = Hlc::new(self.clock.clone(), Stamp::default());
+        events.iter().for_each(|event| hlc.observe(event.stamp));
+        let voice = Announcer {
+            store: &self.store,
+            hlc: &hlc,
+            session,
+            writer: Writer::Watchdog,
+            expires_at,
+        };
+        let sealed = match judge::judge(&observed, &execution, self.clock.now()) {
+            Decision::Leave => return Ok(false),
+            Decision::Forget => false,
+            Decision::Seal(end) => {
+                let end = read::resolve(&self.store, *end).await?;
+                self.conclude(&voice, &end).await?;
+                true
+            }
+            Decision::End(end) => {
+                let step = self.end(&voice, &end).await?;
+                self.conclude(&voice, &step).await?;
+                true
+            }
+        };
+        lease::close(&self.store, session, expires_at).await?;
+        Ok(sealed)
+    }
+
+    /// The newest of a session's executions: the one that it began with, or that resumed it last.
+    async fn newest_execution(
+        &self,
+        session: &SessionId,
+        events: &[Announcement],
+    ) -> Result<Execution, Error> {
+        let initiated = events.iter().find(|e| e.status == EventStatus::SessionInitiated);
+        let Some(first) = initiated.and_then(|event| event.execution_arn.as_deref()) else {
+            return Ok(Execution::Absent);
+        };
+        self.cloud.newest_execution(session, first).await
+    }
+
+    async fn end(&self, voice: &Announcer<'_, S>, end: &End) -> Result<Step<Value>, Error> {
+        let author = Author {
+            session: voice.session.clone(),
+            runner: Runner::fresh(Writer::Watchdog.as_str()),
+            expires_at: voice.expires_at,
+        };
+        Ok(end_session(&self.store, voice.hlc, &author, end).await?)
+    }
+
+    async fn conclude(&self, voice: &Announcer<'_, S>, end: &Step<Value>) -> Result<(), Error> {
+        let StepBody::End { ending, error, .. } = &end.body else {
+            return Err(Error::NoEnd);
+        };
+        let by_agent = end.runner.as_str().starts_with(Writer::Agent.as_str());
+        let told = task_announcement(end.seq, *ending, error.as_ref()).filter(|_| by_agent);
+        if let Some(told) = told
+            && let Err(error) = voice.announce_within(&told, ANNOUNCE_PATIENCE).await
+        {
+            tracing::warn!(session_id = %voice.session, %error, "An event was not written.");
+        }
+        let verdict = seal(&self.store, voice, end).await?;
+        self.cloud.stop_session(voice.session).await;
+        tracing::warn!(
+            session_id = %voice.session, verdict = %verdict.status,
+            "A session was closed that no workflow watched."
+        );
+        Ok(())
+    }
+}
