@@ -1,6 +1,7 @@
 //! Verifying names every single mutation of a session's records.
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use journal::clock::Stamp;
 use journal::export::{self, Export};
@@ -149,7 +150,7 @@ fn a_step_beyond_the_last_possible_number_is_named_and_does_no_harm() {
     let step = records.iter().find(|item| item.sk == key::step(2)).unwrap();
     for seq in [STEPS_MAX + 1, u32::MAX] {
         let forged = Item { sk: key::step(seq), ..step.clone() }.with("Seq", seq).hashed();
-        let forgeries = [vec![forged.clone()], [&records[..], &[forged.clone()]].concat()];
+        let forgeries = [vec![forged.clone()], [&records[..], slice::from_ref(&forged)].concat()];
         for records in forgeries {
             check("a step beyond the last", &records, &anchors(&records), &[&forged]);
             let last_step = Some((seq, forged.hash()));
