@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
 
 # Each target with its seconds.
-all=(record:60 import:60 canonical:60 endpoint:60 expression:60 trigger:30)
+all=(record:60 import:60 canonical:60 endpoint:60 expression:60 trigger:30 machine:30)
 
 # The folder that cargo builds in, also where the environment does not name one.
 target_dir=${CARGO_TARGET_DIR:-target}
@@ -33,6 +33,9 @@ build() {
     for target in "${all[@]}"; do examples+=(--example "${target%:*}"); done
     RUSTC_WORKSPACE_WRAPPER=$PWD/fuzz/rustc.sh \
         cargo build --quiet ${CI:+--locked} --workspace --all-features "${examples[@]}"
+    # Every other build has programs of the same names that do nothing, and puts them in the same place.
+    mkdir -p "$target_dir/fuzz/bin"
+    for target in "${all[@]}"; do cp "$target_dir/debug/examples/${target%:*}" "$target_dir/fuzz/bin/"; done
 }
 
 # fuzz TARGET SECONDS, in one line if it found nothing.
@@ -54,12 +57,13 @@ fuzz() {
     local runs coverage
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     coverage=$(sed -n 's/.* cov: \([0-9]*\) ft: \([0-9]*\) corp: \([0-9]*\).*/\1 branches, \3 inputs kept/p' "$log" | tail -n 1)
-    echo "fuzz $target: ${runs:-0} inputs run, ${coverage:-nothing new}"
+    [ "${runs:-0}" -gt 0 ] || fail "fuzzing $target ran no input" "its words are in $log"
+    echo "fuzz $target: $runs inputs run, ${coverage:-nothing new}"
 }
 
 # run TARGET ARGUMENT...
 run() {
-    local program=$target_dir/debug/examples/$1
+    local program=$target_dir/fuzz/bin/$1
     shift
     ulimit -s $stack_kib
     "$program" "$@" -timeout=$input_seconds_max -rss_limit_mb=$memory_mib_max

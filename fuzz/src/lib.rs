@@ -12,6 +12,7 @@ pub mod cursor;
 pub mod endpoint;
 pub mod expression;
 pub mod import;
+pub mod machine;
 pub mod record;
 pub mod trigger;
 
@@ -51,6 +52,7 @@ mod tests {
             (endpoint::check, endpoint::seeds()),
             (expression::check, expression::seeds()),
             (import::check, import::seeds()),
+            (machine::check, machine::seeds()),
             (record::check, record::seeds()),
             (trigger::check, trigger::seeds()),
         ] {
