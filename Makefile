@@ -63,6 +63,10 @@ check: ## format, lints, docs, cargo deny, tidy
 test: check ## make check, then every test; installs what they need (CI runs this)
 	@bash scripts/test.sh
 
+.PHONY: fuzz
+fuzz: ## any bytes at every border [TARGET=record] [SECONDS=60] (part of make test)
+	@bash scripts/fuzz.sh '$(if $(findstring command line,$(origin TARGET)),$(TARGET),all)' $(SECONDS)
+
 .PHONY: conformance
 conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conformance]
 	@cargo run --quiet -p states --example conformance -- '$(CONFORMANCE_DIR)'

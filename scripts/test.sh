@@ -21,4 +21,6 @@ export DAYBOOK_TEST_ASL_VALIDATOR=$tools_dir/asl-validator-$asl_validator_versio
 # The examples in the documentation come first: few, and no closing line for all of them.
 cargo test --quiet --doc --workspace --all-features
 cargo nextest run --workspace --all-features --no-run
+# Fuzzing shares the libraries just built.
+bash scripts/fuzz.sh
 bash scripts/dynamodb-local.sh run cargo nextest run --workspace --all-features

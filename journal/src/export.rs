@@ -4,7 +4,7 @@
 //! key, then the parts of its payloads. The last line is the witness, `{"witness": {…}}`, which
 //! says how many records there are, and states the hashes of the verdict and of the newest step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read as _, Write};
 
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ use crate::event::Event;
 use crate::id::SessionId;
 use crate::item::{Hash, Item};
 use crate::key;
+use crate::limits::ITEM_BYTES_MAX;
 use crate::payload::Payload;
 use crate::store::{Condition, Error, Key, Query, Store, Written, query_all};
 use crate::verify::{self, Anchors, Damage, Report, State};
@@ -331,7 +332,8 @@ pub struct Imported {
 }
 
 /// Writes an export's records into a store. Whatever is there stays: a record that is there
-/// already is passed over, and another one in its place refuses the import before any write.
+/// already is passed over, and another one in its place refuses the import before any write, as
+/// does a file that no session could have been exported to.
 ///
 /// # Errors
 /// See [`ImportError`].
@@ -383,12 +385,23 @@ fn acceptable(export: &Export) -> Result<SessionId, Vec<Damage>> {
     }
     let blobs = key::blob(&stated.session, "");
     let partition = key::session(&stated.session);
+    let mut places = BTreeSet::new();
     for (line, item) in (1..).zip(&export.records) {
+        let refused = |problem: String| {
+            Err(vec![Damage::Line { line, problem: format!("{} {} {problem}", item.pk, item.sk) }])
+        };
         let is_record = item.pk == partition
             && (item.sk.starts_with(key::STEP_PREFIX) || item.sk.starts_with(key::EVENT_PREFIX));
         if !is_record && !item.pk.starts_with(&blobs) {
-            let problem = format!("{} {} is no record of the session", item.pk, item.sk);
-            return Err(vec![Damage::Line { line, problem }]);
+            return refused("is no record of the session".to_owned());
+        }
+        // The store would refuse these two later, when it holds half the file.
+        if !places.insert((&item.pk, &item.sk)) {
+            return refused("stands there twice".to_owned());
+        }
+        let bytes = item.size_bytes();
+        if bytes > ITEM_BYTES_MAX {
+            return refused(format!("has {bytes} bytes, of which {ITEM_BYTES_MAX} are allowed"));
         }
     }
     Ok(stated.session.clone())

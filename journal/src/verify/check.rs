@@ -8,6 +8,7 @@ use crate::event::{Event, WALL_TIME, WRITER, Writer};
 use crate::id::SessionId;
 use crate::item::{HASH, Hash, Item, Value};
 use crate::key::{self, attribute};
+use crate::limits::STEPS_MAX;
 use crate::payload::{Payload, part_bytes};
 use crate::step::{KIND, SEQ, Step, StepKind};
 
@@ -382,7 +383,9 @@ fn kind(session: &SessionId, item: &Item) -> Kind {
     }
     if let Some(digits) = item.sk.strip_prefix(key::STEP_PREFIX) {
         return match digits.parse() {
-            Ok(seq) if seq > 0 && key::step(seq) == item.sk => Kind::Step(seq),
+            Ok(seq) if (1..=STEPS_MAX).contains(&seq) && key::step(seq) == item.sk => {
+                Kind::Step(seq)
+            }
             _ => Kind::Foreign,
         };
     }

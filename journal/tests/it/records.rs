@@ -11,6 +11,7 @@ use journal::follow::{Follow, Record};
 use journal::id::{EventId, Runner, SessionId};
 use journal::item::Item;
 use journal::key;
+use journal::limits::ITEM_BYTES_MAX;
 use journal::listing::{self, Filter};
 use journal::seal;
 use journal::status::Status;
@@ -66,7 +67,15 @@ async fn a_damaged_file_is_not_imported<S: Store>(store: S) {
     export.records.remove(3);
     let foreign = exported(&[Item::new("ADMIT#incident", "SLOT#1")]);
     let lease = exported(&[Item::new(key::session(&golden::session()), key::LEASE)]);
-    for export in [export, foreign, lease, export::read(&b"{}"[..]).unwrap()] {
+    // What comes first in these could be written: nothing is, because of what comes last.
+    let records = golden::small();
+    let other = records[12].clone().with("Subject", "other").hashed();
+    let twice = exported(&[&records[..], &[other]].concat());
+    let part = Item::new(key::blob(&golden::session(), "aa"), key::part(0));
+    let part = part.with("Bytes", vec![0; ITEM_BYTES_MAX]).hashed();
+    let too_large = exported(&[&records[..], &[part]].concat());
+    let no_export = export::read(&b"{}"[..]).unwrap();
+    for export in [export, foreign, lease, twice, too_large, no_export] {
         let error = export::import(&store, &Clock::system(), &export).await.unwrap_err();
         assert!(matches!(error, ImportError::Damaged(_)), "{error:?}");
     }

@@ -1,11 +1,13 @@
 //! Verifying names every single mutation of a session's records.
 
 use std::collections::BTreeSet;
+use std::slice;
 
 use journal::clock::Stamp;
 use journal::export::{self, Export};
 use journal::item::{HASH, Hash, Item, Value};
 use journal::key;
+use journal::limits::STEPS_MAX;
 use journal::verify::{Anchors, Damage, Report, State, verify};
 
 use crate::golden::{at, large, session, small};
@@ -139,6 +141,22 @@ fn a_sound_session_verifies() {
             Report { state: State::Sealed { head }, damage: vec![], unsealed: vec![] }
         );
         assert!(report.is_sound());
+    }
+}
+
+#[test]
+fn a_step_beyond_the_last_possible_number_is_named_and_does_no_harm() {
+    let records = small();
+    let step = records.iter().find(|item| item.sk == key::step(2)).unwrap();
+    for seq in [STEPS_MAX + 1, u32::MAX] {
+        let forged = Item { sk: key::step(seq), ..step.clone() }.with("Seq", seq).hashed();
+        let forgeries = [vec![forged.clone()], [&records[..], slice::from_ref(&forged)].concat()];
+        for records in forgeries {
+            check("a step beyond the last", &records, &anchors(&records), &[&forged]);
+            let last_step = Some((seq, forged.hash()));
+            let anchors = Anchors { last_step, ..anchors(&records) };
+            check("and a witness of it", &records, &anchors, &[&forged]);
+        }
     }
 }
 

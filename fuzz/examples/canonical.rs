@@ -1,0 +1,11 @@
+//! The fuzzer's program for [`fuzz::canonical`]; without instrumentation it does nothing.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(
+    init: fuzz::corpus::write(&fuzz::canonical::seeds()),
+    |bytes: &[u8]| fuzz::canonical::check(bytes)
+);
+
+#[cfg(not(fuzzing))]
+fn main() {}

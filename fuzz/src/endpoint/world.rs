@@ -1,0 +1,211 @@
+//! The journal and the routes that the requests meet.
+
+use std::cell::RefCell;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Method, Request};
+use journal::clock::{Clock, Stamp};
+use journal::export;
+use journal::item::Item;
+use journal::lease::Lease;
+use journal::sqlite::{Durability, SqliteStore};
+use journal::store::{Condition, Store as _};
+use local::bus::Bus;
+use local::endpoint::{Endpoint, Guard};
+use local::executions::{self, Executions};
+use local::functions::Functions;
+use local::host::{Agents, Isolated, Settings};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+use tower::ServiceExt as _;
+
+/// The golden session, and the one execution.
+pub(super) const SESSION: &str = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f";
+
+const JOURNAL: &str = "journal.db";
+
+/// A journal behind the endpoint's routes.
+pub(super) struct World {
+    store: SqliteStore,
+    router: Router,
+    runtime: Runtime,
+    /// Whether something was written, or may have been.
+    pub(super) is_changed: bool,
+    _folder: TempDir,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) content_type: String,
+    pub(super) error_type: String,
+    pub(super) request_id: String,
+    pub(super) body: Vec<u8>,
+}
+
+/// Runs the requests of one input, then checks that no record was changed.
+pub(super) fn with_world(requests: impl FnOnce(&mut World)) {
+    thread_local! {
+        static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+    }
+    WORLD.with_borrow_mut(|kept| {
+        let world = kept.get_or_insert_with(World::fresh);
+        requests(world);
+        if world.is_changed {
+            world.check_records();
+            *kept = None;
+        }
+    });
+}
+
+impl World {
+    fn fresh() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(JOURNAL);
+        // Copying a finished journal is several times as fast as writing one.
+        fs::write(&path, template()).expect("a temporary folder can be written");
+        let (store, runtime) = (open(&path), runtime());
+        let router = runtime.block_on(router(&store, folder.path()));
+        Self { store, router, runtime, is_changed: false, _folder: folder }
+    }
+
+    /// Sends a request; `None` if it is none that could be sent.
+    pub(super) fn send(
+        &self,
+        method: Method,
+        path: &str,
+        target: &str,
+        body: &str,
+    ) -> Option<Answer> {
+        let content_type = ["application/x-amz-json-1.0", "application/x-amz-json-1.1"];
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", "localhost")
+            .header("content-type", content_type[target.len() % 2])
+            .header("x-amz-target", target)
+            .body(Body::from(body.to_owned()))
+            .ok()?;
+        if !request.uri().path().starts_with('/') {
+            return None;
+        }
+        self.runtime.block_on(async {
+            let response =
+                self.router.clone().oneshot(request).await.expect("routes always answer");
+            let (head, body) = response.into_parts();
+            let body = to_bytes(body, usize::MAX).await.expect("an answer in memory can be read");
+            Some(Answer {
+                status: head.status.as_u16(),
+                content_type: text(&head.headers, "content-type"),
+                error_type: text(&head.headers, "x-amzn-errortype"),
+                request_id: text(&head.headers, "x-amzn-requestid"),
+                body: body.to_vec(),
+            })
+        })
+    }
+
+    /// Every golden record is there as it was, but for the one that its execution may write again.
+    fn check_records(&self) {
+        let session = SESSION.parse().expect("a session id");
+        let stored = self.runtime.block_on(export::records(&self.store, &session));
+        let stored = stored.expect("the store can be read");
+        for item in golden().iter().filter(|item| item.text_opt("ExecutionArn").is_none()) {
+            assert!(stored.contains(item), "{} was changed or removed", item.sk);
+        }
+    }
+}
+
+fn text(headers: &HeaderMap, name: &str) -> String {
+    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+}
+
+fn open(path: &Path) -> SqliteStore {
+    SqliteStore::open(path, Durability::Relaxed).expect("a journal")
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_all().build().expect("a runtime")
+}
+
+fn clock() -> Clock {
+    Clock::fixed(Stamp::parse("2026-11-21T10:31:00Z").expect("a time"))
+}
+
+/// The records of the golden session.
+fn golden() -> &'static [Item] {
+    static GOLDEN: OnceLock<Vec<Item>> = OnceLock::new();
+    GOLDEN.get_or_init(|| {
+        let file = export::read(crate::SESSION.as_bytes()).expect("a golden file can be read");
+        file.records
+    })
+}
+
+/// The bytes of a journal with the golden session, a lease and an execution.
+fn template() -> &'static [u8] {
+    static TEMPLATE: OnceLock<Vec<u8>> = OnceLock::new();
+    TEMPLATE.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join(JOURNAL);
+        let store = open(&path);
+        let runtime = runtime();
+        runtime.block_on(async {
+            let session = SESSION.parse().expect("a session id");
+            let lease = Lease::unclaimed(5, clock().now()).to_item(&session, 1_803_033_000);
+            for item in golden().iter().chain([&lease]) {
+                store
+                    .put(item.clone(), Condition::Absent)
+                    .await
+                    .expect("a golden record is written");
+            }
+            let executions = executions(&store).await;
+            let (name, input) = (SESSION.to_owned(), "{}".to_owned());
+            let request = executions::Request { name, input };
+            executions.start(request).await.expect("an execution is started");
+        });
+        // What is written stands in the file itself once nobody has it open.
+        drop(runtime);
+        drop(store);
+        fs::read(&path).expect("the journal can be read")
+    })
+}
+
+/// Executions that nobody drives, and that say so at once. What they would do does not matter.
+async fn executions(store: &SqliteStore) -> Executions {
+    const TEXT: &str = r#"{"QueryLanguage": "JSONata", "StartAt": "End",
+        "States": {"End": {"Type": "Succeed"}}}"#;
+    let executions = Executions::open(store.clone(), clock(), TEXT, Functions::default()).await;
+    let executions = executions.expect("the text is a definition");
+    executions.begin_stop();
+    executions
+}
+
+/// A host that could start no agent; made once, since its client is slow to make.
+fn agents() -> Agents {
+    static AGENTS: OnceLock<Agents> = OnceLock::new();
+    let make = || {
+        let program = PathBuf::from("/nonexistent");
+        let settings = Settings { program, environment: Vec::new(), clock: clock(), time_scale: 1 };
+        Agents::Isolated(Isolated::new(settings).expect("a client"))
+    };
+    AGENTS.get_or_init(make).clone()
+}
+
+async fn router(store: &SqliteStore, data: &Path) -> Router {
+    let executions = executions(store).await;
+    let endpoint = Endpoint {
+        store: store.clone(),
+        clock: clock(),
+        bus: Bus::new(executions.clone(), clock()).expect("the workflow's own rule"),
+        executions,
+        agents: agents(),
+        data: data.to_owned(),
+    };
+    let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    endpoint.router(Guard::new(loopback, None).expect("loopback needs no token"))
+}

@@ -1,0 +1,63 @@
+//! Fuzz targets: for any bytes whatever, what the code behind a border promises of them.
+//!
+//! A target is a module with two functions. `check` takes an input and panics where a promise is
+//! broken; `seeds` are inputs to begin with, made from the golden files and the tables that the
+//! tests use, so that they never drift from these. The fuzzer's own programs, one a target, are the
+//! examples: `scripts/fuzz.sh` builds them with instrumented crates and runs them. Without
+//! instrumentation this is an ordinary crate, whose one test is that every seed keeps its promises.
+
+pub mod canonical;
+pub mod corpus;
+pub mod cursor;
+pub mod endpoint;
+pub mod expression;
+pub mod import;
+pub mod machine;
+pub mod record;
+pub mod trigger;
+
+/// A sealed session as it is exported.
+const SESSION: &str = include_str!("../../journal/tests/it/golden/session.jsonl");
+
+/// Records of older writers.
+const OLD_RECORDS: &str = include_str!("../../journal/tests/it/golden/old-records.jsonl");
+
+/// The records of the golden session and of older writers, each as DynamoDB's JSON.
+fn golden_records() -> Vec<serde_json::Value> {
+    let lines = SESSION.lines().chain(OLD_RECORDS.lines());
+    let values = lines.map(|line| serde_json::from_str(line).expect("a golden file is JSON"));
+    values
+        .filter_map(|mut line: serde_json::Value| match line.get_mut("record") {
+            Some(record) => Some(record.take()),
+            None => line.get("PK").is_some().then_some(line),
+        })
+        .collect()
+}
+
+/// The golden records as items.
+fn golden_items() -> Vec<journal::item::Item> {
+    let records = golden_records();
+    let items = records.iter().map(journal::item::Item::from_json);
+    items.collect::<Result<_, _>>().expect("a golden record is an item")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_seed_keeps_its_promises() {
+        for (check, seeds) in [
+            (canonical::check as fn(&[u8]), canonical::seeds()),
+            (endpoint::check, endpoint::seeds()),
+            (expression::check, expression::seeds()),
+            (import::check, import::seeds()),
+            (machine::check, machine::seeds()),
+            (record::check, record::seeds()),
+            (trigger::check, trigger::seeds()),
+        ] {
+            assert!(!seeds.is_empty());
+            seeds.iter().for_each(|seed| check(seed));
+        }
+    }
+}
