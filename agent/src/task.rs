@@ -1,12 +1,11 @@
 //! The background task of a session: drive, beat, and say how it ended.
 
 use aws_sdk_sfn::Client;
-use journal::event::{About, Draft, EventStatus};
+use journal::event::Draft;
 use journal::lease::Lease;
-use journal::seal::task_announcement;
+use journal::seal::{suspension, task_announcement};
 use journal::step::StepBody;
 use journal::store::Store;
-use serde_json::json;
 use workflow::limits::SILENT_AFTER;
 
 use crate::beat::{Left, Silenced, beat, release};
@@ -43,8 +42,7 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, first_beat: Le
             }
         }
         Driven::Suspended { question } => {
-            let told = Draft::new(EventStatus::AgentBackgroundTaskSuspended, About::Step(question));
-            tell(&session, &told.with_detail(json!({ "question_id": question }))).await;
+            tell(&session, &suspension(question)).await;
         }
         Driven::Stopped => {
             tracing::info!(session_id = %id, "The task was stopped; another runner may go on.");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::clock::Hlc;
+use crate::clock::{Hlc, Stamp};
 use crate::error_message::ErrorMessage;
 use crate::id::{Runner, SessionId};
 use crate::item::{Hash, Item};
@@ -22,17 +22,19 @@ pub struct Head {
     pub seq: u32,
     /// Its hash.
     pub hash: Hash,
+    /// Its time: the step after it is later, whatever its writer's clock says.
+    pub stamp: Stamp,
 }
 
 impl Head {
     /// The head of a session without steps.
     pub fn genesis() -> Self {
-        Self { seq: 0, hash: Hash::genesis() }
+        Self { seq: 0, hash: Hash::genesis(), stamp: Stamp::default() }
     }
 
     /// The head after this step.
     pub fn after<P>(step: &Step<P>) -> Self {
-        Self { seq: step.seq, hash: step.hash.clone() }
+        Self { seq: step.seq, hash: step.hash.clone(), stamp: step.stamp }
     }
 }
 
@@ -93,6 +95,7 @@ pub async fn append<S: Store>(
         // The address is the content's hash: whoever was first wrote the same bytes.
         put_until_known(store, hlc, part, Condition::Absent).await?;
     }
+    hlc.observe(head.stamp);
     let mut step = Step {
         session: author.session.clone(),
         seq: head.seq + 1,

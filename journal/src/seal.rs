@@ -97,6 +97,25 @@ fn draft(partition: &read::Partition, end: &Step<Value>) -> Result<(Draft, Encod
     Ok((draft, encoded))
 }
 
+/// What is announced of a durable step, in all its words but who says it and when; `None` for the
+/// kinds of steps of which nothing is, or whose announcement says more than the step does.
+pub fn announcement<P>(step: &Step<P>) -> Option<Draft> {
+    match &step.body {
+        StepBody::Ask { .. } => Some(suspension(step.seq)),
+        StepBody::Answer { .. } => {
+            Some(Draft::new(EventStatus::InputReceived, About::Step(step.seq)))
+        }
+        StepBody::End { ending, error, .. } => task_announcement(step.seq, *ending, error.as_ref()),
+        _ => None,
+    }
+}
+
+/// What is announced when a session waits for the answer to the question with this number.
+pub fn suspension(question: u32) -> Draft {
+    Draft::new(EventStatus::AgentBackgroundTaskSuspended, About::Step(question))
+        .with_detail(json!({ "question_id": question }))
+}
+
 /// What is announced when a session's background task has ended, before the verdict; `None` for
 /// endings that the task did not reach by itself.
 pub fn task_announcement(seq: u32, ending: Ending, error: Option<&ErrorMessage>) -> Option<Draft> {

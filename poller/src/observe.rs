@@ -1,13 +1,14 @@
-//! What the poller sees of a session: two consistent reads.
+//! What the poller sees of a session: two consistent reads, and a third of a session in which much
+//! was told.
 
 use journal::clock::Hlc;
-use journal::event::Event;
+use journal::event::{Event, EventStatus};
 use journal::id::SessionId;
 use journal::key;
 use journal::lease::Lease;
 use journal::read::newest_step;
 use journal::step::Step;
-use journal::store::{Error, Query, Store};
+use journal::store::{Error, Query, Store, query_all};
 
 /// The newest events looked at, and the lease, which sorts behind them.
 const NEWEST: usize = 21;
@@ -17,7 +18,7 @@ const NEWEST: usize = 21;
 pub struct Observed {
     /// The newest step.
     pub step: Option<Step>,
-    /// The newest events, newest first.
+    /// The newest events, newest first, and a request to end the session however old it is.
     pub events: Vec<Event>,
     /// The lease.
     pub lease: Option<Lease>,
@@ -46,7 +47,8 @@ pub async fn observe<S: Store>(
 ) -> Result<Observed, Error> {
     let step = newest_step(store, session).await?;
     let query = Query::between(key::session(session), key::EVENT_PREFIX, key::LEASE);
-    let page = store.query(query.reversed().limited(NEWEST)).await?;
+    let mut query = query.reversed().limited(NEWEST);
+    let page = store.query(query.clone()).await?;
     let mut observed = Observed { step, ..Observed::default() };
     for item in &page.items {
         if item.sk == key::LEASE {
@@ -54,6 +56,14 @@ pub async fn observe<S: Store>(
         } else if let Ok(event) = Event::from_item(item) {
             observed.events.push(event);
         }
+    }
+    let cancelled = |event: &Event| event.status == EventStatus::CancelRequested;
+    if page.next.is_some() && !observed.events.iter().any(cancelled) {
+        // A request to end stays one however much was told since, and nobody repeats it.
+        (query.after, query.limit) = (page.next, None);
+        let older = query_all(store, query).await?;
+        let older = older.iter().filter_map(|item| Event::from_item(item).ok());
+        observed.events.extend(older.filter(cancelled));
     }
     for stamp in observed
         .events

@@ -54,7 +54,7 @@ pub fn check(report: &mut Report) {
 }
 
 /// Steps are a chain; only the runner of the newest claim adds to what an agent learned; one end.
-fn chain(steps: &[Step], broken: &mut Vec<String>) {
+pub fn chain(steps: &[Step], broken: &mut Vec<String>) {
     if let Err(damage) = check_chain(steps) {
         broken.push(damage.to_string());
     }
@@ -83,7 +83,7 @@ fn chain(steps: &[Step], broken: &mut Vec<String>) {
 }
 
 /// No effect is learned twice, and none is tried for ever.
-fn effects(steps: &[Step], broken: &mut Vec<String>) {
+pub fn effects(steps: &[Step], broken: &mut Vec<String>) {
     let mut outcomes: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for step in steps {
         if let StepBody::Outcome { effect, payload, .. } = &step.body {
@@ -100,7 +100,7 @@ fn effects(steps: &[Step], broken: &mut Vec<String>) {
 }
 
 /// What leads to something is listed before it.
-fn order(events: &[Event], broken: &mut Vec<String>) {
+pub fn order(events: &[Event], broken: &mut Vec<String>) {
     use EventStatus as E;
     let place = |status: E, about: Option<About>| {
         events.iter().position(|e| e.status == status && about.is_none_or(|a| e.about == a))
@@ -136,7 +136,7 @@ fn order(events: &[Event], broken: &mut Vec<String>) {
 }
 
 /// The one verdict: it is what the end step says, and what the events add up to.
-fn verdict(steps: &[Step], events: &[Event], broken: &mut Vec<String>) -> Option<Event> {
+pub fn verdict(steps: &[Step], events: &[Event], broken: &mut Vec<String>) -> Option<Event> {
     let verdicts: Vec<_> = events.iter().filter(|event| event.status.is_verdict()).collect();
     let [verdict] = verdicts.as_slice() else {
         broken.push(format!("{} verdicts", verdicts.len()));

@@ -6,6 +6,9 @@
 //! [`world`] starts, loses and stops, and the state machine's shell. [`faults`] decides by the seed
 //! what goes wrong, and [`check`] reads the table, its log of writes and the executions' ends.
 //!
+//! [`interleave`] drives a few participants over a real store through every order of their
+//! operations that matters, where a seed would meet it only by luck.
+//!
 //! A seed and a commit reproduce a run, but for the random names of runners, which nothing depends
 //! on, and for tokio's choice between branches of a `select!` that are ready at the same instant.
 
@@ -13,6 +16,7 @@ pub mod check;
 mod execution;
 pub mod faults;
 mod functions;
+pub mod interleave;
 pub mod network;
 pub mod process;
 mod session;

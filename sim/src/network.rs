@@ -93,24 +93,12 @@ impl Network {
 
     /// A client of the state machine's callbacks.
     pub fn callbacks(&self) -> aws_sdk_sfn::Client {
-        let config = aws_sdk_sfn::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(Credentials::new("sim", "sim", None, None, "sim"))
-            .endpoint_url(NOWHERE)
-            .http_client(self.clone());
-        aws_sdk_sfn::Client::from_conf(config.build())
+        callbacks_over(self.clone())
     }
 
     /// A client of the agent runtime.
     pub fn runtime(&self) -> aws_sdk_bedrockagentcore::Client {
-        let config = aws_sdk_bedrockagentcore::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(Credentials::new("sim", "sim", None, None, "sim"))
-            .endpoint_url(NOWHERE)
-            .http_client(self.clone());
-        aws_sdk_bedrockagentcore::Client::from_conf(config.build())
+        runtime_over(self.clone())
     }
 
     async fn send(self, message: Message) -> Result<HttpResponse, ConnectorError> {
@@ -172,6 +160,28 @@ impl Network {
     }
 }
 
+/// A client of the state machine's callbacks whose requests are taken here.
+pub(crate) fn callbacks_over(http: impl HttpClient + 'static) -> aws_sdk_sfn::Client {
+    let config = aws_sdk_sfn::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("sim", "sim", None, None, "sim"))
+        .endpoint_url(NOWHERE)
+        .http_client(http);
+    aws_sdk_sfn::Client::from_conf(config.build())
+}
+
+/// A client of the agent runtime whose requests are taken here.
+pub(crate) fn runtime_over(http: impl HttpClient + 'static) -> aws_sdk_bedrockagentcore::Client {
+    let config = aws_sdk_bedrockagentcore::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("sim", "sim", None, None, "sim"))
+        .endpoint_url(NOWHERE)
+        .http_client(http);
+    aws_sdk_bedrockagentcore::Client::from_conf(config.build())
+}
+
 impl HttpClient for Network {
     fn http_connector(
         &self,
@@ -195,7 +205,7 @@ impl HttpConnector for Network {
     }
 }
 
-fn read(request: &HttpRequest) -> Option<Message> {
+pub(crate) fn read(request: &HttpRequest) -> Option<Message> {
     let body = request.body().bytes().unwrap_or_default();
     if let Some(target) = request.headers().get("x-amz-target") {
         let body: Value = serde_json::from_slice(body).ok()?;
@@ -216,7 +226,7 @@ fn read(request: &HttpRequest) -> Option<Message> {
     }
 }
 
-fn respond(answer: &Answer) -> HttpResponse {
+pub(crate) fn respond(answer: &Answer) -> HttpResponse {
     let status = StatusCode::try_from(answer.status).unwrap_or_else(|_| unreachable!("a status"));
     let mut response = HttpResponse::new(status, SdkBody::from(answer.body.to_string()));
     response.headers_mut().insert("content-type", "application/json");

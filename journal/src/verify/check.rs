@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Change, Damage};
 use crate::clock::Stamp;
-use crate::event::{Event, WALL_TIME, WRITER, Writer};
+use crate::event::{About, Event, WALL_TIME, WRITER, Writer};
 use crate::id::SessionId;
 use crate::item::{HASH, Hash, Item, Value};
 use crate::key::{self, attribute};
 use crate::limits::STEPS_MAX;
 use crate::payload::{Payload, part_bytes};
+use crate::seal::announcement;
 use crate::step::{KIND, SEQ, Step, StepKind};
 
 /// How a record is named in a report.
@@ -272,25 +273,34 @@ impl<'a> Check<'a> {
         unsealed
     }
 
-    /// Whether a sealed event says the same in every word but who wrote it and when: somebody else's
-    /// announcement of the same durable step, which landed while the verdict was being written.
+    /// Whether an event says what a sealed event or a sealed step says, in every word but who wrote it
+    /// and when: an announcement of a durable step, which landed while the verdict was being
+    /// written.
     fn is_told(&self, item: &Item, manifest: &BTreeMap<String, Hash>) -> bool {
-        let announces = Event::from_item(item).is_ok_and(|event| {
-            let in_its_place =
-                item.text_opt(attribute::TIMESTAMP) == Some(&event.stamp.to_string());
-            event.status.announces_a_step() && in_its_place
-        });
-        if !announces {
+        let Ok(event) = Event::from_item(item) else { return false };
+        let in_its_place = item.text_opt(attribute::TIMESTAMP) == Some(&event.stamp.to_string());
+        if !event.status.announces_a_step() || !in_its_place {
             return false;
         }
-        let sealed = self.events.values().filter(|event| manifest.contains_key(&event.sk));
         let said = |item: &Item| {
             let mut said = item.attributes.clone();
             said.retain(|name, _| !WHO_AND_WHEN.contains(&name.as_str()));
             said
         };
         let told = said(item);
-        sealed.into_iter().any(|event| said(event) == told)
+        let mut sealed = self.events.values().filter(|event| manifest.contains_key(&event.sk));
+        let due = self.announcement(&event);
+        due.is_some_and(|due| said(&due) == told) || sealed.any(|event| said(event) == told)
+    }
+
+    /// How the step that an event speaks of is announced, if it is, by the same writer at the same
+    /// time. What is wrong with the steps has been reported by now.
+    fn announcement(&self, event: &Event) -> Option<Item> {
+        let About::Step(seq) = event.about else { return None };
+        let item = self.steps.get(&seq).filter(|item| !self.reported.contains(&item.sk))?;
+        let step = Step::from_item(item).ok()?;
+        let draft = announcement(&step)?;
+        Some(draft.to_item(self.session, event.writer, event.stamp, None, step.expires_at))
     }
 
     /// The verdict's list of events. Where it is missing what is wrong has been said already, or is

@@ -7,6 +7,8 @@ mod golden;
 #[macro_use]
 mod stores;
 #[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
+mod late;
+#[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
 mod records;
 #[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
 mod suite;

@@ -24,6 +24,7 @@ on_both_stores!(
     a_lost_answer_announces_once,
     a_store_that_stays_away_is_an_error_after_a_bounded_time,
     a_collision_returns_the_winner_and_its_time,
+    a_step_is_later_than_the_one_before_it_whatever_its_writers_clock_says,
     an_append_that_is_too_large_writes_nothing,
     no_record_names_bytes_that_are_not_there,
     an_end_steps_over_what_came_first,
@@ -195,6 +196,22 @@ async fn a_collision_returns_the_winner_and_its_time<S: Store>(store: S) {
     assert!(next.stamp > winner.stamp, "a cause sorts after its effect");
     assert_eq!((next.seq, &next.prev_hash), (2, &winner.hash));
     assert_eq!(steps(&store, &session).await, [winner, next]);
+}
+
+/// Whoever takes over has read the chain and may have heard of nothing else.
+async fn a_step_is_later_than_the_one_before_it_whatever_its_writers_clock_says<S: Store>(
+    store: S,
+) {
+    let session = SessionId::fresh();
+    let ahead = Hlc::new(Clock::fixed(start().after(Duration::from_secs(300))), Stamp::default());
+    let (lost, next) = (author(&session, "lost"), author(&session, "next"));
+    let before = chain::append(&store, &ahead, &lost, &Head::genesis(), 1, note("x")).await;
+    let before = before.unwrap();
+    let after = chain::append(&store, &hlc(), &next, &Head::after(&before), 2, note("y")).await;
+    assert!(after.unwrap().stamp > before.stamp, "a cause sorts after its effect");
+    let end = End { ending: Ending::Cancelled, error: None, category: None, result: json!(null) };
+    let ended = chain::end_session(&store, &hlc(), &next, &end).await.unwrap();
+    assert!(ended.stamp > before.stamp, "an end sorts before what it ends");
 }
 
 async fn an_append_that_is_too_large_writes_nothing<S: Store>(store: S) {

@@ -130,6 +130,18 @@ async fn an_ended_session_gets_its_missing_announcement_and_then_its_verdict() {
 }
 
 #[tokio::test]
+async fn a_request_to_end_is_seen_however_much_was_told_since() {
+    let world = world();
+    let cancel = Draft::new(EventStatus::CancelRequested, About::Session);
+    world.announce(Writer::Person, cancel).await;
+    for attempt in 10..60 {
+        let started = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(attempt));
+        world.announce(Writer::Invoker, started).await;
+    }
+    assert_eq!(world.ask(Mode::Check, None).await.status, Judgement::Cancelled);
+}
+
+#[tokio::test]
 async fn the_verdict_seals_every_event_before_it() {
     let world = world();
     world

@@ -1,6 +1,8 @@
-//! Seeded sessions.
+//! Seeded sessions, and races in every order.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+mod races;
 
 use std::collections::BTreeMap;
 
