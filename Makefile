@@ -63,6 +63,10 @@ check: ## format, lints, docs, cargo deny, tidy
 test: check ## make check, then every test; installs what they need (CI runs this)
 	@bash scripts/test.sh
 
+.PHONY: defects
+defects: ## puts defects into a copy of the workspace, one after the other: each must be found by its test
+	@source scripts/tools.sh && ensure_tools cargo-nextest && cargo run --quiet $(LOCKED) -p xtask -- defects
+
 .PHONY: conformance
 conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conformance]
 	@cargo run --quiet -p states --example conformance -- '$(CONFORMANCE_DIR)'

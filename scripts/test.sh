@@ -21,4 +21,6 @@ export DAYBOOK_TEST_ASL_VALIDATOR=$tools_dir/asl-validator-$asl_validator_versio
 # The examples in the documentation come first: few, and no closing line for all of them.
 cargo test --quiet --doc --workspace --all-features
 cargo nextest run --workspace --all-features --no-run
+# Before the tests are believed: does each of the defects put in on purpose make one of them fail?
+cargo run --quiet -p xtask -- defects
 bash scripts/dynamodb-local.sh run cargo nextest run --workspace --all-features
