@@ -1,9 +1,8 @@
 //! `verify` names every single mutation of an exported session with its head: real sessions of
 //! every bundled incident and of a checkup, each changed in every way at every place.
 //!
-//! Whoever changed them was careful: each mutant is exported anew, so that its lines and its witness
-//! fit, and most records state a hash that fits as well. All that contradicts them is the head, which
-//! was kept elsewhere.
+//! Whoever changed them was careful: a mutant's lines and witness fit, and most records state a hash
+//! that fits as well. All that contradicts them is the head, which was kept elsewhere.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -54,10 +53,10 @@ impl Session {
         }
     }
 
-    /// Verifies records as they are read from their file, whose lines and witness fit.
+    /// Verifies records as if they had been read from a file. A witness that fits says nothing, so
+    /// there is none.
     fn verify(&self, records: Vec<Item>, head: Option<&Hash>, now: Stamp) -> Report {
-        let witness = Some(export::witness(&self.id, &records));
-        Export { records, witness, damage: Vec::new() }.verify(head, now)
+        Export { records, witness: None, damage: Vec::new() }.verify(head, now)
     }
 
     /// Whether the report says something about the record at this place.
@@ -119,24 +118,14 @@ fn changed(value: &Value) -> Value {
     }
 }
 
-/// Every attribute changed, retyped, removed and renamed, an attribute added, both keys changed.
+/// Every attribute changed and removed, one added, both keys changed.
 fn mutants(item: &Item) -> Vec<(String, Item)> {
     let mut mutants = vec![("an attribute added".to_owned(), item.clone().with("Added", "x"))];
     for (name, value) in &item.attributes {
-        let retyped = match value {
-            Value::N(number) => Value::S(number.to_string()),
-            Value::S(text) => Value::B(text.clone().into_bytes()),
-            Value::B(_) => Value::N(1),
-        };
         let mut without = item.clone();
         without.attributes.remove(name);
-        let renamed = without.clone().with(&format!("{name}x"), value.clone());
-        mutants.extend([
-            (format!("{name} changed"), item.clone().with(name, changed(value))),
-            (format!("{name} of another type"), item.clone().with(name, retyped)),
-            (format!("{name} removed"), without),
-            (format!("{name} renamed"), renamed),
-        ]);
+        mutants.push((format!("{name} changed"), item.clone().with(name, changed(value))));
+        mutants.push((format!("{name} removed"), without));
     }
     let text = |key: &str| match changed(&Value::S(key.to_owned())) {
         Value::S(key) => key,
@@ -177,6 +166,10 @@ fn removals_and_cuts(session: &Session, now: Stamp) -> usize {
         let what = format!("{} removed", item.sk);
         checked += session.check(&what, records, &[&session.place(item)], now);
 
+        // Of a file without any record nobody knows the session; it is said to be cut off.
+        if place == 0 {
+            continue;
+        }
         let missing: Vec<_> = session.records[place..].iter().map(|i| session.place(i)).collect();
         // Without the verdict nothing says what else there was.
         let missing: Vec<_> = match missing.contains(&session.verdict) {
@@ -331,6 +324,11 @@ fn through_the_binary(session: &Session, folder: &Path) {
         assert_eq!(ran.exit, 1, "{named}: {ran:#?}");
         assert!(ran.stdout.contains(named), "{named}: {ran:#?}");
     }
+    std::fs::write(&file, "").unwrap();
+    let head = session.head.as_str();
+    let empty = run_in(folder, &["verify", "--file", "mutant.jsonl", "--head", head]);
+    assert_eq!(empty.exit, 1, "{empty:#?}");
+    assert!(empty.stdout.contains("the file is cut off"), "{empty:#?}");
     let verdict = records.iter().position(|item| item.sk == session.verdict).unwrap();
     let open = verify(&without(verdict), None);
     assert_eq!(open.exit, 0, "{open:#?}");
