@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,9 +17,9 @@ use journal::key;
 use journal::limits::WRITE_ATTEMPTS_MAX;
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
-use journal::step::{Ending, StepBody};
+use journal::step::{Ending, StepBody, StepKind};
 use journal::store::{Condition, Error, Key, Page, Query, Store, Written};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use workflow::contract::AgentRequest;
 use workflow::trigger::Trigger;
 
@@ -29,28 +29,31 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// When the records expire, in seconds since 1970: after every test.
 const EXPIRES_AT: i64 = 4_000_000_000;
 
+/// The runner that comes in between.
+const OTHER: &str = "agent:other";
+
 /// How many times as fast as ours the session's clock runs: it pauses often while it cannot write.
 const SCALE: u32 = 50;
 
-/// A journal in which something comes between a runner and its first outcome.
+/// A journal in which something comes between a runner and one of its first steps.
 #[derive(Clone)]
 struct Disturbed {
     store: SqliteStore,
-    /// How often the outcome is refused as if the journal were out of reach.
+    /// How often the first outcome is refused as if the journal were out of reach.
     refusals: Arc<AtomicU32>,
-    /// Whether another runner claims the session just before the outcome is written.
-    claimed: Arc<AtomicBool>,
+    /// The kind of the step just before which another runner claims the session, once.
+    claimed_before: Arc<Mutex<Option<StepKind>>>,
     /// The key of each record that was sent, and whether it went through.
     sent: Arc<Mutex<Vec<(String, bool)>>>,
 }
 
 impl Disturbed {
-    fn new(folder: &Path, refusals: u32, claimed: bool) -> Self {
+    fn new(folder: &Path, refusals: u32, claimed_before: Option<StepKind>) -> Self {
         let store = SqliteStore::open(&folder.join("journal.db"), Durability::Relaxed).unwrap();
         Self {
             store,
             refusals: Arc::new(AtomicU32::new(refusals)),
-            claimed: Arc::new(AtomicBool::new(claimed)),
+            claimed_before: Arc::new(Mutex::new(claimed_before)),
             sent: Arc::default(),
         }
     }
@@ -59,18 +62,30 @@ impl Disturbed {
         self.sent.lock().unwrap().clone()
     }
 
-    /// Claims the session over the first epoch, as an invocation elsewhere does.
+    /// Claims the session over whatever epoch it finds, as an invocation elsewhere does.
     async fn claim(&self, session: SessionId) {
-        let newest = read::newest_step(&self.store, &session).await.unwrap().unwrap();
-        let hlc = Hlc::new(Clock::system(), newest.stamp);
-        let author = Author { session, runner: Runner::fresh("agent"), expires_at: EXPIRES_AT };
+        let newest = read::newest_step(&self.store, &session).await.unwrap();
+        let (head, epoch) =
+            newest.as_ref().map_or((Head::genesis(), 0), |step| (Head::after(step), step.epoch));
+        let hlc = Hlc::new(Clock::system(), newest.map(|step| step.stamp).unwrap_or_default());
+        let author = Author { session, runner: Runner::named(OTHER), expires_at: EXPIRES_AT };
         let claim = StepBody::Claim {
-            supersedes: 1,
+            supersedes: epoch,
             agent: "checkup".to_owned(),
             graph_version: "1".to_owned(),
             input: None,
         };
-        append(&self.store, &hlc, &author, &Head::after(&newest), 2, claim).await.unwrap();
+        append(&self.store, &hlc, &author, &head, epoch + 1, claim).await.unwrap();
+    }
+
+    /// Whether this is the step before which another runner claims.
+    fn is_overtaken(&self, item: &Item) -> bool {
+        let mut before = self.claimed_before.lock().unwrap();
+        let is_it = before.is_some_and(|kind| item.text_opt("Kind") == Some(kind.as_str()));
+        if is_it {
+            *before = None;
+        }
+        is_it
     }
 }
 
@@ -84,7 +99,7 @@ impl Store for Disturbed {
         if refused {
             return Err(Error::Unavailable("out of reach".into()));
         }
-        if is_outcome && self.claimed.swap(false, Ordering::SeqCst) {
+        if self.is_overtaken(&item) {
             self.claim(key::session_of(&item.pk).unwrap()).await;
             self.sent.lock().unwrap().clear();
         }
@@ -113,8 +128,9 @@ impl Store for Disturbed {
     }
 }
 
-/// Runs a checkup until its runner has nothing more to do.
-async fn run(store: &Disturbed) -> SessionId {
+/// Invokes a checkup and waits until its runner, if there is one, has nothing more to do. Returns what
+/// the invocation led to.
+async fn run(store: &Disturbed) -> (SessionId, Json) {
     let config = Config {
         callbacks: crate::host::callbacks(),
         clock: Clock::scaled(Clock::system().now(), SCALE),
@@ -133,22 +149,23 @@ async fn run(store: &Disturbed) -> SessionId {
         seen: Stamp::default(),
     };
     let answer = host.invoke(&serde_json::to_vec(&request).unwrap()).await;
-    assert_eq!(answer.body["outcome"], "accepted", "{answer:?}");
+    assert_eq!(answer.status, 200, "{answer:?}");
     let done = async {
         while host.has(&request.session_id) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     tokio::time::timeout(DEADLINE, done).await.unwrap();
-    request.session_id
+    (request.session_id, answer.body["outcome"].clone())
 }
 
 #[tokio::test]
 async fn nothing_is_done_with_an_outcome_before_it_is_durable() {
     let folder = tempfile::tempdir().unwrap();
     // So often that a write is given up twice and the driver has to begin it again.
-    let store = Disturbed::new(folder.path(), 2 * WRITE_ATTEMPTS_MAX + 1, false);
-    let session = run(&store).await;
+    let store = Disturbed::new(folder.path(), 2 * WRITE_ATTEMPTS_MAX + 1, None);
+    let (session, outcome) = run(&store).await;
+    assert_eq!(outcome, "accepted");
     let sent = store.sent();
     assert!(sent.iter().any(|(_, landed)| !landed), "the journal was never out of reach");
     let mut landed = 0;
@@ -166,10 +183,23 @@ async fn nothing_is_done_with_an_outcome_before_it_is_durable() {
 #[tokio::test]
 async fn a_runner_that_runs_into_another_s_claim_sends_nothing_more() {
     let folder = tempfile::tempdir().unwrap();
-    let store = Disturbed::new(folder.path(), 0, true);
-    let session = run(&store).await;
+    let store = Disturbed::new(folder.path(), 0, Some(StepKind::Outcome));
+    let (session, outcome) = run(&store).await;
+    assert_eq!(outcome, "accepted");
     let steps = read::resolved_steps(&store, &session).await.unwrap();
     let last = steps.last().unwrap();
     assert!(matches!(last.body, StepBody::Claim { supersedes: 1, .. }), "{last:?}");
     assert_eq!(store.sent(), [], "after the outcome that collided with the claim");
+}
+
+#[tokio::test]
+async fn a_claim_that_comes_second_is_no_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Disturbed::new(folder.path(), 0, Some(StepKind::Claim));
+    let (session, outcome) = run(&store).await;
+    assert_eq!(outcome, "already_running");
+    let steps = read::resolved_steps(&store, &session).await.unwrap();
+    let runners: Vec<_> = steps.iter().map(|step| step.runner.as_str()).collect();
+    assert_eq!(runners, [OTHER], "the claim that came first is alone");
+    assert_eq!(store.sent(), [], "after the claim that collided");
 }
