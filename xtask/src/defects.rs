@@ -125,6 +125,9 @@ fn judge_all(suite: &Suite, defects: &[&Defect]) -> Vec<Fate> {
                     let fate = judge(suite, defect).unwrap_or_else(|error| {
                         Fate::Missed(format!("its test could not be run: {error:#}"))
                     });
+                    if matches!(fate, Fate::Missed(_)) {
+                        eprintln!("{} is not found", defect.name);
+                    }
                     if let Ok(mut place) = fates[here].lock() {
                         *place = Some(fate);
                     }

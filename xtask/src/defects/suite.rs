@@ -31,7 +31,7 @@ pub(super) fn copy(
     tree: &Tree,
     planted: &BTreeMap<String, String>,
 ) -> anyhow::Result<()> {
-    let mut paths: BTreeSet<PathBuf> = BTreeSet::new();
+    let mut paths = BTreeSet::new();
     for (path, _) in tree.iter().filter(|(path, _)| !planted.contains_key(*path)) {
         let bytes = fs::read(root.join(path)).with_context(|| format!("cannot read {path}"))?;
         write(&copy.join(path), &bytes)?;
@@ -196,5 +196,48 @@ impl Suite {
             Some(other) => anyhow::bail!("it exited with {other:?}:\n{output}"),
         };
         Ok(Ran { passed, took, output })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::fixture;
+
+    #[test]
+    fn a_copy_is_the_tree_with_the_planted_files_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (root, there) = (folder.path().join("root"), folder.path().join("copy"));
+        let tree = fixture::parse("//- a/b.rs\nold\n//- c.bin\n");
+        write(&root.join("a/b.rs"), b"old\n").expect("written");
+        write(&root.join("c.bin"), b"\xff\0").expect("written");
+        write(&there.join("d/stale.rs"), b"of an earlier tree").expect("written");
+        let planted = BTreeMap::from([
+            ("a/b.rs".to_owned(), "new\n".to_owned()),
+            ("a/planted.rs".to_owned(), "switch\n".to_owned()),
+        ]);
+        for _ in 0..2 {
+            copy(&root, &there, &tree, &planted).expect("copied");
+            let read = |path: &str| fs::read(there.join(path)).ok();
+            assert_eq!(read("a/b.rs").as_deref(), Some(&b"new\n"[..]));
+            assert_eq!(read("a/planted.rs").as_deref(), Some(&b"switch\n"[..]));
+            assert_eq!(read("c.bin").as_deref(), Some(&b"\xff\0"[..]), "as it is, text or not");
+            assert_eq!(read("d/stale.rs"), None);
+        }
+    }
+
+    #[test]
+    fn what_is_as_it_should_be_is_not_written_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.rs");
+        write(&path, b"same").expect("written");
+        let long_ago = std::time::SystemTime::UNIX_EPOCH;
+        let file = fs::File::options().write(true).open(&path).expect("opened");
+        file.set_modified(long_ago).expect("dated");
+        let modified = || fs::metadata(&path).and_then(|metadata| metadata.modified()).ok();
+        write(&path, b"same").expect("written");
+        assert_eq!(modified(), Some(long_ago), "cargo would build it again");
+        write(&path, b"other").expect("written");
+        assert_ne!(modified(), Some(long_ago));
     }
 }
