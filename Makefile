@@ -67,6 +67,10 @@ test: check ## make check, then every test; installs what they need (CI runs thi
 fuzz: ## any bytes at every border [TARGET=record] [SECONDS=60] (part of make test)
 	@bash scripts/fuzz.sh '$(if $(findstring command line,$(origin TARGET)),$(TARGET),all)' $(SECONDS)
 
+.PHONY: defects
+defects: ## puts defects into a copy of the workspace, one after the other: each must be found by its test
+	@source scripts/tools.sh && ensure_tools cargo-nextest && cargo run --quiet $(LOCKED) -p xtask -- defects
+
 .PHONY: conformance
 conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conformance]
 	@cargo run --quiet -p states --example conformance -- '$(CONFORMANCE_DIR)'

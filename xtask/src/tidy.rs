@@ -4,7 +4,7 @@ mod absences;
 mod architecture;
 mod directions;
 mod layout;
-mod manifest;
+pub(crate) mod manifest;
 mod sizes;
 mod text;
 mod versions;

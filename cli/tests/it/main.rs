@@ -11,3 +11,4 @@ mod kills;
 mod mcp;
 mod runs;
 mod usage;
+mod verifying;

@@ -28,6 +28,17 @@ fn budgets_are_cumulative_over_resumes_lost_chats_included() {
 }
 
 #[test]
+fn an_agent_that_is_lost_in_every_chat_reaches_its_budget() {
+    let budget = Budget { tokens: Some(3_000), ..Budget::default() };
+    let mut session = start_with(&[Op::Chat], with_budget(budget));
+    assert!(matches!(session.run().next(), Next::Perform(_)));
+    for _ in 0..3 {
+        session.claim(None);
+    }
+    assert!(matches!(session.run().next(), Next::Note(_)), "{:?}", session.run().usage());
+}
+
+#[test]
 fn a_crossed_budget_is_a_note_with_a_route_of_its_own() {
     let budget = Budget { tokens: Some(60), ..Budget::default() };
     let mut session = start_with(&[Op::Chat, Op::Chat, Op::Chat], with_budget(budget));

@@ -326,6 +326,44 @@ mod tests {
         assert_eq!(store.query(Query::all("p")).await.unwrap().items.len(), 50);
     }
 
+    #[tokio::test]
+    async fn what_shares_a_commit_that_fails_is_not_acknowledged() {
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            SqliteStore::open(&folder.path().join("journal.db"), Durability::Fsync).unwrap();
+        // A reference that is looked at when the transaction is committed, and not before.
+        let tables = "CREATE TABLE one (id INTEGER PRIMARY KEY); CREATE TABLE other \
+                      (id INTEGER REFERENCES one(id) DEFERRABLE INITIALLY DEFERRED);";
+        store.transact(move |connection| connection.execute_batch(tables)).await.unwrap();
+        let (entered, has_entered) = std::sync::mpsc::channel();
+        let (open, gate) = std::sync::mpsc::channel();
+        let mut gate = Box::pin(store.transact(move |_| {
+            entered.send(()).unwrap();
+            gate.recv().unwrap();
+            Ok(())
+        }));
+        let poisonous = "INSERT INTO other VALUES (7)";
+        let mut poison =
+            Box::pin(store.transact(move |connection| connection.execute(poisonous, [])));
+        let item = Item::new("p", "s").with("A", "a");
+        let mut put = Box::pin(store.put(item.clone(), Condition::Absent));
+        // While the thread is held up in one group, the other two come together in the next.
+        std::future::poll_fn(|context| {
+            assert!(gate.as_mut().poll(context).is_pending());
+            has_entered.recv().unwrap();
+            assert!(poison.as_mut().poll(context).is_pending());
+            assert!(put.as_mut().poll(context).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        open.send(()).unwrap();
+        gate.await.unwrap();
+        assert!(matches!(poison.await, Err(Error::Unknown(_))));
+        assert!(matches!(put.await, Err(Error::Unknown(_))));
+        assert_eq!(store.get(Key::new("p", "s")).await.unwrap(), None);
+        assert_eq!(store.put(item, Condition::Absent).await.unwrap(), Written::Done);
+    }
+
     async fn futures<F: Future<Output = Result<Written, Error>>>(
         numbers: std::ops::Range<u32>,
         put: impl Fn(u32) -> F,

@@ -11,6 +11,7 @@ use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
 use journal::item::{Item, Value};
 use journal::key;
+use journal::lease::Lease;
 use journal::limits::{PAYLOAD_BYTES_MAX, WRITE_ATTEMPTS_MAX};
 use journal::read::{self, ChainDamage};
 use journal::seal;
@@ -33,9 +34,11 @@ on_both_stores!(
     a_step_that_does_not_follow_is_corruption,
     a_verdict_names_the_end_and_every_event,
     a_session_is_sealed_once,
+    what_lands_while_the_verdict_is_written_is_unsealed_and_not_forged,
     only_an_end_can_be_sealed,
     a_stamp_far_from_its_writers_clock_says_so,
     a_full_session_takes_its_verdict_and_nothing_else,
+    a_lease_is_kept_from_older_epochs_and_from_a_second_invoker,
 );
 
 /// What becomes of a write.
@@ -343,6 +346,22 @@ async fn a_session_is_sealed_once<S: Store>(store: S) {
     assert_eq!(read::events(&store, &session).await.unwrap(), [first]);
 }
 
+async fn what_lands_while_the_verdict_is_written_is_unsealed_and_not_forged<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let (early, late) = (hlc(), hlc());
+    late.observe(start().after(Duration::from_secs(10)));
+    let author = author(&session, "poller");
+    let end = chain::end_session(&store, &early, &author, &end(Ending::Failed)).await.unwrap();
+    let verdict = seal::seal(&store, &announcer(&store, &late, &session), &end).await.unwrap();
+    // Stamped before the sealer's own time by a writer that was held up.
+    let told = Draft::new(EventStatus::AgentInvocationSucceeded, About::Attempt(10));
+    let told = announcer(&store, &early, &session).announce(&told).await.unwrap();
+    let records = journal::export::records(&store, &session).await.unwrap();
+    let anchors = journal::verify::Anchors { head: Some(verdict.hash), last_step: None };
+    let report = journal::verify::verify(&session, &records, &anchors, start());
+    assert_eq!((report.damage, report.unsealed), (vec![], vec![told.sk]));
+}
+
 async fn only_an_end_can_be_sealed<S: Store>(store: S) {
     let session = SessionId::fresh();
     let hlc = hlc();
@@ -385,4 +404,25 @@ async fn a_full_session_takes_its_verdict_and_nothing_else<S: Store>(store: S) {
     let report = journal::verify::verify(&session, &records, &anchors, start());
     assert!(report.is_sound(), "{:?}", report.damage);
     assert_eq!(records.iter().filter(|item| item.sk.starts_with(key::EVENT_PREFIX)).count(), 1_000);
+}
+
+async fn a_lease_is_kept_from_older_epochs_and_from_a_second_invoker<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let beating = |epoch, beat| Lease {
+        epoch,
+        runner: Some(Runner::named("agent:1")),
+        beat,
+        beat_at: start(),
+    };
+    let invoked = Lease::unclaimed(1, start());
+    assert!(invoked.create(&store, &session, EXPIRES_AT).await.unwrap());
+    assert!(beating(2, 7).write(&store, &session, EXPIRES_AT).await.unwrap());
+    assert!(!beating(1, 8).write(&store, &session, EXPIRES_AT).await.unwrap());
+    assert!(!invoked.create(&store, &session, EXPIRES_AT).await.unwrap());
+    let again = Lease::unclaimed(2, start());
+    assert!(!again.create(&store, &session, EXPIRES_AT).await.unwrap());
+    assert_eq!(Lease::read(&store, &session).await.unwrap(), Some(beating(2, 7)));
+    let next = Lease::unclaimed(3, start());
+    assert!(next.create(&store, &session, EXPIRES_AT).await.unwrap());
+    assert_eq!(Lease::read(&store, &session).await.unwrap(), Some(next));
 }

@@ -124,6 +124,50 @@ async fn a_lost_agent_is_invoked_again() {
 }
 
 #[tokio::test]
+async fn a_lost_agent_is_invoked_again_over_the_epoch_that_was_lost() {
+    fn script(kind: &str, n: usize, payload: &Value) -> Answer {
+        match (kind, n) {
+            ("invoke", _) => accepted(),
+            ("check", 0) => {
+                let mut reply = judged("LOST", payload)?;
+                reply["watch"]["epoch"] = json!(4);
+                reply["watch"]["invocation"] = json!(5);
+                Ok(reply)
+            }
+            _ => verdict("COMPLETED", "SUCCEEDED", payload),
+        }
+    }
+    let folder = Folder::new();
+    let world = folder.open(script).await;
+    let arn = world.start(SESSION).await;
+    assert_eq!(world.ended(&arn).await.status, "SUCCEEDED");
+    let calls = world.calls.lock().unwrap();
+    let invoked = calls.iter().filter(|(kind, _)| kind == "invoke");
+    let named: Vec<_> = invoked
+        .map(|(_, payload)| (payload["supersedes"].clone(), payload["invocation"].clone()))
+        .collect();
+    assert_eq!(named, [(json!(0), json!(1)), (json!(4), json!(5))]);
+}
+
+#[tokio::test]
+async fn an_invocation_of_unknown_fate_is_looked_into_and_not_repeated() {
+    fn script(kind: &str, _: usize, payload: &Value) -> Answer {
+        match kind {
+            "invoke" => failed(workflow::error_name::INVOCATION_UNKNOWN),
+            _ => {
+                assert_eq!(payload["failure"], Value::Null, "it is no failure");
+                verdict("COMPLETED", "SUCCEEDED", payload)
+            }
+        }
+    }
+    let folder = Folder::new();
+    let world = folder.open(script).await;
+    let arn = world.start(SESSION).await;
+    assert_eq!(world.ended(&arn).await.status, "SUCCEEDED");
+    assert_eq!(world.called(), ["invoke", "check"]);
+}
+
+#[tokio::test]
 async fn cancelled_and_rejected_sessions_succeed_as_executions() {
     fn cancelled(kind: &str, _: usize, payload: &Value) -> Answer {
         if kind == "invoke" { accepted() } else { verdict("CANCELLED", "CANCELLED", payload) }

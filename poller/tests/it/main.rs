@@ -3,4 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod judging;
+mod parking;
 mod sealing;

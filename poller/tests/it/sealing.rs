@@ -18,12 +18,12 @@ use workflow::contract::{CheckReply, CheckRequest, Failure, Judgement, Mode, Wat
 /// Nothing listens there: what the poller reaches beside the journal is never needed for a verdict.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
-struct World {
+pub struct World {
     _folder: tempfile::TempDir,
-    store: SqliteStore,
+    pub store: SqliteStore,
     poller: Poller<SqliteStore>,
     hlc: Hlc,
-    session: SessionId,
+    pub session: SessionId,
 }
 
 fn now() -> Stamp {
@@ -31,6 +31,11 @@ fn now() -> Stamp {
 }
 
 fn world() -> World {
+    world_at(NOWHERE)
+}
+
+/// A world whose callbacks go to an endpoint.
+pub fn world_at(endpoint: &str) -> World {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&folder.path().join("journal.db"), Durability::Relaxed).unwrap();
     let clock = Clock::fixed(now());
@@ -40,7 +45,7 @@ fn world() -> World {
             .behavior_version_latest()
             .region(aws_sdk_sfn::config::Region::new("us-east-1"))
             .credentials_provider(credentials.clone())
-            .endpoint_url(NOWHERE)
+            .endpoint_url(endpoint)
             .build(),
     );
     let client = aws_sdk_bedrockagentcore::Client::from_conf(
@@ -68,7 +73,7 @@ impl World {
         voice.announce(&draft).await.unwrap();
     }
 
-    async fn agent_ends(&self, ending: Ending) {
+    pub async fn agent_ends(&self, ending: Ending) {
         let author = Author {
             session: self.session.clone(),
             runner: Runner::fresh("agent"),
@@ -84,6 +89,20 @@ impl World {
     }
 
     async fn ask(&self, mode: Mode, failure: Option<Failure>) -> CheckReply {
+        self.handle(mode, failure, None).await
+    }
+
+    /// Parks the workflow, which waits for this token.
+    pub async fn park(&self, token: &str) -> CheckReply {
+        self.handle(Mode::Park, None, Some(token.to_owned())).await
+    }
+
+    async fn handle(
+        &self,
+        mode: Mode,
+        failure: Option<Failure>,
+        token: Option<String>,
+    ) -> CheckReply {
         let request = CheckRequest {
             mode,
             session_id: self.session.clone(),
@@ -94,7 +113,7 @@ impl World {
             watch: Watch { invocation: 1, ..Watch::default() },
             woken: Woken::Not,
             callback: Value::Null,
-            token: None,
+            token,
             failure,
         };
         self.poller.handle(request).await.unwrap()
@@ -181,4 +200,16 @@ async fn closing_a_session_that_has_ended_leaves_its_end_alone() {
     world.agent_ends(Ending::Completed).await;
     let reply = world.ask(Mode::Close, None).await;
     assert_eq!(reply.status, Judgement::Completed);
+}
+
+#[tokio::test]
+async fn a_verdict_seals_an_end_step_that_is_durable() {
+    let world = world();
+    world.ask(Mode::Close, None).await;
+    let events = read::events(&world.store, &world.session).await.unwrap();
+    let seal = events.last().unwrap().seal.as_ref().unwrap();
+    let steps = read::steps(&world.store, &world.session).await.unwrap();
+    let end = steps.last().expect("the end is a step");
+    assert!(matches!(end.body, StepBody::End { ending: Ending::Failed, .. }));
+    assert_eq!((seal.end_seq, &seal.end_hash), (end.seq, &end.hash));
 }
