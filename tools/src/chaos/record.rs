@@ -34,14 +34,16 @@ impl Record {
             fs::create_dir_all(folder)?;
             let text = serde_json::to_string_pretty(self)?;
             // Whole or not at all: half a record would be one that cannot be reverted.
-            let partial = path.with_extension("partial");
+            let partial = path.with_extension(format!("{}.partial", std::process::id()));
             let mut file = File::create(&partial)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             // Of two that inject at once, one must not replace the other's record.
             fs::hard_link(&partial, path)?;
             fs::remove_file(&partial)?;
-            File::open(folder)?.sync_all()
+            File::open(folder)?.sync_all()?;
+            // The folder itself may be new.
+            File::open(folder.join(".."))?.sync_all()
         };
         write().map_err(|source| Error::Record { path: path.to_owned(), source })
     }
