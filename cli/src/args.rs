@@ -46,7 +46,7 @@ pub struct Global {
         value_enum,
         hide_possible_values = true
     )]
-    pub target: Option<Target>,
+    pub target: Option<TargetName>,
     /// The local stack's address [default: http://127.0.0.1:4599]
     #[arg(long, global = true, help_heading = "Global options", value_name = "URL")]
     pub endpoint: Option<String>,
@@ -62,12 +62,30 @@ pub struct Global {
 }
 
 /// Where sessions run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// On this machine.
     Local,
     /// In an AWS account.
     Aws,
+}
+
+/// What `--target` may be: where sessions run, and for `chaos` what a role loses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TargetName {
+    /// This machine.
+    Local,
+    /// An AWS account.
+    Aws,
+    /// S3, for `chaos`.
+    #[value(hide = true)]
+    S3,
+    /// CloudWatch, for `chaos`.
+    #[value(hide = true)]
+    Cloudwatch,
+    /// Both of these, for `chaos`.
+    #[value(hide = true)]
+    Both,
 }
 
 /// The commands.
@@ -138,11 +156,28 @@ Examples:
 Example:
   daybook tools aws-diagnostics")]
     Tools(Tools),
-    /// Runs an MCP server of ours on stdin and stdout
+    /// Runs an MCP server of ours, on stdin and stdout or over HTTP
     #[command(after_help = "\
+It answers from an incident folder (--snapshot), or else from the account of the current credentials,
+which --target aws has to allow, or from what AWS_ENDPOINT_URL names on this machine.
+
 Example, in any MCP client's configuration:
-  {\"command\": \"daybook\", \"args\": [\"mcp\", \"aws-diagnostics\", \"--snapshot\", \"incidents/network-blocked\"]}")]
+  {\"command\": \"daybook\", \"args\": [\"mcp\", \"aws-diagnostics\", \"--snapshot\", \"incidents/network-blocked\"]}
+
+Over HTTP, with the bearer token in DAYBOOK_TOKEN if it is set:
+  daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600")]
     Mcp(Mcp),
+    /// Breaks a Lambda function on purpose, and heals it
+    #[command(after_help = "\
+What is changed is written to .daybook/chaos before it is changed; revert puts it back from there.
+It acts on what AWS_ENDPOINT_URL names on this machine, or else on the account of the current
+credentials, and on that one only if --account names it.
+
+Examples:
+  daybook chaos inject permission --target s3 --account 123456789012
+  daybook chaos inject throttle --to 0 --function payment-capture --account 123456789012
+  daybook chaos revert permission --account 123456789012")]
+    Chaos(Chaos),
 }
 
 /// `dev`.
@@ -306,6 +341,66 @@ pub struct Mcp {
     /// The incident folder to answer from
     #[arg(long, value_name = "DIR")]
     pub snapshot: Option<PathBuf>,
+    /// Makes an incident folder of what the account answers
+    #[arg(long, value_name = "DIR", conflicts_with = "snapshot")]
+    pub record: Option<PathBuf>,
+    /// Serves Streamable HTTP there. Beyond loopback only with DAYBOOK_TOKEN set
+    #[arg(long, value_name = "ADDR")]
+    pub http: Option<String>,
+}
+
+/// `chaos`.
+#[derive(Debug, Group)]
+pub struct Chaos {
+    /// What is done.
+    #[command(subcommand)]
+    pub deed: Deed,
+}
+
+/// What `chaos` does.
+#[derive(Debug, Subcommand)]
+pub enum Deed {
+    /// Breaks a function
+    Inject(ChaosFault),
+    /// Heals a function, as often as you like
+    Revert(ChaosFault),
+}
+
+/// A fault of a function.
+#[derive(Debug, Group)]
+pub struct ChaosFault {
+    /// What is broken.
+    #[command(subcommand)]
+    pub fault: FaultName,
+}
+
+/// What is broken.
+#[derive(Debug, Subcommand)]
+pub enum FaultName {
+    /// The function's role loses S3, CloudWatch or both: --target s3, cloudwatch, both
+    Permission(Victim),
+    /// The function is left no invocation at a time, or one: --to 0, 1
+    Throttle {
+        /// How many are left
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=1))]
+        to: Option<u8>,
+        /// Whose.
+        #[command(flatten)]
+        victim: Victim,
+    },
+    /// Nothing leaves the function's security groups any more
+    Network(Victim),
+}
+
+/// Whose function it is.
+#[derive(Debug, Group)]
+pub struct Victim {
+    /// The function
+    #[arg(long, value_name = "NAME", default_value = "data-processor")]
+    pub function: String,
+    /// The account that the credentials have to be of
+    #[arg(long, value_name = "ID")]
+    pub account: Option<String>,
 }
 
 /// Reads `90s`, `30m`, `24h` or `7d`.

@@ -33,9 +33,16 @@ pub struct Config {
     pub state_machine_arn: Option<String>,
     /// `EVENT_BUS_NAME`.
     pub event_bus_name: Option<String>,
+    /// `AWS_ENDPOINT_URL`, the AWS SDK's own.
+    pub aws_endpoint_url: Option<String>,
     /// This binary.
     pub binary: PathBuf,
 }
+
+/// The AWS SDK's own variable for where all services are.
+///
+/// Source: AWS SDKs and Tools Reference Guide, "Service-specific endpoints".
+pub const AWS_ENDPOINT_URL: &str = "AWS_ENDPOINT_URL";
 
 /// What a stack takes from the environment.
 #[derive(Clone, Debug)]
@@ -63,6 +70,7 @@ impl Config {
             token: env::text(&lookup, env::DAYBOOK_TOKEN),
             state_machine_arn: env::text(&lookup, env::STATE_MACHINE_ARN),
             event_bus_name: env::text(&lookup, env::EVENT_BUS_NAME),
+            aws_endpoint_url: env::text(&lookup, AWS_ENDPOINT_URL),
             binary: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("daybook")),
         }
     }

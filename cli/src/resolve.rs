@@ -6,9 +6,10 @@ use journal::id::SessionId;
 use journal::item::Hash;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
+use tools::place::{Loopback, Place};
 use workflow::env;
 
-use crate::args::{self, Args, Target};
+use crate::args::{self, Args, Target, TargetName};
 use crate::config::{Config, StackEnvironment};
 use crate::failure::Failure;
 use crate::input;
@@ -83,8 +84,68 @@ pub enum Action {
     Agents,
     /// List a server's tools.
     Tools(&'static str),
-    /// Run a server over an incident folder.
-    Mcp(&'static str, PathBuf),
+    /// Run a server.
+    Mcp(Serving),
+    /// Break or heal a function.
+    Chaos(ChaosOrder),
+}
+
+/// A function to break or to heal.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "live"), expect(dead_code, reason = "checked here, done by other builds"))]
+pub struct ChaosOrder {
+    /// The function.
+    pub function: String,
+    /// What is done to it.
+    pub deed: Deed,
+    /// Where it is.
+    pub place: Place,
+    /// The account that the credentials have to be of.
+    pub account: Option<String>,
+}
+
+/// What is done to a function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Deed {
+    /// Its role loses these services.
+    Permission(Services),
+    /// So many invocations may run at a time.
+    Throttle(u8),
+    /// Nothing leaves its security groups.
+    Network,
+    /// A fault of this name is reverted.
+    Revert(&'static str),
+}
+
+/// The services that a role loses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Services {
+    /// S3.
+    S3,
+    /// CloudWatch.
+    CloudWatch,
+    /// Both of them.
+    Both,
+}
+
+/// A server to run.
+#[derive(Debug)]
+pub struct Serving {
+    /// Its name.
+    pub server: &'static str,
+    /// Where its answers come from.
+    pub source: ToolSource,
+    /// Where it is served over HTTP, instead of on stdin and stdout.
+    pub http: Option<String>,
+}
+
+/// Where the answers of a server come from.
+#[derive(Debug, PartialEq)]
+pub enum ToolSource {
+    /// An incident folder.
+    Snapshot(PathBuf),
+    /// An account, and the incident folder that is made of its answers.
+    Account(Place, Option<PathBuf>),
 }
 
 /// A session to start.
@@ -125,6 +186,13 @@ pub enum Subject {
 /// # Errors
 /// When it makes no sense in this environment, or a file that it names cannot be read.
 pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
+    if let args::Command::Chaos(chaos) = args.command {
+        let services = args.global.target.and_then(services);
+        // What the role loses has taken the place of where sessions run, which chaos never needs.
+        let global = args::Global { target: None, ..args.global };
+        let action = Action::Chaos(chaos_order(chaos.deed, services, config)?);
+        return Ok(Resolved { context: context(&global, config)?, action });
+    }
     let context = context(&args.global, config)?;
     let action = match args.command {
         args::Command::Trigger(trigger) => {
@@ -138,7 +206,11 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
         }
         args::Command::Agents => Action::Agents,
         args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
-        args::Command::Mcp(mcp) => Action::Mcp(server(&mcp.server)?, snapshot(mcp.snapshot)?),
+        args::Command::Mcp(mcp) => Action::Mcp(Serving {
+            server: server(&mcp.server)?,
+            source: tool_source(mcp.snapshot, mcp.record, context.target, config)?,
+            http: mcp.http,
+        }),
         args::Command::Verify(args::Verify { file: Some(file), head, .. }) => {
             Action::Verify(Subject::File(file), head.as_deref().map(hash).transpose()?)
         }
@@ -165,7 +237,7 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
             let head = verify.head.as_deref().map(hash).transpose()?;
             Action::Verify(Subject::Session(verify.session.unwrap_or_default()), head)
         }
-        C::Dev(_) | C::Trigger(_) | C::Agents | C::Tools(_) | C::Mcp(_) => {
+        C::Dev(_) | C::Trigger(_) | C::Agents | C::Tools(_) | C::Mcp(_) | C::Chaos(_) => {
             unreachable!("these are resolved before")
         }
     })
@@ -186,7 +258,11 @@ fn only_local(target: Target) -> Result<(), Failure> {
 
 fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
     let target = match (global.target, config.target.as_deref()) {
-        (Some(target), _) => target,
+        (Some(TargetName::Local), _) => Target::Local,
+        (Some(TargetName::Aws), _) => Target::Aws,
+        (Some(_), _) => {
+            return Err(Failure::usage("--target is local or aws, except for chaos permission"));
+        }
         (None, None | Some("local")) => Target::Local,
         (None, Some("aws")) => Target::Aws,
         (None, Some(value)) => {
@@ -280,11 +356,82 @@ fn hash(text: &str) -> Result<Hash, Failure> {
     Ok(Hash::from_record(&text.to_ascii_lowercase()))
 }
 
-fn snapshot(folder: Option<PathBuf>) -> Result<PathBuf, Failure> {
-    folder.ok_or_else(|| {
-        Failure::usage("this version answers from incident folders only")
-            .hint("name one with --snapshot DIR")
-    })
+fn services(target: TargetName) -> Option<Services> {
+    match target {
+        TargetName::S3 => Some(Services::S3),
+        TargetName::Cloudwatch => Some(Services::CloudWatch),
+        TargetName::Both => Some(Services::Both),
+        TargetName::Local | TargetName::Aws => None,
+    }
+}
+
+fn chaos_order(
+    deed: args::Deed,
+    services: Option<Services>,
+    config: &Config,
+) -> Result<ChaosOrder, Failure> {
+    use args::FaultName as F;
+    let missing = |what: &str| Failure::usage(format!("{what} is missing"));
+    let (is_inject, fault) = match deed {
+        args::Deed::Inject(fault) => (true, fault.fault),
+        args::Deed::Revert(fault) => (false, fault.fault),
+    };
+    let (deed, victim) = match (is_inject, fault) {
+        (true, F::Permission(victim)) => {
+            let services = services.ok_or_else(|| missing("--target s3, cloudwatch or both"))?;
+            (Deed::Permission(services), victim)
+        }
+        (true, F::Throttle { to, victim }) => {
+            (Deed::Throttle(to.ok_or_else(|| missing("--to 0 or 1"))?), victim)
+        }
+        (true, F::Network(victim)) => (Deed::Network, victim),
+        (false, F::Permission(victim)) => (Deed::Revert("permission"), victim),
+        (false, F::Throttle { victim, .. }) => (Deed::Revert("throttle"), victim),
+        (false, F::Network(victim)) => (Deed::Revert("network"), victim),
+    };
+    let name = &victim.function;
+    let is_name = (1..=64).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
+    if !is_name {
+        return Err(Failure::usage(format!("--function is `{name}`, expected a function's name")));
+    }
+    let place = match config.aws_endpoint_url.as_deref().and_then(Loopback::of) {
+        Some(endpoint) => Place::Loopback(endpoint),
+        None if victim.account.is_some() => Place::Aws,
+        None => {
+            let problem = "this would break a function in a real account";
+            return Err(Failure::usage(problem).hint(
+                "say in which with --account ID, or name an endpoint of this machine in \
+                 AWS_ENDPOINT_URL",
+            ));
+        }
+    };
+    Ok(ChaosOrder { function: victim.function, deed, place, account: victim.account })
+}
+
+/// A real account only if somebody says so: what AWS_ENDPOINT_URL names is asked only on this
+/// machine, for it may be anything.
+fn tool_source(
+    snapshot: Option<PathBuf>,
+    record: Option<PathBuf>,
+    target: Target,
+    config: &Config,
+) -> Result<ToolSource, Failure> {
+    if let Some(folder) = snapshot {
+        return Ok(ToolSource::Snapshot(folder));
+    }
+    let endpoint = config.aws_endpoint_url.as_deref().and_then(Loopback::of);
+    let place = match (endpoint, target) {
+        (Some(endpoint), _) => Place::Loopback(endpoint),
+        (None, Target::Aws) => Place::Aws,
+        (None, Target::Local) => {
+            return Err(Failure::usage("there is nothing to answer from").hint(
+                "name an incident folder with --snapshot DIR, or ask the account of the current \
+                 credentials with --target aws",
+            ));
+        }
+    };
+    Ok(ToolSource::Account(place, record))
 }
 
 fn server(name: &str) -> Result<&'static str, Failure> {

@@ -1,14 +1,21 @@
 //! What an on-call engineer looks at first when a Lambda function fails: its recent logs, what
 //! its role may do, how it is configured.
 //!
-//! `server` speaks MCP and holds no knowledge of AWS. `source` says where an answer comes from;
-//! today that is `snapshot`, an incident folder of saved AWS CLI output. `saved` is what those
-//! files hold, `answer` turns them into what `response` publishes (both pure), and `refusal` is
-//! every way in which a call can go wrong. A refused call is an MCP result with `isError` and a
-//! text that names the AWS call; it never looks like data, and it spoils no other tool.
+//! `server` speaks MCP and holds no knowledge of AWS. `source` knows which calls (`call`) an answer
+//! is made of and where they are answered: by `snapshot`, an incident folder of saved AWS CLI
+//! output; with the feature `live` by `live`, an account, or by `recording`, an account whose
+//! answers become an incident folder. `saved` is what the AWS CLI prints, `answer` turns it into
+//! what `response` publishes (both pure), and `refusal` is every way in which a call can go wrong.
+//! A refused call is an MCP result with `isError` and a text that names the AWS call; it never
+//! looks like data, and it spoils no other tool.
 
 mod answer;
+mod call;
 mod function_name;
+#[cfg(feature = "live")]
+mod live;
+#[cfg(feature = "live")]
+mod recording;
 mod refusal;
 mod response;
 mod saved;
@@ -60,7 +67,15 @@ pub enum Error {
 ///
 /// [`Error`], of which only [`Error::Folder`] can be put right by whoever started it.
 pub async fn serve_stdio(snapshot: PathBuf) -> Result<(), Error> {
-    let server = server(snapshot)?;
+    serve(server(snapshot)?).await
+}
+
+/// Serves on stdin and stdout until stdin closes.
+///
+/// # Errors
+///
+/// [`Error::Handshake`] and [`Error::Stopped`].
+pub async fn serve(server: Server) -> Result<(), Error> {
     let running = match server.serve(rmcp::transport::stdio()).await {
         Ok(running) => running,
         // A client that leaves before its first word asked for nothing, so nothing went wrong.
@@ -81,5 +96,26 @@ pub fn server(snapshot: PathBuf) -> Result<Server, Error> {
     match Snapshot::open(&snapshot) {
         Ok(folder) => Ok(Server::new(Source::Snapshot(folder))),
         Err(source) => Err(Error::Folder { path: snapshot, source }),
+    }
+}
+
+/// The server over an AWS account. All its calls only read; `tools/iam/aws-diagnostics.json` is
+/// the policy that allows them and no more.
+#[cfg(feature = "live")]
+pub fn live(account: &crate::account::Account) -> Server {
+    Server::new(Source::Live(live::Live::new(account)))
+}
+
+/// The server over an AWS account whose answers become an incident folder, which is made if it is
+/// not there. A function that the folder has already is answered from it.
+///
+/// # Errors
+///
+/// [`Error::Folder`] when the folder cannot be made, or holds what is no part of an incident.
+#[cfg(feature = "live")]
+pub fn recording(account: &crate::account::Account, folder: PathBuf) -> Result<Server, Error> {
+    match recording::Recording::open(live::Live::new(account), &folder) {
+        Ok(recording) => Ok(Server::new(Source::Recording(recording))),
+        Err(source) => Err(Error::Folder { path: folder, source }),
     }
 }

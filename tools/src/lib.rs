@@ -1,9 +1,17 @@
-//! The MCP servers that ship with Daybook.
+//! The MCP servers that ship with Daybook, and the faults that they are tried with.
 //!
-//! Each module is one server. It knows nothing of journals, agents or sessions: an agent
-//! reaches it as it would reach anybody's server, and so does any other MCP client.
+//! [`aws_diagnostics`] is a server. It knows nothing of journals, agents or sessions: an agent
+//! reaches it as it would reach anybody's server, and so does any other MCP client. [`http`] serves
+//! it to clients that are not its parent. With the feature `live`, `account` reaches the AWS
+//! account at a [`place`], for the server to read, and for `chaos` to break and to heal.
 
+#[cfg(feature = "live")]
+pub mod account;
 pub mod aws_diagnostics;
+#[cfg(feature = "live")]
+pub mod chaos;
+pub mod http;
+pub mod place;
 
 /// What can be said about a server without starting it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

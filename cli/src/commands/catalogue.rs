@@ -1,6 +1,5 @@
-//! `agents`, `tools` and `mcp`: what there is to run, and running our MCP servers.
+//! `agents` and `tools`: what there is to run.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -101,23 +100,5 @@ fn arguments(tool: &Tool) -> String {
         "takes nothing".to_owned()
     } else {
         format!("takes {}", names.join(", "))
-    }
-}
-
-/// Runs a server on stdin and stdout until its client leaves.
-///
-/// # Errors
-/// When the folder cannot be opened or the client speaks no MCP.
-pub async fn mcp(server: &'static str, snapshot: PathBuf) -> Result<Exit, Failure> {
-    if server != tools::aws_diagnostics::INFO.name {
-        return Err(Failure::unknown(format!("{server} cannot be run here")));
-    }
-    match tools::aws_diagnostics::serve_stdio(snapshot).await {
-        Ok(()) => Ok(Exit::Succeeded),
-        Err(error @ tools::aws_diagnostics::Error::Folder { .. }) => {
-            let failure: Failure = error.into();
-            Err(failure.hint("--snapshot names an incident folder; see incidents/README.md"))
-        }
-        Err(error) => Err(error.into()),
     }
 }

@@ -1,9 +1,11 @@
 //! The commands, each a function from what is to be done to how it ended.
 
 mod catalogue;
+mod chaos;
 mod cloud;
 mod dev;
 mod read;
+mod serve;
 mod stack;
 mod steer;
 mod transfer;
@@ -33,6 +35,14 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
         Action::Agents => catalogue::agents(&context),
         Action::Tools(server) => catalogue::tools(&context, server).await,
-        Action::Mcp(server, snapshot) => catalogue::mcp(server, snapshot).await,
+        Action::Chaos(order) => chaos::chaos(&context, order).await,
+        Action::Mcp(serving) => serve::mcp(&context, serving).await,
     }
+}
+
+/// The command needs what this build was made without.
+#[cfg(not(feature = "live"))]
+fn not_live() -> Failure {
+    Failure::unknown("this build reaches no AWS account for diagnostics and chaos")
+        .hint("build it with: cargo build -p cli --profile local --features live")
 }

@@ -106,7 +106,7 @@ async fn config(
     environment: &StackEnvironment,
 ) -> Result<Config, Failure> {
     Ok(Config {
-        listen: address(listen).await?,
+        listen: address(listen, args::DEFAULT_LISTEN).await?,
         data: context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER)),
         durability: Durability::Fsync,
         time_scale: 1,
@@ -121,11 +121,15 @@ async fn config(
     })
 }
 
-async fn address(listen: &str) -> Result<SocketAddr, Failure> {
+/// The address that a `HOST:PORT` names.
+///
+/// # Errors
+/// When it names none.
+pub async fn address(listen: &str, default: &str) -> Result<SocketAddr, Failure> {
     let looked_up = tokio::net::lookup_host(listen).await.ok().and_then(|mut found| found.next());
     looked_up.ok_or_else(|| {
         Failure::usage(format!("cannot listen on `{listen}`, expected HOST:PORT"))
-            .hint(format!("the default is {}", args::DEFAULT_LISTEN))
+            .hint(format!("such as {default}"))
     })
 }
 

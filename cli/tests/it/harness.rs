@@ -70,6 +70,16 @@ pub fn run_in(folder: &Path, arguments: &[&str]) -> Ran {
     run(daybook(folder).args(arguments))
 }
 
+/// A path that the test runner names, if this run has it; else the reason is said.
+#[expect(clippy::disallowed_methods, reason = "how the test runner says where they are")]
+pub fn tool(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    if path.is_none() {
+        eprintln!("skipped: {variable} is not set (`make test` sets it)");
+    }
+    path
+}
+
 /// An endpoint at which nothing listens.
 pub fn free_endpoint() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

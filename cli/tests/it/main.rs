@@ -2,13 +2,21 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
+#[cfg(feature = "live")]
+mod account;
 mod bad_input;
+#[cfg(feature = "live")]
+mod chaos;
 mod document;
 mod fixture;
 mod harness;
 mod journal_file;
 mod kills;
+#[cfg(feature = "live")]
+mod live;
 mod mcp;
+mod mcp_clients;
 mod runs;
 mod usage;
+mod verifications;
 mod verifying;

@@ -26,7 +26,7 @@ const AWS_ERROR_CHARS_MAX: usize = 500;
 /// How an error of the AWS CLI begins.
 ///
 /// Source: botocore, `ClientError.MSG_TEMPLATE`.
-const AWS_ERROR_PREFIX: &str = "An error occurred (";
+pub(super) const AWS_ERROR_PREFIX: &str = "An error occurred (";
 
 /// Logs, and how many older events were left out of them.
 #[derive(Debug)]
@@ -65,8 +65,7 @@ pub(super) fn recent_logs(
     let left_out = saved.events.len().saturating_sub(EVENTS_MAX);
     let events = saved.events.iter().skip(left_out).map(log_event).collect::<Result<_, _>>()?;
     let error = saved.next_token.map(|_| {
-        "logs:FilterLogEvents was saved with a next page outstanding: newer events may be missing"
-            .to_owned()
+        "logs:FilterLogEvents has a next page that was not read: events may be missing".to_owned()
     });
     Ok(RecentLogs { response: LogsResponse { log_group, events, error }, left_out })
 }
@@ -222,7 +221,7 @@ mod tests {
     fn a_page_that_is_not_the_last_says_so() {
         for token in ["nextToken", "NextToken"] {
             let logs = logs(&format!(r#"{{"events": [], "{token}": "x"}}"#)).unwrap();
-            assert!(logs.response.error.unwrap().contains("newer events may be missing"));
+            assert!(logs.response.error.unwrap().contains("events may be missing"));
         }
         assert_eq!(logs(r#"{"events": []}"#).unwrap().response.error, None);
     }

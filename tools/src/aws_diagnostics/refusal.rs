@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use super::call::Call;
 use super::function_name::FunctionName;
 
 /// Why a tool has no answer.
@@ -11,24 +12,37 @@ pub(super) enum Refusal {
     /// The incident folder has no such function; the caller asks for one that it has.
     #[error("no function named {asked} in this incident folder, {}", Present(present))]
     NoSuchFunction { asked: FunctionName, present: Vec<FunctionName> },
-    /// AWS calls that the answer needs gave none; asking again gives the same.
+    /// AWS calls that the answer needs gave none.
     #[error("{}", Lines(.0))]
     Calls(Vec<RefusedCall>),
+    /// What AWS answered could not be written down, so it is not answered either.
+    #[cfg(feature = "live")]
+    #[error("cannot record {file}: {error}")]
+    NotRecorded { file: String, error: io::Error },
 }
 
 /// An AWS call that gave no answer.
 #[derive(Debug, thiserror::Error)]
-#[error("{call} failed: {file}: {reason}")]
+#[error("{call} failed: {}{reason}", Place(file.as_deref()))]
 pub(super) struct RefusedCall {
     /// The AWS call, as an IAM action is spelled: `logs:FilterLogEvents`.
     pub call: &'static str,
-    /// The file that should have held its answer, relative to the incident folder.
-    pub file: String,
-    /// What is wrong with the file.
+    /// The file that should have held its answer, relative to the incident folder; none when the
+    /// call was made.
+    pub file: Option<String>,
+    /// Why there is no answer.
     pub reason: Reason,
 }
 
-/// What is wrong with a saved answer.
+impl RefusedCall {
+    /// An incident folder has no answer to a call on this function.
+    pub(super) fn saved(name: &FunctionName, call: Call<'_>, reason: Reason) -> Self {
+        let file = format!("functions/{name}/{}", call.file());
+        Self { call: call.action(), file: Some(file), reason }
+    }
+}
+
+/// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Reason {
     #[error("no such file")]
@@ -41,9 +55,13 @@ pub(super) enum Reason {
     TooLarge { bytes_max: u64 },
     #[error("the file is empty")]
     Empty,
-    /// The file holds the error that the AWS CLI printed in place of an answer.
+    /// AWS refused, in the words of the AWS CLI: just now, or when the file was saved.
     #[error("{0}")]
     RefusedByAws(String),
+    /// Nobody answered, or with "not now"; another time the call may succeed.
+    #[cfg(feature = "live")]
+    #[error("{0}")]
+    Unanswered(String),
     #[error("not what this call prints: {0}")]
     Malformed(String),
     #[error("{0}")]
@@ -62,6 +80,14 @@ impl From<io::Error> for Reason {
 impl From<RefusedCall> for Refusal {
     fn from(call: RefusedCall) -> Self {
         Self::Calls(vec![call])
+    }
+}
+
+struct Place<'a>(Option<&'a str>);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |file| write!(f, "{file}: "))
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 /// Answer of `get_recent_logs`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(transform = portable)]
 pub(super) struct LogsResponse {
     /// The CloudWatch log group that the events come from.
     pub log_group: String,
@@ -31,7 +32,7 @@ pub(super) struct LogEvent {
 
 /// Answer of `get_iam_state`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(rename = "IAMStateResponse")]
+#[schemars(rename = "IAMStateResponse", transform = portable)]
 pub(super) struct IamStateResponse {
     /// Name of the execution role.
     pub role_name: String,
@@ -47,6 +48,7 @@ pub(super) struct IamStateResponse {
 /// Answer of `get_lambda_config`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
+#[schemars(transform = portable)]
 pub(super) struct LambdaConfigResponse {
     /// Name of the function.
     pub function_name: String,
@@ -79,6 +81,7 @@ pub(super) struct LambdaConfigResponse {
 /// A function's VPC attachment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
+#[schemars(transform = portable)]
 pub(super) struct VpcConfig {
     /// Subnets that its network interfaces are in.
     #[serde(default)]
@@ -92,4 +95,21 @@ pub(super) struct VpcConfig {
     /// Whether it may send IPv6 traffic to dual-stack subnets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6_allowed_for_dual_stack: Option<bool>,
+}
+
+/// Says what is so in words that every client knows: a member that may be left out is never null,
+/// and `uint32` is no format of JSON Schema.
+fn portable(schema: &mut schemars::Schema) {
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(Map::values_mut) {
+        let Some(property) = property.as_object_mut() else { continue };
+        property.remove("format");
+        if let Some(Value::Array(types)) = property.get("type")
+            && let [only, Value::String(null)] = &types[..]
+            && null == "null"
+        {
+            let only = only.clone();
+            property.insert("type".to_owned(), only);
+        }
+    }
 }

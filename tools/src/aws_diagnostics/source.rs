@@ -1,10 +1,29 @@
-//! Where the answers come from.
+//! Where the answers come from, and which calls each is made of.
 
-use super::answer::RecentLogs;
+use std::collections::BTreeSet;
+
+use serde::de::DeserializeOwned;
+
+use super::answer::{self, RecentLogs};
+use super::call::Call;
 use super::function_name::FunctionName;
-use super::refusal::Refusal;
+#[cfg(feature = "live")]
+use super::live::{self, Live};
+#[cfg(feature = "live")]
+use super::recording::Recording;
+use super::refusal::{Reason, Refusal, RefusedCall};
 use super::response::{IamStateResponse, LambdaConfigResponse};
+use super::saved::{LoggingConfiguration, RolePolicies, RolePolicy};
 use super::snapshot::Snapshot;
+
+/// Most inline policies that are read of one role. With the bound on each it keeps an answer
+/// below the 4 MiB that a session may journal in one step.
+pub(super) const INLINE_POLICIES_MAX: usize = 50;
+
+/// Longest name of an inline policy, in characters.
+///
+/// Source: IAM API reference, `GetRolePolicy`, PolicyName.
+const POLICY_NAME_CHARS_MAX: usize = 128;
 
 /// Where the answers come from. An enum and no trait: which one is chosen when the server
 /// starts, and each is known here.
@@ -12,27 +31,160 @@ use super::snapshot::Snapshot;
 pub(super) enum Source {
     /// An incident folder, so that an incident can be diagnosed without an account.
     Snapshot(Snapshot),
+    /// An AWS account.
+    #[cfg(feature = "live")]
+    Live(Live),
+    /// An AWS account whose answers become an incident folder.
+    #[cfg(feature = "live")]
+    Recording(Recording),
+}
+
+/// One function in its source, for the length of one question.
+enum Function<'a> {
+    Saved(&'a Snapshot, &'a FunctionName),
+    #[cfg(feature = "live")]
+    Live(live::Function<'a>),
 }
 
 impl Source {
+    /// The function's newest log events.
     pub(super) async fn recent_logs(&self, name: &FunctionName) -> Result<RecentLogs, Refusal> {
-        match self {
-            Self::Snapshot(folder) => folder.recent_logs(name).await,
-        }
+        let function = self.function(name).await?;
+        let saved = function.ask(Call::FilterLogEvents).await?;
+        // Only to learn a log group that is not the default one. Where it cannot be read, its
+        // own tool says so.
+        let logging: Option<LoggingConfiguration> =
+            function.ask(Call::GetFunctionConfiguration).await.ok();
+        answer::recent_logs(answer::log_group(name, logging), saved)
+            .map_err(|reason| function.refused(Call::FilterLogEvents, reason).into())
     }
 
+    /// What the function's role may do. All calls are tried, so that a refusal names each that
+    /// failed.
     pub(super) async fn iam_state(&self, name: &FunctionName) -> Result<IamStateResponse, Refusal> {
-        match self {
-            Self::Snapshot(folder) => folder.iam_state(name).await,
+        let function = self.function(name).await?;
+        let role = function.ask(Call::GetRole).await;
+        let names = function.ask(Call::ListRolePolicies).await;
+        let attached = function.ask(Call::ListAttachedRolePolicies).await;
+        let mut refused = Vec::new();
+        let mut policies = Vec::new();
+        for policy in function.inline_policies(names.as_ref().ok()).await {
+            match policy {
+                Ok(policy) => policies.push(policy),
+                Err(refusal) => refused.push(refusal),
+            }
+        }
+        match (role, names, attached) {
+            (Ok(role), Ok(names), Ok(attached)) if refused.is_empty() => {
+                Ok(answer::iam_state(role, &names, policies, attached))
+            }
+            (role, names, attached) => {
+                let lists = [role.err(), names.err(), attached.err()];
+                Err(all(lists.into_iter().flatten().chain(refused)))
+            }
         }
     }
 
+    /// How the function is configured.
     pub(super) async fn lambda_config(
         &self,
         name: &FunctionName,
     ) -> Result<LambdaConfigResponse, Refusal> {
-        match self {
-            Self::Snapshot(folder) => folder.lambda_config(name).await,
+        let function = self.function(name).await?;
+        let configuration = function.ask(Call::GetFunctionConfiguration).await;
+        let concurrency = function.ask(Call::GetFunctionConcurrency).await;
+        match (configuration, concurrency) {
+            (Ok(configuration), Ok(concurrency)) => {
+                answer::lambda_config(name, configuration, &concurrency).map_err(|reason| {
+                    function.refused(Call::GetFunctionConfiguration, reason).into()
+                })
+            }
+            (configuration, concurrency) => {
+                Err(all([configuration.err(), concurrency.err()].into_iter().flatten()))
+            }
         }
     }
+
+    /// The function, if the source has it. Whether an account has it shows when it is asked.
+    async fn function<'a>(&'a self, name: &'a FunctionName) -> Result<Function<'a>, Refusal> {
+        match self {
+            Self::Snapshot(folder) => {
+                folder.knows(name).await?;
+                Ok(Function::Saved(folder, name))
+            }
+            #[cfg(feature = "live")]
+            Self::Live(live) => Ok(Function::Live(live.function(name))),
+            #[cfg(feature = "live")]
+            Self::Recording(recording) => {
+                Ok(Function::Saved(recording.folder_with(name).await?, name))
+            }
+        }
+    }
+}
+
+impl Function<'_> {
+    async fn ask<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, RefusedCall> {
+        match self {
+            Self::Saved(folder, name) => folder.read(name, call).await,
+            #[cfg(feature = "live")]
+            Self::Live(function) => function.ask(call).await,
+        }
+    }
+
+    /// This call on this function gave no answer.
+    fn refused(&self, call: Call<'_>, reason: Reason) -> RefusedCall {
+        match self {
+            Self::Saved(_, name) => RefusedCall::saved(name, call, reason),
+            #[cfg(feature = "live")]
+            Self::Live(_) => RefusedCall { call: call.action(), file: None, reason },
+        }
+    }
+
+    /// The documents of the policies that are listed, or why there is none.
+    async fn inline_policies(
+        &self,
+        listed: Option<&RolePolicies>,
+    ) -> Vec<Result<RolePolicy, RefusedCall>> {
+        let listed = listed.map_or(&[][..], |listed| &listed.policy_names);
+        if listed.len() > INLINE_POLICIES_MAX {
+            let reason = Reason::Malformed(format!(
+                "it lists {} policies, more than {INLINE_POLICIES_MAX}",
+                listed.len()
+            ));
+            return vec![Err(self.refused(Call::ListRolePolicies, reason))];
+        }
+        let mut policies = Vec::new();
+        for policy in listed {
+            policies.push(self.inline_policy(policy).await);
+        }
+        policies
+    }
+
+    async fn inline_policy(&self, policy: &str) -> Result<RolePolicy, RefusedCall> {
+        if !is_policy_name(policy) {
+            let policy: String = policy.chars().take(POLICY_NAME_CHARS_MAX).collect();
+            let reason = Reason::Malformed(format!("{policy:?} is no policy name"));
+            return Err(self.refused(Call::ListRolePolicies, reason));
+        }
+        let call = Call::GetRolePolicy(policy);
+        let saved: RolePolicy = self.ask(call).await?;
+        match answer::belongs(&saved.policy_name, policy) {
+            Ok(()) => Ok(saved),
+            Err(reason) => Err(self.refused(call, reason)),
+        }
+    }
+}
+
+/// All that failed, each once: one refused call may be what several answers needed.
+fn all(calls: impl IntoIterator<Item = RefusedCall>) -> Refusal {
+    let mut said = BTreeSet::new();
+    Refusal::Calls(calls.into_iter().filter(|call| said.insert(call.to_string())).collect())
+}
+
+/// Whether IAM would accept it as a policy's name, which also makes it a file's name.
+///
+/// Source: IAM API reference, `GetRolePolicy`, PolicyName: `[\w+=,.@-]+`.
+pub(super) fn is_policy_name(name: &str) -> bool {
+    (1..=POLICY_NAME_CHARS_MAX).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_+=,.@-".contains(&b))
 }

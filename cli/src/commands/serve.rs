@@ -1,0 +1,82 @@
+//! `mcp`: running one of our MCP servers.
+
+use std::path::PathBuf;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tools::aws_diagnostics::{self, Error, Server};
+use tools::http::{self, Listening};
+use tools::place::Place;
+
+use crate::commands::stack;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::resolve::{Context, Serving, ToolSource};
+
+/// What an address to serve at looks like.
+const ADDRESS_EXAMPLE: &str = "127.0.0.1:4600";
+
+/// Runs a server until its client leaves, or over HTTP until Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// When the folder cannot be used, the address cannot be listened on, or the client speaks no MCP.
+pub async fn mcp(context: &Context, serving: Serving) -> Result<Exit, Failure> {
+    if serving.server != aws_diagnostics::INFO.name {
+        return Err(Failure::unknown(format!("{} cannot be run here", serving.server)));
+    }
+    let server = match serving.source {
+        ToolSource::Snapshot(folder) => aws_diagnostics::server(folder).map_err(|error| {
+            of_folder(error, "--snapshot names an incident folder; see incidents/README.md")
+        })?,
+        ToolSource::Account(place, record) => account(place, record).await?,
+    };
+    match serving.http {
+        None => aws_diagnostics::serve(server).await?,
+        Some(address) => over_http(context, server, &address).await?,
+    }
+    Ok(Exit::Succeeded)
+}
+
+async fn over_http(context: &Context, server: Server, address: &str) -> Result<(), Failure> {
+    // Before the first word, so that whoever reads it may stop us at once.
+    let (mut interrupt, mut terminate) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let address = stack::address(address, ADDRESS_EXAMPLE).await?;
+    let listening = Listening::on(address, context.token.as_deref()).await;
+    let listening = listening.map_err(|error| {
+        let hint = match &error {
+            http::Error::Token(_) => "set DAYBOOK_TOKEN, or listen on 127.0.0.1",
+            _ => "choose another port with --http",
+        };
+        Failure::from(error).hint(hint)
+    })?;
+    output::line(&format!("ready {}", listening.url()))?;
+    let stop = async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    Ok(listening.serve(server, stop).await?)
+}
+
+fn of_folder(error: Error, hint: &str) -> Failure {
+    let is_folder = matches!(error, Error::Folder { .. });
+    let failure = Failure::from(error);
+    if is_folder { failure.hint(hint) } else { failure }
+}
+
+#[cfg(feature = "live")]
+async fn account(place: Place, record: Option<PathBuf>) -> Result<Server, Failure> {
+    let account = tools::account::Account::open(place).await;
+    match record {
+        None => Ok(aws_diagnostics::live(&account)),
+        Some(folder) => aws_diagnostics::recording(&account, folder).map_err(|error| {
+            of_folder(error, "--record names a new folder, or one that is nothing but an incident")
+        }),
+    }
+}
+
+#[cfg(not(feature = "live"))]
+async fn account(_: Place, _: Option<PathBuf>) -> Result<Server, Failure> {
+    Err(super::not_live())
+}

@@ -1,0 +1,276 @@
+//! Section 9 of the incident specification, each verification through the binary: chaos breaks a
+//! function in an account, a trigger leads to the right diagnosis, revert heals it; and an MCP
+//! server that is down, silent, or down for a moment.
+
+use std::fs;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::harness::{daybook, free_endpoint, incident, run};
+
+const FUNCTION: &str = "data-processor";
+
+/// Triggers the incident agent with this diagnostics server; the session and its steps.
+fn investigate(folder: &Path, server: Value, message: Value) -> (Value, Vec<Value>) {
+    let servers = json!({"mcpServers": {"aws-diagnostics": server}});
+    fs::write(folder.join("servers.json"), servers.to_string()).unwrap();
+    fs::write(folder.join("incident.json"), message.to_string()).unwrap();
+    let mut command = daybook(folder);
+    command
+        .env("DAYBOOK_MCP_SERVERS", folder.join("servers.json"))
+        .env("PATH", "/usr/bin:/bin")
+        .args(["--json", "--endpoint", &free_endpoint(), "trigger", "--agent", "incident"])
+        .args(["--input", "incident.json", "--wait", "--with-stack"]);
+    let triggered = run(&mut command);
+    let session = triggered.json().pop().unwrap_or_else(|| panic!("{triggered:#?}"));
+    assert_eq!(triggered.exit, i32::from(session["status"] != "SUCCEEDED"), "{triggered:#?}");
+    let id = session["session_id"].as_str().unwrap_or_else(|| panic!("{triggered:#?}")).to_owned();
+    let shown = run(daybook(folder).args(["--json", "show", &id, "--steps"]));
+    let steps = shown.json().into_iter().filter(|record| record["type"] == "step");
+    (session, steps.collect())
+}
+
+fn denied() -> Value {
+    json!({"lambda_name": FUNCTION, "error_type": "AccessDenied", "error_message": "AccessDenied"})
+}
+
+/// How many times the server's tools were asked for, and how the last of them went.
+fn asked(steps: &[Value]) -> (usize, Value) {
+    let outcomes = steps.iter().filter(|s| s["node"] == "catalogue" && s["kind"] == "outcome");
+    let outcomes: Vec<_> = outcomes.collect();
+    (outcomes.len(), outcomes.last().map(|step| step["outcome"].clone()).unwrap_or_default())
+}
+
+fn check_error(session: &Value, said: &str) {
+    assert_eq!(session["status"], "FAILED", "{session:#}");
+    assert_eq!(session["incident_state"], "ERROR", "{session:#}");
+    assert_eq!(session["error_category"], "mcp_connection", "{session:#}");
+    let error = session["error"].as_str().unwrap();
+    assert!(error.contains(said), "{error}");
+}
+
+#[test]
+fn verification_6_a_server_that_is_down_is_an_error_of_the_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    for server in [json!({"command": "/nowhere/daybook"}), json!({"command": "false"})] {
+        let (session, steps) = investigate(folder.path(), server, denied());
+        check_error(&session, "the MCP server `aws-diagnostics`");
+        assert_eq!(asked(&steps).0, 2, "one retry");
+    }
+}
+
+#[test]
+fn verification_8_a_black_hole_is_given_10_s_and_one_retry() {
+    let folder = tempfile::tempdir().unwrap();
+    let hole = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = hole.local_addr().unwrap().port();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = connections.clone();
+    std::thread::spawn(move || {
+        for stream in hole.incoming() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            // Takes everything, and never says a word.
+            std::thread::spawn(move || stream.unwrap().read_to_end(&mut Vec::new()));
+        }
+    });
+    let relay = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; cat <&3 & cat >&3");
+    let server = json!({"command": "bash", "args": ["-c", relay]});
+    let (session, steps) = investigate(folder.path(), server, denied());
+    check_error(&session, "within 10 s");
+    assert_eq!((asked(&steps).0, connections.load(Ordering::SeqCst)), (2, 2), "one retry");
+}
+
+#[test]
+fn verification_9_a_server_that_comes_back_is_reached_by_the_retry() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "mkdir '{}/blocked' && exit 1; exec '{}' mcp aws-diagnostics --snapshot '{}'",
+        folder.path().display(),
+        env!("CARGO_BIN_EXE_daybook"),
+        incident("s3-permission-revoked").display(),
+    );
+    let server = json!({"command": "bash", "args": ["-c", script]});
+    let (session, steps) = investigate(folder.path(), server, denied());
+    assert_eq!(session["incident_state"], "DIAGNOSED", "{session:#}");
+    assert_eq!(session["result"]["fault_types"], json!(["permission_loss"]));
+    let (times, last) = asked(&steps);
+    assert_eq!(times, 2, "one retry");
+    assert!(last["ok"]["tools"].is_array(), "{last:#}");
+}
+
+#[cfg(feature = "live")]
+mod account {
+    use super::*;
+    use crate::account::Account;
+
+    /// What a function logs that does its work.
+    const WORKS: [&str; 4] = [
+        "START RequestId: 1 Version: $LATEST",
+        "[INFO] wrote 20 rows",
+        "END RequestId: 1",
+        "REPORT RequestId: 1\tDuration: 812.22 ms\tBilled Duration: 813 ms",
+    ];
+
+    /// What it logs that may not read S3 any more.
+    const DENIED: [&str; 3] = [
+        "START RequestId: 2 Version: $LATEST",
+        "[ERROR] ClientError: An error occurred (AccessDenied) when calling the GetObject operation: \
+         User: arn:aws:sts::123456789012:assumed-role/data-processor-role/data-processor is not \
+         authorized to perform: s3:GetObject on resource: arn:aws:s3:::raw-events/a because no \
+         identity-based policy allows the s3:GetObject action",
+        "END RequestId: 2",
+    ];
+
+    /// What it logs that nothing gets through to.
+    const UNREACHED: [&str; 4] = [
+        "START RequestId: 3 Version: $LATEST",
+        "[ERROR] ConnectTimeoutError: Connect timeout on endpoint URL: \
+         \"https://s3.us-east-1.amazonaws.com/raw-events/a\"",
+        "2026-11-22T03:00:00.000Z 3 Task timed out after 60.00 seconds",
+        "END RequestId: 3",
+    ];
+
+    struct Incident<'a> {
+        fault: &'a [&'a str],
+        /// What the function logs from then on.
+        logs: &'a [&'a str],
+        message: Value,
+        fault_type: &'a str,
+        /// Words of the root cause.
+        said: &'a [&'a str],
+        /// The tool whose result proves it.
+        tool: &'a str,
+        /// A word of the remediation.
+        remedy: &'a str,
+    }
+
+    fn log(account: &mut Account, lines: &[&str]) {
+        if !lines.is_empty() {
+            account.ask(json!([&["log", FUNCTION], lines].concat()));
+        }
+    }
+
+    fn diagnose(account: &Account, folder: &Path, message: &Value) -> (Value, Vec<Value>) {
+        let environment: serde_json::Map<String, Value> =
+            account.environment().into_iter().map(|(name, value)| (name, json!(value))).collect();
+        let server = json!({
+            "command": env!("CARGO_BIN_EXE_daybook"), "args": ["mcp", "aws-diagnostics"],
+            "env": environment,
+        });
+        let (session, steps) = investigate(folder, server, message.clone());
+        assert_eq!(session["status"], "SUCCEEDED", "{session:#}");
+        assert_eq!(session["incident_state"], "DIAGNOSED", "{session:#}");
+        (session["result"].clone(), steps)
+    }
+
+    fn chaos(account: &Account, folder: &Path, arguments: &[&str]) {
+        let ran = run(account.daybook(folder).arg("chaos").args(arguments));
+        assert_eq!(ran.exit, 0, "{arguments:?}: {ran:#?}");
+    }
+
+    /// Broken, it is diagnosed with everything that the specification asks for; healed, it is not.
+    fn check(incident: &Incident<'_>) {
+        let Some(mut account) = Account::open() else { return };
+        let folder = tempfile::tempdir().unwrap();
+        account.ask(json!(["function", FUNCTION]));
+        log(&mut account, &WORKS);
+        chaos(&account, folder.path(), &[&["inject"], incident.fault].concat());
+        log(&mut account, incident.logs);
+
+        let (diagnosis, steps) = diagnose(&account, folder.path(), &incident.message);
+        assert_eq!(diagnosis["fault_types"], json!([incident.fault_type]), "{diagnosis:#}");
+        let root_cause = diagnosis["root_cause"].as_str().unwrap();
+        for word in incident.said {
+            assert!(root_cause.contains(word), "{word}: {root_cause}");
+        }
+        let evidence = diagnosis["evidence"].as_array().unwrap();
+        let proof = evidence.iter().find(|pointer| pointer["tool"] == incident.tool);
+        let proof = proof.unwrap_or_else(|| panic!("{evidence:#?}"));
+        assert!(proof["field"].as_str().is_some_and(|field| !field.is_empty()), "{proof}");
+        let plan = diagnosis["remediation_plan"].as_array().unwrap();
+        let step = plan
+            .iter()
+            .find(|step| step["action"].as_str().unwrap().to_lowercase().contains(incident.remedy));
+        let step = step.unwrap_or_else(|| panic!("{plan:#?}"));
+        assert!(!step["evidence_basis"].as_array().unwrap().is_empty(), "{step}");
+        // The chain of reasoning is the journal: what was asked, what was answered, what followed.
+        let nodes: Vec<_> = steps.iter().filter_map(|step| step["node"].as_str()).collect();
+        assert!(nodes.contains(&"agent_reason") && nodes.contains(&"execute_tools"), "{nodes:?}");
+
+        chaos(&account, folder.path(), &["revert", incident.fault[0]]);
+        log(&mut account, &WORKS);
+        let (diagnosis, _) = diagnose(&account, folder.path(), &incident.message);
+        assert_eq!(diagnosis["fault_types"], json!(["unknown"]), "{diagnosis:#}");
+    }
+
+    #[test]
+    fn verifications_1_to_4_a_revoked_s3_permission_is_diagnosed_and_restored() {
+        check(&Incident {
+            fault: &["permission", "--target", "s3"],
+            logs: &DENIED,
+            message: denied(),
+            fault_type: "permission_loss",
+            said: &["S3", "revoked"],
+            tool: "get_iam_state",
+            remedy: "restore",
+        });
+    }
+
+    #[test]
+    fn verification_5_a_revoked_cloudwatch_permission_is_diagnosed_and_restored() {
+        let what = "no logs arrive any more: AccessDenied on logs:PutLogEvents";
+        check(&Incident {
+            fault: &["permission", "--target", "cloudwatch"],
+            logs: &[],
+            message: json!({"lambda_name": FUNCTION, "error_message": what}),
+            fault_type: "permission_loss",
+            said: &["CloudWatch", "revoked"],
+            tool: "get_iam_state",
+            remedy: "restore",
+        });
+    }
+
+    #[test]
+    fn verification_5_both_revoked_permissions_are_diagnosed_and_restored() {
+        check(&Incident {
+            fault: &["permission", "--target", "both"],
+            logs: &DENIED,
+            message: denied(),
+            fault_type: "permission_loss",
+            said: &["S3", "CloudWatch", "revoked"],
+            tool: "get_iam_state",
+            remedy: "restore",
+        });
+    }
+
+    #[test]
+    fn a_throttled_function_is_diagnosed_and_restored() {
+        check(&Incident {
+            fault: &["throttle", "--to", "0"],
+            logs: &[],
+            message: json!({"lambda_name": FUNCTION, "error_type": "Throttling"}),
+            fault_type: "throttling",
+            said: &["concurrency", "0"],
+            tool: "get_lambda_config",
+            remedy: "concurrency",
+        });
+    }
+
+    #[test]
+    fn a_blocked_network_is_diagnosed_and_restored() {
+        check(&Incident {
+            fault: &["network"],
+            logs: &UNREACHED,
+            message: json!({"lambda_name": FUNCTION, "error_message": "Task timed out"}),
+            fault_type: "network_block",
+            said: &["security groups", "s3.us-east-1.amazonaws.com"],
+            tool: "get_lambda_config",
+            remedy: "way out",
+        });
+    }
+}
