@@ -128,6 +128,15 @@ pub struct Event {
     pub session_id: SessionId,
     /// Its sort key.
     pub sk: String,
+    /// Of those sent, the ones that the model had in its cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_read: u64,
+    /// Of those sent, the ones that the model put into its cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write: u64,
+    /// Of all of them, the ones for which no price was known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced: u64,
     /// What happened.
     pub status: EventStatus,
     /// When.
@@ -279,6 +288,11 @@ struct Sum {
 impl Sum {
     fn add(&mut self, used: Usage) {
         self.tokens.input += u64::from(used.input_tokens);
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
         self.tokens.output += u64::from(used.output_tokens);
         self.tokens.unsettled += u64::from(used.unsettled_tokens);
         self.micro_usd += u64::from(used.micro_usd);
@@ -290,6 +304,9 @@ impl Sum {
     }
 }
 
+        self.tokens.cache_read += u64::from(used.cache_read_tokens);
+        self.tokens.cache_write += u64::from(used.cache_write_tokens);
+        self.tokens.unpriced += u64::from(used.unpriced_tokens);
 fn usage_of(step: &RecordedStep) -> Option<Usage> {
     match &step.body {
         StepBody::Outcome { usage, .. } => Some(*usage),
@@ -536,8 +553,13 @@ mod tests {
             digest: digest::effect(node, effect),
             call: 0,
         };
-        let usage =
-            Usage { input_tokens: 1_200, output_tokens: 80, unsettled_tokens: 7, micro_usd: 4_800 };
+        let usage = Usage {
+            input_tokens: 1_200,
+            output_tokens: 80,
+            unsettled_tokens: 7,
+            micro_usd: 4_800,
+            ..Usage::default()
+        };
         let steps = vec![
             claim(INCIDENT_AGENT),
             step(
