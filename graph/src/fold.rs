@@ -262,6 +262,10 @@ impl Run {
                     return Err(unexpected(step, "no effect is open"));
                 };
                 self.core.ledger.cross(crossing.limit);
+                if let Pending::Chat(work) = &open.pending {
+                    self.core.left_tokens =
+                        self.core.left_tokens.saturating_add(work.unsettled_tokens);
+                }
                 let route = self.program.on_limit(Crossed {
                     limit: crossing.limit,
                     used: crossing.used,

@@ -44,6 +44,10 @@ pub(crate) struct Core {
     pub(crate) approvals: Vec<String>,
     /// Whether the policy has taken over from the model.
     pub(crate) fallback: bool,
+    /// Tokens of lost chats that were left for a limit's sake, already in the ledger. The outcome of
+    /// the next chat writes them, so that the records add up to the ledger.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) left_tokens: u32,
 }
 
 /// Where a run is.
@@ -220,6 +224,12 @@ impl Core {
         let place = self.approvals.iter().position(|approved| approved == digest.as_str());
         place.map(|place| self.approvals.remove(place)).is_some()
     }
+        .map(|mut open| {
+            if let Pending::Chat(work) = &mut open.pending {
+                work.unsettled_tokens = std::mem::take(&mut self.core.left_tokens);
+            }
+            open
+        })
 }
 
 impl fmt::Debug for Run {
@@ -234,3 +244,8 @@ impl fmt::Debug for Run {
 fn no_such_node(node: &str) -> Finish {
     graph_failed("UnknownNode", &format!("there is no node `{node}`"))
 }
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
