@@ -86,6 +86,16 @@ impl Run {
         Self { core, phase: Phase::Open(open), ..Self::new(sheet, program, settings) }
     }
 
+    /// The agent's name.
+    pub fn agent(&self) -> &'static str {
+        self.sheet.name
+    }
+
+    /// The model that the session named, although the policy may have taken over from it.
+    pub fn named_model(&self) -> Option<&str> {
+        self.settings.model.as_deref()
+    }
+
     /// What the agent's policy replies to a chat.
     pub fn policy(&self, chat: &Chat) -> Reply {
         self.program.policy(chat)
@@ -214,6 +224,12 @@ impl Run {
             };
             CallWork { call, at_most_once, failed: 0, state }
         })
+        .map(|mut open| {
+            if let Pending::Chat(work) = &mut open.pending {
+                work.unsettled_tokens = std::mem::take(&mut self.core.left_tokens);
+            }
+            open
+        })
     }
 }
 
@@ -224,12 +240,6 @@ impl Core {
         let place = self.approvals.iter().position(|approved| approved == digest.as_str());
         place.map(|place| self.approvals.remove(place)).is_some()
     }
-        .map(|mut open| {
-            if let Pending::Chat(work) = &mut open.pending {
-                work.unsettled_tokens = std::mem::take(&mut self.core.left_tokens);
-            }
-            open
-        })
 }
 
 impl fmt::Debug for Run {
@@ -241,11 +251,11 @@ impl fmt::Debug for Run {
     }
 }
 
-fn no_such_node(node: &str) -> Finish {
-    graph_failed("UnknownNode", &format!("there is no node `{node}`"))
-}
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
+fn no_such_node(node: &str) -> Finish {
+    graph_failed("UnknownNode", &format!("there is no node `{node}`"))
+}
