@@ -23,8 +23,17 @@ use serde_json::Value;
 pub const INCIDENT_AGENT: &str = "incident";
 
 /// Categories of errors that kept an incident's agent from running.
-const ERROR_CATEGORIES: [&str; 5] =
-    ["mcp_connection", "mcp_init", "bedrock_auth", "bedrock_transient", "unknown"];
+const ERROR_CATEGORIES: [&str; 9] = [
+    "mcp_connection",
+    "mcp_init",
+    "bedrock_auth",
+    "bedrock_transient",
+    "openai_auth",
+    "openai_transient",
+    "model_unavailable",
+    "transcript_miss",
+    "unknown",
+];
 
 /// One line of output: a shape and, in `type`, which one it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -119,15 +128,6 @@ pub struct Tokens {
     pub output: u64,
     /// Of calls whose outcome was lost, counted at their maximum.
     pub unsettled: u64,
-}
-
-/// One event.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Event {
-    /// The session.
-    pub session_id: SessionId,
-    /// Its sort key.
-    pub sk: String,
     /// Of those sent, the ones that the model had in its cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub cache_read: u64,
@@ -137,6 +137,15 @@ pub struct Event {
     /// Of all of them, the ones for which no price was known.
     #[serde(skip_serializing_if = "is_zero")]
     pub unpriced: u64,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    /// The session.
+    pub session_id: SessionId,
+    /// Its sort key.
+    pub sk: String,
     /// What happened.
     pub status: EventStatus,
     /// When.
@@ -279,6 +288,11 @@ impl Step {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 #[derive(Default)]
 struct Sum {
     tokens: Tokens,
@@ -288,13 +302,11 @@ struct Sum {
 impl Sum {
     fn add(&mut self, used: Usage) {
         self.tokens.input += u64::from(used.input_tokens);
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
         self.tokens.output += u64::from(used.output_tokens);
         self.tokens.unsettled += u64::from(used.unsettled_tokens);
+        self.tokens.cache_read += u64::from(used.cache_read_tokens);
+        self.tokens.cache_write += u64::from(used.cache_write_tokens);
+        self.tokens.unpriced += u64::from(used.unpriced_tokens);
         self.micro_usd += u64::from(used.micro_usd);
     }
 
@@ -304,9 +316,6 @@ fn is_zero(count: &u64) -> bool {
     }
 }
 
-        self.tokens.cache_read += u64::from(used.cache_read_tokens);
-        self.tokens.cache_write += u64::from(used.cache_write_tokens);
-        self.tokens.unpriced += u64::from(used.unpriced_tokens);
 fn usage_of(step: &RecordedStep) -> Option<Usage> {
     match &step.body {
         StepBody::Outcome { usage, .. } => Some(*usage),

@@ -3,5 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod host;
+mod model;
 mod ping;
 mod tool;

@@ -137,7 +137,7 @@ pub fn number(number: u64) -> String {
 
 /// Tokens and dollars; `None` when no model was paid for.
 pub fn cost(tokens: Tokens, usd: f64) -> Option<String> {
-    let Tokens { input, output, unsettled } = tokens;
+    let Tokens { input, output, unsettled, cache_read, cache_write, unpriced } = tokens;
     if input + output + unsettled == 0 && usd == 0.0 {
         return None;
     }
@@ -145,7 +145,17 @@ pub fn cost(tokens: Tokens, usd: f64) -> Option<String> {
     if unsettled > 0 {
         text.push_str(&format!(", {} unsettled", number(unsettled)));
     }
-    text.push_str(&format!(", ${usd:.4}"));
+    if cache_read + cache_write > 0 {
+        let (read, written) = (number(cache_read), number(cache_write));
+        text.push_str(&format!(", {read} read from and {written} written to a cache"));
+    }
+    if unpriced == 0 {
+        text.push_str(&format!(", ${usd:.4}"));
+    } else if unpriced == input + output + unsettled {
+        text.push_str(", no price known");
+    } else {
+        text.push_str(&format!(", ${usd:.4} and {} without a price", number(unpriced)));
+    }
     Some(text)
 }
 
