@@ -166,6 +166,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_cost_says_what_it_does_not_know() {
+        let tokens = Tokens { input: 1_200, output: 80, ..Tokens::default() };
+        for (tokens, usd, expected) in [
+            (tokens, 0.0048, "1,200 tokens in, 80 out, $0.0048"),
+            (Tokens { unpriced: 1_280, ..tokens }, 0.0, "1,200 tokens in, 80 out, no price known"),
+            (
+                Tokens { unsettled: 7, unpriced: 7, ..tokens },
+                0.0048,
+                "1,200 tokens in, 80 out, 7 unsettled, $0.0048 and 7 without a price",
+            ),
+            (
+                Tokens { cache_read: 600, ..tokens },
+                0.003,
+                "1,200 tokens in, 80 out, 600 read from and 0 written to a cache, $0.0030",
+            ),
+        ] {
+            assert_eq!(cost(tokens, usd).as_deref(), Some(expected));
+        }
+        assert_eq!(cost(Tokens::default(), 0.0), None);
+    }
+
+    #[test]
     fn a_value_is_told_by_its_counts_and_small_fields() {
         for (json, expected) in [
             (
