@@ -8,7 +8,9 @@ use journal::clock::{Clock, Stamp};
 use workflow::env::{self, Invalid, Lookup};
 use workflow::trigger::{Model, OnModelFailure};
 
-use crate::settings::Defaults;
+use crate::model;
+use crate::model::settings::Unusable;
+use crate::settings::{Defaults, incident_budget};
 
 /// Where `AgentCore` expects the HTTP contract.
 ///
@@ -27,6 +29,8 @@ pub struct Config {
     pub port: Option<u16>,
     /// What a trigger that says nothing gets.
     pub defaults: Defaults,
+    /// What models are asked with.
+    pub models: model::settings::Settings,
     /// The file that names MCP servers.
     pub servers_file: Option<PathBuf>,
     /// How long connecting to an MCP server may take.
@@ -42,7 +46,7 @@ impl Config {
     ///
     /// # Errors
     /// When one is missing or wrong.
-    pub fn read(lookup: &impl Lookup) -> Result<Self, Invalid> {
+    pub fn read(lookup: &impl Lookup) -> Result<Self, Unusable> {
         let defaults = Defaults::default();
         let scale: u32 = env::parsed(lookup, env::DAYBOOK_TIME_SCALE, 1, "a whole number from 1")?;
         let origin =
@@ -51,9 +55,11 @@ impl Config {
             table: env::required(lookup, env::JOURNAL_TABLE_NAME, "the name of a table")?,
             port: port(lookup)?,
             defaults: Defaults {
-                model: model(lookup)?.unwrap_or(defaults.model),
+                model: named_model(lookup)?.unwrap_or(defaults.model),
                 on_model_failure: on_model_failure(lookup)?.unwrap_or(defaults.on_model_failure),
+                incident_budget: incident_budget(lookup)?,
             },
+            models: model::settings::Settings::read(lookup)?,
             servers_file: env::text(lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
             connect_timeout: env::seconds(lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,
             init_timeout: env::seconds(lookup, env::MCP_INIT_TIMEOUT, MCP_TIMEOUT)?,
@@ -83,7 +89,7 @@ impl Config {
 ///
 /// # Errors
 /// When it is no model.
-pub fn model(lookup: &impl Lookup) -> Result<Option<Model>, Invalid> {
+pub fn named_model(lookup: &impl Lookup) -> Result<Option<Model>, Invalid> {
     let (name, expected) =
         (env::DAYBOOK_MODEL, "policy, bedrock:ID, openai:NAME or transcript:FILE");
     env::text(lookup, name)
@@ -132,7 +138,7 @@ fn stamp(text: &str) -> Result<Stamp, Invalid> {
 mod tests {
     use super::*;
 
-    fn read(pairs: &[(&str, &str)]) -> Result<Config, Invalid> {
+    fn read(pairs: &[(&str, &str)]) -> Result<Config, Unusable> {
         Config::read(&|name: &str| {
             pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         })
@@ -153,6 +159,6 @@ mod tests {
             refusal.to_string(),
             "DAYBOOK_MODEL is `gpt`, expected policy, bedrock:ID, openai:NAME or transcript:FILE"
         );
-        assert!(matches!(read(&[]), Err(Invalid::Missing { .. })));
+        assert!(matches!(read(&[]), Err(Unusable::Variable(Invalid::Missing { .. }))));
     }
 }

@@ -8,21 +8,28 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use graph::definition::Finish;
 use graph::next::{Intent, Next, Request, Work};
-use graph::outcome::{Brought, Failure, ToolOutcome};
+use graph::outcome::{Brought, ToolOutcome};
 use graph::run::Run;
 use journal::chain::{AppendError, Body, Head, append};
 use journal::clock::Stamp;
 use journal::error_message::ErrorMessage;
+use journal::id::SessionId;
+use journal::item::Hash;
 use journal::step::{Ending, Step, StepBody, Usage};
 use journal::store::{Error, Retry, Store};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::model::Models;
 use crate::session::Session;
-use crate::tool::Toolbox;
+use crate::summary;
+use crate::tool::{Toolbox, built_in};
 
 /// After being told to stop, how long the driver waits for what is under way, to journal it.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// A model is asked again up to so much later than the graph says, as a part of the pause.
+const JITTER: f64 = 0.5;
 
 /// How long it waits between two tries to write a step while the journal is out of reach. The
 /// beat, which fails with it, ends the trying.
@@ -57,6 +64,8 @@ pub struct Driver<S> {
     pub run: Run,
     /// The session's tools.
     pub toolbox: Arc<Toolbox<S>>,
+    /// The models.
+    pub models: Models,
     /// How long a tool call may take.
     pub tool_timeout: Duration,
     /// Tells the driver to stop.
@@ -68,6 +77,7 @@ struct Performed {
     request: Request,
     started_at: Stamp,
     brought: Brought,
+    usage: Usage,
 }
 
 type UnderWay = FuturesUnordered<BoxFuture<'static, Performed>>;
@@ -133,27 +143,52 @@ impl<S: Store> Driver<S> {
             Work::Policy { chat } => Some(self.run.policy(chat)),
             Work::Model { .. } | Work::Tool { .. } => None,
         };
-        let toolbox = Arc::clone(&self.toolbox);
+        let (toolbox, models) = (Arc::clone(&self.toolbox), self.models.clone());
         let timeout = self.tool_timeout;
+        let share = share(&self.session.author.session, &request);
         Box::pin(async move {
             if let Some(not_before) = request.not_before {
-                clock.sleep(not_before.since(clock.now())).await;
+                let pause = not_before.since(clock.now());
+                let jitter = if request.call().is_some() { 0.0 } else { share * JITTER };
+                clock.sleep(pause + pause.mul_f64(jitter)).await;
             }
             let started_at = clock.now();
-            let brought = match (&request.work, policy) {
-                (Work::Tool { call, .. }, _) => brought(toolbox.call(call, timeout).await),
-                (_, Some(reply)) => Brought::Reply(reply),
-                (Work::Model { model, .. }, None) => Brought::Failure(no_adapter(model)),
+            let (brought, usage) = match (&request.work, policy) {
+                (Work::Tool { call, .. }, _) => {
+                    let outcome = toolbox.call(call, timeout).await;
+                    let usage = built_in::usage(call, &outcome);
+                    (brought(outcome), usage)
+                }
+                (_, Some(reply)) => (Brought::Reply(reply), Usage::default()),
+                (Work::Model { model, chat }, None) => {
+                    let attempt = models.ask(model, chat, &clock).await;
+                    let brought = attempt.brought.map_or_else(Brought::Failure, Brought::Reply);
+                    (brought, attempt.usage)
+                }
                 (Work::Policy { .. }, None) => unreachable!("the policy was asked above"),
             };
-            Performed { request, started_at, brought }
+            Performed { request, started_at, brought, usage }
         })
     }
 
     async fn record_outcome(&mut self, performed: Performed) -> Result<(), Driven> {
-        let Performed { request, started_at, brought } = performed;
-        let body = request.outcome(brought, started_at, Usage::default());
+        let Performed { request, started_at, brought, usage } = performed;
+        let mut body = request.outcome(brought, started_at, usage);
+        // Priced where all tokens are known, those of lost attempts too. What the policy took over
+        // after losses was still asked of the model.
+        if let (StepBody::Outcome { usage, .. }, Some(model)) = (&mut body, self.paid(&request)) {
+            *usage = self.models.charge(&model, *usage);
+        }
         self.record(body).await
+    }
+
+    /// The model that a request's tokens are paid to.
+    fn paid(&self, request: &Request) -> Option<String> {
+        match &request.work {
+            Work::Model { model, .. } => Some(model.clone()),
+            Work::Policy { .. } => self.run.named_model().map(str::to_owned),
+            Work::Tool { call, .. } => built_in::model_of(call).map(str::to_owned),
+        }
     }
 
     async fn sleep(&mut self, sleep: graph::next::Sleep) -> Result<(), Driven> {
@@ -227,7 +262,8 @@ impl<S: Store> Driver<S> {
 
     async fn fold(&mut self, step: Step<Value>) -> Result<(), Driven> {
         self.head = Head::after(&step);
-        if matches!(step.body, StepBody::End { .. }) {
+        if let StepBody::End { payload, .. } = &step.body {
+            summary::log(&self.run, payload);
             return Err(Driven::Ended(Box::new(step)));
         }
         match self.run.fold(&step) {
@@ -239,7 +275,10 @@ impl<S: Store> Driver<S> {
     /// Ends a session that cannot go on.
     async fn give_up(&mut self, finish: Finish) -> Driven {
         match self.append(finish.body()).await {
-            Ok(step) => Driven::Ended(Box::new(step)),
+            Ok(step) => {
+                summary::log(&self.run, &Value::Null);
+                Driven::Ended(Box::new(step))
+            }
             Err(AppendError::Collision(theirs)) if matches!(theirs.body, StepBody::End { .. }) => {
                 Driven::Ended(theirs)
             }
@@ -261,11 +300,10 @@ fn brought(outcome: ToolOutcome) -> Brought {
     }
 }
 
-/// The seam for model adapters: until one of a model's kind is built in, calling it is refused for
-/// good, and the trigger's `on_model_failure` decides what follows.
-fn no_adapter(model: &str) -> Failure {
-    Failure::refused(
-        "model_unavailable",
-        format!("this build has no adapter for the model `{model}`"),
-    )
+/// From 0 to 1, another for each session, effect and attempt: sessions that a model turned away
+/// together do not come back together. No randomness, so that a simulated run can be repeated.
+fn share(session: &SessionId, request: &Request) -> f64 {
+    let of = format!("{session} {} {}", request.effect.digest, request.attempt);
+    let first = Hash::of(of.as_bytes()).as_str().get(..2).map(|hex| u8::from_str_radix(hex, 16));
+    f64::from(first.and_then(Result::ok).unwrap_or_default()) / f64::from(u8::MAX)
 }

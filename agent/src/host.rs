@@ -26,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use workflow::contract::{AgentRefusal, AgentReply, AgentRequest, InvokeOutcome};
 
 use crate::driver::Driver;
+use crate::model::Models;
 use crate::session::Session;
 use crate::settings::{Defaults, settings};
 use crate::task::work;
@@ -45,6 +46,8 @@ pub struct Config {
     pub servers: Servers,
     /// How long connecting to them may take.
     pub timeouts: Timeouts,
+    /// The models.
+    pub models: Models,
     /// What a trigger that says nothing gets.
     pub defaults: Defaults,
 }
@@ -313,8 +316,10 @@ impl<S: Store> Host<S> {
             session.clone(),
             config.servers.clone(),
             config.timeouts,
+            config.models.clone(),
             &input,
         ));
+        let models = config.models.clone();
         let head = steps.last().map_or_else(Head::genesis, Head::after);
         let tool_timeout = Duration::from_secs(u64::from(agent.tool_timeout_s()));
         let id = session.author.session.clone();
@@ -326,7 +331,8 @@ impl<S: Store> Host<S> {
             async move {
                 match run {
                     Ok(run) => {
-                        let driver = Driver { session, head, run, toolbox, tool_timeout, stop };
+                        let driver =
+                            Driver { session, head, run, toolbox, models, tool_timeout, stop };
                         work(driver, callbacks, lease).await;
                     }
                     Err(error) => crate::task::fail(session, head, error.finish(), callbacks).await,

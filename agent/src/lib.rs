@@ -4,7 +4,7 @@
 //! [`host`] is the entrypoint: it journals that the request came, judges it, and claims. [`task`] is
 //! the one background task of a session, with [`beat`] beside it saying that it lives and
 //! [`driver`] doing what the agent's graph asks for, through [`tool`], and journaling each outcome
-//! before it is used. [`http`] serves the `AgentCore` contract in the container.
+//! before it is used; [`model`] has those who answer chats. [`http`] serves the `AgentCore` contract in the container.
 
 pub mod beat;
 pub mod callback;
@@ -12,7 +12,9 @@ pub mod config;
 pub mod driver;
 pub mod host;
 pub mod http;
+pub mod model;
 pub mod session;
 pub mod settings;
+pub mod summary;
 pub mod task;
 pub mod tool;

@@ -5,12 +5,17 @@ use std::net::TcpListener;
 
 use agent::config::{Config, bundled_program};
 use agent::host::{self, Host};
-use agent::http;
+use agent::model::Models;
 use agent::tool::{Servers, Timeouts};
+use agent::{http, summary};
 use aws_config::BehaviorVersion;
 use journal::dynamo::DynamoStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -18,7 +23,20 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         |_| // The MCP client logs what servers send; contents of messages do not belong into logs.
         tracing_subscriber::EnvFilter::new("info,rmcp=off"),
     );
-    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_env_filter(filter).init();
+    // The summary lines are objects already: they stand alone, so that a query finds their fields.
+    let is_summary = |metadata: &tracing::Metadata<'_>| metadata.target() == summary::TARGET;
+    let summaries = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .without_time()
+        .with_level(false)
+        .with_target(false)
+        .with_ansi(false)
+        .with_filter(filter_fn(is_summary));
+    let rest = tracing_subscriber::fmt::layer()
+        .json()
+        .with_writer(std::io::stderr)
+        .with_filter(filter_fn(move |metadata| !is_summary(metadata)));
+    tracing_subscriber::registry().with(filter).with(rest).with(summaries).init();
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
     let lookup = |name: &str| std::env::var(name).ok();
     let config = Config::read(&lookup)?;
@@ -34,6 +52,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             clock: config.clock(),
             servers,
             timeouts: Timeouts { connect: config.connect_timeout, init: config.init_timeout },
+            models: Models::new(config.models.clone()),
             defaults: config.defaults.clone(),
         },
     );

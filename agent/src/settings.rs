@@ -1,9 +1,14 @@
 //! From what a trigger asks for to what a graph is told.
 
+use agents::incident::graph::DEADLINE_SECONDS;
 use graph::agent::{OnModelFailure, Settings};
 use graph::budget::Budget;
 use serde_json::Value;
+use workflow::env::{self, Invalid, Lookup};
 use workflow::trigger::{self, Model, Trigger};
+
+/// The agent whose budget the environment can set.
+const INCIDENT: &str = "incident";
 
 /// What a trigger that says nothing gets.
 #[derive(Clone, Debug)]
@@ -12,21 +17,61 @@ pub struct Defaults {
     pub model: Model,
     /// What happens when it stays down.
     pub on_model_failure: trigger::OnModelFailure,
+    /// What an incident may use, where that is not the agent's own.
+    pub incident_budget: Budget,
 }
 
 impl Default for Defaults {
     fn default() -> Self {
-        Self { model: Model::Policy, on_model_failure: trigger::OnModelFailure::Policy }
+        Self {
+            model: Model::Policy,
+            on_model_failure: trigger::OnModelFailure::Policy,
+            incident_budget: Budget::UNLIMITED,
+        }
     }
+}
+
+/// What the environment says an incident may use.
+///
+/// # Errors
+/// When a variable is no number in its bounds.
+pub fn incident_budget(lookup: &impl Lookup) -> Result<Budget, Invalid> {
+    let number = |name: &'static str, most: u64, expected: &'static str| {
+        let Some(value) = env::text(lookup, name) else { return Ok(None) };
+        match value.parse() {
+            Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
+            _ => Err(Invalid::Malformed { name, value, expected }),
+        }
+    };
+    let from_one = "a whole number from 1 to 4294967295";
+    let most = u64::from(u32::MAX);
+    let buffer = number(
+        env::INCIDENT_DEADLINE_BUFFER_SECONDS,
+        DEADLINE_SECONDS - 1,
+        "a whole number of seconds from 1 to 299",
+    )?;
+    Ok(Budget {
+        tokens: number(env::MAX_TOKENS_PER_INCIDENT, most, from_one)?,
+        visits: number(env::INCIDENT_RECURSION_LIMIT, most, from_one)?,
+        seconds: buffer.map(|buffer| DEADLINE_SECONDS - buffer),
+        ..Budget::UNLIMITED
+    })
 }
 
 /// The settings of a session, fixed with its first claim.
 pub fn settings(trigger: &Trigger, defaults: &Defaults) -> Settings {
-    let model = match trigger.model.clone().unwrap_or_else(|| defaults.model.clone()) {
+    let model = trigger.model.clone().unwrap_or_else(|| defaults.model.clone());
+    // A transcript is there to be followed to the letter: what it does not have is not made up for
+    // unless the trigger itself says so.
+    let otherwise = match &model {
+        Model::Transcript(_) => trigger::OnModelFailure::Fail,
+        _ => defaults.on_model_failure,
+    };
+    let model = match model {
         Model::Policy => None,
         named => Some(String::from(named)),
     };
-    let on_model_failure = match trigger.on_model_failure.unwrap_or(defaults.on_model_failure) {
+    let on_model_failure = match trigger.on_model_failure.unwrap_or(otherwise) {
         trigger::OnModelFailure::Policy => OnModelFailure::Policy,
         trigger::OnModelFailure::Fail => OnModelFailure::Fail,
     };
@@ -37,6 +82,10 @@ pub fn settings(trigger: &Trigger, defaults: &Defaults) -> Settings {
         visits: asked.visits.map(u64::from),
         seconds: asked.seconds.map(u64::from),
         micro_usd: asked.usd.map(micro_usd),
+    };
+    let budget = match trigger.agent.as_str() {
+        INCIDENT => budget.or(defaults.incident_budget),
+        _ => budget,
     };
     Settings { model, on_model_failure, budget, options: Value::Null, ..Settings::default() }
 }
@@ -61,6 +110,53 @@ mod tests {
     fn a_trigger_that_says_nothing_gets_the_policy() {
         let trigger = Trigger::parse(&json!({})).unwrap();
         assert_eq!(settings(&trigger, &Defaults::default()), Settings::default());
+    }
+
+    #[test]
+    fn the_environment_s_bounds_are_an_incident_s_unless_the_trigger_has_its_own() {
+        let lookup = |name: &str| {
+            let set = [
+                ("MAX_TOKENS_PER_INCIDENT", "5000"),
+                ("INCIDENT_RECURSION_LIMIT", "6"),
+                ("INCIDENT_DEADLINE_BUFFER_SECONDS", "100"),
+            ];
+            set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        let incident_budget = incident_budget(&lookup).unwrap();
+        let defaults = Defaults { incident_budget, ..Defaults::default() };
+        let budget_of = |detail| settings(&Trigger::parse(&detail).unwrap(), &defaults).budget;
+        let incident = budget_of(json!({"agent": "incident", "budget": {"visits": 3}}));
+        assert_eq!((incident.tokens, incident.visits), (Some(5_000), Some(3)));
+        assert_eq!(incident.seconds, Some(200));
+        assert_eq!(budget_of(json!({"agent": "checkup"})), Budget::UNLIMITED);
+    }
+
+    #[test]
+    fn a_bound_of_an_incident_that_is_none_stops_the_program() {
+        for (name, value) in [
+            ("MAX_TOKENS_PER_INCIDENT", "0"),
+            ("INCIDENT_RECURSION_LIMIT", "many"),
+            ("INCIDENT_DEADLINE_BUFFER_SECONDS", "300"),
+        ] {
+            let refusal = incident_budget(&|asked: &str| (asked == name).then(|| value.to_owned()));
+            assert!(refusal.unwrap_err().to_string().starts_with(&format!("{name} is `{value}`")));
+        }
+    }
+
+    #[test]
+    fn a_transcript_is_not_made_up_for_unless_the_trigger_says_so() {
+        for (detail, expected) in [
+            (json!({"model": "transcript:f"}), OnModelFailure::Fail),
+            (
+                json!({"model": "transcript:f", "on_model_failure": "policy"}),
+                OnModelFailure::Policy,
+            ),
+            (json!({"model": "openai:m"}), OnModelFailure::Policy),
+        ] {
+            let trigger = Trigger::parse(&detail).unwrap();
+            let settings = settings(&trigger, &Defaults::default());
+            assert_eq!(settings.on_model_failure, expected, "{detail}");
+        }
     }
 
     #[test]

@@ -34,6 +34,7 @@ use self::answer::{ERROR_CHARS_MAX, cut};
 use self::built_in::BuiltIn;
 use self::server::Server;
 pub use self::servers::Servers;
+use crate::model::Models;
 use crate::session::Session;
 
 /// The name of the server that is built in. A call that names no server is one of it, too.
@@ -78,11 +79,17 @@ pub struct Toolbox<S> {
 
 impl<S: Store> Toolbox<S> {
     /// The tools of a session with this input. Starts nothing.
-    pub fn new(session: Session<S>, servers: Servers, timeouts: Timeouts, input: &Value) -> Self {
+    pub fn new(
+        session: Session<S>,
+        servers: Servers,
+        timeouts: Timeouts,
+        models: Models,
+        input: &Value,
+    ) -> Self {
         let clock = session.hlc.clock().clone();
         let configured = servers.configured().map(str::to_owned).collect();
         let servers = of_input(&servers, input, timeouts, &clock);
-        Self { built_in: BuiltIn::new(session, configured), servers }
+        Self { built_in: BuiltIn::new(session, configured, models), servers }
     }
 
     /// Makes one call, at once and once; several may run at a time. [`CATALOGUE`] asks what a

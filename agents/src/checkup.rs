@@ -9,7 +9,7 @@
 //! | `configured_servers` | `{}` | `{"servers": [NAME]}` |
 //! | `journal_probe` | `{}` | `{"detail": TEXT}`, after a record was written and read back |
 //! | `clock_skew` | `{}` | `{"skew_ms": N}`, this clock less the journal's |
-//! | `model_reachable` | `{"model": NAME}` | `{"detail": TEXT}` |
+//! | `model_reachable` | `{"model": NAME}` | `{"detail": TEXT}`, or `{"error": TEXT}`; both with `usage` |
 //!
 //! A check that fails is an error result or a failure of its call, never a failure of the driver.
 
@@ -192,6 +192,9 @@ fn judge(tool: &str, content: &Value) -> Result<String, String> {
             let tools = ToolSpec::catalogue(content);
             let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
             Ok(format!("{} tools: {}", names.len(), names.join(", ")))
+        }
+        MODEL_REACHABLE if content.get("error").is_some() => {
+            Err(content["error"].as_str().map_or_else(unreadable, str::to_owned))
         }
         JOURNAL_PROBE | MODEL_REACHABLE => {
             let detail = content.get("detail").and_then(Value::as_str);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use agent::driver::{Driven, Driver};
+use agent::model::Models;
 use agent::session::Session;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts, Toolbox};
@@ -206,8 +207,16 @@ async fn ten_steps(store: &SqliteStore) {
     let claimed = append(store, &session.hlc, &session.author, &genesis, 1, claim).await.unwrap();
     let servers = Servers::bundled("/nonexistent".into());
     let timeouts = Timeouts { connect: BURST, init: BURST };
+    let models = Models::default();
     let driver = Driver {
-        toolbox: Arc::new(Toolbox::new(session.clone(), servers, timeouts, &Value::Null)),
+        toolbox: Arc::new(Toolbox::new(
+            session.clone(),
+            servers,
+            timeouts,
+            models.clone(),
+            &Value::Null,
+        )),
+        models,
         session,
         head: Head::after(&claimed),
         run: AGENT.resume(&[claimed]).unwrap(),
@@ -287,6 +296,7 @@ async fn start(folder: &Path) -> Stack {
         isolation: Isolation::None,
         servers: Servers::bundled("/nonexistent".into()),
         timeouts: Timeouts { connect: BURST, init: BURST },
+        models: Models::default(),
         defaults: Defaults::default(),
         admission: Limits::default(),
     };

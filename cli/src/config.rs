@@ -3,19 +3,28 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use agent::config::{model, on_model_failure};
-use agent::settings::Defaults;
+use agent::config::{named_model, on_model_failure};
+use agent::model::settings::{Settings, Unusable};
+use agent::settings::{Defaults, incident_budget};
 use agent::tool::Timeouts;
 use workflow::admission::Limits;
-use workflow::env::{self, Invalid};
+use workflow::env;
 
 /// How long connecting to an MCP server and its handshake may take unless the environment says.
 const MCP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What an isolated agent is given of this program's environment: what says how agents work.
-const HANDED_ON: [&str; 5] = [
+const HANDED_ON: [&str; 13] = [
     env::DAYBOOK_MODEL,
     env::DAYBOOK_ON_MODEL_FAILURE,
+    env::DAYBOOK_PRICES,
+    env::DAYBOOK_RECORD,
+    env::OPENAI_BASE_URL,
+    env::OPENAI_API_KEY,
+    env::MAX_TOKENS_PER_INCIDENT,
+    env::INCIDENT_RECURSION_LIMIT,
+    env::INCIDENT_DEADLINE_BUFFER_SECONDS,
+    "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
     env::DAYBOOK_MCP_SERVERS,
     env::MCP_CONNECT_TIMEOUT,
     env::MCP_INIT_TIMEOUT,
@@ -49,6 +58,8 @@ pub const AWS_ENDPOINT_URL: &str = "AWS_ENDPOINT_URL";
 pub struct StackEnvironment {
     /// What a trigger that says nothing gets.
     pub defaults: Defaults,
+    /// What models are asked with.
+    pub models: Settings,
     /// The file that names MCP servers.
     pub servers_file: Option<PathBuf>,
     /// How long connecting to them may take.
@@ -79,7 +90,7 @@ impl Config {
     ///
     /// # Errors
     /// When a variable is set to what it does not take; the program stops before its first request.
-    pub fn stack(&self) -> Result<StackEnvironment, Invalid> {
+    pub fn stack(&self) -> Result<StackEnvironment, Unusable> {
         let lookup = |name: &str| read(name);
         let defaults = Defaults::default();
         let ttl_days = env::ttl_days(&lookup)?;
@@ -88,9 +99,11 @@ impl Config {
             .filter_map(|name| Some(((*name).to_owned(), env::text(&lookup, name)?)));
         Ok(StackEnvironment {
             defaults: Defaults {
-                model: model(&lookup)?.unwrap_or(defaults.model),
+                model: named_model(&lookup)?.unwrap_or(defaults.model),
                 on_model_failure: on_model_failure(&lookup)?.unwrap_or(defaults.on_model_failure),
+                incident_budget: incident_budget(&lookup)?,
             },
+            models: Settings::read(&lookup)?,
             servers_file: env::text(&lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
             timeouts: Timeouts {
                 connect: env::seconds(&lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,

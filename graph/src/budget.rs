@@ -53,6 +53,9 @@ pub struct Used {
     pub unsettled_tokens: u64,
     /// Chats.
     pub calls: u64,
+    /// Of these, the ones with a model.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub model_calls: u64,
     /// Visits of nodes.
     pub visits: u64,
     /// Time of running, in nanoseconds.
@@ -173,6 +176,11 @@ impl Used {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// What a session has used, and which limits it has reached.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ledger {
@@ -203,8 +211,11 @@ impl Ledger {
         self.both(|used| used.visits += 1);
     }
 
-    pub(crate) fn chat(&mut self) {
-        self.both(|used| used.calls += 1);
+    pub(crate) fn chat(&mut self, with_model: bool) {
+        self.both(|used| {
+            used.calls += 1;
+            used.model_calls += u64::from(with_model);
+        });
     }
 
     pub(crate) fn charge(&mut self, usage: Usage) {

@@ -81,7 +81,7 @@ impl Run {
             Phase::Open(Open { pending: Pending::Chat(work), .. }) if by_model => {
                 let lost = work.chat.tokens_max();
                 work.unsettled_tokens = work.unsettled_tokens.saturating_add(lost);
-                self.core.ledger.chat();
+                self.core.ledger.chat(true);
                 self.core.ledger.charge(Usage { unsettled_tokens: lost, ..Usage::default() });
             }
             Phase::Open(Open { pending: Pending::Tools(calls), .. }) => {
@@ -151,11 +151,12 @@ impl Run {
     }
 
     fn settle_chat(&mut self, usage: Usage) {
+        let with_model = self.model().is_some();
         if let Phase::Open(Open { pending: Pending::Chat(work), .. }) = &mut self.phase {
             let unsettled_tokens = std::mem::take(&mut work.unsettled_tokens);
             self.core.ledger.settle(unsettled_tokens);
         }
-        self.core.ledger.chat();
+        self.core.ledger.chat(with_model);
         self.core.ledger.charge(usage);
     }
 
@@ -261,6 +262,10 @@ impl Run {
                 let Phase::Open(open) = &self.phase else {
                     return Err(unexpected(step, "no effect is open"));
                 };
+                if let Pending::Chat(work) = &open.pending {
+                    self.core.left_tokens =
+                        self.core.left_tokens.saturating_add(work.unsettled_tokens);
+                }
                 self.core.ledger.cross(crossing.limit);
                 let route = self.program.on_limit(Crossed {
                     limit: crossing.limit,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::definition::Finish;
 use crate::effect::{Author, Chat, Reply, ToolCall};
-use crate::outcome::{Brought, FailureKind};
+use crate::outcome::{Brought, Failure, FailureKind};
 use crate::question::{OpenQuestion, Question};
 
 /// How long a question stays open when its author says nothing else.
@@ -145,11 +145,11 @@ impl Request {
     /// what they lack: the server from the chat's offer, and an id.
     ///
     /// `usage` is this attempt's. The tokens of lost attempts are added; so is this one's maximum when
-    /// a model's answer was lost and `usage` says nothing.
+    /// a model's answer was lost and `usage` has no tokens. A model's failure gets the model's name.
     pub fn outcome(&self, brought: Brought, started_at: Stamp, usage: Usage) -> StepBody<Value> {
         let unsettled = match (&brought, &self.work) {
             (Brought::Failure(failure), Work::Model { chat, .. })
-                if failure.kind == FailureKind::Unknown && usage == Usage::default() =>
+                if failure.kind == FailureKind::Unknown && has_no_tokens(usage) =>
             {
                 chat.tokens_max()
             }
@@ -160,6 +160,12 @@ impl Request {
                 self.complete(&mut reply.calls);
                 Brought::Reply(Reply { by: self.author(), ..reply })
             }
+            Brought::Failure(failure) => match &self.work {
+                Work::Model { model, .. } => {
+                    Brought::Failure(Failure { model: Some(model.clone()), ..failure })
+                }
+                Work::Policy { .. } | Work::Tool { .. } => Brought::Failure(failure),
+            },
             other => other,
         };
         let unsettled_tokens = self.unsettled_tokens.saturating_add(unsettled);
@@ -192,6 +198,10 @@ impl Request {
             call.id.get_or_insert_with(|| format!("{prefix}-{index}"));
         }
     }
+}
+
+fn has_no_tokens(usage: Usage) -> bool {
+    usage.input_tokens == 0 && usage.output_tokens == 0 && usage.unsettled_tokens == 0
 }
 
 impl Note {

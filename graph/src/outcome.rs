@@ -73,6 +73,9 @@ pub struct Failure {
     pub category: String,
     /// What went wrong.
     pub message: String,
+    /// The model that was asked, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// What may have happened in the world although there is no answer.
@@ -97,7 +100,7 @@ pub const CATEGORY_EXPIRED: &str = "expired";
 ///
 /// In JSON an object with one field: `{"reply": {"text"?, "calls"?: [{"id", "server"?, "tool",
 /// "arguments"}], "by": "policy" | {"model": NAME}}}`, `{"ok": VALUE}`, `{"error": TEXT}`,
-/// `{"failure": {"kind": "not_sent" | "refused" | "unknown", "category", "message"}}` or
+/// `{"failure": {"kind": "not_sent" | "refused" | "unknown", "category", "message", "model"?}}` or
 /// `{"woke": {}}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -131,7 +134,7 @@ impl Failure {
     }
 
     fn new(kind: FailureKind, category: &str, message: impl Into<String>) -> Self {
-        Self { kind, category: category.to_owned(), message: message.into() }
+        Self { kind, category: category.to_owned(), message: message.into(), model: None }
     }
 }
 

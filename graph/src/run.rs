@@ -44,6 +44,10 @@ pub(crate) struct Core {
     pub(crate) approvals: Vec<String>,
     /// Whether the policy has taken over from the model.
     pub(crate) fallback: bool,
+    /// Tokens of lost chats that were left for a limit's sake, already in the ledger. The outcome of
+    /// the next chat writes them, so that the records add up to the ledger.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) left_tokens: u32,
 }
 
 /// Where a run is.
@@ -80,6 +84,16 @@ impl Run {
     ) -> Self {
         let Snapshot { core, open, state: _ } = snapshot;
         Self { core, phase: Phase::Open(open), ..Self::new(sheet, program, settings) }
+    }
+
+    /// The agent's name.
+    pub fn agent(&self) -> &'static str {
+        self.sheet.name
+    }
+
+    /// The model that the session named, although the policy may have taken over from it.
+    pub fn named_model(&self) -> Option<&str> {
+        self.settings.model.as_deref()
     }
 
     /// What the agent's policy replies to a chat.
@@ -210,6 +224,12 @@ impl Run {
             };
             CallWork { call, at_most_once, failed: 0, state }
         })
+        .map(|mut open| {
+            if let Pending::Chat(work) = &mut open.pending {
+                work.unsettled_tokens = std::mem::take(&mut self.core.left_tokens);
+            }
+            open
+        })
     }
 }
 
@@ -229,6 +249,11 @@ impl fmt::Debug for Run {
             .field("phase", &self.phase)
             .finish_non_exhaustive()
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 fn no_such_node(node: &str) -> Finish {

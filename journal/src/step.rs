@@ -79,7 +79,7 @@ pub struct EffectRef {
 /// What a step cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens sent to a model.
+    /// Tokens sent to a model, those of its cache included.
     pub input_tokens: u32,
     /// Tokens received from it.
     pub output_tokens: u32,
@@ -87,6 +87,15 @@ pub struct Usage {
     pub unsettled_tokens: u32,
     /// Millionths of a dollar.
     pub micro_usd: u32,
+    /// Of the tokens sent, those that the model had in its cache.
+    #[serde(default)]
+    pub cache_read_tokens: u32,
+    /// Of the tokens sent, those that the model put into its cache.
+    #[serde(default)]
+    pub cache_write_tokens: u32,
+    /// Of all tokens, those for which no price was known: `micro_usd` says nothing about them.
+    #[serde(default)]
+    pub unpriced_tokens: u32,
 }
 
 /// What a step says, with a payload of type `P`: stored ([`Payload`]) or read (JSON).
@@ -197,6 +206,9 @@ const INPUT_TOKENS: &str = "InputTokens";
 const OUTPUT_TOKENS: &str = "OutputTokens";
 const UNSETTLED_TOKENS: &str = "UnsettledTokens";
 const MICRO_USD: &str = "MicroUsd";
+const CACHE_READ_TOKENS: &str = "CacheReadTokens";
+const CACHE_WRITE_TOKENS: &str = "CacheWriteTokens";
+const UNPRICED_TOKENS: &str = "UnpricedTokens";
 const QUESTION_EXPIRES: &str = "QuestionExpiresAt";
 const QUESTION: &str = "Question";
 const SUBJECT: &str = "Subject";
@@ -362,7 +374,10 @@ fn write_body(item: Item, body: &StepBody<Payload>) -> Item {
             let item = count(item, INPUT_TOKENS, usage.input_tokens);
             let item = count(item, OUTPUT_TOKENS, usage.output_tokens);
             let item = count(item, UNSETTLED_TOKENS, usage.unsettled_tokens);
-            count(item, MICRO_USD, usage.micro_usd)
+            let item = count(item, MICRO_USD, usage.micro_usd);
+            let item = count(item, CACHE_READ_TOKENS, usage.cache_read_tokens);
+            let item = count(item, CACHE_WRITE_TOKENS, usage.cache_write_tokens);
+            count(item, UNPRICED_TOKENS, usage.unpriced_tokens)
         }
         StepBody::Ask { expires_at, .. } => item.with(QUESTION_EXPIRES, expires_at.to_string()),
         StepBody::Answer { question, .. } => item.with(QUESTION, *question),
@@ -433,6 +448,9 @@ fn read_usage(item: &Item) -> Result<Usage, ItemError> {
         output_tokens: count(OUTPUT_TOKENS)?,
         unsettled_tokens: count(UNSETTLED_TOKENS)?,
         micro_usd: count(MICRO_USD)?,
+        cache_read_tokens: count(CACHE_READ_TOKENS)?,
+        cache_write_tokens: count(CACHE_WRITE_TOKENS)?,
+        unpriced_tokens: count(UNPRICED_TOKENS)?,
     })
 }
 

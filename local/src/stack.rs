@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent::host::Host;
+use agent::model::Models;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
 use aws_config::retry::RetryConfig;
@@ -76,6 +77,8 @@ pub struct Config {
     pub servers: Servers,
     /// How long connecting to them may take.
     pub timeouts: Timeouts,
+    /// The models of agents in this process.
+    pub models: Models,
     /// What a trigger that says nothing gets.
     pub defaults: Defaults,
     /// How many sessions are admitted.
@@ -341,6 +344,7 @@ fn agents(
                 clock: clock.clone(),
                 servers: config.servers.clone(),
                 timeouts: config.timeouts,
+                models: config.models.clone(),
                 defaults: config.defaults.clone(),
             };
             Ok(Agents::Here(Host::new(store.clone(), host)))

@@ -23,8 +23,17 @@ use serde_json::Value;
 pub const INCIDENT_AGENT: &str = "incident";
 
 /// Categories of errors that kept an incident's agent from running.
-const ERROR_CATEGORIES: [&str; 5] =
-    ["mcp_connection", "mcp_init", "bedrock_auth", "bedrock_transient", "unknown"];
+const ERROR_CATEGORIES: [&str; 9] = [
+    "mcp_connection",
+    "mcp_init",
+    "bedrock_auth",
+    "bedrock_transient",
+    "openai_auth",
+    "openai_transient",
+    "model_unavailable",
+    "transcript_miss",
+    "unknown",
+];
 
 /// One line of output: a shape and, in `type`, which one it is.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -119,6 +128,15 @@ pub struct Tokens {
     pub output: u64,
     /// Of calls whose outcome was lost, counted at their maximum.
     pub unsettled: u64,
+    /// Of those sent, the ones that the model had in its cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_read: u64,
+    /// Of those sent, the ones that the model put into its cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write: u64,
+    /// Of all of them, the ones for which no price was known.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced: u64,
 }
 
 /// One event.
@@ -270,6 +288,11 @@ impl Step {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 #[derive(Default)]
 struct Sum {
     tokens: Tokens,
@@ -281,6 +304,9 @@ impl Sum {
         self.tokens.input += u64::from(used.input_tokens);
         self.tokens.output += u64::from(used.output_tokens);
         self.tokens.unsettled += u64::from(used.unsettled_tokens);
+        self.tokens.cache_read += u64::from(used.cache_read_tokens);
+        self.tokens.cache_write += u64::from(used.cache_write_tokens);
+        self.tokens.unpriced += u64::from(used.unpriced_tokens);
         self.micro_usd += u64::from(used.micro_usd);
     }
 
@@ -536,8 +562,13 @@ mod tests {
             digest: digest::effect(node, effect),
             call: 0,
         };
-        let usage =
-            Usage { input_tokens: 1_200, output_tokens: 80, unsettled_tokens: 7, micro_usd: 4_800 };
+        let usage = Usage {
+            input_tokens: 1_200,
+            output_tokens: 80,
+            unsettled_tokens: 7,
+            micro_usd: 4_800,
+            ..Usage::default()
+        };
         let steps = vec![
             claim(INCIDENT_AGENT),
             step(

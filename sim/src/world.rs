@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent::host::{Config, Host};
+use agent::model::Models;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
 use invoker::Invoker;
@@ -210,6 +211,7 @@ impl World {
             clock: process.clock.clone(),
             servers: servers.unwrap_or_else(|_| unreachable!("no server is a valid choice")),
             timeouts: Timeouts { connect: COLD, init: COLD },
+            models: Models::default(),
             defaults: Defaults::default(),
         };
         let cold =

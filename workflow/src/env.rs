@@ -34,6 +34,27 @@ pub const DAYBOOK_MODEL: &str = "DAYBOOK_MODEL";
 /// What happens when the model stays down: `policy` or `fail`.
 pub const DAYBOOK_ON_MODEL_FAILURE: &str = "DAYBOOK_ON_MODEL_FAILURE";
 
+/// The base of an OpenAI-compatible server's addresses.
+pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+
+/// The key of an OpenAI-compatible server. Never logged, never journaled.
+pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
+
+/// A file with prices that stand over those that ship.
+pub const DAYBOOK_PRICES: &str = "DAYBOOK_PRICES";
+
+/// The file to which every reply of a model is appended, as a transcript to be replayed.
+pub const DAYBOOK_RECORD: &str = "DAYBOOK_RECORD";
+
+/// Most tokens of one incident.
+pub const MAX_TOKENS_PER_INCIDENT: &str = "MAX_TOKENS_PER_INCIDENT";
+
+/// Most node visits of one incident.
+pub const INCIDENT_RECURSION_LIMIT: &str = "INCIDENT_RECURSION_LIMIT";
+
+/// How long before an incident's deadline its last model call is made, in seconds.
+pub const INCIDENT_DEADLINE_BUFFER_SECONDS: &str = "INCIDENT_DEADLINE_BUFFER_SECONDS";
+
 /// The bearer token without which a stack listens on loopback only.
 pub const DAYBOOK_TOKEN: &str = "DAYBOOK_TOKEN";
 

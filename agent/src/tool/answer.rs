@@ -49,7 +49,7 @@ pub(super) fn bounded(what: &str, value: Value) -> ToolOutcome {
 }
 
 /// The text, of at most so many characters.
-pub(super) fn cut(text: &str, chars_max: usize) -> String {
+pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.to_owned();
     }

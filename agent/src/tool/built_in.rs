@@ -3,23 +3,28 @@
 use std::time::Duration;
 
 use agents::checkup::{CLOCK_SKEW, CONFIGURED_SERVERS, JOURNAL_PROBE, MODEL_REACHABLE};
-use graph::effect::ToolSpec;
+use graph::effect::{ToolCall, ToolSpec};
 use graph::outcome::{Failure, ToolOutcome};
 use journal::clock::Stamp;
 use journal::event::Writer;
 use journal::item::Item;
 use journal::key::attribute::EXPIRES_AT;
 use journal::read;
+use journal::step::Usage;
 use journal::store::{Condition, Error, Key, Store, Written};
 use serde_json::{Value, json};
 
 use super::catalogue::{CATEGORY_UNKNOWN, Catalogue};
 use super::connection::seconds;
 use super::{BUILT_IN_SERVER, ToolSource};
+use crate::model::Models;
 use crate::session::Session;
 
 /// The model that is none: the agent's own rules.
 const POLICY: &str = "policy";
+
+/// The field of an answer that says what it used of a model.
+const USAGE: &str = "usage";
 
 /// The attribute of a probe that is read back.
 const PROBE: &str = "Probe";
@@ -29,13 +34,14 @@ const PROBE: &str = "Probe";
 pub struct BuiltIn<S> {
     session: Session<S>,
     configured: Vec<String>,
+    models: Models,
     catalogue: Catalogue,
 }
 
 impl<S: Store> BuiltIn<S> {
     /// The built-in tools of a session for which these servers are configured.
-    pub fn new(session: Session<S>, configured: Vec<String>) -> Self {
-        Self { session, configured, catalogue: catalogue() }
+    pub fn new(session: Session<S>, configured: Vec<String>, models: Models) -> Self {
+        Self { session, configured, models, catalogue: catalogue() }
     }
 
     async fn answer(&self, tool: &str, arguments: &Value) -> Result<Value, String> {
@@ -43,7 +49,7 @@ impl<S: Store> BuiltIn<S> {
             CONFIGURED_SERVERS => Ok(json!({ "servers": self.configured })),
             JOURNAL_PROBE => self.probe().await,
             CLOCK_SKEW => self.skew().await,
-            MODEL_REACHABLE => reach(arguments["model"].as_str().unwrap_or_default()),
+            MODEL_REACHABLE => self.reach(arguments["model"].as_str().unwrap_or_default()).await,
             other => unreachable!("a tool that is not in the catalogue: {other}"),
         }
     }
@@ -69,6 +75,18 @@ impl<S: Store> BuiltIn<S> {
         }
         let ms = u64::try_from(clock.now().since(begun_at).as_millis()).unwrap_or(u64::MAX);
         Ok(json!({"detail": format!("a record was written and read back in {ms} ms"), "ms": ms}))
+    }
+
+    /// Asks a model for a word. That it gave none is an answer too, for it may have been paid for.
+    async fn reach(&self, model: &str) -> Result<Value, String> {
+        if model == POLICY {
+            return Ok(json!({"detail": "the policy needs no model"}));
+        }
+        let attempt = self.models.probe(model, self.session.hlc.clock()).await;
+        Ok(match attempt.brought {
+            Ok(_) => json!({"detail": format!("`{model}` replied"), USAGE: attempt.usage}),
+            Err(failure) => json!({"error": failure.to_string(), USAGE: attempt.usage}),
+        })
     }
 
     /// This clock less the newest time that another component wrote, which for a session that was
@@ -105,12 +123,18 @@ impl<S: Store> ToolSource for BuiltIn<S> {
     }
 }
 
-/// The seam for model adapters, which are asked for a word here.
-fn reach(model: &str) -> Result<Value, String> {
-    match model {
-        POLICY => Ok(json!({"detail": "the policy needs no model"})),
-        other => Err(format!("this build has no adapter for the model `{other}`")),
-    }
+/// The model that a call of the built-in server asks, if it asks one.
+pub fn model_of(call: &ToolCall) -> Option<&str> {
+    let is_own = call.server.as_deref().is_none_or(|server| server == BUILT_IN_SERVER);
+    let asks = is_own && call.tool == MODEL_REACHABLE;
+    call.arguments.get("model").filter(|_| asks)?.as_str()
+}
+
+/// What a call of the built-in server used of a model.
+pub fn usage(call: &ToolCall, outcome: &ToolOutcome) -> Usage {
+    let ToolOutcome::Ok(content) = outcome else { return Usage::default() };
+    let used = model_of(call).and_then(|_| content.get(USAGE));
+    used.and_then(|used| serde_json::from_value(used.clone()).ok()).unwrap_or_default()
 }
 
 fn millis_apart(now: Stamp, then: Stamp) -> i64 {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use agent::host::{Config, Host};
+use agent::model::Models;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
 use journal::clock::{Clock, Stamp};
@@ -46,11 +47,11 @@ fn diagnostics_server() {
     std::process::exit(0);
 }
 
-fn incident(name: &str) -> PathBuf {
+pub fn incident(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../incidents").join(name)
 }
 
-fn servers(snapshot: &Path) -> Servers {
+pub fn servers(snapshot: &Path) -> Servers {
     slow_servers(snapshot, Duration::ZERO)
 }
 
@@ -82,6 +83,7 @@ fn host_over(store: &SqliteStore, servers: Servers) -> Host<SqliteStore> {
             clock: Clock::system(),
             servers,
             timeouts: Timeouts { connect: DEADLINE, init: DEADLINE },
+            models: Models::default(),
             defaults: Defaults::default(),
         },
     )
@@ -321,10 +323,10 @@ async fn a_server_that_does_not_start_fails_the_session_with_its_category() {
 }
 
 #[tokio::test]
-async fn a_named_model_without_an_adapter_hands_over_to_the_policy_or_fails() {
+async fn a_named_model_that_cannot_be_asked_hands_over_to_the_policy_or_fails() {
     for (on_failure, expected) in [("policy", Ending::Completed), ("fail", Ending::Failed)] {
         let (mut detail, world) = diagnosing();
-        detail["model"] = json!("bedrock:some.model");
+        detail["model"] = json!("transcript:/nonexistent");
         detail["on_model_failure"] = json!(on_failure);
         world.accepted(&detail, 0).await;
         world.done().await;

@@ -4,5 +4,6 @@
 
 mod host;
 mod journaling;
+mod model;
 mod ping;
 mod tool;

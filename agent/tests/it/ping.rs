@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent::host::{Config, Host};
+use agent::model::Models;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
 use journal::clock::{Clock, Stamp};
@@ -211,6 +212,7 @@ async fn pings_are_answered_while_a_task(plight: Plight) {
             clock: Clock::scaled(Clock::system().now(), TIME_SCALE),
             servers: Servers::bundled("/nonexistent".into()),
             timeouts: Timeouts { connect: DEADLINE, init: DEADLINE },
+            models: Models::default(),
             defaults: Defaults::default(),
         },
     );

@@ -49,11 +49,16 @@ pub const VISITS_MAX: u64 = 12;
 /// Source: the incident specification, section 7, `MAX_TOKENS_PER_INCIDENT`.
 pub const TOKENS_MAX: u64 = 100_000;
 
-/// Longest investigation, in seconds: five minutes, less what a last model call may take and a
-/// margin.
+/// When an investigation must be over, in seconds.
 ///
-/// Source: the incident specification, sections 1 and 7 (timeout of 300 s, buffer of 90 s).
-pub const SECONDS_MAX: u64 = 300 - 90;
+/// Source: the incident specification, overview, timeout of five minutes.
+pub const DEADLINE_SECONDS: u64 = 300;
+
+/// Longest investigation before the last model call, in seconds: what that may take and a margin are
+/// kept back.
+///
+/// Source: the incident specification, sections 1 and 7, buffer of 90 s.
+pub const SECONDS_MAX: u64 = DEADLINE_SECONDS - 90;
 
 /// Longest that a model may take to reply, in seconds.
 ///

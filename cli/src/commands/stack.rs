@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use agent::model::Models;
 use agent::tool::Servers;
 use anyhow::{Context as _, anyhow};
 use journal::sqlite::Durability;
@@ -116,6 +117,7 @@ async fn config(
         isolation: Isolation::None,
         servers: servers(context, environment)?,
         timeouts: environment.timeouts,
+        models: Models::new(environment.models.clone()),
         defaults: environment.defaults.clone(),
         admission: environment.admission,
     })

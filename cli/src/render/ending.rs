@@ -137,6 +137,9 @@ pub fn costs(look: Look, steps: &[Step<Value>]) -> Vec<String> {
         tokens.input += u64::from(usage.input_tokens);
         tokens.output += u64::from(usage.output_tokens);
         tokens.unsettled += u64::from(usage.unsettled_tokens);
+        tokens.cache_read += u64::from(usage.cache_read_tokens);
+        tokens.cache_write += u64::from(usage.cache_write_tokens);
+        tokens.unpriced += u64::from(usage.unpriced_tokens);
         *micro_usd += u64::from(usage.micro_usd);
     }
     let mut lines = vec![look.ink(Ink::Strong, "Cost by node")];

@@ -97,6 +97,23 @@ fn lost_chats_are_charged_at_their_maximum_and_the_record_says_so() {
 }
 
 #[test]
+fn a_lost_chat_that_a_limit_leaves_stands_in_the_next_chat_s_record() {
+    let budget = Budget { tokens: Some(10), ..Budget::default() };
+    let mut session = start_with(&[Op::Chat, Op::Chat], with_budget(budget));
+    session.claim(None);
+    let Next::Note(note) = session.run().next() else { panic!("no note") };
+    session.append(note.body());
+    bring_with(&mut session, Brought::Reply(Reply::says("a")), tokens(1, 2));
+    let recorded = session.steps().iter().map(|step| match &step.body {
+        StepBody::Outcome { usage, .. } => u64::from(usage.unsettled_tokens),
+        _ => 0,
+    });
+    let used = session.run().usage();
+    assert!(used.unsettled_tokens > 0);
+    assert_eq!(recorded.sum::<u64>(), used.unsettled_tokens, "the records add up to the ledger");
+}
+
+#[test]
 fn a_model_whose_answer_was_lost_is_charged_at_its_maximum() {
     let mut session = start_with(&[Op::Chat], with_model(OnModelFailure::Policy));
     bring(&mut session, Brought::Failure(Failure::unknown("timeout", "60 s")));

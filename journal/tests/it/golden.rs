@@ -40,8 +40,13 @@ fn bodies(large: Payload) -> Vec<(u32, StepBody<Payload>)> {
         graph_version: "1".to_owned(),
         input,
     };
-    let usage =
-        Usage { input_tokens: 1_200, output_tokens: 85, unsettled_tokens: 4_096, micro_usd: 310 };
+    let usage = Usage {
+        input_tokens: 1_200,
+        output_tokens: 85,
+        unsettled_tokens: 4_096,
+        micro_usd: 310,
+        ..Usage::default()
+    };
     let call = effect("act", EffectKind::Tools, 1);
     let ask = effect("confirm", EffectKind::Ask, 0);
     let wait = effect("rest", EffectKind::Sleep, 0);

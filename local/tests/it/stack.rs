@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use agent::model::Models;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
 use journal::sqlite::{Durability, SqliteStore};
@@ -27,6 +28,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         isolation: Isolation::None,
         servers: Servers::default(),
         timeouts: Timeouts { connect: PATIENCE, init: PATIENCE },
+        models: Models::default(),
         defaults: Defaults::default(),
         admission: Limits::default(),
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agent::model::Models;
 use agent::tool::{BUILT_IN_SERVER, Servers, Toolbox};
 use graph::effect::{CATALOGUE, ToolCall, ToolSpec};
 use graph::outcome::{FailureKind, ToolOutcome};
@@ -88,7 +89,8 @@ async fn the_skew_is_this_clock_less_the_others() {
         };
         let started = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(1));
         voice.announce_once(&started).await.unwrap();
-        let toolbox = Toolbox::new(session, Servers::default(), PATIENT, &json!({}));
+        let toolbox =
+            Toolbox::new(session, Servers::default(), PATIENT, Models::default(), &json!({}));
         let outcome = call(&toolbox, "clock_skew", json!({})).await;
         let ToolOutcome::Ok(content) = outcome else { panic!("{outcome:?}") };
         let skew_ms = content["skew_ms"].as_i64().unwrap();
@@ -97,12 +99,15 @@ async fn the_skew_is_this_clock_less_the_others() {
 }
 
 #[tokio::test]
-async fn the_policy_is_always_reachable_and_a_model_without_adapter_is_not() {
+async fn the_policy_is_always_reachable_and_a_model_that_cannot_be_asked_is_not() {
     let bench = Bench::new("ok");
     let outcome = call(&bench.toolbox, "model_reachable", json!({"model": "policy"})).await;
     assert!(matches!(outcome, ToolOutcome::Ok(_)), "{outcome:?}");
-    let text = error(call(&bench.toolbox, "model_reachable", json!({"model": "openai:x"})).await);
-    assert_eq!(text, "this build has no adapter for the model `openai:x`");
+    let unreachable = json!({"model": "transcript:/nonexistent"});
+    let outcome = call(&bench.toolbox, "model_reachable", unreachable).await;
+    let ToolOutcome::Ok(content) = outcome else { panic!("{outcome:?}") };
+    let text = content["error"].as_str().unwrap();
+    assert!(text.starts_with("model_unavailable: the transcript /nonexistent"), "{text}");
     error(call(&bench.toolbox, "model_reachable", json!({})).await);
 }
 

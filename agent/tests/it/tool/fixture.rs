@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent::model::Models;
 use agent::session::Session;
 use agent::tool::{Servers, Timeouts, Toolbox};
 use graph::effect::ToolCall;
@@ -50,7 +51,8 @@ impl Bench {
 
     pub fn of(dir: tempfile::TempDir, servers: Servers, timeouts: Timeouts) -> Self {
         let session = session(dir.path());
-        let toolbox = Toolbox::new(session.clone(), servers, timeouts, &json!({}));
+        let toolbox =
+            Toolbox::new(session.clone(), servers, timeouts, Models::default(), &json!({}));
         Self { dir, session, toolbox }
     }
 
@@ -116,7 +118,7 @@ pub fn logged(log: &Path, what: &str) -> Vec<String> {
 /// The failure that an outcome must be.
 #[track_caller]
 pub fn failed(outcome: ToolOutcome, kind: FailureKind, category: &str) -> String {
-    let ToolOutcome::Failed(Failure { kind: found, category: named, message }) = outcome else {
+    let ToolOutcome::Failed(Failure { kind: found, category: named, message, .. }) = outcome else {
         panic!("{outcome:?}");
     };
     assert_eq!((found, named.as_str()), (kind, category), "{message}");

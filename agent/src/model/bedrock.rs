@@ -1,0 +1,301 @@
+//! Models on Amazon Bedrock, by its Converse API, streamed.
+//!
+//! The client tries once: attempts are the graph's. Its region and credentials come from where every
+//! AWS client finds them; its address only from what is said of Bedrock itself, so that an
+//! `AWS_ENDPOINT_URL` that points at the local stack does not redirect it.
+
+mod wire;
+
+use aws_config::retry::RetryConfig;
+use aws_config::timeout::TimeoutConfig;
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_bedrockruntime::Client;
+use aws_sdk_bedrockruntime::config::interceptors::BeforeDeserializationInterceptorContextMut;
+use aws_sdk_bedrockruntime::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_sdk_bedrockruntime::error::{BoxError, ProvideErrorMetadata, SdkError};
+use aws_sdk_bedrockruntime::types::{ContentBlockDelta, ContentBlockStart, ConverseStreamOutput};
+use aws_smithy_types::body::SdkBody;
+use graph::effect::Chat;
+use graph::outcome::Failure;
+use http_body_util::{LengthLimitError, Limited};
+use journal::step::Usage;
+
+use super::assembly::Assembly;
+use super::{
+    Attempt, BEDROCK_AUTH, BEDROCK_TRANSIENT, CONNECT_WITHIN, INVALID, Model, UNKNOWN,
+    WIRE_BYTES_MAX, chain, guessed,
+};
+
+/// The client that the environment describes.
+pub(super) async fn client_of_environment() -> Client {
+    client(&aws_config::load_defaults(BehaviorVersion::latest()).await)
+}
+
+/// A client by this configuration, without its general address.
+pub fn client(config: &SdkConfig) -> Client {
+    let mut builder = config.clone().into_builder();
+    builder.set_endpoint_url(None);
+    let timeouts = TimeoutConfig::builder().connect_timeout(CONNECT_WITHIN).build();
+    let config = aws_sdk_bedrockruntime::config::Builder::from(&builder.build())
+        .retry_config(RetryConfig::disabled())
+        .timeout_config(timeouts)
+        .interceptor(Bounded)
+        .build();
+    Client::from_conf(config)
+}
+
+/// Ends a reply that takes too many bytes, before anything is made of them.
+#[derive(Debug)]
+struct Bounded;
+
+impl Intercept for Bounded {
+    fn name(&self) -> &'static str {
+        "Bounded"
+    }
+
+    fn modify_before_deserialization(
+        &self,
+        context: &mut BeforeDeserializationInterceptorContextMut<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let body = context.response_mut().body_mut();
+        let whole = std::mem::replace(body, SdkBody::taken());
+        *body = whole.map(|body| SdkBody::from_body_1_x(Limited::new(body, WIRE_BYTES_MAX)));
+        Ok(())
+    }
+}
+
+/// One model on Bedrock.
+#[derive(Debug)]
+pub(super) struct Converse<'a> {
+    pub(super) client: &'a Client,
+    pub(super) id: String,
+}
+
+impl Model for Converse<'_> {
+    async fn attempt(&self, chat: &Chat) -> Attempt {
+        let request = match wire::request(chat) {
+            Ok(request) => request.model_id(&self.id),
+            Err(error) => return Attempt::failed(Failure::refused(UNKNOWN, error.to_string())),
+        };
+        let mut stream = match request.send_with(self.client).await {
+            Ok(response) => response.stream,
+            Err(error) => return Attempt::failed(failure(&error)),
+        };
+        let mut heard = Heard::default();
+        let listened = loop {
+            match stream.recv().await {
+                Ok(Some(event)) => match heard.take(event) {
+                    Ok(()) => {}
+                    Err(failure) => break Err(failure),
+                },
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(failure(&error)),
+            }
+        };
+        let Heard { reply, usage } = heard;
+        let ended = reply.has_ended();
+        match listened {
+            // What breaks after the model is done takes at most the usage with it.
+            Err(failure) if !ended || failure.category == INVALID => {
+                Attempt { brought: Err(failure), usage: usage.unwrap_or_default() }
+            }
+            Ok(()) if !ended => {
+                let message = "the stream ended before the model was done";
+                let failure = Failure::unknown(BEDROCK_TRANSIENT, message);
+                Attempt { brought: Err(failure), usage: usage.unwrap_or_default() }
+            }
+            _ => {
+                let reply = reply.reply(&self.id);
+                let usage = usage.unwrap_or_else(|| guessed(chat, &reply));
+                Attempt { brought: Ok(reply), usage }
+            }
+        }
+    }
+
+    fn late(&self, seconds: u64) -> Failure {
+        Failure::unknown(BEDROCK_TRANSIENT, format!("no reply within {seconds} s"))
+    }
+}
+
+/// What came of a reply so far.
+#[derive(Debug, Default)]
+struct Heard {
+    reply: Assembly,
+    usage: Option<Usage>,
+}
+
+impl Heard {
+    fn take(&mut self, event: ConverseStreamOutput) -> Result<(), Failure> {
+        match event {
+            ConverseStreamOutput::ContentBlockStart(event) => {
+                if let Some(ContentBlockStart::ToolUse(tool)) = event.start {
+                    let place = i64::from(event.content_block_index);
+                    self.reply.call(place, &tool.tool_use_id, &tool.name, "")?;
+                }
+            }
+            ConverseStreamOutput::ContentBlockDelta(event) => match event.delta {
+                Some(ContentBlockDelta::Text(text)) => self.reply.text(&text)?,
+                Some(ContentBlockDelta::ToolUse(tool)) => {
+                    let place = i64::from(event.content_block_index);
+                    self.reply.call(place, "", "", &tool.input)?;
+                }
+                // Thoughts and citations are not what was asked for.
+                _ => {}
+            },
+            ConverseStreamOutput::MessageStop(_) => self.reply.end(),
+            ConverseStreamOutput::Metadata(event) => {
+                self.usage = event.usage.map(|usage| wire::usage(&usage));
+            }
+            // What this version does not know, and what carries nothing.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// What an error means for the attempt.
+fn failure<E, R>(error: &SdkError<E, R>) -> Failure
+where
+    E: ProvideErrorMetadata + std::error::Error + 'static,
+    R: std::fmt::Debug + 'static,
+{
+    if causes(error).any(|cause| cause.is::<LengthLimitError>()) {
+        let message = format!("the reply takes more than {WIRE_BYTES_MAX} bytes");
+        return Failure::unknown(INVALID, message);
+    }
+    match error {
+        SdkError::ServiceError(refusal) => {
+            let error = refusal.err();
+            let code = error.code().unwrap_or("an error without a code");
+            by_code(code, &format!("{code}: {}", error.message().unwrap_or("without a message")))
+        }
+        SdkError::ConstructionFailure(_) => Failure::refused(UNKNOWN, chain(error)),
+        SdkError::DispatchFailure(_) if causes(error).any(is_about_credentials) => {
+            Failure::refused(BEDROCK_AUTH, chain(error))
+        }
+        SdkError::DispatchFailure(failed) if failed.is_io() && is_about_connecting(error) => {
+            Failure::not_sent(BEDROCK_TRANSIENT, chain(error))
+        }
+        SdkError::DispatchFailure(_) | SdkError::TimeoutError(_) => {
+            Failure::unknown(BEDROCK_TRANSIENT, format!("the reply broke off: {}", chain(error)))
+        }
+        _ => Failure::unknown(INVALID, chain(error)),
+    }
+}
+
+/// Source: Amazon Bedrock, "ConverseStream", errors, and AWS, "Common errors".
+fn by_code(code: &str, message: &str) -> Failure {
+    match code {
+        "AccessDeniedException"
+        | "UnauthorizedException"
+        | "UnrecognizedClientException"
+        | "InvalidClientTokenId"
+        | "InvalidSignatureException"
+        | "IncompleteSignature"
+        | "MissingAuthenticationTokenException"
+        | "ExpiredTokenException"
+        | "ExpiredToken"
+        | "OptInRequired" => Failure::refused(BEDROCK_AUTH, message),
+        "ThrottlingException"
+        | "TooManyRequestsException"
+        | "ServiceQuotaExceededException"
+        | "ServiceUnavailableException"
+        | "ModelNotReadyException" => Failure::not_sent(BEDROCK_TRANSIENT, message),
+        "ModelTimeoutException"
+        | "ModelErrorException"
+        | "ModelStreamErrorException"
+        | "InternalServerException" => Failure::unknown(BEDROCK_TRANSIENT, message),
+        _ => Failure::refused(UNKNOWN, message),
+    }
+}
+
+fn is_about_credentials(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause.is::<aws_credential_types::provider::error::CredentialsError>()
+}
+
+/// No connection ever stood.
+fn is_about_connecting(error: &(dyn std::error::Error + 'static)) -> bool {
+    let refused = |cause: &(dyn std::error::Error + 'static)| {
+        let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+        kind == Some(std::io::ErrorKind::ConnectionRefused)
+            || cause.to_string().contains("dns error")
+            || cause.to_string().contains("error trying to connect")
+    };
+    causes(error).any(refused)
+}
+
+fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error), |error| error.source())
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_config::Region;
+    use aws_credential_types::Credentials;
+    use aws_credential_types::provider::SharedCredentialsProvider;
+    use aws_sdk_bedrockruntime::config::interceptors::BeforeTransmitInterceptorContextMut;
+    use graph::effect::Message;
+    use graph::outcome::FailureKind;
+
+    use super::*;
+
+    /// Says where a request would have gone, and does not let it.
+    #[derive(Debug)]
+    struct Stopped;
+
+    impl Intercept for Stopped {
+        fn name(&self) -> &'static str {
+            "Stopped"
+        }
+
+        fn modify_before_transmit(
+            &self,
+            context: &mut BeforeTransmitInterceptorContextMut<'_>,
+            _: &RuntimeComponents,
+            _: &mut ConfigBag,
+        ) -> Result<(), BoxError> {
+            Err(format!("stopped on the way to {}", context.request().uri()).into())
+        }
+    }
+
+    #[tokio::test]
+    async fn the_local_stack_s_address_does_not_redirect_bedrock() {
+        let credentials = Credentials::new("a", "b", None, None, "test");
+        let config = SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("eu-west-1"))
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
+            .endpoint_url("http://127.0.0.1:4599")
+            .build();
+        let client = client(&config);
+        let stopping = client.config().to_builder().interceptor(Stopped).build();
+        let client = Client::from_conf(stopping);
+        let chat = Chat { messages: vec![Message::user(1, "hello")], ..Chat::default() };
+        let attempt = Converse { client: &client, id: "m".to_owned() }.attempt(&chat).await;
+        let message = attempt.brought.unwrap_err().message;
+        let address = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/m/converse-stream";
+        assert!(message.contains(address), "{message}");
+    }
+
+    #[test]
+    fn a_refusal_says_whether_to_try_again() {
+        use FailureKind as K;
+        for (code, category, kind) in [
+            ("AccessDeniedException", BEDROCK_AUTH, K::Refused),
+            ("ExpiredTokenException", BEDROCK_AUTH, K::Refused),
+            ("ThrottlingException", BEDROCK_TRANSIENT, K::NotSent),
+            ("ServiceUnavailableException", BEDROCK_TRANSIENT, K::NotSent),
+            ("ModelTimeoutException", BEDROCK_TRANSIENT, K::Unknown),
+            ("ValidationException", UNKNOWN, K::Refused),
+            ("ResourceNotFoundException", UNKNOWN, K::Refused),
+            ("NeverHeardOf", UNKNOWN, K::Refused),
+        ] {
+            let failure = by_code(code, "said");
+            assert_eq!((failure.category.as_str(), failure.kind), (category, kind), "{code}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Transcripts: recorded from a model, replayed without it, and loud when they do not fit.
+
+use agent::model::Models;
+use agent::model::settings::Settings;
+use journal::step::Ending;
+use serde_json::json;
+
+use super::server::{Server, Wire};
+use super::world::{World, detail, good_replies, models_with};
+
+#[tokio::test]
+async fn a_recorded_session_is_replayed_without_its_model_and_a_miss_fails_loudly() {
+    let good = good_replies().await;
+    for wire in Wire::ALL.iter().copied() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("transcript.jsonl");
+        let says = good.clone();
+        let server = Server::start(move |heard, _| says[heard.turn()].clone()).await;
+        let settings = Settings { record: Some(file.clone()), ..Settings::default() };
+        let recording = World::new(models_with(&server.url, settings));
+        let recorded = recording.work(&detail(wire.model(), &json!({})), 0).await;
+        let name = format!("transcript:{}", file.display());
+        let replaying = World::new(Models::default());
+        let replayed = replaying.work(&detail(&name, &json!({})), 0).await;
+        let by = |went: &super::world::Went| {
+            let (ending, _, mut result) = went.end();
+            result["diagnosed_by"] = json!(null);
+            (ending, result)
+        };
+        assert_eq!(by(&replayed), by(&recorded));
+        assert_eq!(replayed.end().2["diagnosed_by"], json!(name));
+
+        let mut other = detail(&name, &json!({}));
+        other["input"] = json!({"lambda_name": "data-processor", "error_type": "Throttled"});
+        let missed = World::new(Models::default()).work(&other, 0).await;
+        let (ending, category, _) = missed.end();
+        assert_eq!((ending, category.as_deref()), (Ending::Failed, Some("transcript_miss")));
+        let said = &missed.failures()[0].message;
+        assert!(said.contains("differs in message 1 of "), "{said}");
+    }
+}
