@@ -38,7 +38,7 @@ fn three_writers_with_clocks_ten_minutes_apart_list_causes_before_effects<S: Sto
 fn a_runner_whose_clock_is_behind_takes_over_from_one_whose_is_ahead<S: Store>(bench: &Bench<S>) {
     bench.race(
         at_least(200, Limits::NONE.interrupted(2)),
-        at_least(15, Limits::NONE.interrupted(1)),
+        at_least(14, Limits::NONE.interrupted(1)),
         async |race| {
             let stage = Stage::begun(race).await;
             let ahead = stage.clone();
