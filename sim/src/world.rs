@@ -206,6 +206,7 @@ impl World {
         let network = Network::new(self.clone(), Arc::clone(&process));
         let servers = Servers::parse(r#"{"mcpServers": {}}"#, |_| None);
         let config = Config {
+            agents: agents::all().into(),
             callbacks: network.callbacks(),
             clock: process.clock.clone(),
             servers: servers.unwrap_or_else(|_| unreachable!("no server is a valid choice")),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use agent::host::{Config, Host};
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
+use graph::agent::Agent;
 use journal::clock::{Clock, Stamp};
 use journal::event::EventStatus;
 use journal::id::SessionId;
@@ -75,9 +76,14 @@ pub fn callbacks() -> aws_sdk_sfn::Client {
 }
 
 fn host_over(store: &SqliteStore, servers: Servers) -> Host<SqliteStore> {
+    host_of(store, servers, agents::all())
+}
+
+fn host_of(store: &SqliteStore, servers: Servers, agents: &[Agent]) -> Host<SqliteStore> {
     Host::new(
         store.clone(),
         Config {
+            agents: agents.into(),
             callbacks: callbacks(),
             clock: Clock::system(),
             servers,
@@ -95,10 +101,14 @@ fn world(servers: Servers) -> World {
 }
 
 fn diagnosing() -> (Value, World) {
+    diagnosing_by(servers(&incident("s3-permission-revoked")))
+}
+
+fn diagnosing_by(servers: Servers) -> (Value, World) {
     let folder = incident("s3-permission-revoked");
     let message = std::fs::read_to_string(folder.join("incident.json")).unwrap();
     let input: Value = serde_json::from_str(&message).unwrap();
-    (json!({ "agent": "incident", "input": input }), world(servers(&folder)))
+    (json!({ "agent": "incident", "input": input }), world(servers))
 }
 
 impl World {
@@ -194,6 +204,17 @@ async fn an_incident_is_diagnosed_through_the_server_that_ships() {
     assert_eq!((ended, error), (Ending::Completed, None));
     assert_eq!(result["fault_types"], json!(["permission_loss"]));
     assert_eq!(result["incident_state"], "DIAGNOSED");
+}
+
+#[tokio::test]
+async fn an_agent_is_known_to_the_host_that_was_given_it() {
+    let mut world = world(Servers::default());
+    world.host = host_of(&world.store, Servers::default(), &agents::all()[1..]);
+    let (status, body) = world.invoke(&json!({ "agent": "checkup" }), 0).await;
+    assert_eq!(status, 400);
+    let error = "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `checkup`; there \
+                 are incident";
+    assert_eq!(body["error"], error);
 }
 
 #[tokio::test]
