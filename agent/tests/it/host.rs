@@ -1,11 +1,13 @@
 //! The entrypoint and the background task, over a real journal and a real MCP server.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::host::{Config, Host};
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
+use futures_util::future::BoxFuture;
 use graph::agent::Agent;
 use journal::clock::{Clock, Stamp};
 use journal::event::EventStatus;
@@ -17,6 +19,7 @@ use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::step::{EffectKind, EffectRef, Ending, Step, StepBody};
 use journal::store::{Condition, Query, Store as _, query_all};
+use rmcp::ServiceExt as _;
 use serde_json::{Value, json};
 use workflow::contract::{AgentRequest, InvokeOutcome};
 use workflow::trigger::Trigger;
@@ -204,6 +207,34 @@ async fn an_incident_is_diagnosed_through_the_server_that_ships() {
     assert_eq!((ended, error), (Ending::Completed, None));
     assert_eq!(result["fault_types"], json!(["permission_loss"]));
     assert_eq!(result["incident_state"], "DIAGNOSED");
+}
+
+#[tokio::test]
+async fn a_server_inside_this_program_is_reached_like_any_other() {
+    let folder = incident("s3-permission-revoked");
+    let serve = move |_: &Value, stream: tokio::io::DuplexStream| -> BoxFuture<'static, ()> {
+        let server = tools::aws_diagnostics::server(folder.clone()).unwrap();
+        Box::pin(async move {
+            server.serve(tokio::io::split(stream)).await.unwrap().waiting().await.unwrap();
+        })
+    };
+    let (detail, world) = diagnosing_by(Servers::in_process("aws-diagnostics", Arc::new(serve)));
+    world.accepted(&detail, 0).await;
+    world.done().await;
+    let (ended, error, result) = ending(&world.steps().await);
+    assert_eq!((ended, error), (Ending::Completed, None));
+    assert_eq!(result["fault_types"], json!(["permission_loss"]));
+}
+
+#[tokio::test]
+async fn a_server_inside_this_program_that_hangs_up_is_one_that_cannot_be_reached() {
+    let hangs_up = |_: &Value, _| -> BoxFuture<'static, ()> { Box::pin(async {}) };
+    let (detail, world) = diagnosing_by(Servers::in_process("aws-diagnostics", Arc::new(hangs_up)));
+    world.accepted(&detail, 0).await;
+    world.done().await;
+    let (ended, error, _) = ending(&world.steps().await);
+    assert_eq!(ended, Ending::Failed);
+    assert!(error.unwrap().contains("hung up before the handshake was done"));
 }
 
 #[tokio::test]
