@@ -4,8 +4,8 @@
 //!
 //! An event becomes the state machine's input by [`rule`]; [`state_machine`] sends its functions the
 //! messages of [`contract`] and tells their errors apart by [`error_name`]; [`trigger`] is what a
-//! user may ask for; [`execution`] says what a session's executions are called. Nothing here does IO
-//! or reads a clock.
+//! user may ask for; [`execution`] says what a session's executions are called, and [`standing`] what
+//! one that carries a session on is told. Nothing here does IO or reads a clock.
 
 pub mod contract;
 pub mod env;
@@ -14,5 +14,6 @@ pub mod execution;
 pub mod limits;
 pub mod metric;
 pub mod rule;
+pub mod standing;
 pub mod state_machine;
 pub mod trigger;
