@@ -6,18 +6,31 @@
 //! [`world`] starts, loses and stops, and the state machine's shell. [`faults`] decides by the seed
 //! what goes wrong, and [`check`] reads the table, its log of writes and the executions' ends.
 //!
+//! [`crash_points`] and [`prefixes`] take any agent, as a [`scenario`], and go through every place at
+//! which its session can be cut off, on any store ([`beneath`]); [`run_scenario`] draws faults for
+//! it. Its tools ([`tools`]) and its people ([`person`]) are simulated, each call is counted.
+//!
 //! A seed and a commit reproduce a run, but for the random names of runners, which nothing depends
 //! on, and for tokio's choice between branches of a `select!` that are ready at the same instant.
 
+pub mod beneath;
 pub mod check;
+pub mod clerk;
+pub mod crash_points;
+mod effects;
 mod execution;
 pub mod faults;
 mod functions;
 pub mod network;
+pub mod person;
+pub mod prefixes;
 pub mod process;
+pub mod scenario;
 mod session;
 pub mod store;
+mod table;
 pub mod tasks;
+pub mod tools;
 pub mod world;
 
-pub use session::{Report, run};
+pub use session::{Ended, Report, run, run_scenario};

@@ -14,7 +14,7 @@ use workflow::execution::{self, RESUMES_MAX};
 use workflow::standing::standing;
 
 use super::Endpoint;
-use super::sessions::{Records, Reply, existing, refuse_ended, wake};
+use super::sessions::{Reply, existing, refuse_ended, wake};
 use super::step_functions::not_started;
 use super::wire::{self, Refusal};
 use crate::executions::{RUNNING, Record, Request, StartError};
