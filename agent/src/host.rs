@@ -38,6 +38,8 @@ const SESSIONS_MAX: usize = 10_000;
 /// What a host needs beside its journal.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// The agents that triggers may ask for by name.
+    pub agents: Arc<[Agent]>,
     /// The state machine's callbacks.
     pub callbacks: Client,
     /// The clock.
@@ -193,8 +195,7 @@ impl<S: Store> Host<S> {
     }
 
     async fn claim(&self, request: &AgentRequest, hlc: &Arc<Hlc>) -> Result<(), Declined> {
-        let agent = agents::find(&request.trigger.agent)
-            .ok_or_else(|| unknown_agent(&request.trigger.agent))?;
+        let agent = self.agent(&request.trigger.agent)?;
         let opening = Opening {
             input: request.trigger.input.clone(),
             settings: settings(&request.trigger, &self.shared.config.defaults),
@@ -219,6 +220,11 @@ impl<S: Store> Host<S> {
         };
         let steps = self.write_claim(&session, request, agent, &opening).await?;
         self.begin(session, agent, &opening, &steps).await
+    }
+
+    fn agent(&self, name: &str) -> Result<&Agent, Declined> {
+        let agents = &self.shared.config.agents;
+        agents.iter().find(|agent| agent.name() == name).ok_or_else(|| unknown_agent(name, agents))
     }
 
     /// Appends the claim, unless the newest step forbids it. Returns all steps, the claim last.
@@ -410,8 +416,8 @@ fn may_claim(newest: Option<&Step<Value>>, supersedes: u32) -> Result<(), Declin
     Err(Declined::As(outcome))
 }
 
-fn unknown_agent(name: &str) -> Declined {
-    let known: Vec<_> = agents::all().iter().map(Agent::name).collect();
+fn unknown_agent(name: &str, agents: &[Agent]) -> Declined {
+    let known: Vec<_> = agents.iter().map(Agent::name).collect();
     let message =
         format!("detail.agent: no agent is named `{name}`; there are {}", known.join(", "));
     Declined::Refused(ErrorMessage::new("InvalidTrigger", "UnknownAgent", &message))

@@ -48,6 +48,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let host = Host::new(
         DynamoStore::new(&aws, &config.table),
         host::Config {
+            agents: agents::all().into(),
             callbacks: aws_sdk_sfn::Client::new(&aws),
             clock: config.clock(),
             servers,

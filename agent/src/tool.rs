@@ -7,12 +7,14 @@
 //!
 //! A server is somebody else's program and is not trusted: it gets none of our environment, every
 //! wait for it has a deadline, everything that it sends has a bound, its schemas may not have
-//! anything fetched, and it does not outlive us.
+//! anything fetched, and it does not outlive us. One that is a part of this program ([`in_process`])
+//! is held to the same.
 
 pub mod answer;
 pub mod built_in;
 pub mod catalogue;
 mod connection;
+pub mod in_process;
 mod launch;
 pub mod process;
 mod schema;

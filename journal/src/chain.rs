@@ -126,8 +126,11 @@ pub async fn append<S: Store>(
 }
 
 /// Writes an item as often as it takes to know what became of it, within
-/// [`WRITE_ATTEMPTS_MAX`].
-pub(crate) async fn put_until_known<S: Store>(
+/// [`WRITE_ATTEMPTS_MAX`]. An item that is refused because it is there itself had landed before.
+///
+/// # Errors
+/// The last try's error, or one that trying again cannot help.
+pub async fn put_until_known<S: Store>(
     store: &S,
     hlc: &Hlc,
     item: Item,

@@ -340,6 +340,7 @@ fn agents(
     match &config.isolation {
         Isolation::None => {
             let host = agent::host::Config {
+                agents: agents::all().into(),
                 callbacks: aws_sdk_sfn::Client::new(aws),
                 clock: clock.clone(),
                 servers: config.servers.clone(),

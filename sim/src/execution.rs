@@ -27,6 +27,17 @@ pub(crate) struct Command {
     pub(crate) reply: oneshot::Sender<Result<(), CallbackError>>,
 }
 
+/// How an execution ended, and how it came to that.
+#[derive(Clone, Debug, Default)]
+pub struct Ended {
+    /// The end; none if it did not end in the time that it was given.
+    pub outcome: Option<Outcome>,
+    /// The history.
+    pub history: Vec<Event>,
+    /// How often something was added to the history.
+    pub recorded: usize,
+}
+
 type Answer = (u64, Result<Value, Failure>);
 
 /// One execution, driven.
@@ -40,6 +51,8 @@ pub(crate) struct Shell {
     commands: mpsc::UnboundedReceiver<Command>,
     calls: FuturesUnordered<BoxFuture<'static, Answer>>,
     called: Option<u64>,
+    /// How often something was recorded.
+    recorded: usize,
 }
 
 fn definition() -> Arc<Definition> {
@@ -76,11 +89,12 @@ impl Shell {
             commands: world.inbox(&arn),
             calls: FuturesUnordered::new(),
             called: None,
+            recorded: 0,
         }
     }
 
     /// Drives it to its end.
-    pub(crate) async fn run(mut self) -> (Outcome, Vec<Event>) {
+    pub(crate) async fn run(mut self) -> Ended {
         loop {
             match self.execution.next(self.now()) {
                 Next::Record(events) => self.record(events),
@@ -90,7 +104,10 @@ impl Shell {
                     self.wait(wake_at).await;
                 }
                 Next::WaitUntil(at) => self.wait(at).await,
-                Next::Done(outcome) => return (outcome, self.history),
+                Next::Done(outcome) => {
+                    let (history, recorded) = (self.history, self.recorded);
+                    return Ended { outcome: Some(outcome), history, recorded };
+                }
             }
         }
     }
@@ -104,6 +121,10 @@ impl Shell {
             self.execution.apply(event).unwrap_or_else(|e| unreachable!("a proposal fits: {e}"));
         }
         self.history.extend(events);
+        self.recorded += 1;
+        if self.world.restart_after() == Some(self.recorded) {
+            self.restart();
+        }
         if self.world.chance().happens(self.world.faults().restart) {
             self.restart();
         }
@@ -146,6 +167,10 @@ impl Shell {
                 self.answered(event_id, answer);
             }
             Some(command) = self.commands.recv() => self.obey(command),
+            () = self.process.death() => {
+                self.process = self.world.process("state-machine");
+                self.restart();
+            }
             () = tokio::time::sleep(pause) => {}
         }
     }

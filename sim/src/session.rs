@@ -1,4 +1,5 @@
-//! One seeded session: a trigger, perhaps delivered twice, perhaps a person who changes their mind.
+//! One session: a seeded one, of a trigger that is perhaps delivered twice and a person who perhaps
+//! changes their mind, or one of a scenario.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,33 +9,28 @@ use journal::clock::{Hlc, Stamp};
 use journal::event::{About, Draft, EventStatus, Writer};
 use journal::id::SessionId;
 use journal::item::Item;
-use journal::read;
+use journal::key;
+use journal::read::{self, in_order};
+use journal::step::Step;
 use journal::wait::Wait;
 use serde_json::{Value, json};
-use states::execution::Outcome;
-use states::history::Event;
 use tokio::sync::oneshot;
+use workflow::standing::standing;
 
-use crate::check;
+pub use crate::execution::Ended;
 use crate::execution::Shell;
 use crate::faults::Faults;
-use crate::store::{SimStore, Write};
-use crate::world::{ORIGIN, World};
+use crate::person::attend;
+use crate::scenario::Scenario;
+use crate::store::{Call, SimStore, Write};
+use crate::world::{ORIGIN, Setup, World};
+use crate::{check, effects};
 
 /// No session takes longer.
 const LONGEST: Duration = Duration::from_secs(30 * 86_400);
 
 /// How long what is still on its way may take to arrive after the end.
 const AFTERMATH: Duration = Duration::from_secs(900);
-
-/// How an execution ended, and how it came to that.
-#[derive(Clone, Debug)]
-pub struct Ended {
-    /// The end; none if it had not ended in [`LONGEST`].
-    pub outcome: Option<Outcome>,
-    /// The history.
-    pub history: Vec<Event>,
-}
 
 /// What a run came to.
 #[derive(Clone, Debug)]
@@ -55,6 +51,8 @@ pub struct Report {
     pub items: Vec<Item>,
     /// Every write.
     pub log: Vec<Write>,
+    /// Every call of a server's tool.
+    pub calls: Vec<Call>,
     /// How long it took, by the simulated clock.
     pub took: Duration,
     /// What did not hold.
@@ -67,11 +65,31 @@ pub async fn run(seed: u64, faults: &Faults) -> Report {
     let world = World::new(seed, *faults);
     let session = session_id(&world);
     let detail = detail(&world);
-    let input = json!({
-        "session_id": session,
-        "time": ORIGIN.to_string().replace(".000000000Z", "Z"),
-        "detail": detail,
-    });
+    seeded(world, seed, session, detail).await
+}
+
+/// Runs a scenario's session with the faults of a seed. To be awaited as [`run`].
+///
+/// What its tools did is held against the journal unless processes are cut off, or writes come late,
+/// by these faults: whoever goes on after having been given up may still make a call that was sent
+/// before, which nothing can prevent.
+pub async fn run_scenario(scenario: &Scenario, seed: u64, faults: &Faults) -> Report {
+    fastrand::seed(seed);
+    let world = World::of(Setup::new(seed, *faults, scenario.clone()));
+    let session = session_id(&world);
+    for person in scenario.people.clone() {
+        attend(&world, &session, person);
+    }
+    let mut report = seeded(world, seed, session, scenario.detail.clone()).await;
+    if faults.stall == 0 && faults.store_late == 0 {
+        effects::check(scenario, &mut report);
+    }
+    report
+}
+
+async fn seeded(world: World, seed: u64, session: SessionId, detail: Value) -> Report {
+    let faults = world.faults();
+    let input = trigger(&session, &detail);
     // There is one Step Functions, so both executions have one clock.
     let clock = world.skewed_clock();
     let mut ends = Vec::new();
@@ -92,35 +110,112 @@ pub async fn run(seed: u64, faults: &Faults) -> Report {
         let (world, session) = (world.clone(), session.clone());
         world.clone().tasks().spawn(async move { cancel(&world, &session).await });
     }
-    let mut executions = Vec::new();
-    for end in ends {
-        executions.push(match tokio::time::timeout(LONGEST, end).await {
-            Ok(Ok((outcome, history))) => Ended { outcome: Some(outcome), history },
-            _ => Ended { outcome: None, history: Vec::new() },
-        });
-    }
-    let took = world.clock().now().since(ORIGIN);
-    tokio::time::sleep(AFTERMATH).await;
-    let (items, log, broken) = world.disk().table().copies();
-    let mut report = Report {
-        seed,
-        faults: *faults,
-        session,
-        detail,
-        verdict: None,
-        executions,
-        items,
-        log,
-        took,
-        broken,
-    };
-    world.end();
+    let executions = ended(ends).await;
+    let mut report = report(&world, seed, session, detail, executions).await;
     check::check(&mut report);
     report
 }
 
+/// Waits for executions to end.
+async fn ended(ends: Vec<oneshot::Receiver<Ended>>) -> Vec<Ended> {
+    let mut executions = Vec::new();
+    for end in ends {
+        let ended = tokio::time::timeout(LONGEST, end).await;
+        executions.push(ended.ok().and_then(Result::ok).unwrap_or_default());
+    }
+    executions
+}
+
+/// Ends the world and says what it came to.
+async fn report(
+    world: &World,
+    seed: u64,
+    session: SessionId,
+    detail: Value,
+    executions: Vec<Ended>,
+) -> Report {
+    let took = world.clock().now().since(ORIGIN);
+    tokio::time::sleep(AFTERMATH).await;
+    world.disk().table().compare();
+    let (items, log, broken) = world.disk().table().copies();
+    let calls = world.disk().table().calls().to_vec();
+    world.end();
+    let (verdict, faults) = (None, world.faults());
+    Report { seed, faults, session, detail, verdict, executions, items, log, calls, took, broken }
+}
+
+/// A scenario's session, from its trigger or from where an earlier run was cut off.
+#[derive(Clone, Debug)]
+pub(crate) struct Staged {
+    pub(crate) setup: Setup,
+    pub(crate) session: SessionId,
+    /// What the journal holds already.
+    pub(crate) log: Vec<Write>,
+    /// What the tools did already.
+    pub(crate) calls: Vec<Call>,
+}
+
+impl Staged {
+    /// A session that begins with its trigger.
+    pub(crate) fn new(setup: Setup) -> Self {
+        let session = id_of(0x5ce7, setup.seed);
+        Self { setup, session, log: Vec::new(), calls: Vec::new() }
+    }
+
+    /// The execution's name and input. One is resumed from what the journal holds, if it holds
+    /// anything.
+    fn execution(&self) -> (String, Value) {
+        let mut input = trigger(&self.session, &self.setup.scenario.detail);
+        let landed = || self.log.iter().filter(|write| write.landed).map(|write| &write.item);
+        let events = landed().filter(|item| item.sk.starts_with(key::EVENT_PREFIX));
+        let events = in_order(events).unwrap_or_else(|error| unreachable!("own events: {error}"));
+        let Some(first) = events.first() else { return (self.session.to_string(), input) };
+        let steps = landed().filter(|item| item.sk.starts_with(key::STEP_PREFIX));
+        let steps: Vec<Step> = steps.filter_map(|item| Step::from_item(item).ok()).collect();
+        input["resume"] = json!(standing(&events, &steps, first.expires_at, false));
+        (workflow::execution::name(&self.session, 1), input)
+    }
+
+    /// Runs it. To be awaited on a current-thread runtime whose time is paused.
+    pub(crate) async fn run(self) -> Report {
+        let Setup { seed, scenario, .. } = self.setup.clone();
+        fastrand::seed(seed);
+        let (name, input) = self.execution();
+        let Self { setup, session, log, calls } = self;
+        let world = World::of(setup);
+        world.disk().table().restore(&log, &calls);
+        let shell = Shell::new(&world, world.clock().clone(), &name, &input);
+        let (ended_as, end) = oneshot::channel();
+        world.tasks().spawn(async move {
+            // The receiver waits for no longer than is reasonable.
+            let _ = ended_as.send(Box::pin(shell.run()).await);
+        });
+        for person in scenario.people.clone() {
+            attend(&world, &session, person);
+        }
+        let executions = ended(vec![end]).await;
+        let detail = scenario.detail.clone();
+        let mut report = report(&world, seed, session, detail, executions).await;
+        check::check(&mut report);
+        effects::check(&scenario, &mut report);
+        report
+    }
+}
+
+/// What the rule hands the state machine.
+fn trigger(session: &SessionId, detail: &Value) -> Value {
+    json!({
+        "session_id": session,
+        "time": ORIGIN.to_string().replace(".000000000Z", "Z"),
+        "detail": detail,
+    })
+}
+
 fn session_id(world: &World) -> SessionId {
-    let (a, b) = (world.chance().bits(), world.chance().bits());
+    id_of(world.chance().bits(), world.chance().bits())
+}
+
+fn id_of(a: u64, b: u64) -> SessionId {
     let text = format!(
         "{:08x}-{:04x}-4{:03x}-8{:03x}-{:012x}",
         a >> 32,

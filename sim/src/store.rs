@@ -1,49 +1,28 @@
-//! A table in memory, reached by processes that may die on the way, with a log of every write.
+//! The table, reached by processes that may die on the way.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use journal::clock::Stamp;
+use journal::clock::{Clock, Stamp};
 use journal::item::{Item, Value};
-use journal::key;
-use journal::store::{Condition, Cursor, Error, Key, Page, Partition, Query, Store, Written};
+use journal::store::{Condition, Error, Key, Page, Query, Store, Written};
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
+use crate::beneath::Beneath;
+use crate::crash_points::{Mode, Point};
 use crate::faults::{Chance, Faults};
 use crate::process::Process;
+pub use crate::table::{Call, Table, Write};
 use crate::tasks::Tasks;
-
-/// Most items on a page: small, so that paging happens.
-const PAGE_ITEMS_MAX: usize = 40;
 
 /// How long a write of unknown outcome may stay on its way.
 const LATE: Duration = Duration::from_secs(120);
 
 /// How long a slow operation takes at most.
 const SLOW: Duration = Duration::from_secs(15);
-
-/// The table, its log, and what was found wrong while it was written.
-#[derive(Debug, Default)]
-pub struct Table {
-    items: BTreeMap<(String, String), Item>,
-    log: Vec<Write>,
-    broken: Vec<String>,
-}
-
-/// One write that landed or was refused by its condition.
-#[derive(Clone, Debug)]
-pub struct Write {
-    /// When, by the one true clock.
-    pub at: Stamp,
-    /// Who.
-    pub process: String,
-    /// What.
-    pub item: Item,
-    /// Whether the condition held.
-    pub landed: bool,
-}
 
 /// The table and what it needs to be slow and wrong; shared by all processes.
 #[derive(Debug)]
@@ -53,7 +32,11 @@ pub struct Disk {
     chance: Arc<Chance>,
     faults: Faults,
     tasks: Tasks,
-    clock: journal::clock::Clock,
+    clock: Clock,
+    /// How many writes were tried.
+    tried: AtomicUsize,
+    /// The one write that something befalls.
+    point: Option<Point>,
 }
 
 /// The table as one process reaches it.
@@ -75,99 +58,24 @@ enum Fate {
     CrashAfter,
 }
 
-impl Table {
-    /// The items of all keys in order, the writes in order of landing, and what was found wrong.
-    pub fn copies(&self) -> (Vec<Item>, Vec<Write>, Vec<String>) {
-        (self.items.values().cloned().collect(), self.log.clone(), self.broken.clone())
-    }
-
-    fn get(&self, key: &Key) -> Option<&Item> {
-        self.items.get(&(key.pk.clone(), key.sk.clone()))
-    }
-
-    fn write(
-        &mut self,
-        at: Stamp,
-        process: &Process,
-        item: Item,
-        condition: &Condition,
-    ) -> Written {
-        let place = (item.pk.clone(), item.sk.clone());
-        let there = self.items.get(&place).cloned();
-        let landed = condition.holds(there.as_ref());
-        self.log.push(Write { at, process: process.name.clone(), item: item.clone(), landed });
-        if !landed {
-            return Written::Refused(there);
-        }
-        if let Some(there) = there
-            && there != item
-            && !matches!(item.sk.as_str(), key::LEASE | key::WAIT)
-        {
-            self.broken
-                .push(format!("{} {} was overwritten by {}", item.pk, item.sk, process.name));
-        }
-        self.check_order(&item);
-        if item.text_opt("Kind") == Some("claim") {
-            process.claimed(item.text_opt("Runner").unwrap_or_default());
-        }
-        self.items.insert(place, item);
-        Written::Done
-    }
-
-    /// A step comes right after the newest one, and never after an end.
-    fn check_order(&mut self, item: &Item) {
-        if !item.sk.starts_with(key::STEP_PREFIX) {
-            return;
-        }
-        let from = (item.pk.clone(), key::STEP_PREFIX.to_owned());
-        let to = (item.pk.clone(), format!("{}~", key::STEP_PREFIX));
-        let newest = self.items.range(from..to).next_back().map(|(_, newest)| newest);
-        let seq = |item: &Item| item.number("Seq").unwrap_or(0);
-        if newest.map_or(0, seq) + 1 != seq(item) {
-            self.broken.push(format!("{} does not follow the newest step", item.sk));
-        }
-        if newest.is_some_and(|newest| newest.text_opt("Kind") == Some("end")) {
-            self.broken.push(format!("{} was written after the end", item.sk));
-        }
-    }
-
-    fn query(&self, query: &Query) -> Page {
-        let Partition::Table(pk) = &query.partition else { return Page::default() };
-        let bound = |sk: &str| (pk.clone(), sk.to_owned());
-        let from = Bound::Included(bound(query.from.as_deref().unwrap_or("")));
-        let to = Bound::Included(bound(query.to.as_deref().unwrap_or("\u{10ffff}")));
-        let limit = query.limit.unwrap_or(usize::MAX).min(PAGE_ITEMS_MAX);
-        let after = query.after.as_ref().map(|cursor| cursor.key.sk.as_str());
-        let is_new = |item: &&Item| match after {
-            Some(after) if query.reverse => item.sk.as_str() < after,
-            Some(after) => item.sk.as_str() > after,
-            None => true,
-        };
-        let range = self.items.range((from, to)).map(|(_, item)| item);
-        let mut items: Vec<Item> = if query.reverse {
-            range.rev().filter(is_new).take(limit + 1).cloned().collect()
-        } else {
-            range.filter(is_new).take(limit + 1).cloned().collect()
-        };
-        let more = items.len() > limit;
-        items.truncate(limit);
-        let next = items
-            .last()
-            .filter(|_| more)
-            .map(|last| Cursor { key: Key::new(last.pk.as_str(), last.sk.as_str()), at: None });
-        Page { items, next }
-    }
-}
-
 impl Disk {
     /// An empty table.
-    pub fn new(
-        chance: Arc<Chance>,
-        faults: Faults,
-        clock: journal::clock::Clock,
-        tasks: Tasks,
-    ) -> Self {
-        Self { table: Mutex::default(), changed: Notify::new(), chance, faults, tasks, clock }
+    pub fn new(chance: Arc<Chance>, faults: Faults, clock: Clock, tasks: Tasks) -> Self {
+        Self {
+            table: Mutex::default(),
+            changed: Notify::new(),
+            chance,
+            faults,
+            tasks,
+            clock,
+            tried: AtomicUsize::new(0),
+            point: None,
+        }
+    }
+
+    /// The same, over a store, with one write that something befalls.
+    pub(crate) fn with(self, beneath: Beneath, point: Option<Point>) -> Self {
+        Self { table: Mutex::new(Table::over(beneath)), point, ..self }
     }
 
     /// The table, to be looked at.
@@ -175,10 +83,39 @@ impl Disk {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, process: &Process, item: Item, condition: &Condition) -> Written {
-        let written = self.table().write(self.clock.now(), process, item, condition);
+    /// The one true time.
+    pub(crate) fn now(&self) -> Stamp {
+        self.clock.now()
+    }
+
+    /// Resolves at the next write from now on.
+    pub(crate) fn change(&self) -> Notified<'_> {
+        self.changed.notified()
+    }
+
+    fn write(
+        &self,
+        process: &Process,
+        number: usize,
+        item: Item,
+        condition: &Condition,
+    ) -> Written {
+        let written = self.table().write(self.clock.now(), process, number, item, condition);
         self.changed.notify_waiters();
         written
+    }
+
+    /// What becomes of the write of this number.
+    fn fate_of_write(&self, number: usize, process: &Process) -> Fate {
+        let Some(point) = self.point.filter(|point| point.write == number) else {
+            return self.fate(process);
+        };
+        match point.mode {
+            Mode::DiesBefore => Fate::CrashBefore,
+            Mode::DiesAfter => Fate::CrashAfter,
+            Mode::ReplyLost => Fate::Unanswered,
+            Mode::Lost => Fate::Lost,
+        }
     }
 
     fn fate(&self, process: &Process) -> Fate {
@@ -202,7 +139,8 @@ impl Disk {
         Fate::Served
     }
 
-    async fn pass_time(&self) {
+    /// Takes as long as one operation does.
+    pub(crate) async fn pass_time(&self) {
         let most = if self.chance.happens(self.faults.store_slow) {
             SLOW
         } else {
@@ -223,16 +161,17 @@ impl SimStore {
         self.process.reach().await;
         if let Some(runner) = self.process.writes_although_fenced(&item) {
             let broken = format!("{runner} is fenced, knows it, and writes {}", item.sk);
-            disk.table().broken.push(broken);
+            disk.table().is_broken(broken);
         }
-        let fate = disk.fate(&self.process);
+        let number = disk.tried.fetch_add(1, Ordering::Relaxed);
+        let fate = disk.fate_of_write(number, &self.process);
         disk.pass_time().await;
         self.process.reach().await;
         match fate {
             Fate::Unavailable => return Err(Error::Unavailable("simulated".into())),
             Fate::Lost => return Err(Error::Unknown("simulated, lost".into())),
             Fate::Late => {
-                self.write_later(item, condition);
+                self.write_later(number, item, condition);
                 return Err(Error::Unknown("simulated, late".into()));
             }
             Fate::CrashBefore => {
@@ -241,7 +180,7 @@ impl SimStore {
             }
             Fate::Served | Fate::Unanswered | Fate::CrashAfter => {}
         }
-        let written = disk.write(&self.process, item.clone(), &condition);
+        let written = disk.write(&self.process, number, item.clone(), &condition);
         if fate == Fate::CrashAfter {
             self.process.kill();
         }
@@ -257,16 +196,16 @@ impl SimStore {
     }
 
     /// The request is on its way whatever becomes of who sent it.
-    fn write_later(&self, item: Item, condition: Condition) {
+    fn write_later(&self, number: usize, item: Item, condition: Condition) {
         let (disk, process) = (Arc::clone(&self.disk), Arc::clone(&self.process));
         let delay = disk.chance.between(Duration::from_millis(10), LATE);
         self.disk.tasks.spawn(async move {
             tokio::time::sleep(delay).await;
-            disk.write(&process, item, &condition);
+            disk.write(&process, number, item, &condition);
         });
     }
 
-    async fn read<T>(&self, read: impl FnOnce(&Table) -> T + Send) -> Result<T, Error>
+    async fn read<T>(&self, read: impl FnOnce(&mut Table) -> T + Send) -> Result<T, Error>
     where
         T: Send,
     {
@@ -282,7 +221,7 @@ impl SimStore {
             }
             Fate::Served | Fate::Unanswered | Fate::Late => {}
         }
-        Ok(read(&self.disk.table()))
+        Ok(read(&mut self.disk.table()))
     }
 }
 
@@ -297,14 +236,14 @@ impl Store for SimStore {
         set: BTreeMap<String, Value>,
         condition: Condition,
     ) -> Result<Written, Error> {
-        let there = self.disk.table().get(&key).cloned();
+        let there = self.disk.table().get(&key);
         let mut item = there.unwrap_or_else(|| Item::new(key.pk, key.sk));
         item.attributes.extend(set);
         self.write(item, condition).await
     }
 
     async fn get(&self, key: Key) -> Result<Option<Item>, Error> {
-        self.read(|table| table.get(&key).cloned()).await
+        self.read(|table| table.get(&key)).await
     }
 
     async fn query(&self, query: Query) -> Result<Page, Error> {

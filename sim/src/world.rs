@@ -17,11 +17,14 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::beneath::Beneath;
+use crate::crash_points::Disturbance;
 use crate::execution::Command;
 use crate::faults::{Chance, Faults};
 use crate::functions::{Container, Function};
 use crate::network::{Answer, Message, Network, RUNTIME_ARN};
 use crate::process::Process;
+use crate::scenario::Scenario;
 use crate::store::{Disk, SimStore};
 use crate::tasks::Tasks;
 
@@ -39,6 +42,26 @@ const TERM: Duration = Duration::from_secs(15);
 /// How long an agent's process may take to start when it is slow to.
 const COLD: Duration = Duration::from_secs(120);
 
+/// What a world is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) seed: u64,
+    pub(crate) faults: Faults,
+    pub(crate) scenario: Scenario,
+    /// What the true clock shows first.
+    pub(crate) begins_at: Stamp,
+    pub(crate) beneath: Beneath,
+    /// The one thing that goes wrong beside the faults.
+    pub(crate) disturbance: Option<Disturbance>,
+}
+
+impl Setup {
+    pub(crate) fn new(seed: u64, faults: Faults, scenario: Scenario) -> Self {
+        let (beneath, disturbance) = (Beneath::memory(), None);
+        Self { seed, faults, scenario, begins_at: ORIGIN, beneath, disturbance }
+    }
+}
+
 /// The world. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct World(Arc<Inner>);
@@ -46,6 +69,8 @@ pub struct World(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     faults: Faults,
+    scenario: Scenario,
+    restart_after: Option<usize>,
     chance: Arc<Chance>,
     clock: Clock,
     disk: Arc<Disk>,
@@ -73,12 +98,26 @@ impl World {
     /// A world in which these faults happen by this seed. Its time is tokio's, which is to be
     /// paused.
     pub fn new(seed: u64, faults: Faults) -> Self {
+        Self::of(Setup::new(seed, faults, Scenario::of_detail(json!({}))))
+    }
+
+    /// A world as it is set up.
+    pub(crate) fn of(setup: Setup) -> Self {
+        let Setup { seed, faults, scenario, begins_at, beneath, disturbance } = setup;
         let chance = Arc::new(Chance::new(seed));
-        let clock = Clock::scaled(ORIGIN, 1);
+        let clock = Clock::scaled(begins_at, 1);
         let tasks = Tasks::default();
+        let (point, restart_after) = match disturbance {
+            None => (None, None),
+            Some(Disturbance::Write(point)) => (Some(point), None),
+            Some(Disturbance::Restart { after }) => (None, Some(after)),
+        };
         let disk = Disk::new(Arc::clone(&chance), faults, clock.clone(), tasks.clone());
+        let disk = disk.with(beneath, point);
         Self(Arc::new(Inner {
             faults,
+            scenario,
+            restart_after,
             chance,
             clock,
             disk: Arc::new(disk),
@@ -91,6 +130,11 @@ impl World {
     /// What goes wrong.
     pub fn faults(&self) -> Faults {
         self.0.faults
+    }
+
+    /// After which of its records the state machine's process dies.
+    pub(crate) fn restart_after(&self) -> Option<usize> {
+        self.0.restart_after
     }
 
     /// What decides.
@@ -205,11 +249,13 @@ impl World {
         let process = self.process("agent");
         let store = SimStore::new(Arc::clone(self.disk()), Arc::clone(&process));
         let network = Network::new(self.clone(), Arc::clone(&process));
-        let servers = Servers::parse(r#"{"mcpServers": {}}"#, |_| None);
+        let scenario = &self.0.scenario;
+        let servers = scenario.servers.iter().map(|server| server.of(&process, self.disk()));
         let config = Config {
+            agents: Arc::clone(&scenario.agents),
             callbacks: network.callbacks(),
             clock: process.clock.clone(),
-            servers: servers.unwrap_or_else(|_| unreachable!("no server is a valid choice")),
+            servers: servers.fold(Servers::default(), Servers::with),
             timeouts: Timeouts { connect: COLD, init: COLD },
             models: Models::default(),
             defaults: Defaults::default(),

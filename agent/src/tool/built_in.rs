@@ -5,6 +5,7 @@ use std::time::Duration;
 use agents::checkup::{CLOCK_SKEW, CONFIGURED_SERVERS, JOURNAL_PROBE, MODEL_REACHABLE};
 use graph::effect::{ToolCall, ToolSpec};
 use graph::outcome::{Failure, ToolOutcome};
+use journal::chain::put_until_known;
 use journal::clock::Stamp;
 use journal::event::Writer;
 use journal::item::Item;
@@ -54,7 +55,8 @@ impl<S: Store> BuiltIn<S> {
         }
     }
 
-    /// Writes a record of its own, which no reader of sessions sees, and reads it back.
+    /// Writes a record of its own, which no reader of sessions sees, and reads it back. It is written
+    /// as every record is: an answer that is lost once does not keep sessions from working.
     async fn probe(&self) -> Result<Value, String> {
         let clock = self.session.hlc.clock();
         let (begun_at, stamp) = (clock.now(), self.session.hlc.tick());
@@ -64,8 +66,12 @@ impl<S: Store> BuiltIn<S> {
             .with(EXPIRES_AT, author.expires_at)
             .with(PROBE, author.runner.as_str());
         let store = &self.session.store;
-        match store.put(item.clone(), Condition::Absent).await.map_err(journal_says)? {
+        let hlc = &self.session.hlc;
+        let written = put_until_known(store, hlc, item.clone(), Condition::Absent).await;
+        match written.map_err(journal_says)? {
             Written::Done => {}
+            // An earlier try had landed, and its answer was lost.
+            Written::Refused(Some(there)) if there == item => {}
             Written::Refused(_) => return Err("the journal holds a record not written yet".into()),
         }
         match store.get(key).await.map_err(journal_says)? {

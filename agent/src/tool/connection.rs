@@ -1,4 +1,4 @@
-//! One connection to a server's process: opened with its tools listed, asked, and ended.
+//! One connection to a server: opened with its tools listed, asked, and ended.
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tokio::sync::Mutex;
 use super::answer::{ERROR_CHARS_MAX, cut};
 use super::catalogue::Catalogue;
 use super::launch::Launch;
-use super::process::{CLOSE_GRACE, Pipes, Process};
+use super::process::{CLOSE_GRACE, Pipes, Running};
 use super::stdout::{Lines, Oddities};
 use super::{CATEGORY_CONNECTION, CATEGORY_INIT, Timeouts};
 
@@ -51,7 +51,7 @@ pub(super) struct Connection {
     peer: Peer<RoleClient>,
     /// None once the connection is being ended.
     running: Mutex<Option<RunningService<RoleClient, ClientConfig>>>,
-    process: Mutex<Process>,
+    process: Mutex<Running>,
     oddities: Arc<Oddities>,
     /// Set when a call's deadline passed: the server may hang.
     is_suspect: AtomicBool,
@@ -189,9 +189,9 @@ impl Handshake {
 }
 
 impl Target {
-    /// Starts the process.
-    async fn start(&self, within: Duration) -> Result<(Process, Pipes), Failure> {
-        let problem = match self.clock.timeout(within, Process::start(&self.launch)).await {
+    /// Starts the server.
+    async fn start(&self, within: Duration) -> Result<(Running, Pipes), Failure> {
+        let problem = match self.clock.timeout(within, Running::start(&self.launch)).await {
             Some(Ok(started)) => return Ok(started),
             Some(Err(error)) => format!("cannot be started: {error}"),
             None => format!("did not start within {}", seconds(within)),
@@ -213,7 +213,7 @@ impl Target {
 }
 
 /// What a server said outside its messages, to be appended to a sentence.
-fn about(process: &Process, oddities: &Oddities) -> String {
+fn about(process: &Running, oddities: &Oddities) -> String {
     let mut about = String::new();
     if let Some(oddity) = oddities.describe() {
         about.push_str("; ");
@@ -231,13 +231,13 @@ pub(super) fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-type Running = RunningService<RoleClient, ClientConfig>;
+type Client = RunningService<RoleClient, ClientConfig>;
 
 async fn handshake(
     server: &str,
     pipes: Pipes,
     oddities: Arc<Oddities>,
-) -> Result<(Running, Catalogue), Handshake> {
+) -> Result<(Client, Catalogue), Handshake> {
     let ours = Implementation::new("daybook", env!("CARGO_PKG_VERSION"));
     let client = ClientConfig::new(Default::default(), ours);
     let transport = (Lines::new(pipes.stdout, oddities), pipes.stdin);

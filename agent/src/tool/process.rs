@@ -1,4 +1,4 @@
-//! A server's process: started so that it cannot outlive us, watched, and ended.
+//! A server at work, most often a process: started so that it cannot outlive us, watched, and ended.
 
 use std::io;
 use std::process::ExitStatus;
@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use journal::clock::Clock;
-use tokio::io::AsyncReadExt;
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::launch::Launch;
+use super::in_process::Task;
+use super::launch::{Launch, Program};
 
 /// How much of the end of what a server writes to stderr is kept, in bytes.
 pub const STDERR_BYTES_MAX: usize = 2 * 1024;
@@ -28,6 +29,64 @@ const EXIT_GRACE: Duration = Duration::from_millis(200);
 
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
+pub(super) enum Running {
+    Process(Box<Process>),
+    Task(Task),
+}
+
+impl Running {
+    /// Starts a server.
+    ///
+    /// # Errors
+    /// When the operating system will not: there is no such program, or it may not be run.
+    pub(super) async fn start(launch: &Launch) -> io::Result<(Self, Pipes)> {
+        match launch {
+            Launch::Program(program) => {
+                let (process, pipes) = Process::start(program).await?;
+                Ok((Self::Process(Box::new(process)), pipes))
+            }
+            Launch::InProcess(server) => {
+                let (task, pipes) = server.start();
+                Ok((Self::Task(task), pipes))
+            }
+        }
+    }
+
+    /// How its process ended, if it has one and that has ended or is about to.
+    pub(super) async fn exit_status(&mut self, clock: &Clock) -> Option<ExitStatus> {
+        match self {
+            Self::Process(process) => process.exit_status(clock).await,
+            Self::Task(_) => None,
+        }
+    }
+
+    /// The last that it wrote to stderr, in one line; empty if it wrote nothing.
+    pub(super) fn last_words(&self) -> String {
+        match self {
+            Self::Process(process) => process.stderr.text(),
+            Self::Task(_) => String::new(),
+        }
+    }
+
+    /// Waits until it ends by itself, its stdin being closed, then kills it and what it started.
+    pub(super) async fn end(&mut self, clock: &Clock) {
+        match self {
+            Self::Process(process) => process.end(clock).await,
+            Self::Task(task) => task.end(CLOSE_GRACE, clock).await,
+        }
+    }
+
+    /// Kills it and what it started, unless it has ended.
+    pub(super) async fn kill(&mut self, clock: &Clock) {
+        match self {
+            Self::Process(process) => process.kill(clock).await,
+            Self::Task(task) => task.kill(),
+        }
+    }
+}
+
+/// A server's process.
+#[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     /// The leader's id, which is the group's too.
@@ -38,19 +97,15 @@ pub(super) struct Process {
     _keeper: Keeper,
 }
 
-/// What a process is spoken to through.
+/// What a server is spoken to through.
 pub(super) struct Pipes {
-    pub(super) stdin: ChildStdin,
-    pub(super) stdout: ChildStdout,
+    pub(super) stdin: Box<dyn AsyncWrite + Send + Unpin>,
+    pub(super) stdout: Box<dyn AsyncRead + Send + Unpin>,
 }
 
 impl Process {
-    /// Starts a server.
-    ///
-    /// # Errors
-    /// When the operating system will not: there is no such program, or it may not be run.
-    pub(super) async fn start(launch: &Launch) -> io::Result<(Self, Pipes)> {
-        let (mut child, keeper) = Keeper::start(launch.command()).await?;
+    async fn start(program: &Program) -> io::Result<(Self, Pipes)> {
+        let (mut child, keeper) = Keeper::start(program.command()).await?;
         let (Some(stdin), Some(stdout), Some(stderr)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -61,32 +116,24 @@ impl Process {
         reader.spawn(follow(stderr, tail.clone()));
         let group = child.id();
         let process = Self { child, group, stderr: tail, reader, _keeper: keeper };
-        Ok((process, Pipes { stdin, stdout }))
+        Ok((process, Pipes { stdin: Box::new(stdin), stdout: Box::new(stdout) }))
     }
 
-    /// How it ended, if it has or is about to.
-    pub(super) async fn exit_status(&mut self, clock: &Clock) -> Option<ExitStatus> {
+    async fn exit_status(&mut self, clock: &Clock) -> Option<ExitStatus> {
         let status = clock.timeout(EXIT_GRACE, self.child.wait()).await?.ok();
         // What it wrote last may still be in the pipe.
         clock.timeout(EXIT_GRACE, self.reader.join_next()).await;
         status
     }
 
-    /// The last that it wrote to stderr, in one line; empty if it wrote nothing.
-    pub(super) fn last_words(&self) -> String {
-        self.stderr.text()
-    }
-
-    /// Waits until it ends by itself, its stdin being closed, then kills it and what it started.
-    pub(super) async fn end(&mut self, clock: &Clock) {
+    async fn end(&mut self, clock: &Clock) {
         if clock.timeout(CLOSE_GRACE, self.child.wait()).await.is_none() {
             tracing::warn!(pid = self.group, "An MCP server did not stop by itself and is killed.");
         }
         self.kill(clock).await;
     }
 
-    /// Kills it and what it started, unless it has ended.
-    pub(super) async fn kill(&mut self, clock: &Clock) {
+    async fn kill(&mut self, clock: &Clock) {
         self.kill_group();
         if clock.timeout(CLOSE_GRACE, self.child.wait()).await.is_none() {
             tracing::error!(pid = self.group, "An MCP server cannot be killed.");
@@ -210,10 +257,10 @@ mod tests {
     use super::super::servers::Text;
     use super::*;
 
-    fn shell(script: &str) -> Launch {
-        let mut launch = Launch::new(Text::plain("/bin/sh"));
-        launch.args.extend(["-c", script].map(Text::plain));
-        launch
+    fn shell(script: &str) -> Program {
+        let mut program = Program::new(Text::plain("/bin/sh"));
+        program.args.extend(["-c", script].map(Text::plain));
+        program
     }
 
     #[test]
@@ -226,8 +273,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_that_is_not_there_is_an_error() {
-        let launch = Launch::new(Text::plain("/nonexistent/server"));
-        let error = Process::start(&launch).await.err().unwrap();
+        let program = Program::new(Text::plain("/nonexistent/server"));
+        let error = Process::start(&program).await.err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
@@ -243,7 +290,7 @@ mod tests {
             }
         }
         assert_eq!(status.unwrap().code(), Some(3));
-        assert_eq!(process.last_words(), "one | two");
+        assert_eq!(process.stderr.text(), "one | two");
     }
 
     /// The kernel kills a child with the thread that started it, so that must not be a thread that

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use super::BUILT_IN_SERVER;
-use super::launch::Launch;
+use super::in_process::{InProcess, Serve};
+use super::launch::{Launch, Program};
 
 /// The bundled server's name.
 pub const AWS_DIAGNOSTICS: &str = "aws-diagnostics";
@@ -25,12 +27,24 @@ pub struct Servers {
     entries: BTreeMap<String, Entry>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Entry {
     /// A command, from the file.
-    Command(Launch),
+    Command(Program),
     /// Ours, which this program is itself.
     Bundled(PathBuf),
+    /// A part of this program.
+    InProcess(Arc<Serve>),
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(program) => f.debug_tuple("Command").field(program).finish(),
+            Self::Bundled(path) => f.debug_tuple("Bundled").field(path).finish(),
+            Self::InProcess(_) => f.debug_tuple("InProcess").finish_non_exhaustive(),
+        }
+    }
 }
 
 /// Why the file is not usable. The person who wrote it has to mend it: nothing was started.
@@ -94,6 +108,12 @@ impl Servers {
         Self { entries }
     }
 
+    /// A server of this name that is a part of this program: `serve` is given a session's input and
+    /// speaks MCP over the stream, once for each time that the server would be started.
+    pub fn in_process(name: &str, serve: Arc<Serve>) -> Self {
+        Self { entries: BTreeMap::from([(name.to_owned(), Entry::InProcess(serve))]) }
+    }
+
     /// Reads `{"mcpServers": {NAME: {"command", "args"?, "env"?}}}`. Values may hold
     /// `${env:NAME}`, which `environment` resolves, now and once.
     ///
@@ -143,22 +163,24 @@ impl Servers {
     /// How each server is started for a session with this input.
     pub(super) fn launches(&self, input: &Value) -> Vec<(String, Launch)> {
         let launch = |entry: &Entry| match entry {
-            Entry::Command(launch) => launch.clone(),
-            Entry::Bundled(program) => diagnostics(program.clone(), input),
+            Entry::Command(program) => Launch::Program(program.clone()),
+            Entry::Bundled(path) => Launch::Program(diagnostics(path, input)),
+            Entry::InProcess(serve) => {
+                Launch::InProcess(InProcess { input: input.clone(), serve: Arc::clone(serve) })
+            }
         };
         self.entries.iter().map(|(name, entry)| (name.clone(), launch(entry))).collect()
     }
 }
 
-fn diagnostics(program: PathBuf, input: &Value) -> Launch {
-    let program = program.to_string_lossy().into_owned();
-    let mut launch = Launch::new(Text::plain(program));
-    launch.args.extend(["mcp", AWS_DIAGNOSTICS].map(Text::plain));
+fn diagnostics(path: &Path, input: &Value) -> Program {
+    let mut program = Program::new(Text::plain(path.to_string_lossy()));
+    program.args.extend(["mcp", AWS_DIAGNOSTICS].map(Text::plain));
     if let Some(folder) = input.get("snapshot").and_then(Value::as_str) {
         // One argument, so that a folder whose name begins with a hyphen is no option.
-        launch.args.push(Text::plain(format!("--snapshot={folder}")));
+        program.args.push(Text::plain(format!("--snapshot={folder}")));
     }
-    launch
+    program
 }
 
 /// A text with its references as they were written, and with them resolved.
@@ -199,7 +221,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn entry(&self, entry: &Value) -> Result<Launch, Error> {
+    fn entry(&self, entry: &Value) -> Result<Program, Error> {
         if self.server.is_empty() || self.server == BUILT_IN_SERVER {
             return Err(self.wrong("name", "is taken or empty"));
         }
@@ -217,24 +239,24 @@ impl Reader<'_> {
         self.command(entry)
     }
 
-    fn command(&self, entry: &Map<String, Value>) -> Result<Launch, Error> {
+    fn command(&self, entry: &Map<String, Value>) -> Result<Program, Error> {
         let command =
             entry.get("command").ok_or_else(|| self.wrong("command", "or `url` is missing"))?;
         let command = self.text("command", command)?;
         if command.value.is_empty() {
             return Err(self.wrong("command", "is empty"));
         }
-        let mut launch = Launch::new(command);
+        let mut program = Program::new(command);
         let args = entry.get("args").map(|args| args.as_array().ok_or(args));
         if let Some(args) = args {
             let args = args.map_err(|_| self.wrong("args", "must be a list of texts"))?;
             for (index, arg) in args.iter().enumerate() {
-                launch.args.push(self.text(&format!("args[{index}]"), arg)?);
+                program.args.push(self.text(&format!("args[{index}]"), arg)?);
             }
         }
         for name in INHERITED {
             if let Some(value) = (self.environment)(name) {
-                launch.env.insert(name.to_owned(), Text::plain(value));
+                program.env.insert(name.to_owned(), Text::plain(value));
             }
         }
         let env = entry.get("env").map(|env| env.as_object().ok_or(env));
@@ -245,10 +267,10 @@ impl Reader<'_> {
                     return Err(self.wrong("env", "holds a name that no variable can have"));
                 }
                 let value = self.text(&format!("env.{name}"), value)?;
-                launch.env.insert(name.clone(), value);
+                program.env.insert(name.clone(), value);
             }
         }
-        Ok(launch)
+        Ok(program)
     }
 
     /// Resolves the references in a text.
@@ -328,7 +350,7 @@ mod tests {
             "env": {"KEY": "${env:TOKEN}", "PLAIN": "x"},
         }}))
         .unwrap();
-        let launch = launch(&servers, "a", json!({}));
+        let Launch::Program(launch) = launch(&servers, "a", json!({})) else { panic!("a program") };
         assert_eq!(launch.args[1].value, "--token=hunter2-hunter2!");
         let env: Vec<_> = launch.env.iter().map(|(k, v)| (k.as_str(), v.value.as_str())).collect();
         assert_eq!(env, [("KEY", "hunter2-hunter2"), ("PATH", "/usr/bin"), ("PLAIN", "x")]);

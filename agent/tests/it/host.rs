@@ -1,12 +1,15 @@
 //! The entrypoint and the background task, over a real journal and a real MCP server.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::host::{Config, Host};
 use agent::model::Models;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
+use futures_util::future::BoxFuture;
+use graph::agent::Agent;
 use journal::clock::{Clock, Stamp};
 use journal::event::EventStatus;
 use journal::id::SessionId;
@@ -17,6 +20,7 @@ use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::step::{EffectKind, EffectRef, Ending, Step, StepBody};
 use journal::store::{Condition, Query, Store as _, query_all};
+use rmcp::ServiceExt as _;
 use serde_json::{Value, json};
 use workflow::contract::{AgentRequest, InvokeOutcome};
 use workflow::trigger::Trigger;
@@ -76,9 +80,14 @@ pub fn callbacks() -> aws_sdk_sfn::Client {
 }
 
 fn host_over(store: &SqliteStore, servers: Servers) -> Host<SqliteStore> {
+    host_of(store, servers, agents::all())
+}
+
+fn host_of(store: &SqliteStore, servers: Servers, agents: &[Agent]) -> Host<SqliteStore> {
     Host::new(
         store.clone(),
         Config {
+            agents: agents.into(),
             callbacks: callbacks(),
             clock: Clock::system(),
             servers,
@@ -97,10 +106,14 @@ fn world(servers: Servers) -> World {
 }
 
 fn diagnosing() -> (Value, World) {
+    diagnosing_by(servers(&incident("s3-permission-revoked")))
+}
+
+fn diagnosing_by(servers: Servers) -> (Value, World) {
     let folder = incident("s3-permission-revoked");
     let message = std::fs::read_to_string(folder.join("incident.json")).unwrap();
     let input: Value = serde_json::from_str(&message).unwrap();
-    (json!({ "agent": "incident", "input": input }), world(servers(&folder)))
+    (json!({ "agent": "incident", "input": input }), world(servers))
 }
 
 impl World {
@@ -196,6 +209,45 @@ async fn an_incident_is_diagnosed_through_the_server_that_ships() {
     assert_eq!((ended, error), (Ending::Completed, None));
     assert_eq!(result["fault_types"], json!(["permission_loss"]));
     assert_eq!(result["incident_state"], "DIAGNOSED");
+}
+
+#[tokio::test]
+async fn a_server_inside_this_program_is_reached_like_any_other() {
+    let folder = incident("s3-permission-revoked");
+    let serve = move |_: &Value, stream: tokio::io::DuplexStream| -> BoxFuture<'static, ()> {
+        let server = tools::aws_diagnostics::server(folder.clone()).unwrap();
+        Box::pin(async move {
+            server.serve(tokio::io::split(stream)).await.unwrap().waiting().await.unwrap();
+        })
+    };
+    let (detail, world) = diagnosing_by(Servers::in_process("aws-diagnostics", Arc::new(serve)));
+    world.accepted(&detail, 0).await;
+    world.done().await;
+    let (ended, error, result) = ending(&world.steps().await);
+    assert_eq!((ended, error), (Ending::Completed, None));
+    assert_eq!(result["fault_types"], json!(["permission_loss"]));
+}
+
+#[tokio::test]
+async fn a_server_inside_this_program_that_hangs_up_is_one_that_cannot_be_reached() {
+    let hangs_up = |_: &Value, _| -> BoxFuture<'static, ()> { Box::pin(async {}) };
+    let (detail, world) = diagnosing_by(Servers::in_process("aws-diagnostics", Arc::new(hangs_up)));
+    world.accepted(&detail, 0).await;
+    world.done().await;
+    let (ended, error, _) = ending(&world.steps().await);
+    assert_eq!(ended, Ending::Failed);
+    assert!(error.unwrap().contains("hung up before the handshake was done"));
+}
+
+#[tokio::test]
+async fn an_agent_is_known_to_the_host_that_was_given_it() {
+    let mut world = world(Servers::default());
+    world.host = host_of(&world.store, Servers::default(), &agents::all()[1..]);
+    let (status, body) = world.invoke(&json!({ "agent": "checkup" }), 0).await;
+    assert_eq!(status, 400);
+    let error = "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `checkup`; there \
+                 are incident";
+    assert_eq!(body["error"], error);
 }
 
 #[tokio::test]

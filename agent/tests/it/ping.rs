@@ -208,6 +208,7 @@ async fn pings_are_answered_while_a_task(plight: Plight) {
     let host = Host::new(
         troubled.clone(),
         Config {
+            agents: agents::all().into(),
             callbacks: callbacks(),
             clock: Clock::scaled(Clock::system().now(), TIME_SCALE),
             servers: Servers::bundled("/nonexistent".into()),

@@ -1,22 +1,20 @@
 //! `POST /api/sessions/{id}/resume`: has a session's workflow look at it again, and gives the session
 //! another execution when its last one is gone.
 //!
-//! The new execution is told where the journal stands ([`Resume`]). Of several that resume at once
+//! The new execution is told where the journal stands ([`standing`]). Of several that resume at once
 //! all compute the same name for it, so that there is one.
 
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::Response;
-use journal::clock::Stamp;
-use journal::event::{About, Event, EventStatus};
+use journal::event::{Event, EventStatus};
 use journal::id::SessionId;
-use journal::step::StepBody;
 use serde_json::{Map, Value, json};
-use workflow::contract::{InvokeRequest, Judgement, Resume};
 use workflow::execution::{self, RESUMES_MAX};
+use workflow::standing::standing;
 
 use super::Endpoint;
-use super::sessions::{Records, Reply, existing, refuse_ended, wake};
+use super::sessions::{Reply, existing, refuse_ended, wake};
 use super::step_functions::not_started;
 use super::wire::{self, Refusal};
 use crate::executions::{RUNNING, Record, Request, StartError};
@@ -55,8 +53,7 @@ async fn resume_session(endpoint: &Endpoint, id: &str) -> Reply {
     let mut input: Map<String, Value> = serde_json::from_str(&newest.input)
         .map_err(|error| Refusal::journal(&journal::store::Error::Corrupt(error.into())))?;
     let working = endpoint.agents.has(&records.id);
-    let seen = records.hlc(endpoint).newest();
-    let standing = standing(&records, initiated.expires_at, seen, working);
+    let standing = standing(&records.events, &records.steps, initiated.expires_at, working);
     input.insert("resume".to_owned(), json!(standing));
     let name = execution::name(&records.id, resumes + 1);
     let request = Request { name, input: json!(input).to_string() };
@@ -83,28 +80,4 @@ async fn newest(endpoint: &Endpoint, initiated: &Event) -> Result<Option<(u32, R
         arn = arn_of(resumes + 1);
     }
     Ok(newest)
-}
-
-/// Where a session stands. `working`: its agent may still be at work, since stopping an execution
-/// does not stop it.
-fn standing(records: &Records, expires_at: i64, seen: Stamp, working: bool) -> Resume {
-    let attempts = records.events.iter().filter_map(|event| match event.about {
-        About::Attempt(attempt) => Some(attempt),
-        _ => None,
-    });
-    let made = attempts.max().map_or(0, InvokeRequest::invocation_of);
-    let newest = records.steps.last();
-    let epoch = newest.map_or(0, |step| step.epoch);
-    let is_cancelled =
-        records.events.iter().any(|event| event.status == EventStatus::CancelRequested);
-    let nothing_to_do = is_cancelled
-        || newest
-            .is_some_and(|step| matches!(step.body, StepBody::Ask { .. } | StepBody::End { .. }));
-    if nothing_to_do || (working && epoch > 0) {
-        // As if the agent had been invoked a moment ago: the poller watches its beat, and ends,
-        // waits or invokes again as it finds.
-        let epoch = epoch.saturating_sub(1);
-        return Resume { status: Judgement::Busy, invocation: made, epoch, expires_at, seen };
-    }
-    Resume { status: Judgement::Resume, invocation: made + 1, epoch, expires_at, seen }
 }

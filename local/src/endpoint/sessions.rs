@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
+use agent::answer;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
 use axum::http::Response;
-use graph::question::{Answer, AnswerRefused, OpenQuestion, Question};
+use graph::question::{Answer, AnswerRefused};
 use journal::announce::Announcer;
-use journal::chain::{AppendError, Author, Head, append};
 use journal::clock::{Hlc, Stamp};
 use journal::event::{About, Draft, Event, EventStatus, Writer};
-use journal::id::{Runner, SessionId};
+use journal::id::SessionId;
 use journal::listing::{Filter, summaries};
 use journal::read;
 use journal::status::{self, Status, admits};
-use journal::step::{Step, StepBody};
+use journal::step::Step;
 use journal::store::Error;
 use journal::wait::Wait;
 use serde_json::{Value, json};
@@ -137,61 +137,24 @@ async fn answer_question(endpoint: &Endpoint, id: &str, body: &[u8]) -> Reply {
     let records = existing(endpoint, id).await?;
     let answer: Answer = serde_json::from_slice(body)
         .map_err(|error| Refusal::bad("InvalidAnswer", error.to_string()))?;
-    let (ask, open) = open_question(&records)?;
-    open.check(&answer).map_err(|refused| {
-        let message = refused.to_string();
-        match refused {
-            AnswerRefused::WrongQuestion { .. } => Refusal::new(409, "WrongQuestion", message),
-            _ => Refusal::bad("InvalidAnswer", message),
-        }
-    })?;
-    if open.expires_at <= endpoint.clock.now() {
-        return Err(Refusal::new(409, "QuestionExpired", "the question has expired"));
-    }
-    let seq = write_answer(endpoint, &records, ask, &answer).await?;
+    let answered = answer::answer(&endpoint.store, &endpoint.clock, &records.id, &answer).await;
+    let seq = answered.map_err(not_taken)?;
     let woken = wake(endpoint, &records.id).await?;
     Ok((202, json!({ "session_id": records.id, "step": seq, "woken": woken })))
 }
 
-/// Whoever gets the number after the question has closed it.
-async fn write_answer(
-    endpoint: &Endpoint,
-    records: &Records,
-    ask: &Step<Value>,
-    answer: &Answer,
-) -> Result<u32, Refusal> {
-    let hlc = records.hlc(endpoint);
-    let author = Author {
-        session: records.id.clone(),
-        runner: Runner::fresh(Writer::Person.as_str()),
-        expires_at: ask.expires_at,
+fn not_taken(error: answer::Error) -> Refusal {
+    let code = match &error {
+        answer::Error::Journal(error) => return Refusal::journal(error),
+        answer::Error::NoQuestion => "NoQuestion",
+        answer::Error::Refused(AnswerRefused::WrongQuestion { .. }) => "WrongQuestion",
+        answer::Error::Expired => "QuestionExpired",
+        answer::Error::Closed => "QuestionClosed",
+        answer::Error::Refused(_) | answer::Error::Unfit(_) => {
+            return Refusal::bad("InvalidAnswer", error.to_string());
+        }
     };
-    let head = Head::after(ask);
-    match append(&endpoint.store, &hlc, &author, &head, ask.epoch, answer.body()).await {
-        Ok(step) => {
-            let voice = records.voice(endpoint, &hlc);
-            let told = Draft::new(EventStatus::InputReceived, About::Step(step.seq));
-            if let Err(error) = voice.announce_once(&told).await {
-                // The step decides; anybody may write its announcement later.
-                tracing::warn!(session_id = %records.id, %error, "An answer was not announced.");
-            }
-            Ok(step.seq)
-        }
-        Err(AppendError::Collision(_)) => {
-            Err(Refusal::new(409, "QuestionClosed", "the question has been closed"))
-        }
-        Err(AppendError::Store(error)) => Err(Refusal::journal(&error)),
-        Err(error) => Err(Refusal::bad("InvalidAnswer", error.to_string())),
-    }
-}
-
-fn open_question(records: &Records) -> Result<(&Step<Value>, OpenQuestion), Refusal> {
-    let none = || Refusal::new(409, "NoQuestion", "the session has no open question");
-    let ask = records.steps.last().ok_or_else(none)?;
-    let StepBody::Ask { payload, expires_at, .. } = &ask.body else { return Err(none()) };
-    let question: Question = serde_json::from_value(payload["question"].clone())
-        .map_err(|error| Refusal::journal(&Error::Corrupt(error.into())))?;
-    Ok((ask, OpenQuestion { question_id: ask.seq, question, expires_at: *expires_at }))
+    Refusal::new(409, code, error.to_string())
 }
 
 /// Has the parked workflow look again; says whether there was one.

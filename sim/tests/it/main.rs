@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
+mod asking;
+mod disturbed;
 mod races;
+mod stores;
 
 use std::collections::BTreeMap;
 
@@ -10,9 +13,13 @@ use sim::faults::Faults;
 use sim::{Report, run};
 
 fn simulate(seed: u64, faults: &Faults) -> Report {
+    paused(run(seed, faults))
+}
+
+fn paused<T>(run: impl Future<Output = T>) -> T {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    runtime.unwrap().block_on(run(seed, faults))
+    runtime.unwrap().block_on(run)
 }
 
 /// The seeds to run: those asked for with `SIM_SEED` (one) or `SIM_SEEDS` (how many), or so many.

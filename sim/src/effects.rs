@@ -1,0 +1,140 @@
+//! What must hold of the calls that a session's tools performed.
+
+use std::collections::BTreeMap;
+
+use graph::effect::ToolCall;
+use graph::next::{Intent, Next, Work};
+use journal::key;
+use journal::step::Step;
+use serde_json::{Value, json};
+
+use crate::scenario::Scenario;
+use crate::session::Report;
+use crate::table::{Call, Write, read_step};
+
+/// The tool of `checkup` that writes a record of its own.
+const PROBE: &str = agents::checkup::JOURNAL_PROBE;
+
+/// Adds to a report what does not hold: when a call was performed, the journal asked for it, with
+/// an intent if it changes the world, and had no outcome of it; and no such call was performed
+/// twice.
+pub(crate) fn check(scenario: &Scenario, report: &mut Report) {
+    let Some(agent) = scenario.agent() else { return };
+    let mut broken = Vec::new();
+    let mut once: BTreeMap<String, u32> = BTreeMap::new();
+    for call in performed(report) {
+        let name = name(&call);
+        let steps = match steps_of(report, call.after) {
+            Ok(steps) => steps,
+            Err(error) => return report.broken.push(format!("a step cannot be read: {error}")),
+        };
+        let asked = match agent.resume(&steps).map(|run| run.next()) {
+            Ok(Next::Perform(requests)) => requests,
+            other => {
+                broken.push(format!("{name} was performed although the run was at {other:?}"));
+                continue;
+            }
+        };
+        let request = asked.iter().find_map(|request| match &request.work {
+            Work::Tool { call: asked, intent } if is(asked, &call) => Some(*intent),
+            _ => None,
+        });
+        match request {
+            None => broken.push(format!("{name} was performed, which nobody asked for any more")),
+            Some(Intent::Needed) => broken.push(format!("{name} was performed without intent")),
+            Some(Intent::NotNeeded) => {}
+            Some(Intent::Written) => *once.entry(name).or_default() += 1,
+        }
+    }
+    let twice = once.iter().filter(|(_, count)| **count > 1);
+    broken.extend(twice.map(|(name, count)| format!("{name} was performed {count} times")));
+    report.broken.extend(broken);
+}
+
+/// How often each call was performed.
+pub(crate) fn counts(report: &Report) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for call in performed(report) {
+        *counts.entry(name(&call)).or_default() += 1;
+    }
+    counts
+}
+
+/// The calls of servers' tools, and the built-in one that leaves a trace.
+fn performed(report: &Report) -> Vec<Call> {
+    let mut calls = report.calls.clone();
+    let mut keys = Vec::new();
+    for (after, write) in report.log.iter().enumerate() {
+        let key = (&write.item.pk, &write.item.sk);
+        if write.landed && write.item.pk.starts_with("PROBE#") && !keys.contains(&key) {
+            keys.push(key);
+            calls.push(probe(write, after));
+        }
+    }
+    calls
+}
+
+fn probe(write: &Write, after: usize) -> Call {
+    Call {
+        at: write.at,
+        process: write.process.clone(),
+        after,
+        server: String::new(),
+        tool: PROBE.to_owned(),
+        arguments: json!({}),
+    }
+}
+
+fn is(asked: &ToolCall, call: &Call) -> bool {
+    asked.server.as_deref().unwrap_or_default() == call.server
+        && asked.tool == call.tool
+        && asked.arguments == call.arguments
+}
+
+fn name(call: &Call) -> String {
+    format!("{}.{} {}", call.server, call.tool, call.arguments)
+}
+
+/// The steps that had landed when the log had so many entries.
+fn steps_of(report: &Report, entries: usize) -> Result<Vec<Step<Value>>, String> {
+    let partition = key::session(&report.session);
+    let log = report.log.iter().take(entries);
+    let steps = log.filter(|write| {
+        write.landed && write.item.pk == partition && write.item.sk.starts_with(key::STEP_PREFIX)
+    });
+    steps.map(|write| read_step(&write.item)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clerk;
+    use crate::crash_points::{SEED, simulate};
+    use crate::faults::Faults;
+    use crate::session::Staged;
+    use crate::world::Setup;
+
+    /// What is said of the clerk's session with one call more, at the place of the call `like` or
+    /// at the end.
+    fn with_one_more(like: &str, at_end: bool) -> Vec<String> {
+        let scenario = clerk::scenario();
+        let mut report = simulate(Staged::new(Setup::new(SEED, Faults::NONE, scenario.clone())));
+        assert_eq!(report.broken, Vec::<String>::new());
+        let mut more = report.calls.iter().find(|call| call.tool == like).unwrap().clone();
+        more.after = if at_end { report.log.len() } else { more.after };
+        report.calls.push(more);
+        check(&scenario, &mut report);
+        report.broken
+    }
+
+    #[test]
+    fn a_call_that_is_made_again_is_found_out() {
+        assert_eq!(
+            with_one_more("pay", false),
+            [r#"till.pay {"amount":40,"to":"theirs"} was performed 2 times"#]
+        );
+        assert_eq!(with_one_more("balance", false), Vec::<String>::new());
+        let [late] = &with_one_more("balance", true)[..] else { panic!("one is found") };
+        assert!(late.contains("was performed although the run was at Ok(Closed)"), "{late}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Every prefix of any agent's journal: its session is run once, and then carried on from each of
+//! the journal's records as if everything had died just after that record landed.
+
+use std::time::Duration;
+
+use journal::key;
+
+use crate::beneath::Beneath;
+use crate::crash_points::{Outcome, SEED, simulate};
+use crate::faults::Faults;
+use crate::scenario::Scenario;
+use crate::session::{Report, Staged};
+use crate::world::Setup;
+
+/// How long after the cut the session is carried on.
+const LATER: Duration = Duration::from_secs(30);
+
+/// Runs a scenario's session once, and carries it on from each record, step or event, by another
+/// execution, as `resume` does. `open` gives each run an empty store.
+///
+/// What must hold is what [`crash_points`](crate::crash_points::crash_points) says. The tools have
+/// done what they had done before the record after the cut landed.
+///
+/// # Panics
+/// When no runtime can be started.
+pub fn prefixes(scenario: &Scenario, open: &mut dyn FnMut() -> Beneath) -> Outcome {
+    let setup = Setup::new(SEED, Faults::NONE, scenario.clone());
+    let whole = Staged::new(Setup { beneath: open(), ..setup });
+    let undisturbed = simulate(whole.clone());
+    let mut outcome = Outcome { broken: undisturbed.broken.clone(), undisturbed, runs: 0 };
+    for cut in cuts(&outcome.undisturbed) {
+        let staged = cut_off(&whole, &outcome.undisturbed, cut, open());
+        let report = simulate(staged);
+        let newest = cut.checked_sub(1).map(|last| &outcome.undisturbed.log[last].item.sk);
+        let name = format!("cut after {cut} writes, the newest {}", newest.map_or("none", |sk| sk));
+        outcome.add(scenario, &name, &report);
+    }
+    outcome
+}
+
+/// How many writes each prefix has: those up to and with each record before the verdict.
+fn cuts(report: &Report) -> Vec<usize> {
+    let is_record =
+        |sk: &str| sk.starts_with(key::STEP_PREFIX) || sk.starts_with(key::EVENT_PREFIX);
+    let verdict = report.verdict.map(|verdict| verdict.as_str());
+    let log = report.log.iter().enumerate();
+    let records = log.filter(|(_, write)| write.landed && is_record(&write.item.sk));
+    let ends = records.map(|(place, write)| (place + 1, write.item.text_opt("Status")));
+    [0].into_iter()
+        .chain(ends.take_while(|(_, status)| status.is_none() || *status != verdict).map(|c| c.0))
+        .collect()
+}
+
+fn cut_off(whole: &Staged, report: &Report, cut: usize, beneath: Beneath) -> Staged {
+    let log = report.log[..cut].to_vec();
+    let begins_at = log.last().map_or(whole.setup.begins_at, |write| write.at.after(LATER));
+    let calls = report.calls.iter().filter(|call| call.after <= cut).cloned().collect();
+    let setup = Setup { begins_at, beneath, ..whole.setup.clone() };
+    Staged { setup, session: whole.session.clone(), log, calls }
+}

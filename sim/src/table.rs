@@ -1,0 +1,237 @@
+//! The table with what was found wrong while it was written, and the log of all that was done.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use graph::question::OpenQuestion;
+use journal::clock::Stamp;
+use journal::id::SessionId;
+use journal::item::Item;
+use journal::key;
+use journal::payload::DecodeError;
+use journal::step::Step;
+use journal::store::{Condition, Cursor, Key, Page, Partition, Query, Written};
+use serde_json::Value;
+
+use crate::beneath::Beneath;
+use crate::process::Process;
+
+/// Most items on a page: small, so that paging happens.
+const PAGE_ITEMS_MAX: usize = 40;
+
+/// The table, its log, and what was found wrong while it was written.
+#[derive(Debug, Default)]
+pub struct Table {
+    items: BTreeMap<(String, String), Item>,
+    beneath: Beneath,
+    log: Vec<Write>,
+    calls: Vec<Call>,
+    broken: Vec<String>,
+}
+
+/// One write that landed or was refused by its condition.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// When, by the one true clock.
+    pub at: Stamp,
+    /// Who.
+    pub process: String,
+    /// Which of all writes that were tried, in the order of trying, from 0.
+    pub number: usize,
+    /// What.
+    pub item: Item,
+    /// Whether the condition held.
+    pub landed: bool,
+}
+
+/// One call of a server's tool, as the server performed it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// When, by the one true clock.
+    pub at: Stamp,
+    /// For whom.
+    pub process: String,
+    /// How many entries the log of writes had.
+    pub after: usize,
+    /// The server.
+    pub server: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+}
+
+impl Table {
+    /// An empty table over what keeps its items.
+    pub(crate) fn over(beneath: Beneath) -> Self {
+        Self { beneath, ..Self::default() }
+    }
+
+    /// The items of all keys in order, the writes in order of landing, and what was found wrong.
+    pub fn copies(&self) -> (Vec<Item>, Vec<Write>, Vec<String>) {
+        (self.items.values().cloned().collect(), self.log.clone(), self.broken.clone())
+    }
+
+    /// The calls of servers' tools, in order.
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    /// Puts the table where an earlier run had it after these writes and calls.
+    pub(crate) fn restore(&mut self, log: &[Write], calls: &[Call]) {
+        for write in log.iter().filter(|write| write.landed) {
+            let place = (write.item.pk.clone(), write.item.sk.clone());
+            self.items.insert(place, write.item.clone());
+        }
+        for item in self.items.values() {
+            let written = self.beneath.put(item, &Condition::Absent);
+            assert!(written.is_none_or(|w| w == Ok(Written::Done)), "the store is not empty");
+        }
+        self.log = log.to_vec();
+        self.calls = calls.to_vec();
+    }
+
+    /// Takes note of a call that a server performs now.
+    pub(crate) fn called(&mut self, call: Call) {
+        self.calls.push(Call { after: self.log.len(), ..call });
+    }
+
+    pub(crate) fn is_broken(&mut self, what: String) {
+        self.broken.push(what);
+    }
+
+    /// The question that a session waits for.
+    pub(crate) fn open_question(&self, session: &SessionId) -> Option<OpenQuestion> {
+        let from = (key::session(session), key::STEP_PREFIX.to_owned());
+        let to = (key::session(session), format!("{}~", key::STEP_PREFIX));
+        let newest = self.items.range(from..to).next_back().map(|(_, newest)| newest);
+        let newest = newest.filter(|newest| newest.text_opt("Kind") == Some("ask"))?;
+        let steps = [read_step(newest).ok()?];
+        agent::answer::open_question(&steps).ok().map(|(_, open)| open)
+    }
+
+    pub(crate) fn get(&mut self, key: &Key) -> Option<Item> {
+        let item = self.items.get(&(key.pk.clone(), key.sk.clone())).cloned();
+        match self.beneath.get(key) {
+            Some(Ok(found)) if found == item => {}
+            None => {}
+            Some(other) => self.broken.push(format!("{key:?} reads {other:?}, not {item:?}")),
+        }
+        item
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        at: Stamp,
+        process: &Process,
+        number: usize,
+        item: Item,
+        condition: &Condition,
+    ) -> Written {
+        let place = (item.pk.clone(), item.sk.clone());
+        let there = self.items.get(&place).cloned();
+        let landed = condition.holds(there.as_ref());
+        let written = if landed { Written::Done } else { Written::Refused(there.clone()) };
+        match self.beneath.put(&item, condition) {
+            Some(Ok(answer)) if answer == written => {}
+            None => {}
+            Some(other) => {
+                self.broken.push(format!("{} was answered {other:?}, not {written:?}", item.sk));
+            }
+        }
+        let process_name = process.name.clone();
+        self.log.push(Write { at, process: process_name, number, item: item.clone(), landed });
+        if !landed {
+            return written;
+        }
+        if let Some(there) = there
+            && there != item
+            && !matches!(item.sk.as_str(), key::LEASE | key::WAIT)
+        {
+            self.broken
+                .push(format!("{} {} was overwritten by {}", item.pk, item.sk, process.name));
+        }
+        self.check_order(&item);
+        if item.text_opt("Kind") == Some("claim") {
+            process.claimed(item.text_opt("Runner").unwrap_or_default());
+        }
+        self.items.insert(place, item);
+        written
+    }
+
+    /// A step comes right after the newest one, and never after an end.
+    fn check_order(&mut self, item: &Item) {
+        if !item.sk.starts_with(key::STEP_PREFIX) {
+            return;
+        }
+        let from = (item.pk.clone(), key::STEP_PREFIX.to_owned());
+        let to = (item.pk.clone(), format!("{}~", key::STEP_PREFIX));
+        let newest = self.items.range(from..to).next_back().map(|(_, newest)| newest);
+        let seq = |item: &Item| item.number("Seq").unwrap_or(0);
+        if newest.map_or(0, seq) + 1 != seq(item) {
+            self.broken.push(format!("{} does not follow the newest step", item.sk));
+        }
+        if newest.is_some_and(|newest| newest.text_opt("Kind") == Some("end")) {
+            self.broken.push(format!("{} was written after the end", item.sk));
+        }
+    }
+
+    pub(crate) fn query(&mut self, query: &Query) -> Page {
+        let limit = query.limit.unwrap_or(usize::MAX).min(PAGE_ITEMS_MAX);
+        let page = self.page(query, limit);
+        match self.beneath.query(&query.clone().limited(limit)) {
+            Some(Ok(found)) if found.items == page.items && has_more(&found, &page) => found,
+            None => page,
+            Some(other) => {
+                self.broken.push(format!("{query:?} reads {other:?}, not {page:?}"));
+                page
+            }
+        }
+    }
+
+    fn page(&self, query: &Query, limit: usize) -> Page {
+        let Partition::Table(pk) = &query.partition else { return Page::default() };
+        let bound = |sk: &str| (pk.clone(), sk.to_owned());
+        let from = Bound::Included(bound(query.from.as_deref().unwrap_or("")));
+        let to = Bound::Included(bound(query.to.as_deref().unwrap_or("\u{10ffff}")));
+        let after = query.after.as_ref().map(|cursor| cursor.key.sk.as_str());
+        let is_new = |item: &&Item| match after {
+            Some(after) if query.reverse => item.sk.as_str() < after,
+            Some(after) => item.sk.as_str() > after,
+            None => true,
+        };
+        let range = self.items.range((from, to)).map(|(_, item)| item);
+        let mut items: Vec<Item> = if query.reverse {
+            range.rev().filter(is_new).take(limit + 1).cloned().collect()
+        } else {
+            range.filter(is_new).take(limit + 1).cloned().collect()
+        };
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = items
+            .last()
+            .filter(|_| more)
+            .map(|last| Cursor { key: Key::new(last.pk.as_str(), last.sk.as_str()), at: None });
+        Page { items, next }
+    }
+
+    /// Holds all that is stored beneath against what was written.
+    pub(crate) fn compare(&mut self) {
+        let items: Vec<Item> = self.items.values().cloned().collect();
+        for item in items {
+            self.get(&Key::new(item.pk, item.sk));
+        }
+    }
+}
+
+/// A store may say that there may be more although there is not, never the other way.
+fn has_more(found: &Page, expected: &Page) -> bool {
+    found.next.is_some() || expected.next.is_none()
+}
+
+/// A step with its payload, which is not one of several parts.
+pub(crate) fn read_step(item: &Item) -> Result<Step<Value>, String> {
+    let step = Step::from_item(item).map_err(|error| error.to_string())?;
+    let decoded = step.try_map(|payload| payload.decode(&[]));
+    decoded.map_err(|error: DecodeError| error.to_string())
+}

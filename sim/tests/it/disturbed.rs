@@ -1,0 +1,116 @@
+//! Crash points and prefixes of agents, on each store.
+
+use std::path::Path;
+
+use graph::agent::Agent;
+use journal::event::EventStatus;
+use serde_json::{Value, json};
+use sim::clerk;
+use sim::crash_points::{Outcome, crash_points};
+use sim::prefixes::prefixes;
+use sim::scenario::Scenario;
+use sim::tools::ToolServer;
+
+use crate::stores::{Stores, memory};
+
+fn checkup() -> Scenario {
+    // How long a check took, and how far apart clocks are, is different each time.
+    let view = |result: &Value| {
+        let checks = result["checks"].as_array().unwrap().iter();
+        json!(checks.map(|check| json!([check["name"], check["ok"]])).collect::<Vec<_>>())
+    };
+    Scenario { view, ..Scenario::new(Agent::of(&agents::checkup::GRAPH), json!({})) }
+}
+
+fn incident() -> Scenario {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../incidents/s3-permission-revoked");
+    let message = std::fs::read_to_string(folder.join("incident.json")).unwrap();
+    let input = serde_json::from_str(&message).unwrap();
+    let server = move |_: &Value| tools::aws_diagnostics::server(folder.clone()).unwrap();
+    Scenario {
+        servers: vec![ToolServer::new("aws-diagnostics", server)],
+        ..Scenario::new(Agent::of(&agents::incident::graph::GRAPH), input)
+    }
+}
+
+/// Of the long session's crash points each third, which takes a quarter of a minute on one core; or
+/// each `SIM_CRASH_POINTS`-th, 1 being all.
+#[expect(clippy::disallowed_methods, reason = "how all of them are asked for")]
+fn nth() -> usize {
+    std::env::var("SIM_CRASH_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(3)
+}
+
+/// Fails with what did not hold, and in which runs.
+fn hold(what: &str, outcome: &Outcome, runs_min: usize) {
+    let store = if outcome.broken.is_empty() { "all hold" } else { "NOT all hold" };
+    println!("{what}: {} runs, {store}; calls {:?}", outcome.runs, outcome.calls());
+    let first: Vec<_> = outcome.broken.iter().take(20).cloned().collect();
+    let broken = outcome.broken.len();
+    assert!(broken == 0, "{what}: {broken} of {} runs:\n{}", outcome.runs, first.join("\n"));
+    assert_eq!(outcome.undisturbed.verdict, Some(EventStatus::SessionSucceeded));
+    assert!(outcome.runs >= runs_min, "{what}: only {} runs", outcome.runs);
+}
+
+fn checkup_holds_at_every_crash_point(mut stores: Stores) {
+    hold("checkup", &crash_points(&checkup(), 1, &mut *stores), 60);
+}
+
+fn incident_holds_at_every_crash_point(mut stores: Stores) {
+    hold("incident", &crash_points(&incident(), 1, &mut *stores), 60);
+}
+
+fn an_agent_that_asks_sleeps_and_pays_holds_at_every_crash_point(mut stores: Stores) {
+    hold("clerk", &crash_points(&clerk::scenario(), nth(), &mut *stores), 60);
+}
+
+fn checkup_goes_on_from_every_prefix(mut stores: Stores) {
+    hold("checkup", &prefixes(&checkup(), &mut *stores), 10);
+}
+
+fn incident_goes_on_from_every_prefix(mut stores: Stores) {
+    hold("incident", &prefixes(&incident(), &mut *stores), 10);
+}
+
+fn an_agent_that_asks_sleeps_and_pays_goes_on_from_every_prefix(mut stores: Stores) {
+    hold("clerk", &prefixes(&clerk::scenario(), &mut *stores), 10);
+}
+
+#[test]
+fn a_result_that_is_another_each_time_is_found_out() {
+    let view = Value::clone;
+    let outcome = prefixes(&Scenario { view, ..checkup() }, &mut *memory().unwrap());
+    assert!(outcome.broken.iter().any(|broken| broken.contains("the result is")));
+}
+
+/// Makes a test of each function for a store.
+macro_rules! on {
+    ($store:ident: $($name:ident),+ $(,)?) => {
+        mod $store {
+            $(#[test]
+            fn $name() {
+                let Some(stores) = crate::stores::$store() else { return };
+                super::$name(stores);
+            })+
+        }
+    };
+}
+
+// Memory answers beside every other store, which is held against it at each operation; these two
+// show that it will do alone.
+on!(memory: checkup_holds_at_every_crash_point, checkup_goes_on_from_every_prefix);
+on!(sqlite:
+    checkup_holds_at_every_crash_point,
+    incident_holds_at_every_crash_point,
+    an_agent_that_asks_sleeps_and_pays_holds_at_every_crash_point,
+    checkup_goes_on_from_every_prefix,
+    incident_goes_on_from_every_prefix,
+    an_agent_that_asks_sleeps_and_pays_goes_on_from_every_prefix,
+);
+on!(dynamodb:
+    checkup_holds_at_every_crash_point,
+    incident_holds_at_every_crash_point,
+    an_agent_that_asks_sleeps_and_pays_holds_at_every_crash_point,
+    checkup_goes_on_from_every_prefix,
+    incident_goes_on_from_every_prefix,
+    an_agent_that_asks_sleeps_and_pays_goes_on_from_every_prefix,
+);
