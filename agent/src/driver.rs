@@ -307,3 +307,35 @@ fn share(session: &SessionId, request: &Request) -> f64 {
     let first = Hash::of(of.as_bytes()).as_str().get(..2).map(|hex| u8::from_str_radix(hex, 16));
     f64::from(first.and_then(Result::ok).unwrap_or_default()) / f64::from(u8::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use graph::effect::ToolCall;
+    use journal::step::{EffectKind, EffectRef};
+
+    use super::*;
+
+    #[test]
+    fn sessions_that_were_turned_away_together_come_back_apart() {
+        let effect = EffectRef {
+            node: "n".to_owned(),
+            kind: EffectKind::Chat,
+            digest: Hash::of(b"same"),
+            call: 0,
+        };
+        let request = Request {
+            effect,
+            attempt: 2,
+            not_before: None,
+            work: Work::Tool {
+                call: ToolCall::built_in("t", Value::Null),
+                intent: Intent::NotNeeded,
+            },
+            unsettled_tokens: 0,
+        };
+        let shares: Vec<f64> = (0..100).map(|_| share(&SessionId::fresh(), &request)).collect();
+        assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
+        let early = shares.iter().filter(|share| **share < 0.5).count();
+        assert!((10..=90).contains(&early), "{shares:?}");
+    }
+}

@@ -33,7 +33,7 @@ pub mod transcript;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 #[cfg(feature = "bedrock")]
 use futures_util::future::BoxFuture;
@@ -118,9 +118,12 @@ struct Shared {
     openai: OnceLock<Result<reqwest::Client, String>>,
     #[cfg(feature = "bedrock")]
     bedrock: tokio::sync::OnceCell<aws_sdk_bedrockruntime::Client>,
-    transcripts: Mutex<BTreeMap<PathBuf, Arc<Transcript>>>,
+    transcripts: Mutex<BTreeMap<PathBuf, Read>>,
     recorder: Option<Recorder>,
 }
+
+/// A transcript, and when it was as it was read.
+type Read = (Option<SystemTime>, Arc<Transcript>);
 
 impl Attempt {
     fn failed(failure: Failure) -> Self {
@@ -209,15 +212,19 @@ impl Models {
         }
     }
 
+    /// Read again when it was written since, as it is while it is recorded.
     fn transcript(&self, file: PathBuf) -> Result<Arc<Transcript>, Failure> {
+        let written = std::fs::metadata(&file).and_then(|file| file.modified()).ok();
         let mut read = self.shared.transcripts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(transcript) = read.get(&file) {
+        if let Some((as_of, transcript)) = read.get(&file)
+            && *as_of == written
+        {
             return Ok(Arc::clone(transcript));
         }
         let transcript = Transcript::read(&file)
             .map_err(|error| Failure::refused(UNAVAILABLE, error.to_string()))?;
         let transcript = Arc::new(transcript);
-        read.insert(file, Arc::clone(&transcript));
+        read.insert(file, (written, Arc::clone(&transcript)));
         Ok(transcript)
     }
 

@@ -24,11 +24,15 @@ pub fn log(run: &Run, result: &Value) {
 
 fn lines(run: &Run, result: &Value) -> [Value; 2] {
     let used = run.usage();
+    // A session that failed for its model has no result; the graph knows what it worked on.
+    let incident_id = match &result["incident_id"] {
+        Value::Null => run.state_json().unwrap_or_default()["incident"]["incident_id"].clone(),
+        id => id.clone(),
+    };
     let allowed = run.budget().allowed(Limit::Tokens);
-    // An end that the graph did not write has no summary; the model's own failure is one.
     let metrics = json!({
         "event": "agent_metrics",
-        "incident_id": result["incident_id"],
+        "incident_id": incident_id,
         "llm_calls": used.model_calls,
         "total_prompt_tokens": used.input_tokens,
         "total_completion_tokens": used.output_tokens,
@@ -38,7 +42,7 @@ fn lines(run: &Run, result: &Value) -> [Value; 2] {
     });
     let summary = json!({
         "event": "agent_reasoning_summary",
-        "incident_id": result["incident_id"],
+        "incident_id": incident_id,
         "tools_called": result["tools_called"],
         "fault_types": result["fault_types"],
         "root_cause": result["root_cause"],

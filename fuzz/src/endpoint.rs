@@ -1,7 +1,7 @@
 //! The AWS JSON endpoint: whatever is sent, the answer is one of AWS's, no request makes it fail
 //! inside, and none changes a record.
 //!
-//! An input is up to [`REQUESTS_MAX`] requests with a line `---` between them. A request's first
+//! An input is up to four requests with a line `---` between them. A request's first
 //! line is its `X-Amz-Target`, or method and path for our own API; the rest is the body. They meet
 //! a journal with the golden session and one execution that nobody drives, so that no agent is
 //! ever started. An input that wrote something has the next one begin with a fresh journal.

@@ -280,6 +280,8 @@ impl Export {
     pub fn verify(&self, head: Option<&Hash>, now: Stamp) -> Report {
         let mut damage = self.damage.clone();
         let Some(session) = self.session() else {
+            // Nobody knows which session it was; but where there is a head there was a verdict.
+            damage.extend(head.map(|head| Damage::VerdictMissing { head: head.clone() }));
             return Report { state: State::Open, damage, unsealed: Vec::new() };
         };
         let anchors = Anchors {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use graph::digest::canonical;
 use graph::effect::ToolCall;
 use graph::next::{Intent, Next, Work};
 use journal::key;
@@ -92,7 +93,7 @@ fn is(asked: &ToolCall, call: &Call) -> bool {
 }
 
 fn name(call: &Call) -> String {
-    format!("{}.{} {}", call.server, call.tool, call.arguments)
+    format!("{}.{} {}", call.server, call.tool, canonical(&call.arguments))
 }
 
 /// The steps that had landed when the log had so many entries.

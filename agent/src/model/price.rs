@@ -93,7 +93,8 @@ impl Prices {
         }
     }
 
-    /// A model's price. A cross-region profile on Bedrock costs what its model costs.
+    /// A model's price. A cross-region profile on Bedrock costs what its model costs, unless it has a
+    /// price of its own.
     fn of(&self, model: &str) -> Option<Price> {
         let plain = || {
             let (place, id) = model.strip_prefix("bedrock:")?.split_once('.')?;

@@ -78,6 +78,16 @@ fn every_fault_is_made_once_and_reverted_to_what_was_there() {
 }
 
 #[test]
+fn what_is_changed_is_said_to_programs() {
+    let Some(bench) = Bench::open() else { return };
+    let change = json!({"change": "concurrency", "function": FUNCTION, "before": null, "after": 0});
+    for (deed, is_undone) in [("inject", false), ("revert", true)] {
+        let ran = bench.chaos(deed, &["throttle", "--to", "0", "--json"]);
+        assert_eq!(ran.json(), [json!({"undone": is_undone, "change": change})], "{ran:#?}");
+    }
+}
+
+#[test]
 fn faults_of_several_kinds_stand_side_by_side() {
     let Some(mut bench) = Bench::open() else { return };
     let healthy = bench.state();

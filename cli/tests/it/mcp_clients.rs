@@ -1,13 +1,14 @@
 //! Our MCP server with clients that others wrote: the reference client (PyPI `mcp`) and the MCP
 //! Inspector (npm `@modelcontextprotocol/inspector`), over stdin and stdout and over HTTP.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Ran, daybook, incident, run, run_in, tool};
+use crate::harness::{DEADLINE, Ran, daybook, incident, run, run_in, tool};
 
 const TOOLS: [&str; 3] = ["get_iam_state", "get_lambda_config", "get_recent_logs"];
 
@@ -123,6 +124,57 @@ fn the_inspector_works_over_http() {
     let served = Served::start(folder.path(), "secret");
     let bearer = ["--transport", "http", "--header", "Authorization: Bearer secret"];
     check_inspector(&[&served.url], &bearer);
+}
+
+/// The status of a request with these headers, and the whole answer.
+fn status(url: &str, start: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+    let address = url.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
+    let mut request = format!("{start} HTTP/1.1\r\ncontent-length: {}\r\n", body.len());
+    for (name, value) in headers {
+        request.push_str(&format!("{name}: {}\r\n", value.replace("OURS", address)));
+    }
+    request.push_str("connection: close\r\n\r\n");
+    request.push_str(body);
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    // A server that refuses need not read to the end.
+    let _ = stream.write_all(request.as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    (status.unwrap_or_else(|| panic!("{answer:?}")), answer)
+}
+
+#[test]
+fn over_http_only_those_are_answered_who_may_ask() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), "secret");
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
+    let large = format!("{{\"jsonrpc\": \"{}\"}}", "x".repeat(1 << 20));
+    let (host, token) = (("host", "OURS"), ("authorization", "Bearer secret"));
+    let kinds =
+        [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
+    for (start, headers, body, expected) in [
+        ("POST /mcp", &[host, token][..], &list, 200),
+        ("POST /mcp", &[host, token, ("origin", "http://OURS")], &list, 200),
+        ("POST /mcp", &[host], &list, 401),
+        ("POST /mcp", &[host, ("authorization", "Bearer secreT")], &list, 401),
+        ("POST /mcp", &[host, ("authorization", "Basic secret")], &list, 401),
+        ("POST /mcp", &[("host", "evil.example"), token], &list, 403),
+        ("POST /mcp", &[host, token, ("origin", "https://evil.example")], &list, 403),
+        ("POST /mcp", &[host, token, ("origin", "null")], &list, 403),
+        ("POST /mcp", &[host, token], &large, 413),
+        ("POST /elsewhere", &[host, token], &list, 404),
+        ("POST /elsewhere", &[host], &list, 401),
+        ("GET /mcp", &[host, token], &String::new(), 405),
+    ] {
+        let headers = [headers, &kinds[..]].concat();
+        let (status, answer) = status(&served.url, start, &headers, body);
+        assert_eq!(status, expected, "{start} {headers:?}: {answer}");
+        assert_eq!(status == 401, answer.contains("www-authenticate: Bearer"), "{answer}");
+        assert_eq!(status == 200, answer.contains("get_lambda_config"), "{answer}");
+    }
 }
 
 #[test]

@@ -487,6 +487,14 @@ fn a_cut_off_file_is_named() {
 }
 
 #[test]
+fn a_file_of_which_nothing_is_left_lacks_the_verdict_of_its_head() {
+    let head = anchors(&small()).head.unwrap();
+    let (_, report) = judge(b"", Some(&head));
+    assert!(report.damage.contains(&Damage::VerdictMissing { head }), "{report:?}");
+    assert!(matches!(&judge(b"", None).1.damage[..], [Damage::Witness { .. }]));
+}
+
+#[test]
 fn a_files_lines_that_were_moved_removed_or_doubled_are_named() {
     let text = String::from_utf8(file(&small())).unwrap();
     let lines: Vec<_> = text.lines().collect();

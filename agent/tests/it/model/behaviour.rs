@@ -227,6 +227,19 @@ fn secrets() -> Vec<&'static str> {
 }
 
 #[tokio::test]
+async fn an_incident_that_fails_for_its_model_is_named_in_the_log() {
+    let wire = Wire::OpenAi;
+    let (_guard, log) = captured();
+    let more = json!({"on_model_failure": "fail"});
+    went(wire, more, |_, _| Say::Denied).await;
+    let log = log();
+    let line = log.lines().find(|line| line.contains("\"agent_metrics\"")).unwrap();
+    let metrics: Value = serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap();
+    assert_eq!(metrics["incident_id"], "inc-20260914-0001");
+    assert_eq!((&metrics["llm_calls"], &metrics["budget_remaining"]), (&json!(1), &json!(100_000)));
+}
+
+#[tokio::test]
 async fn a_checkup_asks_the_named_model_for_a_word_and_its_tokens_count() {
     for wire in Wire::ALL.iter().copied() {
         for (say, ok) in [(Say::text("ok"), true), (Say::Denied, false)] {
