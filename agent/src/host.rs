@@ -280,10 +280,14 @@ impl<S: Store> Host<S> {
             beat: 1,
             beat_at: session.hlc.clock().now(),
         };
-        if let Err(error) =
-            lease.write(&session.store, &session.author.session, session.author.expires_at).await
-        {
-            tracing::warn!(session_id = %session.author.session, %error, "The first beat was not written.");
+        let (id, expires_at) = (&session.author.session, session.author.expires_at);
+        match lease.write(&session.store, id, expires_at).await {
+            Ok(true) => {}
+            // Another runner claimed meanwhile: this one says nothing more.
+            Ok(false) => return Err(Declined::As(InvokeOutcome::AlreadyRunning)),
+            Err(error) => {
+                tracing::warn!(session_id = %id, %error, "The first beat was not written.");
+            }
         }
         let resumed = steps.iter().any(|step| matches!(step.body, StepBody::Ask { .. }));
         let status = if resumed {

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use journal::key;
 use journal::step::StepBody;
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ use crate::effects;
 use crate::faults::Faults;
 use crate::scenario::Scenario;
 use crate::session::{Report, Staged};
-use crate::table::read_step;
+use crate::table::{Write, read_step};
 use crate::world::Setup;
 
 /// How one write goes wrong.
@@ -70,8 +71,10 @@ pub struct Outcome {
 }
 
 /// Runs a scenario's session once undisturbed, and once for each write and [`Mode`] and each
-/// addition to the execution's history; of these, only for each `nth`, 1 being all. As there are
-/// four modes, an odd number leaves some of each. `open` gives each run a store of its own.
+/// addition to the execution's history. `open` gives each run a store of its own.
+///
+/// Steps decide, so all of theirs are gone through. Of the others, only each `nth` is, 1 being all;
+/// as there are four modes, an odd number leaves some of each.
 ///
 /// Each run must come to the undisturbed one's verdict and to its result, as the scenario views it;
 /// hold what [`crate::check`] says; and perform no tool call whose outcome was journaled, none that
@@ -82,7 +85,7 @@ pub struct Outcome {
 pub fn crash_points(scenario: &Scenario, nth: usize, open: &mut dyn FnMut() -> Beneath) -> Outcome {
     let undisturbed = simulate(staged(scenario, open(), None));
     let mut outcome = Outcome { broken: undisturbed.broken.clone(), undisturbed, runs: 0 };
-    for disturbance in disturbances(&outcome.undisturbed).into_iter().step_by(nth.max(1)) {
+    for disturbance in disturbances(&outcome.undisturbed, nth) {
         let report = simulate(staged(scenario, open(), Some(disturbance)));
         outcome.add(scenario, &Named(&outcome.undisturbed, disturbance).to_string(), &report);
     }
@@ -105,12 +108,16 @@ pub(crate) fn simulate(staged: Staged) -> Report {
     runtime.block_on(staged.run())
 }
 
-fn disturbances(undisturbed: &Report) -> Vec<Disturbance> {
-    let writes = undisturbed.log.iter().flat_map(|write| {
+fn disturbances(undisturbed: &Report, nth: usize) -> Vec<Disturbance> {
+    let points = |write: &Write| {
         Mode::ALL.map(|mode| Disturbance::Write(Point { write: write.number, mode }))
-    });
+    };
+    let (steps, others): (Vec<&Write>, Vec<&Write>) =
+        undisturbed.log.iter().partition(|write| write.item.sk.starts_with(key::STEP_PREFIX));
     let recorded = undisturbed.executions.iter().map(|ended| ended.recorded).max().unwrap_or(0);
-    writes.chain((1..=recorded).map(|after| Disturbance::Restart { after })).collect()
+    let restarts = (1..=recorded).map(|after| Disturbance::Restart { after });
+    let others = others.into_iter().flat_map(points).chain(restarts);
+    steps.into_iter().flat_map(points).chain(others.step_by(nth.max(1))).collect()
 }
 
 impl Outcome {

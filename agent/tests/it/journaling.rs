@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent::host::{Config, Host};
+use agent::model::Models;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
 use journal::chain::{Author, Head, append};
@@ -132,6 +133,8 @@ impl Store for Disturbed {
 /// the invocation led to.
 async fn run(store: &Disturbed) -> (SessionId, Json) {
     let config = Config {
+        agents: agents::all().into(),
+        models: Models::default(),
         callbacks: crate::host::callbacks(),
         clock: Clock::scaled(Clock::system().now(), SCALE),
         servers: Servers::bundled("/nonexistent".into()),

@@ -123,7 +123,8 @@ impl Access {
     }
 
     fn query(query: &Query) -> Self {
-        let (Partition::Table(name) | Partition::Day(name)) = &query.partition;
+        let (Partition::Table(name) | Partition::Day(name) | Partition::Open(name)) =
+            &query.partition;
         let (from, to) = (query.from.as_deref(), query.to.as_deref());
         Self::read(name, from.unwrap_or_default(), to.unwrap_or("\u{10ffff}"))
     }
@@ -207,10 +208,7 @@ impl<S: Store> Gate<S> {
             (answer, Some(Write { by: process.name.clone(), item, landed }))
         });
         let answer = answer.await;
-        // Only the chain fences for certain; whoever is refused the lease learns of it there.
-        if let Ok(Written::Refused(there)) = &answer
-            && tried.sk.starts_with(key::STEP_PREFIX)
-        {
+        if let Ok(Written::Refused(there)) = &answer {
             self.process.refused(&tried, there.as_ref());
         }
         answer

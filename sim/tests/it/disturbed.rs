@@ -33,8 +33,8 @@ fn incident() -> Scenario {
     }
 }
 
-/// Of the long session's crash points each third, which takes a quarter of a minute on one core; or
-/// each `SIM_CRASH_POINTS`-th, 1 being all.
+/// Of the long session's crash points that are no steps each third, which takes a quarter of a minute
+/// on one core; or each `SIM_CRASH_POINTS`-th, 1 being all.
 #[expect(clippy::disallowed_methods, reason = "how all of them are asked for")]
 fn nth() -> usize {
     std::env::var("SIM_CRASH_POINTS").ok().and_then(|text| text.parse().ok()).unwrap_or(3)

@@ -121,6 +121,7 @@ impl World {
         let path = folder.path().join("journal.db");
         let store = SqliteStore::open(&path, Durability::Relaxed).unwrap();
         let config = Config {
+            agents: agents::all().into(),
             callbacks: callbacks(),
             clock,
             servers: servers(&incident(INCIDENT)),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use agent::host::{Config, Host};
+use agent::model::Models;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
 use invoker::Invoker;
@@ -123,10 +124,12 @@ impl<S: Store> Stage<S> {
     /// An agent's container whose clock is so many nanoseconds ahead.
     pub fn host_ahead(&self, gate: Gate<S>, ahead_ns: i64) -> Host<Gate<S>> {
         let config = Config {
+            agents: agents::all().into(),
             callbacks: nowhere().0.clone(),
             clock: self.clock.ahead_by(ahead_ns),
             servers: Servers::parse(r#"{"mcpServers": {}}"#, |_| None).unwrap(),
             timeouts: Timeouts { connect: RETENTION, init: RETENTION },
+            models: Models::default(),
             defaults: Defaults::default(),
         };
         Host::new(gate, config)
@@ -215,6 +218,7 @@ impl<S: Store> Stage<S> {
             detail: json!({}),
             expires_at: self.expires_at,
             seen: self.began_at,
+            asked_at: self.began_at,
             invocation,
             retry,
             supersedes,
