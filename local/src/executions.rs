@@ -327,7 +327,7 @@ impl Executions {
         Ok(HandedOver::Busy)
     }
 
-    /// Executions as they end. A listener that is more than [`ENDS_MAX`] behind misses some.
+    /// Executions as they end. A listener that is more than 1,024 behind misses some.
     pub fn ends(&self) -> broadcast::Receiver<Arc<Record>> {
         self.shared.ends.subscribe()
     }

@@ -2,7 +2,7 @@
 //!
 //! A fault is a list of [`change::Change`]s, each of which knows what was there before. `plan` finds
 //! them out and only reads; `record` puts them on disk; then they are made. So whatever happens in
-//! between, a crash included, [`revert`] knows what to put back, and putting back what is back
+//! between, a crash included, [`Chaos::revert`] knows what to put back, and putting back what is back
 //! already does nothing.
 
 mod change;

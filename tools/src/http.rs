@@ -1,7 +1,7 @@
 //! Serving one of the servers over Streamable HTTP.
 //!
 //! Every request stands alone: there are no sessions that a client could leave behind, and a tool
-//! that only reads needs none. [`guard`] decides who may ask.
+//! that only reads needs none. `guard` decides who may ask.
 
 mod guard;
 

@@ -32,6 +32,12 @@ fn seeds(count: u64) -> std::ops::Range<u64> {
     }
 }
 
+/// Whether somebody named the seeds to run.
+#[expect(clippy::disallowed_methods, reason = "as above")]
+fn are_asked_for() -> bool {
+    ["SIM_SEED", "SIM_SEEDS"].iter().any(|name| std::env::var_os(name).is_some())
+}
+
 /// Runs seeds, and fails with what did not hold and how to see it again.
 fn check(seeds: std::ops::Range<u64>, faults: impl Fn(u64) -> Faults) {
     let mut verdicts: BTreeMap<String, u64> = BTreeMap::new();
@@ -111,5 +117,42 @@ fn a_seed_reproduces_its_session() {
 
 #[test]
 fn sessions_with_faults_reach_one_verdict_and_lose_nothing() {
-    check(seeds(500), Faults::of);
+    check(seeds(FIRST), Faults::of);
+}
+
+/// How many seeds the quick test runs.
+const FIRST: u64 = 500;
+
+/// How many seeds are run in all.
+const ALL: u64 = 10_000;
+
+/// The rest of ten thousand seeds, in parts that a test runner runs side by side.
+mod ten_thousand_sessions_with_faults {
+    use super::{ALL, FIRST, Faults, are_asked_for, check};
+
+    const PARTS: u64 = 10;
+
+    fn part(number: u64) {
+        if are_asked_for() {
+            // Then the quick test runs them.
+            return;
+        }
+        let length = (ALL - FIRST) / PARTS;
+        let first = FIRST + number * length;
+        check(first..first + length, Faults::of);
+    }
+
+    macro_rules! parts {
+        ($($name:ident: $number:literal),+ $(,)?) => {
+            $(#[test]
+            fn $name() {
+                part($number);
+            })+
+        };
+    }
+
+    parts!(
+        part_1: 0, part_2: 1, part_3: 2, part_4: 3, part_5: 4,
+        part_6: 5, part_7: 6, part_8: 7, part_9: 8, part_10: 9,
+    );
 }
