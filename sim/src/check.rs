@@ -47,7 +47,10 @@ pub fn check(report: &mut Report) {
     let verdict = verdict(&steps, &events, &mut broken);
     if let Some(verdict) = &verdict {
         sealed(report, verdict, &mut broken);
-        executions(report, verdict, &mut broken);
+        // Of an execution that was stopped there is nothing to be held against the verdict.
+        if report.faults.abandon == 0 {
+            executions(report, verdict, &mut broken);
+        }
     }
     report.verdict = verdict.map(|verdict| verdict.status);
     report.broken.extend(broken);

@@ -93,6 +93,11 @@ impl Shell {
         }
     }
 
+    /// Its ARN.
+    pub(crate) fn arn(&self) -> &str {
+        &self.execution.start().execution_arn
+    }
+
     /// Drives it to its end.
     pub(crate) async fn run(mut self) -> Ended {
         loop {

@@ -52,6 +52,8 @@ pub struct Faults {
     pub duplicate: u32,
     /// A person asks for the session's end.
     pub cancel: u32,
+    /// Somebody stops the execution, which nobody resumes: the watchdog is to close its session.
+    pub abandon: u32,
 }
 
 impl Faults {
@@ -80,6 +82,7 @@ impl Faults {
         skew: 0,
         duplicate: 0,
         cancel: 0,
+        abandon: 0,
     };
 
     /// The faults of a seed: each kind is absent half the time and at a rate of its own otherwise,
@@ -117,7 +120,13 @@ impl Faults {
             skew: rate(1_000),
             duplicate: rate(500),
             cancel: rate(300),
+            abandon: 0,
         }
+    }
+
+    /// The faults of a seed, and the execution is stopped.
+    pub fn abandoned(seed: u64) -> Self {
+        Self { abandon: 1_000, duplicate: 0, ..Self::of(seed) }
     }
 }
 

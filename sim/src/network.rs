@@ -60,6 +60,11 @@ pub enum Message {
         /// The task's output.
         output: Option<Value>,
     },
+    /// `DescribeExecution`.
+    Describe {
+        /// The execution's ARN.
+        arn: String,
+    },
 }
 
 /// A receiver's answer.
@@ -209,6 +214,9 @@ pub(crate) fn read(request: &HttpRequest) -> Option<Message> {
     let body = request.body().bytes().unwrap_or_default();
     if let Some(target) = request.headers().get("x-amz-target") {
         let body: Value = serde_json::from_slice(body).ok()?;
+        if target.ends_with("DescribeExecution") {
+            return Some(Message::Describe { arn: body["executionArn"].as_str()?.to_owned() });
+        }
         let token = body["taskToken"].as_str()?.to_owned();
         let output = match target.rsplit('.').next()? {
             "SendTaskSuccess" => Some(serde_json::from_str(body["output"].as_str()?).ok()?),

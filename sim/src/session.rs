@@ -15,6 +15,8 @@ use journal::step::Step;
 use journal::wait::Wait;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
+use watchdog::Event;
+use workflow::limits::SWEEP_EVERY;
 use workflow::standing::standing;
 
 pub use crate::execution::Ended;
@@ -25,6 +27,14 @@ use crate::scenario::Scenario;
 use crate::store::{Call, SimStore, Write};
 use crate::world::{ORIGIN, Setup, World};
 use crate::{check, effects};
+
+/// After so many sweeps the watchdog is taken to have failed.
+const SWEEPS_MAX: usize = 200;
+
+/// The longest that a function may run.
+///
+/// Source: AWS, "Lambda quotas".
+const LAMBDA_MAX: Duration = Duration::from_secs(900);
 
 /// No session takes longer.
 const LONGEST: Duration = Duration::from_secs(30 * 86_400);
@@ -100,11 +110,26 @@ async fn seeded(world: World, seed: u64, session: SessionId, detail: Value) -> R
         let (ended, end) = oneshot::channel();
         ends.push(end);
         let shell = Shell::new(&world, clock.clone(), &format!("{session}-{number}"), &input);
+        let stop = world.chance().happens(faults.abandon).then(|| stop(&world, &shell, &session));
         world.tasks().spawn(async move {
             tokio::time::sleep(delay).await;
+            let stopped = async {
+                match stop {
+                    Some(stop) => stop.await,
+                    None => std::future::pending().await,
+                }
+            };
+            let end = tokio::select! {
+                biased;
+                () = stopped => Ended::default(),
+                end = Box::pin(shell.run()) => end,
+            };
             // The receiver waits for no longer than is reasonable.
-            let _ = ended.send(Box::pin(shell.run()).await);
+            let _ = ended.send(end);
         });
+    }
+    if faults.abandon > 0 {
+        watch(&world, &session).await;
     }
     if world.chance().happens(faults.cancel) {
         let (world, session) = (world.clone(), session.clone());
@@ -114,6 +139,50 @@ async fn seeded(world: World, seed: u64, session: SessionId, detail: Value) -> R
     let mut report = report(&world, seed, session, detail, executions).await;
     check::check(&mut report);
     report
+}
+
+/// Somebody stops an execution at some instant of its life: after its first record, without which there
+/// is no session.
+fn stop(
+    world: &World,
+    shell: &Shell,
+    session: &SessionId,
+) -> impl Future<Output = ()> + Send + use<> {
+    let (world, arn, session) = (world.clone(), shell.arn().to_owned(), session.clone());
+    let after = world.chance().between(Duration::ZERO, Duration::from_secs(60));
+    async move {
+        tokio::time::sleep(after).await;
+        while !world.disk().table().has_event(&session, |_| true) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        world.stopped(&arn);
+    }
+}
+
+/// The watchdog, called as EventBridge would: with the execution's end until that is taken, then on its
+/// schedule, until the session has its verdict.
+async fn watch(world: &World, session: &SessionId) {
+    let has_verdict = || world.disk().table().has_event(session, EventStatus::is_verdict);
+    while !world.was_stopped() && !has_verdict() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let mut event = Event::Ended { session: session.clone() };
+    for _ in 0..SWEEPS_MAX {
+        let process = world.process("watchdog");
+        let watchdog = world.watchdog(&process);
+        let called = tokio::select! {
+            biased;
+            () = process.death() => None,
+            called = tokio::time::timeout(LAMBDA_MAX, watchdog.handle(&event)) => called.ok(),
+        };
+        if has_verdict() {
+            return;
+        }
+        if let Some(Ok(_)) = called {
+            event = Event::Sweep;
+        }
+        tokio::time::sleep(SWEEP_EVERY).await;
+    }
 }
 
 /// Waits for executions to end.

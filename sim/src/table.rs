@@ -5,9 +5,11 @@ use std::ops::Bound;
 
 use graph::question::OpenQuestion;
 use journal::clock::Stamp;
+use journal::event::{Event, EventStatus};
 use journal::id::SessionId;
 use journal::item::Item;
 use journal::key;
+use journal::lease;
 use journal::payload::DecodeError;
 use journal::step::Step;
 use journal::store::{Condition, Cursor, Key, Page, Partition, Query, Written};
@@ -100,6 +102,15 @@ impl Table {
         self.broken.push(what);
     }
 
+    /// Whether a session has an event with such a status.
+    pub(crate) fn has_event(&self, session: &SessionId, is: impl Fn(EventStatus) -> bool) -> bool {
+        let from = (key::session(session), key::EVENT_PREFIX.to_owned());
+        let to = (key::session(session), format!("{}~", key::EVENT_PREFIX));
+        self.items
+            .range(from..to)
+            .any(|(_, item)| Event::from_item(item).is_ok_and(|event| is(event.status)))
+    }
+
     /// The question that a session waits for.
     pub(crate) fn open_question(&self, session: &SessionId) -> Option<OpenQuestion> {
         let from = (key::session(session), key::STEP_PREFIX.to_owned());
@@ -190,7 +201,11 @@ impl Table {
     }
 
     fn page(&self, query: &Query, limit: usize) -> Page {
-        let Partition::Table(pk) = &query.partition else { return Page::default() };
+        let pk = match &query.partition {
+            Partition::Table(pk) => pk,
+            Partition::Open(shard) => return self.open_leases(shard, query, limit),
+            Partition::Day(_) => return Page::default(),
+        };
         let bound = |sk: &str| (pk.clone(), sk.to_owned());
         let from = Bound::Included(bound(query.from.as_deref().unwrap_or("")));
         let to = Bound::Included(bound(query.to.as_deref().unwrap_or("\u{10ffff}")));
@@ -213,6 +228,18 @@ impl Table {
             .filter(|_| more)
             .map(|last| Cursor { key: Key::new(last.pk.as_str(), last.sk.as_str()), at: None });
         Page { items, next }
+    }
+
+    /// The first page of a partition of the index of open leases.
+    fn open_leases(&self, shard: &str, query: &Query, limit: usize) -> Page {
+        let beat_at = |item: &Item| item.text_opt(lease::BEAT_AT).unwrap_or_default().to_owned();
+        let is_open = |item: &&Item| item.text_opt(lease::OPEN) == Some(shard);
+        let to = query.to.as_deref().unwrap_or("~");
+        let open = self.items.values().filter(is_open);
+        let mut items: Vec<Item> = open.filter(|i| beat_at(i).as_str() <= to).cloned().collect();
+        items.sort_by_key(beat_at);
+        items.truncate(limit);
+        Page { items, next: None }
     }
 
     /// Holds all that is stored beneath against what was written.

@@ -16,6 +16,7 @@ use poller::Poller;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
+use watchdog::Watchdog;
 
 use crate::beneath::Beneath;
 use crate::crash_points::Disturbance;
@@ -84,6 +85,8 @@ struct State {
     idle: Vec<Container>,
     agents: BTreeMap<SessionId, Agent>,
     executions: BTreeMap<String, mpsc::UnboundedSender<Command>>,
+    /// Executions that somebody stopped, and when.
+    stopped: BTreeMap<String, Stamp>,
 }
 
 /// An agent's container, as `AgentCore` keeps one for each runtime session.
@@ -209,13 +212,57 @@ impl World {
         }
     }
 
+    /// The watchdog in a process.
+    pub(crate) fn watchdog(&self, process: &Arc<Process>) -> Watchdog<SimStore> {
+        let store = SimStore::new(Arc::clone(self.disk()), Arc::clone(process));
+        let network = Network::new(self.clone(), Arc::clone(process));
+        let cloud = watchdog::Cloud {
+            executions: network.callbacks(),
+            runtime: network.runtime(),
+            runtime_arn: RUNTIME_ARN.to_owned(),
+            qualifier: None,
+        };
+        Watchdog::new(store, cloud, process.clock.clone())
+    }
+
     /// What the receiver of a message answers.
     pub(crate) async fn serve(&self, message: Message) -> Answer {
         match message {
             Message::Invoke { session, body } => self.invoke(session, body).await,
             Message::Stop { session } => self.stop(&session),
             Message::Callback { token, output } => self.callback(token, output).await,
+            Message::Describe { arn } => self.describe(&arn),
         }
+    }
+
+    /// Takes note that somebody stopped an execution: nobody hears its callbacks any more.
+    pub(crate) fn stopped(&self, arn: &str) {
+        let now = self.0.clock.now();
+        let mut state = self.state();
+        state.executions.remove(arn);
+        state.stopped.insert(arn.to_owned(), now);
+    }
+
+    /// Whether somebody stopped an execution.
+    pub(crate) fn was_stopped(&self) -> bool {
+        !self.state().stopped.is_empty()
+    }
+
+    fn describe(&self, arn: &str) -> Answer {
+        let state = self.state();
+        let (status, stopped_at) = match state.stopped.get(arn) {
+            Some(at) => ("ABORTED", Some(at.seconds())),
+            None if state.executions.contains_key(arn) => ("RUNNING", None),
+            None => return Answer::error(400, "ExecutionDoesNotExist", "no such execution"),
+        };
+        let mut answer = json!({
+            "executionArn": arn, "stateMachineArn": "sim", "status": status,
+            "startDate": ORIGIN.seconds(),
+        });
+        if let Some(at) = stopped_at {
+            answer["stopDate"] = json!(at);
+        }
+        Answer::ok(answer)
     }
 
     async fn invoke(&self, session: SessionId, body: Vec<u8>) -> Answer {

@@ -120,6 +120,11 @@ fn sessions_with_faults_reach_one_verdict_and_lose_nothing() {
     check(seeds(FIRST), Faults::of);
 }
 
+#[test]
+fn sessions_whose_execution_is_stopped_get_their_verdict_from_the_watchdog() {
+    check(seeds(300), Faults::abandoned);
+}
+
 /// How many seeds the quick test runs.
 const FIRST: u64 = 500;
 

@@ -25,7 +25,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // The CLI starts the stack through `local`; the others only give it words to show.
     ("cli", &["journal", "workflow", "graph", "agents", "agent", "tools", "local"]),
     // It puts the whole path together over a simulated cloud, and nothing depends on it.
-    ("sim", &["journal", "workflow", "states", "graph", "invoker", "agents", "agent", "poller"]),
+    (
+        "sim",
+        &[
+            "journal", "workflow", "states", "graph", "invoker", "agents", "agent", "poller",
+            "watchdog",
+        ],
+    ),
     // It feeds the borders of what it names, and nothing depends on it.
     ("fuzz", &["journal", "workflow", "states", "local"]),
     ("xtask", &[]),
