@@ -59,19 +59,27 @@ impl<S: Store> Announcer<'_, S> {
     /// Writes an event unless it has been told already; for writers that may be a second attempt.
     ///
     /// # Errors
-    /// When the store cannot be read or written, and [`Error::Refused`] when the session has
-    /// [`EVENTS_MAX`] events but one: the last place is the verdict's.
+    /// When the store cannot be read or written, and [`Error::Refused`] when what the event leads to
+    /// is told already, or the session has [`EVENTS_MAX`] events but one: the last place is the
+    /// verdict's.
     pub async fn announce_once(&self, draft: &Draft) -> Result<Event, Error> {
         let id = draft.status.id(self.session, self.writer, draft.about);
         let query = Query::prefix(key::session(self.session), key::EVENT_PREFIX);
         let items = query_all(self.store, query).await?;
+        let mut is_late = false;
         for item in &items {
             if let Ok(event) = Event::from_item(item) {
                 self.hlc.observe(event.stamp);
                 if event.id == id {
                     return Ok(event);
                 }
+                is_late |= event.about == draft.about && draft.status.leads_to(event.status);
             }
+        }
+        if is_late {
+            // Told now it would sort behind its own effect. The gap is the caller's to log.
+            let late = format!("what {} leads to is told already", draft.status);
+            return Err(Error::Refused(late.into()));
         }
         if items.len() + 1 >= EVENTS_MAX {
             let full = format!("the session has {} events and takes only its verdict", items.len());

@@ -111,6 +111,20 @@ impl EventStatus {
         )
     }
 
+    /// Whether `other`, of the same attempt, follows from this event, so that it cannot be told first.
+    pub const fn leads_to(self, other: Self) -> bool {
+        matches!(
+            (self, other),
+            (
+                Self::AgentInvocationStarted,
+                Self::AgentEntrypointStarted
+                    | Self::AgentEntrypointFailed
+                    | Self::AgentInvocationSucceeded
+                    | Self::AgentInvocationFailed
+            )
+        )
+    }
+
     /// Whether this event closes the session.
     pub const fn is_verdict(self) -> bool {
         matches!(

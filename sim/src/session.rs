@@ -300,7 +300,7 @@ fn id_of(a: u64, b: u64) -> SessionId {
 fn detail(world: &World) -> Value {
     match world.chance().below(40) {
         0 => json!({ "agent": "nobody" }),
-        1 => json!({ "model": "openai:none" }),
+        1 => json!({ "model": "transcript:none" }),
         2 => json!("not an object"),
         3 => json!({ "input": { "unexpected": true } }),
         4 => json!({ "input": { "text": "x".repeat(100_000) } }),

@@ -115,7 +115,6 @@ impl<S: Store> Watchdog<S> {
             }
             let digit = shards[(turn + n) % shards.len()];
             let mut query = Query::open(lease::shard(digit)).limited(room);
-            query.from = Some(String::new());
             query.to = Some(now.before(STALE_AFTER).to_string());
             let page = self.store.query(query).await?;
             sessions.extend(page.items.iter().filter_map(|item| key::session_of(&item.pk)));

@@ -80,6 +80,7 @@ impl Scene {
         let mut command = daybook(self.folder.path());
         command.env("DAYBOOK_MCP_SERVERS", self.path("servers.json"));
         command.env("MCP_CONNECT_TIMEOUT", "600").env("MCP_INIT_TIMEOUT", "600");
+        command.env("MAX_INCIDENTS_PER_HOUR", "1000");
         let time_scale = ["--time-scale", &TIME_SCALE.to_string()];
         let arguments = [&time_scale[..], arguments].concat();
         Dev::listening_with(&mut command, &self.data(), "127.0.0.1:0", &arguments)

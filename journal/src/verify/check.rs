@@ -264,7 +264,7 @@ impl<'a> Check<'a> {
                 Some(named) => self.named_otherwise(&item.sk, &verdict.sk, named, &found),
                 None if is_later(item, verdict) => unsealed.push(item.sk.clone()),
                 None if self.is_told(item, &manifest) => unsealed.push(item.sk.clone()),
-                None => self.added(&item.sk, "the verdict's manifest does not name it"),
+                None => self.added(&item.sk, "the verdict does not name it: it was forged, or told while the verdict was being written"),
             }
         }
         for sk in manifest.keys().filter(|sk| !self.events.contains_key(sk.as_str())) {

@@ -38,6 +38,7 @@ on_both_stores!(
     only_an_end_can_be_sealed,
     a_stamp_far_from_its_writers_clock_says_so,
     a_full_session_takes_its_verdict_and_nothing_else,
+    a_cause_is_not_told_after_its_effect,
     a_lease_is_kept_from_older_epochs_and_from_a_second_invoker,
 );
 
@@ -381,6 +382,21 @@ async fn a_stamp_far_from_its_writers_clock_says_so<S: Store>(store: S) {
         assert_eq!(event.stamp, seen);
         assert_eq!(event.wall, noted.then_some(start()), "{behind} ms behind");
     }
+}
+
+async fn a_cause_is_not_told_after_its_effect<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let hlc = hlc();
+    let announcer = announcer(&store, &hlc, &session);
+    let of = |status, attempt| Draft::new(status, About::Attempt(attempt));
+    let entered = of(EventStatus::AgentEntrypointStarted, 10);
+    announcer.announce(&entered).await.unwrap();
+    let late = announcer.announce_once(&of(EventStatus::AgentInvocationStarted, 10)).await;
+    assert!(matches!(late, Err(Error::Refused(_))), "{late:?}");
+    let another = of(EventStatus::AgentInvocationStarted, 11);
+    announcer.announce_once(&another).await.unwrap();
+    announcer.announce(&of(EventStatus::AgentEntrypointStarted, 11)).await.unwrap();
+    assert!(announcer.announce_once(&another).await.is_ok(), "what was told in time is adopted");
 }
 
 async fn a_full_session_takes_its_verdict_and_nothing_else<S: Store>(store: S) {

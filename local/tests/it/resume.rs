@@ -6,6 +6,7 @@ use std::time::Duration;
 use agent::tool::Servers;
 use journal::clock::Stamp;
 use journal::key;
+use journal::lease::Lease;
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::step::{Step, StepBody};
@@ -98,6 +99,10 @@ async fn a_cancelled_session_is_ended_by_resuming_without_its_agent() {
     let client = Client::new(&stack);
     let session = client.trigger(&json!({})).await;
     token(&stack, &session).await;
+    // It was invoked; the watchdog would end one that was not.
+    let lease = Lease::unclaimed(0, stack.clock().now());
+    let expires_at = stack.clock().now().after(Duration::from_secs(90 * 86_400)).seconds();
+    lease.create(stack.store(), &session.parse().unwrap(), expires_at).await.unwrap();
     stop(&client, &session).await;
     assert_eq!(client.post(&format!("/api/sessions/{session}/cancel"), &json!({})).await.0, 202);
     assert_eq!(resume(&client, &session).await.0, 202);

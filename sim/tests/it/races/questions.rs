@@ -57,7 +57,7 @@ fn questions(steps: &[Step<Value>]) -> Vec<u32> {
 
 fn a_claim_and_a_question_leave_one_question<S: Store>(bench: &Bench<S>) {
     bench.race(
-        at_least(26, Limits::NONE),
+        at_least(21, Limits::NONE),
         at_least(9, Limits::NONE.interrupted(1)),
         async |race| {
             let stage = asking(race).await;
