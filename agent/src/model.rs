@@ -150,7 +150,7 @@ impl Models {
 
     /// Asks the model of this name once, within the chat's timeout by this clock.
     ///
-    /// The usage has its price. No message holds the server's key.
+    /// The usage is without its price, which [`Self::charge`] adds. No message holds the server's key.
     pub async fn ask(&self, name: &str, chat: &Chat, clock: &Clock) -> Attempt {
         let model = match trigger::Model::try_from(name.to_owned()) {
             Ok(model) => model,

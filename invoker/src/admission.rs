@@ -1,7 +1,7 @@
 //! Admission: whether a session may be paid for at all.
 //!
-//! First the key: one item says which session holds it, and only a session that did not succeed gives
-//! it up. Then the hourly limit: an agent has as many slots as sessions may begin in a window, and a
+//! First the key: one item says which session holds it, and only a session that ended without success,
+//! or is past its time, gives it up. Then the hourly limit: an agent has as many slots as sessions may begin in a window, and a
 //! slot is free again when its window is over. Both are single conditional writes, so that of any
 //! number of invokers at once no two are told the same; and both say yes again to a session that has
 //! been told yes, so that a second attempt takes nothing twice.

@@ -74,14 +74,12 @@ pub fn judge(observed: &Observed<'_>, execution: &Execution, now: Stamp) -> Deci
     if *execution == Execution::Running {
         return Decision::Leave;
     }
-    match observed.step.map(|step| &step.body) {
-        Some(StepBody::End { .. }) => {
-            return observed
-                .step
-                .map_or(Decision::Leave, |end| Decision::Seal(Box::new(end.clone())));
+    if let Some(step) = observed.step {
+        match step.body {
+            StepBody::End { .. } => return Decision::Seal(Box::new(step.clone())),
+            StepBody::Ask { .. } => return Decision::Forget,
+            _ => {}
         }
-        Some(StepBody::Ask { .. }) => return Decision::Forget,
-        _ => {}
     }
     if let Execution::Ended { how: How::Aborted, at } = execution
         && observed.has_lease

@@ -1,12 +1,47 @@
-//! A reply, put together from the pieces of a stream.
+//! A reply, put together from the pieces of a stream, and what came of listening to one.
 
 use std::collections::BTreeMap;
 
-use graph::effect::{Author, Reply, ToolCall};
+use graph::effect::{Author, Chat, Reply, ToolCall};
 use graph::outcome::Failure;
+use journal::step::Usage;
 use serde_json::{Value, json};
 
-use super::{INVALID, REPLY_BYTES_MAX, REPLY_CALLS_MAX};
+use super::{Attempt, INVALID, REPLY_BYTES_MAX, REPLY_CALLS_MAX, guessed};
+
+/// What came of a reply so far.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    pub(super) reply: Assembly,
+    pub(super) usage: Option<Usage>,
+}
+
+impl Heard {
+    /// What the attempt came to whose stream was listened to until it ended, or until this failure.
+    /// `transient` is the category of a stream that ends too early.
+    pub(super) fn attempt(
+        self,
+        listened: Result<(), Failure>,
+        chat: &Chat,
+        model: &str,
+        transient: &str,
+    ) -> Attempt {
+        let ended = self.reply.has_ended();
+        let failure = match listened {
+            // What breaks after the model is done takes at most the usage with it.
+            Err(failure) if !ended || failure.category == INVALID => failure,
+            Ok(()) if !ended => {
+                Failure::unknown(transient, "the stream ended before the model was done")
+            }
+            _ => {
+                let reply = self.reply.reply(model);
+                let usage = self.usage.unwrap_or_else(|| guessed(chat, &reply));
+                return Attempt { brought: Ok(reply), usage };
+            }
+        };
+        Attempt { brought: Err(failure), usage: self.usage.unwrap_or_default() }
+    }
+}
 
 /// A reply as far as it has come.
 #[derive(Debug, Default)]

@@ -18,12 +18,11 @@ use aws_smithy_types::body::SdkBody;
 use graph::effect::Chat;
 use graph::outcome::Failure;
 use http_body_util::{LengthLimitError, Limited};
-use journal::step::Usage;
 
-use super::assembly::Assembly;
+use super::assembly::Heard;
 use super::{
     Attempt, BEDROCK_AUTH, BEDROCK_TRANSIENT, CONNECT_WITHIN, INVALID, Model, UNKNOWN,
-    WIRE_BYTES_MAX, chain, guessed,
+    WIRE_BYTES_MAX, chain,
 };
 
 /// The client that the environment describes.
@@ -94,36 +93,12 @@ impl Model for Converse<'_> {
                 Err(error) => break Err(failure(&error)),
             }
         };
-        let Heard { reply, usage } = heard;
-        let ended = reply.has_ended();
-        match listened {
-            // What breaks after the model is done takes at most the usage with it.
-            Err(failure) if !ended || failure.category == INVALID => {
-                Attempt { brought: Err(failure), usage: usage.unwrap_or_default() }
-            }
-            Ok(()) if !ended => {
-                let message = "the stream ended before the model was done";
-                let failure = Failure::unknown(BEDROCK_TRANSIENT, message);
-                Attempt { brought: Err(failure), usage: usage.unwrap_or_default() }
-            }
-            _ => {
-                let reply = reply.reply(&self.id);
-                let usage = usage.unwrap_or_else(|| guessed(chat, &reply));
-                Attempt { brought: Ok(reply), usage }
-            }
-        }
+        heard.attempt(listened, chat, &self.id, BEDROCK_TRANSIENT)
     }
 
     fn late(&self, seconds: u64) -> Failure {
         Failure::unknown(BEDROCK_TRANSIENT, format!("no reply within {seconds} s"))
     }
-}
-
-/// What came of a reply so far.
-#[derive(Debug, Default)]
-struct Heard {
-    reply: Assembly,
-    usage: Option<Usage>,
 }
 
 impl Heard {

@@ -12,7 +12,6 @@ use std::fmt;
 use futures_util::StreamExt as _;
 use graph::effect::Chat;
 use graph::outcome::Failure;
-use journal::step::Usage;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::{Client, Response, StatusCode, Url};
 use serde_json::Value;
@@ -20,10 +19,10 @@ use workflow::env::{self, Invalid, Lookup};
 
 use self::events::Events;
 use self::wire::Piece;
-use super::assembly::Assembly;
+use super::assembly::Heard;
 use super::{
     Attempt, CONNECT_WITHIN, INVALID, Model, OPENAI_AUTH, OPENAI_TRANSIENT, UNKNOWN,
-    WIRE_BYTES_MAX, chain, guessed,
+    WIRE_BYTES_MAX, chain,
 };
 
 /// Where a server is looked for that nobody named: Ollama's own address.
@@ -141,24 +140,7 @@ impl Model for Completions<'_> {
             Ok(response) => heard.listen(response).await,
             Err(failure) => Err(failure),
         };
-        let Heard { reply, usage } = heard;
-        let ended = reply.has_ended();
-        match listened {
-            // What breaks after the model is done takes at most the usage with it.
-            Err(failure) if !ended || failure.category == INVALID => {
-                Attempt { brought: Err(failure), usage: usage.unwrap_or_default() }
-            }
-            Ok(()) if !ended => {
-                let message = "the stream ended before the model was done";
-                let failure = Failure::unknown(OPENAI_TRANSIENT, message);
-                Attempt { brought: Err(failure), usage: usage.unwrap_or_default() }
-            }
-            _ => {
-                let reply = reply.reply(&self.model);
-                let usage = usage.unwrap_or_else(|| guessed(chat, &reply));
-                Attempt { brought: Ok(reply), usage }
-            }
-        }
+        heard.attempt(listened, chat, &self.model, OPENAI_TRANSIENT)
     }
 
     fn late(&self, seconds: u64) -> Failure {
@@ -181,13 +163,6 @@ impl Completions<'_> {
             status => Err(refused(status, &body_of(response).await)),
         }
     }
-}
-
-/// What came of a reply so far.
-#[derive(Debug, Default)]
-struct Heard {
-    reply: Assembly,
-    usage: Option<Usage>,
 }
 
 impl Heard {
