@@ -213,9 +213,13 @@ fn note(event: &Event, again: bool) -> String {
     if again {
         parts.push("the same error".to_owned());
     }
-    // The claim beside a start, and the line below a verdict, say the same and more.
-    let is_told =
-        event.status == EventStatus::AgentBackgroundTaskStarted || event.status.is_verdict();
+    // The claim beside a start, and the line below a verdict, say the same and more; what a session
+    // was admitted with is bookkeeping, which `--json` shows.
+    let is_told = event.status.is_verdict()
+        || matches!(
+            event.status,
+            EventStatus::AgentBackgroundTaskStarted | EventStatus::AgentInvocationStarted
+        );
     match &event.detail {
         Some(Value::Object(fields)) if fields.is_empty() => {}
         Some(detail) if !is_told => parts.push(brief::value(detail)),
