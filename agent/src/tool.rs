@@ -17,7 +17,6 @@ mod connection;
 pub mod in_process;
 mod launch;
 pub mod process;
-mod schema;
 pub mod server;
 pub mod servers;
 pub mod stdout;
