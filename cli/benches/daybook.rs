@@ -299,6 +299,7 @@ async fn start(folder: &Path) -> Stack {
         models: Models::default(),
         defaults: Defaults::default(),
         admission: Limits::default(),
+        agents: agents::all().into(),
     };
     Stack::start(config).await.unwrap()
 }

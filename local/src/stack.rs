@@ -8,6 +8,7 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::host::Host;
@@ -20,6 +21,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use axum::Router;
+use graph::agent::Agent;
 use invoker::Invoker;
 use journal::clock::Clock;
 use journal::sqlite::{Durability, OpenError, SqliteStore};
@@ -83,6 +85,8 @@ pub struct Config {
     pub defaults: Defaults,
     /// How many sessions are admitted.
     pub admission: Limits,
+    /// The agents that triggers may ask for.
+    pub agents: Arc<[Agent]>,
 }
 
 /// Where agents run.
@@ -192,11 +196,12 @@ impl Stack {
         let agents = agents(&config, &store, &clock, &aws, own_address)?;
         let functions = functions(&store, &clock, &aws, config.admission);
         let text = workflow_text(&config);
-        let executions = Executions::open(store.clone(), clock.clone(), &text, functions).await?;
+        let executions =
+            Executions::open(store.clone(), clock.clone(), &text, functions.clone()).await?;
         let endpoint = Endpoint {
             store: store.clone(),
             clock: clock.clone(),
-            bus: Bus::new(executions.clone(), clock.clone())?,
+            bus: Bus::new(executions.clone(), functions, clock.clone())?,
             executions: executions.clone(),
             agents: agents.clone(),
             data,
@@ -340,7 +345,7 @@ fn agents(
     match &config.isolation {
         Isolation::None => {
             let host = agent::host::Config {
-                agents: agents::all().into(),
+                agents: Arc::clone(&config.agents),
                 callbacks: aws_sdk_sfn::Client::new(aws),
                 clock: clock.clone(),
                 servers: config.servers.clone(),
@@ -413,8 +418,8 @@ fn functions(store: &SqliteStore, clock: &Clock, aws: &SdkConfig, admission: Lim
         .with(names::POLLER_ARN, move |payload| {
             let poller = poller.clone();
             async move {
-                let reply = poller.handle(functions::request(payload)?).await;
-                functions::reply(&reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))?)
+                let reply = poller.serve(payload).await;
+                reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))
             }
         })
 }

@@ -201,7 +201,8 @@ async fn router(store: &SqliteStore, data: &Path) -> Router {
     let endpoint = Endpoint {
         store: store.clone(),
         clock: clock(),
-        bus: Bus::new(executions.clone(), clock()).expect("the workflow's own rule"),
+        bus: Bus::new(executions.clone(), Functions::default(), clock())
+            .expect("the workflow's own rule"),
         executions,
         agents: agents(),
         data: data.to_owned(),
