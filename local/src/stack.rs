@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use agent::host::Host;
 use agent::model::Models;
+use agent::progress::Broadcast;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
 use aws_config::retry::RetryConfig;
@@ -35,7 +36,7 @@ use workflow::{env, state_machine};
 
 use crate::bus::{Bus, UnsupportedPattern};
 use crate::dynamodb;
-use crate::endpoint::{Endpoint, Guard, TokenMissing};
+use crate::endpoint::{Endpoint, Guard, Streams, TokenMissing};
 use crate::executions::{self, Executions};
 use crate::functions::{self, FunctionError, Functions};
 use crate::host::{Agents, Isolated, Settings};
@@ -193,20 +194,22 @@ impl Stack {
         };
         let own_address = own.as_ref().map_or(address, |(_, address)| *address);
         let aws = sdk_config(own_address);
-        let agents = agents(&config, &store, &clock, &aws, own_address)?;
+        let progress = Broadcast::default();
+        let agents = agents(&config, &progress, &store, &clock, &aws, own_address)?;
         let functions = functions(&store, &clock, &aws, config.admission);
         let text = workflow_text(&config);
         let executions =
             Executions::open(store.clone(), clock.clone(), &text, functions.clone()).await?;
+        let stop_serving = CancellationToken::new();
         let endpoint = Endpoint {
             store: store.clone(),
             clock: clock.clone(),
             bus: Bus::new(executions.clone(), functions, clock.clone())?,
             executions: executions.clone(),
             agents: agents.clone(),
+            streams: Streams::new(progress, stop_serving.clone()),
             data,
         };
-        let stop_serving = CancellationToken::new();
         let mut servers = JoinSet::new();
         if let Some((listener, address)) = own {
             let guard = Guard::new(address.ip(), None)?;
@@ -337,6 +340,7 @@ fn sdk_config(address: SocketAddr) -> SdkConfig {
 
 fn agents(
     config: &Config,
+    progress: &Broadcast,
     store: &SqliteStore,
     clock: &Clock,
     aws: &SdkConfig,
@@ -352,6 +356,7 @@ fn agents(
                 timeouts: config.timeouts,
                 models: config.models.clone(),
                 defaults: config.defaults.clone(),
+                progress: progress.clone(),
             };
             Ok(Agents::Here(Host::new(store.clone(), host)))
         }

@@ -10,5 +10,6 @@ mod isolated;
 mod people;
 mod resume;
 mod stack;
+mod stream;
 mod watchdog;
 mod world;

@@ -167,13 +167,17 @@ fn fold_last_word_later(state: &mut State, outcome: Outcome) -> Route {
     fold_last_word(state, outcome)
 }
 
+pub async fn asker(folder: &Path) -> Stack {
+    stack(folder, &ASKER, 1).await
+}
+
 async fn stack(folder: &Path, graph: &'static Graph<State>, time_scale: u32) -> Stack {
     let agents: Arc<[Agent]> = Arc::new([Agent::of(graph)]);
     Stack::start(Config { agents, ..config(folder, time_scale) }).await.unwrap()
 }
 
 /// The session as shown once it waits at a question after `seq`, with its workflow parked there.
-async fn asked(stack: &Stack, client: &Client, session: &str, after: u64) -> Value {
+pub async fn asked(stack: &Stack, client: &Client, session: &str, after: u64) -> Value {
     let looking = async {
         loop {
             let (_, shown) = client.get(&format!("/api/sessions/{session}")).await;
@@ -219,7 +223,7 @@ async fn history(stack: &Stack, session: &str) -> (usize, bool) {
     (count, events.last().is_some_and(submitted) && is_waiting)
 }
 
-async fn answer(client: &Client, session: &str, body: &Value) -> (u16, Value) {
+pub async fn answer(client: &Client, session: &str, body: &Value) -> (u16, Value) {
     client.post(&format!("/api/sessions/{session}/answer"), body).await
 }
 
@@ -244,7 +248,7 @@ async fn result(client: &Client, session: &str) -> Value {
     client.get(&format!("/api/sessions/{session}")).await.1["session"]["result"].clone()
 }
 
-async fn begin(client: &Client, input: Value) -> String {
+pub async fn begin(client: &Client, input: Value) -> String {
     client.trigger(&json!({ "agent": "asker", "input": input })).await
 }
 
