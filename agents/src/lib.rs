@@ -2,19 +2,27 @@
 //!
 //! Each agent is a module with a [`graph::definition::Graph`]: what it asks of the world and what
 //! it makes of the answers. None does IO or reads a clock; the driver does what they ask for.
-//! [`checkup`] tests a deployment, [`incident`] finds out why a Lambda function fails.
+//! [`checkup`] tests a deployment, [`incident`] finds out why a Lambda function fails, [`assistant`]
+//! talks about simulations and asks before it touches one.
 
 use std::sync::OnceLock;
 
 use graph::agent::Agent;
 
+pub mod assistant;
 pub mod checkup;
 pub mod incident;
 
 /// All agents, in the order in which they are listed.
 pub fn all() -> &'static [Agent] {
-    static ALL: OnceLock<[Agent; 2]> = OnceLock::new();
-    ALL.get_or_init(|| [Agent::of(&checkup::GRAPH), Agent::of(&incident::graph::GRAPH)])
+    static ALL: OnceLock<[Agent; 3]> = OnceLock::new();
+    ALL.get_or_init(|| {
+        [
+            Agent::of(&checkup::GRAPH),
+            Agent::of(&incident::graph::GRAPH),
+            Agent::of(&assistant::graph::GRAPH),
+        ]
+    })
 }
 
 /// The agent of a name.
@@ -27,6 +35,7 @@ pub fn find(name: &str) -> Option<&'static Agent> {
 pub fn input_schema(name: &str) -> Option<&'static str> {
     match name {
         "checkup" => Some(checkup::INPUT_SCHEMA),
+        "assistant" => Some(assistant::graph::INPUT_SCHEMA),
         "incident" => Some(incident::message::INPUT_SCHEMA),
         _ => None,
     }

@@ -14,6 +14,9 @@ use super::launch::{Launch, Program};
 /// The bundled server's name.
 pub const AWS_DIAGNOSTICS: &str = "aws-diagnostics";
 
+/// The bundled server of simulations.
+pub const PK_SIM: &str = "pk-sim";
+
 /// What a server inherits of our environment. Everything else it has to be given by name: our
 /// environment holds AWS credentials, and a server is somebody else's program.
 const INHERITED: [&str; 2] = ["PATH", "HOME"];
@@ -33,6 +36,8 @@ enum Entry {
     Command(Program),
     /// Ours, which this program is itself.
     Bundled(PathBuf),
+    /// Simulations, which this program is itself, and where they are kept.
+    Simulations { program: PathBuf, state: Option<PathBuf> },
     /// A part of this program.
     InProcess(Arc<Serve>),
 }
@@ -42,6 +47,9 @@ impl fmt::Debug for Entry {
         match self {
             Self::Command(program) => f.debug_tuple("Command").field(program).finish(),
             Self::Bundled(path) => f.debug_tuple("Bundled").field(path).finish(),
+            Self::Simulations { program, state } => {
+                f.debug_tuple("Simulations").field(program).field(state).finish()
+            }
             Self::InProcess(_) => f.debug_tuple("InProcess").finish_non_exhaustive(),
         }
     }
@@ -108,6 +116,14 @@ impl Servers {
         Self { entries }
     }
 
+    /// The simulations that ship: `program mcp pk-sim`, kept in the folder `state`. Without one they
+    /// end with the server, and so with each question that the session asks. It gets an empty
+    /// environment.
+    pub fn simulations(program: PathBuf, state: Option<PathBuf>) -> Self {
+        let entry = Entry::Simulations { program, state };
+        Self { entries: BTreeMap::from([(PK_SIM.to_owned(), entry)]) }
+    }
+
     /// A server of this name that is a part of this program: `serve` is given a session's input and
     /// speaks MCP over the stream, once for each time that the server would be started.
     pub fn in_process(name: &str, serve: Arc<Serve>) -> Self {
@@ -165,12 +181,22 @@ impl Servers {
         let launch = |entry: &Entry| match entry {
             Entry::Command(program) => Launch::Program(program.clone()),
             Entry::Bundled(path) => Launch::Program(diagnostics(path, input)),
+            Entry::Simulations { program, state } => {
+                Launch::Program(simulations(program, state.as_deref()))
+            }
             Entry::InProcess(serve) => {
                 Launch::InProcess(InProcess { input: input.clone(), serve: Arc::clone(serve) })
             }
         };
         self.entries.iter().map(|(name, entry)| (name.clone(), launch(entry))).collect()
     }
+}
+
+fn simulations(path: &Path, state: Option<&Path>) -> Program {
+    let mut program = Program::new(Text::plain(path.to_string_lossy()));
+    program.args.extend(["mcp", PK_SIM].map(Text::plain));
+    program.args.extend(state.map(|state| Text::plain(format!("--state={}", state.display()))));
+    program
 }
 
 fn diagnostics(path: &Path, input: &Value) -> Program {
@@ -443,6 +469,16 @@ mod tests {
             "/bin/daybook mcp aws-diagnostics --snapshot=-x y"
         );
         assert_eq!(servers.configured().count(), 0);
+    }
+
+    #[test]
+    fn simulations_are_kept_where_it_is_said() {
+        let command = |state: Option<&str>| {
+            let servers = Servers::simulations("/bin/daybook".into(), state.map(PathBuf::from));
+            launch(&servers, PK_SIM, json!({})).to_string()
+        };
+        assert_eq!(command(None), "/bin/daybook mcp pk-sim");
+        assert_eq!(command(Some("-x y")), "/bin/daybook mcp pk-sim --state=-x y");
     }
 
     #[test]

@@ -63,6 +63,14 @@ fn an_agent_that_asks_sleeps_and_pays_holds_at_every_crash_point(mut stores: Sto
     hold("clerk", &crash_points(&clerk::scenario(), nth(), &mut *stores), 60);
 }
 
+fn a_conversation_holds_at_every_crash_point(mut stores: Stores) {
+    hold("assistant", &crash_points(&crate::assistant::scenario(), nth(), &mut *stores), 60);
+}
+
+fn a_conversation_goes_on_from_every_prefix(mut stores: Stores) {
+    hold("assistant", &prefixes(&crate::assistant::scenario(), &mut *stores), 30);
+}
+
 fn checkup_goes_on_from_every_prefix(mut stores: Stores) {
     hold("checkup", &prefixes(&checkup(), &mut *stores), 10);
 }
@@ -105,6 +113,8 @@ on!(sqlite:
     checkup_goes_on_from_every_prefix,
     incident_goes_on_from_every_prefix,
     an_agent_that_asks_sleeps_and_pays_goes_on_from_every_prefix,
+    a_conversation_holds_at_every_crash_point,
+    a_conversation_goes_on_from_every_prefix,
 );
 on!(dynamodb:
     checkup_holds_at_every_crash_point,
@@ -113,4 +123,6 @@ on!(dynamodb:
     checkup_goes_on_from_every_prefix,
     incident_goes_on_from_every_prefix,
     an_agent_that_asks_sleeps_and_pays_goes_on_from_every_prefix,
+    a_conversation_holds_at_every_crash_point,
+    a_conversation_goes_on_from_every_prefix,
 );
