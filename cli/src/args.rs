@@ -135,6 +135,16 @@ Examples:
   daybook answer 0190a5c4 --edit arguments.json
   daybook answer 0190a5c4 --say 'use the two-compartment model'")]
     Answer(Answer),
+    /// Talks with the assistant about simulations, and asks before it touches one
+    #[command(after_help = "\
+At a confirmation: y approves, n [why] rejects, e [JSON] approves with other arguments, anything else
+is words. Leaving ends nothing: the thread waits for a day.
+
+Examples:
+  daybook chat
+  daybook chat --thread 0190a5c4                     joins a thread again
+  printf '%s\\n' 'simulate 250 mg of theophylline' y y y y | daybook chat")]
+    Chat(Chat),
     /// Writes a session as JSON Lines to stdout: a record a line, then a witness with the head
     Export(One),
     /// Takes an exported session into the local journal
@@ -306,6 +316,17 @@ pub struct Answer {
     /// Something in words
     #[arg(long, value_name = "TEXT")]
     pub say: Option<String>,
+}
+
+/// `chat`.
+#[derive(Debug, Group)]
+pub struct Chat {
+    /// The thread to join: its session's id, or how it begins
+    #[arg(long, value_name = "T")]
+    pub thread: Option<String>,
+    /// For a new thread: policy, bedrock:ID, openai:NAME or transcript:FILE
+    #[arg(long, value_name = "MODEL", conflicts_with = "thread")]
+    pub model: Option<String>,
 }
 
 /// `import`.

@@ -4,7 +4,7 @@
 //! two into a typed command; only that step may fail on the environment. [`commands`] do the work:
 //! they read the journal ([`ledger`], [`feed`]), speak to the endpoint ([`endpoint`]) and hand what
 //! they find to [`render`], which is pure. [`output`] writes: stdout is data, stderr is talk.
-//! [`failure`] is how anything goes wrong.
+//! [`progress`] shows how far running tools are. [`failure`] is how anything goes wrong.
 
 mod args;
 mod commands;
@@ -15,6 +15,7 @@ mod feed;
 mod input;
 mod ledger;
 mod output;
+mod progress;
 mod render;
 mod resolve;
 

@@ -75,6 +75,8 @@ pub enum Action {
     Resume(String),
     /// Answer a question.
     Answer(String, Decision),
+    /// Talk with the assistant.
+    Chat(args::Chat),
     /// Write a session out.
     Export(String),
     /// Take a session in.
@@ -243,6 +245,10 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
         C::Cancel(cancel) => Action::Cancel(cancel),
         C::Resume(one) => Action::Resume(one.session),
         C::Answer(answer) => Action::Answer(answer.session.clone(), decision(answer)?),
+        C::Chat(mut chat) => {
+            chat.model = chat.model.map(|model| model_name(model, Target::Local));
+            Action::Chat(chat)
+        }
         C::Export(one) => Action::Export(one.session),
         C::Import(import) => Action::Import(import.file),
         C::Verify(verify) => {

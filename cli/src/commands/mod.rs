@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod chaos;
+mod chat;
 mod cloud;
 mod dev;
 mod read;
@@ -35,6 +36,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
         Action::Agents => catalogue::agents(&context),
         Action::Tools(server) => catalogue::tools(&context, server).await,
+        Action::Chat(options) => chat::chat(&context, options).await,
         Action::Chaos(order) => chaos::chaos(&context, order).await,
         Action::Mcp(serving) => serve::mcp(&context, serving).await,
     }
