@@ -1,5 +1,5 @@
-//! A conversation with the assistant: a simulation that is approved call by call, one with other
-//! arguments, one rejected; a question about its results; a farewell.
+//! A conversation with the assistant: a simulation that is approved call by call, one of them with
+//! other arguments; a second run that is rejected; a farewell.
 
 use graph::agent::Agent;
 use graph::question::{Answer, Decision, OpenQuestion};
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// A thread that is named has simulations that are named alike however often it is disturbed.
 pub fn scenario() -> Scenario {
     let input = json!({
-        "message": "simulate 250 mg of theophylline every 8 h for 1 day", "thread": "sim",
+        "message": "simulate 250 mg of theophylline", "thread": "sim",
     });
     Scenario {
         servers: vec![ToolServer::new("pk-sim", |_| Laboratory)],
@@ -38,8 +38,8 @@ fn view(result: &Value) -> Value {
     json!([result["ended"], seen.collect::<Vec<_>>()])
 }
 
-/// Approves what is planned, a dose of 200 mg in place of 250, but never a second run; asks for the
-/// results, asks for a second run, and leaves.
+/// Approves what is planned, a dose of 200 mg in place of 250, but no second run, which they ask for
+/// themselves; and leaves.
 fn answer(open: &OpenQuestion, calls: &[Call]) -> Answer {
     let (question, id) = (&open.question, open.question_id);
     let words =
@@ -48,7 +48,7 @@ fn answer(open: &OpenQuestion, calls: &[Call]) -> Answer {
     let arguments = question.arguments.clone().unwrap_or_default();
     match question.tool.as_deref() {
         Some(_) if is_doubt => careful(open, calls),
-        Some("run_simulation") if calls.iter().any(|call| call.tool == "get_results") => {
+        Some("run_simulation") if calls.iter().any(|call| call.tool == "run_simulation") => {
             Answer::new(id, Decision::Reject)
         }
         Some("set_parameter_value") if arguments["value"] == 250.0 => {
@@ -57,9 +57,8 @@ fn answer(open: &OpenQuestion, calls: &[Call]) -> Answer {
             Answer { arguments: Some(other), ..Answer::new(id, Decision::Edit) }
         }
         Some(_) => Answer::new(id, Decision::Approve),
-        None if question.prompt.contains("Ran ") => words("what is the Cmax?"),
-        None if question.prompt.contains("did not approve") => words("bye"),
-        None => words("run it again"),
+        None if question.prompt.contains("Ran ") => words("run it again"),
+        None => words("bye"),
     }
 }
 
@@ -112,7 +111,6 @@ impl ServerHandler for Laboratory {
             "set_parameter_value" => json!({ "simulation_id": id, "revision": 1,
                 "parameter_path": arguments["parameter_path"], "value": arguments["value"],
                 "unit": arguments["unit"], "previous": { "value": 320.0, "unit": "mg" } }),
-            "get_results" => json!({ "simulation_id": id, "is_current": true, "summary": summary }),
             _ => json!({ "simulation_id": id, "points": 241, "revision": 2, "summary": summary }),
         };
         Ok(CallToolResult::structured(answer).into())
