@@ -293,6 +293,7 @@ async fn start(folder: &Path) -> Stack {
         token: None,
         ttl_days: workflow::limits::TTL_DAYS,
         workflow: None,
+        agents: agents::all(),
         isolation: Isolation::None,
         servers: Servers::bundled("/nonexistent".into()),
         timeouts: Timeouts { connect: BURST, init: BURST },

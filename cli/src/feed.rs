@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 
 /// How agents are looked up.
-type Lookup = fn(&str) -> Option<&'static Agent>;
+type Lookup = Box<dyn Fn(&str) -> Option<&'static Agent> + Send>;
 
 /// A session that is being followed.
 pub struct Feed {
@@ -41,9 +41,10 @@ pub enum Item {
 
 impl Feed {
     /// Follows a session from its first record.
-    pub fn new(store: SqliteStore, id: SessionId) -> Self {
+    pub fn new(store: SqliteStore, id: SessionId, agents: &'static [Agent]) -> Self {
         let follow = Follow::new(store.clone(), id.clone());
-        let calls = Calls::new(agents::find as Lookup);
+        let lookup: Lookup = Box::new(move |name| agents::named(agents, name));
+        let calls = Calls::new(lookup);
         Self { store, id, follow, calls, events: Vec::new(), steps: Vec::new() }
     }
 

@@ -17,6 +17,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Response};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+use graph::agent::Agent;
 use journal::clock::Clock;
 use journal::sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -48,6 +49,8 @@ pub struct Endpoint {
     pub bus: Bus,
     /// The agents.
     pub agents: Agents,
+    /// Their graphs, which name the calls of recorded sessions.
+    pub graphs: &'static [Agent],
     /// The folder that holds the journal, absolute.
     pub data: PathBuf,
 }

@@ -20,6 +20,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use axum::Router;
+use graph::agent::Agent;
 use invoker::Invoker;
 use journal::clock::Clock;
 use journal::sqlite::{Durability, OpenError, SqliteStore};
@@ -71,6 +72,8 @@ pub struct Config {
     pub ttl_days: u32,
     /// A state machine's text in place of the workflow's own.
     pub workflow: Option<String>,
+    /// The agents that run in this process, and whose graphs name the calls of recorded sessions.
+    pub agents: &'static [Agent],
     /// Where agents run.
     pub isolation: Isolation,
     /// The MCP servers of agents in this process.
@@ -199,6 +202,7 @@ impl Stack {
             bus: Bus::new(executions.clone(), clock.clone())?,
             executions: executions.clone(),
             agents: agents.clone(),
+            graphs: config.agents,
             data,
         };
         let stop_serving = CancellationToken::new();
@@ -340,7 +344,7 @@ fn agents(
     match &config.isolation {
         Isolation::None => {
             let host = agent::host::Config {
-                agents: agents::all().into(),
+                agents: config.agents.into(),
                 callbacks: aws_sdk_sfn::Client::new(aws),
                 clock: clock.clone(),
                 servers: config.servers.clone(),

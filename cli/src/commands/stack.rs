@@ -114,6 +114,7 @@ async fn config(
         token: context.token.clone(),
         ttl_days: environment.ttl_days,
         workflow: None,
+        agents: context.agents,
         isolation: Isolation::None,
         servers: servers(context, environment)?,
         timeouts: environment.timeouts,

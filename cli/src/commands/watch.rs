@@ -75,7 +75,7 @@ impl<'a> Watch<'a> {
             context,
             endpoint,
             clients,
-            feed: Feed::new(ledger.store.clone(), id.clone()),
+            feed: Feed::new(ledger.store.clone(), id.clone(), context.agents),
             id,
             timeline: Timeline::new(context.look, false),
             terminal: asks.then(|| BufReader::new(tokio::io::stdin()).lines()),

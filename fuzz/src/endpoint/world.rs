@@ -204,6 +204,7 @@ async fn router(store: &SqliteStore, data: &Path) -> Router {
         bus: Bus::new(executions.clone(), clock()).expect("the workflow's own rule"),
         executions,
         agents: agents(),
+        graphs: &[],
         data: data.to_owned(),
     };
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
