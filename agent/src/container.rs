@@ -2,6 +2,7 @@
 //! `DynamoDB` journal.
 
 use std::net::TcpListener;
+use std::sync::Arc;
 
 use aws_config::BehaviorVersion;
 use graph::agent::Agent;
@@ -16,6 +17,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::config::{Config, bundled_program};
 use crate::host::{self, Host};
 use crate::model::Models;
+use crate::progress::Broadcast;
 use crate::tool::{Servers, Timeouts};
 use crate::{http, summary};
 
@@ -53,7 +55,7 @@ fn start_logging() {
     tracing_subscriber::registry().with(filter).with(rest).with(summaries).init();
 }
 
-async fn run(agents: &'static [Agent]) -> Result<(), Error> {
+async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
     let lookup = |name: &str| std::env::var(name).ok();
     let config = Config::read(&lookup)?;
@@ -65,13 +67,14 @@ async fn run(agents: &'static [Agent]) -> Result<(), Error> {
     let host = Host::new(
         DynamoStore::new(&aws, &config.table),
         host::Config {
-            agents: agents.into(),
+            agents,
             callbacks: aws_sdk_sfn::Client::new(&aws),
             clock: config.clock(),
             servers,
             timeouts: Timeouts { connect: config.connect_timeout, init: config.init_timeout },
             models: Models::new(config.models.clone()),
             defaults: config.defaults.clone(),
+            progress: Broadcast::default(),
         },
     );
     let listener = TcpListener::bind(config.address())?;

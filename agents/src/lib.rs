@@ -4,7 +4,7 @@
 //! it makes of the answers. None does IO or reads a clock; the driver does what they ask for.
 //! [`checkup`] tests a deployment, [`incident`] finds out why a Lambda function fails.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use graph::agent::Agent;
 
@@ -27,12 +27,11 @@ pub fn find(name: &str) -> Option<&'static Agent> {
 #[error("there are two agents named `{0}`")]
 pub struct NameTaken(pub &'static str);
 
-/// The agents that ship and `own` behind them, for as long as the program runs: it is meant to be
-/// called once, at its start.
+/// The agents that ship and `own` behind them, in this order.
 ///
 /// # Errors
 /// When two have one name, for then a trigger would not say which it means.
-pub fn all_and(own: Vec<Agent>) -> Result<&'static [Agent], NameTaken> {
+pub fn all_and(own: Vec<Agent>) -> Result<Arc<[Agent]>, NameTaken> {
     let mut agents = all().to_vec();
     for agent in own {
         if named(&agents, agent.name()).is_some() {
@@ -40,7 +39,7 @@ pub fn all_and(own: Vec<Agent>) -> Result<&'static [Agent], NameTaken> {
         }
         agents.push(agent);
     }
-    Ok(agents.leak())
+    Ok(agents.into())
 }
 
 /// The one of these agents that has a name.
@@ -80,8 +79,8 @@ mod tests {
         static OWN: Graph<checkup::State> = Graph { name: "own", ..checkup::GRAPH };
         let names = |agents: &[Agent]| agents.iter().map(Agent::name).collect::<Vec<_>>();
         let agents = all_and(vec![Agent::of(&OWN)]).unwrap();
-        assert_eq!(names(agents), [names(all()), vec!["own"]].concat());
-        assert!(named(agents, "own").is_some() && named(agents, "nobody").is_none());
+        assert_eq!(names(&agents), [names(all()), vec!["own"]].concat());
+        assert!(named(&agents, "own").is_some() && named(&agents, "nobody").is_none());
         let taken = all_and(vec![Agent::of(&checkup::GRAPH)]).unwrap_err();
         assert_eq!(taken.to_string(), "there are two agents named `checkup`");
         let twice = all_and(vec![Agent::of(&OWN), Agent::of(&OWN)]).unwrap_err();

@@ -1,6 +1,7 @@
 //! The environment, read once.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::config::{named_model, on_model_failure};
@@ -49,7 +50,7 @@ pub struct Config {
     /// This binary.
     pub binary: PathBuf,
     /// The agents that it knows.
-    pub agents: &'static [Agent],
+    pub agents: Arc<[Agent]>,
 }
 
 /// The AWS SDK's own variable for where all services are.
@@ -78,7 +79,7 @@ pub struct StackEnvironment {
 
 impl Config {
     /// Reads the environment.
-    pub fn from_environment(agents: &'static [Agent]) -> Self {
+    pub fn from_environment(agents: Arc<[Agent]>) -> Self {
         let lookup = |name: &str| read(name);
         Self {
             target: env::text(&lookup, env::DAYBOOK_TARGET),

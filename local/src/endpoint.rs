@@ -6,9 +6,11 @@ mod guard;
 mod resume;
 mod sessions;
 mod step_functions;
+mod stream;
 mod wire;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -29,6 +31,7 @@ use crate::host::Agents;
 use wire::Refusal;
 
 pub use guard::{Guard, TokenMissing};
+pub use stream::Streams;
 
 /// Largest request, in bytes: ten entries of an event bus.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -50,7 +53,9 @@ pub struct Endpoint {
     /// The agents.
     pub agents: Agents,
     /// Their graphs, which name the calls of recorded sessions.
-    pub graphs: &'static [Agent],
+    pub graphs: Arc<[Agent]>,
+    /// The streams of sessions' events.
+    pub streams: Streams,
     /// The folder that holds the journal, absolute.
     pub data: PathBuf,
 }
@@ -66,6 +71,7 @@ impl Endpoint {
             .route("/metrics", get(metrics))
             .route("/api/sessions", get(sessions::list))
             .route("/api/sessions/{id}", get(sessions::show))
+            .route("/api/sessions/{id}/events", get(stream::events))
             .route("/api/sessions/{id}/cancel", post(sessions::cancel))
             .route("/api/sessions/{id}/resume", post(resume::resume))
             .route("/api/sessions/{id}/answer", post(sessions::answer))

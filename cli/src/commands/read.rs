@@ -1,5 +1,7 @@
 //! `sessions` and `show`: what the journal says.
 
+use std::sync::Arc;
+
 use graph::effect::ToolCall;
 use journal::event::Event;
 use journal::listing::{self, Filter};
@@ -124,6 +126,6 @@ fn merged<'a>(context: &Context, loaded: &'a Loaded, with_steps: bool) -> Vec<Me
 }
 
 fn calls(context: &Context, steps: &[Step<Value>]) -> Vec<Option<ToolCall>> {
-    let mut calls = Calls::new(|name: &str| agents::named(context.agents, name));
+    let mut calls = Calls::new(Arc::clone(&context.agents));
     steps.iter().map(|step| calls.of(step)).collect()
 }

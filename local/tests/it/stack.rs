@@ -25,13 +25,13 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         token: None,
         ttl_days: 90,
         workflow: None,
-        agents: agents::all(),
         isolation: Isolation::None,
         servers: Servers::default(),
         timeouts: Timeouts { connect: PATIENCE, init: PATIENCE },
         models: Models::default(),
         defaults: Defaults::default(),
         admission: Limits::default(),
+        agents: agents::all().into(),
     }
 }
 
