@@ -13,10 +13,13 @@ use graph::testing::{Session, World, every_prefix_by};
 use journal::step::{StepBody, Usage};
 use serde_json::{Value, json};
 
+/// A simulation's parameters, each with its unit.
+type Parameters = BTreeMap<String, (f64, &'static str)>;
+
 /// A laboratory that answers as `pk-sim` does.
 #[derive(Default)]
 struct Laboratory {
-    simulations: RefCell<BTreeMap<String, BTreeMap<String, (f64, &'static str)>>>,
+    simulations: RefCell<BTreeMap<String, Parameters>>,
     calls: RefCell<Vec<ToolCall>>,
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use graph::effect::ToolCall;
@@ -60,7 +61,7 @@ pub async fn chat(context: &Context, chat: args::Chat) -> Result<Exit, Failure> 
     let conversation = Conversation {
         context,
         endpoint: &endpoint,
-        feed: Feed::new(ledger.store.clone(), thread.clone()),
+        feed: Feed::new(ledger.store.clone(), thread.clone(), Arc::clone(&context.agents)),
         vigil: Vigil::new(&endpoint, &clients, &thread),
         input: Input::of_stdin(),
         answered: BTreeSet::new(),

@@ -1,6 +1,7 @@
 //! Following a session to its end: its journal as it grows, its questions, its verdict.
 
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use graph::question::Question;
@@ -83,7 +84,7 @@ impl<'a> Watch<'a> {
         Self {
             context,
             endpoint,
-            feed: Feed::new(ledger.store.clone(), id.clone()),
+            feed: Feed::new(ledger.store.clone(), id.clone(), Arc::clone(&context.agents)),
             vigil: Vigil::new(endpoint, clients, &id),
             _progress: (!context.json).then(|| progress::show(endpoint, &id)).flatten(),
             id,
