@@ -2,6 +2,7 @@
 //! other arguments; a second run that is rejected; a farewell.
 
 use graph::agent::Agent;
+use graph::digest::canonical;
 use graph::question::{Answer, Decision, OpenQuestion};
 use rmcp::ServerHandler;
 use rmcp::model::{
@@ -31,10 +32,12 @@ pub fn scenario() -> Scenario {
 
 const SOON: Duration = Duration::from_secs(7);
 
-/// How many steps there were, and at which of them, is different each time.
+/// At which steps it came is different each time; and 200.0, sent with the token, becomes 200 on its
+/// way through the state machine, which is the same number.
 fn view(result: &Value) -> Value {
     let steps = result["intermediate_steps"].as_array().unwrap().iter();
-    let seen = steps.map(|step| json!([step["tool"], step["arguments"], step["error"]]));
+    let seen =
+        steps.map(|step| json!([step["tool"], canonical(&step["arguments"]), step["error"]]));
     json!([result["ended"], seen.collect::<Vec<_>>()])
 }
 
