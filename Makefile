@@ -80,5 +80,5 @@ conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conf
 	@cargo run --quiet -p states --example conformance -- '$(CONFORMANCE_DIR)'
 
 .PHONY: bench
-bench: ## appends, ten-step runs and whole sessions, beside the raw disk
+bench: ## appends, ten-step runs and whole sessions, beside the raw disk; the memory of ten thousand waiting ones
 	cargo bench -p cli --bench daybook
