@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::state::{Standing, State};
 
-/// The call that hands over an assessment.
-pub(super) const ASSESS: &str = "assess";
+/// The form's name.
+pub(super) const ASSESSMENT: &str = "assessment";
 
 /// Longest text of an assessment, in characters.
 const TEXT_CHARS_MAX: usize = 1_000;
@@ -38,27 +38,27 @@ pub(super) fn schema() -> Value {
 }
 
 impl Assessment {
-    /// The assessment that a call hands over, if it is one.
-    pub(super) fn parse(arguments: &Value, steps: usize) -> Option<Self> {
+    /// The assessment that a form holds, if it is one.
+    pub(super) fn parse(form: &Value, steps: usize) -> Option<Self> {
         let text = |name: &str| {
-            let text = arguments.get(name).and_then(Value::as_str).unwrap_or_default().trim();
+            let text = form.get(name).and_then(Value::as_str).unwrap_or_default().trim();
             text.chars().take(TEXT_CHARS_MAX).collect::<String>()
         };
-        let repeat = arguments.get("steps_to_repeat").and_then(Value::as_array);
+        let repeat = form.get("steps_to_repeat").and_then(Value::as_array);
         let index = |step: &Value| usize::try_from(step.as_u64()?).ok().filter(|n| *n < steps);
         let mut steps_to_repeat: Vec<usize> =
             repeat.into_iter().flatten().filter_map(index).collect();
         steps_to_repeat.sort_unstable();
         steps_to_repeat.dedup();
         Some(Self {
-            is_achieved: arguments.get("objective_achieved")?.as_bool()?,
+            is_achieved: form.get("objective_achieved")?.as_bool()?,
             notes: text("notes"),
             feedback: text("feedback"),
             steps_to_repeat,
         })
     }
 
-    /// The assessment as the call that hands it over.
+    /// The assessment as the form that holds it.
     pub(super) fn json(&self) -> Value {
         json!({
             "objective_achieved": self.is_achieved,

@@ -17,19 +17,18 @@ use graph::agent::Settings;
 use graph::budget::{Budget, Crossed};
 use graph::definition::{Attempts, Context, Finish, Graph, InputError, Node, Route, Scope};
 use graph::effect::{
-    Author, CATALOGUE as LIST, Chat, Content, Effect, Message, Reply, ToolCall, ToolChoice,
-    ToolSpec,
+    Author, Chat, Content, Effect, Form, Message, Reply, ToolCall, ToolChoice, ToolSpec,
 };
 use graph::outcome::{Outcome, OutcomeBody, ToolOutcome, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::assess::{self, ASSESS, Assessment};
+use super::assess::{self, ASSESSMENT, Assessment};
 use super::interpret::{self, Deed};
 use super::offer::{self, GET_DEVICES};
 use super::plan::{self, Plan};
 use super::query::{self, Input};
-use super::report::{self, WRITE_REPORT};
+use super::report::{self, REPORT};
 use super::state::{ExecutedToolCall, State, Work};
 use super::{findings, prompt};
 use crate::checkup::CONFIGURED_SERVERS;
@@ -40,9 +39,6 @@ pub const SERVER: &str = "network-inventory";
 
 /// The schema of the input, as text.
 pub use super::query::INPUT_SCHEMA;
-
-/// Servers that ship and belong to other agents: configuring one of them says nothing about networks.
-const SERVERS_OF_OTHERS: &[&str] = &["aws-diagnostics", "pk-sim"];
 
 const SERVERS: &str = "servers";
 const CATALOGUE: &str = "catalogue";
@@ -154,18 +150,10 @@ fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
     };
     Ok(State {
         user_query: query,
-        device_name: String::new(),
-        objective: String::new(),
         working_plan_steps: steps,
-        execution_results: vec![],
-        tool_limitations_report: None,
         max_retries: options.max_retries.unwrap_or(RETRIES_DEFAULT).min(RETRIES_MAX),
-        current_retries: 0,
-        objective_achieved_assessment: None,
-        assessor_feedback_for_retry: None,
-        assessor_notes_for_final_report: None,
-        summary: None,
         work,
+        ..State::default()
     })
 }
 
@@ -184,13 +172,19 @@ fn fold_servers(state: &mut State, outcome: Outcome) -> Route {
     for result in results {
         let servers = result.ok().and_then(|content| content.get("servers")?.as_array());
         let names = servers.into_iter().flatten().filter_map(Value::as_str);
-        let of_networks = names.filter(|name| !SERVERS_OF_OTHERS.contains(name));
+        let of_networks = names.filter(|name| !is_of_another_agent(name));
         state.work.servers.extend(of_networks.take(SERVERS_MAX).map(str::to_owned));
     }
     if state.work.servers.is_empty() {
         state.work.servers.push(SERVER.to_owned());
     }
     Route::To(CATALOGUE)
+}
+
+/// Whether a server is what another agent works with: configuring it says nothing about networks.
+fn is_of_another_agent(server: &str) -> bool {
+    let others = crate::all().iter().filter(|agent| agent.name() != GRAPH.name);
+    others.flat_map(|agent| agent.servers()).any(|theirs| *theirs == server)
 }
 
 fn ask_catalogue(state: &State, _: &Context<'_>) -> Effect {
@@ -333,15 +327,14 @@ fn fold_tools(state: &mut State, outcome: Outcome) -> Route {
 }
 
 fn ask_assessor(state: &State, _: &Context<'_>) -> Effect {
-    form(state, prompt::assessor(), ASSESS, "Hand over the assessment.", assess::schema())
+    form(state, prompt::assessor(), ASSESSMENT, assess::schema())
 }
 
 fn fold_assessor(state: &mut State, outcome: Outcome) -> Route {
     state.work.source = outcome.seq;
     let reply = outcome.reply();
-    let handed = reply.calls.iter().find(|call| call.tool == ASSESS);
     let steps = state.working_plan_steps.len();
-    let assessment = handed.and_then(|call| Assessment::parse(&call.arguments, steps));
+    let assessment = reply.json().and_then(|form| Assessment::parse(&form, steps));
     let assessment = assessment.unwrap_or_else(|| assess::by_rules(state));
     let wants_more = !assessment.is_achieved && !assessment.steps_to_repeat.is_empty();
     if wants_more && state.current_retries < state.max_retries {
@@ -363,13 +356,12 @@ fn fold_assessor(state: &mut State, outcome: Outcome) -> Route {
 }
 
 fn ask_reporter(state: &State, _: &Context<'_>) -> Effect {
-    form(state, prompt::reporter(), WRITE_REPORT, "Hand over the report.", report::schema())
+    form(state, prompt::reporter(), REPORT, report::schema())
 }
 
 fn fold_reporter(state: &mut State, outcome: Outcome) -> Route {
     let reply = outcome.reply();
-    let handed = reply.calls.iter().find(|call| call.tool == WRITE_REPORT);
-    let summary = handed.and_then(|call| report::parse(&call.arguments));
+    let summary = reply.json().and_then(|form| report::parse(&form));
     state.reported(summary)
 }
 
@@ -391,18 +383,12 @@ fn on_limit(state: &mut State, crossed: Crossed) -> Route {
     Route::To(REPORTER)
 }
 
-/// The rules in the model's place. What is asked shows in the call that is wanted.
+/// The rules in the model's place. What is asked shows in the form that is wanted.
 fn policy(state: &State, chat: &Chat) -> Reply {
-    match &chat.choice {
-        ToolChoice::Only(form) if form == ASSESS => {
-            let assessment = assess::by_rules(state);
-            Reply::calls(vec![ToolCall::built_in(ASSESS, assessment.json())])
-        }
-        ToolChoice::Only(_) => {
-            let summary = json!({"summary": report::by_rules(state)});
-            Reply::calls(vec![ToolCall::built_in(WRITE_REPORT, summary)])
-        }
-        _ => execute(state),
+    match chat.form.as_ref().map(|form| form.name.as_str()) {
+        Some(ASSESSMENT) => Reply::says(assess::by_rules(state).json().to_string()),
+        Some(_) => Reply::says(json!({"summary": report::by_rules(state)}).to_string()),
+        None => execute(state),
     }
 }
 
@@ -517,18 +503,11 @@ impl State {
 }
 
 /// A chat whose reply is a form to be filled in.
-fn form(state: &State, system: String, name: &str, description: &str, schema: Value) -> Effect {
-    let tool = ToolSpec {
-        server: None,
-        name: name.to_owned(),
-        description: description.to_owned(),
-        input_schema: schema,
-    };
+fn form(state: &State, system: String, name: &str, schema: Value) -> Effect {
     Effect::Chat(Chat {
         system,
         messages: vec![Message::user(state.work.source, prompt::results(state))],
-        tools: vec![tool],
-        choice: ToolChoice::Only(name.to_owned()),
+        form: Some(Form { name: name.to_owned(), schema }),
         ..chat()
     })
 }
@@ -567,7 +546,6 @@ fn no_server(result: &ToolResult) -> Finish {
         _ => ("ToolServer", "unknown"),
     };
     let why = result.error().unwrap_or_default();
-    debug_assert_eq!(result.call.tool, LIST, "only a catalogue says whether a server is there");
     Finish::failed(kind, server, &cut(&why), category)
 }
 

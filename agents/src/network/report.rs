@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::state::{Standing, State};
 
-/// The call that hands over a report.
-pub(super) const WRITE_REPORT: &str = "write_report";
+/// The form's name.
+pub(super) const REPORT: &str = "report";
 
 /// Most paragraphs of a report, and the longest, in characters.
 const PARAGRAPHS_MAX: usize = 30;
@@ -26,9 +26,9 @@ pub(super) fn schema() -> Value {
     })
 }
 
-/// The report that a call hands over, if it is one.
-pub(super) fn parse(arguments: &Value) -> Option<Vec<String>> {
-    let summary = arguments.get("summary")?.as_array()?;
+/// The report that a form holds, if it is one.
+pub(super) fn parse(form: &Value) -> Option<Vec<String>> {
+    let summary = form.get("summary")?.as_array()?;
     let paragraphs = summary.iter().filter_map(Value::as_str).map(str::trim);
     let cut = |text: &str| text.chars().take(PARAGRAPH_CHARS_MAX).collect::<String>();
     let paragraphs: Vec<String> =

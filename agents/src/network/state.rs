@@ -59,7 +59,7 @@ pub struct Finding {
 }
 
 /// The state of a session: first what the specification names, then what the work needs.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// The question as it was asked.
     pub user_query: String,

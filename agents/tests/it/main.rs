@@ -5,3 +5,4 @@
 mod checkup;
 mod folder;
 mod incident;
+mod network;
