@@ -15,6 +15,7 @@ pub mod driver;
 pub mod host;
 pub mod http;
 pub mod model;
+pub mod network;
 pub mod session;
 pub mod settings;
 pub mod summary;

@@ -33,6 +33,10 @@ fn a_command_line_that_makes_no_sense_exits_64() {
         (&["mcp", "aws-diagnostics"][..], "--snapshot DIR"),
         (&["mcp", "pk-sim", "--snapshot", "."][..], "--snapshot is an option of aws-diagnostics"),
         (&["mcp", "aws-diagnostics", "--models", "."][..], "--models is an option of pk-sim"),
+        (
+            &["mcp", "pk-sim", "--inventory", "."][..],
+            "--inventory is an option of network-inventory",
+        ),
         (&["--target", "mars", "sessions"][..], "[possible values: local, aws]"),
         (&["--endpoint", "ftp://here", "sessions"][..], "expected http://HOST:PORT"),
     ] {
