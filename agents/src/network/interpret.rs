@@ -100,7 +100,7 @@ fn head(action: &str) -> &str {
 fn of(text: &str) -> Vec<&'static str> {
     let words = words(text);
     let says = |word: &&str| !ONLY_IN_NAMES.contains(word) && words.iter().any(|said| said == word);
-    let about = SUBJECTS.iter().filter(|(_, belonging)| belonging.iter().any(|word| says(&word)));
+    let about = SUBJECTS.iter().filter(|(_, belonging)| belonging.iter().any(says));
     about.map(|(subject, _)| *subject).collect()
 }
 

@@ -74,8 +74,29 @@ pub(super) struct Link {
     pub a: End,
     pub b: End,
     /// Two addresses, of which the first is `a`'s.
-    pub subnet: String,
+    pub subnet: Subnet,
     pub metric: u32,
+}
+
+/// The two addresses of a link, written `10.0.1.0/31`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Subnet {
+    pub first: Ipv4Addr,
+    pub second: Ipv4Addr,
+}
+
+impl TryFrom<String> for Subnet {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let first = text.strip_suffix("/31").and_then(|address| address.parse::<Ipv4Addr>().ok());
+        // The lower of two has an even address; the other differs in the last bit.
+        let first = first.filter(|first| u32::from(*first).is_multiple_of(2));
+        let first =
+            first.ok_or_else(|| format!("`subnet` is such as 10.0.1.0/31, not {text:?}"))?;
+        Ok(Self { first, second: Ipv4Addr::from(u32::from(first) | 1) })
+    }
 }
 
 /// A customer's network.

@@ -1,8 +1,6 @@
 //! What can be broken in a network. A file switches a fault on by naming it; what the routers show
 //! follows from it.
 
-use std::net::Ipv4Addr;
-
 use serde::Deserialize;
 
 use super::description::{Link, Network, Site};
@@ -102,12 +100,5 @@ impl Link {
     pub(super) fn connects(&self, one: &str, other: &str) -> bool {
         let (a, b) = (self.a.0.as_str(), self.b.0.as_str());
         (a == one && b == other) || (a == other && b == one)
-    }
-
-    /// The two addresses.
-    pub(super) fn addresses(&self) -> (Ipv4Addr, Ipv4Addr) {
-        let first = self.subnet.split('/').next().and_then(|text| text.parse().ok());
-        let first: Ipv4Addr = first.unwrap_or(Ipv4Addr::UNSPECIFIED);
-        (first, Ipv4Addr::from(u32::from(first).saturating_add(1)))
     }
 }

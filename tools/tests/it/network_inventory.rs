@@ -201,6 +201,7 @@ fn a_file_that_describes_no_network_is_refused_with_what_is_wrong() {
         said(edited("/devices/0/name", json!("p 1"))),
         said(edited("/devices/0/name", json!("p2"))),
         said(edited("/links/0/a/0", json!("p9"))),
+        said(edited("/links/0/subnet", json!("10.0.1.1/31"))),
         said(edited("/links/0/a/1", json!("HundredGigE0/0/0/1"))),
         said(fault(json!({"kind": "meteor", "device": "p1"}))),
         said(fault(json!({"kind": "interface_down", "device": "p1", "interface": "eth0"}))),

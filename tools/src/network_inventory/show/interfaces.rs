@@ -18,23 +18,18 @@ pub(in crate::network_inventory) fn interfaces(
 ) -> Result<Value, Refusal> {
     let mut all = vec![loopback(device)];
     for circuit in network.circuits(&device.name) {
-        let (first, second) = circuit.link.addresses();
-        let address = if circuit.near == &circuit.link.a { first } else { second };
+        let subnet = circuit.link.subnet;
+        let address = if circuit.near == &circuit.link.a { subnet.first } else { subnet.second };
         let description = format!("to {} {}", circuit.far.0, circuit.far.1);
-        let address = format!("{address}/31");
-        all.push(physical(
-            network,
-            &circuit.near.0,
-            &circuit.near.1,
-            &description,
-            &address,
-            CORE_GBPS,
-        ));
+        let mut shown =
+            physical(network, &circuit.near.0, &circuit.near.1, &description, CORE_GBPS);
+        shown["ipv4_address"] = json!(format!("{address}/31"));
+        all.push(shown);
     }
     for (vrf, site) in network.sites(&device.name) {
         let description = format!("customer {}, {}", vrf.name, site.ce_address);
         let name = &site.interface;
-        let mut shown = physical(network, &device.name, name, &description, "", CUSTOMER_GBPS);
+        let mut shown = physical(network, &device.name, name, &description, CUSTOMER_GBPS);
         shown["vrf"] = json!(vrf.name);
         all.push(shown);
     }
@@ -65,14 +60,7 @@ fn loopback(device: &Device) -> Value {
     })
 }
 
-fn physical(
-    network: &Network,
-    device: &str,
-    name: &str,
-    description: &str,
-    address: &str,
-    gbps: u32,
-) -> Value {
+fn physical(network: &Network, device: &str, name: &str, description: &str, gbps: u32) -> Value {
     let is_up = network.is_up(device, name);
     let changed = if network.is_flapping(device, name) {
         FLAP_AGE_S
@@ -87,7 +75,6 @@ fn physical(
         "description": description,
         "admin_status": "UP",
         "oper_status": if is_up { "UP" } else { "DOWN" },
-        "ipv4_address": address,
         "mtu": network.mtu(device, name),
         "speed_gbps": gbps,
         "last_change_seconds": changed,
