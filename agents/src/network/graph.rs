@@ -16,21 +16,18 @@ use std::collections::BTreeMap;
 use graph::agent::Settings;
 use graph::budget::{Budget, Crossed};
 use graph::definition::{Attempts, Context, Finish, Graph, InputError, Node, Route, Scope};
-use graph::effect::{
-    Author, Chat, Content, Effect, Form, Message, Reply, ToolCall, ToolChoice, ToolSpec,
-};
+use graph::effect::{Chat, Effect, Form, Message, Reply, ToolCall, ToolSpec};
 use graph::outcome::{Outcome, OutcomeBody, ToolOutcome, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::assess::{self, ASSESSMENT, Assessment};
-use super::interpret::{self, Deed};
 use super::offer::{self, GET_DEVICES};
 use super::plan::{self, Plan};
 use super::query::{self, Input};
 use super::report::{self, REPORT};
-use super::state::{ExecutedToolCall, State, Work};
-use super::{findings, prompt};
+use super::state::{State, Work};
+use super::{executor, prompt};
 use crate::checkup::CONFIGURED_SERVERS;
 
 /// The MCP server that ships with the tools of a described network. It is asked when no other is
@@ -43,9 +40,9 @@ pub use super::query::INPUT_SCHEMA;
 const SERVERS: &str = "servers";
 const CATALOGUE: &str = "catalogue";
 const PLANNER: &str = "input_validator_planner";
-const EXECUTOR: &str = "network_executor";
-const TOOLS: &str = "network_tools";
-const ASSESSOR: &str = "objective_assessor";
+pub(super) const EXECUTOR: &str = "network_executor";
+pub(super) const TOOLS: &str = "network_tools";
+pub(super) const ASSESSOR: &str = "objective_assessor";
 const REPORTER: &str = "report_generator";
 
 /// Repetitions unless the settings say otherwise.
@@ -55,12 +52,6 @@ pub const RETRIES_DEFAULT: u32 = 2;
 
 /// Most repetitions that settings can ask for.
 pub const RETRIES_MAX: u32 = 10;
-
-/// Most replies about one step of the plan.
-const ROUNDS_MAX: u32 = 6;
-
-/// Most calls of one reply that are made.
-const CALLS_MAX: usize = 8;
 
 /// Most tools that are offered to a model.
 const OFFERED_MAX: usize = 64;
@@ -93,10 +84,10 @@ pub static GRAPH: Graph<State> = Graph {
         Node {
             name: EXECUTOR,
             to: &[TOOLS, EXECUTOR, ASSESSOR],
-            ask: ask_executor,
-            fold: fold_executor,
+            ask: executor::ask_executor,
+            fold: executor::fold_executor,
         },
-        Node { name: TOOLS, to: &[EXECUTOR], ask: ask_tools, fold: fold_tools },
+        Node { name: TOOLS, to: &[EXECUTOR], ask: executor::ask_tools, fold: executor::fold_tools },
         Node { name: ASSESSOR, to: &[EXECUTOR, REPORTER], ask: ask_assessor, fold: fold_assessor },
         Node { name: REPORTER, to: &[], ask: ask_reporter, fold: fold_reporter },
     ],
@@ -205,8 +196,14 @@ fn fold_catalogue(state: &mut State, outcome: Outcome) -> Route {
             continue;
         };
         for tool in ToolSpec::catalogue(content) {
+            let is_taken = state.work.offered.iter().any(|known| known.name == tool.name);
             if tool.name == GET_DEVICES {
                 state.work.get_devices.get_or_insert(tool);
+            } else if is_taken {
+                state.limited(format!(
+                    "{} of {server} is not used: another server has it",
+                    tool.name
+                ));
             } else if offer::reads(&tool) && state.work.offered.len() < OFFERED_MAX {
                 state.work.offered.push(tool);
             } else {
@@ -276,56 +273,6 @@ fn fold_devices(state: &mut State, outcome: Outcome) -> Route {
     state.begin(device)
 }
 
-fn ask_executor(state: &State, _: &Context<'_>) -> Effect {
-    let ask = Message::user(state.work.source, prompt::step(state));
-    Effect::Chat(Chat {
-        system: prompt::executor(),
-        messages: [ask].into_iter().chain(state.work.transcript.iter().cloned()).collect(),
-        tools: state.work.offered.clone(),
-        choice: ToolChoice::Auto,
-        ..chat()
-    })
-}
-
-fn fold_executor(state: &mut State, outcome: Outcome) -> Route {
-    let seq = outcome.seq;
-    let reply = outcome.reply();
-    state.work.rounds += 1;
-    state.work.transcript.push(Message::assistant(seq, &reply));
-    let is_over = reply.calls.is_empty() || state.work.rounds > ROUNDS_MAX;
-    if is_over {
-        state.work.source = seq;
-        return state.step_ends(reply.text.as_deref());
-    }
-    for (position, call) in reply.calls.iter().enumerate() {
-        let known = state.work.offered.iter().find(|tool| {
-            tool.name == call.tool
-                && call.server.as_ref().is_none_or(|s| Some(s) == tool.server.as_ref())
-        });
-        match known {
-            Some(tool) if position < CALLS_MAX => {
-                let call = ToolCall { server: tool.server.clone(), ..call.clone() };
-                state.work.pending.push(call);
-            }
-            Some(_) => state.answer_error(seq, call, "not called: too many calls at once"),
-            None => state.answer_error(seq, call, "there is no tool of this name on offer"),
-        }
-    }
-    Route::To(if state.work.pending.is_empty() { EXECUTOR } else { TOOLS })
-}
-
-fn ask_tools(state: &State, _: &Context<'_>) -> Effect {
-    Effect::Tools(state.work.pending.clone())
-}
-
-fn fold_tools(state: &mut State, outcome: Outcome) -> Route {
-    state.work.pending.clear();
-    for result in outcome.results() {
-        state.observe(&result);
-    }
-    Route::To(EXECUTOR)
-}
-
 fn ask_assessor(state: &State, _: &Context<'_>) -> Effect {
     form(state, prompt::assessor(), ASSESSMENT, assess::schema())
 }
@@ -342,6 +289,7 @@ fn fold_assessor(state: &mut State, outcome: Outcome) -> Route {
         state.objective_achieved_assessment = Some(false);
         state.assessor_feedback_for_retry = Some(assessment.feedback);
         state.work.agenda = assessment.steps_to_repeat;
+        state.work.attempt_from = state.execution_results.len();
         return Route::To(EXECUTOR);
     }
     let mut notes = assessment.notes;
@@ -388,21 +336,7 @@ fn policy(state: &State, chat: &Chat) -> Reply {
     match chat.form.as_ref().map(|form| form.name.as_str()) {
         Some(ASSESSMENT) => Reply::says(assess::by_rules(state).json().to_string()),
         Some(_) => Reply::says(json!({"summary": report::by_rules(state)}).to_string()),
-        None => execute(state),
-    }
-}
-
-fn execute(state: &State) -> Reply {
-    let Some((_, step)) = state.step() else { return Reply::says("There is nothing to do.") };
-    if state.work.rounds > 0 {
-        return Reply::says("The step is done.");
-    }
-    match interpret::deed(step, state.known(), &state.work.offered) {
-        Deed::Calls(calls) => {
-            Reply { text: Some("These tools are about it.".to_owned()), calls, by: Author::Policy }
-        }
-        Deed::NotNeeded => Reply::says("Not needed: nothing was found that calls for it."),
-        Deed::Impossible(why) => Reply::says(why),
+        None => executor::execute(state),
     }
 }
 
@@ -435,65 +369,6 @@ impl State {
         Route::To(EXECUTOR)
     }
 
-    /// The step that is being done ends, with these words.
-    fn step_ends(&mut self, said: Option<&str>) -> Route {
-        if let Some((index, step)) = self.step()
-            && self.work.made.is_empty()
-            && interpret::condition(step).is_none()
-        {
-            let why = cut(said.unwrap_or("no tool was called"));
-            self.limited(format!("step {}: {why}", index + 1));
-        }
-        self.step_is_done();
-        Route::To(if self.work.agenda.is_empty() { ASSESSOR } else { EXECUTOR })
-    }
-
-    /// Keeps what a call brought, and reads it for what is out of order.
-    fn observe(&mut self, result: &ToolResult) {
-        let Some((index, _)) = self.step() else { return };
-        let function = result.call.tool.clone();
-        let error = result.error().map(|error| cut(&error));
-        let mut content = result.ok().cloned();
-        match (&content, &error) {
-            (Some(answer), _) => {
-                let read = findings::read(answer);
-                if !read.is_recognised {
-                    self.limited(format!("{function} answered what the rules cannot judge"));
-                }
-                read.findings.into_iter().for_each(|found| self.found(index, &function, found));
-            }
-            (None, Some(error)) => {
-                self.limited(format!("step {}: {function} failed: {error}", index + 1));
-            }
-            (None, None) => {}
-        }
-        let shown = content.as_ref().map(shown).or_else(|| error.as_ref().map(|e| json!(e)));
-        self.work.transcript.push(Message {
-            source: result.seq,
-            content: Content::Result {
-                id: result.call.id.clone().unwrap_or_default(),
-                tool: function.clone(),
-                content: shown.unwrap_or_default(),
-                is_error: content.is_none(),
-            },
-        });
-        let params = result.call.arguments.clone();
-        if content == Some(Value::Null) {
-            content = Some(json!({}));
-        }
-        self.work.made.push(ExecutedToolCall { function, params, result: content, error });
-    }
-
-    fn answer_error(&mut self, source: u32, call: &ToolCall, error: &str) {
-        let content = Content::Result {
-            id: call.id.clone().unwrap_or_default(),
-            tool: call.tool.clone(),
-            content: json!(error),
-            is_error: true,
-        };
-        self.work.transcript.push(Message { source, content });
-    }
-
     /// The end, with this report or the rules' own.
     fn reported(&mut self, summary: Option<Vec<String>>) -> Route {
         let summary = summary.unwrap_or_else(|| report::by_rules(self));
@@ -512,7 +387,7 @@ fn form(state: &State, system: String, name: &str, schema: Value) -> Effect {
     })
 }
 
-fn chat() -> Chat {
+pub(super) fn chat() -> Chat {
     Chat {
         max_output_tokens: OUTPUT_TOKENS_MAX,
         temperature_percent: Some(0),
@@ -521,17 +396,7 @@ fn chat() -> Chat {
     }
 }
 
-/// What a model is shown of an answer.
-fn shown(content: &Value) -> Value {
-    let text = content.to_string();
-    if text.len() <= prompt::ANSWER_CHARS_MAX {
-        return content.clone();
-    }
-    let cut: String = text.chars().take(prompt::ANSWER_CHARS_MAX).collect();
-    json!({"beginning": cut, "note": "the answer is longer than can be shown"})
-}
-
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     text.chars().take(ERROR_CHARS_MAX).collect()
 }
 

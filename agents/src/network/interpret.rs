@@ -99,7 +99,7 @@ fn head(action: &str) -> &str {
 
 fn of(text: &str) -> Vec<&'static str> {
     let words = words(text);
-    let says = |word: &&str| !ONLY_IN_NAMES.contains(word) && words.iter().any(|said| said == word);
+    let says = |word: &&str| !ONLY_IN_NAMES.contains(word) && words.contains(&stem(word));
     let about = SUBJECTS.iter().filter(|(_, belonging)| belonging.iter().any(says));
     about.map(|(subject, _)| *subject).collect()
 }
@@ -137,9 +137,7 @@ fn stem(word: &str) -> String {
 /// How much a tool is about a subject.
 fn weight(tool: &ToolSpec, belonging: &[&str]) -> usize {
     let (name, description) = (name_words(&tool.name), words(&tool.description));
-    let hits = |said: &[String]| {
-        belonging.iter().filter(|word| said.iter().any(|said| said == *word)).count()
-    };
+    let hits = |said: &[String]| belonging.iter().filter(|word| said.contains(&stem(word))).count();
     NAME_WEIGHT * hits(&name) + hits(&description)
 }
 
@@ -318,6 +316,7 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_said_with_the_reason() {
         check("Check the LDP sessions.", false, "impossible: no tool on offer is about labels");
+        check("Check MPLS: no BGP.", false, "impossible: no tool on offer is about labels");
         check("Taste the coffee.", false, "impossible: the rules know none of its words");
         check(
             "Check the memory.",

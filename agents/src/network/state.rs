@@ -43,7 +43,7 @@ pub struct StepExecutionResult {
     pub step_index: usize,
     /// The step in words.
     pub natural_language_instruction: String,
-    /// The calls that were made for it.
+    /// The calls that were made for it, and those of earlier steps whose answers it shares.
     pub executed_calls: Vec<ExecutedToolCall>,
 }
 
@@ -120,6 +120,8 @@ pub(super) struct Work {
     pub made: Vec<ExecutedToolCall>,
     /// Replies about the step that is being done.
     pub rounds: u32,
+    /// Where in the results this attempt begins.
+    pub attempt_from: usize,
     /// What is out of order.
     pub findings: Vec<Finding>,
     /// What could not be done.
@@ -180,6 +182,17 @@ impl State {
     pub(super) fn steps_that(&self, standing: Standing) -> Vec<usize> {
         let all = 0..self.working_plan_steps.len();
         all.filter(|index| self.standing(*index) == standing).collect()
+    }
+
+    /// What a tool has answered to the same call in this attempt. It is not asked again: another
+    /// step looks at the same answer.
+    pub(super) fn answered(&self, call: &ToolCall) -> Option<ExecutedToolCall> {
+        let of_steps = self.execution_results.get(self.work.attempt_from..).unwrap_or_default();
+        let made = of_steps.iter().flat_map(|result| &result.executed_calls);
+        let same = |made: &&ExecutedToolCall| {
+            made.function == call.tool && made.params == call.arguments && made.error.is_none()
+        };
+        made.chain(&self.work.made).find(same).cloned()
     }
 
     /// Notes what could not be done, once.

@@ -74,7 +74,6 @@ fn a_server_of_somebody_else_s_is_used_as_far_as_it_goes_and_the_rest_is_said() 
     for said in [
         "tools that do not evidently only read are not used: reboot",
         "get_interface_status failed: ",
-        "gNMI: authentication failed",
         "step 4: no tool on offer is about labels",
         "step 6: no tool on offer is about logs",
     ] {
