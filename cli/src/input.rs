@@ -38,6 +38,14 @@ pub struct Input {
 /// # Errors
 /// When it cannot be read, is no JSON, or is a folder and the target is not this machine.
 pub fn read(path: &Path, target: Target) -> Result<Input, Failure> {
+    let mut input = as_written(path, target)?;
+    if target == Target::Local {
+        find_inventory(&mut input.json, path);
+    }
+    Ok(input)
+}
+
+fn as_written(path: &Path, target: Target) -> Result<Input, Failure> {
     if target == Target::Local && path.join(QUERY_FILE).is_file() {
         let json = json(&path.join(QUERY_FILE))?;
         return Ok(Input { json, is_incident: false, is_network: true });
@@ -138,7 +146,7 @@ fn only_function(folder: &Path) -> Option<String> {
 
 /// Makes the path of a network's file absolute, for the stack may run in another folder: it is looked
 /// for beside the input, else where we are. What is not found is left as it is.
-pub fn find_inventory(input: &mut Value, path: &Path) {
+fn find_inventory(input: &mut Value, path: &Path) {
     let Some(file) = input.get("inventory").and_then(Value::as_str) else { return };
     let beside = if path.is_dir() { Some(path) } else { path.parent() };
     let places = beside.map(|folder| folder.join(file)).into_iter().chain([PathBuf::from(file)]);
@@ -210,9 +218,8 @@ mod tests {
     #[test]
     fn a_network_folder_asks_its_query_of_its_own_network() {
         let folder = bundled("../networks/mtu-mismatch");
-        let mut input = read(&folder, Target::Local).unwrap();
+        let input = read(&folder, Target::Local).unwrap();
         assert!(input.is_network && !input.is_incident);
-        find_inventory(&mut input.json, &folder);
         let file = Path::new(input.json["inventory"].as_str().unwrap());
         assert!(file.is_absolute() && file.ends_with("mtu-mismatch/network.json"), "{file:?}");
         let mut missing = serde_json::json!({"inventory": "nowhere.json"});

@@ -329,7 +329,7 @@ fn order(
 ) -> Result<Order, Failure> {
     let mut detail = input::detail(trigger.detail.as_deref())?;
     if let Some(path) = &trigger.input {
-        let mut input = input::read(path, target)?;
+        let input = input::read(path, target)?;
         if input.is_incident && !detail.contains_key("agent") {
             detail.insert("agent".to_owned(), json!(local::view::INCIDENT_AGENT));
         }
@@ -337,9 +337,6 @@ fn order(
         if input.is_incident && !detail.contains_key("dedupe_key") {
             let key = format!("folder/{}", SessionId::fresh());
             detail.insert("dedupe_key".to_owned(), json!(key));
-        }
-        if target == Target::Local {
-            input::find_inventory(&mut input.json, path);
         }
         if input.is_network && !detail.contains_key("agent") {
             detail.insert("agent".to_owned(), json!(agent::network::AGENT));
