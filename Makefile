@@ -20,7 +20,7 @@ help: ## this list
 # Plain assignments: only the command line changes them, never a variable that happens to be in the environment.
 TARGET = $(or $(DAYBOOK_TARGET),local)
 AGENT = $(if $(filter local,$(TARGET)),incident)
-INPUT = $(if $(filter local,$(TARGET)),$(if $(filter incident,$(AGENT)),incidents/s3-permission-revoked))
+INPUT = $(if $(filter local,$(TARGET)),$(if $(filter incident,$(AGENT)),incidents/s3-permission-revoked)$(if $(filter network,$(AGENT)),networks/wrong-route-target))
 
 # make exits 2 whenever a recipe fails, but a failed session is 1. A make that only answers "is it up to date?" (-q) exits
 # 1 for "no", still runs recipe lines that begin with +, and stops with 2 at $(error). So the run leaves its status in a

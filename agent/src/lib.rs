@@ -17,6 +17,7 @@ pub mod driver;
 pub mod host;
 pub mod http;
 pub mod model;
+pub mod network;
 pub mod progress;
 pub mod session;
 pub mod settings;

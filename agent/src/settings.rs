@@ -7,6 +7,8 @@ use serde_json::Value;
 use workflow::env::{self, Invalid, Lookup};
 use workflow::trigger::{self, Model, Trigger};
 
+use crate::network;
+
 /// The agent whose budget the environment can set.
 const INCIDENT: &str = "incident";
 
@@ -19,6 +21,8 @@ pub struct Defaults {
     pub on_model_failure: trigger::OnModelFailure,
     /// What an incident may use, where that is not the agent's own.
     pub incident_budget: Budget,
+    /// What sessions of the network agent get besides.
+    pub network: network::Defaults,
 }
 
 impl Default for Defaults {
@@ -27,6 +31,7 @@ impl Default for Defaults {
             model: Model::Policy,
             on_model_failure: trigger::OnModelFailure::Policy,
             incident_budget: Budget::UNLIMITED,
+            network: network::Defaults::default(),
         }
     }
 }
@@ -87,7 +92,11 @@ pub fn settings(trigger: &Trigger, defaults: &Defaults) -> Settings {
         INCIDENT => budget.or(defaults.incident_budget),
         _ => budget,
     };
-    Settings { model, on_model_failure, budget, options: Value::Null, ..Settings::default() }
+    let options = match trigger.agent.as_str() {
+        network::AGENT => defaults.network.options(),
+        _ => Value::Null,
+    };
+    Settings { model, on_model_failure, budget, options, ..Settings::default() }
 }
 
 /// The trigger's check keeps dollars between 0 and 4,000, so that the conversion is exact enough.

@@ -174,6 +174,7 @@ aws-diagnostics answers from an incident folder (--snapshot), or else from the a
 credentials, which --target aws has to allow, or from what AWS_ENDPOINT_URL names on this machine.
 pk-sim simulates the models that ship and those of --models, and forgets its simulations when it ends
 unless --state names a folder for them.
+network-inventory answers from a described network (--inventory), or else from a healthy one that ships.
 
 Examples, in any MCP client's configuration:
   {\"command\": \"daybook\", \"args\": [\"mcp\", \"aws-diagnostics\", \"--snapshot\", \"incidents/network-blocked\"]}
@@ -213,6 +214,9 @@ pub struct Dev {
     /// Runs this state machine instead of Daybook's own
     #[arg(long, value_name = "FILE")]
     pub workflow: Option<PathBuf>,
+    /// Plans of the network agent that stand over those that ship, one a file INTENT.json
+    #[arg(long, value_name = "DIR")]
+    pub plans: Option<PathBuf>,
 }
 
 /// What a commit waits for.
@@ -227,10 +231,10 @@ pub enum Durability {
 /// `trigger`.
 #[derive(Debug, Group)]
 pub struct Trigger {
-    /// The agent [default: incident for an incident folder, else checkup]
+    /// The agent [default: incident for an incident folder, network for a network folder, else checkup]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// What the agent works on: a JSON file, an incident folder, or - for JSON on stdin
+    /// What the agent works on: a JSON file, an incident or network folder, or - for JSON on stdin
     #[arg(long, value_name = "PATH|-")]
     pub input: Option<PathBuf>,
     /// The event's detail; the other options stand over its fields
@@ -403,6 +407,9 @@ pub struct Mcp {
     /// Models of your own, one a file NAME.json (pk-sim)
     #[arg(long, value_name = "DIR")]
     pub models: Option<PathBuf>,
+    /// The network to answer from [default: a healthy one that ships] (network-inventory)
+    #[arg(long, value_name = "FILE")]
+    pub inventory: Option<PathBuf>,
     /// Keeps the simulations there (pk-sim)
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,

@@ -9,7 +9,7 @@ use journal::item::Hash;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tools::place::{Loopback, Place};
-use tools::{aws_diagnostics, pk_sim};
+use tools::{aws_diagnostics, network_inventory, pk_sim};
 use workflow::env;
 
 use crate::args::{self, Args, Target, TargetName};
@@ -152,6 +152,8 @@ pub struct Serving {
 pub enum Served {
     /// Diagnostics of a Lambda function.
     AwsDiagnostics(ToolSource),
+    /// A described network.
+    NetworkInventory(Option<PathBuf>),
     /// Pharmacokinetic simulations.
     PkSim {
         /// Models beside those that ship.
@@ -342,6 +344,9 @@ fn order(
             let key = format!("folder/{}", SessionId::fresh());
             detail.insert("dedupe_key".to_owned(), json!(key));
         }
+        if input.is_network && !detail.contains_key("agent") {
+            detail.insert("agent".to_owned(), json!(agent::network::AGENT));
+        }
         detail.insert("input".to_owned(), input.json);
     }
     if let Some(agent) = trigger.agent {
@@ -448,11 +453,15 @@ fn served(mcp: args::Mcp, target: Target, config: &Config) -> Result<Served, Fai
     let given = [
         ("--snapshot", aws_diagnostics::INFO.name, mcp.snapshot.is_some()),
         ("--record", aws_diagnostics::INFO.name, mcp.record.is_some()),
+        ("--inventory", network_inventory::INFO.name, mcp.inventory.is_some()),
         ("--models", pk_sim::INFO.name, mcp.models.is_some()),
         ("--state", pk_sim::INFO.name, mcp.state.is_some()),
     ];
     if let Some((option, owner, _)) = given.iter().find(|(_, owner, is)| *is && *owner != name) {
         return Err(Failure::usage(format!("{option} is an option of {owner}, not of {name}")));
+    }
+    if name == network_inventory::INFO.name {
+        return Ok(Served::NetworkInventory(mcp.inventory));
     }
     if name == pk_sim::INFO.name {
         return Ok(Served::PkSim { models: mcp.models, state: mcp.state });

@@ -1,4 +1,4 @@
-//! Which MCP servers there are: the file that `DAYBOOK_MCP_SERVERS` names, and the bundled one.
+//! Which MCP servers there are: the file that `DAYBOOK_MCP_SERVERS` names, and the bundled ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,11 +11,14 @@ use super::BUILT_IN_SERVER;
 use super::in_process::{InProcess, Serve};
 use super::launch::{Launch, Program};
 
-/// The bundled server's name.
+/// The bundled server that looks at a failing function.
 pub const AWS_DIAGNOSTICS: &str = "aws-diagnostics";
 
 /// The bundled server of simulations.
 pub const PK_SIM: &str = "pk-sim";
+
+/// The bundled server that looks at a described network.
+pub const NETWORK_INVENTORY: &str = "network-inventory";
 
 /// What a server inherits of our environment. Everything else it has to be given by name: our
 /// environment holds AWS credentials, and a server is somebody else's program.
@@ -34,8 +37,8 @@ pub struct Servers {
 enum Entry {
     /// A command, from the file.
     Command(Program),
-    /// Ours, which this program is itself.
-    Bundled(PathBuf),
+    /// Ours, which this program is itself, started for an input.
+    Bundled(PathBuf, fn(&Path, &Value) -> Program),
     /// Simulations, which this program is itself, and where they are kept.
     Simulations { program: PathBuf, state: Option<PathBuf> },
     /// A part of this program.
@@ -46,7 +49,7 @@ impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(program) => f.debug_tuple("Command").field(program).finish(),
-            Self::Bundled(path) => f.debug_tuple("Bundled").field(path).finish(),
+            Self::Bundled(path, _) => f.debug_tuple("Bundled").field(path).finish(),
             Self::Simulations { program, state } => {
                 f.debug_tuple("Simulations").field(program).field(state).finish()
             }
@@ -109,10 +112,13 @@ pub enum Error {
 }
 
 impl Servers {
-    /// The server that ships: `program mcp aws-diagnostics`, over the incident folder that the
-    /// session's input names. It gets an empty environment.
+    /// The servers that ship: `program mcp NAME`, over what the session's input names. They get an
+    /// empty environment.
     pub fn bundled(program: PathBuf) -> Self {
-        let entries = BTreeMap::from([(AWS_DIAGNOSTICS.to_owned(), Entry::Bundled(program))]);
+        let entries = BTreeMap::from([
+            (AWS_DIAGNOSTICS.to_owned(), Entry::Bundled(program.clone(), diagnostics)),
+            (NETWORK_INVENTORY.to_owned(), Entry::Bundled(program, inventory)),
+        ]);
         Self { entries }
     }
 
@@ -166,8 +172,8 @@ impl Servers {
         self.entries.keys().map(String::as_str)
     }
 
-    /// The names of those that somebody configured, in order: not the bundled one, which works
-    /// only for a session whose input names an incident folder.
+    /// The names of those that somebody configured, in order: not the bundled ones, which work for
+    /// what the session's input names.
     pub fn configured(&self) -> impl Iterator<Item = &str> {
         let configured = |entry: &Entry| matches!(entry, Entry::Command(_));
         self.entries
@@ -180,7 +186,7 @@ impl Servers {
     pub(super) fn launches(&self, input: &Value) -> Vec<(String, Launch)> {
         let launch = |entry: &Entry| match entry {
             Entry::Command(program) => Launch::Program(program.clone()),
-            Entry::Bundled(path) => Launch::Program(diagnostics(path, input)),
+            Entry::Bundled(path, program) => Launch::Program(program(path, input)),
             Entry::Simulations { program, state } => {
                 Launch::Program(simulations(program, state.as_deref()))
             }
@@ -205,6 +211,15 @@ fn diagnostics(path: &Path, input: &Value) -> Program {
     if let Some(folder) = input.get("snapshot").and_then(Value::as_str) {
         // One argument, so that a folder whose name begins with a hyphen is no option.
         program.args.push(Text::plain(format!("--snapshot={folder}")));
+    }
+    program
+}
+
+fn inventory(path: &Path, input: &Value) -> Program {
+    let mut program = Program::new(Text::plain(path.to_string_lossy()));
+    program.args.extend(["mcp", NETWORK_INVENTORY].map(Text::plain));
+    if let Some(file) = input.get("inventory").and_then(Value::as_str) {
+        program.args.push(Text::plain(format!("--inventory={file}")));
     }
     program
 }
@@ -479,6 +494,17 @@ mod tests {
         };
         assert_eq!(command(None), "/bin/daybook mcp pk-sim");
         assert_eq!(command(Some("-x y")), "/bin/daybook mcp pk-sim --state=-x y");
+    }
+
+    #[test]
+    fn the_input_says_which_network_the_bundled_server_reads() {
+        let servers = Servers::bundled("/bin/daybook".into());
+        let command = |input| launch(&servers, NETWORK_INVENTORY, input).to_string();
+        assert_eq!(command(json!({"query": "q"})), "/bin/daybook mcp network-inventory");
+        assert_eq!(
+            command(json!({"inventory": "-n"})),
+            "/bin/daybook mcp network-inventory --inventory=-n"
+        );
     }
 
     #[test]

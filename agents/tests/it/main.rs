@@ -6,3 +6,4 @@ mod assistant;
 mod checkup;
 mod folder;
 mod incident;
+mod network;

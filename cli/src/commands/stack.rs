@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::model::Models;
+use agent::network;
 use agent::tool::Servers;
 use anyhow::{Context as _, anyhow};
 use journal::sqlite::Durability;
 use local::stack::{Config, Isolation, Stack, StartError};
+use workflow::env;
 
 use crate::args;
 use crate::config::{self, StackEnvironment};
@@ -58,8 +60,19 @@ pub async fn for_dev(
         args::Durability::Relaxed => Durability::Relaxed,
     };
     config.time_scale = options.time_scale.get();
+    let mut environment = environment.clone();
+    if let Some(folder) = &options.plans {
+        let plans = network::plans(folder).map_err(|error| {
+            Failure::from(error).hint("--plans names a folder of plans; see agents/plans")
+        })?;
+        config.defaults.network.plans = plans;
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let folder = folder.to_string_lossy().into_owned();
+        environment.handed_on.retain(|(name, _)| name != env::NETWORK_PLANS);
+        environment.handed_on.push((env::NETWORK_PLANS.to_owned(), folder));
+    }
     if options.isolate {
-        config.isolation = isolation(context, environment)?;
+        config.isolation = isolation(context, &environment)?;
     }
     if let Some(file) = &options.workflow {
         let text = std::fs::read_to_string(file);

@@ -16,6 +16,7 @@ mod kills;
 mod live;
 mod mcp;
 mod mcp_clients;
+mod network;
 mod own_agent;
 mod page;
 mod people;

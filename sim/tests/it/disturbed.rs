@@ -33,6 +33,18 @@ fn incident() -> Scenario {
     }
 }
 
+fn network() -> Scenario {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../networks/bgp-session-down");
+    let server = move |_: &Value| {
+        tools::network_inventory::server(Some(&folder.join("network.json"))).unwrap()
+    };
+    let input = json!({"query": "Check BGP neighbors on pe2"});
+    Scenario {
+        servers: vec![ToolServer::new("network-inventory", server)],
+        ..Scenario::new(Agent::of(&agents::network::graph::GRAPH), input)
+    }
+}
+
 /// Of the long session's crash points that are no steps each third, which takes a quarter of a minute
 /// on one core; or each `SIM_CRASH_POINTS`-th, 1 being all.
 #[expect(clippy::disallowed_methods, reason = "how all of them are asked for")]
@@ -57,6 +69,14 @@ fn checkup_holds_at_every_crash_point(mut stores: Stores) {
 
 fn incident_holds_at_every_crash_point(mut stores: Stores) {
     hold("incident", &crash_points(&incident(), 1, &mut *stores), 60);
+}
+
+fn network_holds_at_every_crash_point(mut stores: Stores) {
+    hold("network", &crash_points(&network(), nth(), &mut *stores), 60);
+}
+
+fn network_goes_on_from_every_prefix(mut stores: Stores) {
+    hold("network", &prefixes(&network(), &mut *stores), 15);
 }
 
 fn an_agent_that_asks_sleeps_and_pays_holds_at_every_crash_point(mut stores: Stores) {
@@ -118,16 +138,20 @@ on!(memory:
 on!(sqlite:
     checkup_holds_at_every_crash_point,
     incident_holds_at_every_crash_point,
+    network_holds_at_every_crash_point,
     an_agent_that_asks_sleeps_and_pays_holds_at_every_crash_point,
     checkup_goes_on_from_every_prefix,
     incident_goes_on_from_every_prefix,
+    network_goes_on_from_every_prefix,
     an_agent_that_asks_sleeps_and_pays_goes_on_from_every_prefix,
 );
 on!(dynamodb:
     checkup_holds_at_every_crash_point,
     incident_holds_at_every_crash_point,
+    network_holds_at_every_crash_point,
     an_agent_that_asks_sleeps_and_pays_holds_at_every_crash_point,
     checkup_goes_on_from_every_prefix,
     incident_goes_on_from_every_prefix,
+    network_goes_on_from_every_prefix,
     an_agent_that_asks_sleeps_and_pays_goes_on_from_every_prefix,
 );

@@ -7,4 +7,5 @@ mod bundled;
 mod damaged;
 mod harness;
 mod listing;
+mod network_inventory;
 mod pk_sim;
