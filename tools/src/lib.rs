@@ -8,6 +8,7 @@
 #[cfg(feature = "live")]
 pub mod account;
 pub mod aws_diagnostics;
+pub mod card_transactions;
 #[cfg(feature = "live")]
 pub mod chaos;
 pub mod http;
@@ -26,5 +27,5 @@ pub struct ServerInfo {
 
 /// The servers that ship, by name.
 pub fn servers() -> &'static [ServerInfo] {
-    &[aws_diagnostics::INFO]
+    &[aws_diagnostics::INFO, card_transactions::INFO]
 }
