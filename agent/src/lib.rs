@@ -4,7 +4,7 @@
 //! [`host`] is the entrypoint: it journals that the request came, judges it, and claims. [`task`] is
 //! the one background task of a session, with [`beat`] beside it saying that it lives and
 //! [`driver`] doing what the agent's graph asks for, through [`tool`], and journaling each outcome
-//! before it is used; [`model`] has those who answer chats, and [`answer`] takes what a person says to a
+//! before it is used; [`investigation`] has the settings and figures of the fraud agent. [`model`] has those who answer chats, and [`answer`] takes what a person says to a
 //! session that waits. [`http`] serves the `AgentCore` contract in the container.
 
 pub mod answer;
@@ -14,6 +14,7 @@ pub mod config;
 pub mod driver;
 pub mod host;
 pub mod http;
+pub mod investigation;
 pub mod model;
 pub mod session;
 pub mod settings;

@@ -127,6 +127,18 @@ fn only_function(folder: &Path) -> Option<String> {
     }
 }
 
+/// Makes the path of an investigation's data absolute, for the stack may run in another folder: it is
+/// looked for beside the input's own file, else where we are. What is not found is left as it is.
+pub fn find_data(input: &mut Value, file: Option<&Path>) {
+    let Some(data) = input.get("data").and_then(Value::as_str) else { return };
+    let beside = file.and_then(Path::parent).map(|folder| folder.join(data));
+    let places = beside.into_iter().chain([PathBuf::from(data)]);
+    let found = places.filter_map(|place| place.canonicalize().ok()).find(|place| place.is_file());
+    if let Some(path) = found.as_deref().and_then(Path::to_str) {
+        input["data"] = path.into();
+    }
+}
+
 /// The trigger's detail: what was written out, and over it what the options say.
 ///
 /// # Errors

@@ -2,10 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use agent::investigation;
 use journal::id::SessionId;
 use journal::item::Hash;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
+use tools::card_transactions::{self, Remote};
 use tools::place::{Loopback, Place};
 use workflow::env;
 
@@ -86,6 +88,8 @@ pub enum Action {
     Tools(&'static str),
     /// Run a server.
     Mcp(Serving),
+    /// Make data.
+    Generate(args::What),
     /// Break or heal a function.
     Chaos(ChaosOrder),
 }
@@ -131,9 +135,7 @@ pub enum Services {
 /// A server to run.
 #[derive(Debug)]
 pub struct Serving {
-    /// Its name.
-    pub server: &'static str,
-    /// Where its answers come from.
+    /// Which server it is, and where its answers come from.
     pub source: ToolSource,
     /// Where it is served over HTTP, instead of on stdin and stdout.
     pub http: Option<String>,
@@ -144,6 +146,8 @@ pub struct Serving {
 pub enum ToolSource {
     /// An incident folder.
     Snapshot(PathBuf),
+    /// Transactions: a file or a service, and which service that may be.
+    Transactions(String, Remote),
     /// An account, and the incident folder that is made of its answers.
     Account(Place, Option<PathBuf>),
 }
@@ -206,11 +210,12 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
         }
         args::Command::Agents => Action::Agents,
         args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
-        args::Command::Mcp(mcp) => Action::Mcp(Serving {
-            server: server(&mcp.server)?,
-            source: tool_source(mcp.snapshot, mcp.record, context.target, config)?,
-            http: mcp.http,
-        }),
+        args::Command::Mcp(mcp) => {
+            server(&mcp.server)?;
+            let source = tool_source(&mcp, &context, config)?;
+            Action::Mcp(Serving { source, http: mcp.http })
+        }
+        args::Command::Generate(generate) => Action::Generate(generate.what),
         args::Command::Verify(args::Verify { file: Some(file), head, .. }) => {
             Action::Verify(Subject::File(file), head.as_deref().map(hash).transpose()?)
         }
@@ -237,9 +242,13 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
             let head = verify.head.as_deref().map(hash).transpose()?;
             Action::Verify(Subject::Session(verify.session.unwrap_or_default()), head)
         }
-        C::Dev(_) | C::Trigger(_) | C::Agents | C::Tools(_) | C::Mcp(_) | C::Chaos(_) => {
-            unreachable!("these are resolved before")
-        }
+        C::Dev(_)
+        | C::Trigger(_)
+        | C::Agents
+        | C::Tools(_)
+        | C::Mcp(_)
+        | C::Generate(_)
+        | C::Chaos(_) => unreachable!("these are resolved before"),
     })
 }
 
@@ -313,6 +322,12 @@ fn order(
     }
     if let Some(agent) = trigger.agent {
         detail.insert("agent".to_owned(), json!(agent));
+    }
+    if detail.get("agent").is_some_and(|agent| agent == investigation::AGENT)
+        && target == Target::Local
+        && let Some(input) = detail.get_mut("input")
+    {
+        input::find_data(input, trigger.input.as_deref());
     }
     if let Some(model) = trigger.model {
         detail.insert("model".to_owned(), json!(model_name(model, target)));
@@ -412,16 +427,21 @@ fn chaos_order(
 /// A real account only if somebody says so: what AWS_ENDPOINT_URL names is asked only on this
 /// machine, for it may be anything.
 fn tool_source(
-    snapshot: Option<PathBuf>,
-    record: Option<PathBuf>,
-    target: Target,
+    mcp: &args::Mcp,
+    context: &Context,
     config: &Config,
 ) -> Result<ToolSource, Failure> {
-    if let Some(folder) = snapshot {
-        return Ok(ToolSource::Snapshot(folder));
+    if mcp.server == card_transactions::INFO.name {
+        return transactions(mcp, context);
+    }
+    if mcp.allow_remote {
+        return Err(Failure::usage("--allow-remote goes with card-transactions"));
+    }
+    if let Some(folder) = &mcp.snapshot {
+        return Ok(ToolSource::Snapshot(folder.clone()));
     }
     let endpoint = config.aws_endpoint_url.as_deref().and_then(Loopback::of);
-    let place = match (endpoint, target) {
+    let place = match (endpoint, context.target) {
         (Some(endpoint), _) => Place::Loopback(endpoint),
         (None, Target::Aws) => Place::Aws,
         (None, Target::Local) => {
@@ -431,7 +451,20 @@ fn tool_source(
             ));
         }
     };
-    Ok(ToolSource::Account(place, record))
+    Ok(ToolSource::Account(place, mcp.record.clone()))
+}
+
+/// A server has no journal, so what names the stack's folder elsewhere names the transactions here.
+fn transactions(mcp: &args::Mcp, context: &Context) -> Result<ToolSource, Failure> {
+    if mcp.snapshot.is_some() || mcp.record.is_some() {
+        return Err(Failure::usage("--snapshot and --record go with aws-diagnostics"));
+    }
+    let data = context.data.as_deref().and_then(Path::to_str).ok_or_else(|| {
+        Failure::usage("there are no transactions to read")
+            .hint("name a CSV or Parquet file, or a service's address, with --data")
+    })?;
+    let remote = if mcp.allow_remote { Remote::Allowed } else { Remote::Refused };
+    Ok(ToolSource::Transactions(data.to_owned(), remote))
 }
 
 fn server(name: &str) -> Result<&'static str, Failure> {

@@ -1,8 +1,8 @@
 //! The MCP servers that ship with Daybook, and the faults that they are tried with.
 //!
-//! [`aws_diagnostics`] is a server. It knows nothing of journals, agents or sessions: an agent
-//! reaches it as it would reach anybody's server, and so does any other MCP client. [`http`] serves
-//! it to clients that are not its parent. With the feature `live`, `account` reaches the AWS
+//! [`aws_diagnostics`] and [`card_transactions`] are servers. They know nothing of journals, agents or
+//! sessions: an agent reaches them as it would reach anybody's server, and so does any other MCP
+//! client. [`stdio`] serves them to their parent, [`http`] to others. With the feature `live`, `account` reaches the AWS
 //! account at a [`place`], for the server to read, and for `chaos` to break and to heal.
 
 #[cfg(feature = "live")]
@@ -13,6 +13,7 @@ pub mod card_transactions;
 pub mod chaos;
 pub mod http;
 pub mod place;
+pub mod stdio;
 
 /// What can be said about a server without starting it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

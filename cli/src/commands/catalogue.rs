@@ -8,6 +8,7 @@ use rmcp::model::Tool;
 use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
 use tokio::process::Command;
+use tools::aws_diagnostics;
 
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -73,10 +74,11 @@ pub async fn tools(context: &Context, server: &'static str) -> Result<Exit, Fail
     Ok(Exit::Succeeded)
 }
 
-/// A server lists its tools over any folder, so this one does.
+/// A server lists its tools over any data, so this folder does.
 async fn offered(context: &Context, server: &'static str) -> anyhow::Result<Vec<Tool>> {
     let mut command = Command::new(&context.binary);
-    command.args(["mcp", server, "--snapshot", "."]).kill_on_drop(true);
+    let data = if server == aws_diagnostics::INFO.name { "--snapshot" } else { "--data" };
+    command.args(["mcp", server, data, "."]).kill_on_drop(true);
     let transport = TokioChildProcess::new(command)
         .with_context(|| format!("cannot start {}", context.binary.display()))?;
     let client = ().serve(transport).await.context("the MCP handshake failed")?;

@@ -4,6 +4,7 @@ mod catalogue;
 mod chaos;
 mod cloud;
 mod dev;
+mod generate;
 mod read;
 mod serve;
 mod stack;
@@ -35,6 +36,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
         Action::Agents => catalogue::agents(&context),
         Action::Tools(server) => catalogue::tools(&context, server).await,
+        Action::Generate(what) => generate::generate(what),
         Action::Chaos(order) => chaos::chaos(&context, order).await,
         Action::Mcp(serving) => serve::mcp(&context, serving).await,
     }

@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use tokio::signal::unix::{SignalKind, signal};
+use rmcp::ServerHandler;
 use tools::aws_diagnostics::{self, Error, Server};
+use tools::card_transactions;
 use tools::http::{self, Listening};
 use tools::place::Place;
+use tools::stdio;
 
 use crate::commands::stack;
 use crate::failure::{Exit, Failure};
@@ -20,23 +23,38 @@ const ADDRESS_EXAMPLE: &str = "127.0.0.1:4600";
 /// # Errors
 /// When the folder cannot be used, the address cannot be listened on, or the client speaks no MCP.
 pub async fn mcp(context: &Context, serving: Serving) -> Result<Exit, Failure> {
-    if serving.server != aws_diagnostics::INFO.name {
-        return Err(Failure::unknown(format!("{} cannot be run here", serving.server)));
+    let http = serving.http;
+    match serving.source {
+        ToolSource::Snapshot(folder) => {
+            let server = aws_diagnostics::server(folder).map_err(|error| {
+                of_folder(error, "--snapshot names an incident folder; see incidents/README.md")
+            })?;
+            run(context, server, http).await
+        }
+        ToolSource::Account(place, record) => {
+            run(context, account(place, record).await?, http).await
+        }
+        ToolSource::Transactions(data, remote) => {
+            run(context, card_transactions::server(&data, remote)?, http).await
+        }
     }
-    let server = match serving.source {
-        ToolSource::Snapshot(folder) => aws_diagnostics::server(folder).map_err(|error| {
-            of_folder(error, "--snapshot names an incident folder; see incidents/README.md")
-        })?,
-        ToolSource::Account(place, record) => account(place, record).await?,
-    };
-    match serving.http {
-        None => aws_diagnostics::serve(server).await?,
+}
+
+async fn run<S>(context: &Context, server: S, http: Option<String>) -> Result<Exit, Failure>
+where
+    S: ServerHandler + Clone + Send + Sync + 'static,
+{
+    match http {
+        None => stdio::serve(server).await?,
         Some(address) => over_http(context, server, &address).await?,
     }
     Ok(Exit::Succeeded)
 }
 
-async fn over_http(context: &Context, server: Server, address: &str) -> Result<(), Failure> {
+async fn over_http<S>(context: &Context, server: S, address: &str) -> Result<(), Failure>
+where
+    S: ServerHandler + Clone + Send + Sync + 'static,
+{
     // Before the first word, so that whoever reads it may stop us at once.
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
