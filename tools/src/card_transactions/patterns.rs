@@ -181,15 +181,15 @@ impl<'a> Scene<'a> {
     fn velocity(&self) -> Look {
         let hour = within(self.before, self.payment.at_ms, HOUR_MS);
         let now = i64::from(self.features.payments_1h);
-        let settled = self.before.len() - within(self.before, self.payment.at_ms, 24 * HOUR_MS).len();
-        let busiest = busiest_hour(&self.before[..settled]);
+        let busiest = busiest_hour(self.settled());
         if now < 4 || now <= busiest + 1 {
             return Look::Nothing;
         }
         let strength = ramp(now - busiest, (2, 7), (350, 1_000));
         let explanation = format!(
-            "{now} payments within one hour; in {settled} earlier payments the card never made more \
-             than {busiest}"
+            "{now} payments within one hour; in {} earlier payments the card never made more than \
+             {busiest}",
+            self.settled().len()
         );
         self.found(Pattern::Velocity, strength, explanation, hour.iter().map(|p| &p.transaction))
     }
@@ -205,8 +205,10 @@ impl<'a> Scene<'a> {
         if ratio < 3_500 {
             return Look::Nothing;
         }
+        // What was paid within the last day may be the same misuse.
         let same = |past: &&Past| past.transaction.currency == self.payment.currency;
-        let largest = self.habits.iter().filter(same).max_by_key(|past| past.transaction.amount);
+        let settled = self.settled().iter().filter(same);
+        let largest = settled.max_by_key(|past| past.transaction.amount);
         let Some(largest) = largest.map(|past| &past.transaction) else { return Look::Nothing };
         let strength = ramp(ratio, (3_500, 16_000), (250, 900));
         // A card that paid as much before is one on which much is paid now and then.
@@ -282,7 +284,13 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Earlier payments in the same country: none when it is new.
+    /// The card's payments up to a day before: later ones may be part of the same misuse.
+    fn settled(&self) -> &'a [Past] {
+        let recent = within(self.before, self.payment.at_ms, 24 * HOUR_MS).len();
+        &self.before[..self.before.len() - recent]
+    }
+
+    /// Where the card was lately instead.
     fn stays(&self) -> impl Iterator<Item = &'a Transaction> {
         let recent = within(self.before, self.payment.at_ms, STAY_MS).iter();
         let country = &self.payment.country;
@@ -339,10 +347,8 @@ impl<'a> Scene<'a> {
             return Look::Unknown("the card has too few earlier payments to know its merchants");
         }
         let category = self.payment.category.as_str();
-        // What the card began with in the last day may be the same misuse.
-        let settled = self.before.len() - within(self.before, self.payment.at_ms, 24 * HOUR_MS).len();
-        let known = self.before[..settled].iter().filter(|p| p.transaction.category == category);
-        if known.count() > 0 {
+        let known = |past: &Past| past.transaction.category == category;
+        if self.settled().iter().any(known) {
             return Look::Nothing;
         }
         let is_risky = HIGH_RISK.contains(&category);
@@ -355,7 +361,8 @@ impl<'a> Scene<'a> {
         };
         let risk = if is_risky { ", one in which goods are easily turned into money" } else { "" };
         let explanation = format!(
-            "first payment of the card in the category {category}{risk}, after {settled} in others"
+            "first payment of the card in the category {category}{risk}, after {} in others",
+            self.settled().len()
         );
         let same_day = within(self.before, self.payment.at_ms, 24 * HOUR_MS).iter();
         let rows = same_day.map(|past| &past.transaction).filter(|past| past.category == category);

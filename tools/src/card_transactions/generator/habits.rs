@@ -11,7 +11,7 @@ pub const HOUR_MS: i64 = 3_600_000;
 
 /// What comes out beyond the rows that were asked for, so that enough are left after the last days
 /// are cut off.
-const SURPLUS: f64 = 1.12;
+const SURPLUS: f64 = 0.92;
 
 /// A cardholder.
 #[derive(Debug)]
