@@ -107,8 +107,8 @@ fn quoted(state: &State, text: &str) -> String {
         return text.to_owned();
     }
     let seen: String = text.chars().filter(|c| !is_unseen(*c)).collect();
-    // The tags of the data block are made unusable.
-    let plain = seen.replace(['<', '>'], " ");
+    // What could close the quotation or the block is replaced, for readers that count marks.
+    let plain = seen.replace(['<', '>', '\\'], " ").replace(['"', '`'], "'");
     serde_json::Value::from(cut(&plain, QUOTED_CHARS_MAX)).to_string()
 }
 

@@ -21,6 +21,12 @@ const IMPOSSIBLE_KMH: i64 = 900;
 /// Journeys shorter than these are left to terminals that disagree about where they stand.
 const JOURNEY_KM_MIN: u32 = 150;
 
+/// What is quick, in milliseconds.
+const QUICK_MS: i64 = 10 * 60_000;
+
+/// Honest payments that every merchant is credited with before its frauds are counted.
+const DOUBT_ROWS: usize = 5;
+
 /// How long before a journey a ticket or a room is bought, at most.
 const TICKET_MS: i64 = 60 * 24 * HOUR_MS;
 
@@ -180,15 +186,29 @@ impl<'a> Scene<'a> {
 
     fn velocity(&self) -> Look {
         let hour = within(self.before, self.payment.at_ms, HOUR_MS);
-        let now = i64::from(self.features.payments_1h);
-        let busiest = busiest_hour(self.settled());
-        if now < 4 || now <= busiest + 1 {
+        let in_hour = i64::from(self.features.payments_1h);
+        let busiest = busiest(self.settled(), HOUR_MS);
+        let by_hour = if in_hour >= 4 && in_hour > busiest + 1 {
+            ramp(in_hour - busiest, (2, 7), (350, 1_000))
+        } else {
+            0
+        };
+        // A burst is told by its pace before it is told by its length.
+        let quick = within(self.before, self.payment.at_ms, QUICK_MS);
+        let in_quick = i64::try_from(quick.len()).unwrap_or(i64::MAX).saturating_add(1);
+        let is_online = !self.payment.is_card_present();
+        let by_pace = if is_online && in_quick > busiest_online(self.settled()) && in_quick >= 2 {
+            ramp(in_quick, (2, 5), (250, 850))
+        } else {
+            0
+        };
+        let strength = by_hour.max(by_pace);
+        if strength == 0 {
             return Look::Nothing;
         }
-        let strength = ramp(now - busiest, (2, 7), (350, 1_000));
         let explanation = format!(
-            "{now} payments within one hour; in {} earlier payments the card never made more than \
-             {busiest}",
+            "{in_hour} payments within one hour, {in_quick} of them within ten minutes; in {} earlier \
+             payments the card never made more than {busiest} in an hour",
             self.settled().len()
         );
         self.found(Pattern::Velocity, strength, explanation, hour.iter().map(|p| &p.transaction))
@@ -214,6 +234,7 @@ impl<'a> Scene<'a> {
         // A card that paid as much before is one on which much is paid now and then.
         let is_known = largest.amount.value() * 5 >= self.payment.amount.value() * 4;
         let strength = if is_known { strength / 3 } else { strength };
+        let strength = if self.is_ordinary_at_the_merchant() { strength / 2 } else { strength };
         let Transaction { amount, currency, .. } = self.payment;
         let explanation = format!(
             "{amount} {currency} is {} times what the card usually pays ({}); the most so far was {}",
@@ -231,20 +252,36 @@ impl<'a> Scene<'a> {
         if self.payment.point.is_none() {
             return Look::Unknown("the payment has no place");
         }
-        let Some(Journey { from, km, kmh }) = journey(self.before, self.payment) else {
-            return Look::Nothing;
-        };
-        if km < JOURNEY_KM_MIN || i64::from(kmh) < IMPOSSIBLE_KMH {
-            return Look::Nothing;
+        let here = self.payment;
+        if let Some(from) = journey(self.before, here).filter(is_impossible) {
+            return self.travelled(from, here);
         }
+        // Where the card went on from after such a journey, it is still the other card.
+        let day = within(self.before, here.at_ms, 24 * HOUR_MS);
+        let first = self.before.len() - day.len();
+        let arrived = day.iter().enumerate().rev().find_map(|(at, past)| {
+            let past = &past.transaction;
+            let from = journey(&self.before[..first + at], past).filter(is_impossible)?;
+            let km = kilometres(past.point?, here.point?);
+            (km < JOURNEY_KM_MIN).then_some((from, past))
+        });
+        match arrived {
+            Some((from, to)) => self.travelled(from, to),
+            None => Look::Nothing,
+        }
+    }
+
+    fn travelled(&self, journey: Journey<'_>, to: &Transaction) -> Look {
+        let Journey { from, km, kmh } = journey;
         let strength = ramp(i64::from(kmh), (IMPOSSIBLE_KMH, 3_000), (750, 1_000));
-        let minutes = (self.payment.at_ms - from.at_ms) / 60_000;
+        let minutes = (to.at_ms - from.at_ms) / 60_000;
         let explanation = format!(
             "the card was in {} ({}) and {minutes} minutes later in {} ({}), {km} km away: \
              {kmh} km/h",
-            from.city, from.country, self.payment.city, self.payment.country,
+            from.city, from.country, to.city, to.country,
         );
-        self.found(Pattern::ImpossibleTravel, strength, explanation, [from])
+        let rows = if to.id == self.payment.id { vec![from] } else { vec![from, to] };
+        self.found(Pattern::ImpossibleTravel, strength, explanation, rows)
     }
 
     fn unusual_place(&self) -> Look {
@@ -253,14 +290,16 @@ impl<'a> Scene<'a> {
         }
         let payment = self.payment;
         let nearest = payment.point.and_then(|here| {
-            let places = self.habits.iter().filter_map(|past| past.transaction.point);
+            let places = self.settled().iter().filter_map(|past| past.transaction.point);
             places.map(|there| kilometres(there, here)).min()
         });
         let is_far = nearest.is_some_and(|km| km > 2 * JOURNEY_KM_MIN);
-        if !self.features.is_new_country && !is_far {
+        let is_new_country =
+            !self.settled().iter().any(|past| past.transaction.country == payment.country);
+        if !is_new_country && !is_far {
             return Look::Nothing;
         }
-        let base = match (self.features.is_new_country, payment.is_card_present()) {
+        let base = match (is_new_country, payment.is_card_present()) {
             (true, true) => 450,
             (true, false) => 550,
             (false, true) => 300,
@@ -271,7 +310,7 @@ impl<'a> Scene<'a> {
         });
         let far = nearest.map_or(String::new(), |km| format!(", {km} km from any earlier payment"));
         let (place, way) = (&payment.city, if payment.is_card_present() { "in" } else { "from" });
-        let country = if self.features.is_new_country { "a country that is new to the card" } else {
+        let country = if is_new_country { "a country that is new to the card" } else {
             "a place that is new to the card"
         };
         let explained = format!("paid {way} {place} ({}){far}: {country}", payment.country);
@@ -282,6 +321,13 @@ impl<'a> Scene<'a> {
             }
             _ => self.found(Pattern::UnusualPlace, base, explained, self.stays()),
         }
+    }
+
+    /// Whether others pay about as much there.
+    fn is_ordinary_at_the_merchant(&self) -> bool {
+        let others = self.merchant.unwrap_or_default();
+        let usual = usual_amount(others, &self.payment.currency);
+        usual.is_some_and(|usual| self.payment.amount.value() <= usual * 2)
     }
 
     /// The card's payments up to a day before: later ones may be part of the same misuse.
@@ -308,6 +354,12 @@ impl<'a> Scene<'a> {
             .collect();
         let is_small_too = is_small(self.payment, usual) && !self.payment.is_card_present();
         let count = small.len() + usize::from(is_small_too);
+        if small.is_empty() && is_small_too && self.features.is_new_merchant {
+            let explanation = "a small online payment at a merchant that is new to the card; that is \
+                               how trying out a card begins, and how much else does"
+                .to_owned();
+            return self.found(Pattern::CardTesting, 180, explanation, None);
+        }
         if count < 2 || (small.len() < 2 && !is_small_too) {
             return Look::Nothing;
         }
@@ -352,7 +404,9 @@ impl<'a> Scene<'a> {
             return Look::Nothing;
         }
         let is_risky = HIGH_RISK.contains(&category);
-        let is_dear = self.features.amount_ratio_permille.is_some_and(|ratio| ratio > 2_000);
+        let is_dear = self.features.amount_ratio_permille.is_some_and(|ratio| ratio > 2_000)
+            && !self.is_ordinary_at_the_merchant()
+            && !TRAVEL.contains(&category);
         let strength = match (is_risky, is_dear) {
             (true, true) => 750,
             (true, false) => 500,
@@ -389,7 +443,8 @@ impl<'a> Scene<'a> {
         let tried: Vec<&Transaction> =
             recent.map(|past| &past.transaction).filter(small).collect();
         let cards: BTreeSet<&str> = tried.iter().map(|past| past.card.as_str()).collect();
-        let share = super::statistics::permille(frauds.len(), known.max(3));
+        // One fraud at a shop that few know says little.
+        let share = super::statistics::permille(frauds.len(), known + DOUBT_ROWS);
         let by_frauds =
             if frauds.is_empty() { 0 } else { ramp(i64::from(share), (20, 500), (60, 900)) };
         let is_online = !self.payment.is_card_present();
@@ -410,17 +465,31 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// The most payments in any hour.
-fn busiest_hour(rows: &[Past]) -> i64 {
-    let at = |index: usize| rows[index].transaction.at_ms;
+/// The most payments in any span of so many milliseconds.
+fn busiest(rows: &[Past], span_ms: i64) -> i64 {
+    most_within(rows.iter().map(|past| past.transaction.at_ms), span_ms)
+}
+
+/// The most online payments in any ten minutes.
+fn busiest_online(rows: &[Past]) -> i64 {
+    let online = rows.iter().map(|past| &past.transaction).filter(|p| !p.is_card_present());
+    most_within(online.map(|payment| payment.at_ms), QUICK_MS)
+}
+
+fn most_within(times: impl Iterator<Item = i64>, span_ms: i64) -> i64 {
+    let times: Vec<i64> = times.collect();
     let (mut first, mut most) = (0, 0);
-    for last in 0..rows.len() {
-        while at(last) - at(first) > HOUR_MS {
+    for (last, at_ms) in times.iter().enumerate() {
+        while at_ms - times[first] > span_ms {
             first += 1;
         }
         most = most.max(last - first + 1);
     }
     i64::try_from(most).unwrap_or(i64::MAX)
+}
+
+fn is_impossible(journey: &Journey<'_>) -> bool {
+    journey.km >= JOURNEY_KM_MIN && i64::from(journey.kmh) >= IMPOSSIBLE_KMH
 }
 
 /// Thousandths as a number of times, with one decimal where that says something.

@@ -1,6 +1,12 @@
 //! Does the score rank frauds above honest payments, on data that it was not made for?
 
-use super::Desk;
+use agents::fraud::options::Options;
+use agents::fraud::tool::Tool;
+use graph::agent::Settings;
+use graph::testing::{Session, World};
+use serde_json::json;
+
+use super::{Desk, agent, completed};
 
 /// Least area under the ROC curve: how likely a fraud is scored above an honest payment.
 const AREA_MIN: f64 = 0.95;
@@ -21,7 +27,16 @@ fn area(frauds: &[f64], honest: &[f64]) -> f64 {
 fn ranks_frauds_above_honest_payments(seed: u64) {
     let desk = Desk::generated(seed, ROWS, 20);
     let (frauds, honest) = desk.targets(12);
-    let score = |row: &&super::Row| desk.investigate(&row.id)["score"].as_f64().unwrap();
+    // What comes after the weighing changes no score.
+    let fallback_sequence =
+        vec![Tool::Context, Tool::Pattern, Tool::Similarity, Tool::Reasoning];
+    let options = json!(Options { fallback_sequence, ..Options::default() });
+    let score = |row: &&super::Row| {
+        let settings = Settings { options: options.clone(), ..Settings::default() };
+        let mut session = Session::start(agent(), desk.input(&row.id), settings).unwrap();
+        let result = completed(session.drive(&mut World::new(|call| desk.serve(call))));
+        result["score"].as_f64().unwrap()
+    };
     let of_frauds: Vec<f64> = frauds.iter().map(score).collect();
     let of_honest: Vec<f64> = honest.iter().map(score).collect();
     let area = area(&of_frauds, &of_honest);
