@@ -177,6 +177,19 @@ fn word(value: &impl serde::Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use graph::agent::Settings;
+    use graph::definition::Finish;
+    use graph::effect::ToolCall;
+    use graph::next::Next;
+    use graph::outcome::Brought;
+    use graph::testing::{Session, World};
+    use metrics::{
+        Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+        SharedString, Unit,
+    };
+
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Result<Defaults, Invalid> {
@@ -241,5 +254,102 @@ mod tests {
             let refusal = read(&[(name, value)]).unwrap_err().to_string();
             assert!(refusal.starts_with(&format!("{name} is `{value}`, expected ")), "{refusal}");
         }
+    }
+
+    /// A recorder that remembers what it is told, by name and labels.
+    #[derive(Clone, Default)]
+    struct Told(Arc<Mutex<Vec<String>>>);
+
+    struct Figure(Told, String);
+
+    impl Figure {
+        fn tell(&self, value: impl std::fmt::Display) {
+            self.0.0.lock().unwrap().push(format!("{} {value}", self.1));
+        }
+    }
+
+    impl CounterFn for Figure {
+        fn increment(&self, value: u64) {
+            self.tell(value);
+        }
+
+        fn absolute(&self, value: u64) {
+            self.tell(value);
+        }
+    }
+
+    impl HistogramFn for Figure {
+        fn record(&self, value: f64) {
+            self.tell(value);
+        }
+    }
+
+    impl Told {
+        fn figure(&self, key: &Key) -> Arc<Figure> {
+            let labels: Vec<String> =
+                key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+            Arc::new(Figure(self.clone(), format!("{} {}", key.name(), labels.join(","))))
+        }
+    }
+
+    impl Recorder for Told {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+            Counter::from_arc(self.figure(key))
+        }
+
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::noop()
+        }
+
+        fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+            Histogram::from_arc(self.figure(key))
+        }
+    }
+
+    #[test]
+    fn each_decision_each_call_and_each_end_leaves_its_figure_once() {
+        let input = serde_json::json!({"transaction_id": "t1", "data": "a.csv"});
+        let agent = agents::find(AGENT).unwrap();
+        let mut session = Session::start(agent, input, Settings::default()).unwrap();
+        let told = Told::default();
+        let mut world = World::new(|call: &ToolCall| match call.tool.as_str() {
+            "pattern_tool" => Brought::Ok(
+                serde_json::json!({"transaction_id": "t1", "findings": [], "not_checked": []}),
+            ),
+            _ => Brought::Error("no".to_owned()),
+        });
+        metrics::with_local_recorder(&told, || {
+            // As the driver does: a step is counted once it is journaled and folded.
+            while let Next::Perform(requests) = session.run().next() {
+                session.perform(&requests[0], &mut world);
+                observe(session.run(), session.steps().last().unwrap());
+            }
+            let Finish::Completed(result) = session.drive(&mut world) else { panic!("completed") };
+            ended(session.run(), &result);
+        });
+        let told = told.0.lock().unwrap().join("\n");
+        let call = |tool: &str, status: &str| {
+            format!(
+                "ops_agent_planner_decisions_total selected_tool={tool},used_fallback=true 1\n\
+                 ops_agent_tool_execution_latency_seconds tool_name={tool},status={status} 1"
+            )
+        };
+        let expected = [
+            call("context_tool", "FAILED"),
+            call("pattern_tool", "SUCCESS"),
+            call("similarity_tool", "FAILED"),
+            call("reasoning_tool", "FAILED"),
+            call("recommendation_tool", "FAILED"),
+            call("rule_draft_tool", "FAILED"),
+            "ops_agent_planner_decisions_total selected_tool=COMPLETE,used_fallback=true 1".to_owned(),
+            "ops_agent_investigation_steps  7".to_owned(),
+            "ops_agent_investigation_completed_total status=COMPLETED,severity=LOW 1".to_owned(),
+        ];
+        assert_eq!(told, expected.join("\n"));
+        assert_eq!(metric::INVESTIGATION_STEPS_BUCKETS.map(|bound| bound as u32), std::array::from_fn(|i| i as u32 + 1));
     }
 }

@@ -1,12 +1,13 @@
 //! The command line as it is typed: plain arguments, nothing looked up.
 
+pub mod payments;
+
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum};
 use journal::status::Status;
-use tools::card_transactions::generator;
 
 /// Where the local stack listens.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:4599";
@@ -110,6 +111,14 @@ Examples:
 
 With --wait: exits 0 succeeded, 1 the session did not, 2 could not find out or a question is open.")]
     Trigger(Trigger),
+    /// Investigates many card payments, a session each, and sums them up
+    #[command(after_help = "\
+Examples:
+  daybook investigate transactions/sample.csv --ids suspicious.txt
+  cut -d, -f1 alerts.csv | daybook investigate transactions.csv --ids - --parallel 8 --with-stack
+
+Exit: 0 all investigations succeeded, 1 some did not, 2 could not find out.")]
+    Investigate(payments::Investigate),
     /// Lists sessions, newest first
     #[command(after_help = "\
 Examples:
@@ -177,7 +186,7 @@ machine (of any other with --allow-remote):
 Examples:
   daybook generate transactions --seed 7 --rows 5000 --output transactions.csv
   daybook generate transactions --seed 7 --rows 5000 --fraud-rate 0.05 | head")]
-    Generate(Generate),
+    Generate(payments::Generate),
     /// Breaks a Lambda function on purpose, and heals it
     #[command(after_help = "\
 What is changed is written to .daybook/chaos before it is changed; revert puts it back from there.
@@ -363,40 +372,6 @@ pub struct Mcp {
     pub http: Option<String>,
 }
 
-/// `generate`.
-#[derive(Debug, Group)]
-pub struct Generate {
-    /// What is made.
-    #[command(subcommand)]
-    pub what: What,
-}
-
-/// What `generate` makes.
-#[derive(Debug, Subcommand)]
-pub enum What {
-    /// Card transactions as CSV, with frauds among them and their labels
-    Transactions(Transactions),
-}
-
-/// Card transactions.
-#[derive(Debug, Group)]
-pub struct Transactions {
-    /// What all chance comes from: a seed makes one data set
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub seed: u64,
-    /// How many rows
-    #[arg(long, value_name = "N", default_value = "5000",
-        value_parser = clap::value_parser!(u32).range(
-            i64::from(generator::ROWS_MIN)..=i64::from(generator::ROWS_MAX)))]
-    pub rows: u32,
-    /// Which part of them are frauds, about: 0 to 0.2
-    #[arg(long, value_name = "PART", default_value = "0.02", value_parser = fraud_permille)]
-    pub fraud_rate: u32,
-    /// The file that is written, instead of stdout
-    #[arg(long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-}
-
 /// `chaos`.
 #[derive(Debug, Group)]
 pub struct Chaos {
@@ -449,15 +424,6 @@ pub struct Victim {
     /// The account that the credentials have to be of
     #[arg(long, value_name = "ID")]
     pub account: Option<String>,
-}
-
-/// Reads a part of a whole as thousandths.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 200")]
-fn fraud_permille(text: &str) -> Result<u32, String> {
-    let most = f64::from(generator::FRAUD_PERMILLE_MAX) / 1_000.0;
-    let part = text.parse::<f64>().ok().filter(|part| (0.0..=most).contains(part));
-    let part = part.ok_or_else(|| format!("expected a number from 0 to {most}"))?;
-    Ok((part * 1_000.0).round() as u32)
 }
 
 /// Reads `90s`, `30m`, `24h` or `7d`.

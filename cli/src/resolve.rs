@@ -1,5 +1,7 @@
 //! From what was typed to what is to be done: the only step that may fail on the environment.
 
+pub mod payments;
+
 use std::path::{Path, PathBuf};
 
 use agent::investigation;
@@ -64,6 +66,8 @@ pub enum Action {
     Dev(args::Dev, StackEnvironment),
     /// Start a session.
     Trigger(Order),
+    /// Investigate many payments.
+    Investigate(payments::Batch),
     /// List sessions.
     Sessions(args::Sessions),
     /// Show a session.
@@ -89,7 +93,7 @@ pub enum Action {
     /// Run a server.
     Mcp(Serving),
     /// Make data.
-    Generate(args::What),
+    Generate(args::payments::What),
     /// Break or heal a function.
     Chaos(ChaosOrder),
 }
@@ -208,6 +212,12 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             only_local(context.target)?;
             Action::Dev(dev, config.stack().map_err(Failure::usage)?)
         }
+        args::Command::Investigate(investigate) => {
+            only_local(context.target)?;
+            let stack = investigate.with_stack.then(|| config.stack()).transpose();
+            let stack = stack.map_err(Failure::usage)?;
+            Action::Investigate(payments::batch(investigate, stack)?)
+        }
         args::Command::Agents => Action::Agents,
         args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
         args::Command::Mcp(mcp) => {
@@ -244,6 +254,7 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
         }
         C::Dev(_)
         | C::Trigger(_)
+        | C::Investigate(_)
         | C::Agents
         | C::Tools(_)
         | C::Mcp(_)
@@ -432,7 +443,7 @@ fn tool_source(
     config: &Config,
 ) -> Result<ToolSource, Failure> {
     if mcp.server == card_transactions::INFO.name {
-        return transactions(mcp, context);
+        return payments::transactions(mcp, context);
     }
     if mcp.allow_remote {
         return Err(Failure::usage("--allow-remote goes with card-transactions"));
@@ -452,19 +463,6 @@ fn tool_source(
         }
     };
     Ok(ToolSource::Account(place, mcp.record.clone()))
-}
-
-/// A server has no journal, so what names the stack's folder elsewhere names the transactions here.
-fn transactions(mcp: &args::Mcp, context: &Context) -> Result<ToolSource, Failure> {
-    if mcp.snapshot.is_some() || mcp.record.is_some() {
-        return Err(Failure::usage("--snapshot and --record go with aws-diagnostics"));
-    }
-    let data = context.data.as_deref().and_then(Path::to_str).ok_or_else(|| {
-        Failure::usage("there are no transactions to read")
-            .hint("name a CSV or Parquet file, or a service's address, with --data")
-    })?;
-    let remote = if mcp.allow_remote { Remote::Allowed } else { Remote::Refused };
-    Ok(ToolSource::Transactions(data.to_owned(), remote))
 }
 
 fn server(name: &str) -> Result<&'static str, Failure> {

@@ -117,6 +117,24 @@ pub fn result(state: &State) -> Value {
     })
 }
 
+/// What an auditor wants to find in one record.
+pub fn audit(state: &State) -> Value {
+    let fallbacks = state.planner_decisions.iter().filter(|decision| decision.used_fallback);
+    let tools = state.tool_executions.iter();
+    json!({
+        "investigation_id": state.options.investigation_id,
+        "transaction_id": state.transaction_id,
+        "status": state.status,
+        "severity": severity(state),
+        "score_permille": score_permille(state),
+        "confidence_permille": confidence_permille(state),
+        "tools": tools.map(|done| json!([done.tool_name, done.status])).collect::<Vec<_>>(),
+        "decisions": state.planner_decisions.len(),
+        "decisions_by_fallback": fallbacks.count(),
+        "error": state.error,
+    })
+}
+
 /// The tools' evidence, each piece with the rows that show it.
 pub fn evidence(state: &State) -> Vec<Value> {
     let findings = state.findings().unwrap_or_default();

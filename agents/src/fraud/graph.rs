@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! start → planner ⇄ tool_executor
-//!            └ COMPLETE, the last step or the time limit → completion → the end
+//!            └ COMPLETE, the last step or the time limit → completion (an audit note) → the end
 //! ```
 //!
 //! A tool that fails or takes too long counts as called, so that nobody waits for it twice: the
@@ -31,6 +31,9 @@ pub const PLANNER: &str = "planner";
 /// The node that calls. Its outcomes are the tools' answers.
 pub const TOOL_EXECUTOR: &str = "tool_executor";
 
+/// The subject of the note that every concluded investigation leaves before its end.
+pub const AUDIT: &str = "audit";
+
 const START: &str = "start";
 const COMPLETION: &str = "completion";
 
@@ -56,7 +59,7 @@ pub static GRAPH: Graph<State> = Graph {
             fold: fold_decision,
         },
         Node { name: TOOL_EXECUTOR, to: &[PLANNER], ask: ask_tool, fold: fold_answer },
-        Node { name: COMPLETION, to: &[], ask: |_, _| Effect::Nothing, fold: fold_completion },
+        Node { name: COMPLETION, to: &[], ask: ask_completion, fold: fold_completion },
     ],
     init,
     budget: Budget { seconds: Some(SECONDS_MAX), ..Budget::UNLIMITED },
@@ -147,9 +150,9 @@ fn fold_decision(state: &mut State, outcome: Outcome) -> Route {
         Action::Call(_) => {
             let most = state.options.max_steps;
             state.error = Some(format!("the limit of {most} steps was reached"));
-            Route::To(COMPLETION)
+            state.conclude()
         }
-        Action::Complete => Route::To(COMPLETION),
+        Action::Complete => state.conclude(),
     }
 }
 
@@ -209,20 +212,24 @@ fn on_limit(state: &mut State, crossed: Crossed) -> Route {
     }
     state.error = Some(format!("the limit of {allowed} {} was reached", limit.as_str()));
     state.next_action = Some(Action::Complete);
-    Route::To(COMPLETION)
+    state.conclude()
+}
+
+/// The last record before the end: what was done, by whom it was decided, and what it came to.
+fn ask_completion(state: &State, _: &Context<'_>) -> Effect {
+    Effect::Note { subject: AUDIT.to_owned(), payload: conclusion::audit(state) }
 }
 
 fn fold_completion(state: &mut State, outcome: Outcome) -> Route {
-    state.conclude(outcome.at.to_string());
+    state.completed_at = Some(outcome.at.to_string());
     Route::End(conclusion::finish(state))
 }
 
 impl State {
     /// Judges how the investigation stands at its end.
-    fn conclude(&mut self, at: String) {
-        self.completed_at = Some(at);
+    fn conclude(&mut self) -> Route {
         if self.status == Status::TimedOut {
-            return;
+            return Route::To(COMPLETION);
         }
         self.status = Status::Completed;
         if !conclusion::has_evidence(self) {
@@ -230,6 +237,7 @@ impl State {
             let first = self.tool_executions.iter().find_map(|done| done.error_message.clone());
             self.error = first.or_else(|| self.error.take());
         }
+        Route::To(COMPLETION)
     }
 
     fn failed_planning(&mut self, problem: &str, at: String) -> Route {

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter};
 use anyhow::Context as _;
 use tools::card_transactions::generator::{self, Recipe};
 
-use crate::args::What;
+use crate::args::payments::What;
 use crate::failure::{Exit, Failure};
 use crate::output;
 

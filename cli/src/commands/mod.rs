@@ -5,6 +5,7 @@ mod chaos;
 mod cloud;
 mod dev;
 mod generate;
+mod investigate;
 mod read;
 mod serve;
 mod stack;
@@ -25,6 +26,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
     match action {
         Action::Dev(options, environment) => dev::dev(&context, options, environment).await,
         Action::Trigger(order) => trigger::trigger(&context, order).await,
+        Action::Investigate(batch) => investigate::investigate(&context, batch).await,
         Action::Sessions(filter) => read::sessions(&context, filter).await,
         Action::Show(what) => read::show(&context, &what).await,
         Action::Tail(session) => watch::tail(&context, &session).await,

@@ -1,11 +1,15 @@
 //! What became of a card payment's investigation, as a fraud analyst wants to read it.
 
+use std::collections::BTreeMap;
+
+use journal::status::Status;
+use local::view::Session;
 use serde_json::Value;
 
 use super::Look;
 use super::ending::indented;
 use super::ink::Ink;
-use super::text::{clean, wrap};
+use super::text::{clean, clip, wrap};
 
 /// Columns of the bar beside a share.
 const BAR: usize = 20;
@@ -41,6 +45,54 @@ pub fn investigation(look: Look, result: &Value) -> Option<Vec<String>> {
     rule(look, &mut lines, result.get("rule_draft"));
     steps(look, &mut lines, result);
     Some(lines)
+}
+
+/// One investigation on one line.
+pub fn in_short(id: &str, session: &Session) -> String {
+    let result = session.result.as_ref();
+    let score = result.and_then(|result| result.get("score")?.as_f64());
+    let severity = result.and_then(|result| text(result, "severity"));
+    match (session.status, score, severity) {
+        (Status::Succeeded, Some(score), Some(severity)) => {
+            format!("{} {} {}", clean(id), clean(severity), percent(score))
+        }
+        (status, ..) => {
+            let error = session.error.as_deref().map(|error| format!(": {}", clip(error, 120)));
+            format!("{} {status}{}", clean(id), error.unwrap_or_default())
+        }
+    }
+}
+
+/// All investigations, the likeliest frauds first, and how many of each severity there are.
+pub fn table(look: Look, done: &mut [(String, Session)]) -> Vec<String> {
+    let score = |session: &Session| session.result.as_ref().and_then(|r| r.get("score")?.as_f64());
+    done.sort_by(|(a, x), (b, y)| {
+        let (x, y) = (score(x).unwrap_or(-1.0), score(y).unwrap_or(-1.0));
+        y.total_cmp(&x).then_with(|| a.cmp(b))
+    });
+    let heading = format!("{:<16} {:<9} {:>7}  {:<18} SESSION", "TRANSACTION", "SEVERITY", "FRAUD", "FINDING");
+    let mut lines = vec![look.ink(Ink::Faint, &heading)];
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    for (id, session) in done.iter() {
+        let result = session.result.as_ref();
+        let is_good = session.status == Status::Succeeded;
+        let severity = result.and_then(|result| text(result, "severity")).filter(|_| is_good);
+        let severity = severity.map_or_else(|| session.status.to_string(), clean);
+        let finding = result.and_then(|result| text(list(result, "findings").first()?, "pattern"));
+        let fraud = score(session).filter(|_| is_good).map_or_else(|| "-".to_owned(), percent);
+        lines.push(format!(
+            "{} {} {fraud:>7}  {:<18} {}",
+            look.ink(Ink::Name, &format!("{:<16}", clip(id, 16))),
+            look.ink(severity_ink(&severity), &format!("{severity:<9}")),
+            clip(finding.unwrap_or("-"), 18),
+            session.session_id,
+        ));
+        *counts.entry(severity).or_default() += 1;
+    }
+    let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    lines.push(String::new());
+    lines.push(format!("{} investigated: {}", done.len(), counts.join(", ")));
+    lines
 }
 
 fn section(look: Look, lines: &mut Vec<String>, heading: &str) {

@@ -99,7 +99,9 @@ fn every_command_of_the_page_does_what_the_page_says() {
         std::fs::write(bin.join(name), launcher).unwrap();
         Command::new("chmod").arg("+x").arg(bin.join(name)).status().unwrap();
     }
-    std::os::unix::fs::symlink(root().join("incidents"), folder.path().join("incidents")).unwrap();
+    for bundled in ["incidents", "transactions"] {
+        std::os::unix::fs::symlink(root().join(bundled), folder.path().join(bundled)).unwrap();
+    }
     let blocks = blocks(&page);
     let printed = run(&blocks, folder.path(), &bin);
     let mut failures = String::new();

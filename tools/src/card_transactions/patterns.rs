@@ -10,7 +10,7 @@ use super::features::{
     Features, HABIT_ROWS, HOUR_MS, Journey, is_small, journey, usual_amount, within,
 };
 use super::row::Transaction;
-use super::statistics::{kilometres, ramp};
+use super::statistics::{kilometres, most_within, permille, ramp, times};
 
 /// Most rows that a finding points at.
 const ROWS_MAX: usize = 12;
@@ -444,7 +444,7 @@ impl<'a> Scene<'a> {
             recent.map(|past| &past.transaction).filter(small).collect();
         let cards: BTreeSet<&str> = tried.iter().map(|past| past.card.as_str()).collect();
         // One fraud at a shop that few know says little.
-        let share = super::statistics::permille(frauds.len(), known + DOUBT_ROWS);
+        let share = permille(frauds.len(), known + DOUBT_ROWS);
         let by_frauds =
             if frauds.is_empty() { 0 } else { ramp(i64::from(share), (20, 500), (60, 900)) };
         let is_online = !self.payment.is_card_present();
@@ -476,27 +476,6 @@ fn busiest_online(rows: &[Past]) -> i64 {
     most_within(online.map(|payment| payment.at_ms), QUICK_MS)
 }
 
-fn most_within(times: impl Iterator<Item = i64>, span_ms: i64) -> i64 {
-    let times: Vec<i64> = times.collect();
-    let (mut first, mut most) = (0, 0);
-    for (last, at_ms) in times.iter().enumerate() {
-        while at_ms - times[first] > span_ms {
-            first += 1;
-        }
-        most = most.max(last - first + 1);
-    }
-    i64::try_from(most).unwrap_or(i64::MAX)
-}
-
 fn is_impossible(journey: &Journey<'_>) -> bool {
     journey.km >= JOURNEY_KM_MIN && i64::from(journey.kmh) >= IMPOSSIBLE_KMH
-}
-
-/// Thousandths as a number of times, with one decimal where that says something.
-fn times(permille: i64) -> String {
-    if permille < 10_000 {
-        format!("{}.{}", permille / 1_000, permille % 1_000 / 100)
-    } else {
-        (permille / 1_000).to_string()
-    }
 }

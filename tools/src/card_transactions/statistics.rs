@@ -39,6 +39,28 @@ pub fn permille(part: usize, whole: usize) -> u32 {
     if whole == 0 { 0 } else { u32::try_from(part * 1_000 / whole).unwrap_or(u32::MAX) }
 }
 
+/// The most times, in order, in any span of so many milliseconds.
+pub fn most_within(times: impl Iterator<Item = i64>, span_ms: i64) -> i64 {
+    let times: Vec<i64> = times.collect();
+    let (mut first, mut most) = (0, 0);
+    for (last, at_ms) in times.iter().enumerate() {
+        while at_ms - times[first] > span_ms {
+            first += 1;
+        }
+        most = most.max(last - first + 1);
+    }
+    i64::try_from(most).unwrap_or(i64::MAX)
+}
+
+/// Thousandths as a number of times, with one decimal where that says something.
+pub fn times(permille: i64) -> String {
+    if permille < 10_000 {
+        format!("{}.{}", permille / 1_000, permille % 1_000 / 100)
+    } else {
+        (permille / 1_000).to_string()
+    }
+}
+
 /// A hash that is the same in every run and on every machine: FNV-1a.
 ///
 /// Source: draft-eastlake-fnv, 64 bits.

@@ -1,5 +1,8 @@
 //! The specification's lists: fields, in their order, with their defaults.
 
+use graph::agent::Settings;
+use graph::testing::{Session, World};
+use journal::step::{Step, StepBody};
 use serde_json::{Value, json};
 
 use super::Desk;
@@ -96,4 +99,30 @@ fn the_options_are_those_of_the_specification() {
     assert_eq!(json!(agents::fraud::options::Options::default()), expected);
     assert_eq!(super::agent().budget().seconds, Some(120));
     assert_eq!(super::agent().tool_timeout_s(), 30);
+}
+
+#[test]
+fn the_records_come_in_the_order_of_the_specification_and_the_end_comes_last() {
+    let desk = Desk::generated(12, 600, 60);
+    let fraud = desk.targets(1).0.last().unwrap().id.clone();
+    let mut session =
+        Session::start(super::agent(), desk.input(&fraud), Settings::default()).unwrap();
+    session.drive(&mut World::new(|call| desk.serve(call)));
+    let told = |step: &Step<Value>| match &step.body {
+        StepBody::Outcome { effect, .. } => effect.node.clone(),
+        StepBody::Note { subject, payload } => {
+            assert_eq!(payload["transaction_id"], json!(fraud));
+            assert_eq!(payload["decisions"], 7);
+            subject.clone()
+        }
+        other => other.kind().as_str().to_owned(),
+    };
+    let records: Vec<String> = session.steps().iter().map(told).collect();
+    let step = ["planner", "tool_executor"];
+    let expected: Vec<&str> = ["claim"]
+        .into_iter()
+        .chain(std::iter::repeat_n(step, 6).flatten())
+        .chain(["planner", "audit", "end"])
+        .collect();
+    assert_eq!(records, expected);
 }
