@@ -127,7 +127,8 @@ pub fn observe(run: &Run, step: &Step<Value>) {
     match effect.node.as_str() {
         PLANNER => {
             // A planner that failed decided nothing; the next record says who took over.
-            let decided = |d: &&agents::fraud::state::PlannerDecision| d.timestamp == step.stamp.to_string();
+            let decided =
+                |d: &&agents::fraud::state::PlannerDecision| d.timestamp == step.stamp.to_string();
             if let Some(decision) = state.planner_decisions.last().filter(decided) {
                 let tool = decision.selected.name();
                 let fallback = if decision.used_fallback { "true" } else { "false" };
@@ -345,11 +346,15 @@ mod tests {
             call("reasoning_tool", "FAILED"),
             call("recommendation_tool", "FAILED"),
             call("rule_draft_tool", "FAILED"),
-            "ops_agent_planner_decisions_total selected_tool=COMPLETE,used_fallback=true 1".to_owned(),
+            "ops_agent_planner_decisions_total selected_tool=COMPLETE,used_fallback=true 1"
+                .to_owned(),
             "ops_agent_investigation_steps  7".to_owned(),
             "ops_agent_investigation_completed_total status=COMPLETED,severity=LOW 1".to_owned(),
         ];
         assert_eq!(told, expected.join("\n"));
-        assert_eq!(metric::INVESTIGATION_STEPS_BUCKETS.map(|bound| bound as u32), std::array::from_fn(|i| i as u32 + 1));
+        assert_eq!(
+            metric::INVESTIGATION_STEPS_BUCKETS.map(|bound| bound as u32),
+            std::array::from_fn(|i| i as u32 + 1)
+        );
     }
 }

@@ -135,7 +135,10 @@ mod tests {
     #[test]
     fn a_trigger_that_says_nothing_gets_the_policy() {
         let trigger = Trigger::parse(&json!({})).unwrap();
-        assert_eq!(settings(&SessionId::fresh(), &trigger, &Defaults::default()), Settings::default());
+        assert_eq!(
+            settings(&SessionId::fresh(), &trigger, &Defaults::default()),
+            Settings::default()
+        );
     }
 
     #[test]
@@ -150,7 +153,9 @@ mod tests {
         };
         let incident_budget = incident_budget(&lookup).unwrap();
         let defaults = Defaults { incident_budget, ..Defaults::default() };
-        let budget_of = |detail| settings(&SessionId::fresh(), &Trigger::parse(&detail).unwrap(), &defaults).budget;
+        let budget_of = |detail| {
+            settings(&SessionId::fresh(), &Trigger::parse(&detail).unwrap(), &defaults).budget
+        };
         let incident = budget_of(json!({"agent": "incident", "budget": {"visits": 3}}));
         assert_eq!((incident.tokens, incident.visits), (Some(5_000), Some(3)));
         assert_eq!(incident.seconds, Some(200));

@@ -1,22 +1,27 @@
 //! From what was typed to what is to be done: the only step that may fail on the environment.
 
+mod chaos;
 pub mod payments;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agent::investigation;
+use graph::agent::Agent;
 use journal::id::SessionId;
 use journal::item::Hash;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
-use tools::card_transactions::{self, Remote};
+use tools::card_transactions::Remote;
 use tools::place::{Loopback, Place};
+use tools::{aws_diagnostics, card_transactions, pk_sim};
 use workflow::env;
 
 use crate::args::{self, Args, Target, TargetName};
 use crate::config::{Config, StackEnvironment};
 use crate::failure::Failure;
 use crate::input;
+use crate::new_agent::{self, NewAgent};
 use crate::output;
 use crate::render::Look;
 
@@ -39,6 +44,8 @@ pub struct Context {
     pub cloud: Cloud,
     /// This binary.
     pub binary: PathBuf,
+    /// The agents that it knows.
+    pub agents: Arc<[Agent]>,
 }
 
 /// What the stack in the cloud is called.
@@ -88,6 +95,8 @@ pub enum Action {
     Verify(Subject, Option<Hash>),
     /// List agents.
     Agents,
+    /// Write the crate of an agent.
+    NewAgent(NewAgent),
     /// List a server's tools.
     Tools(&'static str),
     /// Run a server.
@@ -139,19 +148,38 @@ pub enum Services {
 /// A server to run.
 #[derive(Debug)]
 pub struct Serving {
-    /// Which server it is, and where its answers come from.
-    pub source: ToolSource,
+    /// Which server, with what is its own.
+    pub server: Served,
     /// Where it is served over HTTP, instead of on stdin and stdout.
     pub http: Option<String>,
 }
 
-/// Where the answers of a server come from.
+/// A server of ours, with what it needs to start.
+#[derive(Debug)]
+pub enum Served {
+    /// Diagnostics of a Lambda function.
+    AwsDiagnostics(ToolSource),
+    /// Pharmacokinetic simulations.
+    PkSim {
+        /// Models beside those that ship.
+        models: Option<PathBuf>,
+        /// Where the simulations are kept.
+        state: Option<PathBuf>,
+    },
+    /// Investigations of card payments.
+    CardTransactions {
+        /// A file or the address of a service.
+        data: String,
+        /// Which service that may be.
+        remote: Remote,
+    },
+}
+
+/// Where the answers of `aws-diagnostics` come from.
 #[derive(Debug, PartialEq)]
 pub enum ToolSource {
     /// An incident folder.
     Snapshot(PathBuf),
-    /// Transactions: a file or a service, and which service that may be.
-    Transactions(String, Remote),
     /// An account, and the incident folder that is made of its answers.
     Account(Place, Option<PathBuf>),
 }
@@ -195,10 +223,10 @@ pub enum Subject {
 /// When it makes no sense in this environment, or a file that it names cannot be read.
 pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
     if let args::Command::Chaos(chaos) = args.command {
-        let services = args.global.target.and_then(services);
+        let services = args.global.target.and_then(chaos::services);
         // What the role loses has taken the place of where sessions run, which chaos never needs.
         let global = args::Global { target: None, ..args.global };
-        let action = Action::Chaos(chaos_order(chaos.deed, services, config)?);
+        let action = Action::Chaos(chaos::order(chaos.deed, services, config)?);
         return Ok(Resolved { context: context(&global, config)?, action });
     }
     let context = context(&args.global, config)?;
@@ -219,11 +247,12 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Investigate(payments::batch(investigate, stack)?)
         }
         args::Command::Agents => Action::Agents,
+        args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
+            Action::NewAgent(new_agent::resolve(new, &config.agents)?)
+        }
         args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
         args::Command::Mcp(mcp) => {
-            server(&mcp.server)?;
-            let source = tool_source(&mcp, &context, config)?;
-            Action::Mcp(Serving { source, http: mcp.http })
+            Action::Mcp(Serving { http: mcp.http.clone(), server: served(mcp, &context, config)? })
         }
         args::Command::Generate(generate) => Action::Generate(generate.what),
         args::Command::Verify(args::Verify { file: Some(file), head, .. }) => {
@@ -256,6 +285,7 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
         | C::Trigger(_)
         | C::Investigate(_)
         | C::Agents
+        | C::New(_)
         | C::Tools(_)
         | C::Mcp(_)
         | C::Generate(_)
@@ -310,6 +340,7 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
             event_bus_name: config.event_bus_name.clone(),
         },
         binary: config.binary.clone(),
+        agents: Arc::clone(&config.agents),
     })
 }
 
@@ -382,77 +413,41 @@ fn hash(text: &str) -> Result<Hash, Failure> {
     Ok(Hash::from_record(&text.to_ascii_lowercase()))
 }
 
-fn services(target: TargetName) -> Option<Services> {
-    match target {
-        TargetName::S3 => Some(Services::S3),
-        TargetName::Cloudwatch => Some(Services::CloudWatch),
-        TargetName::Both => Some(Services::Both),
-        TargetName::Local | TargetName::Aws => None,
+/// A server with the options that are its own, and with no other's.
+fn served(mcp: args::Mcp, context: &Context, config: &Config) -> Result<Served, Failure> {
+    let name = server(&mcp.server)?;
+    let given = [
+        ("--snapshot", aws_diagnostics::INFO.name, mcp.snapshot.is_some()),
+        ("--record", aws_diagnostics::INFO.name, mcp.record.is_some()),
+        ("--models", pk_sim::INFO.name, mcp.models.is_some()),
+        ("--state", pk_sim::INFO.name, mcp.state.is_some()),
+        ("--allow-remote", card_transactions::INFO.name, mcp.allow_remote),
+    ];
+    if let Some((option, owner, _)) = given.iter().find(|(_, owner, is)| *is && *owner != name) {
+        return Err(Failure::usage(format!("{option} is an option of {owner}, not of {name}")));
     }
-}
-
-fn chaos_order(
-    deed: args::Deed,
-    services: Option<Services>,
-    config: &Config,
-) -> Result<ChaosOrder, Failure> {
-    use args::FaultName as F;
-    let missing = |what: &str| Failure::usage(format!("{what} is missing"));
-    let (is_inject, fault) = match deed {
-        args::Deed::Inject(fault) => (true, fault.fault),
-        args::Deed::Revert(fault) => (false, fault.fault),
-    };
-    let (deed, victim) = match (is_inject, fault) {
-        (true, F::Permission(victim)) => {
-            let services = services.ok_or_else(|| missing("--target s3, cloudwatch or both"))?;
-            (Deed::Permission(services), victim)
-        }
-        (true, F::Throttle { to, victim }) => {
-            (Deed::Throttle(to.ok_or_else(|| missing("--to 0 or 1"))?), victim)
-        }
-        (true, F::Network(victim)) => (Deed::Network, victim),
-        (false, F::Permission(victim)) => (Deed::Revert("permission"), victim),
-        (false, F::Throttle { victim, .. }) => (Deed::Revert("throttle"), victim),
-        (false, F::Network(victim)) => (Deed::Revert("network"), victim),
-    };
-    let name = &victim.function;
-    let is_name = (1..=64).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-    if !is_name {
-        return Err(Failure::usage(format!("--function is `{name}`, expected a function's name")));
+    if name == pk_sim::INFO.name {
+        return Ok(Served::PkSim { models: mcp.models, state: mcp.state });
     }
-    let place = match config.aws_endpoint_url.as_deref().and_then(Loopback::of) {
-        Some(endpoint) => Place::Loopback(endpoint),
-        None if victim.account.is_some() => Place::Aws,
-        None => {
-            let problem = "this would break a function in a real account";
-            return Err(Failure::usage(problem).hint(
-                "say in which with --account ID, or name an endpoint of this machine in \
-                 AWS_ENDPOINT_URL",
-            ));
-        }
-    };
-    Ok(ChaosOrder { function: victim.function, deed, place, account: victim.account })
+    if name == card_transactions::INFO.name {
+        return payments::served(context, mcp.allow_remote);
+    }
+    tool_source(mcp.snapshot, mcp.record, context.target, config).map(Served::AwsDiagnostics)
 }
 
 /// A real account only if somebody says so: what AWS_ENDPOINT_URL names is asked only on this
 /// machine, for it may be anything.
 fn tool_source(
-    mcp: &args::Mcp,
-    context: &Context,
+    snapshot: Option<PathBuf>,
+    record: Option<PathBuf>,
+    target: Target,
     config: &Config,
 ) -> Result<ToolSource, Failure> {
-    if mcp.server == card_transactions::INFO.name {
-        return payments::transactions(mcp, context);
-    }
-    if mcp.allow_remote {
-        return Err(Failure::usage("--allow-remote goes with card-transactions"));
-    }
-    if let Some(folder) = &mcp.snapshot {
-        return Ok(ToolSource::Snapshot(folder.clone()));
+    if let Some(folder) = snapshot {
+        return Ok(ToolSource::Snapshot(folder));
     }
     let endpoint = config.aws_endpoint_url.as_deref().and_then(Loopback::of);
-    let place = match (endpoint, context.target) {
+    let place = match (endpoint, target) {
         (Some(endpoint), _) => Place::Loopback(endpoint),
         (None, Target::Aws) => Place::Aws,
         (None, Target::Local) => {
@@ -462,7 +457,7 @@ fn tool_source(
             ));
         }
     };
-    Ok(ToolSource::Account(place, mcp.record.clone()))
+    Ok(ToolSource::Account(place, record))
 }
 
 fn server(name: &str) -> Result<&'static str, Failure> {

@@ -197,7 +197,11 @@ impl Run {
         payload: &Value,
     ) -> Result<(), FoldError> {
         let Some((about, _)) = self.open().and_then(Open::question) else {
-            return Err(self.diverged(step, effect, self.open().and_then(|open| open.reference(0))));
+            return Err(self.diverged(
+                step,
+                effect,
+                self.open().and_then(|open| open.reference(0)),
+            ));
         };
         self.check(step, effect, |open| Some(open.question_reference(about)))?;
         self.core.ledger.run_clock(step.stamp);
@@ -229,6 +233,7 @@ impl Run {
                 }
                 self.complete_tools();
             }
+            (About::Sleep, _) => self.complete(OutcomeBody::Woke),
             _ => {
                 let allowed = asked.question.allowed(&answer);
                 self.core.approvals.extend(allowed.map(|call| call.as_str().to_owned()));

@@ -27,7 +27,7 @@ use std::path::PathBuf;
 
 pub use server::Server;
 
-use crate::ServerInfo;
+use crate::{ServerInfo, stdio};
 use snapshot::Snapshot;
 use source::Source;
 
@@ -50,9 +50,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// It could not be served.
+    /// Nothing could be served.
     #[error(transparent)]
-    Stdio(#[from] crate::stdio::Error),
+    Serving(#[from] stdio::Error),
 }
 
 /// Serves an incident folder on stdin and stdout until stdin closes.
@@ -61,7 +61,7 @@ pub enum Error {
 ///
 /// [`Error`], of which only [`Error::Folder`] can be put right by whoever started it.
 pub async fn serve_stdio(snapshot: PathBuf) -> Result<(), Error> {
-    Ok(crate::stdio::serve(server(snapshot)?).await?)
+    Ok(stdio::serve(server(snapshot)?).await?)
 }
 
 /// The server over an incident folder, to be served on any transport.

@@ -3,7 +3,7 @@
 use rmcp::service::ServerInitializeError;
 use rmcp::{ServerHandler, ServiceExt};
 
-/// Why a server could not be served.
+/// Why a server could not be served on stdin and stdout.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The client spoke no MCP; nothing was served.
@@ -14,10 +14,10 @@ pub enum Error {
     Stopped(#[source] tokio::task::JoinError),
 }
 
-/// Serves on stdin and stdout until stdin closes.
+/// Serves until stdin closes.
 ///
 /// # Errors
-/// [`Error`]; nobody can put it right from outside.
+/// [`Error`], of which whoever started it can put right neither.
 pub async fn serve(server: impl ServerHandler) -> Result<(), Error> {
     let running = match server.serve(rmcp::transport::stdio()).await {
         Ok(running) => running,

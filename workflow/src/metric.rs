@@ -28,6 +28,6 @@ pub const INVESTIGATIONS_COMPLETED: &str = "ops_agent_investigation_completed_to
 
 /// The upper bounds of the buckets of [`INVESTIGATION_STEPS`].
 pub const INVESTIGATION_STEPS_BUCKETS: [f64; 20] = [
-    1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0,
-    19.0, 20.0,
+    1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0,
+    18.0, 19.0, 20.0,
 ];

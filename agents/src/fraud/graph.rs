@@ -116,6 +116,7 @@ fn ask_planner(state: &State, _: &Context<'_>) -> Effect {
         max_output_tokens: options.planner_max_tokens,
         temperature_percent: Some(options.planner_temperature_percent),
         timeout_s: Some(options.planner_timeout_seconds),
+        form: None,
     })
 }
 
@@ -128,7 +129,8 @@ fn fold_decision(state: &mut State, outcome: Outcome) -> Route {
         Ok(choice) => (choice, None),
         Err(problem) if state.options.planner_fallback => {
             let action = planner::next_of_sequence(state);
-            let reason = "the planner's choice does not hold: next of the fixed sequence".to_owned();
+            let reason =
+                "the planner's choice does not hold: next of the fixed sequence".to_owned();
             (planner::Choice { action, reason, confidence_permille: 1_000 }, Some(problem))
         }
         Err(problem) => return state.failed_planning(&problem, at),

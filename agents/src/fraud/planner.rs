@@ -26,7 +26,8 @@ pub struct Choice {
 
 /// The schema of a choice.
 pub fn schema() -> Value {
-    let names: Vec<&str> = Tool::ALL.map(Tool::name).into_iter().chain([Action::COMPLETE]).collect();
+    let names: Vec<&str> =
+        Tool::ALL.map(Tool::name).into_iter().chain([Action::COMPLETE]).collect();
     json!({
         "type": "object",
         "required": ["tool", "reason", "confidence"],
@@ -64,7 +65,8 @@ pub fn read(reply: &Reply) -> Result<Choice, String> {
         Action::COMPLETE => Action::Complete,
         name => Action::Call(Tool::named(name).ok_or("there is no tool of the chosen name")?),
     };
-    let confidence_permille = permille(wire.confidence).ok_or("the confidence is not from 0 to 1")?;
+    let confidence_permille =
+        permille(wire.confidence).ok_or("the confidence is not from 0 to 1")?;
     let reason: String = wire.reason.chars().filter(|c| !c.is_control()).collect();
     Ok(Choice { action, reason: cut(&reason, REASON_CHARS_MAX), confidence_permille })
 }

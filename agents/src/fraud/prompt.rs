@@ -80,7 +80,8 @@ fn evidence(state: &State) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(context) = answer::read::<Context>(&state.answers.context) {
         let payment = context.transaction;
-        let mut add = |name: &str, text: &str| lines.push(format!("{name}: {}", quoted(state, text)));
+        let mut add =
+            |name: &str, text: &str| lines.push(format!("{name}: {}", quoted(state, text)));
         add("amount", &format!("{} {}", payment.amount, payment.currency));
         add("time", &payment.timestamp);
         add("merchant", &payment.merchant_id);
@@ -88,7 +89,8 @@ fn evidence(state: &State) -> Vec<String> {
         add("city", &payment.city);
     }
     for finding in state.findings().unwrap_or_default().iter().take(FINDINGS_SHOWN) {
-        let (pattern, words) = (quoted(state, &finding.pattern), quoted(state, &finding.explanation));
+        let (pattern, words) =
+            (quoted(state, &finding.pattern), quoted(state, &finding.explanation));
         lines.push(format!("odd ({} of 1000): {pattern}: {words}", finding.strength_permille));
     }
     if let Some(likelihood) = state.likelihood_permille() {

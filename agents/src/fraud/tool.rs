@@ -59,7 +59,9 @@ impl Tool {
                 "looks for what is odd: velocity, amount, travel, place, card testing, hour, category"
             }
             Self::Similarity => "compares it with past payments whose outcome is known",
-            Self::Reasoning => "weighs findings and past cases: how likely is a fraud, and of what kind",
+            Self::Reasoning => {
+                "weighs findings and past cases: how likely is a fraud, and of what kind"
+            }
             Self::Recommendation => "says what should be done about payment, card and merchant",
             Self::RuleDraft => "drafts a rule against such payments and tries it on the data",
         }

@@ -3,6 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod checkup;
-mod fraud;
 mod folder;
+mod fraud;
 mod incident;

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use journal::id::SessionId;
-use journal::sqlite::SqliteStore;
 use journal::status::Status;
 use local::view::{Record, Session};
-use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -58,7 +56,7 @@ pub async fn investigate(context: &Context, batch: Batch) -> Result<Exit, Failur
 }
 
 async fn all(context: &Context, batch: Batch, folder: &Path) -> Result<Exit, Failure> {
-    let clients = Arc::new(Clients::new(context).await);
+    let clients = Clients::new(context).await;
     let store = Ledger::open_in(folder)?.store;
     let count = batch.orders.len();
     let mut orders = batch.orders.into_iter();
@@ -68,7 +66,9 @@ async fn all(context: &Context, batch: Batch, folder: &Path) -> Result<Exit, Fai
         while under_way.len() < batch.parallel
             && let Some((id, detail)) = orders.next()
         {
-            under_way.spawn(one(Arc::clone(&clients), store.clone(), id, detail));
+            let feed = |id| Feed::new(store.clone(), id, Arc::clone(&context.agents));
+            let session = clients.trigger(&detail).await?;
+            under_way.spawn(one(id, session.clone(), feed(session)));
         }
         // Those under way are dropped with their set if one fails: only watching ends, no session.
         let Some(joined) = under_way.join_next().await else { break };
@@ -88,15 +88,8 @@ async fn all(context: &Context, batch: Batch, folder: &Path) -> Result<Exit, Fai
     Ok(if all_succeeded { Exit::Succeeded } else { Exit::Failed })
 }
 
-/// Starts one session and follows it to its end.
-async fn one(
-    clients: Arc<Clients>,
-    store: SqliteStore,
-    id: String,
-    detail: Map<String, Value>,
-) -> Result<(String, Session), Failure> {
-    let session: SessionId = clients.trigger(&detail).await?;
-    let mut feed = Feed::new(store, session.clone());
+/// Follows one session to its end.
+async fn one(id: String, session: SessionId, mut feed: Feed) -> Result<(String, Session), Failure> {
     let mut heard_at = Instant::now();
     loop {
         if !feed.next(PATIENCE).await?.is_empty() {
@@ -108,8 +101,10 @@ async fn one(
         }
         if heard_at.elapsed() > SILENCE_MAX {
             let seconds = SILENCE_MAX.as_secs();
-            return Err(Failure::unknown(format!("session {session} said nothing for {seconds} s"))
-                .hint(format!("daybook show {session} tells what the journal has of it")));
+            return Err(Failure::unknown(format!(
+                "session {session} said nothing for {seconds} s"
+            ))
+            .hint(format!("daybook show {session} tells what the journal has of it")));
         }
     }
 }

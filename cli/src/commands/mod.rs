@@ -6,6 +6,7 @@ mod cloud;
 mod dev;
 mod generate;
 mod investigate;
+mod new;
 mod read;
 mod serve;
 mod stack;
@@ -37,6 +38,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Import(file) => transfer::import(&context, &file).await,
         Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
         Action::Agents => catalogue::agents(&context),
+        Action::NewAgent(new) => new::agent(&context, &new),
         Action::Tools(server) => catalogue::tools(&context, server).await,
         Action::Generate(what) => generate::generate(what),
         Action::Chaos(order) => chaos::chaos(&context, order).await,

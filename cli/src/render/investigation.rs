@@ -70,7 +70,10 @@ pub fn table(look: Look, done: &mut [(String, Session)]) -> Vec<String> {
         let (x, y) = (score(x).unwrap_or(-1.0), score(y).unwrap_or(-1.0));
         y.total_cmp(&x).then_with(|| a.cmp(b))
     });
-    let heading = format!("{:<16} {:<9} {:>7}  {:<18} SESSION", "TRANSACTION", "SEVERITY", "FRAUD", "FINDING");
+    let heading = format!(
+        "{:<16} {:<9} {:>7}  {:<18} SESSION",
+        "TRANSACTION", "SEVERITY", "FRAUD", "FINDING"
+    );
     let mut lines = vec![look.ink(Ink::Faint, &heading)];
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
     for (id, session) in done.iter() {
@@ -89,7 +92,8 @@ pub fn table(look: Look, done: &mut [(String, Session)]) -> Vec<String> {
         ));
         *counts.entry(severity).or_default() += 1;
     }
-    let counts: Vec<String> = counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    let counts: Vec<String> =
+        counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
     lines.push(String::new());
     lines.push(format!("{} investigated: {}", done.len(), counts.join(", ")));
     lines
@@ -137,7 +141,12 @@ fn findings(look: Look, lines: &mut Vec<String>, findings: &[Value]) {
         let pattern = clean(text(finding, "pattern").unwrap_or("unknown pattern"));
         let percent = percent(strength);
         lines.push(format!("  {} {}", look.ink(Ink::Name, &format!("{pattern:<18}")), percent));
-        lines.extend(indented(look, Ink::Plain, "      ", text(finding, "explanation").unwrap_or("")));
+        lines.extend(indented(
+            look,
+            Ink::Plain,
+            "      ",
+            text(finding, "explanation").unwrap_or(""),
+        ));
         let rows = texts(finding, "rows");
         let shown = rows.iter().rev().take(ROWS).copied().collect::<Vec<_>>().join(" ");
         let more = rows.len().saturating_sub(ROWS);
@@ -174,8 +183,7 @@ fn hypotheses(look: Look, lines: &mut Vec<String>, reasoning: Option<&Value>) {
         let indent = " ".repeat(8);
         let statement = text(hypothesis, "statement").unwrap_or("?");
         for (number, line) in wrap(statement, look.width.saturating_sub(8)).iter().enumerate() {
-            let before =
-                if number == 0 { format!("  {support} ") } else { indent.clone() };
+            let before = if number == 0 { format!("  {support} ") } else { indent.clone() };
             lines.push(format!("{before}{line}"));
         }
     }
@@ -254,7 +262,10 @@ fn steps(look: Look, lines: &mut Vec<String>, result: &Value) {
         let status = text(done, "status").unwrap_or("?");
         let ms = done.get("execution_time_ms").and_then(Value::as_u64).unwrap_or_default();
         let ink = if status == "SUCCESS" { Ink::Good } else { Ink::Bad };
-        lines.push(format!("  {tool:<20} {} {ms:>6} ms", look.ink(ink, &format!("{:<9}", clean(status)))));
+        lines.push(format!(
+            "  {tool:<20} {} {ms:>6} ms",
+            look.ink(ink, &format!("{:<9}", clean(status)))
+        ));
         if let Some(error) = text(done, "error_message") {
             lines.extend(indented(look, Ink::Bad, "      ", error));
         }
@@ -264,15 +275,16 @@ fn steps(look: Look, lines: &mut Vec<String>, result: &Value) {
         .iter()
         .filter(|decision| decision.get("used_fallback").and_then(Value::as_bool) == Some(true))
         .count();
-    let planned = format!(
-        "{} decisions, {by_rule} of them by the fixed sequence",
-        decisions.len()
-    );
+    let planned = format!("{} decisions, {by_rule} of them by the fixed sequence", decisions.len());
     lines.push(look.ink(Ink::Faint, &format!("  {planned}")));
 }
 
 /// A share as a bar and a number.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to the bar's end")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "from 0 to the bar's end"
+)]
 fn bar(share: f64) -> String {
     let filled = (share.clamp(0.0, 1.0) * 20.0).round() as usize;
     format!("{}{} {}", "█".repeat(filled), "░".repeat(BAR.saturating_sub(filled)), percent(share))

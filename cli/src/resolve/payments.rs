@@ -6,9 +6,9 @@ use agent::investigation;
 use serde_json::{Map, Value, json};
 use tools::card_transactions::Remote;
 
-use super::{Context, ToolSource, model_name};
+use super::{Context, Served, model_name};
+use crate::args::Target;
 use crate::args::payments::Investigate;
-use crate::args::{Mcp, Target};
 use crate::config::StackEnvironment;
 use crate::failure::Failure;
 use crate::input;
@@ -47,19 +47,16 @@ pub fn batch(
     Ok(Batch { orders, parallel: usize::from(investigate.parallel), with_stack })
 }
 
-/// Where the transactions of a server are. A server has no journal, so what names the stack's folder
-/// elsewhere names the transactions here.
+/// The server over the transactions that are named. A server has no journal, so what names the stack's
+/// folder elsewhere names the transactions here.
 ///
 /// # Errors
 /// When they are not named.
-pub fn transactions(mcp: &Mcp, context: &Context) -> Result<ToolSource, Failure> {
-    if mcp.snapshot.is_some() || mcp.record.is_some() {
-        return Err(Failure::usage("--snapshot and --record go with aws-diagnostics"));
-    }
+pub fn served(context: &Context, allow_remote: bool) -> Result<Served, Failure> {
     let data = context.data.as_deref().and_then(Path::to_str).ok_or_else(|| {
         Failure::usage("there are no transactions to read")
             .hint("name a CSV or Parquet file, or a service's address, with --data")
     })?;
-    let remote = if mcp.allow_remote { Remote::Allowed } else { Remote::Refused };
-    Ok(ToolSource::Transactions(data.to_owned(), remote))
+    let remote = if allow_remote { Remote::Allowed } else { Remote::Refused };
+    Ok(Served::CardTransactions { data: data.to_owned(), remote })
 }

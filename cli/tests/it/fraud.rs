@@ -21,7 +21,15 @@ fn a_bundled_payment_is_investigated_and_told_to_a_person() {
     let input = bundled("account-takeover.json");
     let ran = with_stack(
         folder.path(),
-        &["trigger", "--agent", "fraud", "--input", input.to_str().unwrap(), "--wait", "--with-stack"],
+        &[
+            "trigger",
+            "--agent",
+            "fraud",
+            "--input",
+            input.to_str().unwrap(),
+            "--wait",
+            "--with-stack",
+        ],
     );
     assert_eq!(ran.exit, 0, "{ran:#?}");
     for text in ["Investigation  t0a889fb210", "impossible_travel", "Recommendations", "audit:"] {
@@ -69,8 +77,14 @@ fn a_transactions_server_without_transactions_makes_no_sense() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, said) in [
         (&["mcp", "card-transactions"][..], "there are no transactions to read"),
-        (&["mcp", "card-transactions", "--data", "a", "--snapshot", "b"], "go with aws-diagnostics"),
-        (&["mcp", "aws-diagnostics", "--allow-remote", "--snapshot", "."], "goes with card-transactions"),
+        (
+            &["mcp", "card-transactions", "--data", "a", "--snapshot", "b"],
+            "--snapshot is an option of aws-diagnostics",
+        ),
+        (
+            &["mcp", "aws-diagnostics", "--allow-remote", "--snapshot", "."],
+            "--allow-remote is an option of card-transactions",
+        ),
     ] {
         let ran = run_in(folder.path(), arguments);
         assert_eq!(ran.exit, 64, "{ran:#?}");

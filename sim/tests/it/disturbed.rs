@@ -46,8 +46,13 @@ fn fraud() -> Scenario {
     let view = |result: &Value| {
         let executions = result["tool_executions"].as_array().unwrap().iter();
         json!([
-            result["score"], result["confidence_score"], result["severity"], result["status"],
-            result["findings"], result["rule_draft"], result["completed_steps"],
+            result["score"],
+            result["confidence_score"],
+            result["severity"],
+            result["status"],
+            result["findings"],
+            result["rule_draft"],
+            result["completed_steps"],
             executions.map(|done| json!([done["tool_name"], done["status"]])).collect::<Vec<_>>(),
         ])
     };

@@ -129,7 +129,8 @@ impl CaseFile {
     /// payments of its card before it.
     pub fn known_cases(&self) -> impl Iterator<Item = (&[Past], &Past)> {
         let cards = self.sample.iter().map(Vec::as_slice).chain([self.card.as_slice()]);
-        cards.flat_map(|rows| rows.iter().enumerate().map(|(at, past)| (&rows[..at], past)))
+        cards
+            .flat_map(|rows| rows.iter().enumerate().map(|(at, past)| (&rows[..at], past)))
             .filter(|(_, past)| past.known_fraud.is_some())
     }
 }
@@ -243,7 +244,8 @@ fn add(cards: &mut BTreeMap<u64, String>, hash: u64, card: &str) -> bool {
     if cards.contains_key(&hash) {
         return false;
     }
-    if cards.len() >= SAMPLE_CARDS_MAX && cards.last_key_value().is_some_and(|(last, _)| *last < hash)
+    if cards.len() >= SAMPLE_CARDS_MAX
+        && cards.last_key_value().is_some_and(|(last, _)| *last < hash)
     {
         return true;
     }
@@ -256,8 +258,7 @@ fn add(cards: &mut BTreeMap<u64, String>, hash: u64, card: &str) -> bool {
 }
 
 fn parse(source: &str, place: Place, raw: &Raw<'_>) -> Result<Row, Error> {
-    Row::parse(raw)
-        .map_err(|error| Error::of_field(source, place, error.column, error.problem))
+    Row::parse(raw).map_err(|error| Error::of_field(source, place, error.column, error.problem))
 }
 
 /// Adds a payment and keeps the newest.

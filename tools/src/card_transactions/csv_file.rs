@@ -1,7 +1,8 @@
 //! Rows of a CSV file, one after the other.
 
+use std::cell::Cell;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, Read};
 use std::path::Path;
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
@@ -22,9 +23,12 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// When the file is none, or `visit` refuses a row.
 pub fn scan(path: &Path, visit: &mut Visit<'_>) -> Result<(), Error> {
     let file = name_of(path);
-    let open = |error: std::io::Error| Error::Open { file: file.clone(), reason: error.to_string() };
-    let reader = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(open)?);
-    let mut reader = ReaderBuilder::new().flexible(true).from_reader(reader);
+    let open =
+        |error: std::io::Error| Error::Open { file: file.clone(), reason: error.to_string() };
+    let left = Cell::new(ROW_BYTES_MAX + BUFFER_BYTES);
+    let reader = Fuse { file: File::open(path).map_err(open)?, left: &left };
+    let mut reader =
+        ReaderBuilder::new().flexible(true).buffer_capacity(BUFFER_BYTES).from_reader(reader);
     let header = reader.headers().map_err(|error| unreadable(&file, 0, &error))?.clone();
     if header.is_empty() {
         return Err(Error::Empty { file, what: "is empty" });
@@ -45,9 +49,7 @@ pub fn scan(path: &Path, visit: &mut Visit<'_>) -> Result<(), Error> {
             );
             return Err(wrong(problem));
         }
-        if record.as_slice().len() > ROW_BYTES_MAX {
-            return Err(wrong(format!("is longer than {ROW_BYTES_MAX} bytes")));
-        }
+        left.set(ROW_BYTES_MAX + BUFFER_BYTES);
         let raw = Raw(places.map(|place| place.and_then(|at| record.get(at)).unwrap_or("")));
         visit(place, &raw)?;
     }
@@ -55,6 +57,27 @@ pub fn scan(path: &Path, visit: &mut Visit<'_>) -> Result<(), Error> {
         return Err(Error::Empty { file, what: "has a header and no rows" });
     }
     Ok(())
+}
+
+/// A file of which no more is read for one row than a row may have: a quote that is never closed would
+/// else have all of it in memory.
+struct Fuse<'a> {
+    file: File,
+    left: &'a Cell<usize>,
+}
+
+impl Read for Fuse<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = buffer.len().min(self.left.get());
+        if most == 0 {
+            let problem =
+                format!("a row is longer than {ROW_BYTES_MAX} bytes, or a quote is missing");
+            return Err(io::Error::other(problem));
+        }
+        let read = self.file.read(&mut buffer[..most])?;
+        self.left.set(self.left.get() - read);
+        Ok(read)
+    }
 }
 
 /// Where each column stands.

@@ -11,7 +11,9 @@ const SHOWN_CHARS_MAX: usize = 40;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// There is no such file, or it may not be read.
-    #[error("cannot open {file}: {reason}; name a CSV or Parquet file, or a service's http:// address")]
+    #[error(
+        "cannot open {file}: {reason}; name a CSV or Parquet file, or a service's http:// address"
+    )]
     Open {
         /// The file.
         file: String,

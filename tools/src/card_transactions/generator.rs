@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use fastrand::Rng;
 
 use self::habits::Holder;
-use self::world::{Merchant, City};
+use self::world::{City, Merchant};
 use super::row::{Channel, Column, rfc3339};
 
 /// Most rows of a data set. All of them are sorted in memory, some 50 bytes each.
@@ -83,9 +83,8 @@ struct Payment {
 pub fn generate(recipe: Recipe, out: impl Write) -> io::Result<Made> {
     let mut rng = Rng::with_seed(recipe.seed);
     let rows = recipe.rows.clamp(ROWS_MIN, ROWS_MAX);
-    let holders: Vec<Holder> = (0..(rows / ROWS_PER_CARD).max(8))
-        .map(|card| Holder::draw(card, &mut rng))
-        .collect();
+    let holders: Vec<Holder> =
+        (0..(rows / ROWS_PER_CARD).max(8)).map(|card| Holder::draw(card, &mut rng)).collect();
     let mut payments: Vec<Payment> = Vec::new();
     let mut histories = Vec::with_capacity(holders.len());
     for holder in &holders {
@@ -194,7 +193,9 @@ mod tests {
 
     #[test]
     fn a_data_set_has_the_rows_and_about_the_frauds_that_were_asked_for() {
-        for (seed, rows, fraud_permille) in [(1, 200, 20), (2, 3_000, 20), (3, 3_000, 100), (4, 3_000, 0)] {
+        for (seed, rows, fraud_permille) in
+            [(1, 200, 20), (2, 3_000, 20), (3, 3_000, 100), (4, 3_000, 0)]
+        {
             let (made, text) = made(Recipe { seed, rows, fraud_permille });
             assert_eq!((made.rows, text.lines().count()), (rows as usize, rows as usize + 1));
             let wanted = rows * fraud_permille / 1_000;

@@ -43,7 +43,9 @@ const TRAVEL: [&str; 3] = ["airline", "lodging", "travel"];
 const ROUTINE_ROWS_MIN: usize = 15;
 
 /// An odd thing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Pattern {
     /// More payments in an hour than the card is used to.
@@ -310,7 +312,9 @@ impl<'a> Scene<'a> {
         });
         let far = nearest.map_or(String::new(), |km| format!(", {km} km from any earlier payment"));
         let (place, way) = (&payment.city, if payment.is_card_present() { "in" } else { "from" });
-        let country = if is_new_country { "a country that is new to the card" } else {
+        let country = if is_new_country {
+            "a country that is new to the card"
+        } else {
             "a place that is new to the card"
         };
         let explained = format!("paid {way} {place} ({}){far}: {country}", payment.country);
@@ -355,9 +359,10 @@ impl<'a> Scene<'a> {
         let is_small_too = is_small(self.payment, usual) && !self.payment.is_card_present();
         let count = small.len() + usize::from(is_small_too);
         if small.is_empty() && is_small_too && self.features.is_new_merchant {
-            let explanation = "a small online payment at a merchant that is new to the card; that is \
+            let explanation =
+                "a small online payment at a merchant that is new to the card; that is \
                                how trying out a card begins, and how much else does"
-                .to_owned();
+                    .to_owned();
             return self.found(Pattern::CardTesting, 180, explanation, None);
         }
         if count < 2 || (small.len() < 2 && !is_small_too) {
@@ -440,8 +445,7 @@ impl<'a> Scene<'a> {
                 && past.card != self.payment.card
                 && !past.is_card_present()
         };
-        let tried: Vec<&Transaction> =
-            recent.map(|past| &past.transaction).filter(small).collect();
+        let tried: Vec<&Transaction> = recent.map(|past| &past.transaction).filter(small).collect();
         let cards: BTreeSet<&str> = tried.iter().map(|past| past.card.as_str()).collect();
         // One fraud at a shop that few know says little.
         let share = permille(frauds.len(), known + DOUBT_ROWS);

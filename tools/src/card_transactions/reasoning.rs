@@ -115,7 +115,12 @@ const STORIES: [(&str, &str, &[Pattern]); 5] = [
     (
         "stolen_card_spending",
         "Somebody else buys goods that the cardholder never buys, dear ones or at odd hours.",
-        &[Pattern::AmountOutlier, Pattern::MerchantCategory, Pattern::OddHour, Pattern::UnusualPlace],
+        &[
+            Pattern::AmountOutlier,
+            Pattern::MerchantCategory,
+            Pattern::OddHour,
+            Pattern::UnusualPlace,
+        ],
     ),
     (
         "compromised_merchant",

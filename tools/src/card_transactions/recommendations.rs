@@ -94,10 +94,10 @@ fn about_the_card(known: &Known) -> Recommendation {
         return recommendation("manual_review", Priority::High, reason, &rows);
     };
     let percent = likelihood / 10;
-    let because = known.findings.first().map_or_else(
-        || "nothing odd was found".to_owned(),
-        |finding| finding.explanation.clone(),
-    );
+    let because = known
+        .findings
+        .first()
+        .map_or_else(|| "nothing odd was found".to_owned(), |finding| finding.explanation.clone());
     let reason = format!("{percent} % likely a fraud: {because}");
     let own = std::slice::from_ref(&known.transaction_id);
     match likelihood {

@@ -215,9 +215,10 @@ pub fn rfc3339(at_ms: i64) -> String {
 /// # Errors
 /// When it is none.
 pub fn time(raw: &Raw<'_>) -> Result<i64, FieldError> {
-    let at_ms = read(raw, Column::Timestamp, "an RFC 3339 time such as 2026-11-02T09:30:00Z", |text| {
-        DateTime::parse_from_rfc3339(text).ok().map(|at| at.timestamp_millis())
-    })?;
+    let at_ms =
+        read(raw, Column::Timestamp, "an RFC 3339 time such as 2026-11-02T09:30:00Z", |text| {
+            DateTime::parse_from_rfc3339(text).ok().map(|at| at.timestamp_millis())
+        })?;
     let year = 1970 + at_ms.div_euclid(MS_PER_YEAR);
     if (YEARS.0..=YEARS.1).contains(&year) {
         return Ok(at_ms);
@@ -257,7 +258,8 @@ fn read<T>(
 ) -> Result<T, FieldError> {
     let text = raw.get(column).trim();
     parse(text).ok_or_else(|| {
-        let is = if text.is_empty() { "is empty".to_owned() } else { format!("is {}", shown(text)) };
+        let is =
+            if text.is_empty() { "is empty".to_owned() } else { format!("is {}", shown(text)) };
         FieldError { column, problem: format!("{is}, expected {expected}") }
     })
 }
@@ -332,8 +334,19 @@ mod tests {
     use super::*;
 
     const GOOD: [&str; COLUMNS] = [
-        "t1", "2026-11-02T09:30:00Z", "c1", "m1", "grocery", "12.50", "EUR", "DE", "Köln", "50.94",
-        "6.96", "chip", "",
+        "t1",
+        "2026-11-02T09:30:00Z",
+        "c1",
+        "m1",
+        "grocery",
+        "12.50",
+        "EUR",
+        "DE",
+        "Köln",
+        "50.94",
+        "6.96",
+        "chip",
+        "",
     ];
 
     fn with(column: Column, text: &str) -> Result<Row, FieldError> {
@@ -349,7 +362,10 @@ mod tests {
         assert_eq!(row.transaction.at(), "2026-11-02T09:30:00Z");
         assert_eq!(row.transaction.city, "Köln");
         assert_eq!(row.transaction.hour(), 9);
-        assert_eq!(with(Column::Timestamp, "2026-11-02T09:30:00+02:00").unwrap().transaction.hour(), 7);
+        assert_eq!(
+            with(Column::Timestamp, "2026-11-02T09:30:00+02:00").unwrap().transaction.hour(),
+            7
+        );
     }
 
     #[test]
@@ -359,7 +375,11 @@ mod tests {
             (Column::CardId, "a\u{7}b", "is `a\u{fffd}b`, expected an id"),
             (Column::Timestamp, "yesterday", "is `yesterday`, expected an RFC 3339 time"),
             (Column::Timestamp, "2026-11-02 09:30", "expected an RFC 3339 time"),
-            (Column::Timestamp, "2400-01-01T00:00:00Z", "is in the year 2400, expected 1990 to 2100"),
+            (
+                Column::Timestamp,
+                "2400-01-01T00:00:00Z",
+                "is in the year 2400, expected 1990 to 2100",
+            ),
             (Column::Amount, "NaN", "is `NaN`, expected a decimal amount"),
             (Column::Amount, "", "is empty, expected a decimal amount"),
             (Column::Currency, "euro", "is `euro`, expected an ISO 4217 code"),
@@ -380,7 +400,8 @@ mod tests {
 
     #[test]
     fn somebody_elses_words_are_cut_and_stripped() {
-        let row = with(Column::MerchantCategory, &format!("a\u{1b}[2J\u{202e}b{}", "x".repeat(500)));
+        let row =
+            with(Column::MerchantCategory, &format!("a\u{1b}[2J\u{202e}b{}", "x".repeat(500)));
         let category = row.unwrap().transaction.category;
         assert!(category.starts_with("a[2Jbx"), "{category}");
         assert_eq!(category.chars().count(), TEXT_CHARS_MAX);

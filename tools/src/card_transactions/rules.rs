@@ -308,9 +308,10 @@ fn candidates(pattern: Pattern) -> Vec<Rule> {
             each("payments_within_an_hour", &[4, 5, 6, 8], &|n| vec![c(F::Payments1h, AtLeast, n)])
         }
         Pattern::AmountOutlier => {
-            let mut rules: Vec<Rule> = each("times_the_usual_permille", &[4_000, 6_000, 9_000], &|n| {
-                vec![c(F::AmountRatioPermille, AtLeast, n)]
-            });
+            let mut rules: Vec<Rule> =
+                each("times_the_usual_permille", &[4_000, 6_000, 9_000], &|n| {
+                    vec![c(F::AmountRatioPermille, AtLeast, n)]
+                });
             rules.extend(each("times_the_usual_online_permille", &[3_500, 5_000], &|n| {
                 vec![c(F::AmountRatioPermille, AtLeast, n), online]
             }));

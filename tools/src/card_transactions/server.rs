@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ContentBlock, ProgressNotificationParam};
+use rmcp::model::{CallToolResult, ProgressNotificationParam};
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
@@ -21,6 +21,7 @@ use super::rules::{self, RuleDrafts};
 use super::similarity::{self, SimilarityResults};
 use super::source::Source;
 use super::summary::{self, Context};
+use crate::reply::{answered, refused};
 
 /// How many rows are read between two words of progress.
 const PROGRESS_ROWS: u64 = 50_000;
@@ -71,7 +72,7 @@ impl Server {
         Parameters(which): Parameters<Which>,
         context: RequestContext<RoleServer>,
     ) -> CallToolResult {
-        answered("context_tool", self.case(&which.transaction_id, &context).await, summary::sum_up)
+        told("context_tool", self.case(&which.transaction_id, &context).await, summary::sum_up)
     }
 
     /// What is odd about the payment.
@@ -85,7 +86,7 @@ impl Server {
         Parameters(which): Parameters<Which>,
         context: RequestContext<RoleServer>,
     ) -> CallToolResult {
-        answered("pattern_tool", self.case(&which.transaction_id, &context).await, patterns::look)
+        told("pattern_tool", self.case(&which.transaction_id, &context).await, patterns::look)
     }
 
     /// The nearest past cases.
@@ -100,7 +101,7 @@ impl Server {
         context: RequestContext<RoleServer>,
     ) -> CallToolResult {
         let case = self.case(&which.transaction_id, &context).await;
-        answered("similarity_tool", case, similarity::compare)
+        told("similarity_tool", case, similarity::compare)
     }
 
     /// What the evidence adds up to.
@@ -110,7 +111,7 @@ impl Server {
         annotations(title = "Reasoning", read_only_hint = true, idempotent_hint = true)
     )]
     async fn reasoning_tool(&self, Parameters(evidence): Parameters<Evidence>) -> CallToolResult {
-        told("reasoning_tool", &reasoning::weigh(&evidence))
+        answered("reasoning_tool", &reasoning::weigh(&evidence))
     }
 
     /// What to do.
@@ -120,7 +121,7 @@ impl Server {
         annotations(title = "Recommendations", read_only_hint = true, idempotent_hint = true)
     )]
     async fn recommendation_tool(&self, Parameters(known): Parameters<Known>) -> CallToolResult {
-        told("recommendation_tool", &recommendations::recommend(&known))
+        answered("recommendation_tool", &recommendations::recommend(&known))
     }
 
     /// A rule against such payments.
@@ -135,7 +136,7 @@ impl Server {
         context: RequestContext<RoleServer>,
     ) -> CallToolResult {
         let case = self.case(&against.transaction_id, &context).await;
-        answered("rule_draft_tool", case, |case| rules::draft(case, &against.findings))
+        told("rule_draft_tool", case, |case| rules::draft(case, &against.findings))
     }
 }
 
@@ -189,27 +190,13 @@ fn progress(token: rmcp::model::ProgressToken, rows: u64) -> ProgressNotificatio
 )]
 impl ServerHandler for Server {}
 
-fn answered<T: Serialize>(
+fn told<T: Serialize>(
     tool: &'static str,
     case: Result<Arc<CaseFile>, Error>,
     answer: impl FnOnce(&CaseFile) -> T,
 ) -> CallToolResult {
     match case {
-        Ok(case) => told(tool, &answer(&case)),
-        Err(error) => {
-            tracing::debug!(tool, %error, "Refused.");
-            CallToolResult::error(vec![ContentBlock::text(error.to_string())])
-        }
-    }
-}
-
-fn told(tool: &'static str, answer: &impl Serialize) -> CallToolResult {
-    match serde_json::to_value(answer) {
-        Ok(value) => {
-            tracing::debug!(tool, "Answered.");
-            CallToolResult::structured(value)
-        }
-        // Every answer is texts and numbers.
-        Err(error) => unreachable!("an answer is always JSON: {error}"),
+        Ok(case) => answered(tool, &answer(&case)),
+        Err(error) => refused(tool, &error),
     }
 }

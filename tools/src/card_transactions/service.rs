@@ -33,10 +33,8 @@ impl Service {
     /// # Errors
     /// When it is no address, or not one that may be asked.
     pub fn new(address: &str, remote: Remote) -> Result<Self, Error> {
-        let wrong = |problem: &str| Error::Address {
-            address: shown(address),
-            problem: problem.to_owned(),
-        };
+        let wrong =
+            |problem: &str| Error::Address { address: shown(address), problem: problem.to_owned() };
         if remote == Remote::Refused && Loopback::of(address).is_none() {
             return Err(wrong(
                 "is not on this machine, and a trigger may not send an agent elsewhere; configure \

@@ -84,7 +84,8 @@ impl Source {
 
 /// A file's name as it stands in messages: somebody's home folder is nobody's business.
 pub fn name_of(path: &Path) -> String {
-    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into())
+    path.file_name()
+        .map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into())
 }
 
 #[derive(Clone, Copy)]

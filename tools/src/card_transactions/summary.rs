@@ -123,8 +123,12 @@ fn card(rows: &[Past], currency: &str) -> CardHistory {
         transactions: count(rows.len()),
         known_frauds: count(rows.iter().filter(|past| past.is_known_fraud()).count()),
         first_at: rows.first().map(|past| rfc3339(past.transaction.at_ms)),
-        median_amount: usual_amount(habits, currency).map(|amount| Amount::of_cents(amount / 100).to_string()),
-        largest_amount: in_currency.map(|past| past.transaction.amount).max().map(|a| a.to_string()),
+        median_amount: usual_amount(habits, currency)
+            .map(|amount| Amount::of_cents(amount / 100).to_string()),
+        largest_amount: in_currency
+            .map(|past| past.transaction.amount)
+            .max()
+            .map(|a| a.to_string()),
         cities: most_common(habits.iter().map(|past| past.transaction.city.as_str())),
         categories: most_common(habits.iter().map(|past| past.transaction.category.as_str())),
         previous: rows[rows.len().saturating_sub(PREVIOUS_MAX)..]
@@ -171,7 +175,9 @@ fn notes(case: &CaseFile) -> Vec<String> {
         notes.push("the card has no earlier payment".to_owned());
     }
     if case.merchant.is_none() {
-        notes.push("the source tells of the card alone, not of its merchant or of others".to_owned());
+        notes.push(
+            "the source tells of the card alone, not of its merchant or of others".to_owned(),
+        );
     }
     notes
 }

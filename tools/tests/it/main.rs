@@ -7,4 +7,5 @@ mod bundled;
 mod damaged;
 mod harness;
 mod listing;
+mod pk_sim;
 mod transactions;

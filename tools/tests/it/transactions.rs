@@ -22,7 +22,8 @@ use crate::harness::{DEADLINE, text};
 
 const HEADER: &str = "transaction_id,timestamp,card_id,merchant_id,merchant_category,amount,currency,\
                       country,city,latitude,longitude,channel,is_fraud";
-const GOOD: &str = "t1,2026-11-02T09:30:00Z,c1,corner shop,grocery,12.50,EUR,DE,Köln,50.94,6.96,chip,";
+const GOOD: &str =
+    "t1,2026-11-02T09:30:00Z,c1,corner shop,grocery,12.50,EUR,DE,Köln,50.94,6.96,chip,";
 
 /// What a server over these data answers.
 async fn ask(data: &str, tool: &str, arguments: Value) -> CallToolResult {
@@ -86,20 +87,36 @@ async fn data_that_are_of_no_use_are_refused_with_file_row_and_column() {
     let table: Vec<(Vec<u8>, &str)> = vec![
         (Vec::new(), "data.csv is empty"),
         (format!("{HEADER}\n").into_bytes(), "data.csv has a header and no rows"),
-        (b"id,amount\n1,2\n".to_vec(), "data.csv, header: there is no column transaction_id, timestamp"),
+        (
+            b"id,amount\n1,2\n".to_vec(),
+            "data.csv, header: there is no column transaction_id, timestamp",
+        ),
         (format!("{HEADER},amount\n").into_bytes(), "header: the column amount is there twice"),
-        (with("t2,2026-11-02T09:30"), "data.csv, row 2 (line 3): has 2 fields, and the header has 13"),
+        (
+            with("t2,2026-11-02T09:30"),
+            "data.csv, row 2 (line 3): has 2 fields, and the header has 13",
+        ),
         (bad(5, "NaN"), "data.csv, row 2 (line 3), column amount: is `NaN`"),
         (bad(5, "a lot"), "row 2 (line 3), column amount: is `a lot`"),
         (bad(1, "02.11.2026"), "row 2 (line 3), column timestamp: is `02.11.2026`"),
         (bad(1, "2999-01-01T00:00:00Z"), "column timestamp: is in the year 2999"),
         (bad(9, "195"), "column latitude: is `195`"),
-        (bad(11, "fax"), "column channel: is `fax`, expected chip, swipe, contactless, online or atm"),
+        (
+            bad(11, "fax"),
+            "column channel: is `fax`, expected chip, swipe, contactless, online or atm",
+        ),
         (bad(0, "t1"), "row 2 (line 3), column transaction_id: `t1` is in row 1 already"),
         (bad(2, ""), "column card_id: is empty"),
-        (latin, "row 2 (line 3): field 4 is not UTF-8"),
+        (latin, "field 4 is not UTF-8: save the file as UTF-8"),
         (with("\"t2,never closed"), "the row is cut off, or a quote is missing"),
-        (b"PAR1 and nothing else".to_vec(), "data.csv: is no readable Parquet file (perhaps cut off)"),
+        (
+            with(&format!("\"{}", "x".repeat(1_000_000))),
+            "row 2: cannot be read: a row is longer than 65536 bytes, or a quote is missing",
+        ),
+        (
+            b"PAR1 and nothing else".to_vec(),
+            "data.csv: is no readable Parquet file (perhaps cut off)",
+        ),
     ];
     for (content, expected) in table {
         let refusal = refusal(&content).await;
@@ -119,12 +136,15 @@ async fn odd_data_are_taken_as_they_are() {
     ];
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data.csv");
-    std::fs::write(&path, format!("\u{feff}{HEADER}\r\n{GOOD}\r\n{}\r\n", rows.join("\r\n"))).unwrap();
+    std::fs::write(&path, format!("\u{feff}{HEADER}\r\n{GOOD}\r\n{}\r\n", rows.join("\r\n")))
+        .unwrap();
     let context = context(path.to_str().unwrap(), "t1").await.unwrap();
     assert_eq!(context["rows"], 4);
     let previous: Vec<&Value> = context["card"]["previous"].as_array().unwrap().iter().collect();
-    let shown: Vec<Value> =
-        previous.iter().map(|p| json!([p["transaction_id"], p["merchant_id"], p["amount"]])).collect();
+    let shown: Vec<Value> = previous
+        .iter()
+        .map(|p| json!([p["transaction_id"], p["merchant_id"], p["amount"]]))
+        .collect();
     assert_eq!(shown, [json!(["t3", "商店", "-7.10"]), json!(["t4", "a, \"b\"", "0.00"])]);
 }
 
@@ -162,7 +182,8 @@ fn write_column(
     let texts = rows.iter().map(|row| row[column]);
     match column {
         1 => {
-            let us = |text: &str| chrono::DateTime::parse_from_rfc3339(text).unwrap().timestamp_micros();
+            let us =
+                |text: &str| chrono::DateTime::parse_from_rfc3339(text).unwrap().timestamp_micros();
             let values: Vec<i64> = texts.map(us).collect();
             writer.typed::<Int64Type>().write_batch(&values, None, None).unwrap();
         }
@@ -204,8 +225,10 @@ async fn a_parquet_file_is_answered_like_the_csv_file_with_the_same_rows() {
     let id = last_fraud(&text);
     for tool in ["context_tool", "pattern_tool", "similarity_tool"] {
         let arguments = json!({ "transaction_id": id });
-        let mut of_csv =
-            ask(csv_path.to_str().unwrap(), tool, arguments.clone()).await.structured_content.unwrap();
+        let mut of_csv = ask(csv_path.to_str().unwrap(), tool, arguments.clone())
+            .await
+            .structured_content
+            .unwrap();
         let mut of_parquet =
             ask(parquet_path.to_str().unwrap(), tool, arguments).await.structured_content.unwrap();
         for answer in [&mut of_csv, &mut of_parquet] {
@@ -299,7 +322,9 @@ async fn a_service_that_gives_no_usable_answer_is_named_with_what_it_did() {
 
 #[test]
 fn an_address_beyond_this_machine_needs_to_be_allowed() {
-    for address in ["http://example.com", "https://127.0.0.1", "http://127.0.0.1@example.com/", "ftp://x"] {
+    for address in
+        ["http://example.com", "https://127.0.0.1", "http://127.0.0.1@example.com/", "ftp://x"]
+    {
         let error = server(address, Remote::Refused).unwrap_err().to_string();
         assert!(error.contains("is not on this machine"), "{error}");
     }

@@ -63,7 +63,9 @@ fn number(name: &str, before: &[&Payment<'_>], payment: &Payment<'_>) -> Option<
     let habits: Vec<_> = before.iter().rev().take(200).collect();
     let mut amounts: Vec<i64> = habits
         .iter()
-        .filter(|past| past.ten_thousandths > 0 && past.field("currency") == payment.field("currency"))
+        .filter(|past| {
+            past.ten_thousandths > 0 && past.field("currency") == payment.field("currency")
+        })
         .map(|past| past.ten_thousandths)
         .collect();
     amounts.sort_unstable();
@@ -166,7 +168,9 @@ fn tried(rule: &Value, rows: &[Row], target: &str) -> Value {
     let value = |kind: &str| -> BTreeMap<&str, String> {
         let of_kind = worth.iter().filter(|((of, _), _)| *of == kind);
         of_kind
-            .map(|((_, currency), sum)| (*currency, format!("{}.{:02}", sum / 10_000, sum % 10_000 / 100)))
+            .map(|((_, currency), sum)| {
+                (*currency, format!("{}.{:02}", sum / 10_000, sum % 10_000 / 100))
+            })
             .collect()
     };
     json!({

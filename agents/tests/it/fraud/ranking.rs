@@ -18,7 +18,13 @@ fn area(frauds: &[f64], honest: &[f64]) -> f64 {
     let mut wins = 0.0;
     for fraud in frauds {
         for other in honest {
-            wins += if fraud > other { 1.0 } else if fraud == other { 0.5 } else { 0.0 };
+            wins += if fraud > other {
+                1.0
+            } else if fraud == other {
+                0.5
+            } else {
+                0.0
+            };
         }
     }
     wins / (frauds.len() * honest.len()) as f64
@@ -28,8 +34,7 @@ fn ranks_frauds_above_honest_payments(seed: u64) {
     let desk = Desk::generated(seed, ROWS, 20);
     let (frauds, honest) = desk.targets(12);
     // What comes after the weighing changes no score.
-    let fallback_sequence =
-        vec![Tool::Context, Tool::Pattern, Tool::Similarity, Tool::Reasoning];
+    let fallback_sequence = vec![Tool::Context, Tool::Pattern, Tool::Similarity, Tool::Reasoning];
     let options = json!(Options { fallback_sequence, ..Options::default() });
     let score = |row: &&super::Row| {
         let settings = Settings { options: options.clone(), ..Settings::default() };

@@ -49,8 +49,15 @@ fn an_investigation_has_every_field_of_the_specification() {
     assert_eq!(names(&result), FIELDS);
     assert_eq!(
         names(&result["tool_executions"][0]),
-        ["tool_name", "input_summary", "output_summary", "execution_time_ms", "status",
-            "error_message", "timestamp"]
+        [
+            "tool_name",
+            "input_summary",
+            "output_summary",
+            "execution_time_ms",
+            "status",
+            "error_message",
+            "timestamp"
+        ]
     );
     assert_eq!(
         names(&result["planner_decisions"][0]),
@@ -67,8 +74,14 @@ fn an_investigation_has_every_field_of_the_specification() {
     );
     assert_eq!(
         result["completed_steps"],
-        json!(["context_tool", "pattern_tool", "similarity_tool", "reasoning_tool",
-            "recommendation_tool", "rule_draft_tool"])
+        json!([
+            "context_tool",
+            "pattern_tool",
+            "similarity_tool",
+            "reasoning_tool",
+            "recommendation_tool",
+            "rule_draft_tool"
+        ])
     );
     assert_eq!((&result["next_action"], &result["step_count"]), (&json!("COMPLETE"), &json!(7)));
     assert_eq!(result["status"], "COMPLETED");

@@ -26,8 +26,14 @@ fn a_tool_that_fails_is_done_without_and_the_result_says_so() {
     let desk = Desk::generated(6, 600, 60);
     let id = desk.targets(1).0.last().unwrap().id.clone();
     let whole = desk.investigate(&id);
-    for tool in ["context_tool", "pattern_tool", "similarity_tool", "reasoning_tool",
-        "recommendation_tool", "rule_draft_tool"] {
+    for tool in [
+        "context_tool",
+        "pattern_tool",
+        "similarity_tool",
+        "reasoning_tool",
+        "recommendation_tool",
+        "rule_draft_tool",
+    ] {
         let result = completed(failing(&desk, &id, tool));
         let done = result["tool_executions"].as_array().unwrap();
         let failed: Vec<_> = done.iter().filter(|done| done["status"] == "FAILED").collect();
@@ -89,7 +95,10 @@ fn a_tool_that_takes_too_long_is_told_from_one_that_fails() {
         _ => desk.serve(call),
     })));
     let done = &result["tool_executions"][2];
-    assert_eq!((&done["tool_name"], &done["status"]), (&json!("similarity_tool"), &json!("TIMED_OUT")));
+    assert_eq!(
+        (&done["tool_name"], &done["status"]),
+        (&json!("similarity_tool"), &json!("TIMED_OUT"))
+    );
     assert_eq!(done["error_message"], "the tool did not answer within 1 s");
     assert_eq!(result["similarity_results"], json!({}));
     assert_eq!(result["status"], "COMPLETED");

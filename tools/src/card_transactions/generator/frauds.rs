@@ -82,7 +82,8 @@ impl Case<'_> {
         let place = one_of(rng, &far);
         let mut at_ms = last.at_ms + between(rng, 40 * 60_000, 100 * 60_000);
         for _ in 0..rng.u32(2..5) {
-            let category = category_of(one_of(rng, &["electronics", "jewelry", "clothing", "fuel"]));
+            let category =
+                category_of(one_of(rng, &["electronics", "jewelry", "clothing", "fuel"]));
             let payment = self.holder.there(rng, at_ms, category, place, 2.2);
             let channel = one_of(rng, &[Channel::Swipe, Channel::Swipe, Channel::Atm]);
             payments.push(Payment { channel, is_fraud: true, ..payment });
@@ -95,8 +96,10 @@ impl Case<'_> {
         let place = self.hideout(rng);
         let mut at_ms = self.moment(rng);
         for _ in 0..rng.u32(6..12) {
-            let category =
-                category_of(one_of(rng, &["electronics", "clothing", "gift_cards", "entertainment"]));
+            let category = category_of(one_of(
+                rng,
+                &["electronics", "clothing", "gift_cards", "entertainment"],
+            ));
             let shop = Merchant::online(category, rng.u8(..));
             let amount = self.holder.scale * (60.0 + rng.f64() * 190.0);
             payments.push(self.typed(at_ms, shop, amount, place));

@@ -4,7 +4,10 @@ use fastrand::Rng;
 
 use super::super::row::Channel;
 use super::world::{CATEGORIES, City, ELSEWHERE, HOMES, Merchant, category_of};
-use super::{BEGINS_MS, DAY_MS, DAYS, Payment, ROWS_PER_CARD, a_city, between, cents, happens, normal, one_of, spread};
+use super::{
+    BEGINS_MS, DAY_MS, DAYS, Payment, ROWS_PER_CARD, a_city, between, cents, happens, normal,
+    one_of, spread,
+};
 
 /// An hour, in milliseconds.
 pub const HOUR_MS: i64 = 3_600_000;
@@ -130,7 +133,8 @@ impl Holder {
             // An evening of shopping online.
             let begins = self.time(rng, day, self.home);
             for _ in 0..rng.u32(3..6) {
-                let category = category_of(one_of(rng, &["clothing", "electronics", "entertainment"]));
+                let category =
+                    category_of(one_of(rng, &["clothing", "electronics", "entertainment"]));
                 let at_ms = begins + between(rng, 0, 2 * HOUR_MS);
                 payments.push(self.online(rng, at_ms, category, 0.8));
             }
@@ -158,7 +162,8 @@ impl Holder {
     }
 
     fn buy_something_dear(&self, rng: &mut Rng, day: i64, payments: &mut Vec<Payment>) {
-        let category = category_of(one_of(rng, &["electronics", "furniture", "furniture", "jewelry"]));
+        let category =
+            category_of(one_of(rng, &["electronics", "furniture", "furniture", "jewelry"]));
         let factor = 2.5 + rng.f64() * 3.5;
         let at_ms = self.time(rng, day, self.home);
         let payment = if happens(rng, 0.4) {
@@ -204,7 +209,13 @@ impl Holder {
         let number = if happens(rng, 0.7) { self.favourite } else { rng.u8(..) };
         let channel = one_of(
             rng,
-            &[Channel::Contactless, Channel::Contactless, Channel::Chip, Channel::Chip, Channel::Swipe],
+            &[
+                Channel::Contactless,
+                Channel::Contactless,
+                Channel::Chip,
+                Channel::Chip,
+                Channel::Swipe,
+            ],
         );
         let merchant = Merchant::local(category, city, number);
         self.payment(rng, at_ms, merchant, category, city, channel, factor)

@@ -123,8 +123,18 @@ pub fn category_of(name: &str) -> u8 {
 
 /// What merchants are called in front.
 const NAMES: [&str; 12] = [
-    "linden", "alder", "harbour", "north", "blue-door", "corner", "meridian", "old-mill", "sunrise",
-    "union", "vista", "willow",
+    "linden",
+    "alder",
+    "harbour",
+    "north",
+    "blue-door",
+    "corner",
+    "meridian",
+    "old-mill",
+    "sunrise",
+    "union",
+    "vista",
+    "willow",
 ];
 
 /// A merchant: of a city, or online for everybody.
@@ -158,12 +168,17 @@ impl Merchant {
 
     /// Its name.
     pub fn name(&self) -> String {
-        let (category, number) = (&CATEGORIES[usize::from(self.category)], usize::from(self.number));
+        let (category, number) =
+            (&CATEGORIES[usize::from(self.category)], usize::from(self.number));
         match self.city {
             Some(city) => {
                 // Another in each city, so that not all towns have the same shops.
                 let first = NAMES[(number * 5 + city.name.len()) % NAMES.len()];
-                format!("{first}-{}-{}-{number}", category.noun, city.name.to_lowercase().replace(' ', "-"))
+                format!(
+                    "{first}-{}-{}-{number}",
+                    category.noun,
+                    city.name.to_lowercase().replace(' ', "-")
+                )
             }
             None => format!("{}-{}.example", NAMES[number % NAMES.len()], category.noun),
         }
