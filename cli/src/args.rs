@@ -1,5 +1,7 @@
 //! The command line as it is typed: plain arguments, nothing looked up.
 
+pub mod payments;
+
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -109,6 +111,14 @@ Examples:
 
 With --wait: exits 0 succeeded, 1 the session did not, 2 could not find out or a question is open.")]
     Trigger(Trigger),
+    /// Investigates many card payments, a session each, and sums them up
+    #[command(after_help = "\
+Examples:
+  daybook investigate transactions/sample.csv --ids suspicious.txt
+  cut -d, -f1 alerts.csv | daybook investigate transactions.csv --ids - --parallel 8 --with-stack
+
+Exit: 0 all investigations succeeded, 1 some did not, 2 could not find out.")]
+    Investigate(payments::Investigate),
     /// Lists sessions, newest first
     #[command(after_help = "\
 Examples:
@@ -181,8 +191,18 @@ Examples, in any MCP client's configuration:
   {\"command\": \"daybook\", \"args\": [\"mcp\", \"pk-sim\", \"--state\", \"/var/lib/pk-sim\"]}
 
 Over HTTP, with the bearer token in DAYBOOK_TOKEN if it is set:
-  daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600")]
+  daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600
+
+card-transactions reads what --data names: a CSV or Parquet file, or a transaction service of this
+machine (of any other with --allow-remote):
+  daybook mcp card-transactions --data transactions/sample.csv")]
     Mcp(Mcp),
+    /// Makes data to try agents with
+    #[command(after_help = "\
+Examples:
+  daybook generate transactions --seed 7 --rows 5000 --output transactions.csv
+  daybook generate transactions --seed 7 --rows 5000 --fraud-rate 0.05 | head")]
+    Generate(payments::Generate),
     /// Breaks a Lambda function on purpose, and heals it
     #[command(after_help = "\
 What is changed is written to .daybook/chaos before it is changed; revert puts it back from there.
@@ -413,6 +433,9 @@ pub struct Mcp {
     /// Keeps the simulations there (pk-sim)
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// Lets a service on another machine be asked (card-transactions)
+    #[arg(long)]
+    pub allow_remote: bool,
     /// Serves Streamable HTTP there. Beyond loopback only with DAYBOOK_TOKEN set
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,

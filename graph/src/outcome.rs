@@ -33,7 +33,7 @@ pub enum OutcomeBody {
     Answer(Answer),
     /// It is time.
     Woke,
-    /// What [`Effect::Nothing`](crate::effect::Effect::Nothing) brings.
+    /// What [`Effect::Nothing`](crate::effect::Effect::Nothing) and notes bring.
     Nothing,
 }
 

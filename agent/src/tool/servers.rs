@@ -20,6 +20,9 @@ pub const PK_SIM: &str = "pk-sim";
 /// The bundled server that looks at a described network.
 pub const NETWORK_INVENTORY: &str = "network-inventory";
 
+/// The bundled server that looks at a card payment.
+pub const CARD_TRANSACTIONS: &str = "card-transactions";
+
 /// What a server inherits of our environment. Everything else it has to be given by name: our
 /// environment holds AWS credentials, and a server is somebody else's program.
 const INHERITED: [&str; 2] = ["PATH", "HOME"];
@@ -117,7 +120,8 @@ impl Servers {
     pub fn bundled(program: PathBuf) -> Self {
         let entries = BTreeMap::from([
             (AWS_DIAGNOSTICS.to_owned(), Entry::Bundled(program.clone(), diagnostics)),
-            (NETWORK_INVENTORY.to_owned(), Entry::Bundled(program, inventory)),
+            (NETWORK_INVENTORY.to_owned(), Entry::Bundled(program.clone(), inventory)),
+            (CARD_TRANSACTIONS.to_owned(), Entry::Bundled(program, transactions)),
         ]);
         Self { entries }
     }
@@ -220,6 +224,15 @@ fn inventory(path: &Path, input: &Value) -> Program {
     program.args.extend(["mcp", NETWORK_INVENTORY].map(Text::plain));
     if let Some(file) = input.get("inventory").and_then(Value::as_str) {
         program.args.push(Text::plain(format!("--inventory={file}")));
+    }
+    program
+}
+
+fn transactions(path: &Path, input: &Value) -> Program {
+    let mut program = Program::new(Text::plain(path.to_string_lossy()));
+    program.args.extend(["mcp", CARD_TRANSACTIONS].map(Text::plain));
+    if let Some(data) = input.get("data").and_then(Value::as_str) {
+        program.args.push(Text::plain(format!("--data={data}")));
     }
     program
 }
@@ -504,6 +517,17 @@ mod tests {
         assert_eq!(
             command(json!({"inventory": "-n"})),
             "/bin/daybook mcp network-inventory --inventory=-n"
+        );
+    }
+
+    #[test]
+    fn the_input_says_which_transactions_the_bundled_server_reads() {
+        let servers = Servers::bundled("/bin/daybook".into());
+        let command = |input| launch(&servers, CARD_TRANSACTIONS, input).to_string();
+        assert_eq!(command(json!({"data": 1})), "/bin/daybook mcp card-transactions");
+        assert_eq!(
+            command(json!({"data": "--allow-remote"})),
+            "/bin/daybook mcp card-transactions --data=--allow-remote"
         );
     }
 

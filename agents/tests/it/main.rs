@@ -5,5 +5,6 @@
 mod assistant;
 mod checkup;
 mod folder;
+mod fraud;
 mod incident;
 mod network;

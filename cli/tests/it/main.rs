@@ -9,6 +9,7 @@ mod bad_input;
 mod chaos;
 mod document;
 mod fixture;
+mod fraud;
 mod harness;
 mod journal_file;
 mod kills;
