@@ -73,8 +73,9 @@ defects: ## puts defects into a copy of the workspace, one after the other: each
 
 .PHONY: conformance
 conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conformance]
-	@cargo run --quiet -p states --example conformance -- '$(CONFORMANCE_DIR)'
+	@CONFORMANCE_DIR='$(CONFORMANCE_DIR)' cargo run --quiet -p states --example conformance
 
 .PHONY: bench
-bench: ## appends, ten-step runs and whole sessions, beside the raw disk
+bench: ## appends, ten-step runs and whole sessions, beside the raw disk; state machines in memory
 	cargo bench -p cli --bench daybook
+	cargo bench -p states --bench states
