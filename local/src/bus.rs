@@ -3,20 +3,15 @@
 //! An event that the rule matches is a row of an execution before the caller hears that it was
 //! accepted; one that matches nothing is accepted and gone, as on any bus.
 
-mod pattern;
-mod transformer;
-
 use chrono::{DateTime, SecondsFormat, Utc};
 use journal::clock::{Clock, Stamp};
 use serde_json::{Value, json};
+use states::rule::{Origin, Pattern, PatternError, Transformer, TransformerError};
 use uuid::Uuid;
 use workflow::rule;
 
 use crate::executions::{Executions, Request, StartError};
 use crate::names;
-
-pub use pattern::{Pattern, UnsupportedPattern};
-pub use transformer::Transformer;
 
 /// Most entries of one request.
 ///
@@ -38,6 +33,17 @@ pub struct Bus {
     clock: Clock,
     pattern: Pattern,
     transformer: Transformer,
+}
+
+/// Why the rule cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RuleError {
+    /// Its pattern is none.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// Its input transformer is none.
+    #[error(transparent)]
+    Transformer(#[from] TransformerError),
 }
 
 /// Why a whole request is refused.
@@ -72,13 +78,13 @@ impl Bus {
     /// The bus that starts executions by the workflow's rule.
     ///
     /// # Errors
-    /// When the rule's pattern asks for a kind of match that this bus does not know.
-    pub fn new(executions: Executions, clock: Clock) -> Result<Self, UnsupportedPattern> {
+    /// The rule cannot be used.
+    pub fn new(executions: Executions, clock: Clock) -> Result<Self, RuleError> {
         Ok(Self {
             executions,
             clock,
             pattern: Pattern::parse(rule::PATTERN)?,
-            transformer: Transformer::new(rule::INPUT_PATHS, rule::INPUT_TEMPLATE),
+            transformer: Transformer::new(rule::INPUT_PATHS, rule::INPUT_TEMPLATE)?,
         })
     }
 
@@ -156,9 +162,24 @@ impl Bus {
         Ok(check(entry).map(|detail| {
             let id = Uuid::new_v4().to_string();
             let event = event_of(entry, &id, &time, detail);
-            let input = self.pattern.matches(&event).then(|| self.transformer.apply(&event));
+            let matched = self.pattern.matches(&event);
+            let input = matched.then(|| self.input(&event)).flatten();
             Accepted { id, input }
         }))
+    }
+
+    /// What the target gets; nothing if that would not be JSON, as on any bus.
+    fn input(&self, event: &Value) -> Option<String> {
+        let rule_arn =
+            format!("arn:aws:events:{}:{}:rule/{}", names::REGION, names::ACCOUNT, rule::NAME);
+        let ingestion_time = whole_second(self.clock.now());
+        let origin =
+            Origin { rule_arn: &rule_arn, rule_name: rule::NAME, ingestion_time: &ingestion_time };
+        let input = self.transformer.apply(event, origin);
+        if input.is_none() {
+            tracing::warn!(id = %event["id"], "The rule's input transformer gave no JSON; the event is dropped.");
+        }
+        input
     }
 
     fn check_bus(&self, entry: &Value) -> Result<(), Refused> {
@@ -300,6 +321,15 @@ mod tests {
             let found = check(&entry(&fields)).err().map(|error| error.code);
             assert_eq!(found, code, "{fields}");
         }
+    }
+
+    #[test]
+    fn the_workflow_s_template_gives_its_input() {
+        let event = json!({"id": "i", "time": "t", "source": "s", "detail": {"agent": "a<id>"}});
+        let transformer = Transformer::new(rule::INPUT_PATHS, rule::INPUT_TEMPLATE).unwrap();
+        let input = transformer.apply(&event, Origin::default()).unwrap();
+        let input: Value = serde_json::from_str(&input).unwrap();
+        assert_eq!(input, json!({"session_id": "i", "time": "t", "detail": {"agent": "a<id>"}}));
     }
 
     #[test]

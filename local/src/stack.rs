@@ -31,7 +31,7 @@ use watchdog::Watchdog;
 use workflow::admission::Limits;
 use workflow::{env, state_machine};
 
-use crate::bus::{Bus, UnsupportedPattern};
+use crate::bus::{Bus, RuleError};
 use crate::dynamodb;
 use crate::endpoint::{Endpoint, Guard, TokenMissing};
 use crate::executions::{self, Executions};
@@ -137,7 +137,7 @@ pub enum StartError {
     Store(#[from] journal::store::Error),
     /// The workflow's rule asks for more than the bus can do.
     #[error(transparent)]
-    Rule(#[from] UnsupportedPattern),
+    Rule(#[from] RuleError),
     /// The clients of isolated agents cannot be had.
     #[error("no http client can be had")]
     Http(#[from] reqwest::Error),
