@@ -88,6 +88,8 @@ pub enum Action {
     Mcp(Serving),
     /// Break or heal a function.
     Chaos(ChaosOrder),
+    /// Check or run a state machine.
+    Workflow(args::WorkflowDeed),
 }
 
 /// A function to break or to heal.
@@ -205,6 +207,7 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Dev(dev, config.stack().map_err(Failure::usage)?)
         }
         args::Command::Agents => Action::Agents,
+        args::Command::Workflow(workflow) => Action::Workflow(workflow.deed),
         args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
         args::Command::Mcp(mcp) => Action::Mcp(Serving {
             server: server(&mcp.server)?,
@@ -237,9 +240,13 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
             let head = verify.head.as_deref().map(hash).transpose()?;
             Action::Verify(Subject::Session(verify.session.unwrap_or_default()), head)
         }
-        C::Dev(_) | C::Trigger(_) | C::Agents | C::Tools(_) | C::Mcp(_) | C::Chaos(_) => {
-            unreachable!("these are resolved before")
-        }
+        C::Dev(_)
+        | C::Trigger(_)
+        | C::Agents
+        | C::Tools(_)
+        | C::Mcp(_)
+        | C::Chaos(_)
+        | C::Workflow(_) => unreachable!("these are resolved before"),
     })
 }
 

@@ -4,6 +4,7 @@ mod catalogue;
 mod chaos;
 mod cloud;
 mod dev;
+mod machine;
 mod read;
 mod serve;
 mod stack;
@@ -36,6 +37,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Agents => catalogue::agents(&context),
         Action::Tools(server) => catalogue::tools(&context, server).await,
         Action::Chaos(order) => chaos::chaos(&context, order).await,
+        Action::Workflow(deed) => machine::machine(&context, &deed),
         Action::Mcp(serving) => serve::mcp(&context, serving).await,
     }
 }
