@@ -1,7 +1,8 @@
-//! The event bus: `PutEvents`, the one rule, and its input transformer.
+//! The event bus: `PutEvents`, the two rules, and their input transformers.
 //!
 //! An event that the rule matches is a row of an execution before the caller hears that it was
-//! accepted; one that matches nothing is accepted and gone, as on any bus.
+//! accepted, and an answer that is one is a step of its session; one that matches nothing is accepted
+//! and gone, as on any bus.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use journal::clock::{Clock, Stamp};
@@ -11,6 +12,7 @@ use uuid::Uuid;
 use workflow::rule;
 
 use crate::executions::{Executions, Request, StartError};
+use crate::functions::Functions;
 use crate::names;
 
 /// Most entries of one request.
@@ -26,16 +28,54 @@ pub const ENTRY_BYTES_MAX: usize = 256 * 1024;
 /// What a time counts towards an entry's size, in bytes. Source: as [`ENTRY_BYTES_MAX`].
 const TIME_BYTES: usize = 14;
 
-/// The bus with its rule and the rule's target.
+/// The bus with its rules and their targets.
 #[derive(Clone, Debug)]
 pub struct Bus {
     executions: Executions,
+    functions: Functions,
     clock: Clock,
+    triggers: Rule,
+    answers: Rule,
+}
+
+/// A rule: which events it is for, and what its target gets of one.
+#[derive(Clone, Debug)]
+struct Rule {
+    name: &'static str,
     pattern: Pattern,
     transformer: Transformer,
 }
 
-/// Why the rule cannot be used.
+impl Rule {
+    fn new(
+        name: &'static str,
+        pattern: &str,
+        paths: &[(&str, &str)],
+        template: &str,
+    ) -> Result<Self, RuleError> {
+        let transformer = Transformer::new(paths, template)?;
+        Ok(Self { name, pattern: Pattern::parse(pattern)?, transformer })
+    }
+
+    /// What the target gets of an event; nothing of one that the rule is not for, and nothing that
+    /// is not JSON, as on any bus.
+    fn input(&self, event: &Value, ingestion_time: &str) -> Option<String> {
+        if !self.pattern.matches(event) {
+            return None;
+        }
+        let rule_arn =
+            format!("arn:aws:events:{}:{}:rule/{}", names::REGION, names::ACCOUNT, self.name);
+        let origin = Origin { rule_arn: &rule_arn, rule_name: self.name, ingestion_time };
+        let input = self.transformer.apply(event, origin);
+        if input.is_none() {
+            let (id, rule) = (&event["id"], self.name);
+            tracing::warn!(%id, rule, "The rule's input transformer gave no JSON; the event is dropped.");
+        }
+        input
+    }
+}
+
+/// Why a rule cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RuleError {
     /// Its pattern is none.
@@ -70,22 +110,27 @@ struct EntryError {
 /// An event on its way.
 struct Accepted {
     id: String,
-    /// The target's input, if the rule matches.
+    /// The execution's input, if it is a trigger.
     input: Option<String>,
+    /// The poller's, if it is an answer.
+    answer: Option<String>,
 }
 
 impl Bus {
-    /// The bus that starts executions by the workflow's rule.
+    /// The bus that starts executions and hands answers to the poller, by the workflow's rules.
     ///
     /// # Errors
-    /// The rule cannot be used.
-    pub fn new(executions: Executions, clock: Clock) -> Result<Self, RuleError> {
-        Ok(Self {
-            executions,
-            clock,
-            pattern: Pattern::parse(rule::PATTERN)?,
-            transformer: Transformer::new(rule::INPUT_PATHS, rule::INPUT_TEMPLATE)?,
-        })
+    /// A rule cannot be used.
+    pub fn new(
+        executions: Executions,
+        functions: Functions,
+        clock: Clock,
+    ) -> Result<Self, RuleError> {
+        let (paths, template) = (rule::INPUT_PATHS, rule::INPUT_TEMPLATE);
+        let triggers = Rule::new(rule::NAME, rule::PATTERN, paths, template)?;
+        let (paths, template) = (rule::ANSWER_INPUT_PATHS, rule::ANSWER_INPUT_TEMPLATE);
+        let answers = Rule::new(rule::ANSWER_NAME, rule::ANSWER_PATTERN, paths, template)?;
+        Ok(Self { executions, functions, clock, triggers, answers })
     }
 
     /// `PutEvents`: every matched event is durable when this returns.
@@ -99,6 +144,7 @@ impl Bus {
             judged.push(self.judge(entry)?);
         }
         self.start(&mut judged).await;
+        self.answer(&mut judged).await;
         let failed = judged.iter().filter(|entry| entry.is_err()).count();
         let entries: Vec<Value> = judged
             .into_iter()
@@ -143,6 +189,20 @@ impl Bus {
         }
     }
 
+    /// Hands answers to the poller, one after the other as they were put. Whether one is taken its
+    /// sender does not hear, as on any bus; only that it is lost.
+    async fn answer(&self, judged: &mut [Result<Accepted, EntryError>]) {
+        for entry in judged {
+            let Ok(Accepted { answer: Some(input), .. }) = entry else { continue };
+            let payload = serde_json::from_str(input).unwrap_or_default();
+            if let Err(error) = self.functions.call(names::POLLER_ARN, payload).await {
+                tracing::error!(%error, "An answer could not be handed over.");
+                let message = "the answer could not be handed over".to_owned();
+                *entry = Err(EntryError { code: "InternalFailure", message });
+            }
+        }
+    }
+
     fn judge(&self, entry: &Value) -> Result<Result<Accepted, EntryError>, Refused> {
         let Some(fields) = entry.as_object() else {
             return Err(Refused::Serialization("Expected a structure in Entries".to_owned()));
@@ -162,24 +222,11 @@ impl Bus {
         Ok(check(entry).map(|detail| {
             let id = Uuid::new_v4().to_string();
             let event = event_of(entry, &id, &time, detail);
-            let matched = self.pattern.matches(&event);
-            let input = matched.then(|| self.input(&event)).flatten();
-            Accepted { id, input }
+            let ingested = whole_second(self.clock.now());
+            let input = self.triggers.input(&event, &ingested);
+            let answer = self.answers.input(&event, &ingested);
+            Accepted { id, input, answer }
         }))
-    }
-
-    /// What the target gets; nothing if that would not be JSON, as on any bus.
-    fn input(&self, event: &Value) -> Option<String> {
-        let rule_arn =
-            format!("arn:aws:events:{}:{}:rule/{}", names::REGION, names::ACCOUNT, rule::NAME);
-        let ingestion_time = whole_second(self.clock.now());
-        let origin =
-            Origin { rule_arn: &rule_arn, rule_name: rule::NAME, ingestion_time: &ingestion_time };
-        let input = self.transformer.apply(event, origin);
-        if input.is_none() {
-            tracing::warn!(id = %event["id"], "The rule's input transformer gave no JSON; the event is dropped.");
-        }
-        input
     }
 
     fn check_bus(&self, entry: &Value) -> Result<(), Refused> {

@@ -5,6 +5,7 @@ mod chaos;
 mod cloud;
 mod dev;
 mod machine;
+mod new;
 mod read;
 mod serve;
 mod stack;
@@ -35,6 +36,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Import(file) => transfer::import(&context, &file).await,
         Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
         Action::Agents => catalogue::agents(&context),
+        Action::NewAgent(new) => new::agent(&context, &new),
         Action::Tools(server) => catalogue::tools(&context, server).await,
         Action::Chaos(order) => chaos::chaos(&context, order).await,
         Action::Workflow(deed) => machine::machine(&context, &deed),

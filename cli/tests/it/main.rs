@@ -17,6 +17,8 @@ mod live;
 mod machine;
 mod mcp;
 mod mcp_clients;
+mod own_agent;
+mod page;
 mod runs;
 mod usage;
 mod verifications;
