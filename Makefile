@@ -80,8 +80,9 @@ smoke-llm: ## a small real model drives the incident agent once [MODEL=openai:NA
 
 .PHONY: conformance
 conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conformance]
-	@cargo run --quiet -p states --example conformance -- '$(CONFORMANCE_DIR)'
+	@CONFORMANCE_DIR='$(CONFORMANCE_DIR)' cargo run --quiet -p states --example conformance
 
 .PHONY: bench
-bench: ## appends, ten-step runs and whole sessions, beside the raw disk; the memory of ten thousand waiting ones
+bench: ## appends, ten-step runs and whole sessions, beside the raw disk; the memory of ten thousand waiting ones; state machines in memory
 	cargo bench -p cli --bench daybook
+	cargo bench -p states --bench states

@@ -214,6 +214,42 @@ Examples:
   daybook chaos inject throttle --to 0 --function payment-capture --account 123456789012
   daybook chaos revert permission --account 123456789012")]
     Chaos(Chaos),
+    /// Checks a state machine, or runs it once
+    #[command(after_help = "\
+Neither needs a stack. A run calls nothing and jumps over every wait; a state that calls a service fails
+and says so.
+
+Examples:
+  daybook workflow check machine.asl.json
+  daybook workflow run machine.asl.json --input order.json")]
+    Workflow(Workflow),
+}
+
+/// `workflow`.
+#[derive(Debug, Group)]
+pub struct Workflow {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub deed: WorkflowDeed,
+}
+
+/// What to do with a state machine.
+#[derive(Debug, Subcommand)]
+pub enum WorkflowDeed {
+    /// Says what AWS would say of the definition; exits 1 if it would refuse it
+    Check {
+        /// The definition, or - for stdin
+        #[arg(value_name = "PATH|-")]
+        file: PathBuf,
+    },
+    /// Runs the definition once and prints its history; exits 1 if it does not succeed
+    Run {
+        /// The definition
+        file: PathBuf,
+        /// The input: a JSON file, or - for stdin [default: an empty object]
+        #[arg(long, value_name = "PATH|-")]
+        input: Option<PathBuf>,
+    },
 }
 
 /// `dev`.

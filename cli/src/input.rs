@@ -79,7 +79,11 @@ pub fn json(path: &Path) -> Result<Value, Failure> {
     Ok(json?)
 }
 
-fn text(path: &Path) -> anyhow::Result<String> {
+/// Reads a text file, or standard input for `-`.
+///
+/// # Errors
+/// It cannot be read, or is larger than 1 MiB.
+pub fn text(path: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     let bound = INPUT_BYTES_MAX + 1;
     if path == Path::new("-") {

@@ -107,6 +107,8 @@ pub enum Action {
     Generate(args::payments::What),
     /// Break or heal a function.
     Chaos(ChaosOrder),
+    /// Check or run a state machine.
+    Workflow(args::WorkflowDeed),
 }
 
 /// A function to break or to heal.
@@ -251,6 +253,7 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Investigate(payments::batch(investigate, stack)?)
         }
         args::Command::Agents => Action::Agents,
+        args::Command::Workflow(workflow) => Action::Workflow(workflow.deed),
         args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
             Action::NewAgent(new_agent::resolve(new, &config.agents)?)
         }
@@ -297,7 +300,8 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
         | C::Tools(_)
         | C::Mcp(_)
         | C::Generate(_)
-        | C::Chaos(_) => unreachable!("these are resolved before"),
+        | C::Chaos(_)
+        | C::Workflow(_) => unreachable!("these are resolved before"),
     })
 }
 

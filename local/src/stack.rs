@@ -34,7 +34,7 @@ use watchdog::Watchdog;
 use workflow::admission::Limits;
 use workflow::{env, state_machine};
 
-use crate::bus::{Bus, UnsupportedPattern};
+use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
 use crate::dynamodb;
 use crate::endpoint::{Endpoint, Guard, Streams, TokenMissing};
@@ -143,7 +143,7 @@ pub enum StartError {
     Store(#[from] journal::store::Error),
     /// The workflow's rule asks for more than the bus can do.
     #[error(transparent)]
-    Rule(#[from] UnsupportedPattern),
+    Rule(#[from] RuleError),
     /// The clients of isolated agents cannot be had.
     #[error("no http client can be had")]
     Http(#[from] reqwest::Error),

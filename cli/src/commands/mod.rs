@@ -7,6 +7,7 @@ mod cloud;
 mod dev;
 mod generate;
 mod investigate;
+mod machine;
 mod new;
 mod read;
 mod serve;
@@ -44,6 +45,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Chat(options) => chat::chat(&context, options).await,
         Action::Generate(what) => generate::generate(what),
         Action::Chaos(order) => chaos::chaos(&context, order).await,
+        Action::Workflow(deed) => machine::machine(&context, &deed),
         Action::Mcp(serving) => serve::mcp(&context, serving).await,
     }
 }

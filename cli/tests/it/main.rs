@@ -15,6 +15,7 @@ mod journal_file;
 mod kills;
 #[cfg(feature = "live")]
 mod live;
+mod machine;
 mod mcp;
 mod mcp_clients;
 mod network;
