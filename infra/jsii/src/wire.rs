@@ -62,6 +62,12 @@ impl<T: ToWire> ToWire for [T] {
     }
 }
 
+impl<T: ToWire> ToWire for Vec<T> {
+    fn to_wire(&self) -> Value {
+        self.as_slice().to_wire()
+    }
+}
+
 macro_rules! number {
     ($($type:ty)*) => { $(
         impl ToWire for $type {
