@@ -78,3 +78,13 @@ conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conf
 .PHONY: bench
 bench: ## appends, ten-step runs and whole sessions, beside the raw disk
 	cargo bench -p cli --bench daybook
+
+# --- in an account ---
+
+.PHONY: synth
+synth: ## the CloudFormation templates, into target/cdk.out [CONTEXT="stage=prod model=bedrock:ID"]
+	@bash scripts/cdk.sh synth '$(CARGO_TARGET_DIR)' $(CONTEXT)
+
+.PHONY: bindings
+bindings: ## writes the CDK's Rust bindings anew, from infra/bindings.toml
+	@bash scripts/cdk.sh bindings

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use jsii::{Handle as _, Is as _, Kernel};
+use serde_json::json;
 use workflow::metric;
 
 use crate::cdk::aws_cloudwatch::{
@@ -10,6 +11,7 @@ use crate::cdk::aws_cloudwatch::{
     Metric, MetricProps, MetricPropsRequired, TreatMissingData,
 };
 use crate::cdk::aws_cloudwatch_actions::SnsAction;
+use crate::cdk::aws_iam::PolicyStatement;
 use crate::cdk::aws_sns::{Topic, TopicProps};
 use crate::cdk::{Duration, Stack};
 use crate::names::Names;
@@ -36,6 +38,8 @@ pub(crate) fn make(stack: &Stack, names: &Names) -> Result<Topic> {
         .display_name("Daybook: alarms")
         .enforce_ssl(true);
     let topic = Topic::new_with(stack, "AlarmTopic", props)?;
+    let from = names.arn("cloudwatch", &format!("alarm:{}", names.of("*")));
+    may_publish(&topic, &from)?;
     let mut alarms = Vec::new();
     for watched in all(names) {
         let metric: IMetric = metric(kernel, &watched)?.upcast();
@@ -54,6 +58,22 @@ pub(crate) fn make(stack: &Stack, names: &Names) -> Result<Topic> {
     }
     dashboard(stack, names, &alarms)?;
     Ok(topic)
+}
+
+/// Lets alarms tell a topic: the policy that asks for TLS takes the place of the one that a topic has of
+/// itself, which would let them.
+pub(crate) fn may_publish(topic: &Topic, alarms: &str) -> Result<()> {
+    let statement = json!({
+        "Sid": "Alarms",
+        "Effect": "Allow",
+        "Principal": { "Service": "cloudwatch.amazonaws.com" },
+        "Action": "sns:Publish",
+        "Resource": topic.topic_arn()?,
+        "Condition": { "ArnLike": { "aws:SourceArn": alarms } },
+    });
+    let statement = PolicyStatement::from_json(topic.object().kernel(), &statement)?;
+    topic.add_to_resource_policy(&statement)?;
+    Ok(())
 }
 
 fn all(names: &Names) -> Vec<Watched> {

@@ -5,6 +5,7 @@ use anyhow::Result;
 use jsii::{Handle as _, Is as _};
 use workflow::rule;
 
+use crate::alarms::may_publish;
 use crate::cdk::aws_events::IEventBus;
 use crate::cdk::aws_pipes::{
     CfnPipe, CfnPipePipeSourceParametersProperty, CfnPipePipeSourceSqsQueueParametersProperty,
@@ -50,6 +51,7 @@ pub(crate) fn make(
         .display_name("Daybook: incidents to be diagnosed")
         .enforce_ssl(true);
     let topic = Topic::new_with(stack, "IncidentTopic", props)?;
+    may_publish(&topic, &names.arn("cloudwatch", "alarm:*"))?;
     topic.add_subscription(&SqsSubscription::new(&messages)?)?;
 
     let role = roles::make(stack, names, config, "MessagesRole")?;

@@ -147,6 +147,14 @@ impl Topic {
         self.object().call("addSubscription", &[&subscription])
     }
     /// # Errors
+    /// When the library refuses.
+    pub fn add_to_resource_policy(
+        &self,
+        statement: &impl Is<super::aws_iam::PolicyStatement>,
+    ) -> Result<Value> {
+        self.object().call("addToResourcePolicy", &[&statement])
+    }
+    /// # Errors
     /// When the kernel cannot be asked.
     pub fn topic_arn(&self) -> Result<String> {
         self.object().get("topicArn")
