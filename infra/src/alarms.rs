@@ -43,15 +43,12 @@ pub(crate) fn make(stack: &Stack, names: &Names) -> Result<Topic> {
     let mut alarms = Vec::new();
     for watched in all(names) {
         let metric: IMetric = metric(kernel, &watched)?.upcast();
-        let props = AlarmProps::new(AlarmPropsRequired {
-            metric,
-            evaluation_periods: 1.0,
-            threshold: 1.0,
-        })
-        .alarm_name(names.of(&hyphenated(watched.id)))
-        .alarm_description(watched.about)
-        .comparison_operator(ComparisonOperator::GreaterThanOrEqualToThreshold)
-        .treat_missing_data(TreatMissingData::NotBreaching);
+        let props =
+            AlarmProps::new(AlarmPropsRequired { metric, evaluation_periods: 1.0, threshold: 1.0 })
+                .alarm_name(names.of(&hyphenated(watched.id)))
+                .alarm_description(watched.about)
+                .comparison_operator(ComparisonOperator::GreaterThanOrEqualToThreshold)
+                .treat_missing_data(TreatMissingData::NotBreaching);
         let alarm = Alarm::new(stack, format!("{}Alarm", watched.id), props)?;
         alarm.add_alarm_action(&[SnsAction::new(&topic)?.upcast()])?;
         alarms.push(alarm);
@@ -120,14 +117,40 @@ fn all(names: &Names) -> Vec<Watched> {
     };
     let incidents = vec![("agent", "incident".to_owned())];
     vec![
-        execution("ExecutionsFailed", "A session failed; its journal says why.", "ExecutionsFailed"),
+        execution(
+            "ExecutionsFailed",
+            "A session failed; its journal says why.",
+            "ExecutionsFailed",
+        ),
         execution("ExecutionsTimedOut", "A state machine ran out of time.", "ExecutionsTimedOut"),
-        execution("ExecutionsThrottled", "Step Functions slows executions down.", "ExecutionThrottled"),
-        own("AgentsLost", "An agent fell silent and was invoked again.", metric::AGENTS_LOST, vec![]),
-        own("BreakerOpen", "Incidents were refused: too many in an hour.", metric::BREAKER_OPEN, incidents),
+        execution(
+            "ExecutionsThrottled",
+            "Step Functions slows executions down.",
+            "ExecutionThrottled",
+        ),
+        own(
+            "AgentsLost",
+            "An agent fell silent and was invoked again.",
+            metric::AGENTS_LOST,
+            vec![],
+        ),
+        own(
+            "BreakerOpen",
+            "Incidents were refused: too many in an hour.",
+            metric::BREAKER_OPEN,
+            incidents,
+        ),
         queue("DeadLetters", "An event reached nobody.", "dead-letters"),
-        queue("IncidentsPutAside", "A message about an incident is no trigger.", "incidents-put-aside"),
-        table("JournalWritesThrottled", "The journal's writes are throttled.", "WriteThrottleEvents"),
+        queue(
+            "IncidentsPutAside",
+            "A message about an incident is no trigger.",
+            "incidents-put-aside",
+        ),
+        table(
+            "JournalWritesThrottled",
+            "The journal's writes are throttled.",
+            "WriteThrottleEvents",
+        ),
         table("JournalReadsThrottled", "The journal's reads are throttled.", "ReadThrottleEvents"),
         function("InvokerThrottled", "Lambda throttles the invoker.", "Throttles", "invoker"),
         function("PollerThrottled", "Lambda throttles the poller.", "Throttles", "poller"),
@@ -161,8 +184,11 @@ fn hyphenated(id: &str) -> String {
 
 fn dashboard(stack: &Stack, names: &Names, alarms: &[Alarm]) -> Result<()> {
     let kernel = stack.object().kernel();
-    let dashboard =
-        Dashboard::new_with(stack, "Dashboard", DashboardProps::new().dashboard_name(names.machine()))?;
+    let dashboard = Dashboard::new_with(
+        stack,
+        "Dashboard",
+        DashboardProps::new().dashboard_name(names.machine()),
+    )?;
     let alarms: Vec<_> = alarms.iter().map(jsii::Is::upcast).collect();
     let status = AlarmStatusWidgetProps::new(&alarms).title("Alarms").width(24).height(4);
     dashboard.add_widgets(&[AlarmStatusWidget::new(kernel, status)?.upcast()])?;

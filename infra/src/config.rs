@@ -165,18 +165,38 @@ impl Config {
     /// # Errors
     /// When one is set to what it does not take.
     pub fn read(lookup: &impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
-        let stage = matching(lookup, STAGE, "dev", is_stage, "1 to 20 of a-z, 0-9 and -, a letter first")?;
+        let stage =
+            matching(lookup, STAGE, "dev", is_stage, "1 to 20 of a-z, 0-9 and -, a letter first")?;
         Ok(Self {
-            bus: matching(lookup, BUS, DEFAULT_BUS, is_name, "1 to 64 of A-Z, a-z, 0-9, ., _ and -")?,
-            image_tag: matching(lookup, IMAGE_TAG, env!("CARGO_PKG_VERSION"), is_name, "an image tag")?,
-            functions: matching(lookup, FUNCTIONS, "target/lambdas/arm64", |v| !v.is_empty(), "a folder")?,
+            bus: matching(
+                lookup,
+                BUS,
+                DEFAULT_BUS,
+                is_name,
+                "1 to 64 of A-Z, a-z, 0-9, ., _ and -",
+            )?,
+            image_tag: matching(
+                lookup,
+                IMAGE_TAG,
+                env!("CARGO_PKG_VERSION"),
+                is_name,
+                "an image tag",
+            )?,
+            functions: matching(
+                lookup,
+                FUNCTIONS,
+                "target/lambdas/arm64",
+                |v| !v.is_empty(),
+                "a folder",
+            )?,
             architecture: architecture(lookup)?,
             function_memory_mib: within(lookup, MEMORY, 256, MEMORY_MIB)?,
             log_retention: log_retention(lookup)?,
             ttl_days: within(lookup, TTL, TTL_DAYS, TTL_DAYS_MIN..=3_650)?,
             incidents_per_hour: within(lookup, PER_HOUR, INCIDENTS_PER_HOUR, 1..=PER_HOUR_MAX)?,
             idle_seconds: within(lookup, IDLE, IDLE_SECONDS_DEFAULT, IDLE_SECONDS)?,
-            model: match matching(lookup, MODEL, "", |v| v.is_empty() || is_model(v), "bedrock:ID")? {
+            model: match matching(lookup, MODEL, "", |v| v.is_empty() || is_model(v), "bedrock:ID")?
+            {
                 none if none.is_empty() => None,
                 model => Some(model),
             },
@@ -270,7 +290,9 @@ fn is_name(value: &str) -> bool {
 
 fn is_model(value: &str) -> bool {
     let of = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
-    value.strip_prefix("bedrock:").is_some_and(|id| (1..=256).contains(&id.len()) && id.chars().all(of))
+    value
+        .strip_prefix("bedrock:")
+        .is_some_and(|id| (1..=256).contains(&id.len()) && id.chars().all(of))
 }
 
 fn is_parameter(value: &str) -> bool {
@@ -309,18 +331,37 @@ mod tests {
         ])
         .unwrap();
         assert_eq!((config.stage.as_str(), config.architecture), ("prod-eu", Architecture::X86));
-        assert_eq!(config.model.as_deref(), Some("bedrock:eu.anthropic.claude-sonnet-4-5-20250929-v1:0"));
+        assert_eq!(
+            config.model.as_deref(),
+            Some("bedrock:eu.anthropic.claude-sonnet-4-5-20250929-v1:0")
+        );
         assert_eq!((config.log_retention, config.protect), (RetentionDays::TwoYears, false));
     }
 
     #[test]
     fn a_wrong_choice_is_named_with_its_value_and_what_is_taken() {
         for (name, value, message) in [
-            (STAGE, "Prod", "context `stage` is `Prod`, expected 1 to 20 of a-z, 0-9 and -, a letter first"),
-            (STAGE, "", "context `stage` is ``, expected 1 to 20 of a-z, 0-9 and -, a letter first"),
-            (MEMORY, "64", "context `functionMemoryMb` is `64`, expected a whole number from 128 to 10240"),
+            (
+                STAGE,
+                "Prod",
+                "context `stage` is `Prod`, expected 1 to 20 of a-z, 0-9 and -, a letter first",
+            ),
+            (
+                STAGE,
+                "",
+                "context `stage` is ``, expected 1 to 20 of a-z, 0-9 and -, a letter first",
+            ),
+            (
+                MEMORY,
+                "64",
+                "context `functionMemoryMb` is `64`, expected a whole number from 128 to 10240",
+            ),
             (TTL, "2", "context `journalTtlDays` is `2`, expected a whole number from 3 to 3650"),
-            (PER_HOUR, "lots", "context `incidentsPerHour` is `lots`, expected a whole number from 1 to 1000"),
+            (
+                PER_HOUR,
+                "lots",
+                "context `incidentsPerHour` is `lots`, expected a whole number from 1 to 1000",
+            ),
             (IDLE, "30", "context `idleSeconds` is `30`, expected a whole number from 60 to 28800"),
             (ARCHITECTURE, "mips", "context `architecture` is `mips`, expected arm64 or x86_64"),
             (MODEL, "claude", "context `model` is `claude`, expected bedrock:ID"),

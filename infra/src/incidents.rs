@@ -40,8 +40,7 @@ pub(crate) fn make(
     bus: &IEventBus,
 ) -> Result<Incidents> {
     let kernel = stack.object().kernel();
-    let put_aside =
-        queue(stack, "PutAside", &names.of("incidents-put-aside"), QueueProps::new())?;
+    let put_aside = queue(stack, "PutAside", &names.of("incidents-put-aside"), QueueProps::new())?;
     let props = QueueProps::new()
         .visibility_timeout(&Duration::seconds(kernel, HIDDEN_SECONDS)?)
         .dead_letter_queue(DeadLetterQueue::new(RECEIVES_MAX, &put_aside));

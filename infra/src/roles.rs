@@ -8,9 +8,7 @@ use anyhow::{Context as _, Result};
 use jsii::{Is, Kernel};
 use serde_json::json;
 
-use crate::cdk::aws_iam::{
-    IPrincipal, PolicyDocument, Role, RoleProps, ServicePrincipal,
-};
+use crate::cdk::aws_iam::{IPrincipal, PolicyDocument, Role, RoleProps, ServicePrincipal};
 use crate::cdk::constructs::Construct;
 use crate::cdk::{Acknowledgment, AcknowledgmentRequired, Stack, Validations};
 use crate::config::Config;
@@ -112,7 +110,11 @@ fn watchdog(names: &Names) -> Vec<Statement> {
         Statement::allow("Executions", &["states:DescribeExecution"], &[names.executions_arn()])
             .wide("Executions of the one state machine; their names are not known before."),
         on_runtime(names, "Stop", &["bedrock-agentcore:StopRuntimeSession"]),
-        Statement::allow("Undelivered", &["sqs:SendMessage"], &[names.arn("sqs", &names.of("dead-letters"))]),
+        Statement::allow(
+            "Undelivered",
+            &["sqs:SendMessage"],
+            &[names.arn("sqs", &names.of("dead-letters"))],
+        ),
     ]);
     statements
 }
@@ -144,7 +146,9 @@ fn api_key(names: &Names, config: &Config) -> [Statement; 2] {
         Statement::allow("DecryptApiKey", &["kms:Decrypt"], &[names.arn("kms", "key/*")])
             .when("StringEquals", "kms:ViaService", through)
             .when("StringEquals", "kms:EncryptionContext:PARAMETER_ARN", parameter)
-            .wide("Whichever key the parameter is encrypted with, but only to read that parameter."),
+            .wide(
+                "Whichever key the parameter is encrypted with, but only to read that parameter.",
+            ),
     ]
 }
 
@@ -153,9 +157,7 @@ fn api_key(names: &Names, config: &Config) -> [Statement; 2] {
 fn model(names: &Names, config: &Config) -> Option<Statement> {
     let id = config.model.as_deref()?.strip_prefix("bedrock:")?;
     let partition = &names.place().partition;
-    let base = ["us.", "eu.", "apac.", "global."]
-        .iter()
-        .find_map(|region| id.strip_prefix(region));
+    let base = ["us.", "eu.", "apac.", "global."].iter().find_map(|region| id.strip_prefix(region));
     let model = format!("arn:{partition}:bedrock:*::foundation-model/{}", base.unwrap_or(id));
     let mut resources = vec![model];
     if base.is_some() {
@@ -177,8 +179,12 @@ fn diagnostics(names: &Names) -> [Statement; 3] {
             &[names.arn("lambda", "function:*")],
         )
         .wide(because),
-        Statement::allow("ReadTheirLogs", &["logs:FilterLogEvents"], &[names.arn("logs", "log-group:*")])
-            .wide(because),
+        Statement::allow(
+            "ReadTheirLogs",
+            &["logs:FilterLogEvents"],
+            &[names.arn("logs", "log-group:*")],
+        )
+        .wide(because),
         Statement::allow(
             "ReadTheirRoles",
             &[
@@ -272,24 +278,24 @@ fn function(names: &Names, function: &str) -> Vec<Statement> {
 }
 
 fn traces() -> Statement {
-    Statement::allow("Traces", &["xray:PutTraceSegments", "xray:PutTelemetryRecords"], &["*".to_owned()])
-        .wide("X-Ray has no resources for segments.")
+    Statement::allow(
+        "Traces",
+        &["xray:PutTraceSegments", "xray:PutTelemetryRecords"],
+        &["*".to_owned()],
+    )
+    .wide("X-Ray has no resources for segments.")
 }
 
-fn journal(
-    names: &Names,
-    sid: &'static str,
-    actions: &[&'static str],
-    keys: &[&str],
-) -> Statement {
+fn journal(names: &Names, sid: &'static str, actions: &[&'static str], keys: &[&str]) -> Statement {
     Statement::allow(sid, actions, &[names.table_arn()]).on_keys(keys)
 }
 
 /// The runtime's id ends with letters that are not known before.
 fn on_runtime(names: &Names, sid: &'static str, actions: &[&'static str]) -> Statement {
     let runtime = names.arn("bedrock-agentcore", &format!("runtime/{}-*", names.runtime()));
-    Statement::allow(sid, actions, &[runtime])
-        .wide("AgentCore ends the runtime's id with letters of its own, and endpoints stand below it.")
+    Statement::allow(sid, actions, &[runtime]).wide(
+        "AgentCore ends the runtime's id with letters of its own, and endpoints stand below it.",
+    )
 }
 
 /// Makes a role.
@@ -303,7 +309,10 @@ pub(crate) fn make(stack: &Stack, names: &Names, config: &Config, id: &str) -> R
     let policy = PolicyDocument::from_json(kernel, &document(&grant.statements))?;
     let props = RoleProps::new(&principal(kernel, names, &grant)?)
         .inline_policies(&[("Work", policy)])
-        .description(format!("Daybook: what {} may do.", id.trim_end_matches("Role").to_lowercase()));
+        .description(format!(
+            "Daybook: what {} may do.",
+            id.trim_end_matches("Role").to_lowercase()
+        ));
     let role = Role::new(stack, id, props)?;
     let spelt = all(&Names::new(config, Place::spelt()), config);
     for grant in spelt.iter().filter(|grant| grant.id == id) {
@@ -320,7 +329,9 @@ fn principal(kernel: &Kernel, names: &Names, grant: &Grant) -> Result<IPrincipal
     let source = match grant.service {
         "bedrock-agentcore.amazonaws.com" => Some(names.arn("bedrock-agentcore", "*")),
         "states.amazonaws.com" => Some(names.machine_arn()),
-        "pipes.amazonaws.com" => Some(names.arn("pipes", &format!("pipe/{}", names.of("incidents")))),
+        "pipes.amazonaws.com" => {
+            Some(names.arn("pipes", &format!("pipe/{}", names.of("incidents"))))
+        }
         "events.amazonaws.com" => Some(names.arn("events", "rule/*")),
         _ => None,
     };

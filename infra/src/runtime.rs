@@ -5,7 +5,8 @@ use jsii::Handle as _;
 use workflow::env;
 
 use crate::cdk::aws_bedrockagentcore::{
-    AgentRuntimeArtifact, LifecycleConfiguration, Runtime, RuntimeNetworkConfiguration, RuntimeProps,
+    AgentRuntimeArtifact, LifecycleConfiguration, Runtime, RuntimeNetworkConfiguration,
+    RuntimeProps,
 };
 use crate::cdk::aws_ecr::Repository;
 use crate::cdk::aws_iam::IRole;

@@ -51,11 +51,8 @@ pub fn stack(app: &App, config: &Config, images: &Stack) -> Result<Stack> {
 
 /// The names at the place where a stack will be.
 pub(crate) fn names(stack: &Stack, config: &Config) -> Result<Names> {
-    let place = Place {
-        partition: stack.partition()?,
-        region: stack.region()?,
-        account: stack.account()?,
-    };
+    let place =
+        Place { partition: stack.partition()?, region: stack.region()?, account: stack.account()? };
     Ok(Names::new(config, place))
 }
 

@@ -5,8 +5,8 @@ use journal::key::{self, attribute};
 use journal::lease;
 
 use crate::cdk::aws_dynamodb::{
-    Attribute, AttributeType, BillingMode, GlobalSecondaryIndexProps, PointInTimeRecoverySpecification,
-    ProjectionType, Table, TableEncryption, TableProps,
+    Attribute, AttributeType, BillingMode, GlobalSecondaryIndexProps,
+    PointInTimeRecoverySpecification, ProjectionType, Table, TableEncryption, TableProps,
 };
 use crate::cdk::{RemovalPolicy, Stack};
 use crate::config::Config;
@@ -24,7 +24,11 @@ pub(crate) fn make(stack: &Stack, names: &Names, config: &Config) -> Result<Tabl
         // The account's key for DynamoDB: every use of it is in the account's trail.
         .encryption(TableEncryption::AwsManaged)
         .deletion_protection(config.protect)
-        .removal_policy(if config.protect { RemovalPolicy::Retain } else { RemovalPolicy::Destroy });
+        .removal_policy(if config.protect {
+            RemovalPolicy::Retain
+        } else {
+            RemovalPolicy::Destroy
+        });
     let table = Table::new(stack, "Journal", props)?;
     for (index, partition, sort) in [
         (key::INDEX_BY_DAY, attribute::DAY, attribute::TIMESTAMP),

@@ -69,7 +69,9 @@ pub(crate) fn make(
     let machine = names.machine_arn();
     let start = |id: &str, paths: &[(&str, &str)], template: &str| {
         let transformer = CfnRuleInputTransformerProperty::new(template).input_paths_map(paths);
-        Ok::<_, anyhow::Error>(rules.target(id, &machine)?.role_arn(&role).input_transformer(transformer))
+        Ok::<_, anyhow::Error>(
+            rules.target(id, &machine)?.role_arn(&role).input_transformer(transformer),
+        )
     };
     rules.make(
         "Trigger",

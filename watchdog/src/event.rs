@@ -27,7 +27,9 @@ impl Event {
     pub fn parse(event: &Value) -> Self {
         match event["detail-type"].as_str() {
             Some(SCHEDULED) => Self::Sweep,
-            Some(EXECUTION_STATUS_CHANGE) => Self::of_change(&event["detail"]).unwrap_or(Self::Other),
+            Some(EXECUTION_STATUS_CHANGE) => {
+                Self::of_change(&event["detail"]).unwrap_or(Self::Other)
+            }
             _ => Self::Other,
         }
     }

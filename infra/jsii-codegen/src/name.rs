@@ -2,15 +2,16 @@
 
 /// Words of Rust that libraries use as names.
 const KEYWORDS: &[&str] = &[
-    "as", "async", "await", "const", "continue", "else", "enum", "final", "fn", "for", "if", "impl", "in",
-    "loop", "match", "mod", "move", "override", "priv", "pub", "ref", "static", "struct", "trait", "type",
-    "use", "virtual", "where", "while", "yield",
+    "as", "async", "await", "const", "continue", "else", "enum", "final", "fn", "for", "if",
+    "impl", "in", "loop", "match", "mod", "move", "override", "priv", "pub", "ref", "static",
+    "struct", "trait", "type", "use", "virtual", "where", "while", "yield",
 ];
 
 /// `pointInTimeRecovery` and `enforceSSL` as `point_in_time_recovery` and `enforce_ssl`.
 pub(crate) fn snake(name: &str) -> String {
     // A constant is all capitals, its words parted already.
-    let name = if name.chars().any(char::is_lowercase) { name.to_owned() } else { name.to_lowercase() };
+    let name =
+        if name.chars().any(char::is_lowercase) { name.to_owned() } else { name.to_lowercase() };
     let letters: Vec<char> = name.chars().collect();
     let mut snake = String::new();
     for (index, letter) in letters.iter().enumerate() {
@@ -37,7 +38,9 @@ pub(crate) fn pascal(name: &str) -> String {
     for word in words {
         let (first, rest) = word.split_at(1);
         // Digits that stand apart stay apart: `V1_10` is not `V110`.
-        if first.chars().all(|c| c.is_ascii_digit()) && pascal.ends_with(|c: char| c.is_ascii_digit()) {
+        if first.chars().all(|c| c.is_ascii_digit())
+            && pascal.ends_with(|c: char| c.is_ascii_digit())
+        {
             pascal.push('_');
         }
         pascal.push_str(&first.to_uppercase());
@@ -50,8 +53,12 @@ pub(crate) fn pascal(name: &str) -> String {
 /// the package if it has others.
 pub(crate) fn module(fqn: &str) -> Option<String> {
     let parts: Vec<&str> = fqn.split('.').collect();
-    let lower: Vec<&str> =
-        parts.iter().skip(1).copied().take_while(|part| part.starts_with(char::is_lowercase)).collect();
+    let lower: Vec<&str> = parts
+        .iter()
+        .skip(1)
+        .copied()
+        .take_while(|part| part.starts_with(char::is_lowercase))
+        .collect();
     match (lower.is_empty(), parts[0]) {
         (false, _) => Some(lower.join("_")),
         (true, "aws-cdk-lib") => None,

@@ -125,8 +125,7 @@ pub fn plan(assemblies: &[Assembly], selection: &Selection) -> Result<Plan> {
         ancestors.retain(|ancestor| known.contains(ancestor));
         handle.ancestors = ancestors.into_iter().collect();
     }
-    plan.packages =
-        assemblies.iter().map(|a| (a.name.clone(), a.version.clone())).collect();
+    plan.packages = assemblies.iter().map(|a| (a.name.clone(), a.version.clone())).collect();
     Ok(plan)
 }
 
@@ -188,7 +187,9 @@ impl<'a> Library<'a> {
         types.extend(self.ancestors(class)?);
         for name in types {
             let Ok(described) = self.get(&name) else { continue };
-            if let Some(method) = described.methods.iter().find(|m| m.name == member && !m.protected) {
+            if let Some(method) =
+                described.methods.iter().find(|m| m.name == member && !m.protected)
+            {
                 return Ok(Found::Method(method));
             }
             let property = described.properties.iter().find(|p| p.name == member && !p.protected);
@@ -196,7 +197,7 @@ impl<'a> Library<'a> {
                 return Ok(Found::Property(property));
             }
         }
-        bail!("{class} has no public member of this name")
+        bail!("{class} has no public member called {member}")
     }
 
     fn initializer(self, class: &str) -> Result<&'a Callable> {
@@ -327,7 +328,8 @@ impl Planner<'_> {
     fn alternative(&mut self, types: &[TypeRef]) -> Result<Option<Ty>> {
         let is_object = |of: &&TypeRef| match of {
             TypeRef::Fqn(name) => self.library.get(name).is_ok_and(|described| {
-                described.kind == Kind::Class || (described.kind == Kind::Interface && !described.datatype)
+                described.kind == Kind::Class
+                    || (described.kind == Kind::Interface && !described.datatype)
             }),
             _ => false,
         };

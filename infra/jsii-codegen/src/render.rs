@@ -139,9 +139,7 @@ fn handle(fqn: &str, described: &Handle) -> String {
     let _ = writeln!(text, "impl {} {{", local(fqn));
     for member in &described.members {
         text += &match member {
-            Member::New(parameters) => {
-                callables("new", parameters, "Self", &from, &Call::Create)
-            }
+            Member::New(parameters) => callables("new", parameters, "Self", &from, &Call::Create),
             Member::Method { name, is_static, parameters, returns } => {
                 let answer = match returns {
                     Some((of, optional)) => answered(of, *optional, &from),
@@ -185,8 +183,7 @@ fn callables(
     from: &Option<String>,
     call: &Call<'_>,
 ) -> String {
-    let required: Vec<Field> =
-        parameters.iter().filter(|field| !field.optional).cloned().collect();
+    let required: Vec<Field> = parameters.iter().filter(|field| !field.optional).cloned().collect();
     let mut text = callable(method, &required, answer, from, call);
     if required.len() < parameters.len() {
         let with = format!("{}_with", method.trim_start_matches("r#"));

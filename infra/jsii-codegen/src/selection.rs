@@ -16,5 +16,6 @@ pub type Selection = BTreeMap<String, Vec<String>>;
 /// # Errors
 /// When it is no such table.
 pub fn parse(text: &str) -> Result<Selection> {
-    toml::from_str(text).context("a selection has a line for each class: \"a.b.C\" = [\"new\", \"method\"]")
+    toml::from_str(text)
+        .context("a selection has a line for each class: \"a.b.C\" = [\"new\", \"method\"]")
 }

@@ -95,8 +95,7 @@ impl Kernel {
             Some(path) => format!("new {class} `{path}`"),
             None => format!("new {class}"),
         };
-        let reply =
-            self.ask(&call, json!({ "api": "create", "fqn": class, "args": arguments }))?;
+        let reply = self.ask(&call, json!({ "api": "create", "fqn": class, "args": arguments }))?;
         if let (Some(path), Some(id)) = (path, reply["$jsii.byref"].as_str()) {
             self.0.paths.borrow_mut().insert(id.to_owned(), path);
         }
@@ -114,7 +113,8 @@ impl Kernel {
         arguments: &[&dyn ToWire],
     ) -> Result<T> {
         let call = format!("{class}.{method}");
-        let request = json!({ "api": "sinvoke", "fqn": class, "method": method, "args": wires(arguments) });
+        let request =
+            json!({ "api": "sinvoke", "fqn": class, "method": method, "args": wires(arguments) });
         let mut reply = self.ask(&call, request)?;
         self.read(&call, reply["result"].take())
     }
@@ -164,7 +164,8 @@ impl Kernel {
 
     pub(crate) fn get<T: FromWire>(&self, object: &str, property: &str) -> Result<T> {
         let call = format!("{}.{property}", self.name_of(object));
-        let request = json!({ "api": "get", "objref": { "$jsii.byref": object }, "property": property });
+        let request =
+            json!({ "api": "get", "objref": { "$jsii.byref": object }, "property": property });
         let mut reply = self.ask(&call, request)?;
         self.read(&call, reply["value"].take())
     }

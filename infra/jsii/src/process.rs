@@ -59,7 +59,8 @@ mod tests {
 
     #[test]
     fn what_the_library_prints_is_unwrapped_and_the_rest_passed_on() {
-        let console = "{\"stderr\":\"aGkK\"}\n{\"stdout\":\"aG8K\"}\nNode says {no}\n{\"other\":1}\n";
+        let console =
+            "{\"stderr\":\"aGkK\"}\n{\"stdout\":\"aG8K\"}\nNode says {no}\n{\"other\":1}\n";
         let mut out = Vec::new();
         relay(console.as_bytes(), &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), "hi\nho\nNode says {no}\n{\"other\":1}\n");

@@ -20,7 +20,11 @@ fn findings(linter: &Path, names: &[&str]) -> BTreeSet<String> {
         .unwrap();
     let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let said = findings.iter().map(|finding| {
-        format!("{} {}", finding["Rule"]["Id"].as_str().unwrap(), finding["Message"].as_str().unwrap())
+        format!(
+            "{} {}",
+            finding["Rule"]["Id"].as_str().unwrap(),
+            finding["Message"].as_str().unwrap()
+        )
     });
     said.collect()
 }
@@ -33,9 +37,11 @@ fn cfn_lint_finds_nothing_but_what_it_does_not_know() {
     let found = findings(&linter, &names.each_ref().map(String::as_str));
     // It checks a state machine by the fields of JSONPath; in JSONata both may be expressions, which
     // asl-validator knows.
-    let unknown = ["heartbeat_s %}' is not of type 'number' at 'States/WaitForCompletion/HeartbeatSeconds'",
-        "timeout_s %}' is not of type 'number' at 'States/WaitForCompletion/TimeoutSeconds'"]
-        .map(|what| format!("E3601 '{{% $watch.{what}"));
+    let unknown = [
+        "heartbeat_s %}' is not of type 'number' at 'States/WaitForCompletion/HeartbeatSeconds'",
+        "timeout_s %}' is not of type 'number' at 'States/WaitForCompletion/TimeoutSeconds'",
+    ]
+    .map(|what| format!("E3601 '{{% $watch.{what}"));
     assert_eq!(found, BTreeSet::from(unknown));
 }
 
@@ -52,7 +58,7 @@ fn cfn_lint_would_find_a_property_that_does_not_exist() {
 
 /// What `cdk-nag` says of a stage: rule, resource and reason, a line each.
 fn nagged(cdk: &Path, choices: &[(&str, &str)]) -> Vec<String> {
-    let kernel = start(cdk, &[]);
+    let kernel = start(cdk, &[("CDK_VALIDATION", "true")]);
     kernel.load("cdk-nag", "3.0.2", &cdk.join("cdk-nag.tgz")).unwrap();
     let (functions, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let context = context(functions.path(), choices);
@@ -68,12 +74,13 @@ fn nagged(cdk: &Path, choices: &[(&str, &str)]) -> Vec<String> {
 /// Has the pack look at everything.
 fn watch(kernel: &Kernel, app: &dyn ToWire) {
     let pack: Object = kernel.create("cdk-nag.AwsSolutionsChecks", &[]).unwrap();
-    let validations: Object =
-        kernel.call_static("aws-cdk-lib.Validations", "of", &[app]).unwrap();
+    let validations: Object = kernel.call_static("aws-cdk-lib.Validations", "of", &[app]).unwrap();
     let () = validations.call("addPlugins", &[&pack]).unwrap();
 }
 
 fn violations(report: &Value) -> Vec<String> {
+    let said = report["pluginReports"].to_string();
+    assert!(said.contains("AwsSolutions"), "the pack did not look: {report}");
     let mut found = Vec::new();
     for plugin in report["pluginReports"].as_array().into_iter().flatten() {
         for violation in plugin["violations"].as_array().into_iter().flatten() {

@@ -14,7 +14,10 @@ pub fn read(name: &str) -> Value {
 }
 
 /// The resources of a type, with their logical names.
-pub fn of_type<'a>(template: &'a Value, kind: &'a str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+pub fn of_type<'a>(
+    template: &'a Value,
+    kind: &'a str,
+) -> impl Iterator<Item = (&'a str, &'a Value)> {
     let resources = template["Resources"].as_object().unwrap();
     let wanted = move |(_, resource): &(&String, &Value)| resource["Type"] == kind;
     resources.iter().filter(wanted).map(|(name, resource)| (name.as_str(), &resource["Properties"]))
@@ -35,7 +38,9 @@ pub fn resolved(value: &Value) -> Value {
             "AWS::AccountId" => "123456789012".to_owned(),
             other => format!("<{other}>"),
         }),
-        Some(("Fn::GetAtt", path)) => Some(format!("<{}.{}>", path[0].as_str().unwrap(), path[1].as_str().unwrap())),
+        Some(("Fn::GetAtt", path)) => {
+            Some(format!("<{}.{}>", path[0].as_str().unwrap(), path[1].as_str().unwrap()))
+        }
         Some(("Fn::Join", parts)) => {
             let parts = resolved(&parts[1]);
             Some(parts.as_array().unwrap().iter().map(|part| part.as_str().unwrap()).collect())
@@ -44,6 +49,8 @@ pub fn resolved(value: &Value) -> Value {
     };
     match text {
         Some(text) if members.len() == 1 => text.into(),
-        _ => Value::Object(members.iter().map(|(key, value)| (key.clone(), resolved(value))).collect()),
+        _ => Value::Object(
+            members.iter().map(|(key, value)| (key.clone(), resolved(value))).collect(),
+        ),
     }
 }

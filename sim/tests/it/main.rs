@@ -5,6 +5,7 @@
 mod asking;
 mod disturbed;
 mod races;
+mod requests;
 mod stores;
 
 use std::collections::BTreeMap;
