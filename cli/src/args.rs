@@ -151,6 +151,8 @@ Examples:
     Verify(Verify),
     /// Lists the agents that can be triggered
     Agents,
+    /// Writes what an agent of your own begins with
+    New(New),
     /// Lists what an MCP server of ours offers
     #[command(after_help = "\
 Example:
@@ -158,11 +160,14 @@ Example:
     Tools(Tools),
     /// Runs an MCP server of ours, on stdin and stdout or over HTTP
     #[command(after_help = "\
-It answers from an incident folder (--snapshot), or else from the account of the current credentials,
-which --target aws has to allow, or from what AWS_ENDPOINT_URL names on this machine.
+aws-diagnostics answers from an incident folder (--snapshot), or else from the account of the current
+credentials, which --target aws has to allow, or from what AWS_ENDPOINT_URL names on this machine.
+pk-sim simulates the models that ship and those of --models, and forgets its simulations when it ends
+unless --state names a folder for them.
 
-Example, in any MCP client's configuration:
+Examples, in any MCP client's configuration:
   {\"command\": \"daybook\", \"args\": [\"mcp\", \"aws-diagnostics\", \"--snapshot\", \"incidents/network-blocked\"]}
+  {\"command\": \"daybook\", \"args\": [\"mcp\", \"pk-sim\", \"--state\", \"/var/lib/pk-sim\"]}
 
 Over HTTP, with the bearer token in DAYBOOK_TOKEN if it is set:
   daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600")]
@@ -326,6 +331,36 @@ pub struct Verify {
     pub head: Option<String>,
 }
 
+/// `new`.
+#[derive(Debug, Group)]
+pub struct New {
+    /// What is written.
+    #[command(subcommand)]
+    pub what: NewWhat,
+}
+
+/// What `new` writes.
+#[derive(Debug, Subcommand)]
+pub enum NewWhat {
+    /// A crate with an agent, its tests, and a `daybook` of its own
+    #[command(after_help = "\
+Example:
+  daybook new agent janitor
+  cd janitor && cargo test")]
+    Agent(NewAgent),
+}
+
+/// `new agent`.
+#[derive(Debug, Group)]
+pub struct NewAgent {
+    /// The agent's name and the crate's; the folder of this name is made here
+    pub name: String,
+    /// Where the crate finds Daybook: a checkout's folder or a git URL [default: the checkout that
+    /// this binary was built from]
+    #[arg(long, value_name = "DIR|URL")]
+    pub daybook: Option<String>,
+}
+
 /// `tools`.
 #[derive(Debug, Group)]
 pub struct Tools {
@@ -338,12 +373,18 @@ pub struct Tools {
 pub struct Mcp {
     /// The server's name
     pub server: String,
-    /// The incident folder to answer from
+    /// The incident folder to answer from (aws-diagnostics)
     #[arg(long, value_name = "DIR")]
     pub snapshot: Option<PathBuf>,
-    /// Makes an incident folder of what the account answers
+    /// Makes an incident folder of what the account answers (aws-diagnostics)
     #[arg(long, value_name = "DIR", conflicts_with = "snapshot")]
     pub record: Option<PathBuf>,
+    /// Models of your own, one a file NAME.json (pk-sim)
+    #[arg(long, value_name = "DIR")]
+    pub models: Option<PathBuf>,
+    /// Keeps the simulations there (pk-sim)
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
     /// Serves Streamable HTTP there. Beyond loopback only with DAYBOOK_TOKEN set
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,

@@ -1,18 +1,22 @@
 //! From what was typed to what is to be done: the only step that may fail on the environment.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use graph::agent::Agent;
 use journal::id::SessionId;
 use journal::item::Hash;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tools::place::{Loopback, Place};
+use tools::{aws_diagnostics, pk_sim};
 use workflow::env;
 
 use crate::args::{self, Args, Target, TargetName};
 use crate::config::{Config, StackEnvironment};
 use crate::failure::Failure;
 use crate::input;
+use crate::new_agent::{self, NewAgent};
 use crate::output;
 use crate::render::Look;
 
@@ -35,6 +39,8 @@ pub struct Context {
     pub cloud: Cloud,
     /// This binary.
     pub binary: PathBuf,
+    /// The agents that it knows.
+    pub agents: Arc<[Agent]>,
 }
 
 /// What the stack in the cloud is called.
@@ -82,6 +88,8 @@ pub enum Action {
     Verify(Subject, Option<Hash>),
     /// List agents.
     Agents,
+    /// Write the crate of an agent.
+    NewAgent(NewAgent),
     /// List a server's tools.
     Tools(&'static str),
     /// Run a server.
@@ -131,15 +139,27 @@ pub enum Services {
 /// A server to run.
 #[derive(Debug)]
 pub struct Serving {
-    /// Its name.
-    pub server: &'static str,
-    /// Where its answers come from.
-    pub source: ToolSource,
+    /// Which server, with what is its own.
+    pub server: Served,
     /// Where it is served over HTTP, instead of on stdin and stdout.
     pub http: Option<String>,
 }
 
-/// Where the answers of a server come from.
+/// A server of ours, with what it needs to start.
+#[derive(Debug)]
+pub enum Served {
+    /// Diagnostics of a Lambda function.
+    AwsDiagnostics(ToolSource),
+    /// Pharmacokinetic simulations.
+    PkSim {
+        /// Models beside those that ship.
+        models: Option<PathBuf>,
+        /// Where the simulations are kept.
+        state: Option<PathBuf>,
+    },
+}
+
+/// Where the answers of `aws-diagnostics` come from.
 #[derive(Debug, PartialEq)]
 pub enum ToolSource {
     /// An incident folder.
@@ -205,11 +225,13 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Dev(dev, config.stack().map_err(Failure::usage)?)
         }
         args::Command::Agents => Action::Agents,
+        args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
+            Action::NewAgent(new_agent::resolve(new, &config.agents)?)
+        }
         args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
         args::Command::Mcp(mcp) => Action::Mcp(Serving {
-            server: server(&mcp.server)?,
-            source: tool_source(mcp.snapshot, mcp.record, context.target, config)?,
-            http: mcp.http,
+            http: mcp.http.clone(),
+            server: served(mcp, context.target, config)?,
         }),
         args::Command::Verify(args::Verify { file: Some(file), head, .. }) => {
             Action::Verify(Subject::File(file), head.as_deref().map(hash).transpose()?)
@@ -237,9 +259,13 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
             let head = verify.head.as_deref().map(hash).transpose()?;
             Action::Verify(Subject::Session(verify.session.unwrap_or_default()), head)
         }
-        C::Dev(_) | C::Trigger(_) | C::Agents | C::Tools(_) | C::Mcp(_) | C::Chaos(_) => {
-            unreachable!("these are resolved before")
-        }
+        C::Dev(_)
+        | C::Trigger(_)
+        | C::Agents
+        | C::New(_)
+        | C::Tools(_)
+        | C::Mcp(_)
+        | C::Chaos(_) => unreachable!("these are resolved before"),
     })
 }
 
@@ -290,6 +316,7 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
             event_bus_name: config.event_bus_name.clone(),
         },
         binary: config.binary.clone(),
+        agents: Arc::clone(&config.agents),
     })
 }
 
@@ -407,6 +434,24 @@ fn chaos_order(
         }
     };
     Ok(ChaosOrder { function: victim.function, deed, place, account: victim.account })
+}
+
+/// A server with the options that are its own, and with no other's.
+fn served(mcp: args::Mcp, target: Target, config: &Config) -> Result<Served, Failure> {
+    let name = server(&mcp.server)?;
+    let given = [
+        ("--snapshot", aws_diagnostics::INFO.name, mcp.snapshot.is_some()),
+        ("--record", aws_diagnostics::INFO.name, mcp.record.is_some()),
+        ("--models", pk_sim::INFO.name, mcp.models.is_some()),
+        ("--state", pk_sim::INFO.name, mcp.state.is_some()),
+    ];
+    if let Some((option, owner, _)) = given.iter().find(|(_, owner, is)| *is && *owner != name) {
+        return Err(Failure::usage(format!("{option} is an option of {owner}, not of {name}")));
+    }
+    if name == pk_sim::INFO.name {
+        return Ok(Served::PkSim { models: mcp.models, state: mcp.state });
+    }
+    tool_source(mcp.snapshot, mcp.record, target, config).map(Served::AwsDiagnostics)
 }
 
 /// A real account only if somebody says so: what AWS_ENDPOINT_URL names is asked only on this

@@ -91,6 +91,18 @@ pub(crate) fn make(
             .event_pattern(&parse(rule::ALARM_PATTERN)?),
         start("Machine", rule::ALARM_INPUT_PATHS, rule::ALARM_INPUT_TEMPLATE)?,
     )?;
+    let transformer = CfnRuleInputTransformerProperty::new(rule::ANSWER_INPUT_TEMPLATE)
+        .input_paths_map(rule::ANSWER_INPUT_PATHS);
+    let poller = functions.poller.function_arn()?;
+    let answers = rules.make(
+        "Answers",
+        "answers",
+        CfnRuleProps::new()
+            .description("Takes what a person answers to a session's question.")
+            .event_bus_name(&config.bus)
+            .event_pattern(&parse(rule::ANSWER_PATTERN)?),
+        rules.target("Poller", &poller)?.input_transformer(transformer),
+    )?;
     let watchdog = functions.watchdog.function_arn()?;
     let ended = rules.make(
         "Ended",
@@ -113,14 +125,19 @@ pub(crate) fn make(
             .schedule_expression(format!("rate({every} minutes)")),
         rules.target("Watchdog", &watchdog)?,
     )?;
-    for (id, rule) in [("EndedMayCall", ended), ("SweepMayCall", sweep)] {
-        let props = CfnPermissionProps::new(CfnPermissionPropsRequired {
-            action: "lambda:InvokeFunction",
-            function_name: &watchdog,
-            principal: "events.amazonaws.com",
-        });
-        CfnPermission::new(stack, id, props.source_arn(rule.attr_arn()?))?;
-    }
+    may_call(stack, "AnswersMayCall", &poller, &answers)?;
+    may_call(stack, "EndedMayCall", &watchdog, &ended)?;
+    may_call(stack, "SweepMayCall", &watchdog, &sweep)
+}
+
+/// Lets a rule call a function.
+fn may_call(stack: &Stack, id: &str, function: &str, rule: &CfnRule) -> Result<()> {
+    let props = CfnPermissionProps::new(CfnPermissionPropsRequired {
+        action: "lambda:InvokeFunction",
+        function_name: function,
+        principal: "events.amazonaws.com",
+    });
+    CfnPermission::new(stack, id, props.source_arn(rule.attr_arn()?))?;
     Ok(())
 }
 

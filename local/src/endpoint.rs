@@ -6,9 +6,11 @@ mod guard;
 mod resume;
 mod sessions;
 mod step_functions;
+mod stream;
 mod wire;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -17,6 +19,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Response};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+use graph::agent::Agent;
 use journal::clock::Clock;
 use journal::sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -28,6 +31,7 @@ use crate::host::Agents;
 use wire::Refusal;
 
 pub use guard::{Guard, TokenMissing};
+pub use stream::Streams;
 
 /// Largest request, in bytes: ten entries of an event bus.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -48,6 +52,10 @@ pub struct Endpoint {
     pub bus: Bus,
     /// The agents.
     pub agents: Agents,
+    /// Their graphs, which name the calls of recorded sessions.
+    pub graphs: Arc<[Agent]>,
+    /// The streams of sessions' events.
+    pub streams: Streams,
     /// The folder that holds the journal, absolute.
     pub data: PathBuf,
 }
@@ -63,6 +71,7 @@ impl Endpoint {
             .route("/metrics", get(metrics))
             .route("/api/sessions", get(sessions::list))
             .route("/api/sessions/{id}", get(sessions::show))
+            .route("/api/sessions/{id}/events", get(stream::events))
             .route("/api/sessions/{id}/cancel", post(sessions::cancel))
             .route("/api/sessions/{id}/resume", post(resume::resume))
             .route("/api/sessions/{id}/answer", post(sessions::answer))

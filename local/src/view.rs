@@ -4,6 +4,8 @@
 //! in one object, [`Event`] and [`Step`] are one record each, [`Record`] marks which of them an
 //! object is. A tool's outcome does not repeat its call; [`Calls`] finds it again.
 
+use std::sync::Arc;
+
 use graph::agent::{Agent, Opening};
 use graph::digest;
 use graph::effect::{Effect, ToolCall};
@@ -73,6 +75,9 @@ pub struct Session {
     pub incident_state: Option<IncidentState>,
     /// The question that waits for an answer.
     pub open_question: Option<OpenQuestion>,
+    /// When it goes on by itself, if it sleeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asleep_until: Option<Stamp>,
     /// How many steps it has.
     pub steps: usize,
     /// What it used of a model.
@@ -231,7 +236,8 @@ impl Session {
             error_category,
             result: result(steps, incident_state),
             incident_state,
-            open_question: open_question(status, steps),
+            open_question: waits_for(status, steps).and_then(Result::ok),
+            asleep_until: waits_for(status, steps).and_then(Result::err),
             steps: steps.len(),
             tokens: usage.tokens,
             usd: usage.usd(),
@@ -398,15 +404,19 @@ fn result(steps: &[RecordedStep], incident_state: Option<IncidentState>) -> Opti
     Some(result)
 }
 
-/// A question is open while its step is the newest one.
-fn open_question(status: Status, steps: &[RecordedStep]) -> Option<OpenQuestion> {
+/// What a session waits for: a question's answer, or else a time. A question is open while its step
+/// is the newest one.
+fn waits_for(status: Status, steps: &[RecordedStep]) -> Option<Result<OpenQuestion, Stamp>> {
     let newest = steps.last().filter(|_| !status.is_terminal())?;
     let StepBody::Ask { expires_at, payload, .. } = &newest.body else { return None };
     // An unreadable question is still a question: it can be rejected.
     let question = payload.get("question").cloned().unwrap_or_default();
-    let question = serde_json::from_value(question)
+    let question: Question = serde_json::from_value(question)
         .unwrap_or_else(|_| Question::open("the question cannot be read"));
-    Some(OpenQuestion {
+    if question.is_sleep() {
+        return Some(Err(*expires_at));
+    }
+    Some(Ok(OpenQuestion {
         question_id: newest.seq,
         prompt: question.prompt,
         tool: question.tool,
@@ -414,23 +424,23 @@ fn open_question(status: Status, steps: &[RecordedStep]) -> Option<OpenQuestion>
         justification: question.justification,
         choices: question.choices,
         expires_at: *expires_at,
-    })
+    }))
 }
 
 /// Finds the call that a tool's outcome answers, step by step.
 ///
 /// The session's own graph is asked, folded along; where it is not at hand or another version, the
 /// calls of the newest reply count if their digest is the recorded one.
-pub struct Calls<F> {
-    agent: F,
+pub struct Calls {
+    agents: Arc<[Agent]>,
     run: Option<Run>,
     replied: Vec<ToolCall>,
 }
 
-impl<F: Fn(&str) -> Option<&'static Agent>> Calls<F> {
-    /// Before the first step. `agent` looks an agent up by name.
-    pub fn new(agent: F) -> Self {
-        Self { agent, run: None, replied: Vec::new() }
+impl Calls {
+    /// Before the first step. `agents` are those that are at hand.
+    pub fn new(agents: Arc<[Agent]>) -> Self {
+        Self { agents, run: None, replied: Vec::new() }
     }
 
     /// The call that the next step is about, if it is a tool's intent or outcome.
@@ -453,7 +463,7 @@ impl<F: Fn(&str) -> Option<&'static Agent>> Calls<F> {
     fn start(&self, step: &RecordedStep) -> Option<Run> {
         let StepBody::Claim { agent, .. } = &step.body else { return None };
         let opening = Opening::of(step).ok()?;
-        (self.agent)(agent)?.start(&opening.input, &opening.settings).ok()
+        agents::named(&self.agents, agent)?.start(&opening.input, &opening.settings).ok()
     }
 
     fn asked(&self, step: &RecordedStep) -> Option<ToolCall> {
@@ -601,7 +611,7 @@ mod tests {
         let (events, steps) = incident();
         let mut records = vec![Record::Session(Session::of(&id(), &events, &steps, at(5_000)))];
         records.extend(events.iter().map(|event| Record::Event(Event::of(event))));
-        let mut calls = Calls::new(|_: &str| None);
+        let mut calls = Calls::new(Arc::new([]));
         records.extend(steps.iter().map(|step| Record::Step(Step::of(step, calls.of(step)))));
         insta::assert_json_snapshot!(records);
     }
@@ -610,7 +620,7 @@ mod tests {
     fn a_tools_outcome_is_told_with_its_call_only_if_the_digest_says_so() {
         let (_, mut steps) = incident();
         let named = |steps: &[RecordedStep]| {
-            let mut calls = Calls::new(|_: &str| None);
+            let mut calls = Calls::new(Arc::new([]));
             steps.iter().filter_map(|step| calls.of(step)).map(|call| call.tool).collect::<Vec<_>>()
         };
         assert_eq!(named(&steps), ["get_iam_state"]);

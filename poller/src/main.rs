@@ -6,7 +6,7 @@ use journal::dynamo::DynamoStore;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use poller::config::Config;
 use poller::{Error, Poller, Runtime};
-use workflow::contract::{CheckReply, CheckRequest};
+use serde_json::Value;
 
 #[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
@@ -21,15 +21,12 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         qualifier: config.qualifier,
     };
     let poller = Poller::new(store, aws_sdk_sfn::Client::new(&aws), runtime, Clock::system());
-    let serve = |event: LambdaEvent<CheckRequest>| answer(&poller, event.payload);
-    lambda_runtime::run(service_fn(serve)).await
+    let handler = |event: LambdaEvent<Value>| serve(&poller, event.payload);
+    lambda_runtime::run(service_fn(handler)).await
 }
 
-async fn answer(
-    poller: &Poller<DynamoStore>,
-    request: CheckRequest,
-) -> Result<CheckReply, Diagnostic> {
-    poller.handle(request).await.map_err(|error| diagnostic(&error))
+async fn serve(poller: &Poller<DynamoStore>, payload: Value) -> Result<Value, Diagnostic> {
+    poller.serve(payload).await.map_err(|error| diagnostic(&error))
 }
 
 /// The state machine matches the name, so the type's own name must not get into it.

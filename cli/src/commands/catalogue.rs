@@ -23,9 +23,8 @@ const LISTING_TIMEOUT: Duration = Duration::from_secs(10);
 /// When stdout is closed.
 pub fn agents(context: &Context) -> Result<Exit, Failure> {
     if context.json {
-        for agent in agents::all() {
-            let schema = agents::input_schema(agent.name());
-            let schema: Option<Value> = schema.and_then(|text| serde_json::from_str(text).ok());
+        for agent in context.agents.iter() {
+            let schema = agent.input_schema().cloned().or_else(|| shipped_schema(agent.name()));
             output::json(&json!({
                 "name": agent.name(), "version": agent.version(), "summary": agent.summary(),
                 "servers": agent.servers(), "critical": agent.critical(), "input_schema": schema,
@@ -33,7 +32,8 @@ pub fn agents(context: &Context) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Succeeded);
     }
-    let rows: Vec<_> = agents::all()
+    let rows: Vec<_> = context
+        .agents
         .iter()
         .map(|agent| {
             let servers = match agent.servers() {
@@ -45,6 +45,10 @@ pub fn agents(context: &Context) -> Result<Exit, Failure> {
         .collect();
     output::lines(report::pairs(context.look, &rows))?;
     Ok(Exit::Succeeded)
+}
+
+fn shipped_schema(agent: &str) -> Option<Value> {
+    agents::input_schema(agent).and_then(|text| serde_json::from_str(text).ok())
 }
 
 /// Lists what a server of ours offers, as any client would learn it: over MCP.
@@ -73,10 +77,13 @@ pub async fn tools(context: &Context, server: &'static str) -> Result<Exit, Fail
     Ok(Exit::Succeeded)
 }
 
-/// A server lists its tools over any folder, so this one does.
+/// A server lists its tools over anything, so the least will do.
 async fn offered(context: &Context, server: &'static str) -> anyhow::Result<Vec<Tool>> {
     let mut command = Command::new(&context.binary);
-    command.args(["mcp", server, "--snapshot", "."]).kill_on_drop(true);
+    command.args(["mcp", server]).kill_on_drop(true);
+    if server == tools::aws_diagnostics::INFO.name {
+        command.args(["--snapshot", "."]);
+    }
     let transport = TokioChildProcess::new(command)
         .with_context(|| format!("cannot start {}", context.binary.display()))?;
     let client = ().serve(transport).await.context("the MCP handshake failed")?;

@@ -16,6 +16,8 @@ mod kills;
 mod live;
 mod mcp;
 mod mcp_clients;
+mod own_agent;
+mod page;
 mod runs;
 mod usage;
 mod verifications;

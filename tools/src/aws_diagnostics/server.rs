@@ -5,15 +5,15 @@ use std::sync::Arc;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use rmcp::model::{CallToolResult, MetaObject};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::function_name::{FUNCTION_NAME_PATTERN, FunctionName};
-use super::refusal::Refusal;
 use super::response::{IamStateResponse, LambdaConfigResponse, LogsResponse};
 use super::source::Source;
+use crate::reply::{answered, refused};
 
 /// Where a result's `_meta` says how many older log events it leaves out.
 const LEFT_OUT_META: &str = "daybook/events_left_out";
@@ -117,19 +117,3 @@ impl Server {
     instructions = "Read-only diagnostics of one AWS Lambda function. A result with isError names the AWS call that failed; it is not evidence about the function's health."
 )]
 impl ServerHandler for Server {}
-
-fn answered(tool: &'static str, answer: &impl Serialize) -> CallToolResult {
-    match serde_json::to_value(answer) {
-        Ok(value) => {
-            tracing::debug!(tool, "Answered.");
-            CallToolResult::structured(value)
-        }
-        // Every response is strings, numbers and JSON objects.
-        Err(error) => unreachable!("a response is always JSON: {error}"),
-    }
-}
-
-fn refused(tool: &'static str, refusal: &Refusal) -> CallToolResult {
-    tracing::debug!(tool, %refusal, "Refused.");
-    CallToolResult::error(vec![ContentBlock::text(refusal.to_string())])
-}

@@ -12,7 +12,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("invoker", &["journal", "workflow"]),
     ("agents", &["graph"]),
     ("agent", &["journal", "workflow", "graph", "agents"]),
-    ("poller", &["journal", "workflow"]),
+    // What a person may answer is the graph's to say.
+    ("poller", &["journal", "workflow", "graph"]),
     ("watchdog", &["journal", "workflow"]),
     ("tools", &[]),
     (
