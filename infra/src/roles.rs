@@ -23,6 +23,8 @@ const BLOBS: &str = "BLOB#*";
 const KEYS: &str = "DEDUPE#*";
 /// An agent's slots.
 const SLOTS: &str = "ADMIT#*";
+/// What `checkup` writes and reads back.
+const PROBES: &str = "PROBE#*";
 /// The index of open leases.
 const LEASES: &str = "LEASE#*";
 
@@ -85,7 +87,9 @@ fn machine(names: &Names) -> Vec<Statement> {
 fn invoker(names: &Names) -> Vec<Statement> {
     let mut statements = function(names, "invoker");
     statements.extend([
-        journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, KEYS, SLOTS]),
+        journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS]),
+        journal(names, "Keys", &[GET, PUT], &[KEYS]),
+        journal(names, "Slots", &[GET, PUT, QUERY], &[SLOTS]),
         on_runtime(names, "Invoke", &["bedrock-agentcore:InvokeAgentRuntime"]),
     ]);
     statements
@@ -122,6 +126,7 @@ fn watchdog(names: &Names) -> Vec<Statement> {
 fn runtime(names: &Names, config: &Config) -> Vec<Statement> {
     let mut statements = vec![
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS]),
+        journal(names, "Probe", &[GET, PUT], &[PROBES]),
         Statement::allow(
             "Callback",
             &["states:SendTaskHeartbeat", "states:SendTaskSuccess"],

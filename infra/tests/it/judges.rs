@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
-use jsii::{Kernel, Object, ToWire};
+use infra::cdk::App;
+use jsii::{Kernel, Object};
 use serde_json::Value;
 
 use crate::kernel::{OTHER, cdk, context, start, tool};
@@ -56,35 +57,31 @@ fn cfn_lint_would_find_a_property_that_does_not_exist() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("BilingMode"));
 }
 
-/// What `cdk-nag` says of a stage: rule, resource and reason, a line each.
-fn nagged(cdk: &Path, choices: &[(&str, &str)]) -> Vec<String> {
-    let kernel = start(cdk, &[("CDK_VALIDATION", "true")]);
+/// The rules of `cdk-nag` that a stage breaks, each with the construct that does.
+fn nagged(cdk: &Path, choices: &[(&str, &str)], with: impl FnOnce(&Kernel, &App)) -> Vec<String> {
+    let kernel = start(cdk, &[]);
     kernel.load("cdk-nag", "3.0.2", &cdk.join("cdk-nag.tgz")).unwrap();
     let (functions, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let context = context(functions.path(), choices);
     let app = infra::app(&kernel, &infra::Options { out: Some(out.path()), context }).unwrap();
-    watch(&kernel, &app);
-    // Findings make the synthesis fail, and stand in the report.
-    let _ = app.synth();
-    let report = std::fs::read_to_string(out.path().join("validation-report.json")).unwrap();
-    let report: Value = serde_json::from_str(&report).unwrap();
-    violations(&report)
-}
-
-/// Has the pack look at everything.
-fn watch(kernel: &Kernel, app: &dyn ToWire) {
+    with(&kernel, &app);
     let pack: Object = kernel.create("cdk-nag.AwsSolutionsChecks", &[]).unwrap();
-    let validations: Object = kernel.call_static("aws-cdk-lib.Validations", "of", &[app]).unwrap();
+    let validations: Object = kernel.call_static("aws-cdk-lib.Validations", "of", &[&app]).unwrap();
     let () = validations.call("addPlugins", &[&pack]).unwrap();
+    app.synth().unwrap();
+    let report = std::fs::read_to_string(out.path().join("validation-report.json")).unwrap();
+    broken(&serde_json::from_str(&report).unwrap())
 }
 
-fn violations(report: &Value) -> Vec<String> {
-    let said = report["pluginReports"].to_string();
-    assert!(said.contains("AwsSolutions"), "the pack did not look: {report}");
+fn broken(report: &Value) -> Vec<String> {
+    let each = |value: &Value| value.as_array().into_iter().flatten().cloned().collect::<Vec<_>>();
     let mut found = Vec::new();
-    for plugin in report["pluginReports"].as_array().into_iter().flatten() {
-        for violation in plugin["violations"].as_array().into_iter().flatten() {
-            found.push(format!("{violation}"));
+    for violation in
+        each(&report["pluginReports"]).iter().flat_map(|plugin| each(&plugin["violations"]))
+    {
+        for construct in each(&violation["violatingConstructs"]) {
+            let (rule, path) = (&violation["ruleName"], &construct["constructPath"]);
+            found.push(format!("{} {}", rule.as_str().unwrap(), path.as_str().unwrap()));
         }
     }
     found
@@ -93,8 +90,19 @@ fn violations(report: &Value) -> Vec<String> {
 #[test]
 fn cdk_nag_finds_nothing_that_is_not_acknowledged_with_a_reason() {
     let Some(cdk) = cdk() else { return };
-    for choices in [&[], OTHER] {
-        let found = nagged(&cdk, choices);
-        assert!(found.is_empty(), "{}", found.join("\n"));
-    }
+    let found = nagged(&cdk, &[], |_, _| ());
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn cdk_nag_looks_at_every_choice_and_would_find_a_queue_without_tls() {
+    let Some(cdk) = cdk() else { return };
+    let found = nagged(&cdk, OTHER, |kernel, app| {
+        let stack: Object = kernel.create("aws-cdk-lib.Stack", &[app, &"extra"]).unwrap();
+        let _: Object = kernel.create("aws-cdk-lib.aws_sqs.Queue", &[&stack, &"Open"]).unwrap();
+    });
+    assert_eq!(
+        found,
+        ["AwsSolutions-SQS3 extra/Open/Resource", "AwsSolutions-SQS4 extra/Open/Resource"]
+    );
 }
