@@ -30,6 +30,18 @@ struct Watched {
     dimensions: Vec<(&'static str, String)>,
 }
 
+impl Watched {
+    /// Occurrences of a metric, which is named with its namespace.
+    fn new(
+        id: &'static str,
+        about: &'static str,
+        (namespace, metric): (&'static str, &'static str),
+        dimensions: Vec<(&'static str, String)>,
+    ) -> Self {
+        Self { id, about, namespace, metric, level: false, dimensions }
+    }
+}
+
 /// Makes the alarms, the topic that they tell, and the dashboard. Gives the topic.
 pub(crate) fn make(stack: &Stack, names: &Names) -> Result<Topic> {
     let kernel = stack.object().kernel();
@@ -74,84 +86,65 @@ pub(crate) fn may_publish(topic: &Topic, alarms: &str) -> Result<()> {
 }
 
 fn all(names: &Names) -> Vec<Watched> {
-    let machine = || vec![("StateMachineArn", names.machine_arn())];
-    let execution = |id, about, metric| Watched {
-        id,
-        about,
-        namespace: "AWS/States",
-        metric,
-        level: false,
-        dimensions: machine(),
+    let mut watched = of_sessions(names);
+    watched.extend(of_queues(names));
+    watched.extend(of_capacity(names));
+    watched
+}
+
+fn of_sessions(names: &Names) -> [Watched; 5] {
+    let execution = |id, about, metric| {
+        let machine = vec![("StateMachineArn", names.machine_arn())];
+        Watched::new(id, about, ("AWS/States", metric), machine)
     };
-    let own = |id, about, metric, dimensions| Watched {
-        id,
-        about,
-        namespace: metric::NAMESPACE,
-        metric,
-        level: false,
-        dimensions,
-    };
-    let queue = |id, about, queue| Watched {
-        id,
-        about,
-        namespace: "AWS/SQS",
-        metric: "ApproximateNumberOfMessagesVisible",
-        level: true,
-        dimensions: vec![("QueueName", names.of(queue))],
-    };
-    let table = |id, about, metric| Watched {
-        id,
-        about,
-        namespace: "AWS/DynamoDB",
-        metric,
-        level: false,
-        dimensions: vec![("TableName", names.of("journal"))],
-    };
-    let function = |id, about, metric, function| Watched {
-        id,
-        about,
-        namespace: "AWS/Lambda",
-        metric,
-        level: false,
-        dimensions: vec![("FunctionName", names.of(function))],
+    let own = |id, about, metric, dimensions| {
+        Watched::new(id, about, (metric::NAMESPACE, metric), dimensions)
     };
     let incidents = vec![("agent", "incident".to_owned())];
-    vec![
+    let (lost, refused) = (
+        "An agent fell silent and was invoked again.",
+        "Incidents were refused: too many in an hour.",
+    );
+    [
         execution(
             "ExecutionsFailed",
             "A session failed; its journal says why.",
             "ExecutionsFailed",
         ),
         execution("ExecutionsTimedOut", "A state machine ran out of time.", "ExecutionsTimedOut"),
-        execution(
-            "ExecutionsThrottled",
-            "Step Functions slows executions down.",
-            "ExecutionThrottled",
-        ),
-        own(
-            "AgentsLost",
-            "An agent fell silent and was invoked again.",
-            metric::AGENTS_LOST,
-            vec![],
-        ),
-        own(
-            "BreakerOpen",
-            "Incidents were refused: too many in an hour.",
-            metric::BREAKER_OPEN,
-            incidents,
-        ),
+        execution("ExecutionsThrottled", "Step Functions slows down.", "ExecutionThrottled"),
+        own("AgentsLost", lost, metric::AGENTS_LOST, vec![]),
+        own("BreakerOpen", refused, metric::BREAKER_OPEN, incidents),
+    ]
+}
+
+fn of_queues(names: &Names) -> [Watched; 2] {
+    let queue = |id, about, queue| {
+        let metric = ("AWS/SQS", "ApproximateNumberOfMessagesVisible");
+        let watched = Watched::new(id, about, metric, vec![("QueueName", names.of(queue))]);
+        Watched { level: true, ..watched }
+    };
+    let aside = "A message about an incident is no trigger.";
+    [
         queue("DeadLetters", "An event reached nobody.", "dead-letters"),
-        queue(
-            "IncidentsPutAside",
-            "A message about an incident is no trigger.",
-            "incidents-put-aside",
-        ),
-        table(
-            "JournalWritesThrottled",
-            "The journal's writes are throttled.",
-            "WriteThrottleEvents",
-        ),
-        table("JournalReadsThrottled", "The journal's reads are throttled.", "ReadThrottleEvents"),
+        queue("IncidentsPutAside", aside, "incidents-put-aside"),
+    ]
+}
+
+fn of_capacity(names: &Names) -> [Watched; 6] {
+    let table = |id, about, metric| {
+        let journal = vec![("TableName", names.of("journal"))];
+        Watched::new(id, about, ("AWS/DynamoDB", metric), journal)
+    };
+    let function = |id, about, metric, function| {
+        let function = vec![("FunctionName", names.of(function))];
+        Watched::new(id, about, ("AWS/Lambda", metric), function)
+    };
+    let (writes, reads) =
+        ("The journal's writes are throttled.", "The journal's reads are throttled.");
+    [
+        table("JournalWritesThrottled", writes, "WriteThrottleEvents"),
+        table("JournalReadsThrottled", reads, "ReadThrottleEvents"),
         function("InvokerThrottled", "Lambda throttles the invoker.", "Throttles", "invoker"),
         function("PollerThrottled", "Lambda throttles the poller.", "Throttles", "poller"),
         function("WatchdogThrottled", "Lambda throttles the watchdog.", "Throttles", "watchdog"),
@@ -211,13 +204,9 @@ type Graph = (&'static str, Vec<Watched>);
 
 /// The graphs, row by row.
 fn graphs(names: &Names) -> Vec<Vec<Graph>> {
-    let shown = |namespace, metric, dimensions: &[(&'static str, String)]| Watched {
-        id: "",
-        about: "",
-        namespace,
-        metric,
-        level: false,
-        dimensions: dimensions.to_vec(),
+    // A graph has a name for itself alone.
+    let shown = |namespace, metric, dimensions: &[(&'static str, String)]| {
+        Watched::new("", "", (namespace, metric), dimensions.to_vec())
     };
     let machine = [("StateMachineArn", names.machine_arn())];
     let table = [("TableName", names.of("journal"))];
