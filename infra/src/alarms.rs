@@ -86,7 +86,7 @@ pub(crate) fn may_publish(topic: &Topic, alarms: &str) -> Result<()> {
 }
 
 fn all(names: &Names) -> Vec<Watched> {
-    let mut watched = of_sessions(names);
+    let mut watched = Vec::from(of_sessions(names));
     watched.extend(of_queues(names));
     watched.extend(of_capacity(names));
     watched
