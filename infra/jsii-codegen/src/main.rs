@@ -52,7 +52,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         files.insert(name, formatted(&text, &arguments.out)?);
     }
     if arguments.check {
-        return Ok(compare(&files, &arguments.out)?);
+        return compare(&files, &arguments.out);
     }
     write(&files, &arguments.out)?;
     Ok(true)
