@@ -24,7 +24,7 @@ fn updates() -> bool {
 #[test]
 fn each_program_makes_the_requests_that_are_listed_and_no_others() {
     let mut made = BTreeSet::new();
-    for seed in 0..60 {
+    for seed in 0..200 {
         made.extend(simulate(seed, &Faults::of(seed)).requests);
         made.extend(simulate(seed, &Faults::abandoned(seed)).requests);
     }
