@@ -86,3 +86,17 @@ conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conf
 bench: ## appends, ten-step runs and whole sessions, beside the raw disk; the memory of ten thousand waiting ones; state machines in memory
 	cargo bench -p cli --bench daybook
 	cargo bench -p states --bench states
+
+# --- in an account ---
+
+.PHONY: lambdas
+lambdas: ## the three functions as zips for Lambda [ARCHITECTURE=arm64|x86_64]
+	@bash scripts/lambdas.sh '$(CARGO_TARGET_DIR)' '$(or $(ARCHITECTURE),arm64)'
+
+.PHONY: synth
+synth: ## the CloudFormation templates, into target/cdk.out [CONTEXT="stage=prod model=bedrock:ID"]
+	@bash scripts/cdk.sh synth '$(CARGO_TARGET_DIR)' $(CONTEXT)
+
+.PHONY: bindings
+bindings: ## writes the CDK's Rust bindings anew, from infra/bindings.toml
+	@bash scripts/cdk.sh bindings

@@ -23,6 +23,7 @@ use workflow::contract::{
 };
 use workflow::error_name;
 use workflow::limits::ANNOUNCE_PATIENCE;
+use workflow::metric;
 
 pub mod answer;
 pub mod cloud;
@@ -139,6 +140,7 @@ impl<S: Store> Poller<S> {
                 let lost = Draft::new(EventStatus::AgentLost, About::Epoch(epoch))
                     .with_detail(json!({ "why": why, "invocation": request.watch.invocation }));
                 self.tell(voice, &lost).await;
+                metrics::counter!(metric::AGENTS_LOST).increment(1);
                 self.cloud.stop_session(&request.session_id).await;
                 Ok(reply(voice.hlc, Judgement::Lost, watch, None))
             }

@@ -6,6 +6,7 @@ mod asking;
 mod assistant;
 mod disturbed;
 mod races;
+mod requests;
 mod stores;
 
 use std::collections::BTreeMap;
