@@ -331,7 +331,7 @@ async fn what_cannot_begin_is_refused_by_name_and_leaves_no_claim() {
     for (detail, expected) in [
         (
             json!({ "agent": "nobody" }),
-            "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `nobody`; there are checkup, incident",
+            "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `nobody`; there are checkup, incident, assistant",
         ),
         (
             json!({ "agent": "checkup", "input": { "x": 1 } }),
