@@ -247,7 +247,7 @@ async fn an_agent_is_known_to_the_host_that_was_given_it() {
     let (status, body) = world.invoke(&json!({ "agent": "checkup" }), 0).await;
     assert_eq!(status, 400);
     let error = "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `checkup`; there \
-                 are incident, network";
+                 are incident, fraud, network, assistant";
     assert_eq!(body["error"], error);
 }
 
