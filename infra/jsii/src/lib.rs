@@ -3,7 +3,7 @@
 //! jsii lets a TypeScript library be used from other languages: a process, the *kernel*, runs the
 //! library under Node.js and is told over its standard input and output which objects to make and which
 //! methods to call. [`process`] starts one, [`Kernel`] speaks with it, [`wire`] says how values travel,
-//! [`handle`] what stands for the kernel's objects here. Bindings with real types over all this are
+//! [`mod@handle`] what stands for the kernel's objects here. Bindings with real types over all this are
 //! written by `jsii-codegen`; the three macros here are what they are written in.
 //!
 //! ```
