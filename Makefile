@@ -23,6 +23,7 @@ AGENT = $(if $(filter local,$(TARGET)),incident)
 INPUT = $(if $(filter local,$(TARGET)),$(BUNDLED.$(AGENT)))
 BUNDLED.incident = incidents/s3-permission-revoked
 BUNDLED.fraud = transactions/account-takeover.json
+BUNDLED.network = networks/wrong-route-target
 
 # make exits 2 whenever a recipe fails, but a failed session is 1. A make that only answers "is it up to date?" (-q) exits
 # 1 for "no", still runs recipe lines that begin with +, and stops with 2 at $(error). So the run leaves its status in a
@@ -79,8 +80,9 @@ smoke-llm: ## a small real model drives the incident agent once [MODEL=openai:NA
 
 .PHONY: conformance
 conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conformance]
-	@cargo run --quiet -p states --example conformance -- '$(CONFORMANCE_DIR)'
+	@CONFORMANCE_DIR='$(CONFORMANCE_DIR)' cargo run --quiet -p states --example conformance
 
 .PHONY: bench
-bench: ## appends, ten-step runs and whole sessions, beside the raw disk
+bench: ## appends, ten-step runs and whole sessions, beside the raw disk; the memory of ten thousand waiting ones; state machines in memory
 	cargo bench -p cli --bench daybook
+	cargo bench -p states --bench states

@@ -11,6 +11,7 @@ use workflow::trigger::{Model, OnModelFailure};
 use crate::investigation;
 use crate::model;
 use crate::model::settings::Unusable;
+use crate::network;
 use crate::settings::{Defaults, incident_budget};
 
 /// Where `AgentCore` expects the HTTP contract.
@@ -59,6 +60,7 @@ impl Config {
                 model: named_model(lookup)?.unwrap_or(defaults.model),
                 on_model_failure: on_model_failure(lookup)?.unwrap_or(defaults.on_model_failure),
                 incident_budget: incident_budget(lookup)?,
+                network: network::Defaults::read(lookup)?,
                 investigation: investigation::Defaults::read(lookup)?,
             },
             models: model::settings::Settings::read(lookup)?,

@@ -19,6 +19,7 @@ pub mod host;
 pub mod http;
 pub mod investigation;
 pub mod model;
+pub mod network;
 pub mod progress;
 pub mod session;
 pub mod settings;

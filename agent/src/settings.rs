@@ -10,6 +10,7 @@ use workflow::env::{self, Invalid, Lookup};
 use workflow::trigger::{self, Model, Trigger};
 
 use crate::investigation;
+use crate::network;
 
 /// The agent whose budget the environment can set.
 const INCIDENT: &str = "incident";
@@ -23,6 +24,8 @@ pub struct Defaults {
     pub on_model_failure: trigger::OnModelFailure,
     /// What an incident may use, where that is not the agent's own.
     pub incident_budget: Budget,
+    /// What sessions of the network agent get besides.
+    pub network: network::Defaults,
     /// What an investigation of a payment gets besides.
     pub investigation: investigation::Defaults,
 }
@@ -33,6 +36,7 @@ impl Default for Defaults {
             model: Model::Policy,
             on_model_failure: trigger::OnModelFailure::Policy,
             incident_budget: Budget::UNLIMITED,
+            network: network::Defaults::default(),
             investigation: investigation::Defaults::default(),
         }
     }
@@ -102,18 +106,18 @@ pub fn settings(session: &SessionId, trigger: &Trigger, defaults: &Defaults) -> 
         (_, Some(investigation)) => budget.or(investigation.budget),
         _ => budget,
     };
-    let options = investigation.map(|investigation| Options {
-        investigation_id: session.to_string(),
-        ..investigation.options.clone()
-    });
-    Settings {
-        model,
-        on_model_failure,
-        budget,
-        tool_timeout_s: options.as_ref().map(|options| options.tool_timeout_seconds),
-        options: options.map_or(Value::Null, |options| json!(options)),
-        ..Settings::default()
-    }
+    let (options, tool_timeout_s) = match (trigger.agent.as_str(), investigation) {
+        (network::AGENT, _) => (defaults.network.options(), None),
+        (_, Some(investigation)) => {
+            let options = Options {
+                investigation_id: session.to_string(),
+                ..investigation.options.clone()
+            };
+            (json!(options), Some(options.tool_timeout_seconds))
+        }
+        _ => (Value::Null, None),
+    };
+    Settings { model, on_model_failure, budget, options, tool_timeout_s, ..Settings::default() }
 }
 
 /// The trigger's check keeps dollars between 0 and 4,000, so that the conversion is exact enough.

@@ -145,6 +145,16 @@ Examples:
   daybook answer 0190a5c4 --edit arguments.json
   daybook answer 0190a5c4 --say 'use the two-compartment model'")]
     Answer(Answer),
+    /// Talks with the assistant about simulations, and asks before it touches one
+    #[command(after_help = "\
+At a confirmation: y approves, n [why] rejects, e [JSON] approves with other arguments, anything else
+is words. Leaving ends nothing: the thread waits for a day.
+
+Examples:
+  daybook chat
+  daybook chat --thread 0190a5c4                     joins a thread again
+  printf '%s\\n' 'simulate 250 mg of theophylline' y y y y | daybook chat")]
+    Chat(Chat),
     /// Writes a session as JSON Lines to stdout: a record a line, then a witness with the head
     Export(One),
     /// Takes an exported session into the local journal
@@ -174,6 +184,7 @@ aws-diagnostics answers from an incident folder (--snapshot), or else from the a
 credentials, which --target aws has to allow, or from what AWS_ENDPOINT_URL names on this machine.
 pk-sim simulates the models that ship and those of --models, and forgets its simulations when it ends
 unless --state names a folder for them.
+network-inventory answers from a described network (--inventory), or else from a healthy one that ships.
 
 Examples, in any MCP client's configuration:
   {\"command\": \"daybook\", \"args\": [\"mcp\", \"aws-diagnostics\", \"--snapshot\", \"incidents/network-blocked\"]}
@@ -203,6 +214,42 @@ Examples:
   daybook chaos inject throttle --to 0 --function payment-capture --account 123456789012
   daybook chaos revert permission --account 123456789012")]
     Chaos(Chaos),
+    /// Checks a state machine, or runs it once
+    #[command(after_help = "\
+Neither needs a stack. A run calls nothing and jumps over every wait; a state that calls a service fails
+and says so.
+
+Examples:
+  daybook workflow check machine.asl.json
+  daybook workflow run machine.asl.json --input order.json")]
+    Workflow(Workflow),
+}
+
+/// `workflow`.
+#[derive(Debug, Group)]
+pub struct Workflow {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub deed: WorkflowDeed,
+}
+
+/// What to do with a state machine.
+#[derive(Debug, Subcommand)]
+pub enum WorkflowDeed {
+    /// Says what AWS would say of the definition; exits 1 if it would refuse it
+    Check {
+        /// The definition, or - for stdin
+        #[arg(value_name = "PATH|-")]
+        file: PathBuf,
+    },
+    /// Runs the definition once and prints its history; exits 1 if it does not succeed
+    Run {
+        /// The definition
+        file: PathBuf,
+        /// The input: a JSON file, or - for stdin [default: an empty object]
+        #[arg(long, value_name = "PATH|-")]
+        input: Option<PathBuf>,
+    },
 }
 
 /// `dev`.
@@ -223,6 +270,9 @@ pub struct Dev {
     /// Runs this state machine instead of Daybook's own
     #[arg(long, value_name = "FILE")]
     pub workflow: Option<PathBuf>,
+    /// Plans of the network agent that stand over those that ship, one a file INTENT.json
+    #[arg(long, value_name = "DIR")]
+    pub plans: Option<PathBuf>,
 }
 
 /// What a commit waits for.
@@ -237,10 +287,10 @@ pub enum Durability {
 /// `trigger`.
 #[derive(Debug, Group)]
 pub struct Trigger {
-    /// The agent [default: incident for an incident folder, else checkup]
+    /// The agent [default: incident for an incident folder, network for a network folder, else checkup]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// What the agent works on: a JSON file, an incident folder, or - for JSON on stdin
+    /// What the agent works on: a JSON file, an incident or network folder, or - for JSON on stdin
     #[arg(long, value_name = "PATH|-")]
     pub input: Option<PathBuf>,
     /// The event's detail; the other options stand over its fields
@@ -330,6 +380,17 @@ pub struct Answer {
     pub say: Option<String>,
 }
 
+/// `chat`.
+#[derive(Debug, Group)]
+pub struct Chat {
+    /// The thread to join: its session's id, or how it begins
+    #[arg(long, value_name = "T")]
+    pub thread: Option<String>,
+    /// For a new thread: policy, bedrock:ID, openai:NAME or transcript:FILE
+    #[arg(long, value_name = "MODEL", conflicts_with = "thread")]
+    pub model: Option<String>,
+}
+
 /// `import`.
 #[derive(Debug, Group)]
 pub struct Import {
@@ -402,6 +463,9 @@ pub struct Mcp {
     /// Models of your own, one a file NAME.json (pk-sim)
     #[arg(long, value_name = "DIR")]
     pub models: Option<PathBuf>,
+    /// The network to answer from [default: a healthy one that ships] (network-inventory)
+    #[arg(long, value_name = "FILE")]
+    pub inventory: Option<PathBuf>,
     /// Keeps the simulations there (pk-sim)
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use agent::config::{named_model, on_model_failure};
 use agent::investigation;
 use agent::model::settings::{Settings, Unusable};
+use agent::network;
 use agent::settings::{Defaults, incident_budget};
 use agent::tool::Timeouts;
 use graph::agent::Agent;
@@ -17,7 +18,7 @@ use workflow::env;
 const MCP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What an isolated agent is given of this program's environment: what says how agents work.
-const HANDED_ON: [&str; 24] = [
+const HANDED_ON: [&str; 26] = [
     env::DAYBOOK_MODEL,
     env::DAYBOOK_ON_MODEL_FAILURE,
     env::DAYBOOK_PRICES,
@@ -38,6 +39,8 @@ const HANDED_ON: [&str; 24] = [
     env::PLANNER_TIMEOUT_SECONDS,
     env::PLANNER_PROMPT_GUARD_ENABLED,
     env::PLANNER_FALLBACK_SEQUENCE,
+    env::NETWORK_MAX_RETRIES,
+    env::NETWORK_PLANS,
     "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
     env::DAYBOOK_MCP_SERVERS,
     env::MCP_CONNECT_TIMEOUT,
@@ -120,6 +123,7 @@ impl Config {
                 model: named_model(&lookup)?.unwrap_or(defaults.model),
                 on_model_failure: on_model_failure(&lookup)?.unwrap_or(defaults.on_model_failure),
                 incident_budget: incident_budget(&lookup)?,
+                network: network::Defaults::read(&lookup)?,
                 investigation: investigation::Defaults::read(&lookup)?,
             },
             models: Settings::read(&lookup)?,

@@ -13,6 +13,9 @@ use crate::failure::Failure;
 /// The file of an incident folder that says what rang.
 const INCIDENT_FILE: &str = "incident.json";
 
+/// The file of a network folder that says what was asked, and of which network.
+const QUERY_FILE: &str = "query.json";
+
 /// The folder of an incident folder with what AWS answered, a folder a function.
 const FUNCTIONS: &str = "functions";
 
@@ -29,6 +32,8 @@ pub struct Input {
     pub json: Value,
     /// Whether it came from an incident folder.
     pub is_incident: bool,
+    /// Whether it came from a network folder.
+    pub is_network: bool,
 }
 
 /// Reads what `--input` names.
@@ -36,6 +41,18 @@ pub struct Input {
 /// # Errors
 /// When it cannot be read, is no JSON, or is a folder and the target is not this machine.
 pub fn read(path: &Path, target: Target) -> Result<Input, Failure> {
+    let mut input = as_written(path, target)?;
+    if target == Target::Local {
+        find_inventory(&mut input.json, path);
+    }
+    Ok(input)
+}
+
+fn as_written(path: &Path, target: Target) -> Result<Input, Failure> {
+    if target == Target::Local && path.join(QUERY_FILE).is_file() {
+        let json = json(&path.join(QUERY_FILE))?;
+        return Ok(Input { json, is_incident: false, is_network: true });
+    }
     if let Some(folder) = incident_folder(path, target) {
         if target == Target::Aws {
             let problem = format!(
@@ -46,9 +63,9 @@ pub fn read(path: &Path, target: Target) -> Result<Input, Failure> {
                 Failure::usage(problem).hint("give the incident's JSON file, or --target local")
             );
         }
-        return Ok(Input { json: incident(&folder)?, is_incident: true });
+        return Ok(Input { json: incident(&folder)?, is_incident: true, is_network: false });
     }
-    Ok(Input { json: json(path)?, is_incident: false })
+    Ok(Input { json: json(path)?, is_incident: false, is_network: false })
 }
 
 /// Reads a JSON file, or standard input for `-`.
@@ -62,7 +79,11 @@ pub fn json(path: &Path) -> Result<Value, Failure> {
     Ok(json?)
 }
 
-fn text(path: &Path) -> anyhow::Result<String> {
+/// Reads a text file, or standard input for `-`.
+///
+/// # Errors
+/// It cannot be read, or is larger than 1 MiB.
+pub fn text(path: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     let bound = INPUT_BYTES_MAX + 1;
     if path == Path::new("-") {
@@ -127,6 +148,18 @@ fn only_function(folder: &Path) -> Option<String> {
     match (functions.next(), functions.next()) {
         (Some(only), None) => only.file_name().into_string().ok(),
         _ => None,
+    }
+}
+
+/// Makes the path of a network's file absolute, for the stack may run in another folder: it is looked
+/// for beside the input, else where we are. What is not found is left as it is.
+fn find_inventory(input: &mut Value, path: &Path) {
+    let Some(file) = input.get("inventory").and_then(Value::as_str) else { return };
+    let beside = if path.is_dir() { Some(path) } else { path.parent() };
+    let places = beside.map(|folder| folder.join(file)).into_iter().chain([PathBuf::from(file)]);
+    let mut found = places.filter_map(|place| place.canonicalize().ok());
+    if let Some(path) = found.find(|place| place.is_file()).as_deref().and_then(Path::to_str) {
+        input["inventory"] = path.into();
     }
 }
 
@@ -218,6 +251,18 @@ mod tests {
         assert_eq!(named(folder.path()), Some("lonely".into()));
         std::fs::create_dir_all(functions.join("second")).unwrap();
         assert_eq!(named(folder.path()), None);
+    }
+
+    #[test]
+    fn a_network_folder_asks_its_query_of_its_own_network() {
+        let folder = bundled("../networks/mtu-mismatch");
+        let input = read(&folder, Target::Local).unwrap();
+        assert!(input.is_network && !input.is_incident);
+        let file = Path::new(input.json["inventory"].as_str().unwrap());
+        assert!(file.is_absolute() && file.ends_with("mtu-mismatch/network.json"), "{file:?}");
+        let mut missing = serde_json::json!({"inventory": "nowhere.json"});
+        find_inventory(&mut missing, &folder);
+        assert_eq!(missing["inventory"], "nowhere.json");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tools::card_transactions::Remote;
 use tools::place::{Loopback, Place};
-use tools::{aws_diagnostics, card_transactions, pk_sim};
+use tools::{aws_diagnostics, card_transactions, network_inventory, pk_sim};
 use workflow::env;
 
 use crate::args::{self, Args, Target, TargetName};
@@ -87,6 +87,8 @@ pub enum Action {
     Resume(String),
     /// Answer a question.
     Answer(String, Decision),
+    /// Talk with the assistant.
+    Chat(args::Chat),
     /// Write a session out.
     Export(String),
     /// Take a session in.
@@ -105,6 +107,8 @@ pub enum Action {
     Generate(args::payments::What),
     /// Break or heal a function.
     Chaos(ChaosOrder),
+    /// Check or run a state machine.
+    Workflow(args::WorkflowDeed),
 }
 
 /// A function to break or to heal.
@@ -159,6 +163,8 @@ pub struct Serving {
 pub enum Served {
     /// Diagnostics of a Lambda function.
     AwsDiagnostics(ToolSource),
+    /// A described network.
+    NetworkInventory(Option<PathBuf>),
     /// Pharmacokinetic simulations.
     PkSim {
         /// Models beside those that ship.
@@ -247,6 +253,7 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Investigate(payments::batch(investigate, stack)?)
         }
         args::Command::Agents => Action::Agents,
+        args::Command::Workflow(workflow) => Action::Workflow(workflow.deed),
         args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
             Action::NewAgent(new_agent::resolve(new, &config.agents)?)
         }
@@ -275,6 +282,10 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
         C::Cancel(cancel) => Action::Cancel(cancel),
         C::Resume(one) => Action::Resume(one.session),
         C::Answer(answer) => Action::Answer(answer.session.clone(), decision(answer)?),
+        C::Chat(mut chat) => {
+            chat.model = chat.model.map(|model| model_name(model, Target::Local));
+            Action::Chat(chat)
+        }
         C::Export(one) => Action::Export(one.session),
         C::Import(import) => Action::Import(import.file),
         C::Verify(verify) => {
@@ -289,7 +300,8 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
         | C::Tools(_)
         | C::Mcp(_)
         | C::Generate(_)
-        | C::Chaos(_) => unreachable!("these are resolved before"),
+        | C::Chaos(_)
+        | C::Workflow(_) => unreachable!("these are resolved before"),
     })
 }
 
@@ -360,6 +372,9 @@ fn order(
             let key = format!("folder/{}", SessionId::fresh());
             detail.insert("dedupe_key".to_owned(), json!(key));
         }
+        if input.is_network && !detail.contains_key("agent") {
+            detail.insert("agent".to_owned(), json!(agent::network::AGENT));
+        }
         detail.insert("input".to_owned(), input.json);
     }
     if let Some(agent) = trigger.agent {
@@ -419,12 +434,16 @@ fn served(mcp: args::Mcp, context: &Context, config: &Config) -> Result<Served, 
     let given = [
         ("--snapshot", aws_diagnostics::INFO.name, mcp.snapshot.is_some()),
         ("--record", aws_diagnostics::INFO.name, mcp.record.is_some()),
+        ("--inventory", network_inventory::INFO.name, mcp.inventory.is_some()),
         ("--models", pk_sim::INFO.name, mcp.models.is_some()),
         ("--state", pk_sim::INFO.name, mcp.state.is_some()),
         ("--allow-remote", card_transactions::INFO.name, mcp.allow_remote),
     ];
     if let Some((option, owner, _)) = given.iter().find(|(_, owner, is)| *is && *owner != name) {
         return Err(Failure::usage(format!("{option} is an option of {owner}, not of {name}")));
+    }
+    if name == network_inventory::INFO.name {
+        return Ok(Served::NetworkInventory(mcp.inventory));
     }
     if name == pk_sim::INFO.name {
         return Ok(Served::PkSim { models: mcp.models, state: mcp.state });

@@ -182,6 +182,7 @@ impl Run {
             seq: step.seq,
             at: step.stamp,
             elapsed_ms: u64::try_from(elapsed).unwrap_or(u64::MAX),
+            attempt: work.failed + 1,
             outcome,
         };
         work.take(result, attempts);

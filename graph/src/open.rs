@@ -292,9 +292,15 @@ impl CallWork {
                 said.unwrap_or_else(|| "a person did not allow the call".to_owned()),
             )),
         };
-        let call = self.call.clone();
-        self.state =
-            CallState::Done(Box::new(ToolResult { call, seq, at, elapsed_ms: 0, outcome }));
+        let (call, attempt) = (self.call.clone(), self.failed.max(1));
+        self.state = CallState::Done(Box::new(ToolResult {
+            call,
+            seq,
+            at,
+            elapsed_ms: 0,
+            attempt,
+            outcome,
+        }));
     }
 
     /// A call that was in doubt stays unknown when nobody settles it.

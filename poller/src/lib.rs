@@ -104,8 +104,8 @@ impl<S: Store> Poller<S> {
             // Whoever answered before may have died before waking anybody.
             Taken::TooLate(reason) => AnswerReply::Refused { reason },
         };
-        if let Some(wait) = Wait::read(&self.store, &session).await? {
-            self.cloud.wake(&wait.token).await?;
+        if let Some(parked) = Wait::read(&self.store, &session).await? {
+            self.cloud.wake(&parked.token).await?;
         }
         Ok(reply)
     }

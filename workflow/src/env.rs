@@ -55,6 +55,12 @@ pub const INCIDENT_RECURSION_LIMIT: &str = "INCIDENT_RECURSION_LIMIT";
 /// How long before an incident's deadline its last model call is made, in seconds.
 pub const INCIDENT_DEADLINE_BUFFER_SECONDS: &str = "INCIDENT_DEADLINE_BUFFER_SECONDS";
 
+/// How often the network agent repeats steps that failed.
+pub const NETWORK_MAX_RETRIES: &str = "NETWORK_MAX_RETRIES";
+
+/// A folder with plans of the network agent that stand over those that ship, one a file.
+pub const NETWORK_PLANS: &str = "NETWORK_PLANS";
+
 /// Most decisions of one fraud investigation.
 pub const LANGGRAPH_MAX_STEPS: &str = "LANGGRAPH_MAX_STEPS";
 

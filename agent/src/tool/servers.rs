@@ -14,6 +14,12 @@ use super::launch::{Launch, Program};
 /// The bundled server that looks at a failing function.
 pub const AWS_DIAGNOSTICS: &str = "aws-diagnostics";
 
+/// The bundled server of simulations.
+pub const PK_SIM: &str = "pk-sim";
+
+/// The bundled server that looks at a described network.
+pub const NETWORK_INVENTORY: &str = "network-inventory";
+
 /// The bundled server that looks at a card payment.
 pub const CARD_TRANSACTIONS: &str = "card-transactions";
 
@@ -36,6 +42,8 @@ enum Entry {
     Command(Program),
     /// Ours, which this program is itself, started for an input.
     Bundled(PathBuf, fn(&Path, &Value) -> Program),
+    /// Simulations, which this program is itself, and where they are kept.
+    Simulations { program: PathBuf, state: Option<PathBuf> },
     /// A part of this program.
     InProcess(Arc<Serve>),
 }
@@ -45,6 +53,9 @@ impl fmt::Debug for Entry {
         match self {
             Self::Command(program) => f.debug_tuple("Command").field(program).finish(),
             Self::Bundled(path, _) => f.debug_tuple("Bundled").field(path).finish(),
+            Self::Simulations { program, state } => {
+                f.debug_tuple("Simulations").field(program).field(state).finish()
+            }
             Self::InProcess(_) => f.debug_tuple("InProcess").finish_non_exhaustive(),
         }
     }
@@ -104,14 +115,23 @@ pub enum Error {
 }
 
 impl Servers {
-    /// The servers that ship: `program mcp NAME`, over the incident folder or the transactions that the
-    /// session's input names. They get an empty environment.
+    /// The servers that ship: `program mcp NAME`, over what the session's input names. They get an
+    /// empty environment.
     pub fn bundled(program: PathBuf) -> Self {
         let entries = BTreeMap::from([
             (AWS_DIAGNOSTICS.to_owned(), Entry::Bundled(program.clone(), diagnostics)),
+            (NETWORK_INVENTORY.to_owned(), Entry::Bundled(program.clone(), inventory)),
             (CARD_TRANSACTIONS.to_owned(), Entry::Bundled(program, transactions)),
         ]);
         Self { entries }
+    }
+
+    /// The simulations that ship: `program mcp pk-sim`, kept in the folder `state`. Without one they
+    /// end with the server, and so with each question that the session asks. It gets an empty
+    /// environment.
+    pub fn simulations(program: PathBuf, state: Option<PathBuf>) -> Self {
+        let entry = Entry::Simulations { program, state };
+        Self { entries: BTreeMap::from([(PK_SIM.to_owned(), entry)]) }
     }
 
     /// A server of this name that is a part of this program: `serve` is given a session's input and
@@ -156,8 +176,8 @@ impl Servers {
         self.entries.keys().map(String::as_str)
     }
 
-    /// The names of those that somebody configured, in order: not the bundled ones, which work only
-    /// for a session whose input names what they are to read.
+    /// The names of those that somebody configured, in order: not the bundled ones, which work for
+    /// what the session's input names.
     pub fn configured(&self) -> impl Iterator<Item = &str> {
         let configured = |entry: &Entry| matches!(entry, Entry::Command(_));
         self.entries
@@ -171,6 +191,9 @@ impl Servers {
         let launch = |entry: &Entry| match entry {
             Entry::Command(program) => Launch::Program(program.clone()),
             Entry::Bundled(path, program) => Launch::Program(program(path, input)),
+            Entry::Simulations { program, state } => {
+                Launch::Program(simulations(program, state.as_deref()))
+            }
             Entry::InProcess(serve) => {
                 Launch::InProcess(InProcess { input: input.clone(), serve: Arc::clone(serve) })
             }
@@ -179,12 +202,28 @@ impl Servers {
     }
 }
 
+fn simulations(path: &Path, state: Option<&Path>) -> Program {
+    let mut program = Program::new(Text::plain(path.to_string_lossy()));
+    program.args.extend(["mcp", PK_SIM].map(Text::plain));
+    program.args.extend(state.map(|state| Text::plain(format!("--state={}", state.display()))));
+    program
+}
+
 fn diagnostics(path: &Path, input: &Value) -> Program {
     let mut program = Program::new(Text::plain(path.to_string_lossy()));
     program.args.extend(["mcp", AWS_DIAGNOSTICS].map(Text::plain));
     if let Some(folder) = input.get("snapshot").and_then(Value::as_str) {
         // One argument, so that a folder whose name begins with a hyphen is no option.
         program.args.push(Text::plain(format!("--snapshot={folder}")));
+    }
+    program
+}
+
+fn inventory(path: &Path, input: &Value) -> Program {
+    let mut program = Program::new(Text::plain(path.to_string_lossy()));
+    program.args.extend(["mcp", NETWORK_INVENTORY].map(Text::plain));
+    if let Some(file) = input.get("inventory").and_then(Value::as_str) {
+        program.args.push(Text::plain(format!("--inventory={file}")));
     }
     program
 }
@@ -458,6 +497,27 @@ mod tests {
             "/bin/daybook mcp aws-diagnostics --snapshot=-x y"
         );
         assert_eq!(servers.configured().count(), 0);
+    }
+
+    #[test]
+    fn simulations_are_kept_where_it_is_said() {
+        let command = |state: Option<&str>| {
+            let servers = Servers::simulations("/bin/daybook".into(), state.map(PathBuf::from));
+            launch(&servers, PK_SIM, json!({})).to_string()
+        };
+        assert_eq!(command(None), "/bin/daybook mcp pk-sim");
+        assert_eq!(command(Some("-x y")), "/bin/daybook mcp pk-sim --state=-x y");
+    }
+
+    #[test]
+    fn the_input_says_which_network_the_bundled_server_reads() {
+        let servers = Servers::bundled("/bin/daybook".into());
+        let command = |input| launch(&servers, NETWORK_INVENTORY, input).to_string();
+        assert_eq!(command(json!({"query": "q"})), "/bin/daybook mcp network-inventory");
+        assert_eq!(
+            command(json!({"inventory": "-n"})),
+            "/bin/daybook mcp network-inventory --inventory=-n"
+        );
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 mod catalogue;
 mod chaos;
+mod chat;
 mod cloud;
 mod dev;
 mod generate;
 mod investigate;
+mod machine;
 mod new;
 mod read;
 mod serve;
@@ -40,8 +42,10 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Agents => catalogue::agents(&context),
         Action::NewAgent(new) => new::agent(&context, &new),
         Action::Tools(server) => catalogue::tools(&context, server).await,
+        Action::Chat(options) => chat::chat(&context, options).await,
         Action::Generate(what) => generate::generate(what),
         Action::Chaos(order) => chaos::chaos(&context, order).await,
+        Action::Workflow(deed) => machine::machine(&context, &deed),
         Action::Mcp(serving) => serve::mcp(&context, serving).await,
     }
 }

@@ -15,10 +15,13 @@ mod journal_file;
 mod kills;
 #[cfg(feature = "live")]
 mod live;
+mod machine;
 mod mcp;
 mod mcp_clients;
+mod network;
 mod own_agent;
 mod page;
+mod people;
 mod runs;
 mod usage;
 mod verifications;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod asking;
+mod assistant;
 mod disturbed;
 mod races;
 mod stores;

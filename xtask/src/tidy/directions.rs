@@ -23,8 +23,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "watchdog", "tools",
         ],
     ),
-    // The CLI starts the stack through `local`; the others only give it words to show.
-    ("cli", &["journal", "workflow", "graph", "agents", "agent", "tools", "local"]),
+    // The CLI starts the stack through `local` and tries state machines; the others only give it
+    // words to show.
+    ("cli", &["journal", "workflow", "states", "graph", "agents", "agent", "tools", "local"]),
     // It puts the whole path together over a simulated cloud, and nothing depends on it.
     (
         "sim",
