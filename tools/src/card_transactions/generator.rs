@@ -200,7 +200,8 @@ mod tests {
             assert_eq!((made.rows, text.lines().count()), (rows as usize, rows as usize + 1));
             let wanted = rows * fraud_permille / 1_000;
             assert!(made.frauds <= wanted as usize + 12, "{made:?}");
-            assert!(made.frauds * 2 >= wanted as usize, "{made:?}");
+            // Of a handful of frauds all may lie in the days that are cut off.
+            assert!(wanted < 10 || made.frauds * 2 >= wanted as usize, "{made:?}");
         }
     }
 

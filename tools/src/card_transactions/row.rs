@@ -1,6 +1,6 @@
 //! One row: checked here, trusted from here on.
 
-use chrono::{DateTime, SecondsFormat};
+use chrono::{DateTime, Datelike as _, SecondsFormat};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +15,7 @@ const ID_CHARS_MAX: usize = 64;
 const TEXT_CHARS_MAX: usize = 64;
 
 /// The first and the last year that a payment can be of.
-const YEARS: (i64, i64) = (1990, 2100);
-
-const MS_PER_YEAR: i64 = 31_556_952_000;
+const YEARS: (i32, i32) = (1990, 2100);
 
 /// A column of the data, in the order in which they are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,13 +213,12 @@ pub fn rfc3339(at_ms: i64) -> String {
 /// # Errors
 /// When it is none.
 pub fn time(raw: &Raw<'_>) -> Result<i64, FieldError> {
-    let at_ms =
-        read(raw, Column::Timestamp, "an RFC 3339 time such as 2026-11-02T09:30:00Z", |text| {
-            DateTime::parse_from_rfc3339(text).ok().map(|at| at.timestamp_millis())
-        })?;
-    let year = 1970 + at_ms.div_euclid(MS_PER_YEAR);
+    let expected = "an RFC 3339 time such as 2026-11-02T09:30:00Z";
+    let at =
+        read(raw, Column::Timestamp, expected, |text| DateTime::parse_from_rfc3339(text).ok())?;
+    let year = at.year();
     if (YEARS.0..=YEARS.1).contains(&year) {
-        return Ok(at_ms);
+        return Ok(at.timestamp_millis());
     }
     let problem = format!("is in the year {year}, expected {} to {}", YEARS.0, YEARS.1);
     Err(FieldError { column: Column::Timestamp, problem })

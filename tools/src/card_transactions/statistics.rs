@@ -36,7 +36,7 @@ pub fn ramp(value: i64, (from, to): (i64, i64), (low, high): (i64, i64)) -> i64 
 
 /// A part of a whole in thousandths; 0 of nothing.
 pub fn permille(part: usize, whole: usize) -> u32 {
-    if whole == 0 { 0 } else { u32::try_from(part * 1_000 / whole).unwrap_or(u32::MAX) }
+    (part * 1_000).checked_div(whole).map_or(0, |share| u32::try_from(share).unwrap_or(u32::MAX))
 }
 
 /// The most times, in order, in any span of so many milliseconds.
