@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
 
 # Each target with its seconds.
-all=(record:60 import:60 canonical:60 endpoint:60 expression:60 trigger:30 machine:30)
+all=(record:60 import:60 canonical:60 endpoint:60 expression:60 trigger:30 machine:30 pattern:30)
 
 # The folder that cargo builds in, also where the environment does not name one.
 target_dir=${CARGO_TARGET_DIR:-target}

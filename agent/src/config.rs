@@ -8,6 +8,7 @@ use journal::clock::{Clock, Stamp};
 use workflow::env::{self, Invalid, Lookup};
 use workflow::trigger::{Model, OnModelFailure};
 
+use crate::investigation;
 use crate::model;
 use crate::model::settings::Unusable;
 use crate::network;
@@ -60,6 +61,7 @@ impl Config {
                 on_model_failure: on_model_failure(lookup)?.unwrap_or(defaults.on_model_failure),
                 incident_budget: incident_budget(lookup)?,
                 network: network::Defaults::read(lookup)?,
+                investigation: investigation::Defaults::read(lookup)?,
             },
             models: model::settings::Settings::read(lookup)?,
             servers_file: env::text(lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),

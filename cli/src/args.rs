@@ -1,5 +1,7 @@
 //! The command line as it is typed: plain arguments, nothing looked up.
 
+pub mod payments;
+
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -109,6 +111,14 @@ Examples:
 
 With --wait: exits 0 succeeded, 1 the session did not, 2 could not find out or a question is open.")]
     Trigger(Trigger),
+    /// Investigates many card payments, a session each, and sums them up
+    #[command(after_help = "\
+Examples:
+  daybook investigate transactions/sample.csv --ids suspicious.txt
+  cut -d, -f1 alerts.csv | daybook investigate transactions.csv --ids - --parallel 8 --with-stack
+
+Exit: 0 all investigations succeeded, 1 some did not, 2 could not find out.")]
+    Investigate(payments::Investigate),
     /// Lists sessions, newest first
     #[command(after_help = "\
 Examples:
@@ -135,6 +145,16 @@ Examples:
   daybook answer 0190a5c4 --edit arguments.json
   daybook answer 0190a5c4 --say 'use the two-compartment model'")]
     Answer(Answer),
+    /// Talks with the assistant about simulations, and asks before it touches one
+    #[command(after_help = "\
+At a confirmation: y approves, n [why] rejects, e [JSON] approves with other arguments, anything else
+is words. Leaving ends nothing: the thread waits for a day.
+
+Examples:
+  daybook chat
+  daybook chat --thread 0190a5c4                     joins a thread again
+  printf '%s\\n' 'simulate 250 mg of theophylline' y y y y | daybook chat")]
+    Chat(Chat),
     /// Writes a session as JSON Lines to stdout: a record a line, then a witness with the head
     Export(One),
     /// Takes an exported session into the local journal
@@ -171,8 +191,18 @@ Examples, in any MCP client's configuration:
   {\"command\": \"daybook\", \"args\": [\"mcp\", \"pk-sim\", \"--state\", \"/var/lib/pk-sim\"]}
 
 Over HTTP, with the bearer token in DAYBOOK_TOKEN if it is set:
-  daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600")]
+  daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600
+
+card-transactions reads what --data names: a CSV or Parquet file, or a transaction service of this
+machine (of any other with --allow-remote):
+  daybook mcp card-transactions --data transactions/sample.csv")]
     Mcp(Mcp),
+    /// Makes data to try agents with
+    #[command(after_help = "\
+Examples:
+  daybook generate transactions --seed 7 --rows 5000 --output transactions.csv
+  daybook generate transactions --seed 7 --rows 5000 --fraud-rate 0.05 | head")]
+    Generate(payments::Generate),
     /// Breaks a Lambda function on purpose, and heals it
     #[command(after_help = "\
 What is changed is written to .daybook/chaos before it is changed; revert puts it back from there.
@@ -184,6 +214,42 @@ Examples:
   daybook chaos inject throttle --to 0 --function payment-capture --account 123456789012
   daybook chaos revert permission --account 123456789012")]
     Chaos(Chaos),
+    /// Checks a state machine, or runs it once
+    #[command(after_help = "\
+Neither needs a stack. A run calls nothing and jumps over every wait; a state that calls a service fails
+and says so.
+
+Examples:
+  daybook workflow check machine.asl.json
+  daybook workflow run machine.asl.json --input order.json")]
+    Workflow(Workflow),
+}
+
+/// `workflow`.
+#[derive(Debug, Group)]
+pub struct Workflow {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub deed: WorkflowDeed,
+}
+
+/// What to do with a state machine.
+#[derive(Debug, Subcommand)]
+pub enum WorkflowDeed {
+    /// Says what AWS would say of the definition; exits 1 if it would refuse it
+    Check {
+        /// The definition, or - for stdin
+        #[arg(value_name = "PATH|-")]
+        file: PathBuf,
+    },
+    /// Runs the definition once and prints its history; exits 1 if it does not succeed
+    Run {
+        /// The definition
+        file: PathBuf,
+        /// The input: a JSON file, or - for stdin [default: an empty object]
+        #[arg(long, value_name = "PATH|-")]
+        input: Option<PathBuf>,
+    },
 }
 
 /// `dev`.
@@ -314,6 +380,17 @@ pub struct Answer {
     pub say: Option<String>,
 }
 
+/// `chat`.
+#[derive(Debug, Group)]
+pub struct Chat {
+    /// The thread to join: its session's id, or how it begins
+    #[arg(long, value_name = "T")]
+    pub thread: Option<String>,
+    /// For a new thread: policy, bedrock:ID, openai:NAME or transcript:FILE
+    #[arg(long, value_name = "MODEL", conflicts_with = "thread")]
+    pub model: Option<String>,
+}
+
 /// `import`.
 #[derive(Debug, Group)]
 pub struct Import {
@@ -392,6 +469,9 @@ pub struct Mcp {
     /// Keeps the simulations there (pk-sim)
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// Lets a service on another machine be asked (card-transactions)
+    #[arg(long)]
+    pub allow_remote: bool,
     /// Serves Streamable HTTP there. Beyond loopback only with DAYBOOK_TOKEN set
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,

@@ -22,6 +22,9 @@ const FUNCTIONS: &str = "functions";
 /// Largest input that is read, in bytes: beyond it no bus takes the event.
 const INPUT_BYTES_MAX: u64 = 1024 * 1024;
 
+/// Most ids of one batch.
+const IDS_MAX: usize = 10_000;
+
 /// An agent's input.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
@@ -76,7 +79,11 @@ pub fn json(path: &Path) -> Result<Value, Failure> {
     Ok(json?)
 }
 
-fn text(path: &Path) -> anyhow::Result<String> {
+/// Reads a text file, or standard input for `-`.
+///
+/// # Errors
+/// It cannot be read, or is larger than 1 MiB.
+pub fn text(path: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     let bound = INPUT_BYTES_MAX + 1;
     if path == Path::new("-") {
@@ -153,6 +160,37 @@ fn find_inventory(input: &mut Value, path: &Path) {
     let mut found = places.filter_map(|place| place.canonicalize().ok());
     if let Some(path) = found.find(|place| place.is_file()).as_deref().and_then(Path::to_str) {
         input["inventory"] = path.into();
+    }
+}
+
+/// Reads ids, one a line. Empty lines and what follows a `#` at a line's start do not count, and what is
+/// there twice counts once.
+///
+/// # Errors
+/// When the file cannot be read, or holds none or more than [`IDS_MAX`].
+pub fn ids(path: &Path) -> Result<Vec<String>, Failure> {
+    let text = text(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
+    let mut seen = std::collections::BTreeSet::new();
+    let ids: Vec<String> = lines.filter(|id| seen.insert(*id)).map(str::to_owned).collect();
+    let problem = match ids.len() {
+        0 => "holds no id".to_owned(),
+        1..=IDS_MAX => return Ok(ids),
+        many => format!("holds {many} ids, {IDS_MAX} at most"),
+    };
+    Err(Failure::usage(format!("{} {problem}", path.display()))
+        .hint("it has one transaction's id a line"))
+}
+
+/// Makes the path of an investigation's data absolute, for the stack may run in another folder: it is
+/// looked for beside the input's own file, else where we are. What is not found is left as it is.
+pub fn find_data(input: &mut Value, file: Option<&Path>) {
+    let Some(data) = input.get("data").and_then(Value::as_str) else { return };
+    let beside = file.and_then(Path::parent).map(|folder| folder.join(data));
+    let places = beside.into_iter().chain([PathBuf::from(data)]);
+    let found = places.filter_map(|place| place.canonicalize().ok()).find(|place| place.is_file());
+    if let Some(path) = found.as_deref().and_then(Path::to_str) {
+        input["data"] = path.into();
     }
 }
 
@@ -234,6 +272,29 @@ mod tests {
         let input = read(&folder.join(INCIDENT_FILE), Target::Aws).unwrap();
         assert!(!input.is_incident);
         assert!(input.json.get("snapshot").is_none());
+    }
+
+    #[test]
+    fn ids_are_read_one_a_line_and_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ids");
+        std::fs::write(&file, "# alerts\nt1\n\n t2 \nt1\n").unwrap();
+        assert_eq!(ids(&file).unwrap(), ["t1", "t2"]);
+        std::fs::write(&file, "# none\n").unwrap();
+        assert!(ids(&file).is_err());
+    }
+
+    #[test]
+    fn data_are_looked_for_beside_the_input() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("a.csv");
+        std::fs::write(&data, "x").unwrap();
+        let mut input = serde_json::json!({"data": "a.csv"});
+        find_data(&mut input, Some(&folder.path().join("input.json")));
+        assert_eq!(input["data"], data.canonicalize().unwrap().to_str().unwrap());
+        let mut elsewhere = serde_json::json!({"data": "http://127.0.0.1:1"});
+        find_data(&mut elsewhere, None);
+        assert_eq!(elsewhere["data"], "http://127.0.0.1:1");
     }
 
     #[test]

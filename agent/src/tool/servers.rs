@@ -14,8 +14,14 @@ use super::launch::{Launch, Program};
 /// The bundled server that looks at a failing function.
 pub const AWS_DIAGNOSTICS: &str = "aws-diagnostics";
 
+/// The bundled server of simulations.
+pub const PK_SIM: &str = "pk-sim";
+
 /// The bundled server that looks at a described network.
 pub const NETWORK_INVENTORY: &str = "network-inventory";
+
+/// The bundled server that looks at a card payment.
+pub const CARD_TRANSACTIONS: &str = "card-transactions";
 
 /// What a server inherits of our environment. Everything else it has to be given by name: our
 /// environment holds AWS credentials, and a server is somebody else's program.
@@ -36,6 +42,8 @@ enum Entry {
     Command(Program),
     /// Ours, which this program is itself, started for an input.
     Bundled(PathBuf, fn(&Path, &Value) -> Program),
+    /// Simulations, which this program is itself, and where they are kept.
+    Simulations { program: PathBuf, state: Option<PathBuf> },
     /// A part of this program.
     InProcess(Arc<Serve>),
 }
@@ -45,6 +53,9 @@ impl fmt::Debug for Entry {
         match self {
             Self::Command(program) => f.debug_tuple("Command").field(program).finish(),
             Self::Bundled(path, _) => f.debug_tuple("Bundled").field(path).finish(),
+            Self::Simulations { program, state } => {
+                f.debug_tuple("Simulations").field(program).field(state).finish()
+            }
             Self::InProcess(_) => f.debug_tuple("InProcess").finish_non_exhaustive(),
         }
     }
@@ -109,9 +120,18 @@ impl Servers {
     pub fn bundled(program: PathBuf) -> Self {
         let entries = BTreeMap::from([
             (AWS_DIAGNOSTICS.to_owned(), Entry::Bundled(program.clone(), diagnostics)),
-            (NETWORK_INVENTORY.to_owned(), Entry::Bundled(program, inventory)),
+            (NETWORK_INVENTORY.to_owned(), Entry::Bundled(program.clone(), inventory)),
+            (CARD_TRANSACTIONS.to_owned(), Entry::Bundled(program, transactions)),
         ]);
         Self { entries }
+    }
+
+    /// The simulations that ship: `program mcp pk-sim`, kept in the folder `state`. Without one they
+    /// end with the server, and so with each question that the session asks. It gets an empty
+    /// environment.
+    pub fn simulations(program: PathBuf, state: Option<PathBuf>) -> Self {
+        let entry = Entry::Simulations { program, state };
+        Self { entries: BTreeMap::from([(PK_SIM.to_owned(), entry)]) }
     }
 
     /// A server of this name that is a part of this program: `serve` is given a session's input and
@@ -171,12 +191,22 @@ impl Servers {
         let launch = |entry: &Entry| match entry {
             Entry::Command(program) => Launch::Program(program.clone()),
             Entry::Bundled(path, program) => Launch::Program(program(path, input)),
+            Entry::Simulations { program, state } => {
+                Launch::Program(simulations(program, state.as_deref()))
+            }
             Entry::InProcess(serve) => {
                 Launch::InProcess(InProcess { input: input.clone(), serve: Arc::clone(serve) })
             }
         };
         self.entries.iter().map(|(name, entry)| (name.clone(), launch(entry))).collect()
     }
+}
+
+fn simulations(path: &Path, state: Option<&Path>) -> Program {
+    let mut program = Program::new(Text::plain(path.to_string_lossy()));
+    program.args.extend(["mcp", PK_SIM].map(Text::plain));
+    program.args.extend(state.map(|state| Text::plain(format!("--state={}", state.display()))));
+    program
 }
 
 fn diagnostics(path: &Path, input: &Value) -> Program {
@@ -194,6 +224,15 @@ fn inventory(path: &Path, input: &Value) -> Program {
     program.args.extend(["mcp", NETWORK_INVENTORY].map(Text::plain));
     if let Some(file) = input.get("inventory").and_then(Value::as_str) {
         program.args.push(Text::plain(format!("--inventory={file}")));
+    }
+    program
+}
+
+fn transactions(path: &Path, input: &Value) -> Program {
+    let mut program = Program::new(Text::plain(path.to_string_lossy()));
+    program.args.extend(["mcp", CARD_TRANSACTIONS].map(Text::plain));
+    if let Some(data) = input.get("data").and_then(Value::as_str) {
+        program.args.push(Text::plain(format!("--data={data}")));
     }
     program
 }
@@ -461,6 +500,16 @@ mod tests {
     }
 
     #[test]
+    fn simulations_are_kept_where_it_is_said() {
+        let command = |state: Option<&str>| {
+            let servers = Servers::simulations("/bin/daybook".into(), state.map(PathBuf::from));
+            launch(&servers, PK_SIM, json!({})).to_string()
+        };
+        assert_eq!(command(None), "/bin/daybook mcp pk-sim");
+        assert_eq!(command(Some("-x y")), "/bin/daybook mcp pk-sim --state=-x y");
+    }
+
+    #[test]
     fn the_input_says_which_network_the_bundled_server_reads() {
         let servers = Servers::bundled("/bin/daybook".into());
         let command = |input| launch(&servers, NETWORK_INVENTORY, input).to_string();
@@ -468,6 +517,17 @@ mod tests {
         assert_eq!(
             command(json!({"inventory": "-n"})),
             "/bin/daybook mcp network-inventory --inventory=-n"
+        );
+    }
+
+    #[test]
+    fn the_input_says_which_transactions_the_bundled_server_reads() {
+        let servers = Servers::bundled("/bin/daybook".into());
+        let command = |input| launch(&servers, CARD_TRANSACTIONS, input).to_string();
+        assert_eq!(command(json!({"data": 1})), "/bin/daybook mcp card-transactions");
+        assert_eq!(
+            command(json!({"data": "--allow-remote"})),
+            "/bin/daybook mcp card-transactions --data=--allow-remote"
         );
     }
 

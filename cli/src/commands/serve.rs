@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tools::aws_diagnostics::{self, Error};
 use tools::http::{self, Listening};
 use tools::place::Place;
-use tools::{network_inventory, pk_sim, stdio};
+use tools::{card_transactions, network_inventory, pk_sim, stdio};
 
 use crate::commands::stack;
 use crate::failure::{Exit, Failure};
@@ -40,6 +40,9 @@ pub async fn mcp(context: &Context, serving: Serving) -> Result<Exit, Failure> {
                 Failure::from(error).hint(hint)
             })?;
             serve(context, server, http).await?;
+        }
+        Served::CardTransactions { data, remote } => {
+            serve(context, card_transactions::server(&data, remote)?, http).await?;
         }
     }
     Ok(Exit::Succeeded)

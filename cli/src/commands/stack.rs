@@ -19,6 +19,9 @@ use crate::failure::Failure;
 use crate::ledger::{DEFAULT_FOLDER, unusable_hint};
 use crate::resolve::Context;
 
+/// Where simulations are kept, in the stack's folder.
+const SIMULATIONS: &str = "pk-sim";
+
 /// A stack that runs in this process.
 pub struct Running {
     stack: Stack,
@@ -152,7 +155,9 @@ pub async fn address(listen: &str, default: &str) -> Result<SocketAddr, Failure>
 
 /// The server that ships, which is this binary itself, and those of the file.
 fn servers(context: &Context, environment: &StackEnvironment) -> Result<Servers, Failure> {
-    let bundled = Servers::bundled(context.binary.clone());
+    let folder = context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
+    let simulations = Servers::simulations(context.binary.clone(), Some(folder.join(SIMULATIONS)));
+    let bundled = Servers::bundled(context.binary.clone()).with(simulations);
     let Some(file) = &environment.servers_file else { return Ok(bundled) };
     let name = workflow::env::DAYBOOK_MCP_SERVERS;
     let text = std::fs::read_to_string(file)

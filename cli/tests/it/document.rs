@@ -33,7 +33,7 @@ fn every_command_of_the_page_does_what_the_page_says() {
     ] {
         put_program(&bin, name, &format!("exec {} \"$@\"", target.display()));
     }
-    for bundled in ["incidents", "networks"] {
+    for bundled in ["incidents", "networks", "transactions"] {
         std::os::unix::fs::symlink(root().join(bundled), folder.path().join(bundled)).unwrap();
     }
     check("LOCAL_DEVELOPMENT.md", folder.path(), &bin, PAGE_WITHIN);

@@ -138,6 +138,6 @@ fn agents_are_listed_for_people_and_for_programs() {
     insta::assert_snapshot!(run_in(folder.path(), &["agents"]).stdout);
     let agents = run_in(folder.path(), &["agents", "--json"]).json();
     let names: Vec<_> = agents.iter().map(|agent| agent["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["checkup", "incident", "network"]);
+    assert_eq!(names, ["checkup", "incident", "fraud", "network", "assistant"]);
     assert!(agents.iter().all(|agent| agent["input_schema"].is_object()));
 }

@@ -9,3 +9,4 @@ mod harness;
 mod listing;
 mod network_inventory;
 mod pk_sim;
+mod transactions;
