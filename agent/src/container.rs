@@ -59,7 +59,11 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
     let lookup = |name: &str| std::env::var(name).ok();
     let config = Config::read(&lookup)?;
-    let mut servers = Servers::bundled(bundled_program(&std::env::current_exe()?));
+    let bundled = bundled_program(&std::env::current_exe()?);
+    // A container's own files are all that it can keep simulations in; they are gone with it.
+    let simulations = std::env::temp_dir().join("daybook-pk-sim");
+    let mut servers =
+        Servers::bundled(bundled.clone()).with(Servers::simulations(bundled, Some(simulations)));
     if let Some(file) = &config.servers_file {
         servers = servers.with(Servers::parse(&std::fs::read_to_string(file)?, lookup)?);
     }

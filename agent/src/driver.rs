@@ -21,6 +21,7 @@ use journal::store::{Error, Retry, Store};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::investigation;
 use crate::model::Models;
 use crate::session::Session;
 use crate::summary;
@@ -279,10 +280,14 @@ impl<S: Store> Driver<S> {
         self.head = Head::after(&step);
         if let StepBody::End { payload, .. } = &step.body {
             summary::log(&self.run, payload);
+            investigation::ended(&self.run, payload);
             return Err(Driven::Ended(Box::new(step)));
         }
         match self.run.fold(&step) {
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                investigation::observe(&self.run, &step);
+                Ok(())
+            }
             Err(error) => Err(self.give_up(error.finish()).await),
         }
     }

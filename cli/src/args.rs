@@ -1,5 +1,7 @@
 //! The command line as it is typed: plain arguments, nothing looked up.
 
+pub mod payments;
+
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -109,6 +111,14 @@ Examples:
 
 With --wait: exits 0 succeeded, 1 the session did not, 2 could not find out or a question is open.")]
     Trigger(Trigger),
+    /// Investigates many card payments, a session each, and sums them up
+    #[command(after_help = "\
+Examples:
+  daybook investigate transactions/sample.csv --ids suspicious.txt
+  cut -d, -f1 alerts.csv | daybook investigate transactions.csv --ids - --parallel 8 --with-stack
+
+Exit: 0 all investigations succeeded, 1 some did not, 2 could not find out.")]
+    Investigate(payments::Investigate),
     /// Lists sessions, newest first
     #[command(after_help = "\
 Examples:
@@ -135,6 +145,16 @@ Examples:
   daybook answer 0190a5c4 --edit arguments.json
   daybook answer 0190a5c4 --say 'use the two-compartment model'")]
     Answer(Answer),
+    /// Talks with the assistant about simulations, and asks before it touches one
+    #[command(after_help = "\
+At a confirmation: y approves, n [why] rejects, e [JSON] approves with other arguments, anything else
+is words. Leaving ends nothing: the thread waits for a day.
+
+Examples:
+  daybook chat
+  daybook chat --thread 0190a5c4                     joins a thread again
+  printf '%s\\n' 'simulate 250 mg of theophylline' y y y y | daybook chat")]
+    Chat(Chat),
     /// Writes a session as JSON Lines to stdout: a record a line, then a witness with the head
     Export(One),
     /// Takes an exported session into the local journal
@@ -164,14 +184,25 @@ aws-diagnostics answers from an incident folder (--snapshot), or else from the a
 credentials, which --target aws has to allow, or from what AWS_ENDPOINT_URL names on this machine.
 pk-sim simulates the models that ship and those of --models, and forgets its simulations when it ends
 unless --state names a folder for them.
+network-inventory answers from a described network (--inventory), or else from a healthy one that ships.
 
 Examples, in any MCP client's configuration:
   {\"command\": \"daybook\", \"args\": [\"mcp\", \"aws-diagnostics\", \"--snapshot\", \"incidents/network-blocked\"]}
   {\"command\": \"daybook\", \"args\": [\"mcp\", \"pk-sim\", \"--state\", \"/var/lib/pk-sim\"]}
 
 Over HTTP, with the bearer token in DAYBOOK_TOKEN if it is set:
-  daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600")]
+  daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600
+
+card-transactions reads what --data names: a CSV or Parquet file, or a transaction service of this
+machine (of any other with --allow-remote):
+  daybook mcp card-transactions --data transactions/sample.csv")]
     Mcp(Mcp),
+    /// Makes data to try agents with
+    #[command(after_help = "\
+Examples:
+  daybook generate transactions --seed 7 --rows 5000 --output transactions.csv
+  daybook generate transactions --seed 7 --rows 5000 --fraud-rate 0.05 | head")]
+    Generate(payments::Generate),
     /// Breaks a Lambda function on purpose, and heals it
     #[command(after_help = "\
 What is changed is written to .daybook/chaos before it is changed; revert puts it back from there.
@@ -232,6 +263,9 @@ pub struct Dev {
     /// Runs this state machine instead of Daybook's own
     #[arg(long, value_name = "FILE")]
     pub workflow: Option<PathBuf>,
+    /// Plans of the network agent that stand over those that ship, one a file INTENT.json
+    #[arg(long, value_name = "DIR")]
+    pub plans: Option<PathBuf>,
 }
 
 /// What a commit waits for.
@@ -246,10 +280,10 @@ pub enum Durability {
 /// `trigger`.
 #[derive(Debug, Group)]
 pub struct Trigger {
-    /// The agent [default: incident for an incident folder, else checkup]
+    /// The agent [default: incident for an incident folder, network for a network folder, else checkup]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// What the agent works on: a JSON file, an incident folder, or - for JSON on stdin
+    /// What the agent works on: a JSON file, an incident or network folder, or - for JSON on stdin
     #[arg(long, value_name = "PATH|-")]
     pub input: Option<PathBuf>,
     /// The event's detail; the other options stand over its fields
@@ -339,6 +373,17 @@ pub struct Answer {
     pub say: Option<String>,
 }
 
+/// `chat`.
+#[derive(Debug, Group)]
+pub struct Chat {
+    /// The thread to join: its session's id, or how it begins
+    #[arg(long, value_name = "T")]
+    pub thread: Option<String>,
+    /// For a new thread: policy, bedrock:ID, openai:NAME or transcript:FILE
+    #[arg(long, value_name = "MODEL", conflicts_with = "thread")]
+    pub model: Option<String>,
+}
+
 /// `import`.
 #[derive(Debug, Group)]
 pub struct Import {
@@ -411,9 +456,15 @@ pub struct Mcp {
     /// Models of your own, one a file NAME.json (pk-sim)
     #[arg(long, value_name = "DIR")]
     pub models: Option<PathBuf>,
+    /// The network to answer from [default: a healthy one that ships] (network-inventory)
+    #[arg(long, value_name = "FILE")]
+    pub inventory: Option<PathBuf>,
     /// Keeps the simulations there (pk-sim)
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// Lets a service on another machine be asked (card-transactions)
+    #[arg(long)]
+    pub allow_remote: bool,
     /// Serves Streamable HTTP there. Beyond loopback only with DAYBOOK_TOKEN set
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,

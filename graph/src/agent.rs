@@ -78,6 +78,9 @@ pub struct Settings {
     pub critical: Vec<String>,
     /// Tools that are at-most-once besides the agent's own.
     pub at_most_once: Vec<String>,
+    /// How long a tool call may take, in seconds; `None` leaves it to the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_timeout_s: Option<u32>,
     /// The agent's own options, an object; what is absent has the agent's default.
     pub options: Value,
 }

@@ -394,4 +394,36 @@ mod tests {
         let now = Stamp::parse("2026-11-21T10:30:00.999Z").unwrap();
         assert_eq!(whole_second(now), "2026-11-21T10:30:00Z");
     }
+
+    /// An alarm's event becomes the trigger of an incident that the agent reads, under the key that
+    /// admission would have found by itself.
+    ///
+    /// Source of the event's form: AWS, "Alarm events and EventBridge".
+    #[test]
+    fn an_alarm_s_template_gives_a_trigger_that_the_incident_agent_reads() {
+        use workflow::admission::dedupe_key;
+        use workflow::rule::{ALARM_INPUT_PATHS, ALARM_INPUT_TEMPLATE};
+        use workflow::trigger::Trigger;
+        let metric = json!({"namespace": "AWS/Lambda", "name": "Errors", "dimensions": {"FunctionName": "orders"}});
+        let event = json!({
+            "id": "i", "time": "2026-11-21T10:00:01Z", "source": "aws.cloudwatch",
+            "detail-type": "CloudWatch Alarm State Change",
+            "detail": {
+                "alarmName": "orders-fail",
+                "state": {"value": "ALARM", "reason": "Threshold Crossed: \"1\"", "timestamp": "2026-11-21T10:00:00.000+0000"},
+                "configuration": {"metrics": [{"id": "m", "returnData": true, "metricStat": {"metric": metric, "period": 300, "stat": "Sum"}}]},
+            },
+        });
+        let transformer = Transformer::new(ALARM_INPUT_PATHS, ALARM_INPUT_TEMPLATE).unwrap();
+        let input = transformer.apply(&event, Origin::default()).unwrap();
+        let input: Value = serde_json::from_str(&input).unwrap();
+        assert_eq!((&input["session_id"], &input["time"]), (&event["id"], &event["time"]));
+        let trigger = Trigger::parse(&input["detail"]).unwrap();
+        let derived = Trigger { dedupe_key: None, ..trigger.clone() };
+        assert_eq!(trigger.agent, "incident");
+        assert_eq!(dedupe_key(&trigger), dedupe_key(&derived));
+        assert_eq!(dedupe_key(&trigger).unwrap(), "orders-fail@2026-11-21T10:00:00.000+0000");
+        let incident = agents::incident::message::Incident::parse(&trigger.input).unwrap();
+        assert_eq!(incident.lambda_name, "orders");
+    }
 }

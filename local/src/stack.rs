@@ -35,6 +35,7 @@ use workflow::admission::Limits;
 use workflow::{env, state_machine};
 
 use crate::bus::{Bus, RuleError};
+use crate::catch_up::catch_up;
 use crate::dynamodb;
 use crate::endpoint::{Endpoint, Guard, Streams, TokenMissing};
 use crate::executions::{self, Executions};
@@ -228,6 +229,12 @@ impl Stack {
         supervisor.spawn(watched);
         let supervised = executions.clone();
         supervisor.spawn(async move { supervised.supervise().await });
+        let (executing, stopping) = (executions.clone(), stop_watching.clone());
+        let caught_up = catch_up(executing, store.clone());
+        supervisor.spawn(async move {
+            // What is cut off is caught up with after the next start.
+            let _ = stopping.run_until_cancelled_owned(caught_up).await;
+        });
         Ok(Self {
             address,
             store,

@@ -467,3 +467,25 @@ async fn a_session_that_waited_over_a_redeployment_goes_on_at_its_question_once(
     assert_eq!(resumed.count(), 2, "{statuses:?}");
     after.shutdown().await;
 }
+
+/// A kill between the two leaves an answer that nobody was woken for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workflow_that_was_answered_but_not_woken_is_woken_by_the_restart() {
+    let folder = TempDir::new().unwrap();
+    let before = stack(folder.path(), &ASKER, 1).await;
+    let client = Client::new(&before);
+    let session = begin(&client, json!({})).await;
+    let id = asked(&before, &client, &session, 0).await["question_id"].as_u64().unwrap();
+    let reject = json!({ "question_id": id, "decision": "reject" });
+    let said = serde_json::from_value(reject).unwrap();
+    let (store, clock) = (before.store(), before.clock());
+    poller::answer::answer(store, clock, &session.parse().unwrap(), said).await.unwrap();
+    before.shutdown().await;
+    let after = stack(folder.path(), &ASKER, 1).await;
+    let client = Client::new(&after);
+    let last = asked(&after, &client, &session, id).await["question_id"].clone();
+    let words = json!({ "question_id": last, "decision": "say", "text": "thanks" });
+    assert_eq!(answer(&client, &session, &words).await.0, 202);
+    assert_eq!(result(&client, &session).await["answers"][0]["decision"], "reject");
+    after.shutdown().await;
+}
