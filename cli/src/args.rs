@@ -214,14 +214,7 @@ Examples:
   daybook chaos inject throttle --to 0 --function payment-capture --account 123456789012
   daybook chaos revert permission --account 123456789012")]
     Chaos(Chaos),
-    /// Checks a state machine, or runs it once
-    #[command(after_help = "\
-Neither needs a stack. A run calls nothing and jumps over every wait; a state that calls a service fails
-and says so.
-
-Examples:
-  daybook workflow check machine.asl.json
-  daybook workflow run machine.asl.json --input order.json")]
+    /// Checks a state machine, or runs it once, without a stack
     Workflow(Workflow),
 }
 
@@ -242,7 +235,7 @@ pub enum WorkflowDeed {
         #[arg(value_name = "PATH|-")]
         file: PathBuf,
     },
-    /// Runs the definition once and prints its history; exits 1 if it does not succeed
+    /// Runs it once and prints its history: calls nothing, jumps over waits; exits 1 if it fails
     Run {
         /// The definition
         file: PathBuf,

@@ -22,13 +22,16 @@ use crate::token;
 /// Most events that the iterations of one run may have together, so that a decision ends.
 pub const RUN_EVENTS_MAX: u64 = 100_000;
 
+/// What each iteration came to; none for one that was tolerated to fail.
+pub(super) type Results = Arc<Vec<Option<Arc<Value>>>>;
+
 /// How far a run has come.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
     pub(super) started: bool,
     pub(super) ended: bool,
     /// Kept for whoever applies the event that the result decided.
-    pub(super) outcome: Arc<OnceLock<std::result::Result<Arc<Vec<Option<Arc<Value>>>>, Failure>>>,
+    pub(super) outcome: Arc<OnceLock<std::result::Result<Results, Failure>>>,
 }
 
 impl Execution {
@@ -59,7 +62,7 @@ impl Execution {
         fork: &Fork,
         run: &Run,
         now: Timestamp,
-    ) -> std::result::Result<Arc<Vec<Option<Arc<Value>>>>, Failure> {
+    ) -> std::result::Result<Results, Failure> {
         let outcome = run.outcome.get_or_init(|| {
             let (mut results, mut failed) = (Vec::with_capacity(fork.items.len()), 0);
             let mut events_left = RUN_EVENTS_MAX;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Execution;
 use super::decide::{Result, Step, Stopped};
-use super::distributed::Run;
+use super::distributed::{Results, Run};
 use super::output::{effective, filled};
 use super::thread::{Failed, Item, Position, Thread, View};
 use crate::definition::{Batcher, Items, Kind, Map, Slot, accept};
@@ -32,7 +32,7 @@ pub(super) struct Fork {
     pub(super) free: VecDeque<u64>,
     pub(super) running: BTreeMap<usize, Arc<Thread>>,
     /// What each came to; none for one that runs, or failed and was tolerated.
-    pub(super) results: Arc<Vec<Option<Arc<Value>>>>,
+    pub(super) results: Results,
     pub(super) ended: usize,
     pub(super) failed: usize,
     /// The newest event that ended one, or that it all began with.
