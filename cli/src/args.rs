@@ -1,6 +1,8 @@
 //! The command line as it is typed: plain arguments, nothing looked up.
 
+pub mod chaos;
 pub mod payments;
+pub mod steer;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -134,7 +136,7 @@ Examples:
     /// Prints a session's journal as it grows, to its end
     Tail(One),
     /// Asks for a session's end
-    Cancel(Cancel),
+    Cancel(steer::Cancel),
     /// Carries on a session that nothing watches any more
     Resume(One),
     /// Answers the open question of a session
@@ -144,7 +146,7 @@ Examples:
   daybook answer 0190a5c4 --reject --reason 'the dose is too high'
   daybook answer 0190a5c4 --edit arguments.json
   daybook answer 0190a5c4 --say 'use the two-compartment model'")]
-    Answer(Answer),
+    Answer(steer::Answer),
     /// Talks with the assistant about simulations, and asks before it touches one
     #[command(after_help = "\
 At a confirmation: y approves, n [why] rejects, e [JSON] approves with other arguments, anything else
@@ -154,7 +156,7 @@ Examples:
   daybook chat
   daybook chat --thread 0190a5c4                     joins a thread again
   printf '%s\\n' 'simulate 250 mg of theophylline' y y y y | daybook chat")]
-    Chat(Chat),
+    Chat(steer::Chat),
     /// Writes a session as JSON Lines to stdout: a record a line, then a witness with the head
     Export(One),
     /// Takes an exported session into the local journal
@@ -213,7 +215,7 @@ Examples:
   daybook chaos inject permission --target s3 --account 123456789012
   daybook chaos inject throttle --to 0 --function payment-capture --account 123456789012
   daybook chaos revert permission --account 123456789012")]
-    Chaos(Chaos),
+    Chaos(chaos::Chaos),
     /// Checks a state machine, or runs it once, without a stack
     Workflow(Workflow),
 }
@@ -340,50 +342,6 @@ pub struct One {
     pub session: String,
 }
 
-/// `cancel`.
-#[derive(Debug, Group)]
-pub struct Cancel {
-    /// The session's id, or how it begins
-    pub session: String,
-    /// Why
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
-}
-
-/// `answer`.
-#[derive(Debug, Group)]
-#[command(group(ArgGroup::new("decision").required(true).args(["approve", "reject", "edit", "say"])))]
-pub struct Answer {
-    /// The session's id, or how it begins
-    pub session: String,
-    /// Yes, exactly this
-    #[arg(long)]
-    pub approve: bool,
-    /// No
-    #[arg(long)]
-    pub reject: bool,
-    /// Why not
-    #[arg(long, value_name = "TEXT", conflicts_with_all = ["approve", "edit", "say"])]
-    pub reason: Option<String>,
-    /// Yes, with the arguments in this JSON file (- for stdin)
-    #[arg(long, value_name = "FILE")]
-    pub edit: Option<PathBuf>,
-    /// Something in words
-    #[arg(long, value_name = "TEXT")]
-    pub say: Option<String>,
-}
-
-/// `chat`.
-#[derive(Debug, Group)]
-pub struct Chat {
-    /// The thread to join: its session's id, or how it begins
-    #[arg(long, value_name = "T")]
-    pub thread: Option<String>,
-    /// For a new thread: policy, bedrock:ID, openai:NAME or transcript:FILE
-    #[arg(long, value_name = "MODEL", conflicts_with = "thread")]
-    pub model: Option<String>,
-}
-
 /// `import`.
 #[derive(Debug, Group)]
 pub struct Import {
@@ -468,60 +426,6 @@ pub struct Mcp {
     /// Serves Streamable HTTP there. Beyond loopback only with DAYBOOK_TOKEN set
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,
-}
-
-/// `chaos`.
-#[derive(Debug, Group)]
-pub struct Chaos {
-    /// What is done.
-    #[command(subcommand)]
-    pub deed: Deed,
-}
-
-/// What `chaos` does.
-#[derive(Debug, Subcommand)]
-pub enum Deed {
-    /// Breaks a function
-    Inject(ChaosFault),
-    /// Heals a function, as often as you like
-    Revert(ChaosFault),
-}
-
-/// A fault of a function.
-#[derive(Debug, Group)]
-pub struct ChaosFault {
-    /// What is broken.
-    #[command(subcommand)]
-    pub fault: FaultName,
-}
-
-/// What is broken.
-#[derive(Debug, Subcommand)]
-pub enum FaultName {
-    /// The function's role loses S3, CloudWatch or both: --target s3, cloudwatch, both
-    Permission(Victim),
-    /// The function is left no invocation at a time, or one: --to 0, 1
-    Throttle {
-        /// How many are left
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=1))]
-        to: Option<u8>,
-        /// Whose.
-        #[command(flatten)]
-        victim: Victim,
-    },
-    /// Nothing leaves the function's security groups any more
-    Network(Victim),
-}
-
-/// Whose function it is.
-#[derive(Debug, Group)]
-pub struct Victim {
-    /// The function
-    #[arg(long, value_name = "NAME", default_value = "data-processor")]
-    pub function: String,
-    /// The account that the credentials have to be of
-    #[arg(long, value_name = "ID")]
-    pub account: Option<String>,
 }
 
 /// Reads `90s`, `30m`, `24h` or `7d`.

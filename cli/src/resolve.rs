@@ -82,13 +82,13 @@ pub enum Action {
     /// Follow a session.
     Tail(String),
     /// Ask for a session's end.
-    Cancel(args::Cancel),
+    Cancel(args::steer::Cancel),
     /// Carry a session on.
     Resume(String),
     /// Answer a question.
     Answer(String, Decision),
     /// Talk with the assistant.
-    Chat(args::Chat),
+    Chat(args::steer::Chat),
     /// Write a session out.
     Export(String),
     /// Take a session in.
@@ -403,7 +403,7 @@ fn model_name(model: String, target: Target) -> String {
     }
 }
 
-fn decision(answer: args::Answer) -> Result<Decision, Failure> {
+fn decision(answer: args::steer::Answer) -> Result<Decision, Failure> {
     if let Some(file) = answer.edit {
         let arguments = input::json(&file)?;
         if !arguments.is_object() {

@@ -5,7 +5,7 @@
 //! one that may select several gives an array, empty when nothing is there. Functions and regular
 //! expressions are refused, as Step Functions does.
 //!
-//! [`Path`] is one compiled path; [`Reference`] is a path with what it starts from: `$` (a state's
+//! `Path` is one compiled path; `Reference` is a path with what it starts from: `$` (a state's
 //! input), `$$` (the context object) or `$name` (a variable).
 
 mod filter;

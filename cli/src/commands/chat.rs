@@ -43,7 +43,7 @@ const MARK: &str = "> ";
 ///
 /// # Errors
 /// When there is no stack, no such thread, or the thread cannot be followed.
-pub async fn chat(context: &Context, chat: args::Chat) -> Result<Exit, Failure> {
+pub async fn chat(context: &Context, chat: args::steer::Chat) -> Result<Exit, Failure> {
     let (endpoint, clients) = (Endpoint::new(context)?, Clients::new(context).await);
     if endpoint.health().await?.is_none() {
         return Err(endpoint.nothing_listens());

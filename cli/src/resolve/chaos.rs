@@ -3,7 +3,8 @@
 use tools::place::{Loopback, Place};
 
 use super::{ChaosOrder, Deed, Services};
-use crate::args::{self, TargetName};
+use crate::args::TargetName;
+use crate::args::chaos::{Deed as DeedArgs, FaultName};
 use crate::config::Config;
 use crate::failure::Failure;
 
@@ -22,15 +23,15 @@ pub fn services(target: TargetName) -> Option<Services> {
 /// # Errors
 /// When something is missing or names no function, or a real account is not named.
 pub fn order(
-    deed: args::Deed,
+    deed: DeedArgs,
     services: Option<Services>,
     config: &Config,
 ) -> Result<ChaosOrder, Failure> {
-    use args::FaultName as F;
+    use FaultName as F;
     let missing = |what: &str| Failure::usage(format!("{what} is missing"));
     let (is_inject, fault) = match deed {
-        args::Deed::Inject(fault) => (true, fault.fault),
-        args::Deed::Revert(fault) => (false, fault.fault),
+        DeedArgs::Inject(fault) => (true, fault.fault),
+        DeedArgs::Revert(fault) => (false, fault.fault),
     };
     let (deed, victim) = match (is_inject, fault) {
         (true, F::Permission(victim)) => {
