@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::Look;
 use super::ending::indented;
+use super::field::{list, text, texts};
 use super::ink::Ink;
 use super::text::{clean, clip, wrap};
 
@@ -28,7 +29,7 @@ pub fn investigation(look: Look, result: &Value) -> Option<Vec<String>> {
             "{}  {} · {} · {}",
             look.ink(Ink::Strong, "Investigation"),
             look.ink(Ink::Name, &clean(transaction)),
-            look.ink(severity_ink(severity), &clean(severity)),
+            look.ink(Ink::of_severity(severity), &clean(severity)),
             clean(text(result, "status").unwrap_or("status unknown")),
         ),
         format!("  fraud       {}", bar(score)),
@@ -86,7 +87,7 @@ pub fn table(look: Look, done: &mut [(String, Session)]) -> Vec<String> {
         lines.push(format!(
             "{} {} {fraud:>7}  {:<18} {}",
             look.ink(Ink::Name, &format!("{:<16}", clip(id, 16))),
-            look.ink(severity_ink(&severity), &format!("{severity:<9}")),
+            look.ink(Ink::of_severity(&severity), &format!("{severity:<9}")),
             clip(finding.unwrap_or("-"), 18),
             session.session_id,
         ));
@@ -292,24 +293,4 @@ fn bar(share: f64) -> String {
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share.clamp(0.0, 1.0) * 100.0)
-}
-
-fn severity_ink(severity: &str) -> Ink {
-    match severity {
-        "CRITICAL" | "HIGH" => Ink::Bad,
-        "MEDIUM" => Ink::Warn,
-        _ => Ink::Plain,
-    }
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
-    value.get(field)?.as_str()
-}
-
-fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn texts<'a>(value: &'a Value, field: &str) -> Vec<&'a str> {
-    list(value, field).iter().filter_map(Value::as_str).collect()
 }

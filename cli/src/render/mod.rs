@@ -2,12 +2,13 @@
 //!
 //! [`timeline`] is a line a record, [`ending`] the verdict and the result below it, [`diagnosis`] an
 //! incident's result, [`investigation`] that of a card payment, [`network`] a router's, [`report`]
-//! everything else that is listed. [`brief`] makes values short,
-//! [`text`] makes them harmless: what stands in a journal may have been written by anybody.
+//! everything else that is listed. [`brief`] makes values short, [`text`] makes them harmless: what
+//! stands in a journal may have been written by anybody.
 
 pub mod brief;
 pub mod diagnosis;
 pub mod ending;
+mod field;
 pub mod ink;
 pub mod investigation;
 pub mod network;

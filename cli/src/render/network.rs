@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Look;
 use super::ending::indented;
+use super::field::{list, text};
 use super::ink::Ink;
 use super::text::{clean, wrap};
 
@@ -107,12 +108,4 @@ fn marked(look: Look, ink: Ink, mark: &str, text: &str) -> Vec<String> {
         if number == 0 { look.ink(ink, mark) } else { " ".repeat(columns) }
     };
     lines.iter().enumerate().map(|(n, line)| format!("{}{line}", before(n))).collect()
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
-    value.get(field)?.as_str()
-}
-
-fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
