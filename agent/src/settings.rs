@@ -109,10 +109,8 @@ pub fn settings(session: &SessionId, trigger: &Trigger, defaults: &Defaults) -> 
     let (options, tool_timeout_s) = match (trigger.agent.as_str(), investigation) {
         (network::AGENT, _) => (defaults.network.options(), None),
         (_, Some(investigation)) => {
-            let options = Options {
-                investigation_id: session.to_string(),
-                ..investigation.options.clone()
-            };
+            let options =
+                Options { investigation_id: session.to_string(), ..investigation.options.clone() };
             (json!(options), Some(options.tool_timeout_seconds))
         }
         _ => (Value::Null, None),
