@@ -7,6 +7,7 @@ mod dynamodb;
 mod endpoint;
 mod executions;
 mod isolated;
+mod ministack;
 mod people;
 mod resume;
 mod stack;
