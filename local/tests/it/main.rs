@@ -10,6 +10,7 @@ mod isolated;
 mod ministack;
 mod people;
 mod resume;
+mod services;
 mod stack;
 mod stream;
 mod watchdog;

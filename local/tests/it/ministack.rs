@@ -108,7 +108,8 @@ async fn an_agent_that_is_lost_has_the_history_that_it_has_on_ministack() {
     }
     let parkings = &[Comes::Nothing, Comes::Success];
     let told = same(Course { script, parkings, timeout_s: 60 }).await;
-    let invoked = |event: &&Value| event["type"] == "TaskStateEntered" && event["name"] == "InvokeAgent";
+    let invoked =
+        |event: &&Value| event["type"] == "TaskStateEntered" && event["name"] == "InvokeAgent";
     assert!(told.is_none_or(|told| told.iter().filter(invoked).count() == 2));
 }
 

@@ -102,8 +102,7 @@ impl Ministack {
             });
             self.post("/2015-03-31/functions", None, &function).await.unwrap();
         }
-        let machine =
-            json!({ "name": names::STATE_MACHINE, "definition": text, "roleArn": ROLE });
+        let machine = json!({ "name": names::STATE_MACHINE, "definition": text, "roleArn": ROLE });
         let made = self.ask("AWSStepFunctions.CreateStateMachine", &machine).await.unwrap();
         assert_eq!(made["stateMachineArn"], names::STATE_MACHINE_ARN);
         self
@@ -180,9 +179,9 @@ impl Ministack {
             .timeout(PATIENCE)
             .header("Authorization", AUTHORIZATION)
             .header("Content-Type", "application/x-amz-json-1.0");
-        let request = target.into_iter().fold(request, |request, target| {
-            request.header("X-Amz-Target", target)
-        });
+        let request = target
+            .into_iter()
+            .fold(request, |request, target| request.header("X-Amz-Target", target));
         let response = request.body(body.to_string()).send().await.unwrap();
         let succeeded = response.status().is_success();
         let text = response.text().await.unwrap();
