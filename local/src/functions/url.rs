@@ -3,6 +3,9 @@
 //! It is the part of Lambda's own `Invoke` that every emulator of functions offers, so that one under
 //! `cargo lambda watch` or in a container with the runtime interface emulator can be named.
 
+use std::fmt;
+
+use reqwest::redirect::Policy;
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
@@ -14,18 +17,24 @@ use super::{ANSWER_BYTES_MAX, CallError, FunctionError};
 const FUNCTION_ERROR: &str = "x-amz-function-error";
 
 /// Where a function is.
-#[derive(Debug)]
 pub(super) struct Address {
     url: Url,
     client: Client,
+}
+
+impl fmt::Debug for Address {
+    /// The host alone: a path, a query and a user may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Address").field("host", &self.url.host_str()).finish_non_exhaustive()
+    }
 }
 
 impl Address {
     /// Of a URL of HTTP or HTTPS; `None` of any other text.
     pub(super) fn new(url: &str) -> Option<Self> {
         let url = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()))?;
-        // A redirect would carry the payload to where nobody sent it.
-        let client = Client::builder().redirect(reqwest::redirect::Policy::none()).build().ok()?;
+        // A redirect or a proxy would carry the payload to where nobody sent it.
+        let client = Client::builder().redirect(Policy::none()).no_proxy().build().ok()?;
         Some(Self { url, client })
     }
 
