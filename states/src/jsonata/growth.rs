@@ -19,8 +19,8 @@ use super::functions::{Failed, add, error};
 /// what a state may hand on.
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
-/// Most that one evaluation may make texts of, in bytes, all in all. What is replaced in a text counts
-/// as if each byte of it were, and what joins a list as if each byte of it were an item.
+/// Most that one evaluation may make texts of, in bytes, all in all. What is put in place of a pattern
+/// counts as if the text were made of the pattern, what joins a list as if each byte were an item.
 pub const TEXTS_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// Largest operand of a call that takes its text from the context, where it is not seen, in bytes.
@@ -36,6 +36,7 @@ const PART_BYTES: usize = 4;
 const BOUNDED: &str = "a bounded operand";
 const WIDTH: &str = "a bounded width";
 const FACTOR: &str = "a bounded factor";
+const DIVISOR: &str = "a divisor of the factor";
 const SMALL: &str = "a small operand";
 const LAST_FACTOR: &str = "the last bounded factor";
 
@@ -87,6 +88,17 @@ pub(super) fn register(evaluator: &mut Evaluator) -> Rc<Growth> {
     add(evaluator, FACTOR, move |arguments: &[JValue]| {
         let operand = operand(arguments);
         of_all.factors.borrow_mut().push(within(&operand)?);
+        Ok(operand)
+    });
+    let of_all = Rc::clone(&growth);
+    add(evaluator, DIVISOR, move |arguments: &[JValue]| {
+        let operand = operand(arguments);
+        // A regular expression may match anywhere, a text only every so many bytes.
+        if let (JValue::String(pattern), Some(first)) =
+            (&operand, of_all.factors.borrow_mut().last_mut())
+        {
+            *first = first.div_ceil(pattern.len().max(1));
+        }
         Ok(operand)
     });
     let of_all = Rc::clone(&growth);
@@ -168,12 +180,16 @@ pub(super) fn rewrite(node: &mut AstNode) {
         AstNode::Binary { op: BinaryOp::ChainPipe, lhs, rhs } => {
             // The text comes first, and its call, which was rewritten as one without, after it.
             if let AstNode::Function { name, args, .. } = &mut **rhs
-                && let Some(last) = factors(name).and_then(|last| args.get_mut(last - 1))
-                && let AstNode::Function { name, .. } = last
-                && name == SMALL
+                && let Some(last) = factors(name)
+                && args.len() >= last
+                && !args.contains(&AstNode::Placeholder)
             {
-                LAST_FACTOR.clone_into(name);
                 pass(lhs, FACTOR);
+                for (index, argument) in args.iter_mut().enumerate() {
+                    if let AstNode::Function { name, .. } = argument {
+                        factor(index + 1, last).clone_into(name);
+                    }
+                }
             }
         }
         AstNode::Function { name, args, .. } => match name.as_str() {
@@ -198,17 +214,22 @@ fn factors(name: &str) -> Option<usize> {
     }
 }
 
+/// What the operand at `index` passes through in a call that has all its operands.
+fn factor(index: usize, last: usize) -> &'static str {
+    match index {
+        0 => FACTOR,
+        index if index < last => DIVISOR,
+        index if index == last => LAST_FACTOR,
+        _ => BOUNDED,
+    }
+}
+
 /// Bounds the first operand times the one at `last`, or, of a call that leaves operands out or open,
 /// each for itself.
 fn multiply(args: &mut [AstNode], last: usize) {
     let is_whole = args.len() > last && !args.contains(&AstNode::Placeholder);
     for (index, argument) in args.iter_mut().enumerate() {
-        match index {
-            0 if is_whole => pass(argument, FACTOR),
-            index if is_whole && index == last => pass(argument, LAST_FACTOR),
-            _ if is_whole => {}
-            _ => pass(argument, SMALL),
-        }
+        pass(argument, if is_whole { factor(index, last) } else { SMALL });
     }
 }
 

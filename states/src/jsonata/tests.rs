@@ -117,6 +117,10 @@ fn what_is_bounded_means_what_it_meant() {
     check("['a', 'b'] ~> $join('-')", json!("a-b"));
     check("$length($join($map([1..500], function($i) { $pad('', 800) })))", json!(400_000));
     check("$list.$string().$replace('1', 'one')", json!(["one", "2", "3"]));
+    let filled = "$length($replace($pad('{{b}}', 20000), '{{b}}', $pad('x', 50000)))";
+    check(filled, json!(69_995));
+    check("$length($pad('{{b}}', 20000) ~> $replace('{{b}}', $pad('x', 50000)))", json!(69_995));
+    check("'aaa' ~> $replace('a', 'b', 2)", json!("bba"));
     let often = "$count($map([1..300], function($i) { 'a' ~> $replace('a', $pad('', 5000)) }))";
     check(often, json!(300));
     check("$exists($missing & $missing) and '' = $missing & $missing", json!(true));
