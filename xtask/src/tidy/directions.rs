@@ -5,25 +5,35 @@ use crate::tree::{Finding, Tree};
 
 /// Every crate in data-path order, with the crates of ours that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("telemetry", &[]),
     ("journal", &[]),
-    ("workflow", &["journal"]),
+    ("workflow", &["telemetry", "journal"]),
     ("states", &[]),
     ("graph", &["journal"]),
-    ("invoker", &["journal", "workflow"]),
+    ("invoker", &["telemetry", "journal", "workflow"]),
     ("agents", &["graph"]),
-    ("agent", &["journal", "workflow", "graph", "agents"]),
-    ("poller", &["journal", "workflow"]),
-    ("watchdog", &["journal", "workflow"]),
-    ("tools", &[]),
+    ("agent", &["telemetry", "journal", "workflow", "graph", "agents"]),
+    ("poller", &["telemetry", "journal", "workflow"]),
+    ("watchdog", &["telemetry", "journal", "workflow"]),
+    ("tools", &["telemetry"]),
     (
         "local",
         &[
-            "journal", "workflow", "states", "graph", "invoker", "agents", "agent", "poller",
-            "watchdog", "tools",
+            "telemetry",
+            "journal",
+            "workflow",
+            "states",
+            "graph",
+            "invoker",
+            "agents",
+            "agent",
+            "poller",
+            "watchdog",
+            "tools",
         ],
     ),
     // The CLI starts the stack through `local`; the others only give it words to show.
-    ("cli", &["journal", "workflow", "graph", "agents", "agent", "tools", "local"]),
+    ("cli", &["telemetry", "journal", "workflow", "graph", "agents", "agent", "tools", "local"]),
     // It puts the whole path together over a simulated cloud, and nothing depends on it.
     (
         "sim",
