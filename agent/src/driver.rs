@@ -24,6 +24,7 @@ use crate::model::Models;
 use crate::session::Session;
 use crate::summary;
 use crate::tool::{Toolbox, built_in};
+use crate::trace::Spans;
 
 /// After being told to stop, how long the driver waits for what is under way, to journal it.
 const GRACE: Duration = Duration::from_secs(10);
@@ -70,6 +71,8 @@ pub struct Driver<S> {
     pub tool_timeout: Duration,
     /// Tells the driver to stop.
     pub stop: CancellationToken,
+    /// What is told of its effects.
+    pub spans: Spans,
 }
 
 /// What performing a request brought.
@@ -101,6 +104,9 @@ impl<S: Store> Driver<S> {
                 Next::Claim | Next::Closed => Err(Driven::Fenced),
             };
             if let Err(driven) = done {
+                if let Driven::Ended(end) = &driven {
+                    self.spans.abandon(end);
+                }
                 return driven;
             }
         }
@@ -137,7 +143,7 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    fn start(&self, request: Request) -> BoxFuture<'static, Performed> {
+    fn start(&mut self, request: Request) -> BoxFuture<'static, Performed> {
         let clock = self.session.hlc.clock().clone();
         let policy = match &request.work {
             Work::Policy { chat } => Some(self.run.policy(chat)),
@@ -146,6 +152,7 @@ impl<S: Store> Driver<S> {
         let (toolbox, models) = (Arc::clone(&self.toolbox), self.models.clone());
         let timeout = self.tool_timeout;
         let share = share(&self.session.author.session, &request);
+        let span = self.spans.begin(&request, clock.now());
         Box::pin(async move {
             if let Some(not_before) = request.not_before {
                 let pause = not_before.since(clock.now());
@@ -155,7 +162,7 @@ impl<S: Store> Driver<S> {
             let started_at = clock.now();
             let (brought, usage) = match (&request.work, policy) {
                 (Work::Tool { call, .. }, _) => {
-                    let outcome = toolbox.call(call, timeout).await;
+                    let outcome = toolbox.call_from(span, call, timeout).await;
                     let usage = built_in::usage(call, &outcome);
                     (brought(outcome), usage)
                 }
@@ -173,6 +180,8 @@ impl<S: Store> Driver<S> {
 
     async fn record_outcome(&mut self, performed: Performed) -> Result<(), Driven> {
         let Performed { request, started_at, brought, usage } = performed;
+        let elapsed = self.session.hlc.clock().now().since(started_at);
+        self.spans.learn(&request.effect, &brought, elapsed);
         let mut body = request.outcome(brought, started_at, usage);
         // Priced where all tokens are known, those of lost attempts too. What the policy took over
         // after losses was still asked of the model.
@@ -262,6 +271,7 @@ impl<S: Store> Driver<S> {
 
     async fn fold(&mut self, step: Step<Value>) -> Result<(), Driven> {
         self.head = Head::after(&step);
+        self.spans.fold(&step, step.runner == self.session.author.runner);
         if let StepBody::End { payload, .. } = &step.body {
             summary::log(&self.run, payload);
             return Err(Driven::Ended(Box::new(step)));

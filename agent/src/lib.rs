@@ -20,3 +20,4 @@ pub mod settings;
 pub mod summary;
 pub mod task;
 pub mod tool;
+pub mod trace;

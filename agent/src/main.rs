@@ -7,7 +7,7 @@ use agent::config::{Config, bundled_program};
 use agent::host::{self, Host};
 use agent::model::Models;
 use agent::tool::{Servers, Timeouts};
-use agent::{http, summary};
+use agent::{http, summary, trace};
 use aws_config::BehaviorVersion;
 use journal::dynamo::DynamoStore;
 use tokio::signal::unix::{SignalKind, signal};
@@ -39,6 +39,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     tracing_subscriber::registry().with(filter).with(rest).with(summaries).init();
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
     let lookup = |name: &str| std::env::var(name).ok();
+    workflow::env::export_spans(&lookup, "daybook-agent")?;
     let config = Config::read(&lookup)?;
     let mut servers = Servers::bundled(bundled_program(&std::env::current_exe()?));
     if let Some(file) = &config.servers_file {
@@ -67,6 +68,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         _ = interrupt.recv() => {}
     }
     host.shutdown().await;
+    trace::told().await;
     stop.cancel();
     server.join().map_err(|_| "the server's thread panicked")??;
     Ok(())

@@ -14,7 +14,7 @@ use workflow::env;
 const MCP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What an isolated agent is given of this program's environment: what says how agents work.
-const HANDED_ON: [&str; 13] = [
+const HANDED_ON: [&str; 16] = [
     env::DAYBOOK_MODEL,
     env::DAYBOOK_ON_MODEL_FAILURE,
     env::DAYBOOK_PRICES,
@@ -28,6 +28,9 @@ const HANDED_ON: [&str; 13] = [
     env::DAYBOOK_MCP_SERVERS,
     env::MCP_CONNECT_TIMEOUT,
     env::MCP_INIT_TIMEOUT,
+    env::OTEL_EXPORTER_OTLP_ENDPOINT,
+    env::OTEL_EXPORTER_OTLP_HEADERS,
+    env::OTEL_RESOURCE_ATTRIBUTES,
 ];
 
 /// What the command line takes from the environment. Values are checked where they are used, so that
@@ -114,6 +117,14 @@ impl Config {
             handed_on: handed_on.collect(),
         })
     }
+}
+
+/// Has this program's spans exported if the environment names a collector.
+///
+/// # Errors
+/// When what it names is none.
+pub fn export_spans(service: &'static str) -> Result<(), env::Invalid> {
+    env::export_spans(&read, service)
 }
 
 /// Whether the environment asks for output without colour.

@@ -41,10 +41,14 @@ fn main() -> ExitCode {
 
 fn run(args: Args) -> Result<Exit, Failure> {
     let command = resolve::resolve(args, &Config::from_environment())?;
+    if let Some(service) = command.action.service() {
+        config::export_spans(service).map_err(|error| Failure::usage(error.to_string()))?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let exit = runtime.block_on(commands::run(command));
     // A thread that still waits for a line from the terminal must not keep the program alive.
     runtime.shutdown_background();
+    telemetry::export::flush();
     exit
 }
 

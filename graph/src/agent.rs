@@ -22,6 +22,7 @@ pub struct Agent {
     sheet: Arc<Sheet>,
     init: Arc<Init>,
     restore: Arc<Restore>,
+    span_names: SpanNames,
 }
 
 type Init = dyn Fn(&Value, &Settings) -> Result<Box<dyn Program>, InputError> + Send + Sync;
@@ -42,6 +43,40 @@ pub(crate) struct Sheet {
     pub(crate) critical: &'static [&'static str],
     pub(crate) servers: &'static [&'static str],
     pub(crate) tool_timeout_s: u32,
+}
+
+/// What the spans of an agent's effects are called, in the trace that a session leaves. An agent
+/// whose specification fixes these names is registered as
+/// `Agent::of(&GRAPH).with_span_names(SpanNames { tracer: "fraud-agent", nodes: &[("planner",
+/// "agent.planner")], tool: Some("agent.tool.") })`; then a tool call of `score` is the span
+/// `agent.tool.score`. All others keep the field's usual names, such as `chat MODEL` and
+/// `execute_tool TOOL`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpanNames {
+    /// The tracer that the spans are of.
+    pub tracer: &'static str,
+    /// Nodes whose effects have a span of another name: node and name.
+    pub nodes: &'static [(&'static str, &'static str)],
+    /// What stands before the tool's name in the span of a tool call, if not the usual name.
+    pub tool: Option<&'static str>,
+}
+
+impl SpanNames {
+    /// The tracer of agents that name none.
+    pub const TRACER: &'static str = "daybook";
+
+    /// The usual names.
+    pub const USUAL: Self = Self { tracer: Self::TRACER, nodes: &[], tool: None };
+
+    /// The name that a node's spans have, if it is not the usual one.
+    pub fn node(&self, node: &str) -> Option<&'static str> {
+        self.nodes.iter().find(|(name, _)| *name == node).map(|(_, span)| *span)
+    }
+
+    /// Whether an agent chose them.
+    pub fn is_own(&self) -> bool {
+        self.tracer != Self::TRACER
+    }
 }
 
 /// A node as it is shown.
@@ -149,6 +184,7 @@ impl Agent {
         };
         Self {
             sheet: Arc::new(sheet),
+            span_names: SpanNames::USUAL,
             init: Arc::new(move |input, settings| {
                 Ok(Box::new(Loaded { graph, state: (graph.init)(input, settings)? }))
             }),
@@ -156,6 +192,17 @@ impl Agent {
                 Ok(Box::new(Loaded { graph, state: serde_json::from_value(state)? }))
             }),
         }
+    }
+
+    /// The same agent, whose spans are called so.
+    #[must_use]
+    pub fn with_span_names(self, span_names: SpanNames) -> Self {
+        Self { span_names, ..self }
+    }
+
+    /// What its spans are called.
+    pub fn span_names(&self) -> SpanNames {
+        self.span_names
     }
 
     /// Its name.

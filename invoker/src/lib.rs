@@ -16,10 +16,13 @@ use journal::seal::seal;
 use journal::step::Ending;
 use journal::store::Store;
 use serde_json::{Value, json};
+use telemetry::{attribute, export};
+use tracing::Instrument as _;
 use workflow::admission::Limits;
 use workflow::contract::{AgentRequest, InvokeOutcome, InvokeReply, InvokeRequest};
 use workflow::limits::ANNOUNCE_PATIENCE;
 use workflow::metric;
+use workflow::trace::Trace;
 use workflow::trigger::{InvalidTrigger, Trigger};
 
 pub mod admission;
@@ -59,6 +62,28 @@ impl<S: Store> Invoker<S> {
     /// # Errors
     /// Each error is one that the state machine tells apart by [`Error::name`].
     pub async fn handle(&self, request: InvokeRequest) -> Result<InvokeReply, Error> {
+        let remote = request.detail["traceparent"].as_str().and_then(|text| text.parse().ok());
+        let trace = Trace::of(&request.session_id, remote);
+        let log = tracing::error_span!(
+            "session", session_id = %request.session_id, trace_id = trace.id()
+        );
+        let begun_at = self.clock.now();
+        let attempt = request.attempt();
+        let done = self.invoke(request, &trace).instrument(log).await;
+        if export::is_on() {
+            let span = trace.leaf("invoker.invoke", begun_at.nanos(), trace.session());
+            let span = span
+                .lasting(begun_at.nanos(), self.clock.now().nanos())
+                .with(attribute::ATTEMPT, attempt);
+            export::record(match &done {
+                Ok(_) => span,
+                Err(error) => span.failing(error.name()),
+            });
+        }
+        done
+    }
+
+    async fn invoke(&self, request: InvokeRequest, trace: &Trace) -> Result<InvokeReply, Error> {
         let hlc = Hlc::new(self.clock.clone(), request.seen);
         let voice = Announcer {
             store: &self.store,
@@ -101,7 +126,9 @@ impl<S: Store> Invoker<S> {
             started = started.with_detail(json!({ "admitted": admitted }));
         }
         tell(&voice, started).await;
-        let called = self.runtime.invoke(&agent_request(&request, trigger, hlc.tick())).await;
+        let parent = trace.invocation(request.attempt());
+        let asked = agent_request(&request, trigger, hlc.tick());
+        let called = self.runtime.invoke(&asked, parent).await;
         self.conclude(&voice, about, called).await
     }
 

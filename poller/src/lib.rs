@@ -6,7 +6,7 @@
 
 use journal::announce::Announcer;
 use journal::chain::{AppendError, Author, End, Head, append, end_session};
-use journal::clock::{Clock, Hlc};
+use journal::clock::{Clock, Hlc, Stamp};
 use journal::error_message::ErrorMessage;
 use journal::event::{About, Draft, EventStatus, Writer};
 use journal::id::Runner;
@@ -17,9 +17,12 @@ use journal::step::{Ending, Step, StepBody};
 use journal::store::Store;
 use journal::wait::Wait;
 use serde_json::{Value, json};
+use telemetry::{attribute, export};
+use tracing::Instrument as _;
 use workflow::contract::{CheckReply, CheckRequest, Failure, Judgement, Mode, Verdict, Watch};
 use workflow::error_name;
 use workflow::limits::ANNOUNCE_PATIENCE;
+use workflow::trace::{Trace, lifecycle};
 
 pub mod cloud;
 pub mod config;
@@ -60,10 +63,54 @@ impl<S: Store> Poller<S> {
             writer: Writer::Poller,
             expires_at: request.expires_at,
         };
-        match request.mode {
-            Mode::Check => self.check(&voice, &request).await,
-            Mode::Park => self.park(&voice, &request).await,
-            Mode::Close => self.close(&voice, &request).await,
+        let trace = Trace::of(&request.session_id, request.traceparent);
+        let log = tracing::error_span!(
+            "session", session_id = %request.session_id, trace_id = trace.id()
+        );
+        let begun_at = self.clock.now();
+        let done = async {
+            match request.mode {
+                Mode::Check => self.check(&voice, &request).await,
+                Mode::Park => self.park(&voice, &request).await,
+                Mode::Close => self.close(&voice, &request).await,
+            }
+        };
+        let done = async {
+            let done = done.await;
+            self.tell_of(&trace, request.mode, begun_at, &done).await;
+            done
+        };
+        done.instrument(log).await
+    }
+
+    /// Exports this request's span, and the whole session's if that is over.
+    async fn tell_of(
+        &self,
+        trace: &Trace,
+        mode: Mode,
+        begun_at: Stamp,
+        done: &Result<CheckReply, Error>,
+    ) {
+        if !export::is_on() {
+            return;
+        }
+        let name = match mode {
+            Mode::Check => "poller.check",
+            Mode::Park => "poller.park",
+            Mode::Close => "poller.close",
+        };
+        let span = trace.leaf(name, begun_at.nanos(), trace.session());
+        let span = span.lasting(begun_at.nanos(), self.clock.now().nanos());
+        export::record(match done {
+            Ok(reply) => span.with(attribute::STATUS, reply.status.as_str()),
+            Err(error) => span.failing(error.name()),
+        });
+        if done.as_ref().is_ok_and(|reply| reply.verdict.is_some()) {
+            match lifecycle::read(&self.store, trace).await {
+                Ok(spans) => spans.into_iter().for_each(export::record),
+                Err(error) => tracing::warn!(%error, "A session's trace was not told."),
+            }
+            let _ = tokio::task::spawn_blocking(export::flush).await;
         }
     }
 

@@ -12,6 +12,7 @@ pub mod aws_diagnostics;
 pub mod chaos;
 pub mod http;
 pub mod place;
+mod trace;
 
 /// What can be said about a server without starting it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

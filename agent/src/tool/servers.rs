@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use workflow::env::OTEL_EXPORTER_OTLP_ENDPOINT;
 
 use super::BUILT_IN_SERVER;
 use super::in_process::{InProcess, Serve};
@@ -176,6 +177,10 @@ impl Servers {
 fn diagnostics(path: &Path, input: &Value) -> Program {
     let mut program = Program::new(Text::plain(path.to_string_lossy()));
     program.args.extend(["mcp", AWS_DIAGNOSTICS].map(Text::plain));
+    // Ours is the one server that is trusted with where our own spans go.
+    if let Some(endpoint) = telemetry::export::endpoint() {
+        program.env.insert(OTEL_EXPORTER_OTLP_ENDPOINT.to_owned(), Text::plain(endpoint));
+    }
     if let Some(folder) = input.get("snapshot").and_then(Value::as_str) {
         // One argument, so that a folder whose name begins with a hyphen is no option.
         program.args.push(Text::plain(format!("--snapshot={folder}")));

@@ -17,6 +17,7 @@ mod live;
 mod mcp;
 mod mcp_clients;
 mod runs;
+mod traces;
 mod usage;
 mod verifications;
 mod verifying;

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
-use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, MetaObject,
+};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +18,7 @@ use super::function_name::{FUNCTION_NAME_PATTERN, FunctionName};
 use super::refusal::Refusal;
 use super::response::{IamStateResponse, LambdaConfigResponse, LogsResponse};
 use super::source::Source;
+use crate::trace;
 
 /// Where a result's `_meta` says how many older log events it leaves out.
 const LEFT_OUT_META: &str = "daybook/events_left_out";
@@ -116,7 +121,18 @@ impl Server {
     name = "aws-diagnostics",
     instructions = "Read-only diagnostics of one AWS Lambda function. A result with isError names the AWS call that failed; it is not evidence about the function's health."
 )]
-impl ServerHandler for Server {}
+impl ServerHandler for Server {
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let known = self.tool_router.has_route(&request.name).then(|| request.name.to_string());
+        let meta = context.meta.clone();
+        let call = ToolCallContext::new(self, request, context);
+        trace::traced(known, &meta, self.tool_router.call(call)).await
+    }
+}
 
 fn answered(tool: &'static str, answer: &impl Serialize) -> CallToolResult {
     match serde_json::to_value(answer) {
