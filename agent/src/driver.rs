@@ -20,6 +20,7 @@ use journal::store::{Error, Retry, Store};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::measure;
 use crate::model::Models;
 use crate::session::Session;
 use crate::summary;
@@ -182,11 +183,13 @@ impl<S: Store> Driver<S> {
         let Performed { request, started_at, brought, usage } = performed;
         let elapsed = self.session.hlc.clock().now().since(started_at);
         self.spans.learn(&request.effect, &brought, elapsed);
+        measure::performed(&request, &brought, elapsed);
         let mut body = request.outcome(brought, started_at, usage);
         // Priced where all tokens are known, those of lost attempts too. What the policy took over
         // after losses was still asked of the model.
         if let (StepBody::Outcome { usage, .. }, Some(model)) = (&mut body, self.paid(&request)) {
             *usage = self.models.charge(&model, *usage);
+            measure::paid(*usage);
         }
         self.record(body).await
     }
@@ -248,6 +251,7 @@ impl<S: Store> Driver<S> {
     }
 
     async fn append(&mut self, body: Body) -> Result<Step<Value>, AppendError> {
+        let begun_at = self.session.hlc.clock().now();
         loop {
             let session = &self.session;
             let appended = append(
@@ -264,7 +268,10 @@ impl<S: Store> Driver<S> {
                     tracing::warn!(session_id = %session.author.session, %error, "A step was not written yet.");
                     session.hlc.clock().sleep(APPEND_PAUSE).await;
                 }
-                decided => return decided,
+                decided => {
+                    measure::appended(session.hlc.clock().now().since(begun_at));
+                    return decided;
+                }
             }
         }
     }

@@ -14,6 +14,7 @@ pub mod config;
 pub mod driver;
 pub mod host;
 pub mod http;
+pub mod measure;
 pub mod model;
 pub mod session;
 pub mod settings;

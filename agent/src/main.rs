@@ -40,6 +40,8 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
     let lookup = |name: &str| std::env::var(name).ok();
     workflow::env::export_spans(&lookup, "daybook-agent")?;
+    telemetry::figures::keep();
+    workflow::metric::describe();
     let config = Config::read(&lookup)?;
     let mut servers = Servers::bundled(bundled_program(&std::env::current_exe()?));
     if let Some(file) = &config.servers_file {

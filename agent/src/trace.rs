@@ -16,6 +16,8 @@ use telemetry::span::{self, Span};
 use workflow::trace::Trace;
 use workflow::trace::effects::{self, Attempt, Effects};
 
+use crate::measure::word;
+
 /// What is kept for the spans of one run. It is empty, and costs nothing, where none are exported.
 #[derive(Debug, Default)]
 pub struct Spans(Option<Active>);
@@ -205,15 +207,6 @@ fn provider(model: &str) -> (&'static str, &str) {
         Some(("bedrock", id)) => ("aws.bedrock", id),
         Some(("openai", name)) => ("openai", name),
         _ => ("daybook.transcript", "transcript"),
-    }
-}
-
-fn word(kind: graph::outcome::FailureKind) -> &'static str {
-    use graph::outcome::FailureKind::{NotSent, Refused, Unknown};
-    match kind {
-        NotSent => "not_sent",
-        Refused => "refused",
-        Unknown => "unknown",
     }
 }
 

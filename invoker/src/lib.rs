@@ -110,12 +110,18 @@ impl<S: Store> Invoker<S> {
         let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => {
-                if let Refusal::BreakerOpen { .. } = refusal {
-                    metrics::counter!(metric::BREAKER_OPEN, "agent" => trigger.agent).increment(1);
-                }
+                let outcome = match refusal {
+                    Refusal::BreakerOpen { .. } => {
+                        metrics::counter!(metric::BREAKER_OPEN).increment(1);
+                        "breaker_open"
+                    }
+                    Refusal::Duplicate { .. } => "duplicate",
+                };
+                metrics::counter!(metric::ADMISSIONS, "outcome" => outcome).increment(1);
                 return self.reject(&voice, &request, refusal.code(), &refusal.to_string()).await;
             }
         };
+        metrics::counter!(metric::ADMISSIONS, "outcome" => "admitted").increment(1);
         let lease = Lease::unclaimed(request.supersedes, hlc.tick());
         if let Err(error) = lease.create(&self.store, &request.session_id, request.expires_at).await
         {

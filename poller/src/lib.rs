@@ -8,7 +8,7 @@ use journal::announce::Announcer;
 use journal::chain::{AppendError, Author, End, Head, append, end_session};
 use journal::clock::{Clock, Hlc, Stamp};
 use journal::error_message::ErrorMessage;
-use journal::event::{About, Draft, EventStatus, Writer};
+use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::Runner;
 use journal::lease;
 use journal::read;
@@ -17,11 +17,12 @@ use journal::step::{Ending, Step, StepBody};
 use journal::store::Store;
 use journal::wait::Wait;
 use serde_json::{Value, json};
-use telemetry::{attribute, export};
+use telemetry::{attribute, export, figures};
 use tracing::Instrument as _;
 use workflow::contract::{CheckReply, CheckRequest, Failure, Judgement, Mode, Verdict, Watch};
 use workflow::error_name;
 use workflow::limits::ANNOUNCE_PATIENCE;
+use workflow::metric;
 use workflow::trace::{Trace, lifecycle};
 
 pub mod cloud;
@@ -77,6 +78,8 @@ impl<S: Store> Poller<S> {
         };
         let done = async {
             let done = done.await;
+            let status = done.as_ref().map_or("error", |reply| reply.status.as_str());
+            metrics::counter!(metric::POLLS, "status" => status).increment(1);
             self.tell_of(&trace, request.mode, begun_at, &done).await;
             done
         };
@@ -139,6 +142,7 @@ impl<S: Store> Poller<S> {
             Decision::Lost { epoch, why } => {
                 let lost = Draft::new(EventStatus::AgentLost, About::Epoch(epoch))
                     .with_detail(json!({ "why": why, "invocation": request.watch.invocation }));
+                metrics::counter!(metric::AGENTS_LOST).increment(1);
                 self.tell(voice, &lost).await;
                 self.cloud.stop_session(&request.session_id).await;
                 Ok(reply(voice.hlc, Judgement::Lost, watch, None))
@@ -218,6 +222,7 @@ impl<S: Store> Poller<S> {
             self.tell(voice, &told).await;
         }
         let sealed = seal(&self.store, voice, &end).await?;
+        self.count(&sealed).await;
         self.cloud.stop_session(&request.session_id).await;
         let closed = lease::close(&self.store, &request.session_id, request.expires_at).await;
         if let Err(error) = closed {
@@ -227,6 +232,22 @@ impl<S: Store> Poller<S> {
         let judgement = judge::judgement_of(*ending);
         let verdict = verdict(request, judgement, error.as_ref(), sealed.hash.as_str());
         Ok(reply(voice.hlc, judgement, watch, Some(verdict)))
+    }
+
+    async fn count(&self, verdict: &Event) {
+        // Whose session it was takes a look at the journal, which only a figure that is kept is worth.
+        if !figures::is_on() {
+            return;
+        }
+        if let Ok(events) = read::events(&self.store, &verdict.session).await {
+            let began = events.first().map_or(verdict.stamp, |event| event.stamp);
+            let agent = agent_of(&events).unwrap_or("none").to_owned();
+            let status = verdict.status.as_str();
+            metrics::counter!(metric::SESSIONS_ENDED, "status" => status, "agent" => agent)
+                .increment(1);
+            metrics::histogram!(metric::SESSION_SECONDS, "status" => status)
+                .record(verdict.stamp.since(began));
+        }
     }
 
     /// Closes an open question whose time is up. Whoever gets the number has decided; an answer that
@@ -261,6 +282,14 @@ impl<S: Store> Poller<S> {
             );
         }
     }
+}
+
+/// The agent that took the session up, in its own words: one that is registered.
+fn agent_of(events: &[Event]) -> Option<&str> {
+    let told = events.iter().find(|event| {
+        event.status == EventStatus::AgentBackgroundTaskStarted && event.writer == Writer::Agent
+    })?;
+    told.detail.as_ref()?.get("agent")?.as_str()
 }
 
 fn author(request: &CheckRequest) -> Author {

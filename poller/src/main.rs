@@ -7,12 +7,20 @@ use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use poller::config::Config;
 use poller::{Error, Poller, Runtime};
 use workflow::contract::{CheckReply, CheckRequest};
+use workflow::{env, metric};
 
 #[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    lambda_runtime::tracing::init_default_subscriber();
+    // Lines of JSON, which CloudWatch finds fields in, whatever the function is set to.
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().with_env_filter(filter).init();
+    telemetry::figures::embed(metric::NAMESPACE);
+    metric::describe();
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
-    let config = Config::read(&|name: &str| std::env::var(name).ok())?;
+    let lookup = |name: &str| std::env::var(name).ok();
+    env::export_spans(&lookup, "daybook-poller")?;
+    let config = Config::read(&lookup)?;
     let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let store = DynamoStore::new(&aws, &config.table);
     let runtime = Runtime {
@@ -29,7 +37,9 @@ async fn answer(
     poller: &Poller<DynamoStore>,
     request: CheckRequest,
 ) -> Result<CheckReply, Diagnostic> {
-    poller.handle(request).await.map_err(|error| diagnostic(&error))
+    let answered = poller.handle(request).await;
+    tokio::task::block_in_place(telemetry::figures::finish);
+    answered.map_err(|error| diagnostic(&error))
 }
 
 /// The state machine matches the name, so the type's own name must not get into it.

@@ -22,6 +22,7 @@ use serde_json::Value;
 use telemetry::export;
 use tracing::Instrument as _;
 use workflow::limits::{ANNOUNCE_PATIENCE, STALE_AFTER, SWEEP_EVERY};
+use workflow::metric;
 use workflow::trace::{Trace, lifecycle};
 
 pub mod cloud;
@@ -223,6 +224,7 @@ impl<S: Store> Watchdog<S> {
             tracing::warn!(session_id = %voice.session, %error, "An event was not written.");
         }
         let verdict = seal(&self.store, voice, end).await?;
+        metrics::counter!(metric::WATCHDOG_CLOSED).increment(1);
         self.cloud.stop_session(voice.session).await;
         tracing::warn!(
             session_id = %voice.session, verdict = %verdict.status,
