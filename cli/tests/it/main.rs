@@ -8,6 +8,7 @@ mod bad_input;
 #[cfg(feature = "live")]
 mod chaos;
 mod document;
+mod figures;
 mod fixture;
 mod harness;
 mod journal_file;
