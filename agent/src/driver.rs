@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use graph::definition::Finish;
-use graph::next::{Intent, Next, Request, Work};
+use graph::next::{Ask, Intent, Next, Request, Work};
 use graph::outcome::{Brought, ToolOutcome};
 use graph::run::Run;
 use journal::chain::{AppendError, Body, Head, append};
@@ -15,6 +15,7 @@ use journal::clock::Stamp;
 use journal::error_message::ErrorMessage;
 use journal::id::SessionId;
 use journal::item::Hash;
+use journal::limits::DEADLINE_BEFORE_EXPIRY;
 use journal::step::{Ending, Step, StepBody, Usage};
 use journal::store::{Error, Retry, Store};
 use serde_json::Value;
@@ -36,6 +37,10 @@ const JITTER: f64 = 0.5;
 /// How long it waits between two tries to write a step while the journal is out of reach. The
 /// beat, which fails with it, ends the trying.
 const APPEND_PAUSE: Duration = Duration::from_secs(1);
+
+/// How long before a session's deadline a question expires at the latest: what its route leads to
+/// takes time.
+const ROUTE_AFTER_EXPIRY: Duration = Duration::from_secs(3_600);
 
 /// How a drive ended.
 #[derive(Debug)]
@@ -98,7 +103,7 @@ impl<S: Store> Driver<S> {
             let done = match self.run.next() {
                 Next::Perform(requests) => self.perform(requests, &mut under_way, &mut begun).await,
                 Next::Note(note) => self.record(note.body()).await,
-                Next::Ask(ask) => self.record(ask.body()).await,
+                Next::Ask(ask) => self.record(self.within_the_session(ask).body()).await,
                 Next::Sleep(sleep) => self.sleep(sleep).await,
                 Next::End(finish) => self.record(finish.body()).await,
                 Next::Wait(open) => Err(Driven::Suspended { question: open.question_id }),
@@ -201,6 +206,16 @@ impl<S: Store> Driver<S> {
             Work::Policy { .. } => self.run.named_model().map(str::to_owned),
             Work::Tool { call, .. } => built_in::model_of(call).map(str::to_owned),
         }
+    }
+
+    /// A question expires while the session can still go where that leads. A sleep does not end early.
+    fn within_the_session(&self, mut ask: Ask) -> Ask {
+        let records_end = Stamp::from_millis(self.session.author.expires_at.saturating_mul(1_000));
+        let deadline = records_end.before(DEADLINE_BEFORE_EXPIRY);
+        if !ask.question.is_sleep() {
+            ask.expires_at = ask.expires_at.min(deadline.before(ROUTE_AFTER_EXPIRY));
+        }
+        ask
     }
 
     async fn sleep(&mut self, sleep: graph::next::Sleep) -> Result<(), Driven> {

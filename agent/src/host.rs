@@ -29,6 +29,7 @@ use workflow::trace::Trace;
 
 use crate::driver::Driver;
 use crate::model::Models;
+use crate::progress::Broadcast;
 use crate::session::Session;
 use crate::settings::{Defaults, settings};
 use crate::task::work;
@@ -55,6 +56,8 @@ pub struct Config {
     pub models: Models,
     /// What a trigger that says nothing gets.
     pub defaults: Defaults,
+    /// Where the progress of tool calls is told.
+    pub progress: Broadcast,
 }
 
 /// The agents, at work on any number of sessions.
@@ -344,6 +347,7 @@ impl<S: Store> Host<S> {
             config.servers.clone(),
             config.timeouts,
             config.models.clone(),
+            &config.progress,
             &input,
         ));
         let models = config.models.clone();

@@ -4,10 +4,9 @@
 //! [`host`] is the entrypoint: it journals that the request came, judges it, and claims. [`task`] is
 //! the one background task of a session, with [`beat`] beside it saying that it lives and
 //! [`driver`] doing what the agent's graph asks for, through [`tool`], and journaling each outcome
-//! before it is used; [`model`] has those who answer chats, and [`answer`] takes what a person says to a
-//! session that waits. [`http`] serves the `AgentCore` contract in the container.
+//! before it is used; [`model`] has those who answer chats. [`progress`] passes
+//! on what running tools say. [`http`] serves the `AgentCore` contract in the container.
 
-pub mod answer;
 pub mod beat;
 pub mod callback;
 pub mod config;
@@ -16,6 +15,7 @@ pub mod host;
 pub mod http;
 pub mod measure;
 pub mod model;
+pub mod progress;
 pub mod session;
 pub mod settings;
 pub mod summary;

@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use agent::config::{Config, bundled_program};
 use agent::host::{self, Host};
 use agent::model::Models;
+use agent::progress::Broadcast;
 use agent::tool::{Servers, Timeouts};
 use agent::{http, summary, trace};
 use aws_config::BehaviorVersion;
@@ -58,6 +59,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             timeouts: Timeouts { connect: config.connect_timeout, init: config.init_timeout },
             models: Models::new(config.models.clone()),
             defaults: config.defaults.clone(),
+            progress: Broadcast::default(),
         },
     );
     let listener = TcpListener::bind(config.address())?;

@@ -30,14 +30,14 @@ pub mod price;
 pub mod settings;
 pub mod transcript;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 #[cfg(feature = "bedrock")]
 use futures_util::future::BoxFuture;
-use graph::effect::{Chat, Message, Reply};
+use graph::effect::{Chat, Form, Message, Reply};
 use graph::outcome::{Failure, FailureKind};
 use journal::clock::Clock;
 use journal::step::Usage;
@@ -119,6 +119,9 @@ struct Shared {
     #[cfg(feature = "bedrock")]
     bedrock: tokio::sync::OnceCell<aws_sdk_bedrockruntime::Client>,
     transcripts: Mutex<BTreeMap<PathBuf, Read>>,
+    /// The models that refuse a form. Bounded by the triggers' model names that are asked with one
+    /// and answer.
+    formless: Mutex<BTreeSet<String>>,
     recorder: Option<Recorder>,
 }
 
@@ -128,6 +131,12 @@ type Read = (Option<SystemTime>, Arc<Transcript>);
 impl Attempt {
     fn failed(failure: Failure) -> Self {
         Self { brought: Err(failure), usage: Usage::default() }
+    }
+
+    /// Whether the server does not take the request as it is.
+    fn is_refused_request(&self) -> bool {
+        let refused = |f: &Failure| f.kind == FailureKind::Refused && f.category == UNKNOWN;
+        self.brought.as_ref().is_err_and(refused)
     }
 }
 
@@ -161,14 +170,14 @@ impl Models {
                 Attempt::failed(Failure::refused(UNAVAILABLE, "the policy is no model"))
             }
             trigger::Model::OpenAi(model) => match self.openai(model) {
-                Ok(model) => within(&model, chat, clock).await,
+                Ok(model) => self.formed(&model, name, chat, clock).await,
                 Err(failure) => Attempt::failed(failure),
             },
             trigger::Model::Transcript(file) => match self.transcript(PathBuf::from(file)) {
                 Ok(model) => within(model.as_ref(), chat, clock).await,
                 Err(failure) => Attempt::failed(failure),
             },
-            trigger::Model::Bedrock(id) => self.ask_bedrock(id, chat, clock).await,
+            trigger::Model::Bedrock(id) => self.ask_bedrock(id, name, chat, clock).await,
         };
         if let (Some(recorder), Ok(reply)) = (&self.shared.recorder, &asked.brought) {
             recorder.record(chat, reply, asked.usage);
@@ -234,22 +243,45 @@ impl Models {
     fn ask_bedrock<'a>(
         &'a self,
         id: String,
+        name: &'a str,
         chat: &'a Chat,
         clock: &'a Clock,
     ) -> BoxFuture<'a, Attempt> {
         Box::pin(async move {
             let client = self.shared.bedrock.get_or_init(bedrock::client_of_environment).await;
-            Box::pin(within(&bedrock::Converse { client, id }, chat, clock)).await
+            let model = bedrock::Converse { client, id };
+            Box::pin(self.formed(&model, name, chat, clock)).await
         })
     }
 
     #[cfg(not(feature = "bedrock"))]
     #[expect(clippy::unused_async, reason = "with the feature it awaits")]
-    async fn ask_bedrock(&self, id: String, _: &Chat, _: &Clock) -> Attempt {
+    async fn ask_bedrock(&self, id: String, _: &str, _: &Chat, _: &Clock) -> Attempt {
         let message = format!(
             "this build cannot ask the model `{id}` on Bedrock: build it with the feature `bedrock`"
         );
         Attempt::failed(Failure::refused(UNAVAILABLE, message))
+    }
+
+    /// Asks for the chat's form natively where the model offers that, and else in words.
+    ///
+    /// Which models do is not known beforehand: one that does not refuses the request, before it has
+    /// cost anything. It is then asked in words, at once and from then on.
+    async fn formed(&self, model: &impl Model, name: &str, chat: &Chat, clock: &Clock) -> Attempt {
+        let Some(form) = &chat.form else { return within(model, chat, clock).await };
+        let formless = || self.shared.formless.lock().unwrap_or_else(PoisonError::into_inner);
+        if !formless().contains(name) {
+            let attempt = within(model, chat, clock).await;
+            if !attempt.is_refused_request() {
+                return attempt;
+            }
+        }
+        let attempt = within(model, &in_words(chat, form), clock).await;
+        // Refused either way, it was not the form that was refused.
+        if !attempt.is_refused_request() {
+            formless().insert(name.to_owned());
+        }
+        attempt
     }
 
     /// A server may repeat what it was sent: neither a key nor a flood belongs into the journal.
@@ -265,6 +297,16 @@ async fn within(model: &impl Model, chat: &Chat, clock: &Clock) -> Attempt {
         Some(attempt) => attempt,
         None => Attempt::failed(model.late(timeout.as_secs())),
     }
+}
+
+/// The chat with its form as a sentence.
+fn in_words(chat: &Chat, form: &Form) -> Chat {
+    let words = format!(
+        "Reply with one JSON value and nothing else. It has to be valid by this JSON schema:\n{}",
+        form.schema
+    );
+    let system = [chat.system.as_str(), &words].join("\n\n").trim().to_owned();
+    Chat { system, form: None, ..chat.clone() }
 }
 
 /// What a call used whose server did not say so: a guess from above, as unsettled tokens, so that

@@ -17,7 +17,6 @@ mod connection;
 pub mod in_process;
 mod launch;
 pub mod process;
-mod schema;
 pub mod server;
 pub mod servers;
 pub mod stdout;
@@ -29,7 +28,9 @@ use futures_util::future::join_all;
 use graph::effect::{CATALOGUE, ToolCall};
 use graph::outcome::{Failure, ToolOutcome};
 use journal::clock::Clock;
+use journal::id::SessionId;
 use journal::store::Store;
+use rmcp::model::{ClientConfig, Implementation};
 use serde_json::Value;
 use telemetry::context::TraceParent;
 
@@ -38,6 +39,7 @@ use self::built_in::BuiltIn;
 use self::server::Server;
 pub use self::servers::Servers;
 use crate::model::Models;
+use crate::progress::{Broadcast, Listener};
 use crate::session::Session;
 
 /// The name of the server that is built in. A call that names no server is one of it, too.
@@ -89,11 +91,13 @@ impl<S: Store> Toolbox<S> {
         servers: Servers,
         timeouts: Timeouts,
         models: Models,
+        progress: &Broadcast,
         input: &Value,
     ) -> Self {
         let clock = session.hlc.clock().clone();
         let configured = servers.configured().map(str::to_owned).collect();
-        let servers = of_input(&servers, input, timeouts, &clock);
+        let listens = |name: &str| listener(&session.author.session, name, progress);
+        let servers = of_input(&servers, input, timeouts, &clock, listens);
         Self { built_in: BuiltIn::new(session, configured, models), servers }
     }
 
@@ -137,7 +141,10 @@ pub async fn offer(
     timeouts: Timeouts,
     clock: &Clock,
 ) -> ToolOutcome {
-    let servers = of_input(servers, input, timeouts, clock);
+    // Nobody listens: nothing is called.
+    let nobody = (SessionId::fresh(), Broadcast::default());
+    let listens = |name: &str| listener(&nobody.0, name, &nobody.1);
+    let servers = of_input(servers, input, timeouts, clock, listens);
     let Some(server) = servers.get(name) else {
         return ToolOutcome::Failed(no_such_server(&servers, name));
     };
@@ -151,11 +158,18 @@ fn of_input(
     input: &Value,
     timeouts: Timeouts,
     clock: &Clock,
+    listens: impl Fn(&str) -> Listener,
 ) -> BTreeMap<String, Server> {
     let server = |(name, launch): (String, _)| {
-        (name.clone(), Server::new(name, launch, timeouts, clock.clone()))
+        let listener = listens(&name);
+        (name.clone(), Server::new(name, launch, timeouts, clock.clone(), listener))
     };
     servers.launches(input).into_iter().map(server).collect()
+}
+
+fn listener(session: &SessionId, server: &str, progress: &Broadcast) -> Listener {
+    let ours = Implementation::new("daybook", env!("CARGO_PKG_VERSION"));
+    Listener::new(session.clone(), server, progress, ClientConfig::new(Default::default(), ours))
 }
 
 fn no_such_server(servers: &BTreeMap<String, Server>, name: &str) -> Failure {

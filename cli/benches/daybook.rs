@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use agent::driver::{Driven, Driver};
 use agent::model::Models;
+use agent::progress::Broadcast;
 use agent::session::Session;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts, Toolbox};
@@ -215,6 +216,7 @@ async fn ten_steps(store: &SqliteStore) {
             servers,
             timeouts,
             models.clone(),
+            &Broadcast::default(),
             &Value::Null,
         )),
         models,
@@ -301,6 +303,7 @@ async fn start(folder: &Path) -> Stack {
         models: Models::default(),
         defaults: Defaults::default(),
         admission: Limits::default(),
+        agents: agents::all().into(),
     };
     Stack::start(config).await.unwrap()
 }

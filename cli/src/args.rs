@@ -158,11 +158,14 @@ Example:
     Tools(Tools),
     /// Runs an MCP server of ours, on stdin and stdout or over HTTP
     #[command(after_help = "\
-It answers from an incident folder (--snapshot), or else from the account of the current credentials,
-which --target aws has to allow, or from what AWS_ENDPOINT_URL names on this machine.
+aws-diagnostics answers from an incident folder (--snapshot), or else from the account of the current
+credentials, which --target aws has to allow, or from what AWS_ENDPOINT_URL names on this machine.
+pk-sim simulates the models that ship and those of --models, and forgets its simulations when it ends
+unless --state names a folder for them.
 
-Example, in any MCP client's configuration:
+Examples, in any MCP client's configuration:
   {\"command\": \"daybook\", \"args\": [\"mcp\", \"aws-diagnostics\", \"--snapshot\", \"incidents/network-blocked\"]}
+  {\"command\": \"daybook\", \"args\": [\"mcp\", \"pk-sim\", \"--state\", \"/var/lib/pk-sim\"]}
 
 Over HTTP, with the bearer token in DAYBOOK_TOKEN if it is set:
   daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600")]
@@ -338,12 +341,18 @@ pub struct Tools {
 pub struct Mcp {
     /// The server's name
     pub server: String,
-    /// The incident folder to answer from
+    /// The incident folder to answer from (aws-diagnostics)
     #[arg(long, value_name = "DIR")]
     pub snapshot: Option<PathBuf>,
-    /// Makes an incident folder of what the account answers
+    /// Makes an incident folder of what the account answers (aws-diagnostics)
     #[arg(long, value_name = "DIR", conflicts_with = "snapshot")]
     pub record: Option<PathBuf>,
+    /// Models of your own, one a file NAME.json (pk-sim)
+    #[arg(long, value_name = "DIR")]
+    pub models: Option<PathBuf>,
+    /// Keeps the simulations there (pk-sim)
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
     /// Serves Streamable HTTP there. Beyond loopback only with DAYBOOK_TOKEN set
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,

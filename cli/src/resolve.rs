@@ -7,6 +7,7 @@ use journal::item::Hash;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tools::place::{Loopback, Place};
+use tools::{aws_diagnostics, pk_sim};
 use workflow::env;
 
 use crate::args::{self, Args, Target, TargetName};
@@ -143,15 +144,27 @@ pub enum Services {
 /// A server to run.
 #[derive(Debug)]
 pub struct Serving {
-    /// Its name.
-    pub server: &'static str,
-    /// Where its answers come from.
-    pub source: ToolSource,
+    /// Which server, with what is its own.
+    pub server: Served,
     /// Where it is served over HTTP, instead of on stdin and stdout.
     pub http: Option<String>,
 }
 
-/// Where the answers of a server come from.
+/// A server of ours, with what it needs to start.
+#[derive(Debug)]
+pub enum Served {
+    /// Diagnostics of a Lambda function.
+    AwsDiagnostics(ToolSource),
+    /// Pharmacokinetic simulations.
+    PkSim {
+        /// Models beside those that ship.
+        models: Option<PathBuf>,
+        /// Where the simulations are kept.
+        state: Option<PathBuf>,
+    },
+}
+
+/// Where the answers of `aws-diagnostics` come from.
 #[derive(Debug, PartialEq)]
 pub enum ToolSource {
     /// An incident folder.
@@ -219,9 +232,8 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
         args::Command::Agents => Action::Agents,
         args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
         args::Command::Mcp(mcp) => Action::Mcp(Serving {
-            server: server(&mcp.server)?,
-            source: tool_source(mcp.snapshot, mcp.record, context.target, config)?,
-            http: mcp.http,
+            http: mcp.http.clone(),
+            server: served(mcp, context.target, config)?,
         }),
         args::Command::Verify(args::Verify { file: Some(file), head, .. }) => {
             Action::Verify(Subject::File(file), head.as_deref().map(hash).transpose()?)
@@ -419,6 +431,24 @@ fn chaos_order(
         }
     };
     Ok(ChaosOrder { function: victim.function, deed, place, account: victim.account })
+}
+
+/// A server with the options that are its own, and with no other's.
+fn served(mcp: args::Mcp, target: Target, config: &Config) -> Result<Served, Failure> {
+    let name = server(&mcp.server)?;
+    let given = [
+        ("--snapshot", aws_diagnostics::INFO.name, mcp.snapshot.is_some()),
+        ("--record", aws_diagnostics::INFO.name, mcp.record.is_some()),
+        ("--models", pk_sim::INFO.name, mcp.models.is_some()),
+        ("--state", pk_sim::INFO.name, mcp.state.is_some()),
+    ];
+    if let Some((option, owner, _)) = given.iter().find(|(_, owner, is)| *is && *owner != name) {
+        return Err(Failure::usage(format!("{option} is an option of {owner}, not of {name}")));
+    }
+    if name == pk_sim::INFO.name {
+        return Ok(Served::PkSim { models: mcp.models, state: mcp.state });
+    }
+    tool_source(mcp.snapshot, mcp.record, target, config).map(Served::AwsDiagnostics)
 }
 
 /// A real account only if somebody says so: what AWS_ENDPOINT_URL names is asked only on this

@@ -55,6 +55,20 @@ pub struct Chat {
     pub temperature_percent: Option<u32>,
     /// How long the reply may take, in seconds; `None` leaves it to the driver.
     pub timeout_s: Option<u32>,
+    /// The form that the reply's text is to have; `None` for prose. A model that can be held to a
+    /// form is, any other is told about it; what comes back is read by [`Reply::json`] and has to
+    /// be checked either way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<Form>,
+}
+
+/// A form of replies: one JSON value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Form {
+    /// What it is called: ASCII letters, digits, `_` and `-`.
+    pub name: String,
+    /// Its JSON schema.
+    pub schema: Value,
 }
 
 /// Which tool the model must call.
@@ -237,6 +251,19 @@ impl Reply {
     pub fn calls(calls: Vec<ToolCall>) -> Self {
         Self { text: None, calls, by: Author::Policy }
     }
+
+    /// The JSON value that the text is, alone or as its only fenced block; `None` if it is neither.
+    /// Nothing is guessed out of prose.
+    pub fn json(&self) -> Option<Value> {
+        let text = self.text.as_deref()?.trim();
+        if let Ok(value) = serde_json::from_str(text) {
+            return Some(value);
+        }
+        let mut parts = text.split("```");
+        let (_, block, _) = (parts.next()?, parts.next()?, parts.next()?);
+        let block = block.strip_prefix("json").unwrap_or(block);
+        if parts.next().is_some() { None } else { serde_json::from_str(block.trim()).ok() }
+    }
 }
 
 impl Chat {
@@ -279,6 +306,20 @@ mod tests {
         ] {
             assert_eq!((call.is_in(&[name]), nobodys.is_in(&[name])), (has, has_nobodys), "{name}");
         }
+    }
+
+    #[test]
+    fn a_reply_is_json_as_a_whole_or_in_its_only_block() {
+        let check = |text: &str, expected: Option<Value>| {
+            assert_eq!(Reply::says(text).json(), expected, "{text}");
+        };
+        check(" {\"a\": 1}\n", Some(json!({"a": 1})));
+        check("Here it is:\n```json\n{\"a\": 1}\n```\nDone.", Some(json!({"a": 1})));
+        check("```\n[1]\n```", Some(json!([1])));
+        check("```{\"a\": 1}``` or ```{\"a\": 2}```", None);
+        check("{\"a\": 1} I think", None);
+        check("```json\n{\"a\":", None);
+        assert_eq!(Reply::calls(vec![]).json(), None);
     }
 
     #[test]

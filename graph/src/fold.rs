@@ -229,6 +229,7 @@ impl Run {
                 }
                 self.complete_tools();
             }
+            (About::Sleep, _) => self.complete(OutcomeBody::Woke),
             _ => {
                 let allowed = asked.question.allowed(&answer);
                 self.core.approvals.extend(allowed.map(|call| call.as_str().to_owned()));

@@ -5,7 +5,8 @@
 //! [`agent::Agent`] hides the state's type. [`run::Run`] is one session's machine: it folds the
 //! steps of the journal, live and on resuming by the same code, and answers what comes next
 //! ([`next::Next`]) with the bodies of the steps to journal. [`question`] holds what a person is
-//! asked and may answer, [`budget`] what a run may use, [`digest`] what identifies an effect.
+//! asked and may answer, [`budget`] what a run may use, [`digest`] what identifies an effect,
+//! [`schema`] what arguments and results are held against.
 //!
 //! Nothing here does IO or reads a clock: time enters as the stamps of steps.
 
@@ -22,4 +23,5 @@ pub mod outcome;
 mod plan;
 pub mod question;
 pub mod run;
+pub mod schema;
 pub mod testing;

@@ -15,6 +15,10 @@ use crate::question::{OpenQuestion, Question};
 /// How long a question stays open when its author says nothing else.
 pub const QUESTION_OPEN: Duration = Duration::from_secs(7 * 86_400);
 
+/// A sleep of at most so long is slept by the runner; for a longer one the session is suspended, which
+/// costs a question's steps and another invocation.
+pub const SLEPT_BY_RUNNER: Duration = Duration::from_secs(60);
+
 /// What the driver is to do next. Whatever it journals, it folds before it asks again.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
@@ -26,11 +30,11 @@ pub enum Next {
     Perform(Vec<Request>),
     /// Journal this note before going on.
     Note(Note),
-    /// Journal this question, then stop: the session waits for a person.
+    /// Journal this question, then stop: the session waits for a person, or for a distant time.
     Ask(Ask),
     /// A question is open and journaled: stop.
     Wait(OpenQuestion),
-    /// Wait until a time, suspended if it is far, then journal [`Sleep::body`].
+    /// Wait until a time that is near, then journal [`Sleep::body`].
     Sleep(Sleep),
     /// Journal the end, [`Finish::body`].
     End(Finish),
@@ -112,7 +116,7 @@ pub struct Ask {
     pub question: Question,
     /// When it should expire. The driver may shorten it to what the session allows.
     pub expires_at: Stamp,
-    /// The step's payload: `{"question", "about": "graph" | "approval" | "doubt", "binds"?,
+    /// The step's payload: `{"question", "about": "graph" | "approval" | "doubt" | "sleep", "binds"?,
     /// "snapshot"}`, where `binds` is the digest of the call that approving allows.
     pub payload: Value,
 }

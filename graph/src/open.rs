@@ -80,12 +80,14 @@ pub(crate) struct Asked {
     pub(crate) question: Question,
 }
 
-/// What a question is about: the graph's own, or one of the machine's about the call at a place.
+/// What a question is about: the graph's own, one of the machine's about the call at a place, or the
+/// one that only time answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum About {
     Graph,
     Approval(usize),
     Doubt(usize),
+    Sleep,
 }
 
 impl About {
@@ -94,12 +96,13 @@ impl About {
             Self::Graph => "graph",
             Self::Approval(_) => "approval",
             Self::Doubt(_) => "doubt",
+            Self::Sleep => "sleep",
         }
     }
 
     fn call(self) -> usize {
         match self {
-            Self::Graph => 0,
+            Self::Graph | Self::Sleep => 0,
             Self::Approval(call) | Self::Doubt(call) => call,
         }
     }
@@ -154,7 +157,8 @@ impl Open {
 
     /// The effect as the question about it names it.
     pub(crate) fn question_reference(&self, about: About) -> EffectRef {
-        self.reference_as(EffectKind::Ask, about.call())
+        let kind = if about == About::Sleep { EffectKind::Sleep } else { EffectKind::Ask };
+        self.reference_as(kind, about.call())
     }
 
     fn reference_as(&self, kind: EffectKind, call: usize) -> EffectRef {
@@ -171,6 +175,7 @@ impl Open {
     pub(crate) fn question(&self) -> Option<(About, Question)> {
         match &self.pending {
             Pending::Ask(question) => Some((About::Graph, question.clone())),
+            Pending::Sleep(until) => Some((About::Sleep, Question::asleep(*until))),
             Pending::Tools(calls) if !calls.iter().any(CallWork::can_be_made) => {
                 calls.iter().enumerate().find_map(|(index, work)| match &work.state {
                     CallState::Unapproved => {

@@ -6,8 +6,8 @@ use crate::agent::OnModelFailure;
 use crate::budget::Limit;
 use crate::definition::Finish;
 use crate::next::{
-    Ask, Intent, NOTE_BUDGET, NOTE_FALLBACK, Next, Note, QUESTION_OPEN, Request, Sleep, Work,
-    json_of,
+    Ask, Intent, NOTE_BUDGET, NOTE_FALLBACK, Next, Note, QUESTION_OPEN, Request, SLEPT_BY_RUNNER,
+    Sleep, Work, json_of,
 };
 use crate::open::{About, Asked, CallState, CallWork, ChatWork, Open, Pending};
 use crate::outcome::Failure;
@@ -36,6 +36,9 @@ impl Run {
             Pending::Chat(work) => self.chat(open, work),
             Pending::Tools(calls) => self.tools(open, calls),
             Pending::Ask(question) => self.ask(open, About::Graph, question.clone()),
+            Pending::Sleep(until) if until.since(self.core.now) > SLEPT_BY_RUNNER => {
+                self.ask(open, About::Sleep, Question::asleep(*until))
+            }
             Pending::Sleep(until) => {
                 Next::Sleep(Sleep { effect: open.reference(0), until: *until })
             }

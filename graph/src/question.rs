@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::digest;
 use crate::effect::ToolCall;
+use crate::schema::Schema;
 
 /// The texts that approve, case and surrounding blanks apart. Nothing else does.
 pub const APPROVING_TEXTS: [&str; 3] = ["yes", "y", "approve"];
@@ -14,9 +15,10 @@ pub const APPROVING_TEXTS: [&str; 3] = ["yes", "y", "approve"];
 /// The texts that reject.
 pub const REJECTING_TEXTS: [&str; 3] = ["no", "n", "reject"];
 
-/// A question to a person.
+/// A question to a person; without choices one that only time answers.
 ///
-/// In JSON `{"prompt", "server"?, "tool"?, "arguments"?, "justification"?, "choices"}`.
+/// In JSON `{"prompt", "server"?, "tool"?, "arguments"?, "arguments_schema"?, "justification"?,
+/// "choices"}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// The text, shown as it is.
@@ -30,6 +32,9 @@ pub struct Question {
     /// Its arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
+    /// The JSON schema that other arguments must meet; any object will do if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments_schema: Option<Value>,
     /// Why the call is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub justification: Option<String>,
@@ -104,6 +109,14 @@ pub enum AnswerRefused {
     /// The question does not offer this decision.
     #[error("the question does not offer `{0}`")]
     NotOffered(&'static str),
+    /// The other arguments miss the tool's schema.
+    #[error("the arguments of `{tool}` break its schema: {violations}")]
+    Arguments {
+        /// The tool.
+        tool: String,
+        /// Where, and which rule.
+        violations: String,
+    },
     /// The decision needs something more, or comes with something that contradicts it.
     #[error("`{decision}` needs {expected}")]
     Invalid {
@@ -122,10 +135,22 @@ impl Question {
             server: None,
             tool: None,
             arguments: None,
+            arguments_schema: None,
             justification: None,
             choices: vec![Decision::Say],
             expires_at: None,
         }
+    }
+
+    /// What stands open while a session sleeps: nobody can answer it, and it expires when it is time.
+    pub fn asleep(until: Stamp) -> Self {
+        let prompt = format!("Asleep until {until}.");
+        Self { choices: Vec::new(), expires_at: Some(until), ..Self::open(prompt) }
+    }
+
+    /// Whether only time answers it.
+    pub fn is_sleep(&self) -> bool {
+        self.choices.is_empty()
     }
 
     /// Whether a call may be made. An approval is one of exactly this call, an edit one of the call
@@ -184,24 +209,58 @@ impl Question {
             {
                 invalid("no other `arguments` than the question's")
             }
+            Decision::Edit => {
+                self.check_arguments(answer.arguments.as_ref().unwrap_or(&Value::Null))
+            }
             _ => Ok(()),
         }
+    }
+
+    fn check_arguments(&self, arguments: &Value) -> Result<(), AnswerRefused> {
+        let Some(schema) = &self.arguments_schema else { return Ok(()) };
+        let violations = match Schema::compile(schema) {
+            Ok(schema) => schema.violations(arguments),
+            Err(error) => Some(format!("the schema cannot be used: {error}")),
+        };
+        let tool = self.tool.clone().unwrap_or_default();
+        violations.map_or(Ok(()), |violations| Err(AnswerRefused::Arguments { tool, violations }))
+    }
+
+    /// What an answer says: words that mean nothing but yes or no are that, where the question
+    /// offers it. The words stay in the answer.
+    #[must_use]
+    pub fn settle(&self, answer: Answer) -> Answer {
+        let Answer { decision: Decision::Say, text: Some(text), .. } = &answer else {
+            return answer;
+        };
+        match self.yes_or_no(text) {
+            Some(decision) => Answer { decision, ..answer },
+            None => answer,
+        }
+    }
+
+    /// The decision that a text makes by itself, if the question offers it.
+    fn yes_or_no(&self, text: &str) -> Option<Decision> {
+        let word = text.trim().to_ascii_lowercase();
+        let decision = if APPROVING_TEXTS.contains(&word.as_str()) {
+            Decision::Approve
+        } else if REJECTING_TEXTS.contains(&word.as_str()) {
+            Decision::Reject
+        } else {
+            return None;
+        };
+        self.choices.contains(&decision).then_some(decision)
     }
 
     /// What free text means as an answer: approval if it is one of [`APPROVING_TEXTS`] and nothing
     /// more, rejection if one of [`REJECTING_TEXTS`]; else words where the question takes words, and
     /// a rejection with the text as its reason where it does not.
     pub fn read(&self, question_id: u32, text: &str) -> Answer {
-        let word = text.trim().to_ascii_lowercase();
-        let offers = |decision| self.choices.contains(&decision);
-        if offers(Decision::Approve) && APPROVING_TEXTS.contains(&word.as_str()) {
-            return Answer::new(question_id, Decision::Approve);
-        }
-        if offers(Decision::Reject) && REJECTING_TEXTS.contains(&word.as_str()) {
-            return Answer::new(question_id, Decision::Reject);
+        if let Some(decision) = self.yes_or_no(text) {
+            return Answer::new(question_id, decision);
         }
         let words = Some(text.trim().to_owned());
-        if offers(Decision::Say) {
+        if self.choices.contains(&Decision::Say) {
             return Answer { text: words, ..Answer::new(question_id, Decision::Say) };
         }
         Answer { reason: words, ..Answer::new(question_id, Decision::Reject) }
@@ -281,6 +340,42 @@ mod tests {
             Question { choices: vec![Decision::Approve, Decision::Reject], ..question() };
         assert_eq!(yes_or_no.read(1, "why?").decision, Decision::Reject);
         assert_eq!(Question::open("?").read(1, "yes").decision, Decision::Say);
+    }
+
+    #[test]
+    fn words_that_mean_only_yes_or_no_are_that_and_stay_in_the_answer() {
+        let say =
+            |text: &str| Answer { text: Some(text.to_owned()), ..Answer::new(4, Decision::Say) };
+        for (text, decision) in
+            [("Yes ", Decision::Approve), ("no", Decision::Reject), ("yes please", Decision::Say)]
+        {
+            let expected = Answer { decision, ..say(text) };
+            assert_eq!(question().settle(say(text)), expected);
+            assert_eq!(Question::open("?").settle(say(text)), say(text));
+        }
+    }
+
+    #[test]
+    fn other_arguments_are_held_against_the_tool_s_schema() {
+        let schema = json!({"type": "object", "required": ["id"], "additionalProperties": false,
+            "properties": {"id": {"type": "integer"}}});
+        let question = Question { arguments_schema: Some(schema), ..question() };
+        let check = |arguments| {
+            let edit = Answer { arguments: Some(arguments), ..Answer::new(4, Decision::Edit) };
+            question.check(&edit).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(json!({"id": 2})), Ok(()));
+        for (arguments, place) in
+            [(json!({"id": "x"}), "/id"), (json!({}), "id"), (json!({"id": 2, "of": 1}), "of")]
+        {
+            let refusal = check(arguments).unwrap_err();
+            assert!(refusal.starts_with("the arguments of `run` break its schema: "), "{refusal}");
+            assert!(refusal.contains(place), "{refusal}");
+        }
+        let broken =
+            Question { arguments_schema: Some(json!({"$ref": "http://127.0.0.1:9/"})), ..question };
+        let edit = Answer { arguments: Some(json!({})), ..Answer::new(4, Decision::Edit) };
+        assert!(broken.check(&edit).unwrap_err().to_string().contains("cannot be used"));
     }
 
     #[test]

@@ -176,6 +176,9 @@ impl Session {
                 Next::Note(note) => self.append(note.body()),
                 Next::Ask(ask) => self.append(ask.body()),
                 Next::Wait(open) => {
+                    if open.question.is_sleep() {
+                        self.now = self.now.max(open.expires_at);
+                    }
                     let answer = self.answer(&open, world);
                     self.append(answer.body());
                     self.claim(None);
@@ -215,7 +218,11 @@ impl Session {
         if about.is_some_and(|about| about == "doubt") {
             return Answer::new(open.question_id, Decision::Approve);
         }
-        (world.people)(open)
+        if open.question.is_sleep() {
+            Answer::expired(open.question_id)
+        } else {
+            (world.people)(open)
+        }
     }
 }
 

@@ -1,7 +1,8 @@
-//! The event bus: `PutEvents`, the one rule, and its input transformer.
+//! The event bus: `PutEvents`, the two rules, and their input transformers.
 //!
 //! An event that the rule matches is a row of an execution before the caller hears that it was
-//! accepted; one that matches nothing is accepted and gone, as on any bus.
+//! accepted, and an answer that is one is a step of its session; one that matches nothing is accepted
+//! and gone, as on any bus.
 
 mod pattern;
 mod transformer;
@@ -13,6 +14,7 @@ use uuid::Uuid;
 use workflow::rule;
 
 use crate::executions::{Executions, Request, StartError};
+use crate::functions::Functions;
 use crate::names;
 
 pub use pattern::{Pattern, UnsupportedPattern};
@@ -31,13 +33,36 @@ pub const ENTRY_BYTES_MAX: usize = 256 * 1024;
 /// What a time counts towards an entry's size, in bytes. Source: as [`ENTRY_BYTES_MAX`].
 const TIME_BYTES: usize = 14;
 
-/// The bus with its rule and the rule's target.
+/// The bus with its rules and their targets.
 #[derive(Clone, Debug)]
 pub struct Bus {
     executions: Executions,
+    functions: Functions,
     clock: Clock,
+    triggers: Rule,
+    answers: Rule,
+}
+
+/// A rule: which events it is for, and what its target gets of one.
+#[derive(Clone, Debug)]
+struct Rule {
     pattern: Pattern,
     transformer: Transformer,
+}
+
+impl Rule {
+    fn new(
+        pattern: &str,
+        paths: &[(&str, &str)],
+        template: &str,
+    ) -> Result<Self, UnsupportedPattern> {
+        let transformer = Transformer::new(paths, template);
+        Ok(Self { pattern: Pattern::parse(pattern)?, transformer })
+    }
+
+    fn input(&self, event: &Value) -> Option<String> {
+        self.pattern.matches(event).then(|| self.transformer.apply(event))
+    }
 }
 
 /// Why a whole request is refused.
@@ -64,22 +89,26 @@ struct EntryError {
 /// An event on its way.
 struct Accepted {
     id: String,
-    /// The target's input, if the rule matches.
+    /// The execution's input, if it is a trigger.
     input: Option<String>,
+    /// The poller's, if it is an answer.
+    answer: Option<String>,
 }
 
 impl Bus {
-    /// The bus that starts executions by the workflow's rule.
+    /// The bus that starts executions and hands answers to the poller, by the workflow's rules.
     ///
     /// # Errors
-    /// When the rule's pattern asks for a kind of match that this bus does not know.
-    pub fn new(executions: Executions, clock: Clock) -> Result<Self, UnsupportedPattern> {
-        Ok(Self {
-            executions,
-            clock,
-            pattern: Pattern::parse(rule::PATTERN)?,
-            transformer: Transformer::new(rule::INPUT_PATHS, rule::INPUT_TEMPLATE),
-        })
+    /// When a rule's pattern asks for a kind of match that this bus does not know.
+    pub fn new(
+        executions: Executions,
+        functions: Functions,
+        clock: Clock,
+    ) -> Result<Self, UnsupportedPattern> {
+        let triggers = Rule::new(rule::PATTERN, rule::INPUT_PATHS, rule::INPUT_TEMPLATE)?;
+        let (paths, template) = (rule::ANSWER_INPUT_PATHS, rule::ANSWER_INPUT_TEMPLATE);
+        let answers = Rule::new(rule::ANSWER_PATTERN, paths, template)?;
+        Ok(Self { executions, functions, clock, triggers, answers })
     }
 
     /// `PutEvents`: every matched event is durable when this returns.
@@ -93,6 +122,7 @@ impl Bus {
             judged.push(self.judge(entry)?);
         }
         self.start(&mut judged).await;
+        self.answer(&mut judged).await;
         let failed = judged.iter().filter(|entry| entry.is_err()).count();
         let entries: Vec<Value> = judged
             .into_iter()
@@ -137,6 +167,20 @@ impl Bus {
         }
     }
 
+    /// Hands answers to the poller, one after the other as they were put. Whether one is taken its
+    /// sender does not hear, as on any bus; only that it is lost.
+    async fn answer(&self, judged: &mut [Result<Accepted, EntryError>]) {
+        for entry in judged {
+            let Ok(Accepted { answer: Some(input), .. }) = entry else { continue };
+            let payload = serde_json::from_str(input).unwrap_or_default();
+            if let Err(error) = self.functions.call(names::POLLER_ARN, payload).await {
+                tracing::error!(%error, "An answer could not be handed over.");
+                let message = "the answer could not be handed over".to_owned();
+                *entry = Err(EntryError { code: "InternalFailure", message });
+            }
+        }
+    }
+
     fn judge(&self, entry: &Value) -> Result<Result<Accepted, EntryError>, Refused> {
         let Some(fields) = entry.as_object() else {
             return Err(Refused::Serialization("Expected a structure in Entries".to_owned()));
@@ -156,8 +200,8 @@ impl Bus {
         Ok(check(entry).map(|detail| {
             let id = Uuid::new_v4().to_string();
             let event = event_of(entry, &id, &time, detail);
-            let input = self.pattern.matches(&event).then(|| self.transformer.apply(&event));
-            Accepted { id, input }
+            let (input, answer) = (self.triggers.input(&event), self.answers.input(&event));
+            Accepted { id, input, answer }
         }))
     }
 

@@ -6,6 +6,7 @@ mod guard;
 mod resume;
 mod sessions;
 mod step_functions;
+mod stream;
 mod wire;
 
 use std::path::PathBuf;
@@ -28,6 +29,7 @@ use crate::host::Agents;
 use wire::Refusal;
 
 pub use guard::{Guard, TokenMissing};
+pub use stream::Streams;
 
 /// Largest request, in bytes: ten entries of an event bus.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -48,6 +50,8 @@ pub struct Endpoint {
     pub bus: Bus,
     /// The agents.
     pub agents: Agents,
+    /// The streams of sessions' events.
+    pub streams: Streams,
     /// The folder that holds the journal, absolute.
     pub data: PathBuf,
 }
@@ -63,6 +67,7 @@ impl Endpoint {
             .route("/metrics", get(metrics))
             .route("/api/sessions", get(sessions::list))
             .route("/api/sessions/{id}", get(sessions::show))
+            .route("/api/sessions/{id}/events", get(stream::events))
             .route("/api/sessions/{id}/cancel", post(sessions::cancel))
             .route("/api/sessions/{id}/resume", post(resume::resume))
             .route("/api/sessions/{id}/answer", post(sessions::answer))

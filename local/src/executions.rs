@@ -3,10 +3,11 @@
 //! [`Executions::start`] makes a row; [`Executions::supervise`] takes every running row in the order
 //! of starting and has a runner drive it (`runner`), which asks the interpreter what comes next,
 //! writes that down (`rows`), and only then does it (`call`). Whatever is killed at any instant
-//! goes on from its rows.
+//! goes on from its rows; so does what waits for long, which leaves the memory meanwhile (`parked`).
 
 mod call;
 mod error;
+mod parked;
 mod rows;
 mod runner;
 
@@ -29,15 +30,20 @@ use uuid::Uuid;
 
 use crate::functions::Functions;
 use crate::names;
+use parked::Parked;
 use rows::{Fresh, Inserted};
-use runner::{Broken, Command, Runner};
+use runner::{Broken, Command, Left, Runner};
 
 pub use error::{OpenError, SendError, StartError, StopError};
 pub use rows::{RUNNING, Record};
 pub use runner::Callback;
 
-/// Most executions driven at once; further ones wait as rows for their turn.
+/// Most executions driven at once; further ones wait as rows for their turn. Those that wait for a
+/// person or a distant time are not driven.
 pub const ACTIVE_MAX: usize = 10_000;
+
+/// Most executions read at a time: after a restart with many of them, most are left alone again.
+const READ_AT_ONCE: usize = 256;
 
 /// Most ends that wait for whoever listens to them.
 const ENDS_MAX: usize = 1_024;
@@ -99,6 +105,7 @@ struct Shared {
     /// Parsed definitions by row; there are as many as versions of the text.
     definitions: Mutex<BTreeMap<i64, Arc<Definition>>>,
     live: Mutex<BTreeMap<String, mpsc::Sender<Command>>>,
+    parked: Mutex<Parked>,
     started: Notify,
     ends: broadcast::Sender<Arc<Record>>,
     stopping: CancellationToken,
@@ -107,6 +114,10 @@ struct Shared {
 impl Shared {
     fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.clock.now().nanos())
+    }
+
+    fn parked(&self) -> std::sync::MutexGuard<'_, Parked> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, mpsc::Sender<Command>>> {
@@ -151,6 +162,7 @@ impl Executions {
             machine,
             definitions: Mutex::new(BTreeMap::from([(row, parsed)])),
             live: Mutex::default(),
+            parked: Mutex::default(),
             started: Notify::new(),
             ends: broadcast::channel(ENDS_MAX).0,
             stopping: CancellationToken::new(),
@@ -320,8 +332,13 @@ impl Executions {
                 Some(Record { stopped_at: Some(at), .. }) => return Ok(HandedOver::Ended(at)),
                 // Nobody drives it before the next start.
                 Some(_) if self.shared.stopping.is_cancelled() => return Ok(HandedOver::Busy),
-                // Started a moment ago, or waiting for its turn after a restart.
-                Some(_) => tokio::time::sleep(TAKEN_UP_POLL).await,
+                // Parked, started a moment ago, or waiting for its turn after a restart.
+                Some(record) => {
+                    if self.shared.parked().wake(record.id) {
+                        self.shared.started.notify_one();
+                    }
+                    tokio::time::sleep(TAKEN_UP_POLL).await;
+                }
             }
         }
         Ok(HandedOver::Busy)
@@ -348,18 +365,13 @@ impl Executions {
         let mut runners = JoinSet::new();
         let mut taken_up = 0;
         while !self.shared.stopping.is_cancelled() {
-            let places = ACTIVE_MAX - runners.len().min(ACTIVE_MAX);
-            let found = rows::running_after(&self.shared.store, taken_up, places).await;
-            let waiting = match found {
-                Ok(records) => self.take_up_all(&mut runners, records, &mut taken_up, places).await,
-                Err(error) => {
-                    tracing::warn!(%error, "The running executions could not be read.");
-                    Waiting::Store
-                }
-            };
-            // Nothing is lost by losing: a start leaves its permit, a runner its result.
+            let waiting = self.take_up_waiting(&mut runners, &mut taken_up).await;
+            let due = self.until_due();
+            // Nothing is lost by losing: a start leaves its permit, a runner its result, and when the
+            // next is due is asked again.
             tokio::select! {
                 () = self.shared.started.notified(), if waiting == Waiting::Start => {}
+                () = due, if waiting == Waiting::Start => {}
                 () = tokio::time::sleep(REREAD_AFTER), if waiting == Waiting::Store => {}
                 Some(ended) = runners.join_next() => report(&ended),
                 () = self.shared.stopping.cancelled() => {}
@@ -370,27 +382,74 @@ impl Executions {
         }
     }
 
+    /// Waits until the next parked execution is due.
+    async fn until_due(&self) {
+        let Some(at) = self.shared.parked().next_at() else { return std::future::pending().await };
+        let now = Stamp::from_nanos(self.shared.now().as_nanos());
+        let wait = Stamp::from_nanos(at.as_nanos()).since(now);
+        tokio::time::sleep(self.shared.clock.real(wait).min(runner::SLEEP_LONGEST)).await;
+    }
+
     /// Has [`Self::supervise`] stop: what is in flight may answer within seconds, then it returns.
     pub fn begin_stop(&self) {
         self.shared.stopping.cancel();
     }
 
-    /// Takes executions up in the order of starting, and remembers how far it came.
+    /// Takes up what is due and what was started since, for as long as there is room.
+    async fn take_up_waiting(&self, runners: &mut JoinSet<()>, taken_up: &mut i64) -> Waiting {
+        loop {
+            while let Some(ended) = runners.try_join_next() {
+                report(&ended);
+            }
+            let places = ACTIVE_MAX.saturating_sub(runners.len()).min(READ_AT_ONCE);
+            if places == 0 {
+                return Waiting::Place;
+            }
+            let due = self.shared.parked().take_due(self.shared.now(), places);
+            let found = if due.is_empty() {
+                rows::running_after(&self.shared.store, *taken_up, places).await
+            } else {
+                rows::running_of(&self.shared.store, &due).await
+            };
+            let records = match found {
+                Ok(records) => records,
+                Err(error) => {
+                    tracing::warn!(%error, "The running executions could not be read.");
+                    let now = self.shared.now();
+                    due.iter().for_each(|id| self.shared.parked().park(*id, now));
+                    return Waiting::Store;
+                }
+            };
+            let is_last = due.is_empty() && records.len() < places;
+            if !self.take_up_all(runners, records, taken_up).await {
+                return Waiting::Store;
+            }
+            if is_last {
+                return Waiting::Start;
+            }
+        }
+    }
+
+    /// Takes executions up in the order of starting, and remembers how far it came; says whether
+    /// the store let it.
     async fn take_up_all(
         &self,
         runners: &mut JoinSet<()>,
         records: Vec<Record>,
         taken_up: &mut i64,
-        places: usize,
-    ) -> Waiting {
-        let full = records.len() == places;
-        for record in records {
+    ) -> bool {
+        let mut records = records.into_iter();
+        while let Some(record) = records.next() {
             let id = record.id;
             match self.replay(&record).await {
                 Ok(execution) => self.take_up(runners, record, execution),
                 Err(Broken::Store(error)) if error.retry() != Retry::Never => {
                     tracing::warn!(%error, "A running execution could not be read.");
-                    return Waiting::Store;
+                    // Those that had been taken up before are due still.
+                    let (now, known) = (self.shared.now(), *taken_up);
+                    let left = std::iter::once(record).chain(records).filter(|r| r.id <= known);
+                    left.for_each(|record| self.shared.parked().park(record.id, now));
+                    return false;
                 }
                 Err(error) => {
                     let cause = std::error::Error::source(&error).map(ToString::to_string);
@@ -398,25 +457,34 @@ impl Executions {
                     tracing::error!(%arn, %error, cause, "An execution cannot be taken up.");
                 }
             }
-            *taken_up = id;
+            *taken_up = id.max(*taken_up);
         }
-        if full { Waiting::Place } else { Waiting::Start }
+        true
     }
 
     fn take_up(&self, runners: &mut JoinSet<()>, record: Record, execution: Execution) {
         let (inbox, commands) = mpsc::channel(COMMANDS_MAX);
-        let arn = record.arn;
+        let Record { id, arn, .. } = record;
         self.shared.live().insert(arn.clone(), inbox);
         let shared = Arc::clone(&self.shared);
-        let runner = Runner::new(Arc::clone(&shared), record.id, execution, commands);
+        let runner = Runner::new(Arc::clone(&shared), id, execution, commands);
         let executions = self.clone();
         runners.spawn(async move {
-            let outcome = runner.run().await;
+            let left = runner.run().await;
             shared.live().remove(&arn);
-            executions.tell_end(&arn).await;
-            if let Err(error) = outcome {
-                tracing::error!(%arn, %error, "An execution stands still until the next start.");
+            match left {
+                Ok(Left::Parked(until)) => {
+                    shared.parked().park(id, until);
+                    // Whoever waits for the next that is due may have to wait less long.
+                    shared.started.notify_one();
+                    return;
+                }
+                Ok(Left::Ended) => {}
+                Err(error) => {
+                    tracing::error!(%arn, %error, "An execution stands still until the next start.");
+                }
             }
+            executions.tell_end(&arn).await;
         });
     }
 

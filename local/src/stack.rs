@@ -8,10 +8,12 @@ use std::fs::{File, TryLockError};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::host::Host;
 use agent::model::Models;
+use agent::progress::Broadcast;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
 use aws_config::retry::RetryConfig;
@@ -20,6 +22,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 use axum::Router;
+use graph::agent::Agent;
 use invoker::Invoker;
 use journal::clock::Clock;
 use journal::sqlite::{Durability, OpenError, SqliteStore};
@@ -33,7 +36,7 @@ use workflow::{env, metric, state_machine};
 
 use crate::bus::{Bus, UnsupportedPattern};
 use crate::dynamodb;
-use crate::endpoint::{Endpoint, Guard, TokenMissing};
+use crate::endpoint::{Endpoint, Guard, Streams, TokenMissing};
 use crate::executions::{self, Executions};
 use crate::functions::{self, FunctionError, Functions};
 use crate::host::{Agents, Isolated, Settings};
@@ -83,6 +86,8 @@ pub struct Config {
     pub defaults: Defaults,
     /// How many sessions are admitted.
     pub admission: Limits,
+    /// The agents that triggers may ask for.
+    pub agents: Arc<[Agent]>,
 }
 
 /// Where agents run.
@@ -191,19 +196,22 @@ impl Stack {
         };
         let own_address = own.as_ref().map_or(address, |(_, address)| *address);
         let aws = sdk_config(own_address);
-        let agents = agents(&config, &store, &clock, &aws, own_address)?;
+        let progress = Broadcast::default();
+        let agents = agents(&config, &progress, &store, &clock, &aws, own_address)?;
         let functions = functions(&store, &clock, &aws, config.admission);
         let text = workflow_text(&config);
-        let executions = Executions::open(store.clone(), clock.clone(), &text, functions).await?;
+        let executions =
+            Executions::open(store.clone(), clock.clone(), &text, functions.clone()).await?;
+        let stop_serving = CancellationToken::new();
         let endpoint = Endpoint {
             store: store.clone(),
             clock: clock.clone(),
-            bus: Bus::new(executions.clone(), clock.clone())?,
+            bus: Bus::new(executions.clone(), functions, clock.clone())?,
             executions: executions.clone(),
             agents: agents.clone(),
+            streams: Streams::new(progress, stop_serving.clone()),
             data,
         };
-        let stop_serving = CancellationToken::new();
         let mut servers = JoinSet::new();
         if let Some((listener, address)) = own {
             let guard = Guard::new(address.ip(), None)?;
@@ -334,6 +342,7 @@ fn sdk_config(address: SocketAddr) -> SdkConfig {
 
 fn agents(
     config: &Config,
+    progress: &Broadcast,
     store: &SqliteStore,
     clock: &Clock,
     aws: &SdkConfig,
@@ -342,13 +351,14 @@ fn agents(
     match &config.isolation {
         Isolation::None => {
             let host = agent::host::Config {
-                agents: agents::all().into(),
+                agents: Arc::clone(&config.agents),
                 callbacks: aws_sdk_sfn::Client::new(aws),
                 clock: clock.clone(),
                 servers: config.servers.clone(),
                 timeouts: config.timeouts,
                 models: config.models.clone(),
                 defaults: config.defaults.clone(),
+                progress: progress.clone(),
             };
             Ok(Agents::Here(Host::new(store.clone(), host)))
         }
@@ -415,8 +425,8 @@ fn functions(store: &SqliteStore, clock: &Clock, aws: &SdkConfig, admission: Lim
         .with(names::POLLER_ARN, move |payload| {
             let poller = poller.clone();
             async move {
-                let reply = poller.handle(functions::request(payload)?).await;
-                functions::reply(&reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))?)
+                let reply = poller.serve(payload).await;
+                reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))
             }
         })
 }

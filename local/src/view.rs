@@ -73,6 +73,9 @@ pub struct Session {
     pub incident_state: Option<IncidentState>,
     /// The question that waits for an answer.
     pub open_question: Option<OpenQuestion>,
+    /// When it goes on by itself, if it sleeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asleep_until: Option<Stamp>,
     /// How many steps it has.
     pub steps: usize,
     /// What it used of a model.
@@ -231,7 +234,8 @@ impl Session {
             error_category,
             result: result(steps, incident_state),
             incident_state,
-            open_question: open_question(status, steps),
+            open_question: waits_for(status, steps).and_then(Result::ok),
+            asleep_until: waits_for(status, steps).and_then(Result::err),
             steps: steps.len(),
             tokens: usage.tokens,
             usd: usage.usd(),
@@ -398,15 +402,19 @@ fn result(steps: &[RecordedStep], incident_state: Option<IncidentState>) -> Opti
     Some(result)
 }
 
-/// A question is open while its step is the newest one.
-fn open_question(status: Status, steps: &[RecordedStep]) -> Option<OpenQuestion> {
+/// What a session waits for: a question's answer, or else a time. A question is open while its step
+/// is the newest one.
+fn waits_for(status: Status, steps: &[RecordedStep]) -> Option<Result<OpenQuestion, Stamp>> {
     let newest = steps.last().filter(|_| !status.is_terminal())?;
     let StepBody::Ask { expires_at, payload, .. } = &newest.body else { return None };
     // An unreadable question is still a question: it can be rejected.
     let question = payload.get("question").cloned().unwrap_or_default();
-    let question = serde_json::from_value(question)
+    let question: Question = serde_json::from_value(question)
         .unwrap_or_else(|_| Question::open("the question cannot be read"));
-    Some(OpenQuestion {
+    if question.is_sleep() {
+        return Some(Err(*expires_at));
+    }
+    Some(Ok(OpenQuestion {
         question_id: newest.seq,
         prompt: question.prompt,
         tool: question.tool,
@@ -414,7 +422,7 @@ fn open_question(status: Status, steps: &[RecordedStep]) -> Option<OpenQuestion>
         justification: question.justification,
         choices: question.choices,
         expires_at: *expires_at,
-    })
+    }))
 }
 
 /// Finds the call that a tool's outcome answers, step by step.

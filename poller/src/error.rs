@@ -16,6 +16,9 @@ pub enum Error {
     /// The workflow could not be woken.
     #[error("the callback was not taken: {0}")]
     Callback(String),
+    /// The request is none.
+    #[error("the request cannot be read: {0}")]
+    Malformed(#[from] serde_json::Error),
     /// The request lacks something.
     #[error("{0}")]
     Request(&'static str),
@@ -27,7 +30,7 @@ impl Error {
         match self {
             Self::JournalUnavailable(_) | Self::Callback(_) => error_name::JOURNAL_UNAVAILABLE,
             Self::JournalDamaged(_) => error_name::JOURNAL_DAMAGED,
-            Self::Request(_) => error_name::INVALID_REQUEST,
+            Self::Malformed(_) | Self::Request(_) => error_name::INVALID_REQUEST,
         }
     }
 }

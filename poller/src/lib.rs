@@ -2,29 +2,33 @@
 //! parks the workflow while there is nothing to do.
 //!
 //! [`observe`] makes the two reads, [`judge`] decides without IO, [`Poller::handle`] does what was
-//! decided.
+//! decided. [`answer`](mod@answer) takes what a person says to a session that waits, whether it comes
+//! with the token or as an event of its own.
 
 use journal::announce::Announcer;
 use journal::chain::{AppendError, Author, End, Head, append, end_session};
 use journal::clock::{Clock, Hlc, Stamp};
 use journal::error_message::ErrorMessage;
 use journal::event::{About, Draft, Event, EventStatus, Writer};
-use journal::id::Runner;
+use journal::id::{Runner, SessionId};
 use journal::lease;
 use journal::read;
 use journal::seal::{seal, task_announcement};
 use journal::step::{Ending, Step, StepBody};
 use journal::store::Store;
 use journal::wait::Wait;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use telemetry::{attribute, export, figures};
 use tracing::Instrument as _;
-use workflow::contract::{CheckReply, CheckRequest, Failure, Judgement, Mode, Verdict, Watch};
+use workflow::contract::{
+    AnswerReply, AnswerRequest, CheckReply, CheckRequest, Failure, Judgement, Mode, Verdict, Watch,
+};
 use workflow::error_name;
 use workflow::limits::ANNOUNCE_PATIENCE;
 use workflow::metric;
 use workflow::trace::{Trace, lifecycle};
 
+pub mod answer;
 pub mod cloud;
 pub mod config;
 pub mod error;
@@ -34,6 +38,7 @@ pub mod observe;
 pub use cloud::Runtime;
 pub use error::Error;
 
+use answer::Taken;
 use cloud::Cloud;
 use judge::Decision;
 
@@ -117,11 +122,52 @@ impl<S: Store> Poller<S> {
         }
     }
 
+    /// Serves whoever calls: the state machine, or the rule for answers.
+    ///
+    /// # Errors
+    /// As [`Self::handle`] and [`Self::answer`], and when the payload is neither's.
+    pub async fn serve(&self, payload: Value) -> Result<Value, Error> {
+        Ok(if payload.get("answer").is_some() {
+            json!(self.answer(serde_json::from_value(payload)?).await?)
+        } else {
+            json!(self.handle(serde_json::from_value(payload)?).await?)
+        })
+    }
+
+    /// Takes an answer that came as an event, and wakes the workflow. Safe to be called again with
+    /// the same request.
+    ///
+    /// # Errors
+    /// When the journal or the state machine is out of reach: the event is to be delivered again.
+    pub async fn answer(&self, request: AnswerRequest) -> Result<AnswerReply, Error> {
+        let session: SessionId = match serde_json::from_value(request.answer["session_id"].clone())
+        {
+            Ok(session) => session,
+            Err(error) => {
+                tracing::warn!(%error, "An answer names no session.");
+                return Ok(AnswerReply::Refused { reason: format!("detail.session_id: {error}") });
+            }
+        };
+        let reply = match answer::take(&self.store, &self.clock, &session, &request.answer).await? {
+            Taken::Step(step) => AnswerReply::Taken { step },
+            Taken::Refused(reason) => return Ok(AnswerReply::Refused { reason }),
+            // Whoever answered before may have died before waking anybody.
+            Taken::TooLate(reason) => AnswerReply::Refused { reason },
+        };
+        if let Some(wait) = Wait::read(&self.store, &session).await? {
+            self.cloud.wake(&wait.token).await?;
+        }
+        Ok(reply)
+    }
+
     async fn check(
         &self,
         voice: &Announcer<'_, S>,
         request: &CheckRequest,
     ) -> Result<CheckReply, Error> {
+        if let Some(said) = said(&request.callback) {
+            answer::take(&self.store, &self.clock, &request.session_id, said).await?;
+        }
         let observed = observe::observe(&self.store, voice.hlc, &request.session_id).await?;
         let (decision, watch) = judge::judge(&observed, request);
         match decision {
@@ -290,6 +336,12 @@ fn agent_of(events: &[Event]) -> Option<&str> {
         event.status == EventStatus::AgentBackgroundTaskStarted && event.writer == Writer::Agent
     })?;
     told.detail.as_ref()?.get("agent")?.as_str()
+}
+
+/// What the token was sent with, if it is more than a wish to have the journal looked at.
+fn said(callback: &Value) -> Option<&Value> {
+    let is_a_wish = callback.is_null() || callback.as_object().is_some_and(Map::is_empty);
+    (!is_a_wish).then_some(callback)
 }
 
 fn author(request: &CheckRequest) -> Author {

@@ -6,7 +6,7 @@ use journal::dynamo::DynamoStore;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use poller::config::Config;
 use poller::{Error, Poller, Runtime};
-use workflow::contract::{CheckReply, CheckRequest};
+use serde_json::Value;
 use workflow::{env, metric};
 
 #[tokio::main]
@@ -29,15 +29,12 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         qualifier: config.qualifier,
     };
     let poller = Poller::new(store, aws_sdk_sfn::Client::new(&aws), runtime, Clock::system());
-    let serve = |event: LambdaEvent<CheckRequest>| answer(&poller, event.payload);
-    lambda_runtime::run(service_fn(serve)).await
+    let handler = |event: LambdaEvent<Value>| serve(&poller, event.payload);
+    lambda_runtime::run(service_fn(handler)).await
 }
 
-async fn answer(
-    poller: &Poller<DynamoStore>,
-    request: CheckRequest,
-) -> Result<CheckReply, Diagnostic> {
-    let answered = poller.handle(request).await;
+async fn serve(poller: &Poller<DynamoStore>, payload: Value) -> Result<Value, Diagnostic> {
+    let answered = poller.serve(payload).await;
     tokio::task::block_in_place(telemetry::figures::finish);
     answered.map_err(|error| diagnostic(&error))
 }

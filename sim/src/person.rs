@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::answer::answer;
 use graph::question::{Answer, Decision, OpenQuestion};
 use journal::id::SessionId;
 use journal::wait::Wait;
+use poller::answer::answer;
 use serde_json::json;
 
 use crate::store::SimStore;
@@ -73,13 +73,13 @@ async fn answering(world: World, session: SessionId, person: Person) {
         };
         tokio::time::sleep(world.chance().between(person.earliest, person.latest)).await;
         let said = (person.answer)(&open, world.disk().table().calls());
-        say(&world, &session, &said).await;
+        say(&world, &session, said).await;
         tokio::time::sleep(PAUSE).await;
     }
 }
 
 /// One answer, by a process of its own, which may die over it.
-async fn say(world: &World, session: &SessionId, said: &Answer) {
+async fn say(world: &World, session: &SessionId, said: Answer) {
     let process = world.process("person");
     let store = SimStore::new(Arc::clone(world.disk()), Arc::clone(&process));
     let saying = async {

@@ -118,7 +118,7 @@ impl Table {
         let newest = self.items.range(from..to).next_back().map(|(_, newest)| newest);
         let newest = newest.filter(|newest| newest.text_opt("Kind") == Some("ask"))?;
         let steps = [read_step(newest).ok()?];
-        agent::answer::open_question(&steps).ok().map(|(_, open)| open)
+        poller::answer::open_question(&steps).ok().map(|(_, open)| open)
     }
 
     pub(crate) fn get(&mut self, key: &Key) -> Option<Item> {

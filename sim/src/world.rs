@@ -301,6 +301,7 @@ impl World {
         let config = Config {
             agents: Arc::clone(&scenario.agents),
             callbacks: network.callbacks(),
+            progress: Default::default(),
             clock: process.clock.clone(),
             servers: servers.fold(Servers::default(), Servers::with),
             timeouts: Timeouts { connect: COLD, init: COLD },

@@ -25,12 +25,9 @@ mod source;
 
 use std::path::PathBuf;
 
-use rmcp::ServiceExt;
-use rmcp::service::ServerInitializeError;
-
 pub use server::Server;
 
-use crate::ServerInfo;
+use crate::{ServerInfo, stdio};
 use snapshot::Snapshot;
 use source::Source;
 
@@ -53,12 +50,9 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    /// The client spoke no MCP; nothing was served.
-    #[error("the MCP handshake failed")]
-    Handshake(#[source] Box<ServerInitializeError>),
-    /// The server stopped by a bug of its own, not because the client left.
-    #[error("the MCP server stopped")]
-    Stopped(#[source] tokio::task::JoinError),
+    /// Nothing could be served.
+    #[error(transparent)]
+    Serving(#[from] stdio::Error),
 }
 
 /// Serves an incident folder on stdin and stdout until stdin closes.
@@ -67,24 +61,7 @@ pub enum Error {
 ///
 /// [`Error`], of which only [`Error::Folder`] can be put right by whoever started it.
 pub async fn serve_stdio(snapshot: PathBuf) -> Result<(), Error> {
-    serve(server(snapshot)?).await
-}
-
-/// Serves on stdin and stdout until stdin closes.
-///
-/// # Errors
-///
-/// [`Error::Handshake`] and [`Error::Stopped`].
-pub async fn serve(server: Server) -> Result<(), Error> {
-    let running = match server.serve(rmcp::transport::stdio()).await {
-        Ok(running) => running,
-        // A client that leaves before its first word asked for nothing, so nothing went wrong.
-        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
-        Err(error) => return Err(Error::Handshake(Box::new(error))),
-    };
-    running.waiting().await.map_err(Error::Stopped)?;
-    tracing::debug!("The client has gone.");
-    Ok(())
+    Ok(stdio::serve(server(snapshot)?).await?)
 }
 
 /// The server over an incident folder, to be served on any transport.

@@ -1,7 +1,7 @@
 //! Serving one of the servers over Streamable HTTP.
 //!
-//! Every request stands alone: there are no sessions that a client could leave behind, and a tool
-//! that only reads needs none. `guard` decides who may ask.
+//! Every request stands alone: there are no sessions that a client could leave behind, and what a
+//! server keeps is kept under a name that the request says. `guard` decides who may ask.
 
 mod guard;
 
@@ -20,7 +20,7 @@ pub use guard::TokenMissing;
 /// Where the server is, below the address that it listens on.
 pub const PATH: &str = "/mcp";
 
-/// Largest request, in bytes. The longest that a tool takes is a function's ARN.
+/// Largest request, in bytes. The longest text that a tool takes is a function's ARN.
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
 /// Why a server cannot be served over HTTP.

@@ -1,9 +1,10 @@
 //! The MCP servers that ship with Daybook, and the faults that they are tried with.
 //!
-//! [`aws_diagnostics`] is a server. It knows nothing of journals, agents or sessions: an agent
-//! reaches it as it would reach anybody's server, and so does any other MCP client. [`http`] serves
-//! it to clients that are not its parent. With the feature `live`, `account` reaches the AWS
-//! account at a [`place`], for the server to read, and for `chaos` to break and to heal.
+//! [`aws_diagnostics`] and [`pk_sim`] are servers. They know nothing of journals, agents or sessions:
+//! an agent reaches them as it would reach anybody's server, and so does any other MCP client.
+//! [`stdio`] serves one to its parent, [`http`] to clients that are not. With the feature `live`,
+//! `account` reaches the AWS account at a [`place`], for the diagnostics to read, and for `chaos` to
+//! break and to heal.
 
 #[cfg(feature = "live")]
 pub mod account;
@@ -11,7 +12,11 @@ pub mod aws_diagnostics;
 #[cfg(feature = "live")]
 pub mod chaos;
 pub mod http;
+pub mod pk_sim;
 pub mod place;
+mod reply;
+mod schema;
+pub mod stdio;
 mod trace;
 
 /// What can be said about a server without starting it.
@@ -27,5 +32,5 @@ pub struct ServerInfo {
 
 /// The servers that ship, by name.
 pub fn servers() -> &'static [ServerInfo] {
-    &[aws_diagnostics::INFO]
+    &[aws_diagnostics::INFO, pk_sim::INFO]
 }

@@ -234,6 +234,29 @@ pub struct CheckRequest {
     pub failure: Option<Failure>,
 }
 
+/// The rule for answers → poller: what a person said to a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AnswerRequest {
+    /// The event's detail: the answer, with the `session_id`.
+    pub answer: Value,
+}
+
+/// What became of it. Nobody waits for this reply; it stands in the function's log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerReply {
+    /// It is the answer.
+    Taken {
+        /// The number of its step.
+        step: u32,
+    },
+    /// It is not.
+    Refused {
+        /// Why not.
+        reason: String,
+    },
+}
+
 /// An error as the state machine caught it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {

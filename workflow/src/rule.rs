@@ -1,4 +1,5 @@
-//! The event bus's rule: which events start a session, and what the state machine receives.
+//! The event bus's rules: which events start a session and what the state machine receives, which
+//! events answer a question and what the poller receives.
 
 /// The rule's name.
 pub const NAME: &str = "daybook-trigger";
@@ -20,17 +21,38 @@ pub const INPUT_PATHS: &[(&str, &str)] =
 pub const INPUT_TEMPLATE: &str =
     r#"{"session_id": <session_id>, "time": <time>, "detail": <detail>}"#;
 
+/// The name of the rule for answers.
+pub const ANSWER_NAME: &str = "daybook-answer";
+
+/// The `detail-type` of an event that answers a question. Its detail is the answer, with the
+/// `session_id`.
+pub const ANSWER_DETAIL_TYPE: &str = "answer-agent";
+
+/// That rule's event pattern.
+pub const ANSWER_PATTERN: &str = r#"{"source":["manual-trigger"],"detail-type":["answer-agent"]}"#;
+
+/// That rule's input transformer: the paths, by name.
+pub const ANSWER_INPUT_PATHS: &[(&str, &str)] = &[("answer", "$.detail")];
+
+/// And the template, whose target is the poller's function.
+pub const ANSWER_INPUT_TEMPLATE: &str = r#"{"answer": <answer>}"#;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_pattern_names_the_source_and_the_detail_type() {
-        let pattern: serde_json::Value = serde_json::from_str(PATTERN).unwrap();
-        assert_eq!(pattern["source"][0], SOURCE);
-        assert_eq!(pattern["detail-type"][0], DETAIL_TYPE);
-        for (name, _) in INPUT_PATHS {
-            assert!(INPUT_TEMPLATE.contains(&format!("<{name}>")), "{name}");
+    fn each_pattern_names_the_source_and_its_detail_type() {
+        for (pattern, detail_type, paths, template) in [
+            (PATTERN, DETAIL_TYPE, INPUT_PATHS, INPUT_TEMPLATE),
+            (ANSWER_PATTERN, ANSWER_DETAIL_TYPE, ANSWER_INPUT_PATHS, ANSWER_INPUT_TEMPLATE),
+        ] {
+            let pattern: serde_json::Value = serde_json::from_str(pattern).unwrap();
+            assert_eq!(pattern["source"][0], SOURCE);
+            assert_eq!(pattern["detail-type"][0], detail_type);
+            for (name, _) in paths {
+                assert!(template.contains(&format!("<{name}>")), "{name}");
+            }
         }
     }
 }

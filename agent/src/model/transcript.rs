@@ -140,7 +140,11 @@ impl Request {
             chat.messages.iter().map(|message| said(&message.content, &mut ids)).collect();
         let tool = |tool: &graph::effect::ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema});
         let tools: Vec<Value> = chat.tools.iter().map(tool).collect();
-        let of = json!({"system": chat.system, "messages": messages, "tools": tools});
+        let mut of = json!({"system": chat.system, "messages": messages, "tools": tools});
+        // Absent, not null: recordings made before there were forms keep their digests.
+        if let Some(form) = &chat.form {
+            of["form"] = json!(form.schema);
+        }
         let digest = Hash::of(canonical(&of).as_bytes()).as_str().to_owned();
         Self { digest, system: chat.system.clone(), messages, tools }
     }

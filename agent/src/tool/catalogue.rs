@@ -2,10 +2,10 @@
 
 use graph::effect::ToolSpec;
 use graph::outcome::{Failure, ToolOutcome};
+use graph::schema::{Error, Schema};
 use serde_json::{Value, json};
 
 use super::answer;
-use super::schema::{Error, Schema};
 
 /// Most tools that one server may offer; the first of them count.
 pub const TOOLS_MAX: usize = 256;

@@ -9,8 +9,8 @@ use graph::effect::ToolSpec;
 use graph::outcome::Failure;
 use journal::clock::Clock;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, ClientConfig, ClientRequest, ErrorCode,
-    Implementation, ListToolsResult, PaginatedRequestParams, PingRequest,
+    CallToolRequestParams, CallToolResponse, ClientRequest, ErrorCode, ListToolsResult,
+    PaginatedRequestParams, PingRequest,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, RoleClient, RunningService,
@@ -26,6 +26,7 @@ use super::launch::Launch;
 use super::process::{CLOSE_GRACE, Pipes, Running};
 use super::stdout::{Lines, Oddities};
 use super::{CATEGORY_CONNECTION, CATEGORY_INIT, Timeouts};
+use crate::progress::Listener;
 
 /// Most pages of tools that a server is asked for. A list that goes on is not usable.
 pub const PAGES_MAX: usize = 32;
@@ -47,6 +48,7 @@ pub(super) struct Target {
     pub(super) name: String,
     pub(super) launch: Launch,
     pub(super) clock: Clock,
+    pub(super) listener: Listener,
 }
 
 /// A server that was started and has listed its tools.
@@ -56,7 +58,7 @@ pub(super) struct Connection {
     target: Target,
     peer: Peer<RoleClient>,
     /// None once the connection is being ended.
-    running: Mutex<Option<RunningService<RoleClient, ClientConfig>>>,
+    running: Mutex<Option<Client>>,
     process: Mutex<Running>,
     oddities: Arc<Oddities>,
     /// Set when a call's deadline passed: the server may hang.
@@ -81,7 +83,7 @@ impl Connection {
     pub(super) async fn open(target: &Target, timeouts: Timeouts) -> Result<Self, Failure> {
         let (mut process, pipes) = target.start(timeouts.connect).await?;
         let oddities = Arc::new(Oddities::default());
-        let handshake = Box::pin(handshake(&target.name, pipes, oddities.clone()));
+        let handshake = Box::pin(handshake(target, pipes, oddities.clone()));
         let failed = match target.clock.timeout(timeouts.init, handshake).await {
             Some(Ok((running, catalogue))) => {
                 return Ok(Self {
@@ -142,6 +144,7 @@ impl Connection {
             let meta = request.meta.get_or_insert_default();
             meta.0.insert(TRACEPARENT_META.to_owned(), parent.to_string().into());
         }
+        let _running = self.target.listener.begin(tool);
         // Dropping the call at its deadline tells the server that it is cancelled.
         match self.target.clock.timeout(timeout, self.peer.call_tool_once(request)).await {
             Some(answered) => answered.map_err(Some),
@@ -242,21 +245,20 @@ pub(super) fn seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }
 
-type Client = RunningService<RoleClient, ClientConfig>;
+type Client = RunningService<RoleClient, Listener>;
 
 async fn handshake(
-    server: &str,
+    target: &Target,
     pipes: Pipes,
     oddities: Arc<Oddities>,
 ) -> Result<(Client, Catalogue), Handshake> {
-    let ours = Implementation::new("daybook", env!("CARGO_PKG_VERSION"));
-    let client = ClientConfig::new(Default::default(), ours);
+    let client = target.listener.clone();
     let transport = (Lines::new(pipes.stdout, oddities), pipes.stdin);
     // Every server that exists knows the old handshake; probing for the newest one costs those that
     // do not answer unknown requests the whole time they have.
     let lifecycle = ClientLifecycleMode::Initialize;
     let running = client.serve_with_lifecycle(transport, lifecycle).await.map_err(refused)?;
-    let catalogue = catalogue(server, running.peer()).await?;
+    let catalogue = catalogue(&target.name, running.peer()).await?;
     Ok((running, catalogue))
 }
 

@@ -17,6 +17,7 @@ use super::catalogue::CATEGORY_UNKNOWN;
 use super::connection::{Connection, Target, seconds};
 use super::launch::Launch;
 use super::{CATEGORY_CONNECTION, Timeouts, ToolSource};
+use crate::progress::Listener;
 
 /// How often a server is started in one run, the first time included.
 pub const STARTS_MAX: u32 = 5;
@@ -42,9 +43,15 @@ enum State {
 }
 
 impl Server {
-    pub(super) fn new(name: String, launch: Launch, timeouts: Timeouts, clock: Clock) -> Self {
+    pub(super) fn new(
+        name: String,
+        launch: Launch,
+        timeouts: Timeouts,
+        clock: Clock,
+        listener: Listener,
+    ) -> Self {
         Self {
-            target: Target { name, launch, clock },
+            target: Target { name, launch, clock, listener },
             timeouts,
             starts: AtomicU32::new(0),
             state: Mutex::new(State::Down(None)),

@@ -89,6 +89,7 @@ fn host_of(store: &SqliteStore, servers: Servers, agents: &[Agent]) -> Host<Sqli
         Config {
             agents: agents.into(),
             callbacks: callbacks(),
+            progress: Default::default(),
             clock: Clock::system(),
             servers,
             timeouts: Timeouts { connect: DEADLINE, init: DEADLINE },

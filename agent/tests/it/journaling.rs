@@ -136,6 +136,7 @@ async fn run(store: &Disturbed) -> (SessionId, Json) {
         agents: agents::all().into(),
         models: Models::default(),
         callbacks: crate::host::callbacks(),
+        progress: Default::default(),
         clock: Clock::scaled(Clock::system().now(), SCALE),
         servers: Servers::bundled("/nonexistent".into()),
         timeouts: Timeouts { connect: DEADLINE, init: DEADLINE },

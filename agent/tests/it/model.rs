@@ -4,6 +4,7 @@ mod behaviour;
 #[cfg(feature = "bedrock")]
 mod environment;
 mod failures;
+mod form;
 mod ledger;
 mod server;
 mod transcript;

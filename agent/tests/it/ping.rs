@@ -210,6 +210,7 @@ async fn pings_are_answered_while_a_task(plight: Plight) {
         Config {
             agents: agents::all().into(),
             callbacks: callbacks(),
+            progress: Default::default(),
             clock: Clock::scaled(Clock::system().now(), TIME_SCALE),
             servers: Servers::bundled("/nonexistent".into()),
             timeouts: Timeouts { connect: DEADLINE, init: DEADLINE },

@@ -192,6 +192,7 @@ fn ask_model(state: &State, _: &Context<'_>) -> Effect {
         max_output_tokens: OUTPUT_TOKENS_MAX,
         temperature_percent: Some(0),
         timeout_s: Some(REPLY_SECONDS_MAX),
+        form: None,
     })
 }
 

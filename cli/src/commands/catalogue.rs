@@ -73,10 +73,13 @@ pub async fn tools(context: &Context, server: &'static str) -> Result<Exit, Fail
     Ok(Exit::Succeeded)
 }
 
-/// A server lists its tools over any folder, so this one does.
+/// A server lists its tools over anything, so the least will do.
 async fn offered(context: &Context, server: &'static str) -> anyhow::Result<Vec<Tool>> {
     let mut command = Command::new(&context.binary);
-    command.args(["mcp", server, "--snapshot", "."]).kill_on_drop(true);
+    command.args(["mcp", server]).kill_on_drop(true);
+    if server == tools::aws_diagnostics::INFO.name {
+        command.args(["--snapshot", "."]);
+    }
     let transport = TokioChildProcess::new(command)
         .with_context(|| format!("cannot start {}", context.binary.display()))?;
     let client = ().serve(transport).await.context("the MCP handshake failed")?;

@@ -2,15 +2,17 @@
 
 use std::path::PathBuf;
 
+use rmcp::ServerHandler;
 use tokio::signal::unix::{SignalKind, signal};
-use tools::aws_diagnostics::{self, Error, Server};
+use tools::aws_diagnostics::{self, Error};
 use tools::http::{self, Listening};
 use tools::place::Place;
+use tools::{pk_sim, stdio};
 
 use crate::commands::stack;
 use crate::failure::{Exit, Failure};
 use crate::output;
-use crate::resolve::{Context, Serving, ToolSource};
+use crate::resolve::{Context, Served, Serving, ToolSource};
 
 /// What an address to serve at looks like.
 const ADDRESS_EXAMPLE: &str = "127.0.0.1:4600";
@@ -18,25 +20,48 @@ const ADDRESS_EXAMPLE: &str = "127.0.0.1:4600";
 /// Runs a server until its client leaves, or over HTTP until Ctrl-C or SIGTERM.
 ///
 /// # Errors
-/// When the folder cannot be used, the address cannot be listened on, or the client speaks no MCP.
+/// When a folder cannot be used, the address cannot be listened on, or the client speaks no MCP.
 pub async fn mcp(context: &Context, serving: Serving) -> Result<Exit, Failure> {
-    if serving.server != aws_diagnostics::INFO.name {
-        return Err(Failure::unknown(format!("{} cannot be run here", serving.server)));
-    }
-    let server = match serving.source {
-        ToolSource::Snapshot(folder) => aws_diagnostics::server(folder).map_err(|error| {
-            of_folder(error, "--snapshot names an incident folder; see incidents/README.md")
-        })?,
-        ToolSource::Account(place, record) => account(place, record).await?,
-    };
-    match serving.http {
-        None => aws_diagnostics::serve(server).await?,
-        Some(address) => over_http(context, server, &address).await?,
+    let http = serving.http;
+    match serving.server {
+        Served::AwsDiagnostics(source) => serve(context, diagnostics(source).await?, http).await?,
+        Served::PkSim { models, state } => {
+            let server = pk_sim::server(models.as_deref(), state.as_deref()).map_err(|error| {
+                let hint = match &error {
+                    pk_sim::Error::Models(_) => "--models names a folder of model files",
+                    pk_sim::Error::State { .. } => "--state names a folder that may be written to",
+                };
+                Failure::from(error).hint(hint)
+            })?;
+            serve(context, server, http).await?;
+        }
     }
     Ok(Exit::Succeeded)
 }
 
-async fn over_http(context: &Context, server: Server, address: &str) -> Result<(), Failure> {
+async fn diagnostics(source: ToolSource) -> Result<aws_diagnostics::Server, Failure> {
+    match source {
+        ToolSource::Snapshot(folder) => aws_diagnostics::server(folder).map_err(|error| {
+            of_folder(error, "--snapshot names an incident folder; see incidents/README.md")
+        }),
+        ToolSource::Account(place, record) => account(place, record).await,
+    }
+}
+
+async fn serve<S>(context: &Context, server: S, http: Option<String>) -> Result<(), Failure>
+where
+    S: ServerHandler + Clone + Send + Sync + 'static,
+{
+    match http {
+        None => Ok(stdio::serve(server).await?),
+        Some(address) => over_http(context, server, &address).await,
+    }
+}
+
+async fn over_http<S>(context: &Context, server: S, address: &str) -> Result<(), Failure>
+where
+    S: ServerHandler + Clone + Send + Sync + 'static,
+{
     // Before the first word, so that whoever reads it may stop us at once.
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -66,7 +91,10 @@ fn of_folder(error: Error, hint: &str) -> Failure {
 }
 
 #[cfg(feature = "live")]
-async fn account(place: Place, record: Option<PathBuf>) -> Result<Server, Failure> {
+async fn account(
+    place: Place,
+    record: Option<PathBuf>,
+) -> Result<aws_diagnostics::Server, Failure> {
     let account = tools::account::Account::open(place).await;
     match record {
         None => Ok(aws_diagnostics::live(&account)),
@@ -77,6 +105,6 @@ async fn account(place: Place, record: Option<PathBuf>) -> Result<Server, Failur
 }
 
 #[cfg(not(feature = "live"))]
-async fn account(_: Place, _: Option<PathBuf>) -> Result<Server, Failure> {
+async fn account(_: Place, _: Option<PathBuf>) -> Result<aws_diagnostics::Server, Failure> {
     Err(super::not_live())
 }

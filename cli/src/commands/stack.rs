@@ -120,6 +120,7 @@ async fn config(
         models: Models::new(environment.models.clone()),
         defaults: environment.defaults.clone(),
         admission: environment.admission,
+        agents: agents::all().into(),
     })
 }
 

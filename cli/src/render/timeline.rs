@@ -247,6 +247,9 @@ fn told(step: &Step<Value>, call: Option<&ToolCall>) -> Told {
             Told::new(Ink::Warn, format!("about to call {call}"))
         }
         StepBody::Outcome { effect, payload, .. } => outcome(effect.kind, payload, call),
+        StepBody::Ask { effect, expires_at, .. } if effect.kind == EffectKind::Sleep => {
+            Told::new(Ink::Warn, format!("sleeps until {expires_at}"))
+        }
         StepBody::Ask { payload, .. } => {
             let prompt = payload.pointer("/question/prompt").and_then(Value::as_str);
             let mut told = Told::new(Ink::Warn, "asks a person");

@@ -31,6 +31,8 @@ fn a_command_line_that_makes_no_sense_exits_64() {
         (&["verify", "0190a5c4", "--head", "123"][..], "64 hexadecimal digits"),
         (&["tools", "nobody"][..], "there is no MCP server `nobody`"),
         (&["mcp", "aws-diagnostics"][..], "--snapshot DIR"),
+        (&["mcp", "pk-sim", "--snapshot", "."][..], "--snapshot is an option of aws-diagnostics"),
+        (&["mcp", "aws-diagnostics", "--models", "."][..], "--models is an option of pk-sim"),
         (&["--target", "mars", "sessions"][..], "[possible values: local, aws]"),
         (&["--endpoint", "ftp://here", "sessions"][..], "expected http://HOST:PORT"),
     ] {

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Read as _;
 use std::net::TcpListener;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,16 +18,25 @@ const FUNCTION: &str = "data-processor";
 
 /// Triggers the incident agent with this diagnostics server; the session and its steps.
 fn investigate(folder: &Path, server: Value, message: Value) -> (Value, Vec<Value>) {
+    let detail = json!({"agent": "incident", "input": message});
+    investigate_by(&mut daybook(folder), folder, &server, &detail)
+}
+
+/// The same, by this command, whose environment is the stack's, and with all of this detail.
+fn investigate_by(
+    command: &mut Command,
+    folder: &Path,
+    server: &Value,
+    detail: &Value,
+) -> (Value, Vec<Value>) {
     let servers = json!({"mcpServers": {"aws-diagnostics": server}});
     fs::write(folder.join("servers.json"), servers.to_string()).unwrap();
-    fs::write(folder.join("incident.json"), message.to_string()).unwrap();
-    let mut command = daybook(folder);
     command
         .env("DAYBOOK_MCP_SERVERS", folder.join("servers.json"))
         .env("PATH", "/usr/bin:/bin")
-        .args(["--json", "--endpoint", &free_endpoint(), "trigger", "--agent", "incident"])
-        .args(["--input", "incident.json", "--wait", "--with-stack"]);
-    let triggered = run(&mut command);
+        .args(["--json", "--endpoint", &free_endpoint(), "trigger"])
+        .args(["--detail", &detail.to_string(), "--wait", "--with-stack"]);
+    let triggered = run(command);
     let session = triggered.json().pop().unwrap_or_else(|| panic!("{triggered:#?}"));
     assert_eq!(triggered.exit, i32::from(session["status"] != "SUCCEEDED"), "{triggered:#?}");
     let id = session["session_id"].as_str().unwrap_or_else(|| panic!("{triggered:#?}")).to_owned();
@@ -46,10 +56,10 @@ fn asked(steps: &[Value]) -> (usize, Value) {
     (outcomes.len(), outcomes.last().map(|step| step["outcome"].clone()).unwrap_or_default())
 }
 
-fn check_error(session: &Value, said: &str) {
+fn check_error(session: &Value, category: &str, said: &str) {
     assert_eq!(session["status"], "FAILED", "{session:#}");
     assert_eq!(session["incident_state"], "ERROR", "{session:#}");
-    assert_eq!(session["error_category"], "mcp_connection", "{session:#}");
+    assert_eq!(session["error_category"], category, "{session:#}");
     let error = session["error"].as_str().unwrap();
     assert!(error.contains(said), "{error}");
 }
@@ -59,9 +69,74 @@ fn verification_6_a_server_that_is_down_is_an_error_of_the_connection() {
     let folder = tempfile::tempdir().unwrap();
     for server in [json!({"command": "/nowhere/daybook"}), json!({"command": "false"})] {
         let (session, steps) = investigate(folder.path(), server, denied());
-        check_error(&session, "the MCP server `aws-diagnostics`");
+        check_error(&session, "mcp_connection", "the MCP server `aws-diagnostics`");
         assert_eq!(asked(&steps).0, 2, "one retry");
     }
+}
+
+/// A Bedrock that accepts no credentials: its address, and how often it was asked.
+#[cfg(feature = "bedrock")]
+fn refusing_bedrock() -> (String, Arc<AtomicUsize>) {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = requests.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut reader = BufReader::new(stream.unwrap());
+            let mut length = 0;
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                let line = line.trim().to_ascii_lowercase();
+                if line.is_empty() {
+                    break;
+                }
+                if let Some(bytes) = line.strip_prefix("content-length:") {
+                    length = bytes.trim().parse().unwrap();
+                }
+            }
+            reader.read_exact(&mut vec![0; length]).unwrap();
+            counted.fetch_add(1, Ordering::SeqCst);
+            let body = json!({"message": "not authorized to perform: bedrock:InvokeModel"});
+            let body = body.to_string();
+            let head = format!(
+                "HTTP/1.1 403 Forbidden\r\nx-amzn-errortype: AccessDeniedException\r\n\
+                 content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            );
+            reader.get_mut().write_all((head + &body).as_bytes()).unwrap();
+        }
+    });
+    (address, requests)
+}
+
+#[cfg(feature = "bedrock")]
+#[test]
+fn verification_7_refused_credentials_are_an_error_that_is_not_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (bedrock, requests) = refusing_bedrock();
+    let snapshot = incident("s3-permission-revoked");
+    let server = json!({
+        "command": env!("CARGO_BIN_EXE_daybook"),
+        "args": ["mcp", "aws-diagnostics", "--snapshot", snapshot],
+    });
+    let detail = json!({
+        "agent": "incident", "input": denied(),
+        "model": "bedrock:some.model", "on_model_failure": "fail",
+    });
+    let mut command = daybook(folder.path());
+    command
+        .env("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", bedrock)
+        .env("AWS_REGION", "us-east-1")
+        .env("AWS_ACCESS_KEY_ID", "AKIATEST")
+        .env("AWS_SECRET_ACCESS_KEY", "secret");
+    let (session, steps) = investigate_by(&mut command, folder.path(), &server, &detail);
+    check_error(&session, "bedrock_auth", "bedrock:InvokeModel");
+    let attempts =
+        steps.iter().filter(|step| step["effect"] == "chat" && step["kind"] == "outcome").count();
+    assert_eq!((attempts, requests.load(Ordering::SeqCst)), (1, 1), "no retry");
 }
 
 #[test]
@@ -81,7 +156,7 @@ fn verification_8_a_black_hole_is_given_10_s_and_one_retry() {
     let relay = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; cat <&3 & cat >&3");
     let server = json!({"command": "bash", "args": ["-c", relay]});
     let (session, steps) = investigate(folder.path(), server, denied());
-    check_error(&session, "within 10 s");
+    check_error(&session, "mcp_connection", "within 10 s");
     assert_eq!((asked(&steps).0, connections.load(Ordering::SeqCst)), (2, 2), "one retry");
 }
 

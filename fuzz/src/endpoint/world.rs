@@ -16,7 +16,7 @@ use journal::lease::Lease;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::store::{Condition, Store as _};
 use local::bus::Bus;
-use local::endpoint::{Endpoint, Guard};
+use local::endpoint::{Endpoint, Guard, Streams};
 use local::executions::{self, Executions};
 use local::functions::Functions;
 use local::host::{Agents, Isolated, Settings};
@@ -201,9 +201,11 @@ async fn router(store: &SqliteStore, data: &Path) -> Router {
     let endpoint = Endpoint {
         store: store.clone(),
         clock: clock(),
-        bus: Bus::new(executions.clone(), clock()).expect("the workflow's own rule"),
+        bus: Bus::new(executions.clone(), Functions::default(), clock())
+            .expect("the workflow's own rule"),
         executions,
         agents: agents(),
+        streams: Streams::new(Default::default(), Default::default()),
         data: data.to_owned(),
     };
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);

@@ -1,6 +1,7 @@
 //! What goes to a person, and what an answer allows.
 
 use graph::agent::Settings;
+use graph::next::Next;
 use graph::outcome::{Brought, Failure};
 use graph::question::{Answer, Decision};
 use graph::testing::Session;
@@ -69,6 +70,23 @@ fn an_approval_binds_exactly_the_call_it_was_asked_for_and_holds_once() {
     let edit = Answer { arguments: Some(x(2)), ..Answer::new(open.question_id, Decision::Edit) };
     session.append(edit.body());
     intend(&mut session);
+}
+
+#[test]
+fn a_long_sleep_suspends_the_session_and_only_time_ends_it() {
+    let mut session = start(&[Op::Nap(3_600)]);
+    let open = open_question(&mut session);
+    assert!(open.question.is_sleep());
+    assert_eq!(session.steps()[1].body.payload().unwrap()["about"], "sleep");
+    for answer in [Answer::new(2, Decision::Approve), Answer::new(2, Decision::Reject)] {
+        let mut early = Session::resume(&agent(), session.steps().to_vec()).unwrap();
+        assert!(early.try_append(answer.body()).is_err());
+    }
+    session.append(Answer::expired(open.question_id).body());
+    session.claim(None);
+    assert_eq!(finished(&session), json!(["woke"]));
+    let short = start(&[Op::Nap(60)]);
+    assert!(matches!(short.run().next(), Next::Sleep(_)), "a minute is slept by the runner");
 }
 
 #[test]

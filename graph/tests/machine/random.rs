@@ -7,6 +7,7 @@ use graph::budget::Budget;
 use graph::effect::Reply;
 use graph::next::Next;
 use graph::outcome::{Brought, Failure};
+use graph::question::Answer;
 use graph::testing::{Session, World};
 use journal::step::{EffectKind, StepBody, Usage};
 use proptest::prelude::*;
@@ -51,6 +52,9 @@ fn drive_at_random(session: &mut Session, mut dice: impl FnMut(usize) -> usize) 
             }
             Next::Note(note) => session.append(note.body()),
             Next::Ask(ask) => session.append(ask.body()),
+            Next::Wait(open) if open.question.is_sleep() => {
+                session.append(Answer::expired(open.question_id).body());
+            }
             Next::Wait(open) => {
                 let text = ["yes", "no", "something else"][dice(3)];
                 session.append(open.question.read(open.question_id, text).body());

@@ -179,6 +179,16 @@ impl SqliteStore {
         joined.await.unwrap_or_else(|panicked| Err(Error::Unavailable(panicked.into())))
     }
 
+    /// The items of a partition that landed after a place, each with its own, in the order in which
+    /// they first landed; at most a thousand. Places only grow.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub async fn landed(&self, partition: &str, after: i64) -> Result<Vec<(i64, Item)>, Error> {
+        let partition = partition.to_owned();
+        self.read(move |connection| rows::landed(connection, &partition, after)).await
+    }
+
     fn writer(&self) -> Result<&Writer, Error> {
         self.shared
             .writer

@@ -164,6 +164,23 @@ pub(super) fn query(connection: &Connection, query: &Query) -> Result<Page, Erro
     Ok(Page { items, next })
 }
 
+pub(super) fn landed(
+    connection: &Connection,
+    partition: &str,
+    after: i64,
+) -> Result<Vec<(i64, Item)>, Error> {
+    let sql = format!(
+        "{SELECT} WHERE partition.pk = ? AND item.pos > ? ORDER BY item.pos LIMIT {PAGE_ITEMS_MAX}"
+    );
+    let select = || -> rusqlite::Result<Vec<(i64, Found)>> {
+        let mut statement = connection.prepare_cached(&sql)?;
+        let found = |row: &Row<'_>| Ok((row.get(4)?, Found::from_row(row)?));
+        statement.query_map(params![partition, after], found)?.collect()
+    };
+    let found = select().map_err(from_sqlite)?;
+    found.into_iter().map(|(place, found)| Ok((place, found.item()?))).collect()
+}
+
 fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Result<Vec<Found>> {
     let mut sql = SELECT.to_owned();
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use agent::answer;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, RawQuery, State};
 use axum::http::Response;
@@ -17,6 +16,7 @@ use journal::status::{self, Status, admits};
 use journal::step::Step;
 use journal::store::Error;
 use journal::wait::Wait;
+use poller::answer;
 use serde_json::{Value, json};
 
 use super::Endpoint;
@@ -137,7 +137,11 @@ async fn answer_question(endpoint: &Endpoint, id: &str, body: &[u8]) -> Reply {
     let records = existing(endpoint, id).await?;
     let answer: Answer = serde_json::from_slice(body)
         .map_err(|error| Refusal::bad("InvalidAnswer", error.to_string()))?;
-    let answered = answer::answer(&endpoint.store, &endpoint.clock, &records.id, &answer).await;
+    let answered = answer::answer(&endpoint.store, &endpoint.clock, &records.id, answer).await;
+    if matches!(answered, Err(answer::Error::NoQuestion | answer::Error::Closed)) {
+        // Whoever answered before may have died before waking anybody.
+        wake(endpoint, &records.id).await?;
+    }
     let seq = answered.map_err(not_taken)?;
     let woken = wake(endpoint, &records.id).await?;
     Ok((202, json!({ "session_id": records.id, "step": seq, "woken": woken })))

@@ -278,6 +278,13 @@ pub(super) async fn running_after(
     .await
 }
 
+/// Of these executions the ones that run, in the order of starting.
+pub(super) async fn running_of(store: &SqliteStore, ids: &[i64]) -> Result<Vec<Record>, Error> {
+    let ids = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+    let rest = format!("status = 'RUNNING' AND execution.id IN ({ids}) ORDER BY execution.id");
+    select(store, &rest, Vec::new()).await
+}
+
 /// An execution by its ARN.
 pub(super) async fn by_arn(store: &SqliteStore, arn: &str) -> Result<Option<Record>, Error> {
     let found = select(store, "execution.arn = ?", vec![arn.to_owned().into()]).await?;
@@ -355,7 +362,7 @@ pub(super) async fn events(
 
 async fn select(
     store: &SqliteStore,
-    rest: &'static str,
+    rest: &str,
     values: Vec<rusqlite::types::Value>,
 ) -> Result<Vec<Record>, Error> {
     let sql = format!(

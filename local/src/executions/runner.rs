@@ -18,7 +18,15 @@ use tokio::sync::{mpsc, oneshot};
 use super::{Shared, call, rows};
 
 /// Longest sleep at a stretch, by the machine's clock; a timer cannot hold three years.
-const SLEEP_LONGEST: Duration = Duration::from_secs(3_600);
+pub(super) const SLEEP_LONGEST: Duration = Duration::from_secs(3_600);
+
+/// An execution that waits for longer leaves the memory, by the stack's clock. While an agent is at
+/// work its heartbeat is due earlier.
+const PARKED_AFTER: Duration = Duration::from_secs(120);
+
+/// How long it stays nonetheless, by the machine's clock: whoever had it brought back for a callback
+/// must find it.
+const LINGERED: Duration = Duration::from_secs(1);
 
 /// How long to wait before writing again what could not be written, by the machine's clock.
 const REWRITE_AFTER: Duration = Duration::from_secs(1);
@@ -70,7 +78,17 @@ pub(super) struct Runner {
 #[derive(PartialEq)]
 enum Flow {
     Onwards,
+    Parking(Timestamp),
     Stopping,
+}
+
+/// How a runner left its execution.
+#[derive(Debug)]
+pub(super) enum Left {
+    /// Nothing more is to be done, or the stack stops.
+    Ended,
+    /// Somebody is to look at it then, or when it is called back.
+    Parked(Timestamp),
 }
 
 impl Runner {
@@ -83,8 +101,8 @@ impl Runner {
         Self { shared, id, execution, commands, calls: FuturesUnordered::new(), called: None }
     }
 
-    /// Drives the execution to its end, or until the stack stops.
-    pub(super) async fn run(mut self) -> Result<(), Broken> {
+    /// Drives the execution to its end, until the stack stops, or until it waits for long.
+    pub(super) async fn run(mut self) -> Result<Left, Broken> {
         self.beat();
         loop {
             let flow = match self.execution.next(self.now()) {
@@ -98,10 +116,18 @@ impl Runner {
                     self.wait(wake_at).await?
                 }
                 Next::WaitUntil(at) => self.wait(at).await?,
-                Next::Done(_) => return self.finish_calls().await,
+                Next::Done(_) => {
+                    self.finish_calls().await;
+                    return Ok(Left::Ended);
+                }
             };
-            if flow == Flow::Stopping {
-                return self.stop().await;
+            match flow {
+                Flow::Onwards => {}
+                Flow::Parking(until) => return Ok(Left::Parked(self.park(until).await?)),
+                Flow::Stopping => {
+                    self.stop().await?;
+                    return Ok(Left::Ended);
+                }
             }
         }
     }
@@ -149,7 +175,9 @@ impl Runner {
     async fn wait(&mut self, until: Timestamp) -> Result<Flow, Broken> {
         let millis = until.as_millis().saturating_sub(self.now().as_millis()).max(0);
         let pause = Duration::from_millis(millis.unsigned_abs());
-        let pause = self.shared.clock.real(pause).min(SLEEP_LONGEST);
+        let is_long = pause > PARKED_AFTER && self.calls.is_empty();
+        let pause =
+            if is_long { LINGERED } else { self.shared.clock.real(pause).min(SLEEP_LONGEST) };
         // Whichever loses loses nothing: calls stay in their list, commands in their queue, and a
         // sleep is begun anew from the clock.
         tokio::select! {
@@ -157,7 +185,11 @@ impl Runner {
                 self.answered(event_id, answer).await?;
             }
             Some(command) = self.commands.recv() => self.obey(command).await?,
-            () = tokio::time::sleep(pause) => {}
+            () = tokio::time::sleep(pause) => {
+                if is_long {
+                    return Ok(Flow::Parking(until));
+                }
+            }
             () = self.shared.stopping.cancelled() => return Ok(Flow::Stopping),
         }
         Ok(Flow::Onwards)
@@ -221,7 +253,7 @@ impl Runner {
     }
 
     /// A function runs on although nobody waits for it any more, as Lambda's do.
-    async fn finish_calls(&mut self) -> Result<(), Broken> {
+    async fn finish_calls(&mut self) {
         // Whoever still waits for an answer is told by the execution's row.
         while self.commands.try_recv().is_ok() {}
         let stopping = self.shared.stopping.clone();
@@ -230,7 +262,17 @@ impl Runner {
             () = async { while self.calls.next().await.is_some() {} } => {}
             () = stopping.cancelled() => {}
         }
-        Ok(())
+    }
+
+    /// Takes no more commands, obeys those that came, and says when to look again.
+    async fn park(&mut self, until: Timestamp) -> Result<Timestamp, Broken> {
+        self.commands.close();
+        let mut again_at = until;
+        while let Some(command) = self.commands.recv().await {
+            self.obey(command).await?;
+            again_at = self.now();
+        }
+        Ok(again_at)
     }
 
     /// Takes the answers that come soon; what is cut off is asked for again after the restart.

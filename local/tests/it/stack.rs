@@ -31,6 +31,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         models: Models::default(),
         defaults: Defaults::default(),
         admission: Limits::default(),
+        agents: agents::all().into(),
     }
 }
 

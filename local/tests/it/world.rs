@@ -76,8 +76,8 @@ impl Folder {
         let functions = scripted(script, &calls);
         let text = text();
         let executions =
-            Executions::open(store.clone(), clock.clone(), &text, functions).await.unwrap();
-        let bus = Bus::new(executions.clone(), clock).unwrap();
+            Executions::open(store.clone(), clock.clone(), &text, functions.clone()).await.unwrap();
+        let bus = Bus::new(executions.clone(), functions, clock).unwrap();
         let mut tasks = JoinSet::new();
         let supervised = executions.clone();
         tasks.spawn(async move { supervised.supervise().await });

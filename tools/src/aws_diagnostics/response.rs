@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::schema::portable;
+
 /// Answer of `get_recent_logs`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(transform = portable)]
@@ -95,21 +97,4 @@ pub(super) struct VpcConfig {
     /// Whether it may send IPv6 traffic to dual-stack subnets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6_allowed_for_dual_stack: Option<bool>,
-}
-
-/// Says what is so in words that every client knows: a member that may be left out is never null,
-/// and `uint32` is no format of JSON Schema.
-fn portable(schema: &mut schemars::Schema) {
-    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    for property in properties.into_iter().flat_map(Map::values_mut) {
-        let Some(property) = property.as_object_mut() else { continue };
-        property.remove("format");
-        if let Some(Value::Array(types)) = property.get("type")
-            && let [only, Value::String(null)] = &types[..]
-            && null == "null"
-        {
-            let only = only.clone();
-            property.insert("type".to_owned(), only);
-        }
-    }
 }

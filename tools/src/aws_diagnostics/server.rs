@@ -6,18 +6,16 @@ use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, MetaObject,
-};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, MetaObject};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::function_name::{FUNCTION_NAME_PATTERN, FunctionName};
-use super::refusal::Refusal;
 use super::response::{IamStateResponse, LambdaConfigResponse, LogsResponse};
 use super::source::Source;
+use crate::reply::{answered, refused};
 use crate::trace;
 
 /// Where a result's `_meta` says how many older log events it leaves out.
@@ -132,20 +130,4 @@ impl ServerHandler for Server {
         let call = ToolCallContext::new(self, request, context);
         trace::traced(known, &meta, self.tool_router.call(call)).await
     }
-}
-
-fn answered(tool: &'static str, answer: &impl Serialize) -> CallToolResult {
-    match serde_json::to_value(answer) {
-        Ok(value) => {
-            tracing::debug!(tool, "Answered.");
-            CallToolResult::structured(value)
-        }
-        // Every response is strings, numbers and JSON objects.
-        Err(error) => unreachable!("a response is always JSON: {error}"),
-    }
-}
-
-fn refused(tool: &'static str, refusal: &Refusal) -> CallToolResult {
-    tracing::debug!(tool, %refusal, "Refused.");
-    CallToolResult::error(vec![ContentBlock::text(refusal.to_string())])
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rmcp::ServiceExt;
 use rmcp::model::{CallToolRequestParams, CallToolResult, ContentBlock, ErrorData};
 use rmcp::service::{RoleClient, RunningService, ServiceError};
+use rmcp::{ServerHandler, ServiceExt};
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 /// No answer comes later than this, however loaded the machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Every tool of the server, in the order in which it lists them.
+/// Every tool of `aws-diagnostics`, in the order in which it lists them.
 pub const TOOLS: [&str; 3] = ["get_iam_state", "get_lambda_config", "get_recent_logs"];
 
 /// A client and the server that it speaks to.
@@ -26,7 +26,11 @@ pub struct Session {
 impl Session {
     /// Serves a folder and shakes hands with it.
     pub async fn open(folder: &Path) -> Session {
-        let server = tools::aws_diagnostics::server(folder.to_owned()).unwrap();
+        Self::serve(tools::aws_diagnostics::server(folder.to_owned()).unwrap()).await
+    }
+
+    /// Shakes hands with a server.
+    pub async fn serve(server: impl ServerHandler) -> Session {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let server = tokio::spawn(async move {
             server.serve(far).await.unwrap().waiting().await.unwrap();

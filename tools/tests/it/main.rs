@@ -7,3 +7,4 @@ mod bundled;
 mod damaged;
 mod harness;
 mod listing;
+mod pk_sim;

@@ -13,7 +13,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("invoker", &["telemetry", "journal", "workflow"]),
     ("agents", &["graph"]),
     ("agent", &["telemetry", "journal", "workflow", "graph", "agents"]),
-    ("poller", &["telemetry", "journal", "workflow"]),
+    // What a person may answer is the graph's to say.
+    ("poller", &["telemetry", "journal", "workflow", "graph"]),
     ("watchdog", &["telemetry", "journal", "workflow"]),
     ("tools", &["telemetry"]),
     (

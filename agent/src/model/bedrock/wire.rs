@@ -7,13 +7,14 @@
 use aws_sdk_bedrockruntime::error::BuildError;
 use aws_sdk_bedrockruntime::operation::converse_stream::builders::ConverseStreamInputBuilder;
 use aws_sdk_bedrockruntime::types::{
-    AnyToolChoice, AutoToolChoice, ContentBlock, ConversationRole, InferenceConfiguration, Message,
-    SpecificToolChoice, SystemContentBlock, TokenUsage, Tool, ToolChoice, ToolConfiguration,
-    ToolInputSchema, ToolResultBlock, ToolResultContentBlock, ToolResultStatus, ToolSpecification,
-    ToolUseBlock,
+    AnyToolChoice, AutoToolChoice, ContentBlock, ConversationRole, InferenceConfiguration,
+    JsonSchemaDefinition, Message, OutputConfig, OutputFormat, OutputFormatStructure,
+    OutputFormatType, SpecificToolChoice, SystemContentBlock, TokenUsage, Tool, ToolChoice,
+    ToolConfiguration, ToolInputSchema, ToolResultBlock, ToolResultContentBlock, ToolResultStatus,
+    ToolSpecification, ToolUseBlock,
 };
 use aws_smithy_types::{Document, Number};
-use graph::effect::{self, Chat, Content, ToolCall, ToolSpec};
+use graph::effect::{self, Chat, Content, Form, ToolCall, ToolSpec};
 use journal::step::Usage;
 use serde_json::{Value, json};
 
@@ -39,6 +40,9 @@ pub(super) fn request(chat: &Chat) -> Result<ConverseStreamInputBuilder, BuildEr
     let longest = i32::try_from(chat.max_output_tokens).unwrap_or(i32::MAX);
     let inference = InferenceConfiguration::builder().max_tokens(longest);
     request = request.inference_config(inference.set_temperature(temperature).build());
+    if let Some(form) = &chat.form {
+        request = request.output_config(output_config(form)?);
+    }
     if chat.tools.is_empty() {
         return Ok(request);
     }
@@ -54,6 +58,19 @@ pub(super) fn request(chat: &Chat) -> Result<ConverseStreamInputBuilder, BuildEr
         }
     };
     Ok(request.tool_config(tools.tool_choice(choice).build()?))
+}
+
+/// Source: Amazon Bedrock, "Structured outputs": the schema goes as a text.
+fn output_config(form: &Form) -> Result<OutputConfig, BuildError> {
+    let schema = JsonSchemaDefinition::builder()
+        .schema(form.schema.to_string())
+        .name(spelled(&form.name))
+        .build()?;
+    let format = OutputFormat::builder()
+        .r#type(OutputFormatType::JsonSchema)
+        .structure(OutputFormatStructure::JsonSchema(schema))
+        .build()?;
+    Ok(OutputConfig::builder().text_format(format).build())
 }
 
 fn specification(tool: &ToolSpec) -> Result<ToolSpecification, BuildError> {

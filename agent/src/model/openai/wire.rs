@@ -37,6 +37,10 @@ pub(super) fn request(model: &str, chat: &Chat, is_openai: bool) -> Value {
             ToolChoice::Only(name) => json!({"type": "function", "function": {"name": name}}),
         };
     }
+    if let Some(form) = &chat.form {
+        let schema = json!({"name": form.name, "schema": form.schema, "strict": true});
+        body["response_format"] = json!({"type": "json_schema", "json_schema": schema});
+    }
     body
 }
 
@@ -147,7 +151,7 @@ impl From<Used> for Usage {
 
 #[cfg(test)]
 mod tests {
-    use graph::effect::{Author, Message, Reply};
+    use graph::effect::{Author, Form, Message, Reply};
 
     use super::*;
 
@@ -179,6 +183,7 @@ mod tests {
             max_output_tokens: 7,
             temperature_percent: Some(20),
             timeout_s: None,
+            form: Some(Form { name: "place".to_owned(), schema: json!({"type": "object"}) }),
         };
         let expected = json!({
             "model": "m",
@@ -196,6 +201,8 @@ mod tests {
             "tools": [{"type": "function", "function":
                 {"name": "look", "description": "Looks.", "parameters": {"type": "object"}}}],
             "tool_choice": "required",
+            "response_format": {"type": "json_schema", "json_schema":
+                {"name": "place", "schema": {"type": "object"}, "strict": true}},
         });
         assert_eq!(request("m", &chat, false), expected);
         assert_eq!(request("m", &chat, true)["max_completion_tokens"], 7);

@@ -62,6 +62,8 @@ pub enum Say {
     Down,
     /// Does not accept the credentials, and repeats them.
     Denied,
+    /// Does not take the request as it is.
+    Refused,
     /// Says nothing.
     Hang,
     /// Replies with this text, over and over, in this many bytes.
@@ -164,6 +166,7 @@ async fn answer(
         Say::Throttled => refuse(wire, 429, "ThrottlingException", "too many requests"),
         Say::Down => refuse(wire, 503, "ServiceUnavailableException", "come back later"),
         Say::Denied => refuse(wire, 403, "AccessDeniedException", &shown),
+        Say::Refused => refuse(wire, 400, "ValidationException", "this model has no such field"),
         Say::Page => {
             let page = Response::builder().header("content-type", "text/html");
             page.body(Body::from("<html>Sign in</html>")).unwrap()

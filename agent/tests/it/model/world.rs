@@ -123,6 +123,7 @@ impl World {
         let config = Config {
             agents: agents::all().into(),
             callbacks: callbacks(),
+            progress: Default::default(),
             clock,
             servers: servers(&incident(INCIDENT)),
             timeouts: Timeouts { connect: Duration::MAX / 4, init: Duration::MAX / 4 },

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agent::model::Models;
+use agent::progress::Broadcast;
 use agent::tool::{BUILT_IN_SERVER, Servers, Toolbox};
 use graph::effect::{CATALOGUE, ToolCall, ToolSpec};
 use graph::outcome::{FailureKind, ToolOutcome};
@@ -89,8 +90,14 @@ async fn the_skew_is_this_clock_less_the_others() {
         };
         let started = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(1));
         voice.announce_once(&started).await.unwrap();
-        let toolbox =
-            Toolbox::new(session, Servers::default(), PATIENT, Models::default(), &json!({}));
+        let toolbox = Toolbox::new(
+            session,
+            Servers::default(),
+            PATIENT,
+            Models::default(),
+            &Broadcast::default(),
+            &json!({}),
+        );
         let outcome = call(&toolbox, "clock_skew", json!({})).await;
         let ToolOutcome::Ok(content) = outcome else { panic!("{outcome:?}") };
         let skew_ms = content["skew_ms"].as_i64().unwrap();

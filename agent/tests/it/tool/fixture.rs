@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::model::Models;
+use agent::progress::Broadcast;
 use agent::session::Session;
 use agent::tool::{Servers, Timeouts, Toolbox};
 use graph::effect::ToolCall;
@@ -50,9 +51,15 @@ impl Bench {
     }
 
     pub fn of(dir: tempfile::TempDir, servers: Servers, timeouts: Timeouts) -> Self {
-        let session = session(dir.path());
-        let toolbox =
-            Toolbox::new(session.clone(), servers, timeouts, Models::default(), &json!({}));
+        let (session, progress) = (session(dir.path()), Broadcast::default());
+        let toolbox = Toolbox::new(
+            session.clone(),
+            servers,
+            timeouts,
+            Models::default(),
+            &progress,
+            &json!({}),
+        );
         Self { dir, session, toolbox }
     }
 

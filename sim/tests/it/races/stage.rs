@@ -126,6 +126,7 @@ impl<S: Store> Stage<S> {
         let config = Config {
             agents: agents::all().into(),
             callbacks: nowhere().0.clone(),
+            progress: Default::default(),
             clock: self.clock.ahead_by(ahead_ns),
             servers: Servers::parse(r#"{"mcpServers": {}}"#, |_| None).unwrap(),
             timeouts: Timeouts { connect: RETENTION, init: RETENTION },

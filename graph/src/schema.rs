@@ -4,18 +4,19 @@ use jsonschema::Validator;
 use serde_json::Value;
 
 /// Largest schema that is compiled, in bytes of JSON.
-pub(super) const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+pub const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
 /// Violations that one message lists; whoever reads it mends these first.
 const VIOLATIONS_MAX: usize = 8;
 
 /// A compiled schema.
 #[derive(Debug)]
-pub(super) struct Schema(Validator);
+pub struct Schema(Validator);
 
 /// Why a schema cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Error {
+pub enum Error {
+    /// It is larger than [`SCHEMA_BYTES_MAX`].
     #[error("it has {0} bytes, of which {SCHEMA_BYTES_MAX} are allowed")]
     TooLarge(usize),
     /// It is no schema, or refers to something outside itself.
@@ -29,7 +30,7 @@ impl Schema {
     /// # Errors
     /// When it is none, or not complete in itself: a reference to a URL or a file, which a server
     /// could use to have us fetch or read something, is refused.
-    pub(super) fn compile(schema: &Value) -> Result<Self, Error> {
+    pub fn compile(schema: &Value) -> Result<Self, Error> {
         let bytes = schema.to_string().len();
         if bytes > SCHEMA_BYTES_MAX {
             return Err(Error::TooLarge(bytes));
@@ -41,7 +42,7 @@ impl Schema {
     /// How a value misses the schema, in one line; `None` if it does not. Names places and rules
     /// and never quotes the value: what a tool sent in breach of its schema must not reach a model,
     /// not even as part of a message about it.
-    pub(super) fn violations(&self, value: &Value) -> Option<String> {
+    pub fn violations(&self, value: &Value) -> Option<String> {
         let errors = self.0.iter_errors(value).take(VIOLATIONS_MAX);
         let all: Vec<String> = errors
             .map(|error| match error.instance_path().as_str() {
@@ -61,11 +62,8 @@ mod tests {
 
     #[test]
     fn nothing_outside_the_schema_is_fetched() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), "{}").unwrap();
-        let file = format!("file://{}", file.path().display());
-        for reference in ["http://127.0.0.1:9/schema", "https://example.com/s.json", file.as_str()]
-        {
+        let file = concat!("file://", env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        for reference in ["http://127.0.0.1:9/schema", "https://example.com/s.json", file] {
             for schema in [
                 json!({"$ref": reference}),
                 json!({"properties": {"a": {"items": {"$ref": reference}}}}),

@@ -61,12 +61,13 @@ pub async fn answer<S: Store>(
     store: &S,
     clock: &Clock,
     session: &SessionId,
-    answer: &Answer,
+    answer: Answer,
 ) -> Result<u32, Error> {
     let events = read::events(store, session).await?;
     let steps = read::resolved_steps(store, session).await?;
     let (ask, open) = open_question(&steps)?;
-    open.check(answer)?;
+    let answer = open.question.settle(answer);
+    open.check(&answer)?;
     if open.expires_at <= clock.now() {
         return Err(Error::Expired);
     }
@@ -85,6 +86,45 @@ pub async fn answer<S: Store>(
         Err(AppendError::Store(error)) => Err(error.into()),
         Err(error) => Err(Error::Unfit(error)),
     }
+}
+
+/// What became of something that was said to a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// It is the answer, at this step.
+    Step(u32),
+    /// No question is open that it could answer, for this reason.
+    TooLate(String),
+    /// It is no answer to the question, which stays open, for this reason.
+    Refused(String),
+}
+
+/// Takes what somebody said where nobody waits for a reply: what is no answer to the open question
+/// is logged with its reason, and the question stays open.
+///
+/// # Errors
+/// When the journal did not answer; to be tried again.
+pub async fn take<S: Store>(
+    store: &S,
+    clock: &Clock,
+    session: &SessionId,
+    said: &Value,
+) -> Result<Taken, store::Error> {
+    let answered = match serde_json::from_value::<Answer>(said.clone()) {
+        Err(error) => Ok(Taken::Refused(format!("it is no answer: {error}"))),
+        Ok(said) => match answer(store, clock, session, said).await {
+            Ok(step) => return Ok(Taken::Step(step)),
+            Err(Error::Journal(error)) => Err(error),
+            Err(error @ (Error::NoQuestion | Error::Closed)) => {
+                Ok(Taken::TooLate(error.to_string()))
+            }
+            Err(refusal) => Ok(Taken::Refused(refusal.to_string())),
+        },
+    };
+    if let Ok(Taken::TooLate(reason) | Taken::Refused(reason)) = &answered {
+        tracing::warn!(session_id = %session, reason, "An answer was not taken.");
+    }
+    answered
 }
 
 fn newest(events: &[Event], steps: &[Step<Value>]) -> Stamp {
