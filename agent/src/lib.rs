@@ -5,11 +5,14 @@
 //! the one background task of a session, with [`beat`] beside it saying that it lives and
 //! [`driver`] doing what the agent's graph asks for, through [`tool`], and journaling each outcome
 //! before it is used; [`model`] has those who answer chats. [`progress`] passes
-//! on what running tools say. [`http`] serves the `AgentCore` contract in the container.
+//! on what running tools say. [`http`] serves the `AgentCore` contract in the container, whose whole
+//! program is the module `container` of builds with that feature.
 
 pub mod beat;
 pub mod callback;
 pub mod config;
+#[cfg(feature = "container")]
+pub mod container;
 pub mod driver;
 pub mod host;
 pub mod http;

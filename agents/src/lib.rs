@@ -4,7 +4,7 @@
 //! it makes of the answers. None does IO or reads a clock; the driver does what they ask for.
 //! [`checkup`] tests a deployment, [`incident`] finds out why a Lambda function fails.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use graph::agent::Agent;
 
@@ -19,7 +19,32 @@ pub fn all() -> &'static [Agent] {
 
 /// The agent of a name.
 pub fn find(name: &str) -> Option<&'static Agent> {
-    all().iter().find(|agent| agent.name() == name)
+    named(all(), name)
+}
+
+/// An agent of one's own that cannot be listed beside the others.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there are two agents named `{0}`")]
+pub struct NameTaken(pub &'static str);
+
+/// The agents that ship and `own` behind them, in this order.
+///
+/// # Errors
+/// When two have one name, for then a trigger would not say which it means.
+pub fn all_and(own: Vec<Agent>) -> Result<Arc<[Agent]>, NameTaken> {
+    let mut agents = all().to_vec();
+    for agent in own {
+        if named(&agents, agent.name()).is_some() {
+            return Err(NameTaken(agent.name()));
+        }
+        agents.push(agent);
+    }
+    Ok(agents.into())
+}
+
+/// The one of these agents that has a name.
+pub fn named<'a>(agents: &'a [Agent], name: &str) -> Option<&'a Agent> {
+    agents.iter().find(|agent| agent.name() == name)
 }
 
 /// The JSON schema of an agent's input, as text, for people and for editors; the agent itself
@@ -34,6 +59,8 @@ pub fn input_schema(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use graph::definition::Graph;
+
     use super::*;
 
     #[test]
@@ -45,5 +72,18 @@ mod tests {
             jsonschema::validator_for(&schema).unwrap();
         }
         assert!(find("nobody").is_none() && input_schema("nobody").is_none());
+    }
+
+    #[test]
+    fn an_agent_of_one_s_own_is_listed_behind_those_that_ship_and_takes_no_name_of_theirs() {
+        static OWN: Graph<checkup::State> = Graph { name: "own", ..checkup::GRAPH };
+        let names = |agents: &[Agent]| agents.iter().map(Agent::name).collect::<Vec<_>>();
+        let agents = all_and(vec![Agent::of(&OWN)]).unwrap();
+        assert_eq!(names(&agents), [names(all()), vec!["own"]].concat());
+        assert!(named(&agents, "own").is_some() && named(&agents, "nobody").is_none());
+        let taken = all_and(vec![Agent::of(&checkup::GRAPH)]).unwrap_err();
+        assert_eq!(taken.to_string(), "there are two agents named `checkup`");
+        let twice = all_and(vec![Agent::of(&OWN), Agent::of(&OWN)]).unwrap_err();
+        assert_eq!(twice, NameTaken("own"));
     }
 }

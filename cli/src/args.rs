@@ -151,6 +151,8 @@ Examples:
     Verify(Verify),
     /// Lists the agents that can be triggered
     Agents,
+    /// Writes what an agent of your own begins with
+    New(New),
     /// Lists what an MCP server of ours offers
     #[command(after_help = "\
 Example:
@@ -327,6 +329,36 @@ pub struct Verify {
     /// The head that a witness kept outside the journal, such as the execution's output
     #[arg(long, value_name = "HASH")]
     pub head: Option<String>,
+}
+
+/// `new`.
+#[derive(Debug, Group)]
+pub struct New {
+    /// What is written.
+    #[command(subcommand)]
+    pub what: NewWhat,
+}
+
+/// What `new` writes.
+#[derive(Debug, Subcommand)]
+pub enum NewWhat {
+    /// A crate with an agent, its tests, and a `daybook` of its own
+    #[command(after_help = "\
+Example:
+  daybook new agent janitor
+  cd janitor && cargo test")]
+    Agent(NewAgent),
+}
+
+/// `new agent`.
+#[derive(Debug, Group)]
+pub struct NewAgent {
+    /// The agent's name and the crate's; the folder of this name is made here
+    pub name: String,
+    /// Where the crate finds Daybook: a checkout's folder or a git URL [default: the checkout that
+    /// this binary was built from]
+    #[arg(long, value_name = "DIR|URL")]
+    pub daybook: Option<String>,
 }
 
 /// `tools`.

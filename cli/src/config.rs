@@ -1,12 +1,14 @@
 //! The environment, read once.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use agent::config::{named_model, on_model_failure};
 use agent::model::settings::{Settings, Unusable};
 use agent::settings::{Defaults, incident_budget};
 use agent::tool::Timeouts;
+use graph::agent::Agent;
 use workflow::admission::Limits;
 use workflow::env;
 
@@ -33,7 +35,8 @@ const HANDED_ON: [&str; 16] = [
     env::OTEL_RESOURCE_ATTRIBUTES,
 ];
 
-/// What the command line takes from the environment. Values are checked where they are used, so that
+/// What the command line takes from its surroundings: the environment, and the agents that the program
+/// was built with. Values are checked where they are used, so that
 /// a variable that a command does not need cannot stop it.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -49,6 +52,8 @@ pub struct Config {
     pub aws_endpoint_url: Option<String>,
     /// This binary.
     pub binary: PathBuf,
+    /// The agents that it knows.
+    pub agents: Arc<[Agent]>,
 }
 
 /// The AWS SDK's own variable for where all services are.
@@ -77,7 +82,7 @@ pub struct StackEnvironment {
 
 impl Config {
     /// Reads the environment.
-    pub fn from_environment() -> Self {
+    pub fn from_environment(agents: Arc<[Agent]>) -> Self {
         let lookup = |name: &str| read(name);
         Self {
             target: env::text(&lookup, env::DAYBOOK_TARGET),
@@ -86,6 +91,7 @@ impl Config {
             event_bus_name: env::text(&lookup, env::EVENT_BUS_NAME),
             aws_endpoint_url: env::text(&lookup, AWS_ENDPOINT_URL),
             binary: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("daybook")),
+            agents,
         }
     }
 

@@ -1,5 +1,6 @@
 //! A session's records as they come, with what they add up to so far.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use graph::agent::Agent;
@@ -17,15 +18,12 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 
-/// How agents are looked up.
-type Lookup = fn(&str) -> Option<&'static Agent>;
-
 /// A session that is being followed.
 pub struct Feed {
     store: SqliteStore,
     id: SessionId,
     follow: Follow<SqliteStore>,
-    calls: Calls<Lookup>,
+    calls: Calls,
     events: Vec<Event>,
     steps: Vec<Step<Value>>,
 }
@@ -41,9 +39,9 @@ pub enum Item {
 
 impl Feed {
     /// Follows a session from its first record.
-    pub fn new(store: SqliteStore, id: SessionId) -> Self {
+    pub fn new(store: SqliteStore, id: SessionId, agents: Arc<[Agent]>) -> Self {
         let follow = Follow::new(store.clone(), id.clone());
-        let calls = Calls::new(agents::find as Lookup);
+        let calls = Calls::new(agents);
         Self { store, id, follow, calls, events: Vec::new(), steps: Vec::new() }
     }
 

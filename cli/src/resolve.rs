@@ -1,7 +1,9 @@
 //! From what was typed to what is to be done: the only step that may fail on the environment.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use graph::agent::Agent;
 use journal::id::SessionId;
 use journal::item::Hash;
 use reqwest::Url;
@@ -14,6 +16,7 @@ use crate::args::{self, Args, Target, TargetName};
 use crate::config::{Config, StackEnvironment};
 use crate::failure::Failure;
 use crate::input;
+use crate::new_agent::{self, NewAgent};
 use crate::output;
 use crate::render::Look;
 
@@ -36,6 +39,8 @@ pub struct Context {
     pub cloud: Cloud,
     /// This binary.
     pub binary: PathBuf,
+    /// The agents that it knows.
+    pub agents: Arc<[Agent]>,
 }
 
 /// What the stack in the cloud is called.
@@ -83,6 +88,8 @@ pub enum Action {
     Verify(Subject, Option<Hash>),
     /// List agents.
     Agents,
+    /// Write the crate of an agent.
+    NewAgent(NewAgent),
     /// List a server's tools.
     Tools(&'static str),
     /// Run a server.
@@ -230,6 +237,9 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Dev(dev, config.stack().map_err(Failure::usage)?)
         }
         args::Command::Agents => Action::Agents,
+        args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
+            Action::NewAgent(new_agent::resolve(new, &config.agents)?)
+        }
         args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
         args::Command::Mcp(mcp) => Action::Mcp(Serving {
             http: mcp.http.clone(),
@@ -261,9 +271,13 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
             let head = verify.head.as_deref().map(hash).transpose()?;
             Action::Verify(Subject::Session(verify.session.unwrap_or_default()), head)
         }
-        C::Dev(_) | C::Trigger(_) | C::Agents | C::Tools(_) | C::Mcp(_) | C::Chaos(_) => {
-            unreachable!("these are resolved before")
-        }
+        C::Dev(_)
+        | C::Trigger(_)
+        | C::Agents
+        | C::New(_)
+        | C::Tools(_)
+        | C::Mcp(_)
+        | C::Chaos(_) => unreachable!("these are resolved before"),
     })
 }
 
@@ -314,6 +328,7 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
             event_bus_name: config.event_bus_name.clone(),
         },
         binary: config.binary.clone(),
+        agents: Arc::clone(&config.agents),
     })
 }
 

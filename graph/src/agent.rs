@@ -23,6 +23,7 @@ pub struct Agent {
     init: Arc<Init>,
     restore: Arc<Restore>,
     span_names: SpanNames,
+    input_schema: Option<Arc<Value>>,
 }
 
 type Init = dyn Fn(&Value, &Settings) -> Result<Box<dyn Program>, InputError> + Send + Sync;
@@ -191,6 +192,7 @@ impl Agent {
             restore: Arc::new(move |state| {
                 Ok(Box::new(Loaded { graph, state: serde_json::from_value(state)? }))
             }),
+            input_schema: None,
         }
     }
 
@@ -203,6 +205,13 @@ impl Agent {
     /// What its spans are called.
     pub fn span_names(&self) -> SpanNames {
         self.span_names
+    }
+
+    /// The same agent with the JSON schema of its input, for people and for editors; what judges an
+    /// input is [`Graph::init`](crate::definition::Graph::init).
+    #[must_use]
+    pub fn with_input_schema(self, schema: Value) -> Self {
+        Self { input_schema: Some(Arc::new(schema)), ..self }
     }
 
     /// Its name.
@@ -218,6 +227,11 @@ impl Agent {
     /// What it does.
     pub fn summary(&self) -> &'static str {
         self.sheet.summary
+    }
+
+    /// The JSON schema of its input, if it was given one.
+    pub fn input_schema(&self) -> Option<&Value> {
+        self.input_schema.as_deref()
     }
 
     /// The MCP servers that it wants.

@@ -6,6 +6,8 @@ use journal::clock::Stamp;
 use journal::step::Usage;
 use serde::{Deserialize, Serialize};
 
+use crate::definition::Finish;
+
 /// What a run may use; `None` is without limit. Cumulative over retries and resumes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
@@ -80,6 +82,17 @@ pub struct Crossed {
     /// That note's time.
     pub at: Stamp,
 }
+
+impl Crossed {
+    /// The end of a run that has nothing to show when it reaches a limit.
+    pub fn finish(&self) -> Finish {
+        let message = format!("{} of {} {} used", self.used, self.allowed, self.limit.as_str());
+        Finish::failed("BudgetError", "Reached", &message, CATEGORY_BUDGET)
+    }
+}
+
+/// A run that ends because of its budget fails with this category.
+pub const CATEGORY_BUDGET: &str = "budget";
 
 /// Visits after which a run ends as failed, whatever its budget says.
 pub const VISITS_MAX: u64 = 10_000;

@@ -3,6 +3,7 @@
 use journal::clock::Stamp;
 use journal::error_message::ErrorMessage;
 use journal::step::{Ending, StepBody};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::agent::Settings;
@@ -63,6 +64,9 @@ pub struct Node<S> {
     pub fold: fn(&mut S, Outcome) -> Route,
 }
 
+/// How long a tool call may take when a graph says nothing else, in seconds.
+pub const TOOL_TIMEOUT_S: u32 = 30;
+
 /// Where a run goes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Route {
@@ -105,6 +109,42 @@ pub struct Attempts {
     pub chat: u32,
     /// A tool call that was not sent or, unless it is at-most-once, whose answer was lost.
     pub tool: u32,
+}
+
+impl<S> Graph<S> {
+    /// A graph that starts at its first node, with what most agents leave as it is: no limits, no
+    /// tools or servers of its own, [`Attempts::DEFAULT`], half a minute for a tool call, and a run
+    /// that fails with the limit's name when a limit that the trigger sets is reached.
+    ///
+    /// What an agent has beside that stands before it: `Graph { budget, ..Graph::new(…) }`.
+    ///
+    /// # Panics
+    /// When there is no node, at compile time where the graph is a `static`.
+    pub const fn new(
+        name: &'static str,
+        summary: &'static str,
+        nodes: &'static [Node<S>],
+        init: fn(&Value, &Settings) -> Result<S, InputError>,
+        policy: fn(&S, &Chat) -> Reply,
+    ) -> Self {
+        Self {
+            name,
+            version: "1",
+            summary,
+            start: nodes[0].name,
+            nodes,
+            init,
+            budget: Budget::UNLIMITED,
+            scope: Scope::Session,
+            on_limit: |_, crossed| Route::End(crossed.finish()),
+            policy,
+            attempts: Attempts::DEFAULT,
+            at_most_once: &[],
+            critical: &[],
+            servers: &[],
+            tool_timeout_s: TOOL_TIMEOUT_S,
+        }
+    }
 }
 
 impl Attempts {
@@ -151,6 +191,18 @@ impl InputError {
         Self { path: path.to_owned(), expected: expected.into() }
     }
 
+    /// Reads an input as a type.
+    ///
+    /// # Errors
+    /// When it is none; the error names the field.
+    pub fn read<T: DeserializeOwned>(input: &Value) -> Result<T, Self> {
+        serde_path_to_error::deserialize(input).map_err(|error| {
+            let path = error.path().to_string();
+            let path = if path == "." { "input" } else { path.as_str() };
+            Self::new(path, format!("something else: {}", error.inner()))
+        })
+    }
+
     /// The end of a session with such an input.
     pub fn finish(&self) -> Finish {
         Finish::failed("InputError", "InvalidInput", &self.to_string(), "invalid_input")
@@ -182,6 +234,48 @@ impl Finish {
                 category: Some(category),
                 payload: result,
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Input {
+        folder: String,
+        bytes_max: u64,
+    }
+
+    #[test]
+    fn an_input_that_is_none_is_refused_with_its_field() {
+        let read = |input| InputError::read::<Input>(&input).map_err(|error| error.to_string());
+        let input = Input { folder: "a".to_owned(), bytes_max: 1 };
+        assert_eq!(read(json!({"folder": "a", "bytes_max": 1})), Ok(input));
+        for (input, refusal) in [
+            (
+                json!({"folder": 1, "bytes_max": 1}),
+                "input field `folder`: expected something else: invalid type: integer `1`, expected a string",
+            ),
+            (
+                json!({"folder": "a"}),
+                "input field `input`: expected something else: missing field `bytes_max`",
+            ),
+            (
+                json!(null),
+                "input field `input`: expected something else: invalid type: null, expected struct Input",
+            ),
+            (
+                json!({"folder": "a", "bytes_max": 1, "deep": 1}),
+                "input field `deep`: expected something else: unknown field `deep`, expected `folder` or `bytes_max`",
+            ),
+        ] {
+            assert_eq!(read(input).unwrap_err(), refusal);
         }
     }
 }

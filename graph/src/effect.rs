@@ -143,6 +143,15 @@ impl Message {
         let tool = result.call.tool.clone();
         Self { source: result.seq, content: Content::Result { id, tool, content, is_error } }
     }
+
+    /// What a tool call brought, or its error, if the message says that.
+    pub fn brought(&self) -> Option<Result<&Value, &str>> {
+        match &self.content {
+            Content::Result { content, is_error: false, .. } => Some(Ok(content)),
+            Content::Result { content, .. } => Some(Err(content.as_str().unwrap_or_default())),
+            Content::User(_) | Content::Assistant { .. } => None,
+        }
+    }
 }
 
 /// A tool on offer.
@@ -266,7 +275,17 @@ impl Reply {
     }
 }
 
+/// The longest reply when a chat says nothing else, in tokens.
+pub const OUTPUT_TOKENS: u32 = 1_024;
+
 impl Chat {
+    /// A chat with these tools on offer, of which any or none may be called, and a reply of at most
+    /// [`OUTPUT_TOKENS`].
+    pub fn new(system: &str, messages: Vec<Message>, tools: Vec<ToolSpec>) -> Self {
+        let system = system.to_owned();
+        Self { system, messages, tools, max_output_tokens: OUTPUT_TOKENS, ..Self::default() }
+    }
+
     /// What the chat costs at most, in tokens, as far as can be told without the model: the longest
     /// reply, and a token for every [`BYTES_PER_TOKEN_MIN`] bytes of the request.
     pub fn tokens_max(&self) -> u32 {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agent::OnModelFailure;
-use crate::budget::Limit;
+use crate::budget::{CATEGORY_BUDGET, Limit};
 use crate::definition::Finish;
 use crate::next::{
     Ask, Intent, NOTE_BUDGET, NOTE_FALLBACK, Next, Note, QUESTION_OPEN, Request, SLEPT_BY_RUNNER,
@@ -13,9 +13,6 @@ use crate::open::{About, Asked, CallState, CallWork, ChatWork, Open, Pending};
 use crate::outcome::Failure;
 use crate::question::{OpenQuestion, Question};
 use crate::run::{Phase, Run, Snapshot};
-
-/// A run whose budget is used up for good fails with this category.
-const CATEGORY_BUDGET: &str = "budget";
 
 impl Run {
     /// What comes next. Asking changes nothing.

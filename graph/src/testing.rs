@@ -1,7 +1,12 @@
 //! Runs agents in memory, for tests: a [`World`] performs what a run asks for, a [`Session`] keeps
 //! the steps that a journal would.
 //!
+//! [`script::Script`] is the short way for an author's tests: what the world says is written down,
+//! and one call plays a session, resumes it from every prefix, or cuts its budget everywhere.
+//!
 //! Everything here panics where a test should fail.
+
+pub mod script;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -270,15 +275,28 @@ pub fn every_prefix_by<'a, V: PartialEq + std::fmt::Debug>(
     mut world: impl FnMut() -> World<'a>,
     view: impl Fn(&Finish) -> V,
 ) -> Vec<Step<Value>> {
+    every_prefix_after(agent, input, settings, |_| world(), view)
+}
+
+/// [`every_prefix_by`] in worlds that know what has happened in them: each is made from the steps of
+/// the prefix.
+fn every_prefix_after<'a, V: PartialEq + std::fmt::Debug>(
+    agent: &Agent,
+    input: &Value,
+    settings: &Settings,
+    mut world: impl FnMut(&[Step<Value>]) -> World<'a>,
+    view: impl Fn(&Finish) -> V,
+) -> Vec<Step<Value>> {
     let mut whole = Session::start(agent, input.clone(), settings.clone()).expect("an input");
-    let end = view(&whole.drive(&mut world()));
+    let end = view(&whole.drive(&mut world(&[])));
     let once = times(whole.performed());
     for length in 1..whole.steps.len() {
         let prefix = whole.steps[..length].to_vec();
         let known = times(outcomes(&prefix));
+        let mut world = world(&prefix);
         let mut resumed =
             Session::resume(agent, prefix).unwrap_or_else(|error| panic!("{length}: {error}"));
-        assert_eq!(view(&resumed.drive(&mut world())), end, "resumed after step {length}");
+        assert_eq!(view(&resumed.drive(&mut world)), end, "resumed after step {length}");
         for (effect, again) in times(resumed.performed()) {
             let allowed = once.get(&effect).copied().unwrap_or(0);
             let before = known.get(&effect).copied().unwrap_or(0);

@@ -10,6 +10,7 @@ mod stream;
 mod wire;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -18,6 +19,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Response};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+use graph::agent::Agent;
 use journal::clock::Clock;
 use journal::sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -50,6 +52,8 @@ pub struct Endpoint {
     pub bus: Bus,
     /// The agents.
     pub agents: Agents,
+    /// Their graphs, which name the calls of recorded sessions.
+    pub graphs: Arc<[Agent]>,
     /// The streams of sessions' events.
     pub streams: Streams,
     /// The folder that holds the journal, absolute.

@@ -86,7 +86,7 @@ pub struct Config {
     pub defaults: Defaults,
     /// How many sessions are admitted.
     pub admission: Limits,
-    /// The agents that triggers may ask for.
+    /// The agents that triggers may ask for, and whose graphs name the calls of recorded sessions.
     pub agents: Arc<[Agent]>,
 }
 
@@ -209,6 +209,7 @@ impl Stack {
             bus: Bus::new(executions.clone(), functions, clock.clone())?,
             executions: executions.clone(),
             agents: agents.clone(),
+            graphs: Arc::clone(&config.agents),
             streams: Streams::new(progress, stop_serving.clone()),
             data,
         };

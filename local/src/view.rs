@@ -4,6 +4,8 @@
 //! in one object, [`Event`] and [`Step`] are one record each, [`Record`] marks which of them an
 //! object is. A tool's outcome does not repeat its call; [`Calls`] finds it again.
 
+use std::sync::Arc;
+
 use graph::agent::{Agent, Opening};
 use graph::digest;
 use graph::effect::{Effect, ToolCall};
@@ -429,16 +431,16 @@ fn waits_for(status: Status, steps: &[RecordedStep]) -> Option<Result<OpenQuesti
 ///
 /// The session's own graph is asked, folded along; where it is not at hand or another version, the
 /// calls of the newest reply count if their digest is the recorded one.
-pub struct Calls<F> {
-    agent: F,
+pub struct Calls {
+    agents: Arc<[Agent]>,
     run: Option<Run>,
     replied: Vec<ToolCall>,
 }
 
-impl<F: Fn(&str) -> Option<&'static Agent>> Calls<F> {
-    /// Before the first step. `agent` looks an agent up by name.
-    pub fn new(agent: F) -> Self {
-        Self { agent, run: None, replied: Vec::new() }
+impl Calls {
+    /// Before the first step. `agents` are those that are at hand.
+    pub fn new(agents: Arc<[Agent]>) -> Self {
+        Self { agents, run: None, replied: Vec::new() }
     }
 
     /// The call that the next step is about, if it is a tool's intent or outcome.
@@ -461,7 +463,7 @@ impl<F: Fn(&str) -> Option<&'static Agent>> Calls<F> {
     fn start(&self, step: &RecordedStep) -> Option<Run> {
         let StepBody::Claim { agent, .. } = &step.body else { return None };
         let opening = Opening::of(step).ok()?;
-        (self.agent)(agent)?.start(&opening.input, &opening.settings).ok()
+        agents::named(&self.agents, agent)?.start(&opening.input, &opening.settings).ok()
     }
 
     fn asked(&self, step: &RecordedStep) -> Option<ToolCall> {
@@ -609,7 +611,7 @@ mod tests {
         let (events, steps) = incident();
         let mut records = vec![Record::Session(Session::of(&id(), &events, &steps, at(5_000)))];
         records.extend(events.iter().map(|event| Record::Event(Event::of(event))));
-        let mut calls = Calls::new(|_: &str| None);
+        let mut calls = Calls::new(Arc::new([]));
         records.extend(steps.iter().map(|step| Record::Step(Step::of(step, calls.of(step)))));
         insta::assert_json_snapshot!(records);
     }
@@ -618,7 +620,7 @@ mod tests {
     fn a_tools_outcome_is_told_with_its_call_only_if_the_digest_says_so() {
         let (_, mut steps) = incident();
         let named = |steps: &[RecordedStep]| {
-            let mut calls = Calls::new(|_: &str| None);
+            let mut calls = Calls::new(Arc::new([]));
             steps.iter().filter_map(|step| calls.of(step)).map(|call| call.tool).collect::<Vec<_>>()
         };
         assert_eq!(named(&steps), ["get_iam_state"]);

@@ -23,9 +23,8 @@ const LISTING_TIMEOUT: Duration = Duration::from_secs(10);
 /// When stdout is closed.
 pub fn agents(context: &Context) -> Result<Exit, Failure> {
     if context.json {
-        for agent in agents::all() {
-            let schema = agents::input_schema(agent.name());
-            let schema: Option<Value> = schema.and_then(|text| serde_json::from_str(text).ok());
+        for agent in context.agents.iter() {
+            let schema = agent.input_schema().cloned().or_else(|| shipped_schema(agent.name()));
             output::json(&json!({
                 "name": agent.name(), "version": agent.version(), "summary": agent.summary(),
                 "servers": agent.servers(), "critical": agent.critical(), "input_schema": schema,
@@ -33,7 +32,8 @@ pub fn agents(context: &Context) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Succeeded);
     }
-    let rows: Vec<_> = agents::all()
+    let rows: Vec<_> = context
+        .agents
         .iter()
         .map(|agent| {
             let servers = match agent.servers() {
@@ -45,6 +45,10 @@ pub fn agents(context: &Context) -> Result<Exit, Failure> {
         .collect();
     output::lines(report::pairs(context.look, &rows))?;
     Ok(Exit::Succeeded)
+}
+
+fn shipped_schema(agent: &str) -> Option<Value> {
+    agents::input_schema(agent).and_then(|text| serde_json::from_str(text).ok())
 }
 
 /// Lists what a server of ours offers, as any client would learn it: over MCP.

@@ -4,6 +4,7 @@ mod catalogue;
 mod chaos;
 mod cloud;
 mod dev;
+mod new;
 mod read;
 mod serve;
 mod stack;
@@ -34,6 +35,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Import(file) => transfer::import(&context, &file).await,
         Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
         Action::Agents => catalogue::agents(&context),
+        Action::NewAgent(new) => new::agent(&context, &new),
         Action::Tools(server) => catalogue::tools(&context, server).await,
         Action::Chaos(order) => chaos::chaos(&context, order).await,
         Action::Mcp(serving) => serve::mcp(&context, serving).await,

@@ -1,5 +1,7 @@
 //! `sessions` and `show`: what the journal says.
 
+use std::sync::Arc;
+
 use graph::effect::ToolCall;
 use journal::event::Event;
 use journal::listing::{self, Filter};
@@ -58,20 +60,20 @@ pub async fn show(context: &Context, what: &args::Show) -> Result<Exit, Failure>
         ));
     }
     if context.json {
-        show_json(&loaded, what)?
+        show_json(context, &loaded, what)?
     } else {
         show_text(context, &loaded, what)?
     }
     Ok(Exit::Succeeded)
 }
 
-fn show_json(loaded: &Loaded, what: &args::Show) -> Result<(), Failure> {
+fn show_json(context: &Context, loaded: &Loaded, what: &args::Show) -> Result<(), Failure> {
     output::json(&Record::Session(loaded.view(ledger::now())))?;
     for event in &loaded.events {
         output::json(&Record::Event(view::Event::of(event)))?;
     }
     if what.steps || what.payloads {
-        for (step, call) in loaded.steps.iter().zip(calls(&loaded.steps)) {
+        for (step, call) in loaded.steps.iter().zip(calls(context, &loaded.steps)) {
             output::json(&Record::Step(view::Step::of(step, call)))?;
         }
     }
@@ -83,7 +85,7 @@ fn show_text(context: &Context, loaded: &Loaded, what: &args::Show) -> Result<()
     let session = loaded.view(ledger::now());
     output::lines(ending::heading(look, &session))?;
     let mut timeline = Timeline::new(look, what.payloads);
-    for record in merged(loaded, what.steps || what.payloads) {
+    for record in merged(context, loaded, what.steps || what.payloads) {
         match record {
             Merged::Event(event) => output::lines(timeline.event(event))?,
             Merged::Step(step, call) => output::lines(timeline.step(step, call.as_ref()))?,
@@ -112,10 +114,10 @@ enum Merged<'a> {
 }
 
 /// Events and steps in order of time; of one instant, what was decided before what announces it.
-fn merged(loaded: &Loaded, with_steps: bool) -> Vec<Merged<'_>> {
+fn merged<'a>(context: &Context, loaded: &'a Loaded, with_steps: bool) -> Vec<Merged<'a>> {
     let mut merged = Vec::new();
     if with_steps {
-        let steps = loaded.steps.iter().zip(calls(&loaded.steps));
+        let steps = loaded.steps.iter().zip(calls(context, &loaded.steps));
         merged.extend(steps.map(|(step, call)| (step.stamp, Merged::Step(step, call))));
     }
     merged.extend(loaded.events.iter().map(|event| (event.stamp, Merged::Event(event))));
@@ -123,7 +125,7 @@ fn merged(loaded: &Loaded, with_steps: bool) -> Vec<Merged<'_>> {
     merged.into_iter().map(|(_, record)| record).collect()
 }
 
-fn calls(steps: &[Step<Value>]) -> Vec<Option<ToolCall>> {
-    let mut calls = Calls::new(agents::find);
+fn calls(context: &Context, steps: &[Step<Value>]) -> Vec<Option<ToolCall>> {
+    let mut calls = Calls::new(Arc::clone(&context.agents));
     steps.iter().map(|step| calls.of(step)).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use agent::model::Models;
 use agent::tool::Servers;
@@ -114,13 +115,13 @@ async fn config(
         token: context.token.clone(),
         ttl_days: environment.ttl_days,
         workflow: None,
+        agents: Arc::clone(&context.agents),
         isolation: Isolation::None,
         servers: servers(context, environment)?,
         timeouts: environment.timeouts,
         models: Models::new(environment.models.clone()),
         defaults: environment.defaults.clone(),
         admission: environment.admission,
-        agents: agents::all().into(),
     })
 }
 

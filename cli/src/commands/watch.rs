@@ -1,6 +1,7 @@
 //! Following a session to its end: its journal as it grows, its questions, its verdict.
 
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use graph::question::Question;
@@ -75,7 +76,7 @@ impl<'a> Watch<'a> {
             context,
             endpoint,
             clients,
-            feed: Feed::new(ledger.store.clone(), id.clone()),
+            feed: Feed::new(ledger.store.clone(), id.clone(), Arc::clone(&context.agents)),
             id,
             timeline: Timeline::new(context.look, false),
             terminal: asks.then(|| BufReader::new(tokio::io::stdin()).lines()),

@@ -1,75 +1,12 @@
-//! LOCAL_DEVELOPMENT.md does what it says: every `sh` block is run, in order, in one shell, and
-//! what stands in the `text` block below it is looked for in what it prints.
+//! LOCAL_DEVELOPMENT.md does what it says.
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::harness::free_endpoint;
+use crate::page::{check, put_program, root};
 
 /// The whole page takes well under a minute; a command that hangs is ended.
 const PAGE_WITHIN: Duration = Duration::from_secs(100);
-
-/// The address that the page names.
-const ENDPOINT_OF_PAGE: &str = "http://127.0.0.1:4599";
-
-/// How the page starts the stack, and how it is started here: on another port, and ready when the
-/// next command comes.
-const START_OF_PAGE: &str = "daybook dev &";
-const START: &str = "command daybook dev --listen \"${endpoint#http://}\" >dev.log 2>&1 &
-stack=$!
-until grep -q ready dev.log; do sleep 0.1; done
-cat dev.log";
-
-struct Block {
-    line: usize,
-    script: String,
-    expected: Vec<String>,
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap()
-}
-
-/// The page's `sh` blocks, each with the `text` block that follows it.
-fn blocks(page: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut fence: Option<&str> = None;
-    for (index, line) in page.lines().enumerate() {
-        match (line.strip_prefix("```"), fence) {
-            (Some("sh"), None) => {
-                blocks.push(Block { line: index + 2, script: String::new(), expected: vec![] });
-                fence = Some("sh");
-            }
-            (Some(kind), None) => fence = Some(kind),
-            (Some(_), Some(_)) => fence = None,
-            (None, Some("sh")) => writeln!(blocks.last_mut().unwrap().script, "{line}").unwrap(),
-            (None, Some("text")) => blocks.last_mut().unwrap().expected.push(line.to_owned()),
-            (None, _) => {}
-        }
-    }
-    blocks
-}
-
-/// Whether the expected lines occur in this order; `…` stands for anything within a line.
-fn first_missing<'a>(expected: &'a [String], printed: &str) -> Option<&'a str> {
-    let mut lines = printed.lines();
-    expected.iter().find(|wanted| !lines.any(|line| matches(wanted, line))).map(String::as_str)
-}
-
-fn matches(wanted: &str, line: &str) -> bool {
-    // Columns may be aligned by more than one space.
-    let squeezed = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut rest = squeezed.as_str();
-    wanted.split('…').map(str::trim).all(|piece| match rest.find(piece) {
-        Some(at) => {
-            rest = &rest[at + piece.len()..];
-            true
-        }
-        None => false,
-    })
-}
 
 /// The independent tools, if this run has them.
 #[expect(clippy::disallowed_methods, reason = "how the test runner says where they are")]
@@ -86,7 +23,6 @@ fn every_command_of_the_page_does_what_the_page_says() {
         );
         return;
     };
-    let page = std::fs::read_to_string(root().join("LOCAL_DEVELOPMENT.md")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let bin = folder.path().join("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -95,62 +31,8 @@ fn every_command_of_the_page_does_what_the_page_says() {
         ("aws", aws),
         ("python3", python),
     ] {
-        let launcher = format!("#!/bin/sh\nexec {} \"$@\"\n", target.display());
-        std::fs::write(bin.join(name), launcher).unwrap();
-        Command::new("chmod").arg("+x").arg(bin.join(name)).status().unwrap();
+        put_program(&bin, name, &format!("exec {} \"$@\"", target.display()));
     }
     std::os::unix::fs::symlink(root().join("incidents"), folder.path().join("incidents")).unwrap();
-    let blocks = blocks(&page);
-    let printed = run(&blocks, folder.path(), &bin);
-    let mut failures = String::new();
-    for (index, block) in blocks.iter().enumerate() {
-        let output = printed.split(&mark(index)).nth(1).unwrap_or("(not reached)");
-        if let Some(missing) = first_missing(&block.expected, output) {
-            writeln!(
-                failures,
-                "LOCAL_DEVELOPMENT.md:{}: `{missing}` was not printed by\n{}---\n{output}",
-                block.line, block.script
-            )
-            .unwrap();
-        }
-    }
-    assert!(failures.is_empty(), "{failures}");
-}
-
-fn mark(index: usize) -> String {
-    format!("@@block {index}@@")
-}
-
-/// Runs all blocks in one shell and returns what it printed, each block's part between its marks.
-fn run(blocks: &[Block], folder: &Path, bin: &Path) -> String {
-    let endpoint = free_endpoint();
-    let mut script = format!(
-        "endpoint={endpoint}\n\
-         daybook() {{ command daybook --endpoint \"$endpoint\" \"$@\"; }}\n\
-         trap 'kill $stack 2>/dev/null; wait' EXIT\n"
-    );
-    for (index, block) in blocks.iter().enumerate() {
-        let here = block.script.replace(START_OF_PAGE, START).replace(ENDPOINT_OF_PAGE, &endpoint);
-        writeln!(script, "echo '{0}'\n{here}\necho '{0}'", mark(index)).unwrap();
-    }
-    std::fs::write(folder.join("page.sh"), script).unwrap();
-    let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
-    let output = Command::new("timeout")
-        .arg(PAGE_WITHIN.as_secs().to_string())
-        .args(["bash", "-c", "source ./page.sh 2>&1"])
-        .current_dir(folder)
-        .env_clear()
-        .env("PATH", path)
-        .env("HOME", folder)
-        .env("AWS_EC2_METADATA_DISABLED", "true")
-        .output()
-        .unwrap();
-    String::from_utf8_lossy(&output.stdout).replace(&endpoint, ENDPOINT_OF_PAGE)
-}
-
-#[test]
-fn an_expected_line_is_found_in_order_and_with_gaps() {
-    let expected = ["one … three".to_owned(), "four".to_owned()];
-    assert_eq!(first_missing(&expected, "zero\none   two three\nfour"), None);
-    assert_eq!(first_missing(&expected, "four\none two three"), Some("four"));
+    check("LOCAL_DEVELOPMENT.md", folder.path(), &bin, PAGE_WITHIN);
 }

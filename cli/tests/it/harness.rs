@@ -20,7 +20,8 @@ pub struct Ran {
 }
 
 impl Ran {
-    fn of(output: Output) -> Self {
+    /// What a command did that has ended.
+    pub fn of(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
         Self {
             exit: output.status.code().expect("the command ended by itself"),

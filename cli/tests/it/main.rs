@@ -17,6 +17,8 @@ mod kills;
 mod live;
 mod mcp;
 mod mcp_clients;
+mod own_agent;
+mod page;
 mod runs;
 mod traces;
 mod usage;

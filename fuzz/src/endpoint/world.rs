@@ -205,6 +205,7 @@ async fn router(store: &SqliteStore, data: &Path) -> Router {
             .expect("the workflow's own rule"),
         executions,
         agents: agents(),
+        graphs: std::sync::Arc::new([]),
         streams: Streams::new(Default::default(), Default::default()),
         data: data.to_owned(),
     };

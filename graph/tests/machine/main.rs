@@ -7,3 +7,4 @@ mod people;
 mod random;
 mod resume;
 mod routes;
+mod script;

@@ -1,5 +1,6 @@
 //! Our own API: sessions as the command line shows them, and what a person may do to one.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -112,7 +113,7 @@ async fn show_session(endpoint: &Endpoint, id: &str) -> Reply {
     let now = endpoint.clock.now();
     let session = view::Session::of(&records.id, &records.events, &records.steps, now);
     let events: Vec<_> = records.events.iter().map(view::Event::of).collect();
-    let mut calls = view::Calls::new(agents::find);
+    let mut calls = view::Calls::new(Arc::clone(&endpoint.graphs));
     let steps: Vec<_> =
         records.steps.iter().map(|step| view::Step::of(step, calls.of(step))).collect();
     Ok((200, json!({ "session": session, "events": events, "steps": steps })))

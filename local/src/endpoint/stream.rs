@@ -20,7 +20,6 @@ use axum::http::{HeaderMap, Response};
 use axum::response::sse::{Event, KeepAlive};
 use axum::response::{IntoResponse as _, Sse};
 use futures_util::stream::unfold;
-use graph::agent::Agent;
 use journal::event::Event as JournalEvent;
 use journal::id::SessionId;
 use journal::item::Item;
@@ -134,7 +133,7 @@ struct Stream {
     read_to: i64,
     events: Vec<JournalEvent>,
     steps: Vec<Step<Value>>,
-    calls: Calls<fn(&str) -> Option<&'static Agent>>,
+    calls: Calls,
     progress: Receiver<Arc<Progress>>,
     ready: VecDeque<Event>,
     /// Whether the last word was said.
@@ -156,7 +155,7 @@ impl Stream {
             read_to: 0,
             events: Vec::new(),
             steps: Vec::new(),
-            calls: Calls::new(agents::find),
+            calls: Calls::new(Arc::clone(&endpoint.graphs)),
             progress: endpoint.streams.progress.listen(),
             ready: VecDeque::new(),
             closed: false,
