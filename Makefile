@@ -20,7 +20,10 @@ help: ## this list
 # Plain assignments: only the command line changes them, never a variable that happens to be in the environment.
 TARGET = $(or $(DAYBOOK_TARGET),local)
 AGENT = $(if $(filter local,$(TARGET)),incident)
-INPUT = $(if $(filter local,$(TARGET)),$(if $(filter incident,$(AGENT)),incidents/s3-permission-revoked))
+INPUT = $(if $(filter local,$(TARGET)),$(BUNDLED.$(AGENT)))
+BUNDLED.incident = incidents/s3-permission-revoked
+BUNDLED.fraud = transactions/account-takeover.json
+BUNDLED.network = networks/wrong-route-target
 
 # make exits 2 whenever a recipe fails, but a failed session is 1. A make that only answers "is it up to date?" (-q) exits
 # 1 for "no", still runs recipe lines that begin with +, and stops with 2 at $(error). So the run leaves its status in a
@@ -34,7 +37,7 @@ STATUS = $(CARGO_TARGET_DIR)/trigger-workflow.$(MAKE_PID)
 MAKE_PID := $(shell echo $$PPID)
 
 .PHONY: trigger-workflow
-trigger-workflow: run-workflow ## the main job [AGENT=incident] [INPUT=path] [TARGET=local|aws]: exits 0 succeeded, 1 failed, 2 unknown
+trigger-workflow: run-workflow ## the main job [AGENT=incident|fraud] [INPUT=path] [TARGET=local|aws]: exits 0 succeeded, 1 failed, 2 unknown
 	$(call answer,$(shell cat '$(STATUS)'; rm -f '$(STATUS)'))
 answer = $(if $(filter 0,$1),,$(if $(filter 1,$1),@false,$(error could not find out how the session ended (daybook exited $1))))
 
@@ -77,8 +80,23 @@ smoke-llm: ## a small real model drives the incident agent once [MODEL=openai:NA
 
 .PHONY: conformance
 conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conformance]
-	@cargo run --quiet -p states --example conformance -- '$(CONFORMANCE_DIR)'
+	@CONFORMANCE_DIR='$(CONFORMANCE_DIR)' cargo run --quiet -p states --example conformance
 
 .PHONY: bench
-bench: ## appends, ten-step runs and whole sessions, beside the raw disk
+bench: ## appends, ten-step runs and whole sessions, beside the raw disk; the memory of ten thousand waiting ones; state machines in memory
 	cargo bench -p cli --bench daybook
+	cargo bench -p states --bench states
+
+# --- in an account ---
+
+.PHONY: lambdas
+lambdas: ## the three functions as zips for Lambda [ARCHITECTURE=arm64|x86_64]
+	@bash scripts/lambdas.sh '$(CARGO_TARGET_DIR)' '$(or $(ARCHITECTURE),arm64)'
+
+.PHONY: synth
+synth: ## the CloudFormation templates, into target/cdk.out [CONTEXT="stage=prod model=bedrock:ID"]
+	@bash scripts/cdk.sh synth '$(CARGO_TARGET_DIR)' $(CONTEXT)
+
+.PHONY: bindings
+bindings: ## writes the CDK's Rust bindings anew, from infra/bindings.toml
+	@bash scripts/cdk.sh bindings

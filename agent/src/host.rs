@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use aws_sdk_sfn::Client;
 use graph::agent::{Agent, Opening};
+use graph::run::Run;
 use journal::announce::Announcer;
 use journal::chain::{AppendError, Author, Head, append};
 use journal::clock::{Clock, Hlc};
@@ -216,7 +217,7 @@ impl<S: Store> Host<S> {
         let agent = self.agent(&request.trigger.agent)?;
         let opening = Opening {
             input: request.trigger.input.clone(),
-            settings: settings(&request.trigger, &self.shared.config.defaults),
+            settings: settings(&request.session_id, &request.trigger, &self.shared.config.defaults),
         };
         agent.start(&opening.input, &opening.settings).map_err(|error| {
             Declined::Refused(ErrorMessage::new("InputError", "InvalidInput", &error.to_string()))
@@ -354,7 +355,8 @@ impl<S: Store> Host<S> {
         let log = log_span(&trace);
         let spans = Spans::of(trace, agent, steps);
         let head = steps.last().map_or_else(Head::genesis, Head::after);
-        let tool_timeout = Duration::from_secs(u64::from(agent.tool_timeout_s()));
+        let tool_timeout_s = run.as_ref().map_or(agent.tool_timeout_s(), Run::tool_timeout_s);
+        let tool_timeout = Duration::from_secs(u64::from(tool_timeout_s));
         let id = session.author.session.clone();
         let runner = session.author.runner.clone();
         let callbacks = config.callbacks.clone();

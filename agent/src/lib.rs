@@ -4,9 +4,10 @@
 //! [`host`] is the entrypoint: it journals that the request came, judges it, and claims. [`task`] is
 //! the one background task of a session, with [`beat`] beside it saying that it lives and
 //! [`driver`] doing what the agent's graph asks for, through [`tool`], and journaling each outcome
-//! before it is used; [`model`] has those who answer chats. [`progress`] passes
-//! on what running tools say. [`http`] serves the `AgentCore` contract in the container, whose whole
-//! program is the module `container` of builds with that feature.
+//! before it is used; [`investigation`] has the settings and figures of the fraud agent, [`model`]
+//! those who answer chats. [`progress`] passes on what running tools say. [`http`] serves the
+//! `AgentCore` contract in the container, whose whole program is the module `container` of builds
+//! with that feature.
 
 pub mod beat;
 pub mod callback;
@@ -16,8 +17,10 @@ pub mod container;
 pub mod driver;
 pub mod host;
 pub mod http;
+pub mod investigation;
 pub mod measure;
 pub mod model;
+pub mod network;
 pub mod progress;
 pub mod session;
 pub mod settings;

@@ -1,11 +1,16 @@
 //! From what a trigger asks for to what a graph is told.
 
+use agents::fraud::options::Options;
 use agents::incident::graph::DEADLINE_SECONDS;
 use graph::agent::{OnModelFailure, Settings};
 use graph::budget::Budget;
-use serde_json::Value;
+use journal::id::SessionId;
+use serde_json::{Value, json};
 use workflow::env::{self, Invalid, Lookup};
 use workflow::trigger::{self, Model, Trigger};
+
+use crate::investigation;
+use crate::network;
 
 /// The agent whose budget the environment can set.
 const INCIDENT: &str = "incident";
@@ -19,6 +24,10 @@ pub struct Defaults {
     pub on_model_failure: trigger::OnModelFailure,
     /// What an incident may use, where that is not the agent's own.
     pub incident_budget: Budget,
+    /// What sessions of the network agent get besides.
+    pub network: network::Defaults,
+    /// What an investigation of a payment gets besides.
+    pub investigation: investigation::Defaults,
 }
 
 impl Default for Defaults {
@@ -27,6 +36,8 @@ impl Default for Defaults {
             model: Model::Policy,
             on_model_failure: trigger::OnModelFailure::Policy,
             incident_budget: Budget::UNLIMITED,
+            network: network::Defaults::default(),
+            investigation: investigation::Defaults::default(),
         }
     }
 }
@@ -59,12 +70,19 @@ pub fn incident_budget(lookup: &impl Lookup) -> Result<Budget, Invalid> {
 }
 
 /// The settings of a session, fixed with its first claim.
-pub fn settings(trigger: &Trigger, defaults: &Defaults) -> Settings {
-    let model = trigger.model.clone().unwrap_or_else(|| defaults.model.clone());
+pub fn settings(session: &SessionId, trigger: &Trigger, defaults: &Defaults) -> Settings {
+    let investigation = (trigger.agent == investigation::AGENT).then_some(&defaults.investigation);
+    let own_model = investigation.and_then(|investigation| investigation.model.as_ref());
+    let model = trigger.model.as_ref().or(own_model).unwrap_or(&defaults.model).clone();
+    let is_allowed = investigation.is_none_or(|investigation| investigation.options.planner_llm);
+    let model = if is_allowed { model } else { Model::Policy };
     // A transcript is there to be followed to the letter: what it does not have is not made up for
     // unless the trigger itself says so.
     let otherwise = match &model {
         Model::Transcript(_) => trigger::OnModelFailure::Fail,
+        _ if investigation.is_some_and(|i| !i.options.planner_fallback) => {
+            trigger::OnModelFailure::Fail
+        }
         _ => defaults.on_model_failure,
     };
     let model = match model {
@@ -83,11 +101,21 @@ pub fn settings(trigger: &Trigger, defaults: &Defaults) -> Settings {
         seconds: asked.seconds.map(u64::from),
         micro_usd: asked.usd.map(micro_usd),
     };
-    let budget = match trigger.agent.as_str() {
-        INCIDENT => budget.or(defaults.incident_budget),
+    let budget = match (trigger.agent.as_str(), investigation) {
+        (INCIDENT, _) => budget.or(defaults.incident_budget),
+        (_, Some(investigation)) => budget.or(investigation.budget),
         _ => budget,
     };
-    Settings { model, on_model_failure, budget, options: Value::Null, ..Settings::default() }
+    let (options, tool_timeout_s) = match (trigger.agent.as_str(), investigation) {
+        (network::AGENT, _) => (defaults.network.options(), None),
+        (_, Some(investigation)) => {
+            let options =
+                Options { investigation_id: session.to_string(), ..investigation.options.clone() };
+            (json!(options), Some(options.tool_timeout_seconds))
+        }
+        _ => (Value::Null, None),
+    };
+    Settings { model, on_model_failure, budget, options, tool_timeout_s, ..Settings::default() }
 }
 
 /// The trigger's check keeps dollars between 0 and 4,000, so that the conversion is exact enough.
@@ -109,7 +137,10 @@ mod tests {
     #[test]
     fn a_trigger_that_says_nothing_gets_the_policy() {
         let trigger = Trigger::parse(&json!({})).unwrap();
-        assert_eq!(settings(&trigger, &Defaults::default()), Settings::default());
+        assert_eq!(
+            settings(&SessionId::fresh(), &trigger, &Defaults::default()),
+            Settings::default()
+        );
     }
 
     #[test]
@@ -124,7 +155,9 @@ mod tests {
         };
         let incident_budget = incident_budget(&lookup).unwrap();
         let defaults = Defaults { incident_budget, ..Defaults::default() };
-        let budget_of = |detail| settings(&Trigger::parse(&detail).unwrap(), &defaults).budget;
+        let budget_of = |detail| {
+            settings(&SessionId::fresh(), &Trigger::parse(&detail).unwrap(), &defaults).budget
+        };
         let incident = budget_of(json!({"agent": "incident", "budget": {"visits": 3}}));
         assert_eq!((incident.tokens, incident.visits), (Some(5_000), Some(3)));
         assert_eq!(incident.seconds, Some(200));
@@ -154,7 +187,7 @@ mod tests {
             (json!({"model": "openai:m"}), OnModelFailure::Policy),
         ] {
             let trigger = Trigger::parse(&detail).unwrap();
-            let settings = settings(&trigger, &Defaults::default());
+            let settings = settings(&SessionId::fresh(), &trigger, &Defaults::default());
             assert_eq!(settings.on_model_failure, expected, "{detail}");
         }
     }
@@ -164,7 +197,7 @@ mod tests {
         let trigger =
             Trigger::parse(&json!({"model": "openai:m", "budget": {"usd": 1.5, "visits": 3}}))
                 .unwrap();
-        let settings = settings(&trigger, &Defaults::default());
+        let settings = settings(&SessionId::fresh(), &trigger, &Defaults::default());
         assert_eq!(settings.model.as_deref(), Some("openai:m"));
         assert_eq!(settings.budget.micro_usd, Some(1_500_000));
         assert_eq!(settings.budget.visits, Some(3));

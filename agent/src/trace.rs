@@ -1,11 +1,11 @@
 //! What a runner tells of its effects: a span for each, with the identity that its steps give it.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use graph::agent::{Agent, SpanNames};
 use graph::next::{Request, Work};
 use graph::outcome::Brought;
+use graph::run::Run;
 use journal::clock::Stamp;
 use journal::step::{EffectRef, Step};
 use serde_json::Value;
@@ -14,8 +14,9 @@ use telemetry::context::TraceParent;
 use telemetry::export;
 use telemetry::span::{self, Span};
 use workflow::trace::Trace;
-use workflow::trace::effects::{self, Attempt, Effects};
+use workflow::trace::effects::{self, Attempt, Effects, How};
 
+use crate::investigation;
 use crate::measure::word;
 
 /// What is kept for the spans of one run. It is empty, and costs nothing, where none are exported.
@@ -71,7 +72,7 @@ impl Spans {
     }
 
     /// An effect brought something, which is not journaled yet.
-    pub fn learn(&mut self, effect: &EffectRef, brought: &Brought, elapsed: Duration) {
+    pub fn learn(&mut self, effect: &EffectRef, brought: &Brought) {
         let Some(under_way) = self.0.as_mut().and_then(|a| a.under_way.get_mut(&key(effect)))
         else {
             return;
@@ -81,25 +82,22 @@ impl Spans {
                 let reason = if reply.calls.is_empty() { "stop" } else { "tool_calls" };
                 let reasons = span::Value::Texts(vec![reason.to_owned()]);
                 under_way.attributes.push((attribute::FINISH_REASONS, reasons));
-                if let Some(call) = reply.calls.first() {
-                    under_way.attributes.push((SELECTED_TOOL, call.tool.as_str().into()));
-                }
             }
             Brought::Error(_) => under_way.failed = Some("tool_error"),
             Brought::Failure(failure) => under_way.failed = Some(word(failure.kind)),
             Brought::Ok(_) | Brought::Woke {} => {}
         }
-        let elapsed_ms = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
-        under_way.attributes.push((EXECUTION_TIME_MS, elapsed_ms.into()));
     }
 
-    /// A step is in the journal. What it closed is told if it is this runner's own.
-    pub fn fold(&mut self, step: &Step<Value>, is_own: bool) {
+    /// A step is in the journal and folded into the run. What it closed is told if it is this runner's own.
+    pub fn fold(&mut self, run: &Run, step: &Step<Value>, is_own: bool) {
         let Some(active) = &mut self.0 else { return };
         for attempt in active.effects.fold(step) {
             let under_way = active.under_way.remove(&key(&attempt.effect));
-            if is_own {
-                export::record(active.span(&attempt, under_way));
+            if is_own && !attempt.how.is_question() {
+                let mut span = active.span(&attempt, under_way);
+                span.attributes.extend(investigation::attributes(run, step));
+                export::record(span);
             }
         }
     }
@@ -116,7 +114,7 @@ impl Spans {
                 end: end.stamp,
                 epoch: active.epoch,
                 seq: end.seq,
-                usage: None,
+                how: How::Lost,
             };
             export::record(active.span(&attempt, Some(under_way)));
         }
@@ -136,12 +134,6 @@ pub async fn told() {
         let _ = tokio::task::spawn_blocking(export::flush).await;
     }
 }
-
-/// The fraud specification's names; section 12.
-const SELECTED_TOOL: &str = "selected_tool";
-const EXECUTION_TIME_MS: &str = "execution_time_ms";
-const INVESTIGATION_ID: &str = "investigation_id";
-const STEP_COUNT: &str = "step_count";
 
 impl Active {
     fn describe(&self, request: &Request, start: Stamp) -> UnderWay {
@@ -181,10 +173,6 @@ impl Active {
     fn span(&self, attempt: &Attempt, under_way: Option<UnderWay>) -> Span {
         let mut span = effects::span(&self.trace, attempt);
         span.scope = self.names.tracer;
-        if self.names.is_own() {
-            let session = self.trace.session_id().as_str();
-            span = span.with(INVESTIGATION_ID, session).with(STEP_COUNT, attempt.seq);
-        }
         let Some(under_way) = under_way else { return span };
         if let Some(name) = under_way.name {
             span.name = name;

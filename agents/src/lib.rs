@@ -2,19 +2,32 @@
 //!
 //! Each agent is a module with a [`graph::definition::Graph`]: what it asks of the world and what
 //! it makes of the answers. None does IO or reads a clock; the driver does what they ask for.
-//! [`checkup`] tests a deployment, [`incident`] finds out why a Lambda function fails.
+//! [`checkup`] tests a deployment, [`incident`] finds out why a Lambda function fails, [`fraud`]
+//! whether a card payment is a fraud, [`network`] whether a router is well, [`assistant`] talks about
+//! simulations and asks before it touches one.
 
 use std::sync::{Arc, OnceLock};
 
 use graph::agent::Agent;
 
+pub mod assistant;
 pub mod checkup;
+pub mod fraud;
 pub mod incident;
+pub mod network;
 
 /// All agents, in the order in which they are listed.
 pub fn all() -> &'static [Agent] {
-    static ALL: OnceLock<[Agent; 2]> = OnceLock::new();
-    ALL.get_or_init(|| [Agent::of(&checkup::GRAPH), Agent::of(&incident::graph::GRAPH)])
+    static ALL: OnceLock<[Agent; 5]> = OnceLock::new();
+    ALL.get_or_init(|| {
+        [
+            Agent::of(&checkup::GRAPH),
+            Agent::of(&incident::graph::GRAPH),
+            Agent::of(&fraud::graph::GRAPH).with_span_names(fraud::graph::SPAN_NAMES),
+            Agent::of(&network::graph::GRAPH),
+            Agent::of(&assistant::graph::GRAPH),
+        ]
+    })
 }
 
 /// The agent of a name.
@@ -52,7 +65,10 @@ pub fn named<'a>(agents: &'a [Agent], name: &str) -> Option<&'a Agent> {
 pub fn input_schema(name: &str) -> Option<&'static str> {
     match name {
         "checkup" => Some(checkup::INPUT_SCHEMA),
+        "assistant" => Some(assistant::graph::INPUT_SCHEMA),
         "incident" => Some(incident::message::INPUT_SCHEMA),
+        "fraud" => Some(fraud::input::INPUT_SCHEMA),
+        "network" => Some(network::graph::INPUT_SCHEMA),
         _ => None,
     }
 }

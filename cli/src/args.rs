@@ -1,5 +1,9 @@
 //! The command line as it is typed: plain arguments, nothing looked up.
 
+pub mod chaos;
+pub mod payments;
+pub mod steer;
+
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -109,6 +113,14 @@ Examples:
 
 With --wait: exits 0 succeeded, 1 the session did not, 2 could not find out or a question is open.")]
     Trigger(Trigger),
+    /// Investigates many card payments, a session each, and sums them up
+    #[command(after_help = "\
+Examples:
+  daybook investigate transactions/sample.csv --ids suspicious.txt
+  cut -d, -f1 alerts.csv | daybook investigate transactions.csv --ids - --parallel 8 --with-stack
+
+Exit: 0 all investigations succeeded, 1 some did not, 2 could not find out.")]
+    Investigate(payments::Investigate),
     /// Lists sessions, newest first
     #[command(after_help = "\
 Examples:
@@ -124,7 +136,7 @@ Examples:
     /// Prints a session's journal as it grows, to its end
     Tail(One),
     /// Asks for a session's end
-    Cancel(Cancel),
+    Cancel(steer::Cancel),
     /// Carries on a session that nothing watches any more
     Resume(One),
     /// Answers the open question of a session
@@ -134,7 +146,17 @@ Examples:
   daybook answer 0190a5c4 --reject --reason 'the dose is too high'
   daybook answer 0190a5c4 --edit arguments.json
   daybook answer 0190a5c4 --say 'use the two-compartment model'")]
-    Answer(Answer),
+    Answer(steer::Answer),
+    /// Talks with the assistant about simulations, and asks before it touches one
+    #[command(after_help = "\
+At a confirmation: y approves, n [why] rejects, e [JSON] approves with other arguments, anything else
+is words. Leaving ends nothing: the thread waits for a day.
+
+Examples:
+  daybook chat
+  daybook chat --thread 0190a5c4                     joins a thread again
+  printf '%s\\n' 'simulate 250 mg of theophylline' y y y y | daybook chat")]
+    Chat(steer::Chat),
     /// Writes a session as JSON Lines to stdout: a record a line, then a witness with the head
     Export(One),
     /// Takes an exported session into the local journal
@@ -164,14 +186,25 @@ aws-diagnostics answers from an incident folder (--snapshot), or else from the a
 credentials, which --target aws has to allow, or from what AWS_ENDPOINT_URL names on this machine.
 pk-sim simulates the models that ship and those of --models, and forgets its simulations when it ends
 unless --state names a folder for them.
+network-inventory answers from a described network (--inventory), or else from a healthy one that ships.
 
 Examples, in any MCP client's configuration:
   {\"command\": \"daybook\", \"args\": [\"mcp\", \"aws-diagnostics\", \"--snapshot\", \"incidents/network-blocked\"]}
   {\"command\": \"daybook\", \"args\": [\"mcp\", \"pk-sim\", \"--state\", \"/var/lib/pk-sim\"]}
 
 Over HTTP, with the bearer token in DAYBOOK_TOKEN if it is set:
-  daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600")]
+  daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600
+
+card-transactions reads what --data names: a CSV or Parquet file, or a transaction service of this
+machine (of any other with --allow-remote):
+  daybook mcp card-transactions --data transactions/sample.csv")]
     Mcp(Mcp),
+    /// Makes data to try agents with
+    #[command(after_help = "\
+Examples:
+  daybook generate transactions --seed 7 --rows 5000 --output transactions.csv
+  daybook generate transactions --seed 7 --rows 5000 --fraud-rate 0.05 | head")]
+    Generate(payments::Generate),
     /// Breaks a Lambda function on purpose, and heals it
     #[command(after_help = "\
 What is changed is written to .daybook/chaos before it is changed; revert puts it back from there.
@@ -182,7 +215,36 @@ Examples:
   daybook chaos inject permission --target s3 --account 123456789012
   daybook chaos inject throttle --to 0 --function payment-capture --account 123456789012
   daybook chaos revert permission --account 123456789012")]
-    Chaos(Chaos),
+    Chaos(chaos::Chaos),
+    /// Checks a state machine, or runs it once, without a stack
+    Workflow(Workflow),
+}
+
+/// `workflow`.
+#[derive(Debug, Group)]
+pub struct Workflow {
+    /// What to do with it.
+    #[command(subcommand)]
+    pub deed: WorkflowDeed,
+}
+
+/// What to do with a state machine.
+#[derive(Debug, Subcommand)]
+pub enum WorkflowDeed {
+    /// Says what AWS would say of the definition; exits 1 if it would refuse it
+    Check {
+        /// The definition, or - for stdin
+        #[arg(value_name = "PATH|-")]
+        file: PathBuf,
+    },
+    /// Runs it once and prints its history: calls nothing, jumps over waits; exits 1 if it fails
+    Run {
+        /// The definition
+        file: PathBuf,
+        /// The input: a JSON file, or - for stdin [default: an empty object]
+        #[arg(long, value_name = "PATH|-")]
+        input: Option<PathBuf>,
+    },
 }
 
 /// `dev`.
@@ -203,6 +265,9 @@ pub struct Dev {
     /// Runs this state machine instead of Daybook's own
     #[arg(long, value_name = "FILE")]
     pub workflow: Option<PathBuf>,
+    /// Plans of the network agent that stand over those that ship, one a file INTENT.json
+    #[arg(long, value_name = "DIR")]
+    pub plans: Option<PathBuf>,
 }
 
 /// What a commit waits for.
@@ -217,10 +282,10 @@ pub enum Durability {
 /// `trigger`.
 #[derive(Debug, Group)]
 pub struct Trigger {
-    /// The agent [default: incident for an incident folder, else checkup]
+    /// The agent [default: incident for an incident folder, network for a network folder, else checkup]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// What the agent works on: a JSON file, an incident folder, or - for JSON on stdin
+    /// What the agent works on: a JSON file, an incident or network folder, or - for JSON on stdin
     #[arg(long, value_name = "PATH|-")]
     pub input: Option<PathBuf>,
     /// The event's detail; the other options stand over its fields
@@ -275,39 +340,6 @@ pub struct Show {
 pub struct One {
     /// The session's id, or how it begins
     pub session: String,
-}
-
-/// `cancel`.
-#[derive(Debug, Group)]
-pub struct Cancel {
-    /// The session's id, or how it begins
-    pub session: String,
-    /// Why
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
-}
-
-/// `answer`.
-#[derive(Debug, Group)]
-#[command(group(ArgGroup::new("decision").required(true).args(["approve", "reject", "edit", "say"])))]
-pub struct Answer {
-    /// The session's id, or how it begins
-    pub session: String,
-    /// Yes, exactly this
-    #[arg(long)]
-    pub approve: bool,
-    /// No
-    #[arg(long)]
-    pub reject: bool,
-    /// Why not
-    #[arg(long, value_name = "TEXT", conflicts_with_all = ["approve", "edit", "say"])]
-    pub reason: Option<String>,
-    /// Yes, with the arguments in this JSON file (- for stdin)
-    #[arg(long, value_name = "FILE")]
-    pub edit: Option<PathBuf>,
-    /// Something in words
-    #[arg(long, value_name = "TEXT")]
-    pub say: Option<String>,
 }
 
 /// `import`.
@@ -382,66 +414,18 @@ pub struct Mcp {
     /// Models of your own, one a file NAME.json (pk-sim)
     #[arg(long, value_name = "DIR")]
     pub models: Option<PathBuf>,
+    /// The network to answer from [default: a healthy one that ships] (network-inventory)
+    #[arg(long, value_name = "FILE")]
+    pub inventory: Option<PathBuf>,
     /// Keeps the simulations there (pk-sim)
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// Lets a service on another machine be asked (card-transactions)
+    #[arg(long)]
+    pub allow_remote: bool,
     /// Serves Streamable HTTP there. Beyond loopback only with DAYBOOK_TOKEN set
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,
-}
-
-/// `chaos`.
-#[derive(Debug, Group)]
-pub struct Chaos {
-    /// What is done.
-    #[command(subcommand)]
-    pub deed: Deed,
-}
-
-/// What `chaos` does.
-#[derive(Debug, Subcommand)]
-pub enum Deed {
-    /// Breaks a function
-    Inject(ChaosFault),
-    /// Heals a function, as often as you like
-    Revert(ChaosFault),
-}
-
-/// A fault of a function.
-#[derive(Debug, Group)]
-pub struct ChaosFault {
-    /// What is broken.
-    #[command(subcommand)]
-    pub fault: FaultName,
-}
-
-/// What is broken.
-#[derive(Debug, Subcommand)]
-pub enum FaultName {
-    /// The function's role loses S3, CloudWatch or both: --target s3, cloudwatch, both
-    Permission(Victim),
-    /// The function is left no invocation at a time, or one: --to 0, 1
-    Throttle {
-        /// How many are left
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=1))]
-        to: Option<u8>,
-        /// Whose.
-        #[command(flatten)]
-        victim: Victim,
-    },
-    /// Nothing leaves the function's security groups any more
-    Network(Victim),
-}
-
-/// Whose function it is.
-#[derive(Debug, Group)]
-pub struct Victim {
-    /// The function
-    #[arg(long, value_name = "NAME", default_value = "data-processor")]
-    pub function: String,
-    /// The account that the credentials have to be of
-    #[arg(long, value_name = "ID")]
-    pub account: Option<String>,
 }
 
 /// Reads `90s`, `30m`, `24h` or `7d`.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::config::{named_model, on_model_failure};
+use agent::investigation;
 use agent::model::settings::{Settings, Unusable};
+use agent::network;
 use agent::settings::{Defaults, incident_budget};
 use agent::tool::Timeouts;
 use graph::agent::Agent;
@@ -16,7 +18,7 @@ use workflow::env;
 const MCP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What an isolated agent is given of this program's environment: what says how agents work.
-const HANDED_ON: [&str; 16] = [
+const HANDED_ON: [&str; 29] = [
     env::DAYBOOK_MODEL,
     env::DAYBOOK_ON_MODEL_FAILURE,
     env::DAYBOOK_PRICES,
@@ -26,6 +28,19 @@ const HANDED_ON: [&str; 16] = [
     env::MAX_TOKENS_PER_INCIDENT,
     env::INCIDENT_RECURSION_LIMIT,
     env::INCIDENT_DEADLINE_BUFFER_SECONDS,
+    env::LANGGRAPH_MAX_STEPS,
+    env::LANGGRAPH_INVESTIGATION_TIMEOUT_SECONDS,
+    env::LANGGRAPH_TOOL_TIMEOUT_SECONDS,
+    env::LANGGRAPH_ENABLE_PLANNER_FALLBACK,
+    env::PLANNER_LLM_ENABLED,
+    env::PLANNER_MODEL_NAME,
+    env::PLANNER_TEMPERATURE,
+    env::PLANNER_MAX_TOKENS,
+    env::PLANNER_TIMEOUT_SECONDS,
+    env::PLANNER_PROMPT_GUARD_ENABLED,
+    env::PLANNER_FALLBACK_SEQUENCE,
+    env::NETWORK_MAX_RETRIES,
+    env::NETWORK_PLANS,
     "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
     env::DAYBOOK_MCP_SERVERS,
     env::MCP_CONNECT_TIMEOUT,
@@ -111,6 +126,8 @@ impl Config {
                 model: named_model(&lookup)?.unwrap_or(defaults.model),
                 on_model_failure: on_model_failure(&lookup)?.unwrap_or(defaults.on_model_failure),
                 incident_budget: incident_budget(&lookup)?,
+                network: network::Defaults::read(&lookup)?,
+                investigation: investigation::Defaults::read(&lookup)?,
             },
             models: Settings::read(&lookup)?,
             servers_file: env::text(&lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),

@@ -17,6 +17,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a request may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// How long a stream may go on.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(86_400);
+
 /// The local endpoint.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
@@ -99,6 +102,18 @@ impl Endpoint {
             ["error", "message", "reason"].iter().find_map(|field| json.get(field)?.as_str());
         let said = said.map_or_else(|| text.chars().take(300).collect(), str::to_owned);
         Err(Failure::unknown(format!("{what} was refused ({}): {said}", status.as_u16())))
+    }
+
+    /// The stream of a session's progress; none once the session has ended.
+    ///
+    /// # Errors
+    /// When nothing listens, or there is no such session yet.
+    pub async fn progress(&self, id: &SessionId) -> reqwest::Result<Option<reqwest::Response>> {
+        let url = self.url(&format!("/api/sessions/{id}/events?only=progress"));
+        // It ends with the session.
+        let request = self.client.get(url).timeout(STREAM_TIMEOUT);
+        let answer = self.send(request).await?.error_for_status()?;
+        Ok(Some(answer).filter(|answer| answer.status() == StatusCode::OK))
     }
 
     /// The failure when nothing listens, and what to do.

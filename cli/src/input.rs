@@ -13,11 +13,17 @@ use crate::failure::Failure;
 /// The file of an incident folder that says what rang.
 const INCIDENT_FILE: &str = "incident.json";
 
+/// The file of a network folder that says what was asked, and of which network.
+const QUERY_FILE: &str = "query.json";
+
 /// The folder of an incident folder with what AWS answered, a folder a function.
 const FUNCTIONS: &str = "functions";
 
 /// Largest input that is read, in bytes: beyond it no bus takes the event.
 const INPUT_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Most ids of one batch.
+const IDS_MAX: usize = 10_000;
 
 /// An agent's input.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +32,8 @@ pub struct Input {
     pub json: Value,
     /// Whether it came from an incident folder.
     pub is_incident: bool,
+    /// Whether it came from a network folder.
+    pub is_network: bool,
 }
 
 /// Reads what `--input` names.
@@ -33,6 +41,18 @@ pub struct Input {
 /// # Errors
 /// When it cannot be read, is no JSON, or is a folder and the target is not this machine.
 pub fn read(path: &Path, target: Target) -> Result<Input, Failure> {
+    let mut input = as_written(path, target)?;
+    if target == Target::Local {
+        find_inventory(&mut input.json, path);
+    }
+    Ok(input)
+}
+
+fn as_written(path: &Path, target: Target) -> Result<Input, Failure> {
+    if target == Target::Local && path.join(QUERY_FILE).is_file() {
+        let json = json(&path.join(QUERY_FILE))?;
+        return Ok(Input { json, is_incident: false, is_network: true });
+    }
     if let Some(folder) = incident_folder(path, target) {
         if target == Target::Aws {
             let problem = format!(
@@ -43,9 +63,9 @@ pub fn read(path: &Path, target: Target) -> Result<Input, Failure> {
                 Failure::usage(problem).hint("give the incident's JSON file, or --target local")
             );
         }
-        return Ok(Input { json: incident(&folder)?, is_incident: true });
+        return Ok(Input { json: incident(&folder)?, is_incident: true, is_network: false });
     }
-    Ok(Input { json: json(path)?, is_incident: false })
+    Ok(Input { json: json(path)?, is_incident: false, is_network: false })
 }
 
 /// Reads a JSON file, or standard input for `-`.
@@ -59,7 +79,11 @@ pub fn json(path: &Path) -> Result<Value, Failure> {
     Ok(json?)
 }
 
-fn text(path: &Path) -> anyhow::Result<String> {
+/// Reads a text file, or standard input for `-`.
+///
+/// # Errors
+/// It cannot be read, or is larger than 1 MiB.
+pub fn text(path: &Path) -> anyhow::Result<String> {
     let mut text = String::new();
     let bound = INPUT_BYTES_MAX + 1;
     if path == Path::new("-") {
@@ -127,6 +151,49 @@ fn only_function(folder: &Path) -> Option<String> {
     }
 }
 
+/// Makes the path of a network's file absolute, for the stack may run in another folder: it is looked
+/// for beside the input, else where we are. What is not found is left as it is.
+fn find_inventory(input: &mut Value, path: &Path) {
+    let Some(file) = input.get("inventory").and_then(Value::as_str) else { return };
+    let beside = if path.is_dir() { Some(path) } else { path.parent() };
+    let places = beside.map(|folder| folder.join(file)).into_iter().chain([PathBuf::from(file)]);
+    let mut found = places.filter_map(|place| place.canonicalize().ok());
+    if let Some(path) = found.find(|place| place.is_file()).as_deref().and_then(Path::to_str) {
+        input["inventory"] = path.into();
+    }
+}
+
+/// Reads ids, one a line. Empty lines and what follows a `#` at a line's start do not count, and what is
+/// there twice counts once.
+///
+/// # Errors
+/// When the file cannot be read, or holds none or more than [`IDS_MAX`].
+pub fn ids(path: &Path) -> Result<Vec<String>, Failure> {
+    let text = text(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
+    let mut seen = std::collections::BTreeSet::new();
+    let ids: Vec<String> = lines.filter(|id| seen.insert(*id)).map(str::to_owned).collect();
+    let problem = match ids.len() {
+        0 => "holds no id".to_owned(),
+        1..=IDS_MAX => return Ok(ids),
+        many => format!("holds {many} ids, {IDS_MAX} at most"),
+    };
+    Err(Failure::usage(format!("{} {problem}", path.display()))
+        .hint("it has one transaction's id a line"))
+}
+
+/// Makes the path of an investigation's data absolute, for the stack may run in another folder: it is
+/// looked for beside the input's own file, else where we are. What is not found is left as it is.
+pub fn find_data(input: &mut Value, file: Option<&Path>) {
+    let Some(data) = input.get("data").and_then(Value::as_str) else { return };
+    let beside = file.and_then(Path::parent).map(|folder| folder.join(data));
+    let places = beside.into_iter().chain([PathBuf::from(data)]);
+    let found = places.filter_map(|place| place.canonicalize().ok()).find(|place| place.is_file());
+    if let Some(path) = found.as_deref().and_then(Path::to_str) {
+        input["data"] = path.into();
+    }
+}
+
 /// The trigger's detail: what was written out, and over it what the options say.
 ///
 /// # Errors
@@ -187,12 +254,47 @@ mod tests {
     }
 
     #[test]
+    fn a_network_folder_asks_its_query_of_its_own_network() {
+        let folder = bundled("../networks/mtu-mismatch");
+        let input = read(&folder, Target::Local).unwrap();
+        assert!(input.is_network && !input.is_incident);
+        let file = Path::new(input.json["inventory"].as_str().unwrap());
+        assert!(file.is_absolute() && file.ends_with("mtu-mismatch/network.json"), "{file:?}");
+        let mut missing = serde_json::json!({"inventory": "nowhere.json"});
+        find_inventory(&mut missing, &folder);
+        assert_eq!(missing["inventory"], "nowhere.json");
+    }
+
+    #[test]
     fn a_folder_cannot_go_to_the_cloud_but_its_message_can() {
         let folder = bundled("s3-permission-revoked");
         assert!(read(&folder, Target::Aws).is_err());
         let input = read(&folder.join(INCIDENT_FILE), Target::Aws).unwrap();
         assert!(!input.is_incident);
         assert!(input.json.get("snapshot").is_none());
+    }
+
+    #[test]
+    fn ids_are_read_one_a_line_and_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ids");
+        std::fs::write(&file, "# alerts\nt1\n\n t2 \nt1\n").unwrap();
+        assert_eq!(ids(&file).unwrap(), ["t1", "t2"]);
+        std::fs::write(&file, "# none\n").unwrap();
+        assert!(ids(&file).is_err());
+    }
+
+    #[test]
+    fn data_are_looked_for_beside_the_input() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("a.csv");
+        std::fs::write(&data, "x").unwrap();
+        let mut input = serde_json::json!({"data": "a.csv"});
+        find_data(&mut input, Some(&folder.path().join("input.json")));
+        assert_eq!(input["data"], data.canonicalize().unwrap().to_str().unwrap());
+        let mut elsewhere = serde_json::json!({"data": "http://127.0.0.1:1"});
+        find_data(&mut elsewhere, None);
+        assert_eq!(elsewhere["data"], "http://127.0.0.1:1");
     }
 
     #[test]

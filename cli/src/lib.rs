@@ -3,11 +3,12 @@
 //! [`main_with`] is the program; a crate with agents of its own calls it with them and is the whole of
 //! `daybook` with these besides.
 //!
-//! [`args`] parses the command line plainly, [`config`] reads the environment, [`resolve`] joins the
-//! two into a typed command; only that step may fail on the environment. [`commands`] do the work:
-//! they read the journal ([`ledger`], [`feed`]), speak to the endpoint ([`endpoint`]) and hand what
-//! they find to [`render`], which is pure. [`output`] writes: stdout is data, stderr is talk.
-//! [`failure`] is how anything goes wrong; [`new_agent`] is what the crate of a new agent consists of.
+//! `args` parses the command line plainly, `config` reads the environment, `resolve` joins the
+//! two into a typed command; only that step may fail on the environment. `commands` do the work:
+//! they read the journal (`ledger`, `feed`), speak to the endpoint (`endpoint`) and hand what
+//! they find to `render`, which is pure. `output` writes: stdout is data, stderr is talk.
+//! `progress` shows how far running tools are. `failure` is how anything goes wrong; `new_agent` is what
+//! the crate of a new agent consists of.
 
 mod args;
 mod commands;
@@ -19,6 +20,7 @@ mod input;
 mod ledger;
 mod new_agent;
 mod output;
+mod progress;
 mod render;
 mod resolve;
 

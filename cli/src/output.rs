@@ -1,6 +1,7 @@
 //! Writing: stdout is data, stderr is talk.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
@@ -31,11 +32,32 @@ pub fn stderr_has_colour() -> bool {
     io::stderr().is_terminal() && !config::no_colour()
 }
 
+/// Whether a line of progress stands on the terminal, to be written over.
+static PASSING: Mutex<bool> = Mutex::new(false);
+
+/// Shows a line on the terminal until the next is written.
+pub fn passing(text: &str) {
+    let mut passing = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut terminal = io::stderr().lock();
+    // A closed terminal is nobody's loss.
+    let _ = write!(terminal, "\r\u{1b}[2K{}", clean(text)).and_then(|()| terminal.flush());
+    *passing = true;
+}
+
+/// Takes the passing line away.
+fn settle() {
+    let mut passing = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
+    if std::mem::take(&mut *passing) {
+        let _ = write!(io::stderr().lock(), "\r\u{1b}[2K");
+    }
+}
+
 /// Writes lines of data.
 ///
 /// # Errors
 /// When stdout is closed; the command then stops.
 pub fn lines<T: AsRef<str>>(lines: impl IntoIterator<Item = T>) -> io::Result<()> {
+    settle();
     let mut out = io::stdout().lock();
     for line in lines {
         writeln!(out, "{}", line.as_ref())?;
@@ -61,7 +83,15 @@ pub fn json(value: &impl Serialize) -> io::Result<()> {
 
 /// Says something on stderr. A closed stderr is nobody's loss.
 pub fn say(text: &str) {
+    settle();
     let _ = writeln!(io::stderr().lock(), "{}", clean(text));
+}
+
+/// Asks for a line on the terminal.
+pub fn prompt(text: &str) {
+    settle();
+    let mut terminal = io::stderr().lock();
+    let _ = write!(terminal, "{}", clean(text)).and_then(|()| terminal.flush());
 }
 
 /// Says what went wrong.
@@ -75,6 +105,7 @@ pub fn hint(text: &str) {
 }
 
 fn marked(mark: &str, style: owo_colors::Style, text: &str) {
+    settle();
     let text = clean(text);
     let _ = if stderr_has_colour() {
         writeln!(io::stderr().lock(), "{} {text}", style.style(mark))

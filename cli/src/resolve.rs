@@ -1,15 +1,20 @@
 //! From what was typed to what is to be done: the only step that may fail on the environment.
 
+mod chaos;
+pub mod payments;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use agent::investigation;
 use graph::agent::Agent;
 use journal::id::SessionId;
 use journal::item::Hash;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
+use tools::card_transactions::Remote;
 use tools::place::{Loopback, Place};
-use tools::{aws_diagnostics, pk_sim};
+use tools::{aws_diagnostics, card_transactions, network_inventory, pk_sim};
 use workflow::env;
 
 use crate::args::{self, Args, Target, TargetName};
@@ -68,6 +73,8 @@ pub enum Action {
     Dev(args::Dev, StackEnvironment),
     /// Start a session.
     Trigger(Order),
+    /// Investigate many payments.
+    Investigate(payments::Batch),
     /// List sessions.
     Sessions(args::Sessions),
     /// Show a session.
@@ -75,11 +82,13 @@ pub enum Action {
     /// Follow a session.
     Tail(String),
     /// Ask for a session's end.
-    Cancel(args::Cancel),
+    Cancel(args::steer::Cancel),
     /// Carry a session on.
     Resume(String),
     /// Answer a question.
     Answer(String, Decision),
+    /// Talk with the assistant.
+    Chat(args::steer::Chat),
     /// Write a session out.
     Export(String),
     /// Take a session in.
@@ -94,8 +103,12 @@ pub enum Action {
     Tools(&'static str),
     /// Run a server.
     Mcp(Serving),
+    /// Make data.
+    Generate(args::payments::What),
     /// Break or heal a function.
     Chaos(ChaosOrder),
+    /// Check or run a state machine.
+    Workflow(args::WorkflowDeed),
 }
 
 impl Action {
@@ -162,12 +175,21 @@ pub struct Serving {
 pub enum Served {
     /// Diagnostics of a Lambda function.
     AwsDiagnostics(ToolSource),
+    /// A described network.
+    NetworkInventory(Option<PathBuf>),
     /// Pharmacokinetic simulations.
     PkSim {
         /// Models beside those that ship.
         models: Option<PathBuf>,
         /// Where the simulations are kept.
         state: Option<PathBuf>,
+    },
+    /// Investigations of card payments.
+    CardTransactions {
+        /// A file or the address of a service.
+        data: String,
+        /// Which service that may be.
+        remote: Remote,
     },
 }
 
@@ -219,10 +241,10 @@ pub enum Subject {
 /// When it makes no sense in this environment, or a file that it names cannot be read.
 pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
     if let args::Command::Chaos(chaos) = args.command {
-        let services = args.global.target.and_then(services);
+        let services = args.global.target.and_then(chaos::services);
         // What the role loses has taken the place of where sessions run, which chaos never needs.
         let global = args::Global { target: None, ..args.global };
-        let action = Action::Chaos(chaos_order(chaos.deed, services, config)?);
+        let action = Action::Chaos(chaos::order(chaos.deed, services, config)?);
         return Ok(Resolved { context: context(&global, config)?, action });
     }
     let context = context(&args.global, config)?;
@@ -236,15 +258,22 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             only_local(context.target)?;
             Action::Dev(dev, config.stack().map_err(Failure::usage)?)
         }
+        args::Command::Investigate(investigate) => {
+            only_local(context.target)?;
+            let stack = investigate.with_stack.then(|| config.stack()).transpose();
+            let stack = stack.map_err(Failure::usage)?;
+            Action::Investigate(payments::batch(investigate, stack)?)
+        }
         args::Command::Agents => Action::Agents,
+        args::Command::Workflow(workflow) => Action::Workflow(workflow.deed),
         args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
             Action::NewAgent(new_agent::resolve(new, &config.agents)?)
         }
         args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
-        args::Command::Mcp(mcp) => Action::Mcp(Serving {
-            http: mcp.http.clone(),
-            server: served(mcp, context.target, config)?,
-        }),
+        args::Command::Mcp(mcp) => {
+            Action::Mcp(Serving { http: mcp.http.clone(), server: served(mcp, &context, config)? })
+        }
+        args::Command::Generate(generate) => Action::Generate(generate.what),
         args::Command::Verify(args::Verify { file: Some(file), head, .. }) => {
             Action::Verify(Subject::File(file), head.as_deref().map(hash).transpose()?)
         }
@@ -265,6 +294,10 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
         C::Cancel(cancel) => Action::Cancel(cancel),
         C::Resume(one) => Action::Resume(one.session),
         C::Answer(answer) => Action::Answer(answer.session.clone(), decision(answer)?),
+        C::Chat(mut chat) => {
+            chat.model = chat.model.map(|model| model_name(model, Target::Local));
+            Action::Chat(chat)
+        }
         C::Export(one) => Action::Export(one.session),
         C::Import(import) => Action::Import(import.file),
         C::Verify(verify) => {
@@ -273,11 +306,14 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
         }
         C::Dev(_)
         | C::Trigger(_)
+        | C::Investigate(_)
         | C::Agents
         | C::New(_)
         | C::Tools(_)
         | C::Mcp(_)
-        | C::Chaos(_) => unreachable!("these are resolved before"),
+        | C::Generate(_)
+        | C::Chaos(_)
+        | C::Workflow(_) => unreachable!("these are resolved before"),
     })
 }
 
@@ -348,10 +384,19 @@ fn order(
             let key = format!("folder/{}", SessionId::fresh());
             detail.insert("dedupe_key".to_owned(), json!(key));
         }
+        if input.is_network && !detail.contains_key("agent") {
+            detail.insert("agent".to_owned(), json!(agent::network::AGENT));
+        }
         detail.insert("input".to_owned(), input.json);
     }
     if let Some(agent) = trigger.agent {
         detail.insert("agent".to_owned(), json!(agent));
+    }
+    if detail.get("agent").is_some_and(|agent| agent == investigation::AGENT)
+        && target == Target::Local
+        && let Some(input) = detail.get_mut("input")
+    {
+        input::find_data(input, trigger.input.as_deref());
     }
     if let Some(model) = trigger.model {
         detail.insert("model".to_owned(), json!(model_name(model, target)));
@@ -370,7 +415,7 @@ fn model_name(model: String, target: Target) -> String {
     }
 }
 
-fn decision(answer: args::Answer) -> Result<Decision, Failure> {
+fn decision(answer: args::steer::Answer) -> Result<Decision, Failure> {
     if let Some(file) = answer.edit {
         let arguments = input::json(&file)?;
         if !arguments.is_object() {
@@ -395,75 +440,30 @@ fn hash(text: &str) -> Result<Hash, Failure> {
     Ok(Hash::from_record(&text.to_ascii_lowercase()))
 }
 
-fn services(target: TargetName) -> Option<Services> {
-    match target {
-        TargetName::S3 => Some(Services::S3),
-        TargetName::Cloudwatch => Some(Services::CloudWatch),
-        TargetName::Both => Some(Services::Both),
-        TargetName::Local | TargetName::Aws => None,
-    }
-}
-
-fn chaos_order(
-    deed: args::Deed,
-    services: Option<Services>,
-    config: &Config,
-) -> Result<ChaosOrder, Failure> {
-    use args::FaultName as F;
-    let missing = |what: &str| Failure::usage(format!("{what} is missing"));
-    let (is_inject, fault) = match deed {
-        args::Deed::Inject(fault) => (true, fault.fault),
-        args::Deed::Revert(fault) => (false, fault.fault),
-    };
-    let (deed, victim) = match (is_inject, fault) {
-        (true, F::Permission(victim)) => {
-            let services = services.ok_or_else(|| missing("--target s3, cloudwatch or both"))?;
-            (Deed::Permission(services), victim)
-        }
-        (true, F::Throttle { to, victim }) => {
-            (Deed::Throttle(to.ok_or_else(|| missing("--to 0 or 1"))?), victim)
-        }
-        (true, F::Network(victim)) => (Deed::Network, victim),
-        (false, F::Permission(victim)) => (Deed::Revert("permission"), victim),
-        (false, F::Throttle { victim, .. }) => (Deed::Revert("throttle"), victim),
-        (false, F::Network(victim)) => (Deed::Revert("network"), victim),
-    };
-    let name = &victim.function;
-    let is_name = (1..=64).contains(&name.len())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-    if !is_name {
-        return Err(Failure::usage(format!("--function is `{name}`, expected a function's name")));
-    }
-    let place = match config.aws_endpoint_url.as_deref().and_then(Loopback::of) {
-        Some(endpoint) => Place::Loopback(endpoint),
-        None if victim.account.is_some() => Place::Aws,
-        None => {
-            let problem = "this would break a function in a real account";
-            return Err(Failure::usage(problem).hint(
-                "say in which with --account ID, or name an endpoint of this machine in \
-                 AWS_ENDPOINT_URL",
-            ));
-        }
-    };
-    Ok(ChaosOrder { function: victim.function, deed, place, account: victim.account })
-}
-
 /// A server with the options that are its own, and with no other's.
-fn served(mcp: args::Mcp, target: Target, config: &Config) -> Result<Served, Failure> {
+fn served(mcp: args::Mcp, context: &Context, config: &Config) -> Result<Served, Failure> {
     let name = server(&mcp.server)?;
     let given = [
         ("--snapshot", aws_diagnostics::INFO.name, mcp.snapshot.is_some()),
         ("--record", aws_diagnostics::INFO.name, mcp.record.is_some()),
+        ("--inventory", network_inventory::INFO.name, mcp.inventory.is_some()),
         ("--models", pk_sim::INFO.name, mcp.models.is_some()),
         ("--state", pk_sim::INFO.name, mcp.state.is_some()),
+        ("--allow-remote", card_transactions::INFO.name, mcp.allow_remote),
     ];
     if let Some((option, owner, _)) = given.iter().find(|(_, owner, is)| *is && *owner != name) {
         return Err(Failure::usage(format!("{option} is an option of {owner}, not of {name}")));
     }
+    if name == network_inventory::INFO.name {
+        return Ok(Served::NetworkInventory(mcp.inventory));
+    }
     if name == pk_sim::INFO.name {
         return Ok(Served::PkSim { models: mcp.models, state: mcp.state });
     }
-    tool_source(mcp.snapshot, mcp.record, target, config).map(Served::AwsDiagnostics)
+    if name == card_transactions::INFO.name {
+        return payments::served(context, mcp.allow_remote);
+    }
+    tool_source(mcp.snapshot, mcp.record, context.target, config).map(Served::AwsDiagnostics)
 }
 
 /// A real account only if somebody says so: what AWS_ENDPOINT_URL names is asked only on this

@@ -13,6 +13,7 @@ pub mod endpoint;
 pub mod expression;
 pub mod import;
 pub mod machine;
+pub mod pattern;
 pub mod record;
 pub mod trigger;
 
@@ -53,6 +54,7 @@ mod tests {
             (expression::check, expression::seeds()),
             (import::check, import::seeds()),
             (machine::check, machine::seeds()),
+            (pattern::check, pattern::seeds()),
             (record::check, record::seeds()),
             (trigger::check, trigger::seeds()),
         ] {

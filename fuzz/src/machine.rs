@@ -63,6 +63,27 @@ pub fn seeds() -> Vec<Vec<u8>> {
         },
     });
     seeds.push(retried.to_string().into_bytes());
+    let paths = json!({
+        "StartAt": "Set", "States": {
+            "Set": { "Type": "Pass", "InputPath": "$.a", "ResultPath": "$.x.y", "Next": "Choose",
+                "Assign": { "v.$": "$[?(@.b > 1)].c", "n.$": "States.ArrayLength($)" } },
+            "Choose": { "Type": "Choice", "Default": "All", "Choices": [
+                { "And": [{ "Variable": "$.x.y[0].b", "NumericLessThan": 2 },
+                    { "Not": { "Variable": "$v", "IsNull": true } }], "Next": "Each" } ] },
+            "Each": { "Type": "Map", "ItemsPath": "$.x.y", "MaxConcurrency": 1, "Next": "All",
+                "ItemSelector": { "i.$": "$$.Map.Item.Index", "f.$": "States.Format('{}', $n)" },
+                "ItemProcessor": { "StartAt": "One", "States": {
+                    "One": { "Type": "Succeed" } } },
+                "Retry": [{ "ErrorEquals": ["States.ALL"] }] },
+            "All": { "Type": "Parallel", "End": true, "ResultSelector": { "r.$": "$[*]" },
+                "Catch": [{ "ErrorEquals": ["States.ALL"], "ResultPath": null, "Next": "Over" }],
+                "Branches": [
+                    { "StartAt": "P", "States": { "P": { "Type": "Pass", "End": true } } },
+                    { "StartAt": "Q", "States": { "Q": { "Type": "Fail", "Error": "E" } } } ] },
+            "Over": { "Type": "Succeed" },
+        },
+    });
+    seeds.push(paths.to_string().into_bytes());
     seeds
 }
 
@@ -111,7 +132,7 @@ fn run(text: &str) {
                 }
                 history.extend(events);
             }
-            Next::RunTask(task) => now = task.wake_at.max(now),
+            Next::RunTasks { wake_at, .. } => now = wake_at.max(now),
             Next::WaitUntil(time) => now = time.max(now),
             Next::Done(outcome) => return ended(&outcome),
         }

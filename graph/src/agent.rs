@@ -47,11 +47,8 @@ pub(crate) struct Sheet {
 }
 
 /// What the spans of an agent's effects are called, in the trace that a session leaves. An agent
-/// whose specification fixes these names is registered as
-/// `Agent::of(&GRAPH).with_span_names(SpanNames { tracer: "fraud-agent", nodes: &[("planner",
-/// "agent.planner")], tool: Some("agent.tool.") })`; then a tool call of `score` is the span
-/// `agent.tool.score`. All others keep the field's usual names, such as `chat MODEL` and
-/// `execute_tool TOOL`.
+/// whose specification fixes these names says so; all others keep the field's usual names, such as
+/// `chat MODEL` and `execute_tool TOOL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanNames {
     /// The tracer that the spans are of.
@@ -72,11 +69,6 @@ impl SpanNames {
     /// The name that a node's spans have, if it is not the usual one.
     pub fn node(&self, node: &str) -> Option<&'static str> {
         self.nodes.iter().find(|(name, _)| *name == node).map(|(_, span)| *span)
-    }
-
-    /// Whether an agent chose them.
-    pub fn is_own(&self) -> bool {
-        self.tracer != Self::TRACER
     }
 }
 
@@ -113,6 +105,9 @@ pub struct Settings {
     pub critical: Vec<String>,
     /// Tools that are at-most-once besides the agent's own.
     pub at_most_once: Vec<String>,
+    /// How long a tool call may take, in seconds; `None` leaves it to the agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_timeout_s: Option<u32>,
     /// The agent's own options, an object; what is absent has the agent's default.
     pub options: Value,
 }

@@ -21,7 +21,7 @@ pub fn effect(node: &str, effect: &Effect) -> Hash {
             Some(call) => json!({"calls": [identity(&call)]}),
             None => json!({}),
         },
-        Effect::Sleep(_) | Effect::Nothing => json!({}),
+        Effect::Sleep(_) | Effect::Note { .. } | Effect::Nothing => json!({}),
     };
     hash(&json!({"node": node, "kind": kind, "of": of}))
 }

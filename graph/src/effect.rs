@@ -34,6 +34,13 @@ pub enum Effect {
     Ask(Question),
     /// To go on at this time, not before.
     Sleep(Stamp),
+    /// A record of the graph's own, such as an audit's. It is journaled as it is, and brings nothing.
+    Note {
+        /// What it is about; not one of the machine's own subjects in [`crate::next`].
+        subject: String,
+        /// What it says.
+        payload: Value,
+    },
     /// Nothing: the node only routes.
     Nothing,
 }
@@ -296,14 +303,14 @@ impl Chat {
 }
 
 impl Effect {
-    /// The kind under which the effect's outcome is journaled; `None` for [`Effect::Nothing`].
+    /// The kind under which the effect's outcome is journaled; `None` for those without an outcome.
     pub fn kind(&self) -> Option<EffectKind> {
         match self {
             Self::Chat(_) => Some(EffectKind::Chat),
             Self::Tools(_) => Some(EffectKind::Tools),
             Self::Ask(_) => Some(EffectKind::Ask),
             Self::Sleep(_) => Some(EffectKind::Sleep),
-            Self::Nothing => None,
+            Self::Note { .. } | Self::Nothing => None,
         }
     }
 }

@@ -182,6 +182,7 @@ impl Run {
             seq: step.seq,
             at: step.stamp,
             elapsed_ms: u64::try_from(elapsed).unwrap_or(u64::MAX),
+            attempt: work.failed + 1,
             outcome,
         };
         work.take(result, attempts);
@@ -197,9 +198,13 @@ impl Run {
         payload: &Value,
     ) -> Result<(), FoldError> {
         let Some((about, _)) = self.open().and_then(Open::question) else {
-            return Err(self.diverged(step, effect, self.open().map(|open| open.reference(0))));
+            return Err(self.diverged(
+                step,
+                effect,
+                self.open().and_then(|open| open.reference(0)),
+            ));
         };
-        self.check(step, effect, |open| open.question_reference(about))?;
+        self.check(step, effect, |open| Some(open.question_reference(about)))?;
         self.core.ledger.run_clock(step.stamp);
         self.core.ledger.stop_clock();
         // The journal's wording is what the person reads, whatever this version would say.
@@ -242,8 +247,8 @@ impl Run {
         Ok(())
     }
 
-    /// A note is a decision: it holds although this version's budget might not ask for it. Notes on
-    /// other subjects change nothing.
+    /// A note is a decision: it holds although this version's budget might not ask for it. One that
+    /// the graph asked for lets it go on; notes on other subjects change nothing.
     fn note(
         &mut self,
         step: &Step<Value>,
@@ -278,7 +283,14 @@ impl Run {
                 });
                 self.go(route);
             }
-            _ => {}
+            _ => {
+                let is_asked_for = self.open().is_some_and(|open| {
+                    matches!(&open.pending, Pending::Note { subject: asked, .. } if asked == subject)
+                });
+                if is_asked_for {
+                    self.complete(OutcomeBody::Nothing);
+                }
+            }
         }
         Ok(())
     }
@@ -297,9 +309,9 @@ impl Run {
         &self,
         step: &Step<Value>,
         recorded: &EffectRef,
-        asked: impl Fn(&Open) -> EffectRef,
+        asked: impl Fn(&Open) -> Option<EffectRef>,
     ) -> Result<(), FoldError> {
-        let asked = self.open().map(asked);
+        let asked = self.open().and_then(asked);
         if asked.as_ref() == Some(recorded) {
             return Ok(());
         }

@@ -95,8 +95,8 @@ pub enum Intent {
 /// A note to journal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// [`NOTE_BUDGET`] or [`NOTE_FALLBACK`].
-    pub subject: &'static str,
+    /// [`NOTE_BUDGET`], [`NOTE_FALLBACK`], or the graph's own.
+    pub subject: String,
     /// The note.
     pub payload: Value,
 }
@@ -211,7 +211,7 @@ fn has_no_tokens(usage: Usage) -> bool {
 impl Note {
     /// The note's step.
     pub fn body(self) -> StepBody<Value> {
-        StepBody::Note { subject: self.subject.to_owned(), payload: self.payload }
+        StepBody::Note { subject: self.subject, payload: self.payload }
     }
 }
 

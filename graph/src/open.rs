@@ -6,6 +6,7 @@ use journal::clock::Stamp;
 use journal::item::Hash;
 use journal::step::{EffectKind, EffectRef};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::digest;
 use crate::effect::{Chat, Effect, ToolCall};
@@ -36,6 +37,7 @@ pub(crate) enum Pending {
     Tools(Vec<CallWork>),
     Ask(Question),
     Sleep(Stamp),
+    Note { subject: String, payload: Value },
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -124,6 +126,7 @@ impl Open {
             Effect::Tools(calls) => Pending::Tools(calls.into_iter().map(&mut call).collect()),
             Effect::Ask(question) => Pending::Ask(question),
             Effect::Sleep(until) => Pending::Sleep(until),
+            Effect::Note { subject, payload } => Pending::Note { subject, payload },
             Effect::Nothing => return None,
         };
         Some(Self { node: node.to_owned(), digest, pending, asked: None })
@@ -137,22 +140,20 @@ impl Open {
         };
         match &self.pending {
             Pending::Tools(calls) => !calls.iter().all(untouched),
-            Pending::Chat(_) | Pending::Ask(_) | Pending::Sleep(_) => false,
+            Pending::Chat(_) | Pending::Ask(_) | Pending::Sleep(_) | Pending::Note { .. } => false,
         }
     }
 
-    pub(crate) fn kind(&self) -> EffectKind {
-        match &self.pending {
+    /// The effect as its steps name it; a note's step names none.
+    pub(crate) fn reference(&self, call: usize) -> Option<EffectRef> {
+        let kind = match &self.pending {
             Pending::Chat(_) => EffectKind::Chat,
             Pending::Tools(_) => EffectKind::Tools,
             Pending::Ask(_) => EffectKind::Ask,
             Pending::Sleep(_) => EffectKind::Sleep,
-        }
-    }
-
-    /// The effect as its steps name it.
-    pub(crate) fn reference(&self, call: usize) -> EffectRef {
-        self.reference_as(self.kind(), call)
+            Pending::Note { .. } => return None,
+        };
+        Some(self.reference_as(kind, call))
     }
 
     /// The effect as the question about it names it.
@@ -161,7 +162,8 @@ impl Open {
         self.reference_as(kind, about.call())
     }
 
-    fn reference_as(&self, kind: EffectKind, call: usize) -> EffectRef {
+    /// The effect as its steps of this kind name it.
+    pub(crate) fn reference_as(&self, kind: EffectKind, call: usize) -> EffectRef {
         EffectRef {
             node: self.node.clone(),
             kind,
@@ -290,9 +292,15 @@ impl CallWork {
                 said.unwrap_or_else(|| "a person did not allow the call".to_owned()),
             )),
         };
-        let call = self.call.clone();
-        self.state =
-            CallState::Done(Box::new(ToolResult { call, seq, at, elapsed_ms: 0, outcome }));
+        let (call, attempt) = (self.call.clone(), self.failed.max(1));
+        self.state = CallState::Done(Box::new(ToolResult {
+            call,
+            seq,
+            at,
+            elapsed_ms: 0,
+            attempt,
+            outcome,
+        }));
     }
 
     /// A call that was in doubt stays unknown when nobody settles it.

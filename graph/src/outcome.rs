@@ -33,7 +33,7 @@ pub enum OutcomeBody {
     Answer(Answer),
     /// It is time.
     Woke,
-    /// What [`Effect::Nothing`](crate::effect::Effect::Nothing) brings.
+    /// What [`Effect::Nothing`](crate::effect::Effect::Nothing) and notes bring.
     Nothing,
 }
 
@@ -48,8 +48,15 @@ pub struct ToolResult {
     pub at: Stamp,
     /// How long it took, in milliseconds.
     pub elapsed_ms: u64,
+    /// Which attempt it is of, from 1.
+    #[serde(default = "first")]
+    pub attempt: u32,
     /// What it is.
     pub outcome: ToolOutcome,
+}
+
+fn first() -> u32 {
+    1
 }
 
 /// What one tool call brought.

@@ -1,5 +1,6 @@
 //! What comes next, read off a run.
 
+use journal::step::EffectKind;
 use serde_json::{Value, json};
 
 use crate::agent::OnModelFailure;
@@ -37,7 +38,11 @@ impl Run {
                 self.ask(open, About::Sleep, Question::asleep(*until))
             }
             Pending::Sleep(until) => {
-                Next::Sleep(Sleep { effect: open.reference(0), until: *until })
+                let effect = open.reference_as(EffectKind::Sleep, 0);
+                Next::Sleep(Sleep { effect, until: *until })
+            }
+            Pending::Note { subject, payload } => {
+                Next::Note(Note { subject: subject.clone(), payload: payload.clone() })
             }
         }
     }
@@ -66,7 +71,7 @@ impl Run {
         }
         let (limit, used, allowed) = ledger.reached(&budget, visits_only)?;
         let payload = json!({"limit": limit, "used": used, "allowed": allowed, "node": open.node});
-        Some(Next::Note(Note { subject: NOTE_BUDGET, payload }))
+        Some(Next::Note(Note { subject: NOTE_BUDGET.to_owned(), payload }))
     }
 
     fn chat(&self, open: &Open, work: &ChatWork) -> Next {
@@ -78,7 +83,7 @@ impl Run {
                 self.fallback(&failure.category, &failure.message)
             }
             _ => Next::Perform(vec![Request {
-                effect: open.reference(0),
+                effect: open.reference_as(EffectKind::Chat, 0),
                 attempt: work.failed + 1,
                 not_before: work.not_before(),
                 unsettled_tokens: work.unsettled_tokens,
@@ -92,7 +97,7 @@ impl Run {
 
     fn fallback(&self, category: &str, message: &str) -> Next {
         let payload = json!({"model": self.model(), "category": category, "message": message});
-        Next::Note(Note { subject: NOTE_FALLBACK, payload })
+        Next::Note(Note { subject: NOTE_FALLBACK.to_owned(), payload })
     }
 
     fn tools(&self, open: &Open, calls: &[CallWork]) -> Next {
@@ -106,7 +111,7 @@ impl Run {
                 _ => return None,
             };
             Some(Request {
-                effect: open.reference(index),
+                effect: open.reference_as(EffectKind::Tools, index),
                 attempt: work.failed + 1,
                 not_before,
                 unsettled_tokens: 0,

@@ -129,6 +129,11 @@ impl Run {
         self.settings.budget.or(self.sheet.budget)
     }
 
+    /// How long a tool call may take, in seconds.
+    pub fn tool_timeout_s(&self) -> u32 {
+        self.settings.tool_timeout_s.unwrap_or(self.sheet.tool_timeout_s)
+    }
+
     /// The number of the newest step folded.
     pub fn seq(&self) -> u32 {
         self.core.seq

@@ -19,17 +19,10 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
 
 use crate::item::{Item, Value};
-use crate::key::attribute;
+use crate::key::{INDEX_BY_DAY, INDEX_OPEN_LEASES, attribute};
 use crate::lease;
 use crate::store::{Condition, Cursor, Error, Key, Page, Partition, Query, Store, Written};
 use expression::Placeholders;
-
-/// The by-day index: `Day` is its partition key, `Timestamp` its sort key, all attributes are in it.
-pub const INDEX_BY_DAY: &str = "ByDay";
-
-/// The sparse index of open leases: `OpenLease` is its partition key, `BeatAt` its sort key, all
-/// attributes are in it.
-pub const INDEX_OPEN_LEASES: &str = "OpenLeases";
 
 /// How long [`Store::changed`] waits before it lets its caller look again; the table cannot call.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(500);

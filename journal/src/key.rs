@@ -3,6 +3,19 @@
 use crate::clock::Stamp;
 use crate::id::SessionId;
 
+/// The attribute that is the table's partition key.
+pub const PARTITION: &str = "PK";
+
+/// The attribute that is the table's sort key.
+pub const SORT: &str = "SK";
+
+/// The by-day index: `Day` is its partition key, `Timestamp` its sort key, all attributes are in it.
+pub const INDEX_BY_DAY: &str = "ByDay";
+
+/// The sparse index of open leases: `OpenLease` is its partition key, `BeatAt` its sort key, all
+/// attributes are in it.
+pub const INDEX_OPEN_LEASES: &str = "OpenLeases";
+
 /// The liveness item's sort key.
 pub const LEASE: &str = "LEASE";
 

@@ -4,21 +4,16 @@
 //! accepted, and an answer that is one is a step of its session; one that matches nothing is accepted
 //! and gone, as on any bus.
 
-mod pattern;
-mod transformer;
-
 use chrono::{DateTime, SecondsFormat, Utc};
 use journal::clock::{Clock, Stamp};
 use serde_json::{Value, json};
+use states::rule::{Origin, Pattern, PatternError, Transformer, TransformerError};
 use uuid::Uuid;
 use workflow::rule;
 
 use crate::executions::{Executions, Request, StartError};
 use crate::functions::Functions;
 use crate::names;
-
-pub use pattern::{Pattern, UnsupportedPattern};
-pub use transformer::Transformer;
 
 /// Most entries of one request.
 ///
@@ -46,23 +41,49 @@ pub struct Bus {
 /// A rule: which events it is for, and what its target gets of one.
 #[derive(Clone, Debug)]
 struct Rule {
+    name: &'static str,
     pattern: Pattern,
     transformer: Transformer,
 }
 
 impl Rule {
     fn new(
+        name: &'static str,
         pattern: &str,
         paths: &[(&str, &str)],
         template: &str,
-    ) -> Result<Self, UnsupportedPattern> {
-        let transformer = Transformer::new(paths, template);
-        Ok(Self { pattern: Pattern::parse(pattern)?, transformer })
+    ) -> Result<Self, RuleError> {
+        let transformer = Transformer::new(paths, template)?;
+        Ok(Self { name, pattern: Pattern::parse(pattern)?, transformer })
     }
 
-    fn input(&self, event: &Value) -> Option<String> {
-        self.pattern.matches(event).then(|| self.transformer.apply(event))
+    /// What the target gets of an event; nothing of one that the rule is not for, and nothing that
+    /// is not JSON, as on any bus.
+    fn input(&self, event: &Value, ingestion_time: &str) -> Option<String> {
+        if !self.pattern.matches(event) {
+            return None;
+        }
+        let rule_arn =
+            format!("arn:aws:events:{}:{}:rule/{}", names::REGION, names::ACCOUNT, self.name);
+        let origin = Origin { rule_arn: &rule_arn, rule_name: self.name, ingestion_time };
+        let input = self.transformer.apply(event, origin);
+        if input.is_none() {
+            let (id, rule) = (&event["id"], self.name);
+            tracing::warn!(%id, rule, "The rule's input transformer gave no JSON; the event is dropped.");
+        }
+        input
     }
+}
+
+/// Why a rule cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RuleError {
+    /// Its pattern is none.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// Its input transformer is none.
+    #[error(transparent)]
+    Transformer(#[from] TransformerError),
 }
 
 /// Why a whole request is refused.
@@ -99,15 +120,16 @@ impl Bus {
     /// The bus that starts executions and hands answers to the poller, by the workflow's rules.
     ///
     /// # Errors
-    /// When a rule's pattern asks for a kind of match that this bus does not know.
+    /// A rule cannot be used.
     pub fn new(
         executions: Executions,
         functions: Functions,
         clock: Clock,
-    ) -> Result<Self, UnsupportedPattern> {
-        let triggers = Rule::new(rule::PATTERN, rule::INPUT_PATHS, rule::INPUT_TEMPLATE)?;
+    ) -> Result<Self, RuleError> {
+        let (paths, template) = (rule::INPUT_PATHS, rule::INPUT_TEMPLATE);
+        let triggers = Rule::new(rule::NAME, rule::PATTERN, paths, template)?;
         let (paths, template) = (rule::ANSWER_INPUT_PATHS, rule::ANSWER_INPUT_TEMPLATE);
-        let answers = Rule::new(rule::ANSWER_PATTERN, paths, template)?;
+        let answers = Rule::new(rule::ANSWER_NAME, rule::ANSWER_PATTERN, paths, template)?;
         Ok(Self { executions, functions, clock, triggers, answers })
     }
 
@@ -200,7 +222,9 @@ impl Bus {
         Ok(check(entry).map(|detail| {
             let id = Uuid::new_v4().to_string();
             let event = event_of(entry, &id, &time, detail);
-            let (input, answer) = (self.triggers.input(&event), self.answers.input(&event));
+            let ingested = whole_second(self.clock.now());
+            let input = self.triggers.input(&event, &ingested);
+            let answer = self.answers.input(&event, &ingested);
             Accepted { id, input, answer }
         }))
     }
@@ -347,6 +371,15 @@ mod tests {
     }
 
     #[test]
+    fn the_workflow_s_template_gives_its_input() {
+        let event = json!({"id": "i", "time": "t", "source": "s", "detail": {"agent": "a<id>"}});
+        let transformer = Transformer::new(rule::INPUT_PATHS, rule::INPUT_TEMPLATE).unwrap();
+        let input = transformer.apply(&event, Origin::default()).unwrap();
+        let input: Value = serde_json::from_str(&input).unwrap();
+        assert_eq!(input, json!({"session_id": "i", "time": "t", "detail": {"agent": "a<id>"}}));
+    }
+
+    #[test]
     fn a_time_keeps_the_fraction_that_its_sender_gave() {
         for (time, expected) in [
             (json!(1_795_257_000), Some("2026-11-21T10:30:00Z")),
@@ -360,5 +393,37 @@ mod tests {
         }
         let now = Stamp::parse("2026-11-21T10:30:00.999Z").unwrap();
         assert_eq!(whole_second(now), "2026-11-21T10:30:00Z");
+    }
+
+    /// An alarm's event becomes the trigger of an incident that the agent reads, under the key that
+    /// admission would have found by itself.
+    ///
+    /// Source of the event's form: AWS, "Alarm events and EventBridge".
+    #[test]
+    fn an_alarm_s_template_gives_a_trigger_that_the_incident_agent_reads() {
+        use workflow::admission::dedupe_key;
+        use workflow::rule::{ALARM_INPUT_PATHS, ALARM_INPUT_TEMPLATE};
+        use workflow::trigger::Trigger;
+        let metric = json!({"namespace": "AWS/Lambda", "name": "Errors", "dimensions": {"FunctionName": "orders"}});
+        let event = json!({
+            "id": "i", "time": "2026-11-21T10:00:01Z", "source": "aws.cloudwatch",
+            "detail-type": "CloudWatch Alarm State Change",
+            "detail": {
+                "alarmName": "orders-fail",
+                "state": {"value": "ALARM", "reason": "Threshold Crossed: \"1\"", "timestamp": "2026-11-21T10:00:00.000+0000"},
+                "configuration": {"metrics": [{"id": "m", "returnData": true, "metricStat": {"metric": metric, "period": 300, "stat": "Sum"}}]},
+            },
+        });
+        let transformer = Transformer::new(ALARM_INPUT_PATHS, ALARM_INPUT_TEMPLATE).unwrap();
+        let input = transformer.apply(&event, Origin::default()).unwrap();
+        let input: Value = serde_json::from_str(&input).unwrap();
+        assert_eq!((&input["session_id"], &input["time"]), (&event["id"], &event["time"]));
+        let trigger = Trigger::parse(&input["detail"]).unwrap();
+        let derived = Trigger { dedupe_key: None, ..trigger.clone() };
+        assert_eq!(trigger.agent, "incident");
+        assert_eq!(dedupe_key(&trigger), dedupe_key(&derived));
+        assert_eq!(dedupe_key(&trigger).unwrap(), "orders-fail@2026-11-21T10:00:00.000+0000");
+        let incident = agents::incident::message::Incident::parse(&trigger.input).unwrap();
+        assert_eq!(incident.lambda_name, "orders");
     }
 }

@@ -6,6 +6,7 @@
 //! where clients reach all of it; [`stack`] puts them together and takes them down in order.
 
 pub mod bus;
+mod catch_up;
 pub mod dynamodb;
 pub mod endpoint;
 pub mod executions;

@@ -34,7 +34,8 @@ use watchdog::Watchdog;
 use workflow::admission::Limits;
 use workflow::{env, metric, state_machine};
 
-use crate::bus::{Bus, UnsupportedPattern};
+use crate::bus::{Bus, RuleError};
+use crate::catch_up::catch_up;
 use crate::dynamodb;
 use crate::endpoint::{Endpoint, Guard, Streams, TokenMissing};
 use crate::executions::{self, Executions};
@@ -142,7 +143,7 @@ pub enum StartError {
     Store(#[from] journal::store::Error),
     /// The workflow's rule asks for more than the bus can do.
     #[error(transparent)]
-    Rule(#[from] UnsupportedPattern),
+    Rule(#[from] RuleError),
     /// The clients of isolated agents cannot be had.
     #[error("no http client can be had")]
     Http(#[from] reqwest::Error),
@@ -182,7 +183,7 @@ impl Stack {
     /// # Errors
     /// See [`StartError`]. Nothing is left running then.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        telemetry::figures::keep();
+        telemetry::figures::keep(&metric::BUCKETS);
         metric::describe();
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
         let (data, lock) = take_folder(&config.data)?;
@@ -230,6 +231,12 @@ impl Stack {
         supervisor.spawn(watched);
         let supervised = executions.clone();
         supervisor.spawn(async move { supervised.supervise().await });
+        let (executing, stopping) = (executions.clone(), stop_watching.clone());
+        let caught_up = catch_up(executing, store.clone());
+        supervisor.spawn(async move {
+            // What is cut off is caught up with after the next start.
+            let _ = stopping.run_until_cancelled_owned(caught_up).await;
+        });
         Ok(Self {
             address,
             store,

@@ -10,6 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 use watchdog::{Event, Watchdog, event};
 use workflow::limits::SWEEP_EVERY;
+use workflow::rule::{EXECUTION_SOURCE, EXECUTION_STATUS_CHANGE};
 
 use crate::executions::Record;
 
@@ -52,8 +53,8 @@ pub(crate) async fn watch(
 /// Source: AWS, "Automating Step Functions event delivery with EventBridge".
 fn status_change(record: &Record) -> Value {
     json!({
-        "source": event::SOURCE,
-        "detail-type": event::STATUS_CHANGE,
+        "source": EXECUTION_SOURCE,
+        "detail-type": EXECUTION_STATUS_CHANGE,
         "detail": {
             "executionArn": record.arn,
             "stateMachineArn": record.machine_arn,

@@ -154,8 +154,8 @@ impl<S: Store> Poller<S> {
             // Whoever answered before may have died before waking anybody.
             Taken::TooLate(reason) => AnswerReply::Refused { reason },
         };
-        if let Some(wait) = Wait::read(&self.store, &session).await? {
-            self.cloud.wake(&wait.token).await?;
+        if let Some(parked) = Wait::read(&self.store, &session).await? {
+            self.cloud.wake(&parked.token).await?;
         }
         Ok(reply)
     }
@@ -188,8 +188,8 @@ impl<S: Store> Poller<S> {
             Decision::Lost { epoch, why } => {
                 let lost = Draft::new(EventStatus::AgentLost, About::Epoch(epoch))
                     .with_detail(json!({ "why": why, "invocation": request.watch.invocation }));
-                metrics::counter!(metric::AGENTS_LOST).increment(1);
                 self.tell(voice, &lost).await;
+                metrics::counter!(metric::AGENTS_LOST).increment(1);
                 self.cloud.stop_session(&request.session_id).await;
                 Ok(reply(voice.hlc, Judgement::Lost, watch, None))
             }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use graph::digest::canonical;
+use graph::digest::{self, canonical};
 use graph::effect::ToolCall;
 use graph::next::{Intent, Next, Work};
+use graph::question::{Answer, Question};
 use journal::key;
-use journal::step::Step;
+use journal::step::{Step, StepBody};
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
@@ -17,8 +18,8 @@ use crate::table::{Call, Write, read_step};
 const PROBE: &str = agents::checkup::JOURNAL_PROBE;
 
 /// Adds to a report what does not hold: when a call was performed, the journal asked for it, with
-/// an intent if it changes the world, and had no outcome of it; and no such call was performed
-/// twice.
+/// an intent if it changes the world, and had no outcome of it; no such call was performed twice; and
+/// a critical one was approved by a person, with exactly these arguments.
 pub(crate) fn check(scenario: &Scenario, report: &mut Report) {
     let Some(agent) = scenario.agent() else { return };
     let mut broken = Vec::new();
@@ -44,7 +45,10 @@ pub(crate) fn check(scenario: &Scenario, report: &mut Report) {
             None => broken.push(format!("{name} was performed, which nobody asked for any more")),
             Some(Intent::Needed) => broken.push(format!("{name} was performed without intent")),
             Some(Intent::NotNeeded) => {}
-            Some(Intent::Written) => *once.entry(name).or_default() += 1,
+            Some(Intent::Written) => *once.entry(name.clone()).or_default() += 1,
+        }
+        if as_asked(&call).is_in(agent.critical()) && !was_approved(&steps, &call) {
+            broken.push(format!("{name} was performed although nobody had approved it"));
         }
     }
     let twice = once.iter().filter(|(_, count)| **count > 1);
@@ -90,6 +94,25 @@ fn is(asked: &ToolCall, call: &Call) -> bool {
     asked.server.as_deref().unwrap_or_default() == call.server
         && asked.tool == call.tool
         && asked.arguments == call.arguments
+}
+
+fn as_asked(call: &Call) -> ToolCall {
+    ToolCall::new(&call.server, &call.tool, call.arguments.clone())
+}
+
+/// Whether a person allowed exactly this call: by approving it, or by giving these arguments.
+fn was_approved(steps: &[Step<Value>], call: &Call) -> bool {
+    steps.windows(2).any(|pair| {
+        let (StepBody::Ask { payload, .. }, StepBody::Answer { payload: answer, .. }) =
+            (&pair[0].body, &pair[1].body)
+        else {
+            return false;
+        };
+        let question = serde_json::from_value::<Question>(payload["question"].clone());
+        let answer = serde_json::from_value::<Answer>(answer.clone());
+        let (Ok(question), Ok(answer)) = (question, answer) else { return false };
+        question.allowed(&answer) == Some(digest::call(&as_asked(call)))
+    })
 }
 
 fn name(call: &Call) -> String {

@@ -1,6 +1,7 @@
 //! The shell around the workflow engine: a history, calls in flight, and a process that may die
 //! between any two of its deeds and go on from the history.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ pub(crate) struct Shell {
     history: Vec<Event>,
     commands: mpsc::UnboundedReceiver<Command>,
     calls: FuturesUnordered<BoxFuture<'static, Answer>>,
-    called: Option<u64>,
+    called: BTreeSet<u64>,
     /// How often something was recorded.
     recorded: usize,
 }
@@ -88,7 +89,7 @@ impl Shell {
             history: Vec::new(),
             commands: world.inbox(&arn),
             calls: FuturesUnordered::new(),
-            called: None,
+            called: BTreeSet::new(),
             recorded: 0,
         }
     }
@@ -103,9 +104,8 @@ impl Shell {
         loop {
             match self.execution.next(self.now()) {
                 Next::Record(events) => self.record(events),
-                Next::RunTask(request) => {
-                    let wake_at = request.wake_at;
-                    self.ensure_called(request);
+                Next::RunTasks { requests, wake_at } => {
+                    self.ensure_called(requests);
                     self.wait(wake_at).await;
                 }
                 Next::WaitUntil(at) => self.wait(at).await,
@@ -142,23 +142,25 @@ impl Shell {
         self.execution = Execution::replay(definition(), start, &self.history)
             .unwrap_or_else(|error| unreachable!("a history replays: {error}"));
         self.calls = FuturesUnordered::new();
-        self.called = None;
-        if let Some(token) = self.execution.open_token().map(str::to_owned) {
+        self.called = BTreeSet::new();
+        let tokens = self.execution.open_tokens().into_iter().map(str::to_owned);
+        for token in tokens.collect::<Vec<_>>() {
             // The token is the open task's own.
             let _ = self.execution.heartbeat(&token, now);
         }
     }
 
-    fn ensure_called(&mut self, request: TaskRequest) {
-        if self.called == Some(request.event_id) {
-            return;
+    fn ensure_called(&mut self, requests: Vec<TaskRequest>) {
+        for request in requests {
+            if !self.called.insert(request.event_id) {
+                continue;
+            }
+            let (world, process) = (self.world.clone(), Arc::clone(&self.process));
+            self.calls.push(Box::pin(async move {
+                let call = perform(&world, &process, &request.resource, request.arguments);
+                (request.event_id, Box::pin(call).await)
+            }));
         }
-        self.called = Some(request.event_id);
-        let (world, process) = (self.world.clone(), Arc::clone(&self.process));
-        self.calls.push(Box::pin(async move {
-            let call = perform(&world, &process, &request.resource, request.arguments);
-            (request.event_id, Box::pin(call).await)
-        }));
     }
 
     async fn wait(&mut self, until: Timestamp) {

@@ -67,6 +67,19 @@ pub enum Message {
     },
 }
 
+impl Message {
+    /// What IAM calls it, and what it is about.
+    fn kind(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Invoke { .. } => ("bedrock-agentcore:InvokeAgentRuntime", "runtime"),
+            Self::Stop { .. } => ("bedrock-agentcore:StopRuntimeSession", "runtime"),
+            Self::Callback { output: Some(_), .. } => ("states:SendTaskSuccess", "machine"),
+            Self::Callback { output: None, .. } => ("states:SendTaskHeartbeat", "machine"),
+            Self::Describe { .. } => ("states:DescribeExecution", "execution"),
+        }
+    }
+}
+
 /// A receiver's answer.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -110,6 +123,8 @@ impl Network {
         let world = &self.world;
         let (chance, faults) = (world.chance(), world.faults());
         self.process.reach().await;
+        let (action, about) = message.kind();
+        world.disk().table().asked(&self.process, action, about);
         if chance.happens(faults.net_refused) {
             return Err(ConnectorError::io(
                 io::Error::from(io::ErrorKind::ConnectionRefused).into(),

@@ -13,6 +13,9 @@ use crate::store::SimStore;
 use crate::table::Call;
 use crate::world::World;
 
+/// One answer of so many is sent with the workflow's token, which may be an old one.
+const BY_TOKEN_EACH: u64 = 3;
+
 /// Before looking again after an answer, taken or not.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -38,7 +41,8 @@ impl Person {
     }
 }
 
-fn careful(open: &OpenQuestion, calls: &[Call]) -> Answer {
+/// What [`Person::CAREFUL`] says.
+pub fn careful(open: &OpenQuestion, calls: &[Call]) -> Answer {
     let question = &open.question;
     let offers = |decision| question.choices.contains(&decision);
     let of_question = |call: &&Call| {
@@ -82,7 +86,14 @@ async fn answering(world: World, session: SessionId, person: Person) {
 async fn say(world: &World, session: &SessionId, said: Answer) {
     let process = world.process("person");
     let store = SimStore::new(Arc::clone(world.disk()), Arc::clone(&process));
+    let by_token = world.chance().below(BY_TOKEN_EACH) == 0;
     let saying = async {
+        if by_token {
+            if let Ok(Some(wait)) = Wait::read(&store, session).await {
+                world.callback(wait.token, Some(json!(said))).await;
+            }
+            return;
+        }
         // Whatever it is refused for shows in the next question.
         if answer(&store, &process.clock, session, said).await.is_err() {
             return;

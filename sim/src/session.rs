@@ -1,6 +1,7 @@
 //! One session: a seeded one, of a trigger that is perhaps delivered twice and a person who perhaps
 //! changes their mind, or one of a scenario.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::execution::Shell;
 use crate::faults::Faults;
 use crate::person::attend;
 use crate::scenario::Scenario;
-use crate::store::{Call, SimStore, Write};
+use crate::store::{Call, Request, SimStore, Write};
 use crate::world::{ORIGIN, Setup, World};
 use crate::{check, effects};
 
@@ -63,6 +64,8 @@ pub struct Report {
     pub log: Vec<Write>,
     /// Every call of a server's tool.
     pub calls: Vec<Call>,
+    /// The kinds of requests that were made.
+    pub requests: BTreeSet<Request>,
     /// How long it took, by the simulated clock.
     pub took: Duration,
     /// What did not hold.
@@ -208,9 +211,23 @@ async fn report(
     world.disk().table().compare();
     let (items, log, broken) = world.disk().table().copies();
     let calls = world.disk().table().calls().to_vec();
+    let requests = world.disk().table().requests().clone();
     world.end();
     let (verdict, faults) = (None, world.faults());
-    Report { seed, faults, session, detail, verdict, executions, items, log, calls, took, broken }
+    Report {
+        seed,
+        faults,
+        session,
+        detail,
+        verdict,
+        executions,
+        items,
+        log,
+        calls,
+        requests,
+        took,
+        broken,
+    }
 }
 
 /// A scenario's session, from its trigger or from where an earlier run was cut off.

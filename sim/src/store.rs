@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use journal::clock::{Clock, Stamp};
 use journal::item::{Item, Value};
-use journal::store::{Condition, Error, Key, Page, Query, Store, Written};
+use journal::store::{Condition, Error, Key, Page, Partition, Query, Store, Written};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -15,7 +15,7 @@ use crate::beneath::Beneath;
 use crate::crash_points::{Mode, Point};
 use crate::faults::{Chance, Faults};
 use crate::process::Process;
-pub use crate::table::{Call, Table, Write};
+pub use crate::table::{Call, Request, Table, Write};
 use crate::tasks::Tasks;
 
 /// How long a write of unknown outcome may stay on its way.
@@ -156,6 +156,10 @@ impl SimStore {
         Self { disk, process }
     }
 
+    fn asked(&self, action: &'static str, about: &str) {
+        self.disk.table().asked(&self.process, action, about);
+    }
+
     async fn write(&self, item: Item, condition: Condition) -> Result<Written, Error> {
         let disk = &self.disk;
         self.process.reach().await;
@@ -227,6 +231,7 @@ impl SimStore {
 
 impl Store for SimStore {
     async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
+        self.asked("dynamodb:PutItem", kind_of(&item.pk));
         self.write(item, condition).await
     }
 
@@ -236,6 +241,7 @@ impl Store for SimStore {
         set: BTreeMap<String, Value>,
         condition: Condition,
     ) -> Result<Written, Error> {
+        self.asked("dynamodb:UpdateItem", kind_of(&key.pk));
         let there = self.disk.table().get(&key);
         let mut item = there.unwrap_or_else(|| Item::new(key.pk, key.sk));
         item.attributes.extend(set);
@@ -243,10 +249,14 @@ impl Store for SimStore {
     }
 
     async fn get(&self, key: Key) -> Result<Option<Item>, Error> {
+        self.asked("dynamodb:GetItem", kind_of(&key.pk));
         self.read(|table| table.get(&key)).await
     }
 
     async fn query(&self, query: Query) -> Result<Page, Error> {
+        let (Partition::Table(partition) | Partition::Day(partition) | Partition::Open(partition)) =
+            &query.partition;
+        self.asked("dynamodb:Query", kind_of(partition));
         self.read(|table| table.query(&query)).await
     }
 
@@ -254,4 +264,9 @@ impl Store for SimStore {
         let changed = self.disk.changed.notified();
         let _ = self.process.clock.timeout(patience, changed).await;
     }
+}
+
+/// What a partition's key begins with, up to what tells it from others of its kind.
+fn kind_of(partition: &str) -> &str {
+    partition.find('#').map_or(partition, |end| &partition[..=end])
 }

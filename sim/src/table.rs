@@ -1,6 +1,6 @@
 //! The table with what was found wrong while it was written, and the log of all that was done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use graph::question::OpenQuestion;
@@ -29,6 +29,18 @@ pub struct Table {
     log: Vec<Write>,
     calls: Vec<Call>,
     broken: Vec<String>,
+    requests: BTreeSet<Request>,
+}
+
+/// A kind of request that was made, as who reads a policy sees it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Request {
+    /// Which program made it.
+    pub role: String,
+    /// What IAM calls it.
+    pub action: &'static str,
+    /// What it was about: of the table the kind of partition (`SESSION#`), else the kind of thing.
+    pub about: String,
 }
 
 /// One write that landed or was refused by its condition.
@@ -96,6 +108,17 @@ impl Table {
     /// Takes note of a call that a server performs now.
     pub(crate) fn called(&mut self, call: Call) {
         self.calls.push(Call { after: self.log.len(), ..call });
+    }
+
+    /// The kinds of requests that were made.
+    pub fn requests(&self) -> &BTreeSet<Request> {
+        &self.requests
+    }
+
+    /// Takes note of a request.
+    pub(crate) fn asked(&mut self, process: &Process, action: &'static str, about: &str) {
+        let role = process.name.rsplit_once('-').map_or(&*process.name, |(role, _)| role);
+        self.requests.insert(Request { role: role.to_owned(), action, about: about.to_owned() });
     }
 
     pub(crate) fn is_broken(&mut self, what: String) {

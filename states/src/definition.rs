@@ -4,16 +4,28 @@
 //! that cannot be reached, no field its state does not know, and expressions that compile. Behind
 //! it nothing is checked again.
 
+mod choice;
 mod fields;
+mod flow;
+mod json;
 mod parse;
+mod resource;
 mod template;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::expression::Language;
+use crate::intrinsic::CallError;
 use crate::jsonata::CompileError;
+use crate::jsonpath::{Path, PathError, Reference};
 
+pub(crate) use choice::Rule;
+pub use json::Unreadable;
+pub(crate) use json::json_problem;
+pub(crate) use resource::Resource;
 pub(crate) use template::{Slot, Template, accept};
 
 /// Longest that a task may run if it says nothing itself, and longest that anything may wait, in
@@ -29,29 +41,50 @@ pub const STATE_NAME_CHARS_MAX: usize = 80;
 ///
 /// Source: AWS, "Passing data between states with variables", limits.
 pub const VARIABLE_NAME_CHARS_MAX: usize = 80;
+/// Longest definition, in bytes.
+///
+/// Source: AWS, "Step Functions service quotas", maximum request size.
+pub const DEFINITION_BYTES_MAX: usize = 1024 * 1024;
+/// Most machines within machines, by `Parallel` and `Map`.
+pub const MACHINES_NESTED_MAX: usize = 16;
+
+/// What a definition is for: AWS lets a machine of the second kind wait for nobody.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Workflow {
+    /// Its history is kept, and it may wait for callbacks.
+    #[default]
+    Standard,
+    /// It runs for five minutes at most and answers at once.
+    Express,
+}
 
 /// A state machine that has been checked and can be run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
-    pub(crate) start_at: String,
+    pub(crate) machine: Arc<Machine>,
     pub(crate) timeout_s: Option<u64>,
-    pub(crate) states: BTreeMap<String, State>,
 }
 
 impl Definition {
     /// Reads and checks a definition.
     ///
     /// # Errors
-    /// The first thing that is wrong, with a JSON pointer to it. The text must be changed; or,
-    /// where the problem is [`Problem::Unsupported`], it is right and this engine cannot run it
-    /// yet.
+    /// The first thing that is wrong, with a JSON pointer to it. The text must be changed.
     pub fn parse(text: &str) -> Result<Definition, DefinitionError> {
-        parse::definition(text)
+        parse::definition(text, Workflow::Standard).map_err(|mut errors| errors.remove(0))
+    }
+
+    /// Reads and checks a definition, and goes on after a state that is wrong.
+    ///
+    /// # Errors
+    /// At least one thing that is wrong; the first of each state.
+    pub fn check(text: &str, workflow: Workflow) -> Result<Definition, Vec<DefinitionError>> {
+        parse::definition(text, workflow)
     }
 
     /// The name of the first state.
     pub fn start_at(&self) -> &str {
-        &self.start_at
+        &self.machine.start_at
     }
 
     /// Seconds after which an execution times out, if the definition says so.
@@ -59,38 +92,27 @@ impl Definition {
         self.timeout_s
     }
 
-    /// The names of the states, in order of name.
+    /// The names of the states outside branches and iterations, in order of name.
     pub fn state_names(&self) -> impl Iterator<Item = &str> {
-        self.states.keys().map(String::as_str)
+        self.machine.states.keys().map(String::as_str)
     }
 
     /// The names that some `ErrorEquals` speaks of, each once, in order.
     pub fn error_names(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = self
-            .states
-            .values()
-            .filter_map(|state| match state {
-                State::Task(task) => Some(task),
-                _ => None,
-            })
-            .flat_map(|task| {
-                let retried = task.retry.iter().flat_map(|retrier| &retrier.error_equals);
-                retried.chain(task.catch.iter().flat_map(|catcher| &catcher.error_equals))
-            })
-            .map(String::as_str)
-            .collect();
+        let mut names = Vec::new();
+        self.machine.collect_error_names(&mut names);
         names.sort_unstable();
         names.dedup();
         names
     }
 }
 
-/// Why a definition is refused.
+/// Why a definition is refused, as AWS says it.
 #[derive(Debug, thiserror::Error)]
-#[error("{problem} at {location}")]
+#[error("{}: {problem}{}", .problem.code(), .location.as_deref().map_or(String::new(), |place| format!(" at {place}")))]
 pub struct DefinitionError {
-    /// JSON pointer to the place, `/` for the whole.
-    pub location: String,
+    /// JSON pointer to the place, `/` for the whole; none if the text is not JSON at all.
+    pub location: Option<String>,
     /// What is wrong there.
     pub problem: Problem,
 }
@@ -98,33 +120,68 @@ pub struct DefinitionError {
 /// What is wrong with a definition.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// The text is not JSON, or not a JSON object.
-    #[error("definition must be a valid JSON object: {0}")]
-    NotJson(String),
-    /// A field that must be there is not.
-    #[error("field '{0}' is required")]
-    Required(&'static str),
+    /// The text is longer than [`DEFINITION_BYTES_MAX`].
+    #[error("Definition must not be longer than {DEFINITION_BYTES_MAX} bytes")]
+    TooLong,
+    /// The text is nothing, or JSON that is not an object.
+    #[error("Definition must be a valid JSON object")]
+    NotObject,
+    /// The text is not JSON.
+    #[error(transparent)]
+    NotJson(#[from] Unreadable),
+    /// Fields that must be there are not.
+    #[error("These fields are required: [{}]", .0.join(", "))]
+    Required(Vec<&'static str>),
     /// A field stands where it means nothing.
-    #[error("field '{0}' is not supported here")]
+    #[error("Field '{0}' is not supported")]
     Unexpected(String),
     /// A value is of the wrong type or out of bounds.
-    #[error("value must be {0}")]
+    #[error("Value must be {0}")]
     Value(&'static str),
+    /// A list or text has nothing in it.
+    #[error("Value cannot be empty")]
+    Empty,
+    /// A field knows a few values, and this is none of them.
+    #[error("The field '{0}' should have one of these values: [{1}]")]
+    OneOf(&'static str, &'static str),
     /// A state is named that does not exist.
-    #[error("there is no state '{0}'")]
-    UnknownState(String),
+    #[error("Missing '{0}' target: {1}")]
+    UnknownState(&'static str, String),
+    /// Two states have one name.
+    #[error("Duplicate State name: {0}")]
+    DuplicateState(String),
     /// No path from `StartAt` leads here.
-    #[error("state cannot be reached")]
-    Unreachable,
+    #[error("State \"{0}\" is not reachable.")]
+    Unreachable(String),
     /// Two things exclude each other.
     #[error("{0}")]
     Conflict(&'static str),
+    /// What a task calls does not exist.
+    #[error(
+        "The resource provided {0} is not recognized. The value is not a valid resource ARN, or the resource is not available in this region."
+    )]
+    Resource(String),
     /// The text between `{%` and `%}` is not an expression that can be evaluated.
     #[error(transparent)]
     Expression(#[from] CompileError),
-    /// Right, as far as we can tell, but not run by this engine yet.
-    #[error("{0} is not supported yet")]
-    Unsupported(String),
+    /// A path cannot be read.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// An intrinsic function cannot be called so.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+impl Problem {
+    /// AWS's code for it.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Problem::NotJson(_) => "INVALID_JSON_DESCRIPTION",
+            Problem::UnknownState(..) | Problem::Unreachable(_) => "MISSING_TRANSITION_TARGET",
+            Problem::DuplicateState(_) => "DUPLICATE_STATE_NAME",
+            _ => "SCHEMA_VALIDATION_FAILED",
+        }
+    }
 }
 
 /// The name of a state's type, as events spell it.
@@ -137,17 +194,21 @@ pub enum StateType {
     Pass,
     Succeed,
     Fail,
+    Parallel,
+    Map,
 }
 
 impl StateType {
-    /// Every type that this engine runs.
-    pub const ALL: [StateType; 6] = [
+    /// Every type.
+    pub const ALL: [StateType; 8] = [
         StateType::Task,
         StateType::Choice,
         StateType::Wait,
         StateType::Pass,
         StateType::Succeed,
         StateType::Fail,
+        StateType::Parallel,
+        StateType::Map,
     ];
 
     /// The name in `Type` and before `StateEntered`.
@@ -159,57 +220,79 @@ impl StateType {
             StateType::Pass => "Pass",
             StateType::Succeed => "Succeed",
             StateType::Fail => "Fail",
+            StateType::Parallel => "Parallel",
+            StateType::Map => "Map",
         }
     }
+}
+
+/// A machine, a branch of a `Parallel`, or what a `Map` does with an item.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Machine {
+    pub(crate) start_at: String,
+    pub(crate) states: BTreeMap<String, State>,
+}
+
+impl Machine {
+    fn collect_error_names<'a>(&'a self, names: &mut Vec<&'a str>) {
+        for state in self.states.values() {
+            let retried = state.retry.iter().flat_map(|retrier| &retrier.error_equals);
+            let caught = state.catch.iter().flat_map(|catcher| &catcher.error_equals);
+            names.extend(retried.chain(caught).map(String::as_str));
+            for inner in state.kind.machines() {
+                inner.collect_error_names(names);
+            }
+        }
+    }
+}
+
+/// A state: what its type does, and what all types have around it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct State {
+    pub(crate) language: Language,
+    /// `InputPath`.
+    pub(crate) input: Lens,
+    pub(crate) kind: Kind,
+    pub(crate) result: Yield,
+    /// Where it leads if nothing fails; a `Choice` has its rules for that.
+    pub(crate) next: Transition,
+    pub(crate) retry: Vec<Retrier>,
+    pub(crate) catch: Vec<Catcher>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum State {
+pub(crate) enum Kind {
     Task(Box<Task>),
-    Choice(Choice),
-    Wait { until: Until, result: Yield, next: Transition },
-    Pass { result: Yield, next: Transition },
-    Succeed { result: Yield },
+    Choice { rules: Vec<Rule>, default: Option<String> },
+    Wait(Until),
+    Pass { parameters: Option<Template>, result: Option<Value> },
+    Succeed,
     Fail { error: Option<Slot>, cause: Option<Slot> },
+    Parallel { branches: Vec<Arc<Machine>>, arguments: Option<Template> },
+    Map(Box<Map>),
 }
 
-impl State {
+impl Kind {
     pub(crate) fn state_type(&self) -> StateType {
         match self {
-            State::Task(_) => StateType::Task,
-            State::Choice(_) => StateType::Choice,
-            State::Wait { .. } => StateType::Wait,
-            State::Pass { .. } => StateType::Pass,
-            State::Succeed { .. } => StateType::Succeed,
-            State::Fail { .. } => StateType::Fail,
+            Kind::Task(_) => StateType::Task,
+            Kind::Choice { .. } => StateType::Choice,
+            Kind::Wait(_) => StateType::Wait,
+            Kind::Pass { .. } => StateType::Pass,
+            Kind::Succeed => StateType::Succeed,
+            Kind::Fail { .. } => StateType::Fail,
+            Kind::Parallel { .. } => StateType::Parallel,
+            Kind::Map(_) => StateType::Map,
         }
     }
 
-    fn is_terminal(&self) -> bool {
+    /// The machines within.
+    pub(crate) fn machines(&self) -> &[Arc<Machine>] {
         match self {
-            State::Task(task) => task.next == Transition::End,
-            State::Wait { next, .. } | State::Pass { next, .. } => *next == Transition::End,
-            State::Choice(_) => false,
-            State::Succeed { .. } | State::Fail { .. } => true,
+            Kind::Parallel { branches, .. } => branches,
+            Kind::Map(map) => std::slice::from_ref(&map.processor),
+            _ => &[],
         }
-    }
-
-    /// Every state that may come after this one.
-    fn successors(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        match self {
-            State::Task(task) => {
-                names.extend(task.next.name());
-                names.extend(task.catch.iter().map(|catcher| catcher.next.as_str()));
-            }
-            State::Choice(choice) => {
-                names.extend(choice.rules.iter().map(|rule| rule.next.as_str()));
-                names.extend(choice.default.as_deref());
-            }
-            State::Wait { next, .. } | State::Pass { next, .. } => names.extend(next.name()),
-            State::Succeed { .. } | State::Fail { .. } => {}
-        }
-        names
     }
 }
 
@@ -219,20 +302,47 @@ pub(crate) enum Transition {
     End,
 }
 
-impl Transition {
-    fn name(&self) -> Option<&str> {
-        match self {
-            Transition::Next(name) => Some(name),
-            Transition::End => None,
-        }
-    }
+/// `InputPath` and `OutputPath`: how much of a value is seen.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Lens {
+    #[default]
+    Whole,
+    /// `null`: an empty object instead.
+    Nothing,
+    Part(Reference),
 }
 
-/// What a state hands on: `Assign` and `Output`. Both see the variables as they were before.
+/// What a state hands on. Everything in it sees the variables as they were before.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Yield {
     pub(crate) assign: Vec<(String, Template)>,
-    pub(crate) output: Option<Template>,
+    pub(crate) shape: Shape,
+}
+
+/// How the output comes of the result.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shape {
+    /// The result itself, or `Output`.
+    Jsonata(Option<Template>),
+    /// `ResultSelector`, `ResultPath`, `OutputPath`.
+    JsonPath { selector: Option<Template>, place: Place, output: Lens },
+}
+
+impl Default for Shape {
+    fn default() -> Shape {
+        Shape::Jsonata(None)
+    }
+}
+
+/// `ResultPath`: where the result goes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Place {
+    /// It replaces the input.
+    Whole,
+    /// `null`: it is dropped.
+    Nowhere,
+    /// Into the input.
+    At { path: Path, text: String },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -241,31 +351,46 @@ pub(crate) struct Task {
     pub(crate) arguments: Option<Template>,
     pub(crate) timeout: Option<Slot>,
     pub(crate) heartbeat: Option<Slot>,
-    pub(crate) result: Yield,
-    pub(crate) next: Transition,
-    pub(crate) retry: Vec<Retrier>,
-    pub(crate) catch: Vec<Catcher>,
 }
 
-/// What a task calls.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Resource {
-    /// A function's own ARN, the style that came before service integrations.
-    Function { arn: String },
-    /// `arn:aws:states:::{resource_type}:{resource}`, the resource with its `.waitForTaskToken`.
-    Service { arn: String, resource_type: String, resource: String, waits_for_token: bool },
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Until {
+    Seconds(Slot),
+    Timestamp(Slot),
 }
 
-impl Resource {
-    pub(crate) fn arn(&self) -> &str {
-        match self {
-            Resource::Function { arn } | Resource::Service { arn, .. } => arn,
-        }
-    }
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Map {
+    pub(crate) processor: Arc<Machine>,
+    /// Iterations are executions of their own and leave no events in this history.
+    pub(crate) distributed: bool,
+    pub(crate) items: Items,
+    pub(crate) selector: Option<Template>,
+    pub(crate) batcher: Option<Batcher>,
+    pub(crate) max_concurrency: Option<Slot>,
+    pub(crate) tolerated_count: Option<Slot>,
+    pub(crate) tolerated_percentage: Option<Slot>,
+    /// A field that AWS knows and this engine does not: such a state fails.
+    pub(crate) unsupported: Option<&'static str>,
+}
 
-    pub(crate) fn waits_for_token(&self) -> bool {
-        matches!(self, Resource::Service { waits_for_token: true, .. })
-    }
+/// What a `Map` goes over.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Items {
+    /// Its input.
+    Input,
+    /// `ItemsPath`.
+    Path(Reference),
+    /// `Items`.
+    Template(Template),
+}
+
+/// `ItemBatcher`: several items an iteration.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Batcher {
+    pub(crate) items_max: Option<Slot>,
+    pub(crate) bytes_max: Option<Slot>,
+    pub(crate) input: Option<Template>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -284,27 +409,3 @@ pub(crate) struct Catcher {
     pub(crate) result: Yield,
     pub(crate) next: String,
 }
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Choice {
-    pub(crate) rules: Vec<Rule>,
-    /// What the state hands on when no rule matches.
-    pub(crate) result: Yield,
-    pub(crate) default: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Rule {
-    pub(crate) condition: Slot,
-    pub(crate) result: Yield,
-    pub(crate) next: String,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Until {
-    Seconds(Slot),
-    Timestamp(Slot),
-}
-
-/// A field's value that a definition gives literally, of a type that the parser has checked.
-pub(crate) type Literal = Value;

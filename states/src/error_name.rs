@@ -9,6 +9,12 @@ pub const ALL: &str = "States.ALL";
 pub const DATA_LIMIT_EXCEEDED: &str = "States.DataLimitExceeded";
 /// A task sent no heartbeat for longer than its `HeartbeatSeconds`.
 pub const HEARTBEAT_TIMEOUT: &str = "States.HeartbeatTimeout";
+/// An intrinsic function does not take what it was given.
+pub const INTRINSIC_FAILURE: &str = "States.IntrinsicFailure";
+/// More iterations of a `Map` failed than it tolerates.
+pub const TOLERATED_FAILURES_EXCEEDED: &str = "States.ExceedToleratedFailureThreshold";
+/// A `ResultPath` leads through something that cannot hold the result.
+pub const RESULT_PATH_MATCH_FAILURE: &str = "States.ResultPathMatchFailure";
 /// No rule of a `Choice` matched and it has no `Default`.
 pub const NO_CHOICE_MATCHED: &str = "States.NoChoiceMatched";
 /// The role may not do what the task asks.

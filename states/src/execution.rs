@@ -13,26 +13,38 @@
 //! of a history goes on as the execution would have: everything that decides is in the definition,
 //! the [`Start`] and the events.
 //!
-//! `previousEventId` is Step Functions' own idea: it is the event before, but 0 for the first
-//! state's entry, for an abort and for the machine's timeout, and an expression that fails as its
-//! state begins names what the state's entry names.
+//! An execution is a tree of threads: one for the machine, and below a `Parallel` or `Map` one for
+//! each branch or iteration that runs (`thread`). `decide` asks the thread that has been still for
+//! longest what its next event is, `fold` finds the thread that an event belongs to by its
+//! `previousEventId`, which is Step Functions' own idea: it is the event before on the same thread,
+//! but 0 for the first state's entry, for an abort and for the machine's timeout, and an expression
+//! that fails as its state begins names what the state's entry names.
 
 mod decide;
+mod distributed;
 mod fold;
+mod fork;
 mod inputs;
+mod join;
+mod output;
 mod scope;
+mod task;
+mod thread;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::definition::Definition;
-use crate::history::{Event, Failure};
+use crate::history::{Event, EventKind, Failure};
 use crate::time::Timestamp;
 
+pub use distributed::RUN_EVENTS_MAX;
 pub use fold::ReplayError;
+pub use fork::CONCURRENCY_MAX;
 pub use inputs::{AlreadyEnded, CallbackError, TaskClosed};
+use thread::{Attempt, Thread};
 
 /// Largest input, result, output, or set of variables assigned at once, in bytes of JSON text.
 ///
@@ -83,12 +95,17 @@ pub enum StartError {
 pub enum Next {
     /// Append these durably, apply them, ask again.
     Record(Vec<Event>),
-    /// This call must be in flight. Make it unless it is; ask again at [`TaskRequest::wake_at`] or
-    /// when it ended.
+    /// These calls must be in flight, several below a `Parallel` or `Map`. Make those that are not;
+    /// ask again at `wake_at` or when one ended.
     ///
-    /// After a crash it is asked for again, with the same arguments and token: a call is made at
+    /// After a crash they are asked for again, with the same arguments and tokens: a call is made at
     /// least once.
-    RunTask(TaskRequest),
+    RunTasks {
+        /// The calls, oldest first.
+        requests: Vec<TaskRequest>,
+        /// When to ask again at the latest: the earliest of all deadlines that run now.
+        wake_at: Timestamp,
+    },
     /// Nothing to do until this time or an input; then ask again.
     WaitUntil(Timestamp),
     /// It is over.
@@ -112,8 +129,6 @@ pub struct TaskRequest {
     pub timeout_at: Timestamp,
     /// Longest silence between heartbeats, in seconds.
     pub heartbeat_s: Option<u64>,
-    /// When to ask again at the latest: the earliest of all deadlines that run now.
-    pub wake_at: Timestamp,
 }
 
 /// How an execution ended.
@@ -149,8 +164,14 @@ pub struct Execution {
     start: Arc<Start>,
     input: Arc<Value>,
     last_event_id: u64,
-    variables: BTreeMap<String, Arc<Value>>,
-    position: Position,
+    phase: Phase,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Before,
+    Running(Thread),
+    Ended(Outcome),
 }
 
 impl Execution {
@@ -168,8 +189,7 @@ impl Execution {
             start: Arc::new(start),
             input: Arc::new(input),
             last_event_id: 0,
-            variables: BTreeMap::new(),
-            position: Position::Before,
+            phase: Phase::Before,
         })
     }
 
@@ -218,8 +238,8 @@ impl Execution {
 
     /// How it ended, if it has.
     pub fn outcome(&self) -> Option<&Outcome> {
-        match &self.position {
-            Position::Ended(outcome) => Some(outcome),
+        match &self.phase {
+            Phase::Ended(outcome) => Some(outcome),
             _ => None,
         }
     }
@@ -229,107 +249,40 @@ impl Execution {
         self.last_event_id
     }
 
-    /// The state that is being run, if one is.
-    pub fn state(&self) -> Option<&str> {
-        match &self.position {
-            Position::In(visit, _) => Some(&visit.state),
-            _ => None,
+    /// The states that are being run, outermost first.
+    pub fn states(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        if let Phase::Running(thread) = &self.phase {
+            thread.visit_all(&mut |thread| names.extend(thread.state_name()));
         }
+        names
     }
 
-    /// The token that the execution waits for, if it does.
-    pub fn open_token(&self) -> Option<&str> {
-        match &self.position {
-            Position::In(_, Stage::Open(attempt)) => attempt.token.as_deref(),
-            _ => None,
-        }
+    /// The tokens that the execution waits for.
+    pub fn open_tokens(&self) -> Vec<&str> {
+        self.open_attempts().into_iter().filter_map(|attempt| attempt.token.as_deref()).collect()
+    }
+
+    /// The events that scheduled the tasks that have not ended.
+    pub fn open_tasks(&self) -> BTreeSet<u64> {
+        self.open_attempts().into_iter().map(|attempt| attempt.event_id).collect()
     }
 
     /// What it was started with.
     pub fn start(&self) -> &Start {
         &self.start
     }
-}
 
-/// Where an execution stands.
-#[derive(Clone, Debug)]
-enum Position {
-    Before,
-    /// Between two states: the value goes to where `to` says.
-    Between {
-        to: Destination,
-        value: Arc<Value>,
-    },
-    In(Visit, Stage),
-    Ended(Outcome),
-}
-
-#[derive(Clone, Debug)]
-enum Destination {
-    State(String),
-    End,
-    /// A `Choice` was left. Its rules are evaluated once more, over what they saw then, only if the
-    /// history was cut just here; the next state's entry normally follows in the same record.
-    Chosen {
-        visit: Visit,
-        variables: BTreeMap<String, Arc<Value>>,
-        at: Timestamp,
-    },
-}
-
-/// One stay in a state.
-#[derive(Clone, Debug)]
-struct Visit {
-    state: String,
-    entered_event_id: u64,
-    previous_event_id: u64,
-    entered_at: Timestamp,
-    input: Arc<Value>,
-    /// Failures so far, by the retrier that matched them.
-    failures: BTreeMap<usize, u64>,
-    /// Failures so far, of any kind: `State.RetryCount` of the next attempt.
-    failed: u64,
-}
-
-#[derive(Clone, Debug)]
-enum Stage {
-    Entered,
-    Open(Attempt),
-    Succeeded(Arc<Value>),
-    Failed(Failed),
-}
-
-#[derive(Clone, Debug)]
-struct Attempt {
-    event_id: u64,
-    scheduled_at: Timestamp,
-    beat_at: Timestamp,
-    arguments: Arc<Value>,
-    token: Option<String>,
-    timeout_s: Option<u64>,
-    heartbeat_s: Option<u64>,
-    call: Call,
-}
-
-/// How far the call of an attempt has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
-    Scheduled,
-    Started,
-    /// It answered; only the token's holder can end the task now.
-    Submitted,
-}
-
-#[derive(Clone, Debug)]
-struct Failed {
-    event_id: u64,
-    failure: Failure,
-    at: Timestamp,
-    /// The error arose while an error was being caught; nothing catches that.
-    while_catching: bool,
+    fn open_attempts(&self) -> Vec<&Attempt> {
+        let mut attempts = Vec::new();
+        if let Phase::Running(thread) = &self.phase {
+            thread.visit_all(&mut |thread| attempts.extend(thread.attempt()));
+        }
+        attempts
+    }
 }
 
 enum Decision {
-    Record { previous_event_id: u64, kind: crate::history::EventKind },
+    Record { previous_event_id: u64, kind: EventKind },
     Await(Next),
 }

@@ -58,6 +58,24 @@ pub enum EventKind {
         output: String,
         assigned_variables: BTreeMap<String, String>,
     },
+    ParallelStateStarted,
+    MapStateStarted {
+        length: u64,
+    },
+    /// `ParallelStateSucceeded` or `MapStateSucceeded`.
+    ForkSucceeded(StateType),
+    /// `ParallelStateFailed` or `MapStateFailed`.
+    ForkFailed(StateType),
+    MapIteration {
+        moment: Moment,
+        name: String,
+        index: u64,
+    },
+    MapRunStarted {
+        map_run_arn: String,
+    },
+    MapRunSucceeded,
+    MapRunFailed(Failure),
     TaskScheduled(TaskScheduled),
     LambdaFunctionScheduled {
         resource: String,
@@ -74,6 +92,27 @@ pub enum EventKind {
         location: Option<String>,
         failure: Failure,
     },
+}
+
+/// What happens to an iteration of a `Map`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "as the events are called")]
+pub enum Moment {
+    Started,
+    Succeeded,
+    Failed,
+}
+
+impl Moment {
+    const ALL: [Moment; 3] = [Moment::Started, Moment::Succeeded, Moment::Failed];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Moment::Started => "Started",
+            Moment::Succeeded => "Succeeded",
+            Moment::Failed => "Failed",
+        }
+    }
 }
 
 /// What a task asks of a service integration.
@@ -138,6 +177,14 @@ impl EventKind {
             EventKind::StateExited { state_type, .. } => {
                 format!("{}StateExited", state_type.name())
             }
+            EventKind::ParallelStateStarted => "ParallelStateStarted".to_owned(),
+            EventKind::MapStateStarted { .. } => "MapStateStarted".to_owned(),
+            EventKind::ForkSucceeded(state_type) => format!("{}StateSucceeded", state_type.name()),
+            EventKind::ForkFailed(state_type) => format!("{}StateFailed", state_type.name()),
+            EventKind::MapIteration { moment, .. } => format!("MapIteration{}", moment.name()),
+            EventKind::MapRunStarted { .. } => "MapRunStarted".to_owned(),
+            EventKind::MapRunSucceeded => "MapRunSucceeded".to_owned(),
+            EventKind::MapRunFailed(_) => "MapRunFailed".to_owned(),
             EventKind::TaskScheduled(_) => "TaskScheduled".to_owned(),
             EventKind::LambdaFunctionScheduled { .. } => "LambdaFunctionScheduled".to_owned(),
             EventKind::TaskStarted(integration) => task(integration, "Started"),

@@ -23,6 +23,7 @@ use jsonata_core::parser;
 use jsonata_core::value::JValue;
 use serde_json::{Map, Number, Value};
 
+use crate::expression::Fault;
 use crate::time::Timestamp;
 
 /// Longest that one expression may take, in milliseconds of real time.
@@ -80,31 +81,16 @@ pub enum CompileError {
     TopLevel(String),
 }
 
-/// Why an expression gave no usable value: AWS's sentence without its opening, which names the
-/// state.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{cause}")]
-pub(crate) struct EvaluationError {
-    /// The field, as AWS spells it: `Output/a/b`, `Choices[0]/Condition`.
-    pub(crate) location: String,
-    /// AWS's sentence.
-    pub(crate) cause: String,
-}
-
-impl EvaluationError {
-    pub(crate) fn wrong_type(
-        expression: &Expression,
-        location: &str,
-        expected: &str,
-        value: &Value,
-    ) -> Self {
+impl Expression {
+    /// The fault that a value of another type than `expected` is.
+    pub(crate) fn wrong_type(&self, location: &str, expected: &str, value: &Value) -> Fault {
         let cause = format!(
             "The JSONata expression '{}' specified for the field '{location}' returned an unexpected result type. \
              Expected '{expected}', but was '{}' for value: {value}",
-            expression.source,
+            self.source,
             type_name(value),
         );
-        EvaluationError { location: location.to_owned(), cause }
+        Fault::query(location, cause)
     }
 }
 
@@ -158,12 +144,12 @@ impl Scope {
         &mut self,
         expression: &Expression,
         location: &str,
-    ) -> Result<Value, EvaluationError> {
+    ) -> Result<Value, Fault> {
         let opening = format!(
             "The JSONata expression '{}' specified for the field '{location}'",
             expression.source
         );
-        let fail = |cause| EvaluationError { location: location.to_owned(), cause };
+        let fail = |cause| Fault::query(location, cause);
         // There is no context item outside `$states`: a bare name at the top finds nothing.
         let value = self
             .evaluator

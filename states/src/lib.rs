@@ -8,14 +8,13 @@
 //! record can be killed at any instant and go on from there.
 //!
 //! How the modules meet: [`definition`] checks a text once, at the border, and compiles its
-//! expressions with [`jsonata`]; [`execution`] folds [`history`] events over a definition and
-//! decides the next ones; [`error_name`] holds the names that `Retry` and `Catch` speak; [`token`]
-//! makes and reads task tokens; [`time`] spells times as Step Functions does.
+//! expressions with [`jsonata`], [`jsonpath`] and [`intrinsic`], which `expression` puts behind one
+//! type; [`execution`] folds [`history`] events over a definition and decides the next ones;
+//! [`error_name`] holds the names that `Retry` and `Catch` speak; [`token`] makes and reads task
+//! tokens; [`time`] spells times as Step Functions does.
 //!
-//! JSONata is the only query language so far, and neither `Parallel` nor `Map` is run: a definition
-//! that needs them is refused with [`definition::Problem::Unsupported`] before anything starts. A
-//! second query language would be a second module beside [`jsonata`] behind the template type in
-//! `definition`.
+//! [`rule`] stands beside them: what an EventBridge rule does with an event before an execution
+//! begins. It is pure, shares the paths and is judged by the same recordings.
 //!
 //! A shell is a loop around [`execution::Execution::next`]:
 //!
@@ -47,7 +46,7 @@
 //!                 execution.apply(event)?;
 //!             }
 //!         }
-//!         Next::RunTask(_request) => unreachable!("this machine has no task"),
+//!         Next::RunTasks { .. } => unreachable!("this machine has no task"),
 //!         Next::WaitUntil(_time) => unreachable!("this machine never waits"),
 //!         Next::Done(outcome) => break outcome,
 //!     }
@@ -57,9 +56,16 @@
 //! ```
 
 pub mod definition;
+mod digest;
 pub mod error_name;
 pub mod execution;
+mod expression;
 pub mod history;
+pub mod intrinsic;
 pub mod jsonata;
+pub mod jsonpath;
+pub mod rule;
 pub mod time;
 pub mod token;
+mod value;
+mod wildcard;

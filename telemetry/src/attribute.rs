@@ -46,6 +46,8 @@ pub const ATTEMPT: &str = "daybook.attempt";
 pub const EPOCH: &str = "daybook.epoch";
 /// How a session, an invocation or a check ended.
 pub const STATUS: &str = "daybook.status";
+/// Who closed a question: `person`, or `poller` when its time was up.
+pub const CLOSED_BY: &str = "daybook.closed_by";
 /// Set on a span that was made again from the journal, since its process may not have sent it.
 pub const RECOVERED: &str = "daybook.recovered";
 

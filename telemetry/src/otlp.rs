@@ -51,20 +51,8 @@ pub(crate) fn pipeline() -> Option<&'static Pipeline> {
 }
 
 pub(crate) fn start(endpoint: &str, service: &'static str) -> Result<(), Error> {
-    let url = reqwest::Url::parse(endpoint).map_err(|_| Error::Endpoint)?;
-    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err(Error::Endpoint);
-    }
-    let url = format!("{}{TRACES_PATH}", endpoint.trim_end_matches('/'));
-    let failures = Failures::default();
-    let mut exporter = Forbearing { exporter: exporter(&url)?, failures: failures.clone() };
-    opentelemetry_sdk::trace::SpanExporter::set_resource(
-        &mut exporter,
-        &Resource::builder().with_service_name(service).build(),
-    );
-    let batches = BatchConfigBuilder::default().with_scheduled_delay(BATCH_DELAY).build();
-    let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
-    PIPELINE.get_or_init(|| Pipeline { endpoint: endpoint.to_owned(), processor, failures });
+    let pipeline = Pipeline::to(endpoint, service)?;
+    PIPELINE.get_or_init(|| pipeline);
     Ok(())
 }
 
@@ -91,6 +79,23 @@ fn exporter(url: &str) -> Result<SpanExporter, Error> {
 }
 
 impl Pipeline {
+    fn to(endpoint: &str, service: &'static str) -> Result<Self, Error> {
+        let url = reqwest::Url::parse(endpoint).map_err(|_| Error::Endpoint)?;
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            return Err(Error::Endpoint);
+        }
+        let url = format!("{}{TRACES_PATH}", endpoint.trim_end_matches('/'));
+        let failures = Failures::default();
+        let mut exporter = Forbearing { exporter: exporter(&url)?, failures: failures.clone() };
+        opentelemetry_sdk::trace::SpanExporter::set_resource(
+            &mut exporter,
+            &Resource::builder().with_service_name(service).build(),
+        );
+        let batches = BatchConfigBuilder::default().with_scheduled_delay(BATCH_DELAY).build();
+        let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
+        Ok(Self { endpoint: endpoint.to_owned(), processor, failures })
+    }
+
     pub(crate) fn record(&self, span: Span) {
         self.processor.on_end(data(span));
     }
@@ -199,5 +204,48 @@ fn value(value: Value) -> OtelValue {
         Value::Texts(texts) => {
             OtelValue::Array(Array::String(texts.into_iter().map(StringValue::from).collect()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::context::TraceParent;
+
+    /// A collector that takes connections and never answers.
+    fn mute() -> (String, Arc<AtomicUsize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let taken = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&taken);
+        std::thread::spawn(move || {
+            let mut kept = Vec::new();
+            for connection in listener.incoming() {
+                count.fetch_add(1, Ordering::Relaxed);
+                kept.push(connection);
+            }
+        });
+        (endpoint, taken)
+    }
+
+    #[test]
+    fn whoever_waits_for_a_collector_that_never_answers_is_let_go_after_one_export_s_time() {
+        let (endpoint, taken) = mute();
+        let pipeline: &'static Pipeline =
+            Box::leak(Box::new(Pipeline::to(&endpoint, "test").unwrap()));
+        // As much as the queue holds, which is several batches, each of which would be waited for.
+        for _ in 0..2_048 {
+            pipeline.record(Span::new(TraceParent::fresh(), None, "span"));
+        }
+        assert!(!pipeline.flush());
+        let tried = taken.load(Ordering::Relaxed);
+        assert!((1..=2).contains(&tried), "waited for {tried} exports");
+        // From then on nobody waits at all.
+        let more = (0..1_000).filter(|_| pipeline.flush()).count();
+        assert_eq!(more, 0);
+        assert!(taken.load(Ordering::Relaxed) <= 4, "the queue is sent once and dropped");
     }
 }

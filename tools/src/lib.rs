@@ -1,17 +1,20 @@
 //! The MCP servers that ship with Daybook, and the faults that they are tried with.
 //!
-//! [`aws_diagnostics`] and [`pk_sim`] are servers. They know nothing of journals, agents or sessions:
-//! an agent reaches them as it would reach anybody's server, and so does any other MCP client.
-//! [`stdio`] serves one to its parent, [`http`] to clients that are not. With the feature `live`,
-//! `account` reaches the AWS account at a [`place`], for the diagnostics to read, and for `chaos` to
-//! break and to heal.
+//! [`aws_diagnostics`], [`card_transactions`], [`network_inventory`] and [`pk_sim`] are servers. They
+//! know nothing of journals, agents or sessions: an agent reaches them as it would reach anybody's
+//! server, and so does any other MCP client. [`stdio`] serves one to its parent, [`http`] to clients
+//! that are not. With the feature `live`, `account` reaches the AWS account at a [`place`], for the
+//! diagnostics to read, and for `chaos` to break and to heal.
 
 #[cfg(feature = "live")]
 pub mod account;
+mod argument;
 pub mod aws_diagnostics;
+pub mod card_transactions;
 #[cfg(feature = "live")]
 pub mod chaos;
 pub mod http;
+pub mod network_inventory;
 pub mod pk_sim;
 pub mod place;
 mod reply;
@@ -32,5 +35,5 @@ pub struct ServerInfo {
 
 /// The servers that ship, by name.
 pub fn servers() -> &'static [ServerInfo] {
-    &[aws_diagnostics::INFO, pk_sim::INFO]
+    &[aws_diagnostics::INFO, card_transactions::INFO, network_inventory::INFO, pk_sim::INFO]
 }

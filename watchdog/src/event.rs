@@ -2,14 +2,7 @@
 
 use journal::id::SessionId;
 use serde_json::Value;
-
-/// The `source` of execution status changes.
-///
-/// Source: AWS, "Automating Step Functions event delivery with EventBridge".
-pub const SOURCE: &str = "aws.states";
-
-/// The `detail-type` of execution status changes.
-pub const STATUS_CHANGE: &str = "Step Functions Execution Status Change";
+use workflow::rule::{EXECUTION_BROKEN, EXECUTION_STATUS_CHANGE};
 
 /// The `detail-type` of a schedule's events.
 pub const SCHEDULED: &str = "Scheduled Event";
@@ -34,14 +27,16 @@ impl Event {
     pub fn parse(event: &Value) -> Self {
         match event["detail-type"].as_str() {
             Some(SCHEDULED) => Self::Sweep,
-            Some(STATUS_CHANGE) => Self::of_change(&event["detail"]).unwrap_or(Self::Other),
+            Some(EXECUTION_STATUS_CHANGE) => {
+                Self::of_change(&event["detail"]).unwrap_or(Self::Other)
+            }
             _ => Self::Other,
         }
     }
 
     fn of_change(detail: &Value) -> Option<Self> {
         let status = detail["status"].as_str()?;
-        if !matches!(status, "FAILED" | "TIMED_OUT" | "ABORTED") {
+        if !EXECUTION_BROKEN.contains(&status) {
             return None;
         }
         let input: Value = serde_json::from_str(detail["input"].as_str()?).ok()?;
@@ -53,6 +48,7 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use workflow::rule::EXECUTION_SOURCE;
 
     use super::*;
 
@@ -62,7 +58,7 @@ mod tests {
     fn a_status_change_names_its_session_by_the_input() {
         let change = |status: &str, input: &str| {
             Event::parse(&json!({
-                "version": "0", "detail-type": STATUS_CHANGE, "source": SOURCE,
+                "version": "0", "detail-type": EXECUTION_STATUS_CHANGE, "source": EXECUTION_SOURCE,
                 "detail": { "status": status, "name": format!("{ID}-resume-1"), "input": input },
             }))
         };

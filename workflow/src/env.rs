@@ -68,6 +68,45 @@ pub const INCIDENT_RECURSION_LIMIT: &str = "INCIDENT_RECURSION_LIMIT";
 /// How long before an incident's deadline its last model call is made, in seconds.
 pub const INCIDENT_DEADLINE_BUFFER_SECONDS: &str = "INCIDENT_DEADLINE_BUFFER_SECONDS";
 
+/// How often the network agent repeats steps that failed.
+pub const NETWORK_MAX_RETRIES: &str = "NETWORK_MAX_RETRIES";
+
+/// A folder with plans of the network agent that stand over those that ship, one a file.
+pub const NETWORK_PLANS: &str = "NETWORK_PLANS";
+
+/// Most decisions of one fraud investigation.
+pub const LANGGRAPH_MAX_STEPS: &str = "LANGGRAPH_MAX_STEPS";
+
+/// Longest fraud investigation, in seconds.
+pub const LANGGRAPH_INVESTIGATION_TIMEOUT_SECONDS: &str = "LANGGRAPH_INVESTIGATION_TIMEOUT_SECONDS";
+
+/// Longest tool call of a fraud investigation, in seconds.
+pub const LANGGRAPH_TOOL_TIMEOUT_SECONDS: &str = "LANGGRAPH_TOOL_TIMEOUT_SECONDS";
+
+/// Whether a fixed sequence is followed where the planner of a fraud investigation fails.
+pub const LANGGRAPH_ENABLE_PLANNER_FALLBACK: &str = "LANGGRAPH_ENABLE_PLANNER_FALLBACK";
+
+/// Whether a model may plan a fraud investigation.
+pub const PLANNER_LLM_ENABLED: &str = "PLANNER_LLM_ENABLED";
+
+/// The model that plans fraud investigations whose trigger names none.
+pub const PLANNER_MODEL_NAME: &str = "PLANNER_MODEL_NAME";
+
+/// The planner's sampling temperature.
+pub const PLANNER_TEMPERATURE: &str = "PLANNER_TEMPERATURE";
+
+/// Longest reply of the planner, in tokens.
+pub const PLANNER_MAX_TOKENS: &str = "PLANNER_MAX_TOKENS";
+
+/// How long the planner may take to reply, in seconds.
+pub const PLANNER_TIMEOUT_SECONDS: &str = "PLANNER_TIMEOUT_SECONDS";
+
+/// Whether other people's words are cut, stripped and quoted before a model reads them.
+pub const PLANNER_PROMPT_GUARD_ENABLED: &str = "PLANNER_PROMPT_GUARD_ENABLED";
+
+/// The fixed sequence of a fraud investigation: names of tools with commas between them.
+pub const PLANNER_FALLBACK_SEQUENCE: &str = "PLANNER_FALLBACK_SEQUENCE";
+
 /// The bearer token without which a stack listens on loopback only.
 pub const DAYBOOK_TOKEN: &str = "DAYBOOK_TOKEN";
 
@@ -76,6 +115,10 @@ pub const MAX_INCIDENTS_PER_HOUR: &str = "MAX_INCIDENTS_PER_HOUR";
 
 /// A JSON file that names MCP servers.
 pub const DAYBOOK_MCP_SERVERS: &str = "DAYBOOK_MCP_SERVERS";
+
+/// The SSM parameter with the MCP servers' key. The stack sets it and grants its reading; the agent
+/// does not resolve references to SSM yet.
+pub const MCP_API_KEY_PARAMETER: &str = "MCP_API_KEY_PARAMETER";
 
 /// How long connecting to an MCP server may take, in seconds.
 pub const MCP_CONNECT_TIMEOUT: &str = "MCP_CONNECT_TIMEOUT";

@@ -6,6 +6,7 @@ use workflow::env::{self, Invalid, Lookup};
 
 use super::openai;
 use super::price::Prices;
+use crate::network::PlansError;
 
 /// What models are asked with.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +19,7 @@ pub struct Settings {
     pub record: Option<PathBuf>,
 }
 
-/// Why the environment's word on models cannot be used.
+/// Why the environment cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
     /// A variable has a wrong value.
@@ -32,6 +33,9 @@ pub enum Unusable {
         /// What is wrong with it.
         why: String,
     },
+    /// The plans that it names cannot be used.
+    #[error(transparent)]
+    Plans(#[from] PlansError),
 }
 
 impl Settings {

@@ -1,4 +1,4 @@
-//! Which MCP servers there are: the file that `DAYBOOK_MCP_SERVERS` names, and the bundled one.
+//! Which MCP servers there are: the file that `DAYBOOK_MCP_SERVERS` names, and the bundled ones.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,8 +12,17 @@ use super::BUILT_IN_SERVER;
 use super::in_process::{InProcess, Serve};
 use super::launch::{Launch, Program};
 
-/// The bundled server's name.
+/// The bundled server that looks at a failing function.
 pub const AWS_DIAGNOSTICS: &str = "aws-diagnostics";
+
+/// The bundled server of simulations.
+pub const PK_SIM: &str = "pk-sim";
+
+/// The bundled server that looks at a described network.
+pub const NETWORK_INVENTORY: &str = "network-inventory";
+
+/// The bundled server that looks at a card payment.
+pub const CARD_TRANSACTIONS: &str = "card-transactions";
 
 /// What a server inherits of our environment. Everything else it has to be given by name: our
 /// environment holds AWS credentials, and a server is somebody else's program.
@@ -32,8 +41,10 @@ pub struct Servers {
 enum Entry {
     /// A command, from the file.
     Command(Program),
-    /// Ours, which this program is itself.
-    Bundled(PathBuf),
+    /// Ours, which this program is itself, started for an input.
+    Bundled(PathBuf, fn(&Path, &Value) -> Program),
+    /// Simulations, which this program is itself, and where they are kept.
+    Simulations { program: PathBuf, state: Option<PathBuf> },
     /// A part of this program.
     InProcess(Arc<Serve>),
 }
@@ -42,7 +53,10 @@ impl fmt::Debug for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(program) => f.debug_tuple("Command").field(program).finish(),
-            Self::Bundled(path) => f.debug_tuple("Bundled").field(path).finish(),
+            Self::Bundled(path, _) => f.debug_tuple("Bundled").field(path).finish(),
+            Self::Simulations { program, state } => {
+                f.debug_tuple("Simulations").field(program).field(state).finish()
+            }
             Self::InProcess(_) => f.debug_tuple("InProcess").finish_non_exhaustive(),
         }
     }
@@ -102,11 +116,23 @@ pub enum Error {
 }
 
 impl Servers {
-    /// The server that ships: `program mcp aws-diagnostics`, over the incident folder that the
-    /// session's input names. It gets an empty environment.
+    /// The servers that ship: `program mcp NAME`, over what the session's input names. They get an
+    /// empty environment.
     pub fn bundled(program: PathBuf) -> Self {
-        let entries = BTreeMap::from([(AWS_DIAGNOSTICS.to_owned(), Entry::Bundled(program))]);
+        let entries = BTreeMap::from([
+            (AWS_DIAGNOSTICS.to_owned(), Entry::Bundled(program.clone(), diagnostics)),
+            (NETWORK_INVENTORY.to_owned(), Entry::Bundled(program.clone(), inventory)),
+            (CARD_TRANSACTIONS.to_owned(), Entry::Bundled(program, transactions)),
+        ]);
         Self { entries }
+    }
+
+    /// The simulations that ship: `program mcp pk-sim`, kept in the folder `state`. Without one they
+    /// end with the server, and so with each question that the session asks. It gets an empty
+    /// environment.
+    pub fn simulations(program: PathBuf, state: Option<PathBuf>) -> Self {
+        let entry = Entry::Simulations { program, state };
+        Self { entries: BTreeMap::from([(PK_SIM.to_owned(), entry)]) }
     }
 
     /// A server of this name that is a part of this program: `serve` is given a session's input and
@@ -151,8 +177,8 @@ impl Servers {
         self.entries.keys().map(String::as_str)
     }
 
-    /// The names of those that somebody configured, in order: not the bundled one, which works
-    /// only for a session whose input names an incident folder.
+    /// The names of those that somebody configured, in order: not the bundled ones, which work for
+    /// what the session's input names.
     pub fn configured(&self) -> impl Iterator<Item = &str> {
         let configured = |entry: &Entry| matches!(entry, Entry::Command(_));
         self.entries
@@ -165,13 +191,23 @@ impl Servers {
     pub(super) fn launches(&self, input: &Value) -> Vec<(String, Launch)> {
         let launch = |entry: &Entry| match entry {
             Entry::Command(program) => Launch::Program(program.clone()),
-            Entry::Bundled(path) => Launch::Program(diagnostics(path, input)),
+            Entry::Bundled(path, program) => Launch::Program(program(path, input)),
+            Entry::Simulations { program, state } => {
+                Launch::Program(simulations(program, state.as_deref()))
+            }
             Entry::InProcess(serve) => {
                 Launch::InProcess(InProcess { input: input.clone(), serve: Arc::clone(serve) })
             }
         };
         self.entries.iter().map(|(name, entry)| (name.clone(), launch(entry))).collect()
     }
+}
+
+fn simulations(path: &Path, state: Option<&Path>) -> Program {
+    let mut program = Program::new(Text::plain(path.to_string_lossy()));
+    program.args.extend(["mcp", PK_SIM].map(Text::plain));
+    program.args.extend(state.map(|state| Text::plain(format!("--state={}", state.display()))));
+    program
 }
 
 fn diagnostics(path: &Path, input: &Value) -> Program {
@@ -184,6 +220,24 @@ fn diagnostics(path: &Path, input: &Value) -> Program {
     if let Some(folder) = input.get("snapshot").and_then(Value::as_str) {
         // One argument, so that a folder whose name begins with a hyphen is no option.
         program.args.push(Text::plain(format!("--snapshot={folder}")));
+    }
+    program
+}
+
+fn inventory(path: &Path, input: &Value) -> Program {
+    let mut program = Program::new(Text::plain(path.to_string_lossy()));
+    program.args.extend(["mcp", NETWORK_INVENTORY].map(Text::plain));
+    if let Some(file) = input.get("inventory").and_then(Value::as_str) {
+        program.args.push(Text::plain(format!("--inventory={file}")));
+    }
+    program
+}
+
+fn transactions(path: &Path, input: &Value) -> Program {
+    let mut program = Program::new(Text::plain(path.to_string_lossy()));
+    program.args.extend(["mcp", CARD_TRANSACTIONS].map(Text::plain));
+    if let Some(data) = input.get("data").and_then(Value::as_str) {
+        program.args.push(Text::plain(format!("--data={data}")));
     }
     program
 }
@@ -448,6 +502,38 @@ mod tests {
             "/bin/daybook mcp aws-diagnostics --snapshot=-x y"
         );
         assert_eq!(servers.configured().count(), 0);
+    }
+
+    #[test]
+    fn simulations_are_kept_where_it_is_said() {
+        let command = |state: Option<&str>| {
+            let servers = Servers::simulations("/bin/daybook".into(), state.map(PathBuf::from));
+            launch(&servers, PK_SIM, json!({})).to_string()
+        };
+        assert_eq!(command(None), "/bin/daybook mcp pk-sim");
+        assert_eq!(command(Some("-x y")), "/bin/daybook mcp pk-sim --state=-x y");
+    }
+
+    #[test]
+    fn the_input_says_which_network_the_bundled_server_reads() {
+        let servers = Servers::bundled("/bin/daybook".into());
+        let command = |input| launch(&servers, NETWORK_INVENTORY, input).to_string();
+        assert_eq!(command(json!({"query": "q"})), "/bin/daybook mcp network-inventory");
+        assert_eq!(
+            command(json!({"inventory": "-n"})),
+            "/bin/daybook mcp network-inventory --inventory=-n"
+        );
+    }
+
+    #[test]
+    fn the_input_says_which_transactions_the_bundled_server_reads() {
+        let servers = Servers::bundled("/bin/daybook".into());
+        let command = |input| launch(&servers, CARD_TRANSACTIONS, input).to_string();
+        assert_eq!(command(json!({"data": 1})), "/bin/daybook mcp card-transactions");
+        assert_eq!(
+            command(json!({"data": "--allow-remote"})),
+            "/bin/daybook mcp card-transactions --data=--allow-remote"
+        );
     }
 
     #[test]

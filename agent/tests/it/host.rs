@@ -247,7 +247,7 @@ async fn an_agent_is_known_to_the_host_that_was_given_it() {
     let (status, body) = world.invoke(&json!({ "agent": "checkup" }), 0).await;
     assert_eq!(status, 400);
     let error = "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `checkup`; there \
-                 are incident";
+                 are incident, fraud, network, assistant";
     assert_eq!(body["error"], error);
 }
 
@@ -331,7 +331,7 @@ async fn what_cannot_begin_is_refused_by_name_and_leaves_no_claim() {
     for (detail, expected) in [
         (
             json!({ "agent": "nobody" }),
-            "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `nobody`; there are checkup, incident",
+            "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `nobody`; there are checkup, incident, fraud, network, assistant",
         ),
         (
             json!({ "agent": "checkup", "input": { "x": 1 } }),

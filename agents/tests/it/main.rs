@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod assistant;
 mod checkup;
 mod folder;
+mod fraud;
 mod incident;
+mod network;

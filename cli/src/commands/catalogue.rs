@@ -84,6 +84,9 @@ async fn offered(context: &Context, server: &'static str) -> anyhow::Result<Vec<
     if server == tools::aws_diagnostics::INFO.name {
         command.args(["--snapshot", "."]);
     }
+    if server == tools::card_transactions::INFO.name {
+        command.args(["--data", "."]);
+    }
     let transport = TokioChildProcess::new(command)
         .with_context(|| format!("cannot start {}", context.binary.display()))?;
     let client = ().serve(transport).await.context("the MCP handshake failed")?;

@@ -2,8 +2,12 @@
 
 mod catalogue;
 mod chaos;
+mod chat;
 mod cloud;
 mod dev;
+mod generate;
+mod investigate;
+mod machine;
 mod new;
 mod read;
 mod serve;
@@ -25,6 +29,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
     match action {
         Action::Dev(options, environment) => dev::dev(&context, options, environment).await,
         Action::Trigger(order) => trigger::trigger(&context, order).await,
+        Action::Investigate(batch) => investigate::investigate(&context, batch).await,
         Action::Sessions(filter) => read::sessions(&context, filter).await,
         Action::Show(what) => read::show(&context, &what).await,
         Action::Tail(session) => watch::tail(&context, &session).await,
@@ -37,7 +42,10 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Agents => catalogue::agents(&context),
         Action::NewAgent(new) => new::agent(&context, &new),
         Action::Tools(server) => catalogue::tools(&context, server).await,
+        Action::Chat(options) => chat::chat(&context, options).await,
+        Action::Generate(what) => generate::generate(what),
         Action::Chaos(order) => chaos::chaos(&context, order).await,
+        Action::Workflow(deed) => machine::machine(&context, &deed),
         Action::Mcp(serving) => serve::mcp(&context, serving).await,
     }
 }

@@ -7,7 +7,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tools::aws_diagnostics::{self, Error};
 use tools::http::{self, Listening};
 use tools::place::Place;
-use tools::{pk_sim, stdio};
+use tools::{card_transactions, network_inventory, pk_sim, stdio};
 
 use crate::commands::stack;
 use crate::failure::{Exit, Failure};
@@ -25,6 +25,12 @@ pub async fn mcp(context: &Context, serving: Serving) -> Result<Exit, Failure> {
     let http = serving.http;
     match serving.server {
         Served::AwsDiagnostics(source) => serve(context, diagnostics(source).await?, http).await?,
+        Served::NetworkInventory(file) => {
+            let server = network_inventory::server(file.as_deref()).map_err(|error| {
+                Failure::from(error).hint("--inventory names a file; see networks/README.md")
+            })?;
+            serve(context, server, http).await?;
+        }
         Served::PkSim { models, state } => {
             let server = pk_sim::server(models.as_deref(), state.as_deref()).map_err(|error| {
                 let hint = match &error {
@@ -34,6 +40,9 @@ pub async fn mcp(context: &Context, serving: Serving) -> Result<Exit, Failure> {
                 Failure::from(error).hint(hint)
             })?;
             serve(context, server, http).await?;
+        }
+        Served::CardTransactions { data, remote } => {
+            serve(context, card_transactions::server(&data, remote)?, http).await?;
         }
     }
     Ok(Exit::Succeeded)

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::model::Models;
+use agent::network;
 use agent::tool::Servers;
 use anyhow::{Context as _, anyhow};
 use journal::sqlite::Durability;
 use local::stack::{Config, Isolation, Stack, StartError};
+use workflow::env;
 
 use crate::args;
 use crate::config::{self, StackEnvironment};
@@ -16,6 +18,9 @@ use crate::endpoint::listen_address;
 use crate::failure::Failure;
 use crate::ledger::{DEFAULT_FOLDER, unusable_hint};
 use crate::resolve::Context;
+
+/// Where simulations are kept, in the stack's folder.
+const SIMULATIONS: &str = "pk-sim";
 
 /// A stack that runs in this process.
 pub struct Running {
@@ -55,8 +60,19 @@ pub async fn for_dev(
         args::Durability::Relaxed => Durability::Relaxed,
     };
     config.time_scale = options.time_scale.get();
+    let mut environment = environment.clone();
+    if let Some(folder) = &options.plans {
+        let plans = network::plans(folder).map_err(|error| {
+            Failure::from(error).hint("--plans names a folder of plans; see agents/plans")
+        })?;
+        config.defaults.network.plans = plans;
+        let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let folder = folder.to_string_lossy().into_owned();
+        environment.handed_on.retain(|(name, _)| name != env::NETWORK_PLANS);
+        environment.handed_on.push((env::NETWORK_PLANS.to_owned(), folder));
+    }
     if options.isolate {
-        config.isolation = isolation(context, environment)?;
+        config.isolation = isolation(context, &environment)?;
     }
     if let Some(file) = &options.workflow {
         let text = std::fs::read_to_string(file);
@@ -139,7 +155,9 @@ pub async fn address(listen: &str, default: &str) -> Result<SocketAddr, Failure>
 
 /// The server that ships, which is this binary itself, and those of the file.
 fn servers(context: &Context, environment: &StackEnvironment) -> Result<Servers, Failure> {
-    let bundled = Servers::bundled(context.binary.clone());
+    let folder = context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
+    let simulations = Servers::simulations(context.binary.clone(), Some(folder.join(SIMULATIONS)));
+    let bundled = Servers::bundled(context.binary.clone()).with(simulations);
     let Some(file) = &environment.servers_file else { return Ok(bundled) };
     let name = workflow::env::DAYBOOK_MCP_SERVERS;
     let text = std::fs::read_to_string(file)

@@ -13,7 +13,7 @@ use crate::resolve::{Context, Decision};
 ///
 /// # Errors
 /// When nothing listens, or the stack refuses.
-pub async fn cancel(context: &Context, cancel: args::Cancel) -> Result<Exit, Failure> {
+pub async fn cancel(context: &Context, cancel: args::steer::Cancel) -> Result<Exit, Failure> {
     let mut body = json!({});
     if let Some(reason) = cancel.reason {
         body["reason"] = reason.into();

@@ -18,6 +18,7 @@ use crate::failure::{Exit, Failure};
 use crate::feed::{Feed, Item};
 use crate::ledger::{self, Ledger};
 use crate::output;
+use crate::progress;
 use crate::render::ending;
 use crate::render::timeline::Timeline;
 use crate::resolve::Context;
@@ -38,13 +39,21 @@ const CHECKS_FAILED_MAX: u32 = 5;
 pub struct Watch<'a> {
     context: &'a Context,
     endpoint: &'a Endpoint,
-    clients: &'a Clients,
     id: SessionId,
     feed: Feed,
     timeline: Timeline,
     terminal: Option<Lines<BufReader<Stdin>>>,
     /// The question that was shown last.
     shown: Option<u32>,
+    vigil: Vigil<'a>,
+    _progress: Option<progress::Shown>,
+}
+
+/// Looks now and then whether there is still something to wait for.
+pub struct Vigil<'a> {
+    endpoint: &'a Endpoint,
+    clients: &'a Clients,
+    id: SessionId,
     check_at: Instant,
     checks_failed: u32,
 }
@@ -75,14 +84,13 @@ impl<'a> Watch<'a> {
         Self {
             context,
             endpoint,
-            clients,
             feed: Feed::new(ledger.store.clone(), id.clone(), Arc::clone(&context.agents)),
+            vigil: Vigil::new(endpoint, clients, &id),
+            _progress: (!context.json).then(|| progress::show(endpoint, &id)).flatten(),
             id,
             timeline: Timeline::new(context.look, false),
             terminal: asks.then(|| BufReader::new(tokio::io::stdin()).lines()),
             shown: None,
-            check_at: Instant::now() + CHECK_EVERY,
-            checks_failed: 0,
         }
     }
 
@@ -109,8 +117,7 @@ impl<'a> Watch<'a> {
                 self.print(item)?;
             }
             if is_news {
-                self.check_at = Instant::now() + CHECK_EVERY;
-                self.checks_failed = 0;
+                self.vigil.news();
                 let session = self.feed.view(ledger::now());
                 if session.status.is_terminal() {
                     self.print_latecomers().await?;
@@ -123,8 +130,8 @@ impl<'a> Watch<'a> {
                 {
                     return Ok(exit);
                 }
-            } else if Instant::now() >= self.check_at {
-                self.check().await?;
+            } else {
+                self.vigil.look().await?;
             }
         }
     }
@@ -221,9 +228,29 @@ impl<'a> Watch<'a> {
             }
         }
     }
+}
 
-    /// Nothing new for a while: is there still something to wait for?
-    async fn check(&mut self) -> Result<(), Failure> {
+impl<'a> Vigil<'a> {
+    /// Begins now.
+    pub fn new(endpoint: &'a Endpoint, clients: &'a Clients, id: &SessionId) -> Self {
+        let check_at = Instant::now() + CHECK_EVERY;
+        Self { endpoint, clients, id: id.clone(), check_at, checks_failed: 0 }
+    }
+
+    /// Something has come.
+    pub fn news(&mut self) {
+        self.check_at = Instant::now() + CHECK_EVERY;
+        self.checks_failed = 0;
+    }
+
+    /// Nothing has come; if that has been so for a while, is there still something to wait for?
+    ///
+    /// # Errors
+    /// When several looks in a row find nothing.
+    pub async fn look(&mut self) -> Result<(), Failure> {
+        if Instant::now() < self.check_at {
+            return Ok(());
+        }
         self.check_at = Instant::now() + CHECK_EVERY;
         let id = &self.id;
         let problem = match self.clients.execution(id).await {

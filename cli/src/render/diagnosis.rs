@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::Look;
 use super::ending::indented;
+use super::field::{list, text, texts};
 use super::ink::Ink;
 use super::text::{clean, wrap};
 
@@ -19,7 +20,7 @@ pub fn diagnosis(look: Look, result: &Value) -> Option<Vec<String>> {
     let mut lines = vec![format!(
         "{}  {} · {}",
         look.ink(Ink::Strong, "Diagnosis"),
-        look.ink(severity_ink(severity), &clean(severity)),
+        look.ink(Ink::of_severity(severity), &clean(severity)),
         clean(&faults),
     )];
     section(look, &mut lines, "Root cause");
@@ -126,24 +127,4 @@ fn hanging(look: Look, indent: &str, mark: &str, text: &str) -> Vec<String> {
             format!("{indent}{before}{line}")
         })
         .collect()
-}
-
-fn severity_ink(severity: &str) -> Ink {
-    match severity {
-        "critical" | "high" => Ink::Bad,
-        "medium" => Ink::Warn,
-        _ => Ink::Plain,
-    }
-}
-
-fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
-    value.get(field)?.as_str()
-}
-
-fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn texts<'a>(value: &'a Value, field: &str) -> Vec<&'a str> {
-    list(value, field).iter().filter_map(Value::as_str).collect()
 }

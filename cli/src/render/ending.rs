@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::ink::Ink;
 use super::text::{clean, json_lines, width, wrap};
-use super::{Look, brief, diagnosis};
+use super::{Look, brief, diagnosis, investigation, network};
 
 /// What stands above a timeline.
 pub fn heading(look: Look, session: &Session) -> Vec<String> {
@@ -83,9 +83,15 @@ pub fn question(look: Look, question: &OpenQuestion) -> Vec<String> {
     lines
 }
 
-/// The result: a diagnosis, checks, or JSON.
+/// The result: a diagnosis, an investigation, a report, checks, or JSON.
 pub fn result(look: Look, result: &Value) -> Vec<String> {
     if let Some(lines) = diagnosis::diagnosis(look, result) {
+        return lines;
+    }
+    if let Some(lines) = investigation::investigation(look, result) {
+        return lines;
+    }
+    if let Some(lines) = network::network(look, result) {
         return lines;
     }
     if let Some(lines) = checks(look, result) {

@@ -23,6 +23,17 @@ pub enum Ink {
     Warn,
 }
 
+impl Ink {
+    /// What deserves attention by its severity, however an agent spells that.
+    pub fn of_severity(severity: &str) -> Self {
+        match severity.to_ascii_lowercase().as_str() {
+            "critical" | "high" => Self::Bad,
+            "medium" => Self::Warn,
+            _ => Self::Plain,
+        }
+    }
+}
+
 impl Look {
     /// The text in its colour, if there are colours.
     pub fn ink(&self, ink: Ink, text: &str) -> String {

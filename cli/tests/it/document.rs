@@ -33,6 +33,8 @@ fn every_command_of_the_page_does_what_the_page_says() {
     ] {
         put_program(&bin, name, &format!("exec {} \"$@\"", target.display()));
     }
-    std::os::unix::fs::symlink(root().join("incidents"), folder.path().join("incidents")).unwrap();
+    for bundled in ["incidents", "networks", "transactions"] {
+        std::os::unix::fs::symlink(root().join(bundled), folder.path().join(bundled)).unwrap();
+    }
     check("LOCAL_DEVELOPMENT.md", folder.path(), &bin, PAGE_WITHIN);
 }

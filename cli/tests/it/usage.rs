@@ -33,6 +33,10 @@ fn a_command_line_that_makes_no_sense_exits_64() {
         (&["mcp", "aws-diagnostics"][..], "--snapshot DIR"),
         (&["mcp", "pk-sim", "--snapshot", "."][..], "--snapshot is an option of aws-diagnostics"),
         (&["mcp", "aws-diagnostics", "--models", "."][..], "--models is an option of pk-sim"),
+        (
+            &["mcp", "pk-sim", "--inventory", "."][..],
+            "--inventory is an option of network-inventory",
+        ),
         (&["--target", "mars", "sessions"][..], "[possible values: local, aws]"),
         (&["--endpoint", "ftp://here", "sessions"][..], "expected http://HOST:PORT"),
     ] {
@@ -134,6 +138,6 @@ fn agents_are_listed_for_people_and_for_programs() {
     insta::assert_snapshot!(run_in(folder.path(), &["agents"]).stdout);
     let agents = run_in(folder.path(), &["agents", "--json"]).json();
     let names: Vec<_> = agents.iter().map(|agent| agent["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["checkup", "incident"]);
+    assert_eq!(names, ["checkup", "incident", "fraud", "network", "assistant"]);
     assert!(agents.iter().all(|agent| agent["input_schema"].is_object()));
 }

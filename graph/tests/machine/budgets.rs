@@ -166,7 +166,7 @@ fn a_model_that_fails_for_good_is_replaced_by_the_policy_and_the_journal_says_so
     }
     let Next::Note(note) = session.run().next() else { panic!("no note") };
     let expected = json!({"model": "big", "category": "bedrock_transient", "message": "throttled"});
-    assert_eq!((note.subject, &note.payload), ("fallback", &expected));
+    assert_eq!((note.subject.as_str(), &note.payload), ("fallback", &expected));
     session.append(note.body());
     assert!(matches!(requests(&session)[0].work, Work::Policy { .. }));
     let finish = session.drive(&mut talkative());

@@ -25,6 +25,7 @@ pub(crate) enum Op {
     Confirm(Value),
     Say,
     Nap(u64),
+    Remark,
     Nothing,
     Spin,
     Astray,
@@ -73,6 +74,7 @@ pub(crate) fn ask(state: &State, context: &Context<'_>) -> Effect {
         }
         Op::Say => Effect::Ask(Question::open("What now?")),
         Op::Nap(seconds) => Effect::Sleep(context.now.after(Duration::from_secs(*seconds))),
+        Op::Remark => Effect::Note { subject: "remark".to_owned(), payload: json!(state.at) },
         Op::Nothing | Op::Spin | Op::Astray => Effect::Nothing,
     }
 }

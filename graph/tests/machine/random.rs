@@ -25,6 +25,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         small().prop_map(Op::Confirm),
         Just(Op::Say),
         (0..90_u64).prop_map(Op::Nap),
+        Just(Op::Remark),
         Just(Op::Nothing),
     ]
 }

@@ -2,6 +2,8 @@
 
 use graph::agent::Settings;
 use graph::definition::InputError;
+use graph::next::Next;
+use journal::step::StepBody;
 use serde_json::json;
 
 use crate::listed::*;
@@ -12,6 +14,18 @@ fn a_run_that_moves_without_an_effect_for_ever_fails() {
     assert_eq!(error, "GraphError: TooManyMoves - more than 100 moves without an effect");
     assert_eq!(category, "graph");
     assert_eq!(finished(&start(&[const { Op::Nothing }; 100])), json!([]));
+}
+
+#[test]
+fn a_note_is_journaled_as_it_is_and_lets_the_graph_go_on() {
+    let mut session = start(&[Op::Remark, Op::Nothing]);
+    let Next::Note(note) = session.run().next() else { panic!("a note") };
+    assert_eq!((note.subject.as_str(), &note.payload), ("remark", &json!(0)));
+    // Another's note changes nothing: the graph still asks for its own.
+    session.append(StepBody::Note { subject: "other".to_owned(), payload: json!({}) });
+    assert_eq!(session.run().next(), Next::Note(note.clone()));
+    session.append(note.body());
+    assert_eq!(finished(&session), json!([]));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use aws_sdk_dynamodb::types::{
     ProjectionType, ScalarAttributeType,
 };
 
-use super::{DynamoStore, INDEX_BY_DAY, INDEX_OPEN_LEASES};
-use crate::key::attribute;
+use super::DynamoStore;
+use crate::key::{INDEX_BY_DAY, INDEX_OPEN_LEASES, PARTITION, SORT, attribute};
 use crate::lease;
 use crate::store::Error;
 
@@ -37,7 +37,7 @@ fn table_definition(
 ) -> Result<CreateTableFluentBuilder, aws_sdk_dynamodb::error::BuildError> {
     let mut table = table.billing_mode(BillingMode::PayPerRequest);
     let of_indexes = [attribute::DAY, attribute::TIMESTAMP, lease::OPEN, lease::BEAT_AT];
-    for name in ["PK", "SK"].into_iter().chain(of_indexes) {
+    for name in [PARTITION, SORT].into_iter().chain(of_indexes) {
         table = table.attribute_definitions(
             AttributeDefinition::builder()
                 .attribute_name(name)
@@ -46,8 +46,8 @@ fn table_definition(
         );
     }
     Ok(table
-        .key_schema(key("PK", KeyType::Hash)?)
-        .key_schema(key("SK", KeyType::Range)?)
+        .key_schema(key(PARTITION, KeyType::Hash)?)
+        .key_schema(key(SORT, KeyType::Range)?)
         .global_secondary_indexes(index(INDEX_BY_DAY, attribute::DAY, attribute::TIMESTAMP)?)
         .global_secondary_indexes(index(INDEX_OPEN_LEASES, lease::OPEN, lease::BEAT_AT)?))
 }

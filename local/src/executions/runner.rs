@@ -1,5 +1,6 @@
 //! One execution, driven: its history is durable before anything is done with it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,8 +72,8 @@ pub(super) struct Runner {
     execution: Execution,
     commands: mpsc::Receiver<Command>,
     calls: FuturesUnordered<BoxFuture<'static, Answer>>,
-    /// The task whose call is in flight, or was.
-    called: Option<u64>,
+    /// The open tasks whose calls are in flight, or were.
+    called: BTreeSet<u64>,
 }
 
 #[derive(PartialEq)]
@@ -98,7 +99,8 @@ impl Runner {
         execution: Execution,
         commands: mpsc::Receiver<Command>,
     ) -> Self {
-        Self { shared, id, execution, commands, calls: FuturesUnordered::new(), called: None }
+        let (calls, called) = (FuturesUnordered::new(), BTreeSet::new());
+        Self { shared, id, execution, commands, calls, called }
     }
 
     /// Drives the execution to its end, until the stack stops, or until it waits for long.
@@ -110,9 +112,8 @@ impl Runner {
                     self.record(events).await?;
                     Flow::Onwards
                 }
-                Next::RunTask(request) => {
-                    let wake_at = request.wake_at;
-                    self.ensure_called(request);
+                Next::RunTasks { requests, wake_at } => {
+                    self.ensure_called(requests);
                     self.wait(wake_at).await?
                 }
                 Next::WaitUntil(at) => self.wait(at).await?,
@@ -138,7 +139,8 @@ impl Runner {
 
     /// A heartbeat is not history: whoever was alive before a restart counts as alive after it.
     fn beat(&mut self) {
-        if let Some(token) = self.execution.open_token().map(str::to_owned) {
+        let tokens = self.execution.open_tokens().into_iter().map(str::to_owned);
+        for token in tokens.collect::<Vec<_>>() {
             let now = self.now();
             // The token is the open task's own.
             let _ = self.execution.heartbeat(&token, now);
@@ -160,16 +162,19 @@ impl Runner {
         Ok(())
     }
 
-    fn ensure_called(&mut self, request: TaskRequest) {
-        if self.called == Some(request.event_id) {
-            return;
+    fn ensure_called(&mut self, requests: Vec<TaskRequest>) {
+        let open = self.execution.open_tasks();
+        self.called.retain(|event_id| open.contains(event_id));
+        for request in requests {
+            if !self.called.insert(request.event_id) {
+                continue;
+            }
+            let shared = Arc::clone(&self.shared);
+            self.calls.push(Box::pin(async move {
+                let answer = call::perform(&shared, &request.resource, request.arguments).await;
+                (request.event_id, answer)
+            }));
         }
-        self.called = Some(request.event_id);
-        let shared = Arc::clone(&self.shared);
-        self.calls.push(Box::pin(async move {
-            let answer = call::perform(&shared, &request.resource, request.arguments).await;
-            (request.event_id, answer)
-        }));
     }
 
     async fn wait(&mut self, until: Timestamp) -> Result<Flow, Broken> {

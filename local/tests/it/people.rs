@@ -235,10 +235,21 @@ async fn put_answer(client: &Client, detail: &Value) {
     assert_eq!((status, &answer["FailedEntryCount"]), (200, &json!(0)), "{answer}");
 }
 
-async fn send_token(client: &Client, token: &str, output: &Value) {
-    let body = json!({ "taskToken": token, "output": output.to_string() });
-    let (status, answer) = client.aws("AWSStepFunctions.SendTaskSuccess", &body).await;
-    assert_eq!(status, 200, "{answer}");
+/// Answers with the token of the parked workflow. One that has just moved on and parked again has
+/// another: the one that was read is then refused, and the next is read.
+async fn send_token(client: &Client, stack: &Stack, session: &str, output: &Value) {
+    let sending = async {
+        loop {
+            let token = parked(stack, session).await;
+            let body = json!({ "taskToken": token, "output": output.to_string() });
+            let (status, answer) = client.aws("AWSStepFunctions.SendTaskSuccess", &body).await;
+            match answer["__type"].as_str() {
+                Some("TaskTimedOut") => {}
+                _ => break assert_eq!(status, 200, "{answer}"),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, sending).await.expect("a token is taken");
 }
 
 /// The result once the session has succeeded.
@@ -267,9 +278,8 @@ async fn an_answer_comes_by_the_api_by_an_event_or_with_the_token() {
     put_answer(&client, &detail).await;
     let open = asked(&stack, &client, &session, id).await;
     let last = open["question_id"].clone();
-    let token = parked(&stack, &session).await;
-    send_token(&client, &token, &json!({ "question_id": last, "decision": "say", "text": "no" }))
-        .await;
+    let said = json!({ "question_id": last, "decision": "say", "text": "no" });
+    send_token(&client, &stack, &session, &said).await;
     let result = result(&client, &session).await;
     assert_eq!(result["called"], json!([{ "model": "policy" }]), "the call is the one approved");
     assert_eq!(result["answers"][1]["text"], "no", "words stay words where no yes is asked for");
@@ -344,7 +354,7 @@ async fn what_is_no_answer_to_the_open_question_is_refused_with_its_reason_and_l
     // Where nobody hears the refusal, the workflow is parked again and the question stays open.
     for said in [json!("yes"), json!({ "decision": 7 }), json!({ "decision": "approve" })] {
         let (times, _) = history(&stack, &session).await;
-        send_token(&client, &parked(&stack, &session).await, &said).await;
+        send_token(&client, &stack, &session, &said).await;
         let again = async {
             while history(&stack, &session).await.0 == times {
                 tokio::time::sleep(Duration::from_millis(10)).await;
@@ -465,5 +475,27 @@ async fn a_session_that_waited_over_a_redeployment_goes_on_at_its_question_once(
     let statuses = statuses(&shown);
     let resumed = statuses.iter().filter(|status| **status == "AGENT_BACKGROUND_TASK_RESUMED");
     assert_eq!(resumed.count(), 2, "{statuses:?}");
+    after.shutdown().await;
+}
+
+/// A kill between the two leaves an answer that nobody was woken for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_workflow_that_was_answered_but_not_woken_is_woken_by_the_restart() {
+    let folder = TempDir::new().unwrap();
+    let before = stack(folder.path(), &ASKER, 1).await;
+    let client = Client::new(&before);
+    let session = begin(&client, json!({})).await;
+    let id = asked(&before, &client, &session, 0).await["question_id"].as_u64().unwrap();
+    let reject = json!({ "question_id": id, "decision": "reject" });
+    let said = serde_json::from_value(reject).unwrap();
+    let (store, clock) = (before.store(), before.clock());
+    poller::answer::answer(store, clock, &session.parse().unwrap(), said).await.unwrap();
+    before.shutdown().await;
+    let after = stack(folder.path(), &ASKER, 1).await;
+    let client = Client::new(&after);
+    let last = asked(&after, &client, &session, id).await["question_id"].clone();
+    let words = json!({ "question_id": last, "decision": "say", "text": "thanks" });
+    assert_eq!(answer(&client, &session, &words).await.0, 202);
+    assert_eq!(result(&client, &session).await["answers"][0]["decision"], "reject");
     after.shutdown().await;
 }

@@ -12,7 +12,7 @@ use sim::scenario::Scenario;
 
 use crate::{seeds, trace, verdict};
 
-fn people(seed: u64) -> Vec<Person> {
+pub fn people(seed: u64) -> Vec<Person> {
     let s = Duration::from_secs;
     match seed % 4 {
         0 => vec![Person::CAREFUL],

@@ -10,6 +10,7 @@ use sim::crash_points::{Outcome, crash_points};
 use sim::prefixes::prefixes;
 use sim::scenario::Scenario;
 use sim::tools::ToolServer;
+use tools::card_transactions::Remote;
 
 use crate::stores::{Stores, memory};
 
@@ -30,6 +31,47 @@ fn incident() -> Scenario {
     Scenario {
         servers: vec![ToolServer::new("aws-diagnostics", server)],
         ..Scenario::new(Agent::of(&agents::incident::graph::GRAPH), input)
+    }
+}
+
+fn network() -> Scenario {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../networks/bgp-session-down");
+    let server = move |_: &Value| {
+        tools::network_inventory::server(Some(&folder.join("network.json"))).unwrap()
+    };
+    let input = json!({"query": "Check BGP neighbors on pe2"});
+    Scenario {
+        servers: vec![ToolServer::new("network-inventory", server)],
+        ..Scenario::new(Agent::of(&agents::network::graph::GRAPH), input)
+    }
+}
+
+fn fraud() -> Scenario {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../transactions/sample.csv");
+    let input = std::fs::read_to_string(data.with_file_name("account-takeover.json")).unwrap();
+    let mut input: Value = serde_json::from_str(&input).unwrap();
+    input["data"] = json!(data);
+    let server = move |_: &Value| {
+        tools::card_transactions::server(data.to_str().unwrap(), Remote::Refused).unwrap()
+    };
+    // When things were done and how long they took is another each time.
+    let view = |result: &Value| {
+        let executions = result["tool_executions"].as_array().unwrap().iter();
+        json!([
+            result["score"],
+            result["confidence_score"],
+            result["severity"],
+            result["status"],
+            result["findings"],
+            result["rule_draft"],
+            result["completed_steps"],
+            executions.map(|done| json!([done["tool_name"], done["status"]])).collect::<Vec<_>>(),
+        ])
+    };
+    Scenario {
+        servers: vec![ToolServer::new("card-transactions", server)],
+        view,
+        ..Scenario::new(Agent::of(&agents::fraud::graph::GRAPH), input)
     }
 }
 
@@ -59,8 +101,32 @@ fn incident_holds_at_every_crash_point(mut stores: Stores) {
     hold("incident", &crash_points(&incident(), 1, &mut *stores), 60);
 }
 
+fn network_holds_at_every_crash_point(mut stores: Stores) {
+    hold("network", &crash_points(&network(), nth(), &mut *stores), 60);
+}
+
+fn network_goes_on_from_every_prefix(mut stores: Stores) {
+    hold("network", &prefixes(&network(), &mut *stores), 15);
+}
+
+fn fraud_holds_at_every_crash_point(mut stores: Stores) {
+    hold("fraud", &crash_points(&fraud(), nth(), &mut *stores), 30);
+}
+
 fn an_agent_that_asks_sleeps_and_pays_holds_at_every_crash_point(mut stores: Stores) {
     hold("clerk", &crash_points(&clerk::scenario(), nth(), &mut *stores), 60);
+}
+
+fn a_conversation_holds_at_every_crash_point(mut stores: Stores) {
+    hold(
+        "assistant",
+        &crash_points(&crate::assistant::scenario(), 2 * nth() + 1, &mut *stores),
+        60,
+    );
+}
+
+fn a_conversation_goes_on_from_every_prefix(mut stores: Stores) {
+    hold("assistant", &prefixes(&crate::assistant::scenario(), &mut *stores), 30);
 }
 
 fn checkup_goes_on_from_every_prefix(mut stores: Stores) {
@@ -69,6 +135,10 @@ fn checkup_goes_on_from_every_prefix(mut stores: Stores) {
 
 fn incident_goes_on_from_every_prefix(mut stores: Stores) {
     hold("incident", &prefixes(&incident(), &mut *stores), 10);
+}
+
+fn fraud_goes_on_from_every_prefix(mut stores: Stores) {
+    hold("fraud", &prefixes(&fraud(), &mut *stores), 20);
 }
 
 fn an_agent_that_asks_sleeps_and_pays_goes_on_from_every_prefix(mut stores: Stores) {
@@ -95,22 +165,35 @@ macro_rules! on {
     };
 }
 
-// Memory answers beside every other store, which is held against it at each operation; these two
-// show that it will do alone.
-on!(memory: checkup_holds_at_every_crash_point, checkup_goes_on_from_every_prefix);
+// Memory answers beside every other store, which is held against it at each operation; these show that
+// it will do alone, which the long conversation is left at.
+on!(memory:
+    checkup_holds_at_every_crash_point,
+    checkup_goes_on_from_every_prefix,
+    a_conversation_holds_at_every_crash_point,
+    a_conversation_goes_on_from_every_prefix,
+);
 on!(sqlite:
     checkup_holds_at_every_crash_point,
+    fraud_holds_at_every_crash_point,
     incident_holds_at_every_crash_point,
+    network_holds_at_every_crash_point,
     an_agent_that_asks_sleeps_and_pays_holds_at_every_crash_point,
     checkup_goes_on_from_every_prefix,
+    fraud_goes_on_from_every_prefix,
     incident_goes_on_from_every_prefix,
+    network_goes_on_from_every_prefix,
     an_agent_that_asks_sleeps_and_pays_goes_on_from_every_prefix,
 );
 on!(dynamodb:
     checkup_holds_at_every_crash_point,
+    fraud_holds_at_every_crash_point,
     incident_holds_at_every_crash_point,
+    network_holds_at_every_crash_point,
     an_agent_that_asks_sleeps_and_pays_holds_at_every_crash_point,
     checkup_goes_on_from_every_prefix,
+    fraud_goes_on_from_every_prefix,
     incident_goes_on_from_every_prefix,
+    network_goes_on_from_every_prefix,
     an_agent_that_asks_sleeps_and_pays_goes_on_from_every_prefix,
 );

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod asking;
+mod assistant;
 mod disturbed;
 mod races;
+mod requests;
 mod stores;
 
 use std::collections::BTreeMap;

@@ -5,20 +5,23 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::template::compile_expression;
-use super::{DefinitionError, Problem, Slot, Template};
+use super::template::compile;
+use super::{DefinitionError, Lens, Place, Problem, Slot, Template};
+use crate::expression::Language;
+use crate::jsonpath::Reference;
 
-type Result<T> = std::result::Result<T, DefinitionError>;
+pub(super) type Result<T> = std::result::Result<T, DefinitionError>;
 
 pub(super) struct Fields<'a> {
     map: &'a Map<String, Value>,
     location: String,
+    language: Language,
     taken: RefCell<BTreeSet<&'static str>>,
 }
 
-pub(super) fn error(location: &str, problem: Problem) -> DefinitionError {
+pub(super) fn error(location: &str, problem: impl Into<Problem>) -> DefinitionError {
     let location = if location.is_empty() { "/" } else { location };
-    DefinitionError { location: location.to_owned(), problem }
+    DefinitionError { location: Some(location.to_owned()), problem: problem.into() }
 }
 
 /// JSON pointer to a member of what stands at `location`.
@@ -27,14 +30,23 @@ pub(super) fn pointer(location: &str, name: &str) -> String {
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(value: &'a Value, location: String) -> Result<Fields<'a>> {
+    pub(super) fn of(value: &'a Value, location: String, language: Language) -> Result<Fields<'a>> {
         match value.as_object() {
-            Some(map) => Ok(Fields { map, location, taken: RefCell::default() }),
+            Some(map) => Ok(Fields { map, location, language, taken: RefCell::default() }),
             None => Err(error(&location, Problem::Value("an object"))),
         }
     }
 
-    pub(super) fn error(&self, problem: Problem) -> DefinitionError {
+    pub(super) fn language(&self) -> Language {
+        self.language
+    }
+
+    /// The same fields under the query language that they ask for.
+    pub(super) fn speaking(self, language: Language) -> Fields<'a> {
+        Fields { language, ..self }
+    }
+
+    pub(super) fn error(&self, problem: impl Into<Problem>) -> DefinitionError {
         error(&self.location, problem)
     }
 
@@ -42,7 +54,7 @@ impl<'a> Fields<'a> {
         pointer(&self.location, name)
     }
 
-    pub(super) fn error_at(&self, name: &str, problem: Problem) -> DefinitionError {
+    pub(super) fn error_at(&self, name: &str, problem: impl Into<Problem>) -> DefinitionError {
         error(&self.at(name), problem)
     }
 
@@ -51,11 +63,18 @@ impl<'a> Fields<'a> {
         self.map.get(name)
     }
 
-    pub(super) fn required(&self, name: &'static str) -> Result<&'a Value> {
-        self.take(name).ok_or_else(|| self.error(Problem::Required(name)))
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.map.contains_key(name)
     }
 
-    /// The field if `accept` takes its value; `expected` completes "value must be".
+    /// Checks that all of these are there.
+    pub(super) fn require(&self, names: &[&'static str]) -> Result<()> {
+        let missing: Vec<&'static str> =
+            names.iter().copied().filter(|name| !self.map.contains_key(*name)).collect();
+        if missing.is_empty() { Ok(()) } else { Err(self.error(Problem::Required(missing))) }
+    }
+
+    /// The field if `accept` takes its value; `expected` completes "Value must be".
     pub(super) fn optional<T>(
         &self,
         name: &'static str,
@@ -76,40 +95,96 @@ impl<'a> Fields<'a> {
     }
 
     pub(super) fn required_text(&self, name: &'static str) -> Result<&'a str> {
-        self.text(name)?.ok_or_else(|| self.error(Problem::Required(name)))
+        self.text(name)?.ok_or_else(|| self.error(Problem::Required(vec![name])))
+    }
+
+    /// An object field.
+    pub(super) fn object(&self, name: &'static str) -> Result<Option<Fields<'a>>> {
+        let value = self.take(name);
+        value.map(|value| Fields::of(value, self.at(name), self.language)).transpose()
     }
 
     /// The objects in an array field; empty if the field is absent.
     pub(super) fn objects(&self, name: &'static str) -> Result<Vec<Fields<'a>>> {
         let items = self.optional(name, "an array", Value::as_array)?;
+        let items = items.into_iter().flatten().enumerate();
         items
-            .into_iter()
-            .flatten()
-            .enumerate()
-            .map(|(index, item)| Fields::of(item, format!("{}/{index}", self.at(name))))
+            .map(|(index, item)| {
+                Fields::of(item, format!("{}/{index}", self.at(name)), self.language)
+            })
             .collect()
     }
 
     pub(super) fn template(&self, name: &'static str) -> Result<Option<Template>> {
-        self.take(name).map(|value| Template::compile(value, &self.at(name))).transpose()
+        let value = self.take(name);
+        value.map(|value| Template::compile(value, &self.at(name), self.language)).transpose()
     }
 
-    /// A field that is an expression, or a literal that `accept` takes.
+    /// A field of one type: a literal that `accept` takes, in JSONata also an expression, in
+    /// JSONPath also the path or call in the field `path`.
     pub(super) fn slot<T>(
         &self,
         name: &'static str,
+        path: &'static str,
         expected: &'static str,
         accept: impl Fn(&Value) -> Option<T>,
     ) -> Result<Option<Slot>> {
-        let Some(value) = self.take(name) else { return Ok(None) };
-        if let Some(text) = value.as_str()
-            && let Some(expression) = compile_expression(text, &self.at(name))?
+        if self.language == Language::JsonPath
+            && let Some(text) = self.text(path)?
         {
-            return Ok(Some(Slot::Expression(expression)));
+            if self.map.contains_key(name) {
+                return Err(self
+                    .error_at(path, Problem::Conflict("A field and its path exclude each other")));
+            }
+            let expression = super::template::path_or_call(text, &self.at(path))?;
+            return Ok(Some(Slot::Computed { field: path, expression }));
+        }
+        let Some(value) = self.take(name) else { return Ok(None) };
+        if self.language == Language::Jsonata
+            && let Some(text) = value.as_str()
+            && let Some(expression) = compile(text, &self.at(name))?
+        {
+            return Ok(Some(Slot::Computed { field: name, expression }));
         }
         match accept(value) {
             Some(_) => Ok(Some(Slot::Literal(value.clone()))),
             None => Err(self.error_at(name, Problem::Value(expected))),
+        }
+    }
+
+    /// `InputPath` or `OutputPath`, which only JSONPath has.
+    pub(super) fn lens(&self, name: &'static str) -> Result<Lens> {
+        if self.language == Language::Jsonata {
+            return Ok(Lens::Whole);
+        }
+        match self.take(name) {
+            None => Ok(Lens::Whole),
+            Some(Value::Null) => Ok(Lens::Nothing),
+            Some(_) => Ok(Lens::Part(self.reference(name)?)),
+        }
+    }
+
+    pub(super) fn reference(&self, name: &'static str) -> Result<Reference> {
+        let text = self.required_text(name)?;
+        Reference::compile(text).map_err(|problem| self.error_at(name, problem))
+    }
+
+    /// `ResultPath`, which only JSONPath has.
+    pub(super) fn place(&self) -> Result<Place> {
+        const NAME: &str = "ResultPath";
+        match self.take(NAME) {
+            None => Ok(Place::Whole),
+            Some(Value::Null) => Ok(Place::Nowhere),
+            Some(_) => {
+                let reference = self.reference(NAME)?;
+                if !reference.is_target() {
+                    return Err(self.error_at(NAME, Problem::Value("a reference path")));
+                }
+                Ok(match reference.text.as_str() {
+                    "$" => Place::Whole,
+                    text => Place::At { text: text.to_owned(), path: reference.path },
+                })
+            }
         }
     }
 

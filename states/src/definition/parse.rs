@@ -1,335 +1,388 @@
 //! From text to a checked [`Definition`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::fields::{Fields, error};
+use super::fields::{Fields, Result};
+use super::flow::{catchers, passed_on, result, retriers, transition};
+use super::json::Unreadable;
+use super::resource::resource;
 use super::template::accept;
 use super::{
-    Catcher, Choice, Definition, DefinitionError, Problem, Resource, Retrier, Rule,
-    STATE_NAME_CHARS_MAX, State, Task, Template, Transition, Until, VARIABLE_NAME_CHARS_MAX, Yield,
+    Batcher, DEFINITION_BYTES_MAX, Definition, DefinitionError, Items, Kind, Lens,
+    MACHINES_NESTED_MAX, Machine, Map, Problem, Rule, STATE_NAME_CHARS_MAX, Slot, State, Task,
+    Transition, Until, Workflow, Yield,
 };
-use crate::error_name;
+use crate::expression::Language;
 
 const SECONDS: &str = "a whole number of seconds, at most 99999999, or an expression";
 const LIMIT: &str = "a whole number of seconds from 1 to 99999999, or an expression";
+const COUNT: &str = "a whole number or an expression";
+const TYPES: &str = "Task, Wait, Pass, Succeed, Fail, Choice, Parallel, Map";
 
-type Result<T> = std::result::Result<T, DefinitionError>;
+type Checked<T> = std::result::Result<T, Vec<DefinitionError>>;
 
-pub(super) fn definition(text: &str) -> Result<Definition> {
-    let value: Value = serde_json::from_str(text)
-        .map_err(|cause| error("", Problem::NotJson(cause.to_string())))?;
-    let fields = Fields::of(&value, String::new())?;
-    let jsonata = is_jsonata(&fields)?.unwrap_or(false);
-    let states = Fields::of(fields.required("States")?, "/States".to_owned())?;
-    let start_at = fields.required_text("StartAt")?.to_owned();
-    fields.text("Version")?;
-    let timeout_s =
-        fields.optional("TimeoutSeconds", "a whole number of seconds", accept::limit)?;
-    fields.finish()?;
-    let mut parsed = BTreeMap::new();
-    for (name, state) in value["States"].as_object().into_iter().flatten() {
-        if name.is_empty() || name.chars().count() > STATE_NAME_CHARS_MAX {
-            return Err(
-                states.error_at(name, Problem::Value("a state with a name of 1 to 80 characters"))
-            );
-        }
-        parsed.insert(name.clone(), state_of(state, states.at(name), jsonata)?);
+pub(super) fn definition(text: &str, workflow: Workflow) -> Checked<Definition> {
+    let nowhere = |problem| vec![DefinitionError { location: None, problem }];
+    if text.len() > DEFINITION_BYTES_MAX {
+        return Err(nowhere(Problem::TooLong));
     }
-    let definition = Definition { start_at, timeout_s, states: parsed };
-    check_paths(&definition, &states)?;
-    Ok(definition)
+    if text.trim().is_empty() {
+        return Err(nowhere(Problem::NotObject));
+    }
+    let value: Value = serde_json::from_str(text).map_err(|cause| {
+        let unreadable = Unreadable::of(text, &cause);
+        let location = Some(unreadable.place.clone());
+        vec![DefinitionError { location, problem: Problem::NotJson(unreadable) }]
+    })?;
+    if !value.is_object() {
+        return Err(nowhere(Problem::NotObject));
+    }
+    let (names, errors) = (BTreeSet::new(), Vec::new());
+    let mut reader = Reader { workflow, language: Language::JsonPath, names, errors };
+    match reader.definition(&value) {
+        Ok(definition) if reader.errors.is_empty() => Ok(definition),
+        Ok(_) => Err(reader.errors),
+        Err(error) => {
+            reader.errors.push(error);
+            Err(reader.errors)
+        }
+    }
 }
 
-/// Whether the object asks for JSONata; `None` if it does not say.
-fn is_jsonata(fields: &Fields<'_>) -> Result<Option<bool>> {
+/// What is known while a definition is read, and what was found to be wrong.
+struct Reader {
+    workflow: Workflow,
+    /// What a state speaks that does not say, at any depth.
+    language: Language,
+    /// The names of all states, which are one name space.
+    names: BTreeSet<String>,
+    errors: Vec<DefinitionError>,
+}
+
+impl Reader {
+    fn definition(&mut self, value: &Value) -> Result<Definition> {
+        let fields = Fields::of(value, String::new(), Language::JsonPath)?;
+        self.language = language(&fields)?.unwrap_or(Language::JsonPath);
+        fields.text("Version")?;
+        let timeout_s =
+            fields.optional("TimeoutSeconds", "a whole number of seconds", accept::limit)?;
+        let machine = self.machine(&fields, value, 0)?;
+        fields.finish()?;
+        Ok(Definition { machine, timeout_s })
+    }
+
+    /// A machine; what is wrong within its states is noted, and the next state is read.
+    fn machine(
+        &mut self,
+        fields: &Fields<'_>,
+        value: &Value,
+        depth: usize,
+    ) -> Result<Arc<Machine>> {
+        if depth > MACHINES_NESTED_MAX {
+            return Err(fields.error(Problem::Value("machines nested at most 16 levels deep")));
+        }
+        fields.require(&["States", "StartAt"])?;
+        let start_at = fields.required_text("StartAt")?.to_owned();
+        let known = self.errors.len();
+        let mut states = BTreeMap::new();
+        let Some(inner) = fields.object("States")? else { unreachable!("it is required above") };
+        for (name, state) in value["States"].as_object().into_iter().flatten() {
+            let checked =
+                self.name(name, &inner).and_then(|()| self.state(state, inner.at(name), depth));
+            match checked {
+                Ok(state) => {
+                    states.insert(name.clone(), state);
+                }
+                Err(error) => self.errors.push(error),
+            }
+        }
+        if states.is_empty() && self.errors.len() == known {
+            return Err(fields.error_at("States", Problem::Empty));
+        }
+        let machine = Machine { start_at, states };
+        // A state that is wrong leads nowhere, and what it leads to would look unreachable.
+        if self.errors.len() == known {
+            check_paths(&machine, fields, &inner)?;
+        }
+        Ok(Arc::new(machine))
+    }
+
+    fn name(&mut self, name: &str, states: &Fields<'_>) -> Result<()> {
+        if name.is_empty() || name.chars().count() > STATE_NAME_CHARS_MAX {
+            let expected = "a state with a name of 1 to 80 characters";
+            return Err(states.error_at(name, Problem::Value(expected)));
+        }
+        if !self.names.insert(name.to_owned()) {
+            return Err(states.error_at(name, Problem::DuplicateState(name.to_owned())));
+        }
+        Ok(())
+    }
+
+    fn state(&mut self, value: &Value, location: String, depth: usize) -> Result<State> {
+        let whole = self.language;
+        let fields = Fields::of(value, location, whole)?;
+        fields.require(&["Type"])?;
+        let state_type = fields.required_text("Type")?;
+        let fields = match (language(&fields)?, whole) {
+            (Some(Language::JsonPath), Language::Jsonata) => {
+                return Err(fields.error(Problem::Conflict(
+                    "'QueryLanguage' can not be 'JSONPath' if set to 'JSONata' for whole state machine",
+                )));
+            }
+            (own, whole) => fields.speaking(own.unwrap_or(whole)),
+        };
+        let state = match state_type {
+            "Task" => task(&fields, self.workflow)?,
+            "Choice" => choice(&fields)?,
+            "Wait" => plain(&fields, Kind::Wait(until(&fields)?), transition(&fields)?)?,
+            "Pass" => pass(&fields)?,
+            "Succeed" => plain(&fields, Kind::Succeed, Transition::End)?,
+            "Fail" => fail(&fields)?,
+            "Parallel" => self.parallel(&fields, depth)?,
+            "Map" => self.map(&fields, depth)?,
+            _ => return Err(fields.error_at("Type", Problem::OneOf("Type", TYPES))),
+        };
+        fields.finish()?;
+        Ok(state)
+    }
+
+    fn parallel(&mut self, fields: &Fields<'_>, depth: usize) -> Result<State> {
+        fields.require(&["Branches"])?;
+        let mut branches = Vec::new();
+        let values = fields.take("Branches").and_then(Value::as_array);
+        for (branch, value) in
+            fields.objects("Branches")?.into_iter().zip(values.into_iter().flatten())
+        {
+            branches.push(self.machine(&branch, value, depth + 1)?);
+            branch.finish()?;
+        }
+        if branches.is_empty() {
+            return Err(fields.error_at("Branches", Problem::Empty));
+        }
+        let kind = Kind::Parallel { branches, arguments: arguments(fields)? };
+        worker(fields, kind)
+    }
+
+    fn map(&mut self, fields: &Fields<'_>, depth: usize) -> Result<State> {
+        let name = if fields.has("Iterator") { "Iterator" } else { "ItemProcessor" };
+        fields.require(&[name])?;
+        let Some(inner) = fields.object(name)? else { unreachable!("it is required above") };
+        let value = fields.take(name).unwrap_or(&Value::Null);
+        let processor = self.machine(&inner, value, depth + 1)?;
+        let distributed = processor_config(&inner)?;
+        inner.finish()?;
+        let jsonata = fields.language() == Language::Jsonata;
+        let items = match jsonata {
+            true => fields.template("Items")?.map_or(Items::Input, Items::Template),
+            false if fields.has("ItemsPath") => Items::Path(fields.reference("ItemsPath")?),
+            false => Items::Input,
+        };
+        let mut selector = fields.template("ItemSelector")?;
+        if selector.is_none() && !jsonata {
+            selector = fields.template("Parameters")?;
+        }
+        let mut unsupported = None;
+        for name in ["ItemReader", "ResultWriter"] {
+            if fields.take(name).is_some() {
+                unsupported = Some(name);
+            }
+        }
+        fields.text("Label")?;
+        let count = |name, path| fields.slot(name, path, COUNT, accept::whole);
+        let kind = Kind::Map(Box::new(Map {
+            processor,
+            distributed,
+            items,
+            selector,
+            batcher: batcher(fields)?,
+            max_concurrency: count("MaxConcurrency", "MaxConcurrencyPath")?,
+            tolerated_count: count("ToleratedFailureCount", "ToleratedFailureCountPath")?,
+            tolerated_percentage: fields.slot(
+                "ToleratedFailurePercentage",
+                "ToleratedFailurePercentagePath",
+                "a number from 0 to 100 or an expression",
+                accept::percentage,
+            )?,
+            unsupported,
+        }));
+        worker(fields, kind)
+    }
+}
+
+/// The query language that an object asks for; `None` if it does not say.
+fn language(fields: &Fields<'_>) -> Result<Option<Language>> {
     Ok(match fields.text("QueryLanguage")? {
         None => None,
-        Some("JSONata") => Some(true),
-        Some("JSONPath") => Some(false),
+        Some("JSONata") => Some(Language::Jsonata),
+        Some("JSONPath") => Some(Language::JsonPath),
         Some(_) => {
-            return Err(fields.error_at("QueryLanguage", Problem::Value("'JSONata' or 'JSONPath'")));
+            let problem = Problem::OneOf("QueryLanguage", "JSONPath, JSONata");
+            return Err(fields.error_at("QueryLanguage", problem));
         }
     })
 }
 
-fn check_paths(definition: &Definition, states: &Fields<'_>) -> Result<()> {
-    if !definition.states.contains_key(&definition.start_at) {
-        return Err(error("/StartAt", Problem::UnknownState(definition.start_at.clone())));
+/// Whether iterations are executions of their own.
+fn processor_config(fields: &Fields<'_>) -> Result<bool> {
+    let Some(config) = fields.object("ProcessorConfig")? else { return Ok(false) };
+    let distributed = match config.text("Mode")?.unwrap_or("INLINE") {
+        "INLINE" => false,
+        "DISTRIBUTED" => true,
+        _ => return Err(config.error_at("Mode", Problem::OneOf("Mode", "INLINE, DISTRIBUTED"))),
+    };
+    match config.text("ExecutionType")? {
+        None | Some("STANDARD" | "EXPRESS") => {}
+        Some(_) => {
+            let problem = Problem::OneOf("ExecutionType", "STANDARD, EXPRESS");
+            return Err(config.error_at("ExecutionType", problem));
+        }
     }
-    for (name, state) in &definition.states {
-        if let Some(next) =
-            state.successors().into_iter().find(|next| !definition.states.contains_key(*next))
-        {
-            return Err(states.error_at(name, Problem::UnknownState(next.to_owned())));
+    config.finish()?;
+    Ok(distributed)
+}
+
+fn batcher(fields: &Fields<'_>) -> Result<Option<Batcher>> {
+    let Some(fields) = fields.object("ItemBatcher")? else { return Ok(None) };
+    let count = |name, path| fields.slot(name, path, COUNT, accept::limit);
+    let batcher = Batcher {
+        items_max: count("MaxItemsPerBatch", "MaxItemsPerBatchPath")?,
+        bytes_max: count("MaxInputBytesPerBatch", "MaxInputBytesPerBatchPath")?,
+        input: fields.template("BatchInput")?,
+    };
+    fields.finish()?;
+    Ok(Some(batcher))
+}
+
+/// Every state that may come after a state, and the field that says so.
+fn successors(state: &State) -> Vec<(&'static str, &str)> {
+    let mut names: Vec<(&'static str, &str)> = Vec::new();
+    if let Kind::Choice { rules, default } = &state.kind {
+        names.extend(rules.iter().map(|rule| ("Next", rule.next.as_str())));
+        names.extend(default.iter().map(|default| ("Default", default.as_str())));
+    } else if let Transition::Next(name) = &state.next {
+        names.push(("Next", name));
+    }
+    names.extend(state.catch.iter().map(|catcher| ("Next", catcher.next.as_str())));
+    names
+}
+
+fn check_paths(machine: &Machine, fields: &Fields<'_>, states: &Fields<'_>) -> Result<()> {
+    if !machine.states.contains_key(&machine.start_at) {
+        let problem = Problem::UnknownState("StartAt", machine.start_at.clone());
+        return Err(fields.error_at("StartAt", problem));
+    }
+    for (name, state) in &machine.states {
+        let unknown =
+            successors(state).into_iter().find(|(_, to)| !machine.states.contains_key(*to));
+        if let Some((field, to)) = unknown {
+            return Err(states.error_at(name, Problem::UnknownState(field, to.to_owned())));
         }
     }
     let mut reached = BTreeSet::new();
-    let mut open = vec![definition.start_at.as_str()];
+    let mut open = vec![machine.start_at.as_str()];
     while let Some(name) = open.pop() {
         if reached.insert(name) {
-            open.extend(definition.states[name].successors());
+            open.extend(successors(&machine.states[name]).into_iter().map(|(_, to)| to));
         }
     }
-    if let Some(name) = definition.states.keys().find(|name| !reached.contains(name.as_str())) {
-        return Err(states.error_at(name, Problem::Unreachable));
+    if let Some(name) = machine.states.keys().find(|name| !reached.contains(name.as_str())) {
+        return Err(states.error_at(name, Problem::Unreachable(name.clone())));
     }
-    if !definition.states.values().any(State::is_terminal) {
-        return Err(error("/States", Problem::Conflict("no state ends the execution")));
+    let ends =
+        |state: &State| state.next == Transition::End && !matches!(state.kind, Kind::Choice { .. });
+    if !machine.states.values().any(ends) {
+        return Err(fields.error_at("States", Problem::Conflict("No state ends the execution")));
     }
     Ok(())
 }
 
-fn state_of(value: &Value, location: String, jsonata: bool) -> Result<State> {
-    let fields = Fields::of(value, location)?;
-    let state_type = fields.required_text("Type")?;
-    match is_jsonata(&fields)? {
-        Some(false) if jsonata => {
-            return Err(
-                fields.error(Problem::Conflict("a state of a JSONata machine cannot be JSONPath"))
-            );
-        }
-        own if !own.unwrap_or(jsonata) => {
-            return Err(fields.error_at(
-                "QueryLanguage",
-                Problem::Unsupported("query language JSONPath".to_owned()),
-            ));
-        }
-        _ => {}
+/// A state without a result of its own.
+fn plain(fields: &Fields<'_>, kind: Kind, next: Transition) -> Result<State> {
+    state(fields, kind, passed_on(fields)?, next)
+}
+
+/// A state that works on its input, and may fail.
+fn worker(fields: &Fields<'_>, kind: Kind) -> Result<State> {
+    let state = state(fields, kind, result(fields, true)?, transition(fields)?)?;
+    Ok(State { retry: retriers(fields)?, catch: catchers(fields)?, ..state })
+}
+
+fn state(fields: &Fields<'_>, kind: Kind, result: Yield, next: Transition) -> Result<State> {
+    let (language, input) = (fields.language(), fields.lens("InputPath")?);
+    Ok(State { language, input, kind, result, next, retry: Vec::new(), catch: Vec::new() })
+}
+
+fn pass(fields: &Fields<'_>) -> Result<State> {
+    let (mut parameters, mut literal) = (None, None);
+    if fields.language() == Language::JsonPath {
+        parameters = fields.template("Parameters")?;
+        literal = fields.take("Result").cloned();
     }
-    let state = match state_type {
-        "Task" => State::Task(Box::new(task(&fields)?)),
-        "Choice" => State::Choice(choice(&fields)?),
-        "Wait" => State::Wait {
-            until: until(&fields)?,
-            result: yield_of(&fields)?,
-            next: transition(&fields)?,
-        },
-        "Pass" => State::Pass { result: yield_of(&fields)?, next: transition(&fields)? },
-        "Succeed" => State::Succeed {
-            result: Yield { assign: Vec::new(), output: fields.template("Output")? },
-        },
-        "Fail" => State::Fail {
-            error: fields.slot("Error", "a string", accept::text)?,
-            cause: fields.slot("Cause", "a string", accept::text)?,
-        },
-        "Parallel" | "Map" => {
-            return Err(
-                fields.error_at("Type", Problem::Unsupported(format!("state type {state_type}")))
-            );
-        }
-        _ => {
-            let types = "one of Task, Wait, Pass, Succeed, Fail, Choice, Parallel, Map";
-            return Err(fields.error_at("Type", Problem::Value(types)));
-        }
+    let kind = Kind::Pass { parameters, result: literal };
+    state(fields, kind, result(fields, false)?, transition(fields)?)
+}
+
+fn fail(fields: &Fields<'_>) -> Result<State> {
+    let text = "a string or an expression";
+    let kind = Kind::Fail {
+        error: fields.slot("Error", "ErrorPath", text, accept::text)?,
+        cause: fields.slot("Cause", "CausePath", text, accept::text)?,
     };
-    fields.finish()?;
-    Ok(state)
-}
-
-fn transition(fields: &Fields<'_>) -> Result<Transition> {
-    let end = fields.optional("End", "true or false", Value::as_bool)?.unwrap_or(false);
-    match (fields.text("Next")?, end) {
-        (Some(next), false) => Ok(Transition::Next(next.to_owned())),
-        (None, true) => Ok(Transition::End),
-        (Some(_), true) => {
-            Err(fields.error(Problem::Conflict("'Next' and 'End' exclude each other")))
-        }
-        (None, false) => {
-            Err(fields.error(Problem::Conflict("one of 'Next' and 'End' is required")))
-        }
-    }
-}
-
-fn yield_of(fields: &Fields<'_>) -> Result<Yield> {
-    let output = fields.template("Output")?;
-    let Some(assign) = fields.optional("Assign", "an object", Value::as_object)? else {
-        return Ok(Yield { assign: Vec::new(), output });
-    };
-    let location = fields.at("Assign");
-    if let Some(name) = assign.keys().find(|name| !is_variable_name(name)) {
-        let location = format!("{location}/{name}");
-        return Err(error(
-            &location,
-            Problem::Value("a variable: an identifier of at most 80 characters, not 'states'"),
-        ));
-    }
-    Ok(Yield { assign: Template::compile_fields(assign, &location)?, output })
-}
-
-/// Source: AWS, "Passing data between states with variables", names (Unicode identifiers).
-fn is_variable_name(name: &str) -> bool {
-    let mut chars = name.chars();
-    chars.next().is_some_and(|first| first.is_alphabetic() || first == '_')
-        && chars.all(|char| char.is_alphanumeric() || char == '_')
-        && name.chars().count() <= VARIABLE_NAME_CHARS_MAX
-        && name != "states"
+    let (language, input) = (fields.language(), Lens::Whole);
+    let (result, next) = (Yield::default(), Transition::End);
+    Ok(State { language, input, kind, result, next, retry: Vec::new(), catch: Vec::new() })
 }
 
 fn until(fields: &Fields<'_>) -> Result<Until> {
-    let seconds = fields.slot("Seconds", SECONDS, accept::seconds)?;
-    let timestamp = fields.slot("Timestamp", "an RFC 3339 time or an expression", accept::time)?;
+    let time = "an RFC 3339 time or an expression";
+    let seconds = fields.slot("Seconds", "SecondsPath", SECONDS, accept::seconds)?;
+    let timestamp = fields.slot("Timestamp", "TimestampPath", time, accept::time)?;
     match (seconds, timestamp) {
         (Some(seconds), None) => Ok(Until::Seconds(seconds)),
         (None, Some(timestamp)) => Ok(Until::Timestamp(timestamp)),
         _ => {
             Err(fields
-                .error(Problem::Conflict("exactly one of 'Seconds' and 'Timestamp' is required")))
+                .error(Problem::Conflict("Exactly one of 'Seconds' and 'Timestamp' is required")))
         }
     }
 }
 
-fn choice(fields: &Fields<'_>) -> Result<Choice> {
+fn choice(fields: &Fields<'_>) -> Result<State> {
+    fields.require(&["Choices"])?;
     let rules = fields.objects("Choices")?;
     if rules.is_empty() {
-        return Err(fields.error_at("Choices", Problem::Value("an array that is not empty")));
+        return Err(fields.error_at("Choices", Problem::Empty));
     }
-    let rules = rules.into_iter().map(rule).collect::<Result<Vec<_>>>()?;
-    Ok(Choice {
-        rules,
-        result: yield_of(fields)?,
-        default: fields.text("Default")?.map(str::to_owned),
+    let rules = rules.into_iter().map(Rule::parse).collect::<Result<Vec<_>>>()?;
+    let default = fields.text("Default")?.map(str::to_owned);
+    plain(fields, Kind::Choice { rules, default }, Transition::End)
+}
+
+/// `Arguments`, or `Parameters` in JSONPath.
+fn arguments(fields: &Fields<'_>) -> Result<Option<super::Template>> {
+    fields.template(match fields.language() {
+        Language::Jsonata => "Arguments",
+        Language::JsonPath => "Parameters",
     })
 }
 
-fn rule(fields: Fields<'_>) -> Result<Rule> {
-    let condition = fields.slot("Condition", "a boolean or an expression", accept::boolean)?;
-    let condition = condition.ok_or_else(|| fields.error(Problem::Required("Condition")))?;
-    let rule = Rule {
-        condition,
-        result: yield_of(&fields)?,
-        next: fields.required_text("Next")?.to_owned(),
-    };
-    fields.finish()?;
-    Ok(rule)
-}
-
-fn task(fields: &Fields<'_>) -> Result<Task> {
-    if fields.take("Credentials").is_some() {
-        return Err(fields
-            .error_at("Credentials", Problem::Unsupported("a role of a task's own".to_owned())));
-    }
-    let timeout = fields.slot("TimeoutSeconds", LIMIT, accept::limit)?;
-    let heartbeat = fields.slot("HeartbeatSeconds", LIMIT, accept::limit)?;
-    if let (Some(super::Slot::Literal(timeout)), Some(super::Slot::Literal(heartbeat))) =
-        (&timeout, &heartbeat)
+fn task(fields: &Fields<'_>, workflow: Workflow) -> Result<State> {
+    fields.require(&["Resource"])?;
+    // A role of a task's own means nothing where there are no roles.
+    fields.take("Credentials");
+    let seconds = |name, path| fields.slot(name, path, LIMIT, accept::limit);
+    let timeout = seconds("TimeoutSeconds", "TimeoutSecondsPath")?;
+    let heartbeat = seconds("HeartbeatSeconds", "HeartbeatSecondsPath")?;
+    if let (Some(Slot::Literal(timeout)), Some(Slot::Literal(heartbeat))) = (&timeout, &heartbeat)
         && accept::limit(heartbeat) >= accept::limit(timeout)
     {
-        return Err(fields
-            .error(Problem::Conflict("'HeartbeatSeconds' must be smaller than 'TimeoutSeconds'")));
+        let problem = "'HeartbeatSeconds' must be smaller than 'TimeoutSeconds'";
+        return Err(fields.error(Problem::Conflict(problem)));
     }
-    let retry = fields.objects("Retry")?;
-    let catch = fields.objects("Catch")?;
-    let (retriers, catchers) = (retry.len(), catch.len());
-    Ok(Task {
-        resource: resource(fields)?,
-        arguments: fields.template("Arguments")?,
-        timeout,
-        heartbeat,
-        result: yield_of(fields)?,
-        next: transition(fields)?,
-        retry: numbered(retry)
-            .map(|(at, item)| retrier(item, at == retriers))
-            .collect::<Result<_>>()?,
-        catch: numbered(catch)
-            .map(|(at, item)| catcher(item, at == catchers))
-            .collect::<Result<_>>()?,
-    })
-}
-
-fn numbered<'a>(items: Vec<Fields<'a>>) -> impl Iterator<Item = (usize, Fields<'a>)> {
-    (1..).zip(items)
-}
-
-fn resource(fields: &Fields<'_>) -> Result<Resource> {
-    let arn = fields.required_text("Resource")?;
-    let wrong = || {
-        fields.error_at(
-            "Resource",
-            Problem::Value("the ARN of a function or of a service integration"),
-        )
-    };
-    let unsupported =
-        |what: &str| Err(fields.error_at("Resource", Problem::Unsupported(what.to_owned())));
-    let parts: Vec<&str> = arn.split(':').collect();
-    match parts.as_slice() {
-        ["arn", _, "lambda", _, _, "function", ..] => {
-            Ok(Resource::Function { arn: arn.to_owned() })
-        }
-        ["arn", _, "states", _, _, "activity", ..] => unsupported("an activity"),
-        // Before the general case, because `.sync:2` is cut by its colon.
-        ["arn", _, "states", ..] if arn.contains(".sync") => unsupported("'.sync'"),
-        ["arn", _, "states", "", "", service @ .., resource] if !service.is_empty() => {
-            let (_, pattern) = resource.split_once('.').unwrap_or((resource, ""));
-            let waits_for_token = match pattern {
-                "" => false,
-                "waitForTaskToken" => true,
-                _ => return Err(wrong()),
-            };
-            let resource_type = service.join(":");
-            Ok(Resource::Service {
-                arn: arn.to_owned(),
-                resource_type,
-                resource: (*resource).to_owned(),
-                waits_for_token,
-            })
-        }
-        _ => Err(wrong()),
-    }
-}
-
-fn error_equals(fields: &Fields<'_>, last: bool) -> Result<Vec<String>> {
-    const NAMES: &str = "an array of error names that is not empty";
-    let items = fields.optional("ErrorEquals", NAMES, Value::as_array)?;
-    let items = items.ok_or_else(|| fields.error(Problem::Required("ErrorEquals")))?;
-    let names: Option<Vec<String>> =
-        items.iter().map(|item| item.as_str().map(str::to_owned)).collect();
-    let names = names.filter(|names| !names.is_empty());
-    let names = names.ok_or_else(|| fields.error_at("ErrorEquals", Problem::Value(NAMES)))?;
-    if names.iter().any(|name| name == error_name::ALL) && !(names.len() == 1 && last) {
-        let problem = Problem::Conflict("'States.ALL' must stand alone and last");
-        return Err(fields.error_at("ErrorEquals", problem));
-    }
-    Ok(names)
-}
-
-fn retrier(fields: Fields<'_>, last: bool) -> Result<Retrier> {
-    let jitter = fields.text("JitterStrategy")?.unwrap_or("NONE");
-    if !matches!(jitter, "FULL" | "NONE") {
-        return Err(fields.error_at("JitterStrategy", Problem::Value("'FULL' or 'NONE'")));
-    }
-    let rate = |value: &Value| value.as_f64().filter(|rate| *rate >= 1.0);
-    let retrier = Retrier {
-        error_equals: error_equals(&fields, last)?,
-        interval_s: fields
-            .optional("IntervalSeconds", "a positive whole number", accept::limit)?
-            .unwrap_or(1),
-        max_attempts: fields
-            .optional("MaxAttempts", "a whole number", accept::seconds)?
-            .unwrap_or(3),
-        backoff_rate: fields.optional("BackoffRate", "a number, at least 1", rate)?.unwrap_or(2.0),
-        max_delay_s: fields.optional(
-            "MaxDelaySeconds",
-            "a positive whole number",
-            accept::limit,
-        )?,
-        full_jitter: jitter == "FULL",
-    };
-    if retrier.max_delay_s.is_some_and(|max| max <= retrier.interval_s) {
-        return Err(fields
-            .error(Problem::Conflict("'MaxDelaySeconds' must be greater than 'IntervalSeconds'")));
-    }
-    fields.finish()?;
-    Ok(retrier)
-}
-
-fn catcher(fields: Fields<'_>, last: bool) -> Result<Catcher> {
-    let catcher = Catcher {
-        error_equals: error_equals(&fields, last)?,
-        result: yield_of(&fields)?,
-        next: fields.required_text("Next")?.to_owned(),
-    };
-    fields.finish()?;
-    Ok(catcher)
+    let resource = resource(fields, workflow)?;
+    let arguments = arguments(fields)?;
+    worker(fields, Kind::Task(Box::new(Task { resource, arguments, timeout, heartbeat })))
 }

@@ -2,113 +2,185 @@
 
 use serde_json::{Map, Value};
 
-use super::fields::pointer;
-use super::{DefinitionError, Literal, Problem};
-use crate::jsonata::{EvaluationError, Expression, Scope, embedded};
+use super::fields::{Result, error, pointer};
+use super::{Problem, SECONDS_MAX};
+use crate::expression::{Expression, Fault, Language, Scope};
+use crate::intrinsic::Call;
+use crate::jsonata;
+use crate::jsonpath::Reference;
+use crate::time::Timestamp;
 
-/// A value in a definition whose strings may be expressions.
+/// A value in a definition that may be computed.
 ///
-/// Parts without expressions stay as they were written, so a `0.0` in a definition is a `0.0` in an
-/// output.
+/// In JSONata every string may be an expression; in JSONPath a field whose name ends in `.$` is a
+/// path or an intrinsic function. Parts without expressions stay as they were written, so a `0.0`
+/// in a definition is a `0.0` in an output.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Template {
     Literal(Value),
-    Expression(Expression),
+    Computed(Expression),
     Array(Vec<Template>),
-    Object(Vec<(String, Template)>),
+    Object(Vec<Field>),
+}
+
+/// A field of a template.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Field {
+    /// Its name in the value.
+    pub(crate) name: String,
+    /// Its name in the definition.
+    written: String,
+    value: Template,
 }
 
 impl Template {
-    pub(crate) fn compile(value: &Value, location: &str) -> Result<Template, DefinitionError> {
+    pub(super) fn compile(value: &Value, location: &str, language: Language) -> Result<Template> {
         Ok(match value {
-            Value::String(text) => match compile_expression(text, location)? {
-                Some(expression) => Template::Expression(expression),
-                None => Template::Literal(value.clone()),
-            },
+            Value::String(text) if language == Language::Jsonata => {
+                match compile(text, location)? {
+                    Some(expression) => Template::Computed(expression),
+                    None => Template::Literal(value.clone()),
+                }
+            }
             Value::Array(items) => {
+                let items = items.iter().enumerate();
                 let parts = items
-                    .iter()
-                    .enumerate()
-                    .map(|(index, item)| Template::compile(item, &format!("{location}/{index}")))
-                    .collect::<Result<Vec<_>, _>>()?;
+                    .map(|(at, item)| {
+                        Template::compile(item, &format!("{location}/{at}"), language)
+                    })
+                    .collect::<Result<Vec<_>>>()?;
                 if parts.iter().all(Template::is_literal) {
                     return Ok(Template::Literal(value.clone()));
                 }
                 Template::Array(parts)
             }
             Value::Object(fields) => {
-                let parts = Template::compile_fields(fields, location)?;
-                if parts.iter().all(|(_, part)| part.is_literal()) {
+                let fields = Template::fields(fields, location, language)?;
+                if fields.iter().all(|field| field.value.is_literal()) {
                     return Ok(Template::Literal(value.clone()));
                 }
-                Template::Object(parts)
+                Template::Object(fields)
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => Template::Literal(value.clone()),
+            _ => Template::Literal(value.clone()),
         })
     }
 
-    pub(crate) fn compile_fields(
-        fields: &Map<String, Value>,
-        location: &str,
-    ) -> Result<Vec<(String, Template)>, DefinitionError> {
+    fn fields(map: &Map<String, Value>, location: &str, language: Language) -> Result<Vec<Field>> {
+        let fields = map.iter();
         fields
-            .iter()
-            .map(|(name, field)| {
-                Ok((name.clone(), Template::compile(field, &pointer(location, name))?))
+            .map(|(written, value)| {
+                let location = pointer(location, written);
+                let (name, value) = match written.strip_suffix(".$") {
+                    Some(name) if language == Language::JsonPath => {
+                        (name, Template::Computed(dynamic(value, &location)?))
+                    }
+                    _ => (written.as_str(), Template::compile(value, &location, language)?),
+                };
+                Ok(Field { name: name.to_owned(), written: written.clone(), value })
             })
             .collect()
+    }
+
+    /// The templates of an object's fields.
+    pub(super) fn compile_fields(
+        map: &Map<String, Value>,
+        location: &str,
+        language: Language,
+    ) -> Result<Vec<(String, Template)>> {
+        let fields = Template::fields(map, location, language)?;
+        Ok(fields.into_iter().map(|field| (field.name, field.value)).collect())
+    }
+
+    /// The fault that a value of another type than `expected` is.
+    pub(crate) fn wrong_type(&self, location: &str, expected: &str, value: &Value) -> Fault {
+        match self {
+            Template::Computed(Expression::Jsonata(expression)) => {
+                expression.wrong_type(location, expected, value)
+            }
+            _ => Fault::query(
+                location,
+                format!("The field '{location}' must be an {expected} but was: {value}"),
+            ),
+        }
     }
 
     fn is_literal(&self) -> bool {
         matches!(self, Template::Literal(_))
     }
 
-    /// The value with every expression evaluated. `location` is spelled as AWS spells it in a
-    /// cause.
+    /// The value with everything computed. `location` is spelled as AWS spells it in a cause;
+    /// paths start from `root`.
     pub(crate) fn evaluate(
         &self,
-        scope: &mut Scope,
+        scope: &mut Scope<'_>,
+        root: &Value,
         location: &str,
-    ) -> Result<Value, EvaluationError> {
+    ) -> std::result::Result<Value, Fault> {
         Ok(match self {
             Template::Literal(value) => value.clone(),
-            Template::Expression(expression) => scope.evaluate(expression, location)?,
+            Template::Computed(expression) => expression.evaluate(scope, root, location)?,
             Template::Array(items) => {
+                let items = items.iter().enumerate();
                 let values = items
-                    .iter()
-                    .enumerate()
-                    .map(|(index, item)| item.evaluate(scope, &format!("{location}[{index}]")));
-                Value::Array(values.collect::<Result<_, _>>()?)
+                    .map(|(at, item)| item.evaluate(scope, root, &format!("{location}[{at}]")));
+                Value::Array(values.collect::<std::result::Result<_, _>>()?)
             }
             Template::Object(fields) => {
-                let values = fields.iter().map(|(name, part)| {
-                    Ok((name.clone(), part.evaluate(scope, &format!("{location}/{name}"))?))
-                });
-                Value::Object(values.collect::<Result<_, _>>()?)
+                let mut object = Map::new();
+                for field in fields {
+                    // A path's field is named alone, an expression's with the way to it.
+                    let location = match &field.value {
+                        Template::Computed(Expression::Reference(_) | Expression::Call(_)) => {
+                            field.written.clone()
+                        }
+                        _ => format!("{location}/{}", field.name),
+                    };
+                    let value = field.value.evaluate(scope, root, &location)?;
+                    object.insert(field.name.clone(), value);
+                }
+                Value::Object(object)
             }
         })
     }
 }
 
-pub(super) fn compile_expression(
-    text: &str,
-    location: &str,
-) -> Result<Option<Expression>, DefinitionError> {
-    let Some(source) = embedded(text) else { return Ok(None) };
-    match Expression::compile(source) {
-        Ok(expression) => Ok(Some(expression)),
-        Err(error) => Err(DefinitionError {
-            location: location.to_owned(),
-            problem: Problem::Expression(error),
-        }),
+/// The expression in a field whose name ends in `.$`.
+fn dynamic(value: &Value, location: &str) -> Result<Expression> {
+    let text = value.as_str().filter(|text| text.starts_with('$') || text.starts_with("States."));
+    match text {
+        Some(text) => path_or_call(text, location),
+        None => {
+            let expected = "a valid JSONPath or a valid intrinsic function call";
+            Err(error(location, Problem::Value(expected)))
+        }
     }
 }
 
-/// A field of one type, given literally or by an expression.
+/// A path, or the call of an intrinsic function.
+pub(super) fn path_or_call(text: &str, location: &str) -> Result<Expression> {
+    match Call::compile(text) {
+        Some(call) => call.map(Expression::Call).map_err(|problem| error(location, problem)),
+        None => match Reference::compile(text) {
+            Ok(reference) => Ok(Expression::Reference(reference)),
+            Err(problem) => Err(error(location, problem)),
+        },
+    }
+}
+
+/// The JSONata in a text; `None` if there is none.
+pub(super) fn compile(text: &str, location: &str) -> Result<Option<Expression>> {
+    let Some(source) = jsonata::embedded(text) else { return Ok(None) };
+    match jsonata::Expression::compile(source) {
+        Ok(expression) => Ok(Some(Expression::Jsonata(expression))),
+        Err(problem) => Err(error(location, problem)),
+    }
+}
+
+/// A field of one type, given literally or computed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Slot {
-    Literal(Literal),
-    Expression(Expression),
+    Literal(Value),
+    Computed { field: &'static str, expression: Expression },
 }
 
 impl Slot {
@@ -117,28 +189,77 @@ impl Slot {
     /// A literal was accepted by the parser under the same rule.
     pub(crate) fn evaluate<T>(
         &self,
-        scope: &mut Scope,
-        location: &str,
+        scope: &mut Scope<'_>,
+        root: &Value,
+        prefix: &str,
         expected: &str,
         accept: impl Fn(&Value) -> Option<T>,
-    ) -> Result<T, EvaluationError> {
+    ) -> std::result::Result<T, Fault> {
         match self {
             Slot::Literal(value) => Ok(accept(value).expect("the parser checks literals")),
-            Slot::Expression(expression) => {
-                let value = scope.evaluate(expression, location)?;
-                accept(&value).ok_or_else(|| {
-                    EvaluationError::wrong_type(expression, location, expected, &value)
-                })
+            Slot::Computed { field, expression } => {
+                let location = format!("{prefix}{field}");
+                let value = match (expression, *field) {
+                    // AWS words these two like the fields of a template.
+                    (Expression::Reference(reference), name)
+                        if !matches!(name, "ErrorPath" | "CausePath") =>
+                    {
+                        scope.require(reference, root)?
+                    }
+                    _ => expression.evaluate(scope, root, &location)?,
+                };
+                let wrong = || match expression {
+                    Expression::Jsonata(expression) => {
+                        expression.wrong_type(&location, expected, &value)
+                    }
+                    Expression::Reference(reference) => {
+                        Fault::runtime(wrong_reference(field, &reference.text, expected, &value))
+                    }
+                    Expression::Call(_) => Fault::runtime(format!(
+                        "The function in the field '{field}' gave a value that is no {expected}"
+                    )),
+                };
+                accept(&value).ok_or_else(wrong)
             }
+        }
+    }
+}
+
+/// In AWS's words, which differ from field to field.
+fn wrong_reference(field: &str, path: &str, expected: &str, value: &Value) -> String {
+    let plain = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    match field {
+        "SecondsPath" if value.as_i64().is_some() => {
+            format!("The SecondsPath parameter references a negative value: {path} == {plain}")
+        }
+        "SecondsPath" => {
+            format!("The SecondsPath parameter cannot be parsed as a long value: {path} == {plain}")
+        }
+        "TimestampPath" => format!(
+            "The TimestampPath parameter does not reference a valid ISO-8601 extended offset date-time format string: {path} == {plain}"
+        ),
+        "ToleratedFailureCountPath" if value.as_i64().is_some() => {
+            "ToleratedFailureCount cannot be negative.".to_owned()
+        }
+        "ToleratedFailurePercentagePath" if value.is_number() => {
+            "ToleratedFailurePercentage must be between 0 and 100.".to_owned()
+        }
+        _ => {
+            let expected = match expected {
+                "number" if field == "ToleratedFailurePercentagePath" => "float",
+                "number" => "integer",
+                other => other,
+            };
+            format!(
+                "The {field} field refers to value \"{plain}\" which is not a valid {expected}: {path}"
+            )
         }
     }
 }
 
 /// What the slots accept; the parser and the evaluation use the same functions.
 pub(crate) mod accept {
-    use super::Value;
-    use crate::definition::SECONDS_MAX;
-    use crate::time::Timestamp;
+    use super::{SECONDS_MAX, Timestamp, Value};
 
     pub(crate) fn boolean(value: &Value) -> Option<bool> {
         value.as_bool()
@@ -154,18 +275,32 @@ pub(crate) mod accept {
 
     /// Whole seconds that something waits, 0 allowed.
     pub(crate) fn seconds(value: &Value) -> Option<u64> {
-        let seconds = match value.as_u64() {
-            Some(seconds) => seconds,
-            // A definition may spell a whole number 5.0.
-            None => {
-                value.as_f64().filter(|seconds| seconds.fract() == 0.0 && *seconds >= 0.0)? as u64
-            }
-        };
-        (seconds <= SECONDS_MAX).then_some(seconds)
+        whole(value).filter(|seconds| *seconds <= SECONDS_MAX)
     }
 
     /// Whole seconds that something may take, at least 1.
     pub(crate) fn limit(value: &Value) -> Option<u64> {
         seconds(value).filter(|seconds| *seconds > 0)
+    }
+
+    /// A whole number, 0 allowed. A definition may spell one 5.0.
+    pub(crate) fn whole(value: &Value) -> Option<u64> {
+        let from_float = || value.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0);
+        value.as_u64().or_else(|| from_float().map(|number| number as u64))
+    }
+
+    /// A whole number that a path may find spelled as text.
+    pub(crate) fn whole_or_text(value: &Value) -> Option<u64> {
+        whole(value).or_else(|| value.as_str()?.trim().parse().ok())
+    }
+
+    /// A share that a path may find spelled as text.
+    pub(crate) fn percentage_or_text(value: &Value) -> Option<f64> {
+        let share = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+        share.filter(|share| (0.0..=100.0).contains(share))
+    }
+
+    pub(crate) fn percentage(value: &Value) -> Option<f64> {
+        value.as_f64().filter(|number| (0.0..=100.0).contains(number))
     }
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{
-    Attempt, Call, Destination, Execution, Failed, Outcome, Position, Stage, StartError, Visit,
-};
-use crate::definition::{State, Transition};
+use super::decide::retrier;
+use super::thread::{Attempt, Call, Failed, Position, Stage, Thread, View, Visit};
+use super::{Execution, Outcome, Phase, StartError};
+use crate::definition::{Kind, Transition};
 use crate::error_name;
+use crate::expression::Variables;
 use crate::history::{Event, EventKind, Failure};
 use crate::token;
 
@@ -45,85 +46,174 @@ pub enum ReplayError {
     },
 }
 
+type Result<T> = std::result::Result<T, ReplayError>;
+
+/// What became of a visit by an event; none if the event is not one of this visit.
+pub(super) type Moved = Result<Option<Turn>>;
+
+/// Where an event leads.
+pub(super) struct Turn {
+    /// What the next event names as the one before.
+    last: u64,
+    /// None if the fork was changed in its place.
+    position: Option<Position>,
+    assigned: Variables,
+}
+
+impl Turn {
+    pub(super) fn to(last: u64, position: Position) -> Turn {
+        Turn { last, position: Some(position), assigned: Variables::new() }
+    }
+
+    /// The visit stays where it is; its fork has changed.
+    pub(super) fn stay(view: View<'_>) -> Turn {
+        Turn { last: view.last, position: None, assigned: Variables::new() }
+    }
+}
+
 impl Execution {
     /// Folds one event that is durable.
     ///
     /// # Errors
     /// The event does not fit; the execution is unchanged. Nothing that [`Execution::next`] or an
     /// input proposed is refused, if nothing else was applied in between.
-    pub fn apply(&mut self, event: &Event) -> Result<(), ReplayError> {
+    pub fn apply(&mut self, event: &Event) -> Result<()> {
         if event.id != self.last_event_id + 1 {
             return Err(ReplayError::Order { last: self.last_event_id, found: event.id });
         }
-        let position = self.fold(event)?;
-        self.position = position;
+        let misfit = || ReplayError::Misfit { id: event.id, event_type: event.kind.type_name() };
+        let next = match (&self.phase, &event.kind) {
+            (Phase::Ended(_), _) => return Err(misfit()),
+            (Phase::Before, EventKind::ExecutionStarted { .. }) => {
+                // As AWS has it: the first state's entry is led to by nothing.
+                let (machine, input) = (&self.definition.machine, Arc::clone(&self.input));
+                Phase::Running(Thread::begin(machine, input, 0, event.timestamp))
+            }
+            (Phase::Before, _) => return Err(misfit()),
+            (_, EventKind::ExecutionSucceeded { output }) => {
+                Phase::Ended(Outcome::Succeeded(output.clone()))
+            }
+            (_, EventKind::ExecutionFailed(failure)) => {
+                Phase::Ended(Outcome::Failed(failure.clone()))
+            }
+            (_, EventKind::ExecutionTimedOut(_)) => Phase::Ended(Outcome::TimedOut),
+            (_, EventKind::ExecutionAborted(failure)) => {
+                Phase::Ended(Outcome::Aborted(failure.clone()))
+            }
+            (Phase::Running(_), _) => {
+                let Phase::Running(mut thread) = std::mem::replace(&mut self.phase, Phase::Before)
+                else {
+                    unreachable!("it was matched above")
+                };
+                let folded = self.fold(&mut thread, event);
+                self.phase = Phase::Running(thread);
+                if !folded? {
+                    return Err(misfit());
+                }
+                self.last_event_id = event.id;
+                return Ok(());
+            }
+        };
+        self.phase = next;
         self.last_event_id = event.id;
         Ok(())
     }
 
-    fn fold(&mut self, event: &Event) -> Result<Position, ReplayError> {
-        let misfit = || ReplayError::Misfit { id: event.id, event_type: event.kind.type_name() };
-        match (&self.position, &event.kind) {
-            (Position::Ended(_), _) => Err(misfit()),
-            (Position::Before, EventKind::ExecutionStarted { .. }) => Ok(Position::Between {
-                to: Destination::State(self.definition.start_at.clone()),
-                value: Arc::clone(&self.input),
-            }),
-            (Position::Before, _) => Err(misfit()),
-            (_, EventKind::ExecutionSucceeded { output }) => {
-                Ok(Position::Ended(Outcome::Succeeded(output.clone())))
+    /// Folds an event into a thread or one below it; false if it belongs to none of them, and then
+    /// nothing has changed.
+    pub(super) fn fold(&self, thread: &mut Thread, event: &Event) -> Result<bool> {
+        let Thread { machine, item, last, at, variables, position } = thread;
+        let turn = match position {
+            Position::Between { to, value } => {
+                let EventKind::StateEntered { state_type, name, .. } = &event.kind else {
+                    return Ok(false);
+                };
+                let fits = to.as_ref() == Some(name)
+                    && event.previous_event_id == *last
+                    && machine.states[name].kind.state_type() == *state_type;
+                let visit = || Visit::begin(name, event, value);
+                fits.then(|| Turn::to(event.id, Position::In(visit(), Stage::Entered)))
             }
-            (_, EventKind::ExecutionFailed(failure)) => {
-                Ok(Position::Ended(Outcome::Failed(failure.clone())))
+            Position::In(visit, stage) => {
+                let (state, item) = (&machine.states[&visit.state], item.as_deref());
+                let view = View { state, visit, variables, item, last: *last };
+                self.turn(view, stage, event)?
             }
-            (_, EventKind::ExecutionTimedOut(_)) => Ok(Position::Ended(Outcome::TimedOut)),
-            (_, EventKind::ExecutionAborted(failure)) => {
-                Ok(Position::Ended(Outcome::Aborted(failure.clone())))
-            }
-            (Position::Between { value, .. }, EventKind::StateEntered { state_type, name, .. }) => {
-                let known = self
-                    .definition
-                    .states
-                    .get(name)
-                    .is_some_and(|state| state.state_type() == *state_type);
-                if !known {
-                    return Err(misfit());
-                }
-                Ok(Position::In(Visit::begin(name, event, value), Stage::Entered))
-            }
-            (Position::In(visit, stage), EventKind::StateExited { name, .. })
-                if visit.state == *name =>
-            {
-                let (visit, stage) = (visit.clone(), stage.clone());
-                self.leave(visit, &stage, event)
-            }
-            (Position::In(visit, stage), _) => {
-                let mut visit = visit.clone();
-                let stage = self.stage(&mut visit, stage, event)?.ok_or_else(misfit)?;
-                Ok(Position::In(visit, stage))
-            }
-            (Position::Between { .. }, _) => Err(misfit()),
+        };
+        let Some(turn) = turn else { return Ok(false) };
+        *last = turn.last;
+        *at = event.timestamp;
+        if let Some(next) = turn.position {
+            *position = next;
         }
+        if !turn.assigned.is_empty() {
+            Arc::make_mut(variables).extend(turn.assigned);
+        }
+        Ok(true)
     }
 
-    /// The stage of a visit after an event that neither enters nor leaves the state; `None` if it
-    /// does not fit.
-    fn stage(
+    fn turn(&self, view: View<'_>, stage: &mut Stage, event: &Event) -> Moved {
+        if let Stage::Forked(fork) = stage
+            && let Some(turn) = self.fold_fork(view, fork, event)?
+        {
+            return Ok(Some(turn));
+        }
+        let state_type = view.state.kind.state_type();
+        match &event.kind {
+            EventKind::StateExited { name, .. }
+                if *name == view.visit.state && event.previous_event_id == view.last =>
+            {
+                return self.leave(view, stage, event);
+            }
+            EventKind::EvaluationFailed { state, location, failure }
+                if *state == view.visit.state =>
+            {
+                return Ok(self.evaluation_failed(
+                    view,
+                    stage,
+                    event,
+                    location.as_deref(),
+                    failure,
+                ));
+            }
+            _ => {}
+        }
+        if event.previous_event_id != view.last {
+            return Ok(None);
+        }
+        let mut visit = view.visit.clone();
+        let next = match (&*stage, &event.kind) {
+            (Stage::Entered | Stage::Broken(_) | Stage::Failed(_), kind) if begins(view, kind) => {
+                let Ok(fork) = self.fork(view, event.timestamp, event.id) else { return Ok(None) };
+                Some(Stage::Forked(Box::new(fork)))
+            }
+            // It was counted as it broke.
+            (Stage::Broken(failed), EventKind::ForkFailed(kind)) if *kind == state_type => {
+                Some(Stage::Failed(failed.clone()))
+            }
+            (stage, _) => self.task_stage(view, &mut visit, stage, event)?,
+        };
+        Ok(next.map(|stage| Turn::to(event.id, Position::In(visit, stage))))
+    }
+
+    /// The stage of a task after one of its events; none if it does not fit.
+    fn task_stage(
         &self,
+        view: View<'_>,
         visit: &mut Visit,
         stage: &Stage,
         event: &Event,
-    ) -> Result<Option<Stage>, ReplayError> {
+    ) -> Result<Option<Stage>> {
         let json = |text: &str| json(event.id, text);
         Ok(match (stage, &event.kind) {
             (Stage::Entered | Stage::Failed(_), EventKind::TaskScheduled(task)) => {
                 let limits = (task.timeout_s, task.heartbeat_s);
-                Some(Stage::Open(self.attempt(visit, event, json(&task.parameters)?, limits)))
+                Some(Stage::Open(self.attempt(view, event, json(&task.parameters)?, limits)))
             }
             (
                 Stage::Entered | Stage::Failed(_),
                 EventKind::LambdaFunctionScheduled { input, timeout_s, .. },
-            ) => Some(Stage::Open(self.attempt(visit, event, json(input)?, (*timeout_s, None)))),
+            ) => Some(Stage::Open(self.attempt(view, event, json(input)?, (*timeout_s, None)))),
             (Stage::Open(attempt), EventKind::TaskStarted(_))
                 if attempt.call == Call::Scheduled =>
             {
@@ -140,26 +230,44 @@ impl Execution {
             (
                 Stage::Open(_),
                 EventKind::TaskFailed(_, failure) | EventKind::TaskTimedOut(_, failure),
-            ) => Some(self.failed(visit, event, failure, false)),
-            (stage, EventKind::EvaluationFailed { location, failure, .. }) => {
-                let in_catch =
-                    location.as_deref().is_some_and(|location| location.starts_with("Catch["));
-                let while_catching = in_catch && matches!(stage, Stage::Failed(_));
-                Some(self.failed(visit, event, failure, while_catching))
-            }
+            ) => Some(Stage::Failed(failed(view, visit, event, failure, false))),
             _ => None,
         })
     }
 
+    fn evaluation_failed(
+        &self,
+        view: View<'_>,
+        stage: &Stage,
+        event: &Event,
+        location: Option<&str>,
+        failure: &Failure,
+    ) -> Option<Turn> {
+        let previous_event_id = match stage {
+            Stage::Entered => view.visit.previous_event_id,
+            _ => view.last,
+        };
+        if event.previous_event_id != previous_event_id {
+            return None;
+        }
+        let mut visit = view.visit.clone();
+        let forks = matches!(view.state.kind, Kind::Map(_) | Kind::Parallel { .. });
+        let running = matches!(stage, Stage::Entered | Stage::Forked(_) | Stage::Broken(_));
+        let in_catch = location.is_some_and(|location| location.starts_with("Catch["));
+        let while_catching = in_catch && matches!(stage, Stage::Failed(_));
+        let failed = failed(view, &mut visit, event, failure, while_catching);
+        let stage = if forks && running { Stage::Broken(failed) } else { Stage::Failed(failed) };
+        Some(Turn::to(event.id, Position::In(visit, stage)))
+    }
+
     fn attempt(
         &self,
-        visit: &Visit,
+        view: View<'_>,
         event: &Event,
         arguments: Value,
         limits: (Option<u64>, Option<u64>),
     ) -> Attempt {
-        let waits =
-            matches!(self.state_of(visit), State::Task(task) if task.resource.waits_for_token());
+        let waits = matches!(&view.state.kind, Kind::Task(task) if task.resource.waits_for_token());
         let (timeout_s, heartbeat_s) = limits;
         Attempt {
             event_id: event.id,
@@ -174,95 +282,66 @@ impl Execution {
         }
     }
 
-    fn failed(
-        &self,
-        visit: &mut Visit,
-        event: &Event,
-        failure: &Failure,
-        while_catching: bool,
-    ) -> Stage {
-        visit.failed += 1;
-        if let Some((index, _)) = self.retrier(visit, failure) {
-            *visit.failures.entry(index).or_default() += 1;
-        }
-        Stage::Failed(Failed {
-            event_id: event.id,
-            failure: failure.clone(),
-            at: event.timestamp,
-            while_catching,
-        })
-    }
-
-    fn leave(
-        &mut self,
-        visit: Visit,
-        stage: &Stage,
-        event: &Event,
-    ) -> Result<Position, ReplayError> {
+    fn leave(&self, view: View<'_>, stage: &Stage, event: &Event) -> Moved {
         let EventKind::StateExited { output, assigned_variables, .. } = &event.kind else {
-            unreachable!("the caller matched the event");
+            return Ok(None);
         };
-        let value = Arc::new(json(event.id, output)?);
-        let mut variables = self.variables.clone();
-        for (name, text) in assigned_variables {
-            variables.insert(name.clone(), Arc::new(json(event.id, text)?));
-        }
-        let before = std::mem::replace(&mut self.variables, variables);
-        let to = match (self.state_of(&visit), stage) {
-            (State::Choice(_), _) => {
-                Destination::Chosen { visit, variables: before, at: event.timestamp }
-            }
-            (State::Task(task), Stage::Failed(failed)) => {
+        let to = match (stage, &view.state.kind, &view.state.next) {
+            (Stage::Open(_) | Stage::Forked(_) | Stage::Broken(_), ..)
+            | (_, Kind::Fail { .. }, _) => return Ok(None),
+            (Stage::Failed(failed), ..) => {
                 let error = failed.failure.error.as_deref().unwrap_or_default();
-                match task
-                    .catch
-                    .iter()
-                    .find(|catcher| error_name::matches(&catcher.error_equals, error))
-                {
-                    Some(catcher) => Destination::State(catcher.next.clone()),
-                    None => {
-                        return Err(ReplayError::Misfit {
-                            id: event.id,
-                            event_type: event.kind.type_name(),
-                        });
-                    }
+                let matching = |names: &[String]| error_name::matches(names, error);
+                let mut catchers = view.state.catch.iter();
+                match catchers.find(|catcher| matching(&catcher.error_equals)) {
+                    Some(catcher) => Some(catcher.next.clone()),
+                    None => return Ok(None),
                 }
             }
-            (State::Task(task), _) => Destination::of(&task.next),
-            (State::Wait { next, .. } | State::Pass { next, .. }, _) => Destination::of(next),
-            (State::Succeed { .. } | State::Fail { .. }, _) => Destination::End,
+            (_, Kind::Choice { .. }, _) => match self.chosen(view, event.timestamp) {
+                Some(name) => Some(name),
+                None => return Ok(None),
+            },
+            (_, _, Transition::Next(name)) => Some(name.clone()),
+            (_, _, Transition::End) => None,
         };
-        Ok(Position::Between { to, value })
-    }
-
-    pub(super) fn state_of(&self, visit: &Visit) -> &State {
-        &self.definition.states[&visit.state]
-    }
-}
-
-impl Destination {
-    fn of(transition: &Transition) -> Destination {
-        match transition {
-            Transition::Next(name) => Destination::State(name.clone()),
-            Transition::End => Destination::End,
+        let value = Arc::new(json(event.id, output)?);
+        let mut assigned = Variables::new();
+        for (name, text) in assigned_variables {
+            assigned.insert(name.clone(), Arc::new(json(event.id, text)?));
         }
+        Ok(Some(Turn { last: event.id, position: Some(Position::Between { to, value }), assigned }))
     }
 }
 
-impl Visit {
-    fn begin(state: &str, event: &Event, input: &Arc<Value>) -> Visit {
-        Visit {
-            state: state.to_owned(),
-            entered_event_id: event.id,
-            previous_event_id: event.previous_event_id,
-            entered_at: event.timestamp,
-            input: Arc::clone(input),
-            failures: Default::default(),
-            failed: 0,
-        }
+/// Whether an event begins the branches or iterations of a state.
+fn begins(view: View<'_>, kind: &EventKind) -> bool {
+    match view.state.kind {
+        Kind::Parallel { .. } => *kind == EventKind::ParallelStateStarted,
+        Kind::Map(_) => matches!(kind, EventKind::MapStateStarted { .. }),
+        _ => false,
     }
 }
 
-fn json(id: u64, text: &str) -> Result<Value, ReplayError> {
+/// Counts a failure for the retrier that it falls to.
+pub(super) fn count(view: View<'_>, visit: &mut Visit, failure: &Failure) {
+    visit.failed += 1;
+    if let Some((index, _)) = retrier(view, failure) {
+        *visit.failures.entry(index).or_default() += 1;
+    }
+}
+
+pub(super) fn failed(
+    view: View<'_>,
+    visit: &mut Visit,
+    event: &Event,
+    failure: &Failure,
+    while_catching: bool,
+) -> Failed {
+    count(view, visit, failure);
+    Failed { event_id: event.id, failure: failure.clone(), at: event.timestamp, while_catching }
+}
+
+fn json(id: u64, text: &str) -> Result<Value> {
     serde_json::from_str(text).map_err(|source| ReplayError::NotJson { id, source })
 }

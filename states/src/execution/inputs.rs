@@ -5,8 +5,9 @@
 
 use serde_json::Value;
 
-use super::{Attempt, Call, Execution, PAYLOAD_BYTES_MAX, Position, Stage};
-use crate::definition::{Resource, State};
+use super::thread::{Attempt, Call, Thread};
+use super::{Execution, PAYLOAD_BYTES_MAX, Phase};
+use crate::definition::{Kind, Resource};
 use crate::error_name;
 use crate::history::{Event, EventKind, Failure, Integration};
 use crate::jsonata::{NESTING_MAX, is_shallow};
@@ -36,7 +37,7 @@ pub enum CallbackError {
 pub struct AlreadyEnded;
 
 impl Execution {
-    /// The call that [`super::Next::RunTask`] asked for answered.
+    /// The call that [`super::Next::RunTasks`] asked for answered.
     ///
     /// For a task that waits for its token this is only `TaskSubmitted`. Its callback may have come
     /// first; then the task is closed and the answer is dropped.
@@ -49,7 +50,7 @@ impl Execution {
         output: &Value,
         now: Timestamp,
     ) -> Result<Event, TaskClosed> {
-        let (attempt, resource) = self.open_call(event_id)?;
+        let (thread, attempt, resource) = self.open_call(event_id)?;
         let kind = match payload(output, resource.arn()) {
             Err(failure) => EventKind::TaskFailed(integration(resource), failure),
             Ok(text) if attempt.token.is_some() => {
@@ -57,10 +58,10 @@ impl Execution {
             }
             Ok(text) => EventKind::TaskSucceeded(integration(resource), text),
         };
-        Ok(self.proposal(kind, now))
+        Ok(self.proposal(thread.last, kind, now))
     }
 
-    /// The call that [`super::Next::RunTask`] asked for failed, and with it the task.
+    /// The call that [`super::Next::RunTasks`] asked for failed, and with it the task.
     ///
     /// # Errors
     /// The task is not open any more.
@@ -70,8 +71,9 @@ impl Execution {
         failure: Failure,
         now: Timestamp,
     ) -> Result<Event, TaskClosed> {
-        let (_, resource) = self.open_call(event_id)?;
-        Ok(self.proposal(EventKind::TaskFailed(integration(resource), failure), now))
+        let (thread, _, resource) = self.open_call(event_id)?;
+        let kind = EventKind::TaskFailed(integration(resource), failure);
+        Ok(self.proposal(thread.last, kind, now))
     }
 
     /// `SendTaskSuccess`. It may come before the call itself has answered.
@@ -84,12 +86,12 @@ impl Execution {
         output: &Value,
         now: Timestamp,
     ) -> Result<Event, CallbackError> {
-        let resource = self.open_callback(token)?;
+        let (thread, _, resource) = self.open_callback(token)?;
         let kind = match payload(output, resource.arn()) {
             Err(failure) => EventKind::TaskFailed(integration(resource), failure),
             Ok(text) => EventKind::TaskSucceeded(integration(resource), text),
         };
-        Ok(self.proposal(kind, now))
+        Ok(self.proposal(thread.last, kind, now))
     }
 
     /// `SendTaskFailure`; both members of the failure may be absent.
@@ -102,8 +104,9 @@ impl Execution {
         failure: Failure,
         now: Timestamp,
     ) -> Result<Event, CallbackError> {
-        let resource = self.open_callback(token)?;
-        Ok(self.proposal(EventKind::TaskFailed(integration(resource), failure), now))
+        let (thread, _, resource) = self.open_callback(token)?;
+        let kind = EventKind::TaskFailed(integration(resource), failure);
+        Ok(self.proposal(thread.last, kind, now))
     }
 
     /// `SendTaskHeartbeat`. It is no event: a shell that wants it to outlive a crash stores the
@@ -113,9 +116,10 @@ impl Execution {
     /// # Errors
     /// The token's task has ended, or the token is not ours.
     pub fn heartbeat(&mut self, token: &str, now: Timestamp) -> Result<(), CallbackError> {
-        self.open_callback(token)?;
-        if let Position::In(_, Stage::Open(attempt)) = &mut self.position {
-            attempt.beat_at = attempt.beat_at.max(now);
+        let event_id = self.open_callback(token)?.1.event_id;
+        if let Phase::Running(thread) = &mut self.phase {
+            let mut beat = |attempt: &mut Attempt| attempt.beat_at = attempt.beat_at.max(now);
+            thread.change_attempt(event_id, &mut beat);
         }
         Ok(())
     }
@@ -125,41 +129,27 @@ impl Execution {
     /// # Errors
     /// The execution has ended.
     pub fn abort(&self, failure: Failure, now: Timestamp) -> Result<Event, AlreadyEnded> {
-        match self.position {
+        match self.phase {
             // Before its first event there is no history that an abort could follow.
-            Position::Before | Position::Ended(_) => Err(AlreadyEnded),
-            _ => Ok(Event {
-                previous_event_id: 0,
-                ..self.proposal(EventKind::ExecutionAborted(failure), now)
-            }),
+            Phase::Before | Phase::Ended(_) => Err(AlreadyEnded),
+            Phase::Running(_) => Ok(self.proposal(0, EventKind::ExecutionAborted(failure), now)),
         }
     }
 
-    fn proposal(&self, kind: EventKind, now: Timestamp) -> Event {
-        Event {
-            id: self.last_event_id + 1,
-            previous_event_id: self.last_event_id,
-            timestamp: now,
-            kind,
-        }
+    fn proposal(&self, previous_event_id: u64, kind: EventKind, now: Timestamp) -> Event {
+        Event { id: self.last_event_id + 1, previous_event_id, timestamp: now, kind }
     }
 
-    fn open_call(&self, event_id: u64) -> Result<(&Attempt, &Resource), TaskClosed> {
-        match self.open_attempt() {
-            Some((attempt, resource))
-                if attempt.event_id == event_id && attempt.call == Call::Started =>
-            {
-                Ok((attempt, resource))
-            }
-            _ => Err(TaskClosed(event_id)),
-        }
+    fn open_call(&self, event_id: u64) -> Result<Open<'_>, TaskClosed> {
+        let called =
+            |attempt: &Attempt| attempt.event_id == event_id && attempt.call == Call::Started;
+        self.find_open(&called).ok_or(TaskClosed(event_id))
     }
 
-    fn open_callback(&self, token: &str) -> Result<&Resource, CallbackError> {
-        if let Some((attempt, resource)) = self.open_attempt()
-            && attempt.token.as_deref() == Some(token)
-        {
-            return Ok(resource);
+    fn open_callback(&self, token: &str) -> Result<Open<'_>, CallbackError> {
+        let waits = |attempt: &Attempt| attempt.token.as_deref() == Some(token);
+        if let Some(open) = self.find_open(&waits) {
+            return Ok(open);
         }
         let locator = token::locate(token).ok_or(CallbackError::Unknown)?;
         let genuine =
@@ -170,20 +160,27 @@ impl Execution {
         Err(if given { CallbackError::TimedOut } else { CallbackError::Unknown })
     }
 
-    fn open_attempt(&self) -> Option<(&Attempt, &Resource)> {
-        match &self.position {
-            Position::In(visit, Stage::Open(attempt)) => match self.state_of(visit) {
-                State::Task(task) => Some((attempt, &task.resource)),
-                _ => None,
-            },
-            _ => None,
-        }
+    fn find_open(&self, accept: &dyn Fn(&Attempt) -> bool) -> Option<Open<'_>> {
+        let Phase::Running(whole) = &self.phase else { return None };
+        let mut found = None;
+        whole.visit_all(&mut |thread| {
+            if let (Some(attempt), Some(state)) = (thread.attempt(), thread.state_name())
+                && let Kind::Task(task) = &thread.machine.states[state].kind
+                && accept(attempt)
+            {
+                found = Some((thread, attempt, &task.resource));
+            }
+        });
+        found
     }
 }
 
+/// A task that has not ended: its thread, its attempt, and what it calls.
+type Open<'a> = (&'a Thread, &'a Attempt, &'a Resource);
+
 pub(super) fn integration(resource: &Resource) -> Integration {
     match resource {
-        Resource::Function { .. } => Integration::Function,
+        Resource::Function { .. } | Resource::Activity { .. } => Integration::Function,
         Resource::Service { resource_type, resource, .. } => Integration::Service {
             resource_type: resource_type.clone(),
             resource: resource.clone(),

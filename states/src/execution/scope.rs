@@ -1,57 +1,37 @@
-//! What an expression of a state can see: `$states` with the context object, and the variables.
+//! What an expression of a state can see: its input, the context object, the variables.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use serde_json::{Value, json};
 
-use serde_json::{Map, Value, json};
-
-use super::{Execution, Visit};
-use crate::definition::State;
-use crate::jsonata::Scope;
+use super::Execution;
+use super::thread::{Item, View};
+use crate::definition::Kind;
+use crate::expression::Scope;
 use crate::time::Timestamp;
 use crate::token;
 
-/// What an expression may see beyond the state's input.
-#[derive(Default)]
-pub(super) struct Sight<'a> {
-    pub(super) result: Option<&'a Value>,
-    pub(super) error_output: Option<Value>,
-    pub(super) token: Option<&'a str>,
-}
-
 impl Execution {
-    pub(super) fn scope(&self, visit: &Visit, sight: Sight<'_>, now: Timestamp) -> Scope {
-        self.scope_over(&self.variables, visit, sight, now, self.last_event_id)
-    }
-
-    /// `moment` is the newest event at the time of the evaluation: no two evaluations draw the same
+    /// `moment` differs from one decision to the next, so that no two evaluations draw the same
     /// randomness.
-    pub(super) fn scope_over(
+    pub(super) fn scope<'a>(
         &self,
-        variables: &BTreeMap<String, Arc<Value>>,
-        visit: &Visit,
-        sight: Sight<'_>,
+        view: View<'a>,
+        context: &'a dyn Fn() -> Value,
         now: Timestamp,
-        moment: u64,
-    ) -> Scope {
-        let mut states = Map::new();
-        states.insert("input".to_owned(), Value::clone(&visit.input));
-        states.insert("context".to_owned(), self.context(visit, sight.token));
-        if let Some(result) = sight.result {
-            states.insert("result".to_owned(), result.clone());
-        }
-        if let Some(error_output) = sight.error_output {
-            states.insert("errorOutput".to_owned(), error_output);
-        }
+        moment: &str,
+    ) -> Scope<'a> {
         let start = &self.start;
-        let seed =
-            token::digest(&[&start.token_seed, &start.execution_arn, "scope", &moment.to_string()]);
-        Scope::new(Value::Object(states), variables, now, &hex::encode(seed))
+        let seed = token::digest(&[&start.token_seed, &start.execution_arn, "scope", moment]);
+        Scope::new(&view.visit.input, view.variables, context, now, hex::encode(seed))
     }
 
     /// The context object, in AWS's order.
-    fn context(&self, visit: &Visit, token: Option<&str>) -> Value {
-        let start = &self.start;
+    pub(super) fn context(
+        &self,
+        view: View<'_>,
+        item: Option<&Item>,
+        token: Option<&str>,
+    ) -> Value {
+        let (start, visit) = (&self.start, view.visit);
         let mut context = json!({
             "Execution": {
                 "Id": start.execution_arn,
@@ -67,8 +47,11 @@ impl Execution {
                 "EnteredTime": visit.entered_at.to_string(),
             },
         });
-        if matches!(self.state_of(visit), State::Task(_)) {
+        if matches!(view.state.kind, Kind::Task(_)) {
             context["State"]["RetryCount"] = visit.failed.into();
+        }
+        if let Some(item) = item.or(view.item) {
+            context["Map"] = json!({"Item": {"Index": item.index, "Value": item.value}});
         }
         if let Some(token) = token {
             context["Task"] = json!({"Token": token});

@@ -123,7 +123,7 @@ fn task_events_differ_by_integration() {
 #[test]
 fn what_is_not_an_event_of_ours_says_why() {
     let reject = |json: Value| serde_json::from_value::<Event>(json).unwrap_err().to_string();
-    insta::assert_snapshot!(reject(json!({"timestamp": 0, "type": "MapStateStarted", "id": 1})), @"event type 'MapStateStarted' is not known");
+    insta::assert_snapshot!(reject(json!({"timestamp": 0, "type": "ActivityScheduled", "id": 1})), @"event type 'ActivityScheduled' is not known");
     insta::assert_snapshot!(reject(json!({"timestamp": 0, "type": "ExecutionSucceeded", "id": 1})), @"event of type 'ExecutionSucceeded' lacks 'output'");
     insta::assert_snapshot!(reject(json!({"type": "ExecutionTimedOut", "id": 1})), @"event of type 'ExecutionTimedOut' lacks 'timestamp'");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Event, EventKind, Failure, Integration, TaskScheduled};
+use super::{Event, EventKind, Failure, Integration, Moment, TaskScheduled};
 use crate::definition::StateType;
 use crate::time::Timestamp;
 
@@ -53,6 +53,18 @@ pub(super) struct Wire {
     lambda_function_timed_out_event_details: Option<Details>,
     #[serde(skip_serializing_if = "Option::is_none")]
     evaluation_failed_event_details: Option<Details>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_state_started_event_details: Option<Details>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_iteration_started_event_details: Option<Details>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_iteration_succeeded_event_details: Option<Details>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_iteration_failed_event_details: Option<Details>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_run_started_event_details: Option<Details>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_run_failed_event_details: Option<Details>,
 }
 
 /// The members of all the details; each event type has a few of them.
@@ -95,6 +107,12 @@ struct Details {
     location: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     state: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    length: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    index: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map_run_arn: Option<String>,
 }
 
 /// AWS cuts what is too large for an answer; we never do, because replay needs it whole.
@@ -182,6 +200,18 @@ fn details_of(kind: EventKind) -> Details {
                 ..details
             }
         }
+        EventKind::MapStateStarted { length } => Details { length: Some(length), ..empty },
+        EventKind::MapIteration { name, index, .. } => {
+            Details { name: Some(name), index: Some(index), ..empty }
+        }
+        EventKind::MapRunStarted { map_run_arn } => {
+            Details { map_run_arn: Some(map_run_arn), ..empty }
+        }
+        EventKind::MapRunFailed(failure) => empty.with_failure(failure),
+        EventKind::ParallelStateStarted
+        | EventKind::ForkSucceeded(_)
+        | EventKind::ForkFailed(_)
+        | EventKind::MapRunSucceeded => empty,
         EventKind::TaskScheduled(task) => Details {
             resource_type: Some(task.resource_type),
             resource: Some(task.resource),
@@ -211,7 +241,7 @@ fn details_of(kind: EventKind) -> Details {
 }
 
 impl Wire {
-    /// The member that the type's details stand in; `LambdaFunctionStarted` has none.
+    /// The member that the type's details stand in; a few types have none.
     fn member(&mut self) -> Option<&mut Option<Details>> {
         Some(match self.event_type.as_str() {
             "ExecutionStarted" => &mut self.execution_started_event_details,
@@ -230,6 +260,12 @@ impl Wire {
             "LambdaFunctionFailed" => &mut self.lambda_function_failed_event_details,
             "LambdaFunctionTimedOut" => &mut self.lambda_function_timed_out_event_details,
             "EvaluationFailed" => &mut self.evaluation_failed_event_details,
+            "MapStateStarted" => &mut self.map_state_started_event_details,
+            "MapIterationStarted" => &mut self.map_iteration_started_event_details,
+            "MapIterationSucceeded" => &mut self.map_iteration_succeeded_event_details,
+            "MapIterationFailed" => &mut self.map_iteration_failed_event_details,
+            "MapRunStarted" => &mut self.map_run_started_event_details,
+            "MapRunFailed" => &mut self.map_run_failed_event_details,
             name if name.ends_with("StateEntered") => &mut self.state_entered_event_details,
             name if name.ends_with("StateExited") => &mut self.state_exited_event_details,
             _ => return None,
@@ -284,8 +320,45 @@ fn kind_of(event_type: &str, details: Details) -> Result<EventKind, Malformed> {
             failure: details.failure(),
         },
         name => {
+            if let Some(kind) = fork_kind(name, &details) {
+                return kind;
+            }
             return state_kind(name, details)
                 .unwrap_or_else(|details| task_kind(event_type, *details));
+        }
+    })
+}
+
+/// An event of a `Parallel` or a `Map` beside those that every state has.
+fn fork_kind(event_type: &str, details: &Details) -> Option<Result<EventKind, Malformed>> {
+    let missing = |name| Malformed::Missing(event_type.to_owned(), name);
+    Some(match event_type {
+        "ParallelStateStarted" => Ok(EventKind::ParallelStateStarted),
+        "MapStateStarted" => details
+            .length
+            .map(|length| EventKind::MapStateStarted { length })
+            .ok_or_else(|| missing("length")),
+        "MapRunStarted" => details
+            .map_run_arn
+            .clone()
+            .map(|map_run_arn| EventKind::MapRunStarted { map_run_arn })
+            .ok_or_else(|| missing("mapRunArn")),
+        "MapRunSucceeded" => Ok(EventKind::MapRunSucceeded),
+        "MapRunFailed" => Ok(EventKind::MapRunFailed(details.clone().failure())),
+        "ParallelStateSucceeded" => Ok(EventKind::ForkSucceeded(StateType::Parallel)),
+        "ParallelStateFailed" => Ok(EventKind::ForkFailed(StateType::Parallel)),
+        "MapStateSucceeded" => Ok(EventKind::ForkSucceeded(StateType::Map)),
+        "MapStateFailed" => Ok(EventKind::ForkFailed(StateType::Map)),
+        name => {
+            let moment = name.strip_prefix("MapIteration")?;
+            let moment = Moment::ALL.into_iter().find(|known| known.name() == moment)?;
+            match (&details.name, details.index) {
+                (Some(name), Some(index)) => {
+                    Ok(EventKind::MapIteration { moment, name: name.clone(), index })
+                }
+                (None, _) => Err(missing("name")),
+                (_, None) => Err(missing("index")),
+            }
         }
     })
 }

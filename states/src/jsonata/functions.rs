@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use jsonata_core::evaluator::{Evaluator, EvaluatorError};
 use jsonata_core::value::JValue;
-use sha2::{Digest, Sha256, Sha384, Sha512};
 
+use crate::digest;
 use crate::time::Timestamp;
 use crate::token;
 
@@ -136,17 +136,8 @@ fn hash(arguments: &[JValue]) -> Result {
         Some(JValue::String(name)) => name,
         Some(_) => return Err(wrong("hash", 2)),
     };
-    let digest = match algorithm {
-        "SHA-256" => hex::encode(Sha256::digest(text.as_bytes())),
-        "SHA-384" => hex::encode(Sha384::digest(text.as_bytes())),
-        "SHA-512" => hex::encode(Sha512::digest(text.as_bytes())),
-        // MD5 and SHA-1, which AWS has too, would each need a dependency.
-        _ => {
-            return Err(error(&format!(
-                "$hash knows SHA-256, SHA-384 and SHA-512, not '{algorithm}'"
-            )));
-        }
-    };
+    let digest =
+        digest::hex(algorithm, text).map_err(|problem| error(&format!("$hash: {problem}")))?;
     Ok(JValue::from(digest))
 }
 

@@ -117,8 +117,9 @@ fn a_token_is_good_once_and_only_for_its_own_execution() {
     let silent = |_: &str, _| Vec::new();
     let definition = definition(&machine());
     let mut run = Run::resume(&definition, &json!({"wait_s": 60, "beat_s": 10}), &silent, &[]);
-    let Next::RunTask(request) = run.settle() else { panic!("no task") };
-    let token = request.token.unwrap();
+    let Next::RunTasks { requests, .. } = run.settle() else { panic!("no task") };
+    let request = &requests[0];
+    let token = request.token.clone().unwrap();
     assert_eq!(request.arguments["Payload"]["token"], token);
     assert_eq!(token::locate(&token).unwrap().execution_arn, run.execution.start().execution_arn);
     let forged = token.replace("-3-", "-4-");
@@ -149,12 +150,10 @@ fn a_call_answers_once() {
     let silent = |_: &str, _| Vec::new();
     let definition = definition(&machine());
     let mut run = Run::resume(&definition, &json!({"wait_s": 60, "beat_s": 10}), &silent, &[]);
-    let Next::RunTask(request) = run.settle() else { panic!("no task") };
-    assert_eq!(
-        run.settle(),
-        Next::RunTask(request.clone()),
-        "it is asked for until it has answered"
-    );
+    let asked = run.settle();
+    assert_eq!(run.settle(), asked, "it is asked for until it has answered");
+    let Next::RunTasks { requests, .. } = asked else { panic!("no task") };
+    let request = &requests[0];
     let event = run.execution.task_succeeded(request.event_id, &json!({}), BEGIN).unwrap();
     run.record(vec![event]);
     assert_eq!(run.settle(), Next::WaitUntil(BEGIN.plus_seconds(10)));

@@ -5,10 +5,14 @@ use states::execution::Execution;
 use states::history::Event;
 
 use crate::given::start;
+use crate::recorded::{Replay, records};
 use crate::run::{Happening, Run, Script, definition, run};
 
+/// Most cuts of one recording.
+const CUTS_MAX: usize = 40;
+
 /// Runs it once, then once more from every prefix of its history.
-fn check(text: &Value, input: &Value, script: &Script<'_>) {
+pub fn check(text: &Value, input: &Value, script: &Script<'_>) {
     let definition = definition(&text.to_string());
     let whole = run(&definition, input, script);
     assert!(whole.history.len() > 5, "{:?}", whole.types());
@@ -192,6 +196,24 @@ fn of_a_choice_by_chance() {
         }
     });
     check(&text, &json!({}), &|_, _| Vec::new());
+}
+
+#[test]
+fn of_every_recording() {
+    for record in records("asl_executions.jsonl") {
+        let name = record["name"].as_str().unwrap();
+        let definition = definition(&record["definition"].to_string());
+        let mut whole = Replay::new(&definition, &record);
+        let outcome = whole.run();
+        // A long one is cut at every so many events, and always near its ends.
+        let events = whole.history.len();
+        let stride = events.div_ceil(CUTS_MAX).max(1);
+        for cut in (0..=events).filter(|cut| cut % stride == 0 || cut + 3 > events) {
+            let mut resumed = whole.cut(cut);
+            assert_eq!(resumed.run(), outcome, "{name}: cut after {cut} events");
+            assert_eq!(resumed.history, whole.history, "{name}: cut after {cut} events");
+        }
+    }
 }
 
 #[test]

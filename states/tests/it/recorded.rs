@@ -1,15 +1,20 @@
 //! Executions that AWS recorded: reading them, running them again, comparing.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use states::definition::Definition;
-use states::execution::{Execution, Next, Outcome};
+use states::execution::{Execution, Next, Outcome, Start, TaskRequest};
 use states::history::{Event, Failure};
+use states::time::Timestamp;
 
 use crate::given::{BEGIN, start};
 use crate::masks::difference;
+
+/// Most decisions that one recording is followed for.
+const DECISIONS_MAX: usize = 10_000;
 
 /// The recordings' folder, if there is one: `CONFORMANCE_DIR`, else beside the project.
 pub fn folder() -> Option<PathBuf> {
@@ -25,64 +30,184 @@ pub fn folder() -> Option<PathBuf> {
     None
 }
 
-/// The records of one file.
+/// The records of one file: a line each, or one array.
 pub fn records(file: &str) -> Vec<Value> {
     let Some(folder) = folder() else { return Vec::new() };
     let text = std::fs::read_to_string(folder.join(file)).unwrap();
+    if file.ends_with(".json") {
+        return serde_json::from_str(&text).unwrap();
+    }
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Whether a record carries a feature's tag.
-pub fn has(record: &Value, feature: &str) -> bool {
-    record["features"].as_array().unwrap().iter().any(|found| found == feature)
+/// The tokens that stand for anything in a record.
+pub fn masks(record: &Value) -> Vec<String> {
+    let masks = record["masks"].as_array().into_iter().flatten();
+    masks.map(|mask| mask.as_str().unwrap().to_owned()).collect()
 }
 
-/// Whether a record lies within what this engine supports today.
-pub fn in_scope(record: &Value) -> bool {
-    record["query_language"] == "JSONata"
-        && record["type"] == "STANDARD"
-        && matches!(record["class"].as_str(), Some("pure" | "lambda" | "service"))
-        && !has(record, "state:Map")
-        && !has(record, "state:Parallel")
+/// A recording on its way: each call is answered with its recorded outcome, every wait is jumped
+/// over.
+pub struct Replay<'a> {
+    definition: Arc<Definition>,
+    start: Start,
+    record: &'a Value,
+    pub execution: Execution,
+    pub history: Vec<Event>,
+    now: Timestamp,
+    /// The recorded outcome that each call got, by the event that scheduled it.
+    given: BTreeMap<u64, usize>,
+    /// The calls that were answered, and now wait for their callback.
+    submitted: BTreeSet<u64>,
 }
 
-/// Answers each call with its recorded outcome, jumps over every wait.
-pub fn replay_recorded(definition: Definition, record: &Value) -> (Outcome, Vec<Event>) {
-    let mut execution = Execution::new(Arc::new(definition), start(&record["input"])).unwrap();
-    let outcomes = record["tasks"]["outcomes"].as_array().cloned().unwrap_or_default();
-    let (mut now, mut history, mut calls) = (BEGIN, Vec::new(), 0);
-    loop {
-        let events = match execution.next(now) {
-            Next::Record(events) => events,
-            Next::WaitUntil(at) => {
-                now = at;
-                continue;
-            }
-            Next::RunTask(request) => {
-                let outcome = &outcomes[calls];
-                assert_eq!(outcome["state"], request.state.as_str());
-                calls += 1;
-                let result = &outcome["result"];
-                if result["event"].as_str().unwrap().ends_with("TimedOut") {
-                    now = request.timeout_at;
-                    continue;
-                }
-                let answer = match result.get("output") {
-                    Some(output) => execution.task_succeeded(request.event_id, output, now),
-                    None => execution.task_failed(request.event_id, failure(result), now),
-                };
-                vec![answer.unwrap()]
-            }
-            Next::Done(outcome) => {
-                assert_eq!(calls, outcomes.len(), "every recorded call was made");
-                return (outcome, history);
-            }
-        };
-        for event in &events {
-            execution.apply(event).unwrap();
+impl<'a> Replay<'a> {
+    pub fn new(definition: &Arc<Definition>, record: &'a Value) -> Replay<'a> {
+        let start = started(record);
+        let execution = Execution::new(Arc::clone(definition), start.clone()).unwrap();
+        Replay {
+            definition: Arc::clone(definition),
+            start,
+            record,
+            execution,
+            history: Vec::new(),
+            now: BEGIN,
+            given: BTreeMap::new(),
+            submitted: BTreeSet::new(),
         }
-        history.extend(events);
     }
+
+    /// The same recording after a crash that left so many events.
+    pub fn cut(&self, events: usize) -> Replay<'a> {
+        let history = self.history[..events].to_vec();
+        let definition = Arc::clone(&self.definition);
+        let execution = Execution::replay(definition, self.start.clone(), &history)
+            .expect("it was recorded so");
+        let last = history.last().map_or(0, |event| event.id);
+        let known = |id: &u64| *id <= last;
+        Replay {
+            definition: Arc::clone(&self.definition),
+            start: self.start.clone(),
+            record: self.record,
+            execution,
+            now: history.last().map_or(BEGIN, |event| event.timestamp),
+            history,
+            given: self.given.iter().filter(|(id, _)| known(id)).map(|(a, b)| (*a, *b)).collect(),
+            submitted: BTreeSet::new(),
+        }
+    }
+
+    /// Runs to the end; none if it does not come in thousands of decisions.
+    pub fn run(&mut self) -> Option<Outcome> {
+        for _ in 0..DECISIONS_MAX {
+            let events = match self.execution.next(self.now) {
+                Next::Record(events) => events,
+                Next::WaitUntil(at) => match self.call_back() {
+                    Some(event) => vec![event],
+                    None => {
+                        self.now = at;
+                        continue;
+                    }
+                },
+                Next::RunTasks { requests, wake_at } => {
+                    let answer = requests.iter().find_map(|request| self.answer(request));
+                    match answer.or_else(|| self.call_back()) {
+                        Some(event) => vec![event],
+                        None => {
+                            self.now = wake_at;
+                            continue;
+                        }
+                    }
+                }
+                Next::Done(outcome) => return Some(outcome),
+            };
+            for event in &events {
+                self.execution.apply(event).unwrap();
+            }
+            self.history.extend(events);
+        }
+        None
+    }
+
+    /// The recorded outcome of a call: the next one of its state.
+    fn outcome(&mut self, event_id: u64, state: &str) -> Option<&'a Value> {
+        let outcomes = self.record["tasks"]["outcomes"].as_array()?;
+        if let Some(index) = self.given.get(&event_id) {
+            return outcomes.get(*index);
+        }
+        let taken: BTreeSet<usize> = self.given.values().copied().collect();
+        let index = (0..outcomes.len())
+            .find(|index| !taken.contains(index) && outcomes[*index]["state"] == state)?;
+        self.given.insert(event_id, index);
+        outcomes.get(index)
+    }
+
+    /// What the call comes to; none if it runs out of time.
+    fn answer(&mut self, request: &TaskRequest) -> Option<Event> {
+        let Some(outcome) = self.outcome(request.event_id, &request.state) else {
+            return self.behave(request);
+        };
+        let result = &outcome["result"];
+        if result["event"].as_str().unwrap().ends_with("TimedOut") {
+            return None;
+        }
+        let (id, now) = (request.event_id, self.now);
+        if request.token.is_some() {
+            let submissions = self.record["history"].as_array().into_iter().flatten();
+            let mut submissions = submissions.filter(|event| event["type"] == "TaskSubmitted");
+            let nth = self.given[&id];
+            let recorded = submissions.nth(nth).or_else(|| submissions.next());
+            let output = recorded.map(|event| event["taskSubmittedEventDetails"]["output"].clone());
+            return self.execution.task_succeeded(id, &output.unwrap_or_default(), now).ok();
+        }
+        match result.get("output") {
+            Some(output) => self.execution.task_succeeded(id, output, now).ok(),
+            None => self.execution.task_failed(id, failure(result), now).ok(),
+        }
+    }
+
+    /// What a function does of which no answer was recorded.
+    fn behave(&self, request: &TaskRequest) -> Option<Event> {
+        let functions = self.record["tasks"]["functions"].as_array().into_iter().flatten();
+        let behaviour = functions
+            .filter(|function| request.resource == function["arn"])
+            .map(|function| &function["behaviour"])
+            .next()?;
+        let (id, now) = (request.event_id, self.now);
+        let error = behaviour["errorType"].as_str()?;
+        let cause = json!({
+            "errorMessage": behaviour["errorMessage"], "errorType": error,
+            "requestId": "none", "stackTrace": [],
+        });
+        let failure = Failure::new(error, Some(cause.to_string()));
+        self.execution.task_failed(id, failure, now).ok()
+    }
+
+    /// The callback of a task that was submitted.
+    fn call_back(&mut self) -> Option<Event> {
+        let tokens = self.execution.open_tokens();
+        let token = tokens.first()?.to_string();
+        let id = states::token::locate(&token)?.event_id;
+        let index = *self.given.get(&id)?;
+        let result = &self.record["tasks"]["outcomes"][index]["result"];
+        if result["event"].as_str()?.ends_with("TimedOut") || !self.submitted.insert(id) {
+            return None;
+        }
+        match result.get("output") {
+            Some(output) => self.execution.callback_succeeded(&token, output, self.now).ok(),
+            None => self.execution.callback_failed(&token, failure(result), self.now).ok(),
+        }
+    }
+}
+
+/// What a recording was started with; an express execution's ARN has another shape.
+fn started(record: &Value) -> Start {
+    let start = start(&record["input"]);
+    if record["type"] != "EXPRESS" {
+        return start;
+    }
+    let execution_arn = start.execution_arn.replacen(":execution:", ":express:", 1) + ":two";
+    Start { execution_arn, ..start }
 }
 
 fn failure(result: &Value) -> Failure {
@@ -129,16 +254,40 @@ fn parse_payloads(details: &mut Map<String, Value>) {
     }
 }
 
-/// The first level that does not agree (1 status, output and error; 2 cause; 3 history), with the
-/// difference.
-pub fn disagreement(record: &Value, outcome: &Outcome, history: &[Event]) -> Option<(u32, String)> {
-    let masks: Vec<String> = record["masks"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|mask| mask.as_str().unwrap().to_owned())
-        .collect();
-    let expect = &record["expect"];
+/// Where an execution differs from a recorded one, by level: 1 status, output and error; 2 cause;
+/// 3 history.
+#[derive(Debug, Default)]
+pub struct Differences(pub [Option<String>; 3]);
+
+impl Differences {
+    /// Whether everything up to a level agrees.
+    pub fn agrees(&self, level: usize) -> bool {
+        self.0[..level].iter().all(Option::is_none)
+    }
+
+    /// The lowest level that differs, with its difference.
+    pub fn first(&self) -> Option<(usize, &str)> {
+        let levels = (1..).zip(&self.0);
+        levels.filter_map(|(level, found)| Some((level, found.as_deref()?))).next()
+    }
+}
+
+/// Runs a recording and compares.
+pub fn differences(record: &Value) -> Differences {
+    let all = |text: String| Differences([Some(text), None, None]);
+    let definition = match Definition::parse(&record["definition"].to_string()) {
+        Ok(definition) => Arc::new(definition),
+        Err(error) => return all(format!("refused: {error}")),
+    };
+    let mut replay = Replay::new(&definition, record);
+    match replay.run() {
+        Some(outcome) => compare(record, &outcome, &replay.history),
+        None => all("it does not end".to_owned()),
+    }
+}
+
+fn compare(record: &Value, outcome: &Outcome, history: &[Event]) -> Differences {
+    let (masks, expect) = (masks(record), &record["expect"]);
     let (output, failure) = match outcome {
         Outcome::Succeeded(text) => (serde_json::from_str(text).unwrap(), Failure::default()),
         Outcome::Failed(failure) | Outcome::Aborted(failure) => (Value::Null, failure.clone()),
@@ -149,9 +298,6 @@ pub fn disagreement(record: &Value, outcome: &Outcome, history: &[Event]) -> Opt
     let level_1 = differ(&expect["status"], &outcome.status().into(), "status")
         .or_else(|| differ(&expect["output"], &output, "output"))
         .or_else(|| differ(&expect["error"], &failure.error.into(), "error"));
-    if let Some(found) = level_1 {
-        return Some((1, found));
-    }
     let cause = failure.cause.unwrap_or_default();
     let level_2 = match expect.get("cause_json") {
         Some(recorded) => {
@@ -161,12 +307,63 @@ pub fn disagreement(record: &Value, outcome: &Outcome, history: &[Event]) -> Opt
             differ(&expect["cause"].as_str().unwrap_or_default().into(), &cause.into(), "cause")
         }
     };
-    if let Some(found) = level_2 {
-        return Some((2, found));
+    let level_3 = match record["compare_history"].as_str() {
+        _ if record["normalized"]
+            .as_array()
+            .is_some_and(|how| how.iter().any(|how| how == "GenericTransformer")) =>
+        {
+            None
+        }
+        Some("none") => None,
+        Some("ordered") => {
+            let actual: Value = history.iter().map(as_recorded).collect();
+            differ(&record["history"], &actual, "history")
+        }
+        _ => unordered(record, history, &masks),
+    };
+    Differences([level_1, level_2, level_3])
+}
+
+/// Each recorded event has its own actual one. Where the recorder sorted the events it took their
+/// ids away; where several iterations ran at once theirs are as they came.
+fn unordered(record: &Value, history: &[Event], masks: &[String]) -> Option<String> {
+    let recorded = record["history"].as_array().unwrap();
+    let mut actual: Vec<Value> = history.iter().map(as_recorded).collect();
+    if record["normalized"].is_array() || record["normalized"].is_string() {
+        // The recorder left this event out as it sorted those before it; the ids show the gap.
+        actual.retain(|event| event["type"] != "ParallelStateSucceeded");
     }
-    if record["compare_history"] == "none" || record["normalized"] == "GenericTransformer" {
-        return None;
+    if recorded.len() != actual.len() {
+        return Some(format!("history: recorded {}, actual {}", recorded.len(), actual.len()));
     }
-    let actual: Value = history.iter().map(as_recorded).collect();
-    differ(&record["history"], &actual, "history").map(|found| (3, found))
+    for event in recorded {
+        let mut event = event.clone();
+        let members = event.as_object_mut().unwrap();
+        let bare = members["id"].is_null();
+        let parallel = !record["normalized"].is_null();
+        let found = actual.iter().position(|actual| {
+            let mut actual = actual.clone();
+            let fields = actual.as_object_mut().unwrap();
+            for name in ["id", "previousEventId"] {
+                if bare || !parallel {
+                    fields.insert(name.to_owned(), Value::Null);
+                }
+            }
+            let mut event = Value::Object(members.clone());
+            if !parallel {
+                event["id"] = Value::Null;
+                event["previousEventId"] = Value::Null;
+            }
+            difference(&event, &actual, masks, "").is_none()
+        });
+        match found {
+            Some(index) => {
+                actual.remove(index);
+            }
+            None => {
+                return Some(format!("history: recorded {event}, and nothing like it happened"));
+            }
+        }
+    }
+    None
 }

@@ -67,7 +67,7 @@ impl<'a> Run<'a> {
         for _ in 0..10_000 {
             match self.execution.next(self.now) {
                 Next::Record(events) => self.record(events),
-                Next::RunTask(request) => self.advance(true, request.wake_at),
+                Next::RunTasks { wake_at, .. } => self.advance(true, wake_at),
                 Next::WaitUntil(at) => self.advance(false, at),
                 Next::Done(_) => return self.execution.outcome().unwrap(),
             }
@@ -130,7 +130,7 @@ impl<'a> Run<'a> {
             )
         };
         let event = self.history.iter().rev().find(scheduled)?;
-        let state = self.execution.state()?;
+        let state = *self.execution.states().last()?;
         let entered = self.history.iter().filter_map(|event| match &event.kind {
             EventKind::StateEntered { name, .. } => Some((event.id, name)),
             _ => None,
@@ -157,7 +157,7 @@ impl<'a> Run<'a> {
 
     fn tell_stored_heartbeats(&mut self) {
         let (Some((id, at, happenings)), Some(token)) =
-            (self.open(), self.execution.open_token().map(str::to_owned))
+            (self.open(), self.execution.open_tokens().first().map(|token| (*token).to_owned()))
         else {
             return;
         };
@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
 
     fn deliver(&mut self, id: u64, happening: Happening) {
         let (execution, now) = (&mut self.execution, self.now);
-        let token = execution.open_token().unwrap_or_default().to_owned();
+        let token = execution.open_tokens().first().copied().unwrap_or_default().to_owned();
         let failure = |error: &str, cause: &str| Failure::new(error, Some(cause.to_owned()));
         let event = match happening {
             Happening::Answer(output) => execution.task_succeeded(id, &output, now).ok(),

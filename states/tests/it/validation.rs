@@ -1,41 +1,7 @@
 //! Definitions that AWS accepted or rejected, and what our refusals say.
 
 use serde_json::{Value, json};
-use states::definition::{Definition, Problem};
-
-use crate::recorded::records;
-
-#[test]
-fn accepts_and_rejects_what_aws_does() {
-    let (mut accepted, mut rejected, mut unsupported) = (0, 0, 0);
-    for record in records("asl_validation.jsonl") {
-        let text = match &record["definition"] {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        // Whether AWS supports `.sync` or a callback depends on the machine's type, which a
-        // definition does not know.
-        let by_type = record["type"] == "EXPRESS"
-            && record["error"]["message"].as_str().is_some_and(|text| text.contains("Express"));
-        let one_state = record["api"] == "TestState" && !text.contains("\"States\"");
-        if by_type || one_state {
-            continue;
-        }
-        match (Definition::parse(&text), record["accept"].as_bool().unwrap()) {
-            (Ok(_), true) => accepted += 1,
-            (Err(error), true) if matches!(error.problem, Problem::Unsupported(_)) => {
-                unsupported += 1
-            }
-            (Err(_), false) => rejected += 1,
-            (result, _) => panic!(
-                "{}: {:?}",
-                record["name"],
-                result.map(|_| ()).map_err(|error| error.to_string())
-            ),
-        }
-    }
-    println!("{accepted} accepted, {rejected} rejected, {unsupported} not supported yet");
-}
+use states::definition::Definition;
 
 /// The refusal of a machine of one state `A`, with these fields over a valid `Pass`.
 fn refusal(fields: Value) -> String {
@@ -58,7 +24,6 @@ fn a_refusal_names_the_place_and_the_problem() {
         refusal_of(json!({"QueryLanguage": "JSONata", "StartAt": "A", "States": {
             "A": {"Type": "Pass", "End": true}, "B": {"Type": "Pass", "End": true}
         }})),
-        refusal_of(json!({"StartAt": "A", "States": {"A": {"Type": "Pass", "End": true}}})),
         refusal_of(json!({"QueryLanguage": "JSONata", "StartAt": "A", "States": {
             "A": {"Type": "Pass", "QueryLanguage": "JSONPath", "End": true}
         }})),
@@ -77,29 +42,28 @@ fn a_refusal_names_the_place_and_the_problem() {
         refusal(json!({"Type": "Succeed", "End": true})),
         refusal(json!({"Type": "Fail", "Cause": 1})),
     ];
-    insta::assert_snapshot!(refusals.join("\n"), @r"
-    value must be an object at /
-    field 'States' is required at /
-    field 'StartAt' is required at /
-    there is no state 'B' at /StartAt
-    state cannot be reached at /States/B
-    query language JSONPath is not supported yet at /States/A/QueryLanguage
-    a state of a JSONata machine cannot be JSONPath at /States/A
-    no state ends the execution at /States
-    there is no state 'Nowhere' at /States/A
-    one of 'Next' and 'End' is required at /States/A
-    'Next' and 'End' exclude each other at /States/A
-    field 'InputPath' is not supported here at /States/A/InputPath
-    expression does not compile: S0207: Unexpected end of expression at /States/A/Output/a/1
-    value must be a variable: an identifier of at most 80 characters, not 'states' at /States/A/Assign/states
-    state type Map is not supported yet at /States/A/Type
-    value must be one of Task, Wait, Pass, Succeed, Fail, Choice, Parallel, Map at /States/A/Type
-    exactly one of 'Seconds' and 'Timestamp' is required at /States/A
-    value must be a whole number of seconds, at most 99999999, or an expression at /States/A/Seconds
-    value must be an RFC 3339 time or an expression at /States/A/Timestamp
-    field 'End' is not supported here at /States/A/End
-    value must be a string at /States/A/Cause
-    ");
+    insta::assert_snapshot!(refusals.join("\n"), @r#"
+    SCHEMA_VALIDATION_FAILED: Definition must be a valid JSON object
+    SCHEMA_VALIDATION_FAILED: These fields are required: [States, StartAt] at /
+    SCHEMA_VALIDATION_FAILED: These fields are required: [StartAt] at /
+    MISSING_TRANSITION_TARGET: Missing 'StartAt' target: B at /StartAt
+    MISSING_TRANSITION_TARGET: State "B" is not reachable. at /States/B
+    SCHEMA_VALIDATION_FAILED: 'QueryLanguage' can not be 'JSONPath' if set to 'JSONata' for whole state machine at /States/A
+    SCHEMA_VALIDATION_FAILED: No state ends the execution at /States
+    MISSING_TRANSITION_TARGET: Missing 'Next' target: Nowhere at /States/A
+    SCHEMA_VALIDATION_FAILED: One of 'Next' and 'End' is required at /States/A
+    SCHEMA_VALIDATION_FAILED: 'Next' and 'End' exclude each other at /States/A
+    SCHEMA_VALIDATION_FAILED: Field 'InputPath' is not supported at /States/A/InputPath
+    SCHEMA_VALIDATION_FAILED: expression does not compile: S0207: Unexpected end of expression at /States/A/Output/a/1
+    SCHEMA_VALIDATION_FAILED: Value must be a variable: an identifier of at most 80 characters, not 'states' at /States/A/Assign/states
+    SCHEMA_VALIDATION_FAILED: These fields are required: [ItemProcessor] at /States/A
+    SCHEMA_VALIDATION_FAILED: The field 'Type' should have one of these values: [Task, Wait, Pass, Succeed, Fail, Choice, Parallel, Map] at /States/A/Type
+    SCHEMA_VALIDATION_FAILED: Exactly one of 'Seconds' and 'Timestamp' is required at /States/A
+    SCHEMA_VALIDATION_FAILED: Value must be a whole number of seconds, at most 99999999, or an expression at /States/A/Seconds
+    SCHEMA_VALIDATION_FAILED: Value must be an RFC 3339 time or an expression at /States/A/Timestamp
+    SCHEMA_VALIDATION_FAILED: Field 'End' is not supported at /States/A/End
+    SCHEMA_VALIDATION_FAILED: Value must be a string or an expression at /States/A/Cause
+    "#);
 }
 
 #[test]
@@ -111,7 +75,7 @@ fn a_refusal_names_the_place_in_rules_retriers_and_catchers() {
         refusal(json!({"Type": "Choice", "Choices": [{"Condition": "yes", "Next": "A"}]})),
         refusal(json!({"Type": "Task", "Resource": "lambda", "End": true})),
         refusal(
-            json!({"Type": "Task", "Resource": "arn:aws:states:::states:startExecution.sync:2", "End": true}),
+            json!({"Type": "Task", "Resource": "arn:aws:states:::states:startExecution.never", "End": true}),
         ),
         refusal(
             json!({"Type": "Task", "Resource": task, "TimeoutSeconds": 5, "HeartbeatSeconds": 5, "End": true}),
@@ -127,16 +91,16 @@ fn a_refusal_names_the_place_in_rules_retriers_and_catchers() {
             {"ErrorEquals": ["E"], "BackoffRate": 0.5}
         ]})),
     ];
-    insta::assert_snapshot!(refusals.join("\n"), @r"
-    value must be an array that is not empty at /States/A/Choices
-    field 'Condition' is required at /States/A/Choices/0
-    value must be a boolean or an expression at /States/A/Choices/0/Condition
-    value must be the ARN of a function or of a service integration at /States/A/Resource
-    '.sync' is not supported yet at /States/A/Resource
-    'HeartbeatSeconds' must be smaller than 'TimeoutSeconds' at /States/A
-    field 'ErrorEquals' is required at /States/A/Retry/0
-    'States.ALL' must stand alone and last at /States/A/Retry/0/ErrorEquals
-    'States.ALL' must stand alone and last at /States/A/Catch/0/ErrorEquals
-    value must be a number, at least 1 at /States/A/Retry/0/BackoffRate
-    ");
+    insta::assert_snapshot!(refusals.join("\n"), @r#"
+    SCHEMA_VALIDATION_FAILED: Value cannot be empty at /States/A/Choices
+    SCHEMA_VALIDATION_FAILED: These fields are required: [Condition] at /States/A/Choices/0
+    SCHEMA_VALIDATION_FAILED: Value must be a boolean or an expression at /States/A/Choices/0/Condition
+    SCHEMA_VALIDATION_FAILED: The resource provided lambda is not recognized. The value is not a valid resource ARN, or the resource is not available in this region. at /States/A/Resource
+    SCHEMA_VALIDATION_FAILED: The resource provided arn:aws:states:::states:startExecution.never is not recognized. The value is not a valid resource ARN, or the resource is not available in this region. at /States/A/Resource
+    SCHEMA_VALIDATION_FAILED: 'HeartbeatSeconds' must be smaller than 'TimeoutSeconds' at /States/A
+    SCHEMA_VALIDATION_FAILED: These fields are required: [ErrorEquals] at /States/A/Retry/0
+    SCHEMA_VALIDATION_FAILED: 'States.ALL' must stand alone and last at /States/A/Retry/0/ErrorEquals
+    SCHEMA_VALIDATION_FAILED: 'States.ALL' must stand alone and last at /States/A/Catch/0/ErrorEquals
+    SCHEMA_VALIDATION_FAILED: Value must be a number, at least 1 at /States/A/Retry/0/BackoffRate
+    "#);
 }

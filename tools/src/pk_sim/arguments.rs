@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::argument::{text, wrong};
 use crate::schema::portable;
 
 /// Longest id of a simulation, in characters.
@@ -13,9 +14,6 @@ const ID_CHARS_MAX: usize = 64;
 
 /// What [`SimulationId`] accepts, for the published schema.
 const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
-
-/// Longest other text, in characters. No unit, path or model's name comes near it.
-const TEXT_CHARS_MAX: usize = 128;
 
 /// Points of a time series that are answered when nobody asks for fewer or more.
 const POINTS_DEFAULT: u32 = 101;
@@ -65,20 +63,6 @@ impl fmt::Display for SimulationId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
-}
-
-/// A text of bounded length that an argument holds.
-fn text(name: &str, form: &str, value: Value) -> Result<String, String> {
-    match value {
-        Value::String(text) if (1..=TEXT_CHARS_MAX).contains(&text.chars().count()) => Ok(text),
-        other => Err(wrong(name, form, &other)),
-    }
-}
-
-/// What was sent is quoted, as far as is needed to recognise it.
-fn wrong(name: &str, form: &str, value: &Value) -> String {
-    let sent: String = value.to_string().chars().take(TEXT_CHARS_MAX).collect();
-    format!("{name} must be {form}, not {sent}")
 }
 
 /// The name of a model.

@@ -16,6 +16,7 @@ use super::Trace;
 pub struct Effects {
     closed: BTreeMap<Key, u32>,
     intended: BTreeMap<Key, (EffectRef, Stamp, u32)>,
+    asked: Option<(EffectRef, Stamp, u32)>,
 }
 
 type Key = (String, u32);
@@ -35,8 +36,28 @@ pub struct Attempt {
     pub epoch: u32,
     /// The step that closed it.
     pub seq: u32,
-    /// What it cost; `None` if nobody knows what it brought.
-    pub usage: Option<Usage>,
+    /// How it ended.
+    pub how: How,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum How {
+    /// It brought something, for this much.
+    Brought(Usage),
+    /// Nobody knows what it brought.
+    Lost,
+    /// It was a question or a long sleep, closed by a writer of this kind.
+    Answered(String),
+    /// The session ended before the question was closed.
+    Unanswered,
+}
+
+impl How {
+    /// Whether it was a question, which no runner saw closed: whoever seals the session tells of it.
+    pub fn is_question(&self) -> bool {
+        matches!(self, Self::Answered(_) | Self::Unanswered)
+    }
 }
 
 impl Effects {
@@ -55,14 +76,30 @@ impl Effects {
             }
             StepBody::Outcome { effect, started_at, usage, .. } => {
                 self.intended.remove(&key(effect));
-                vec![self.close(effect.clone(), *started_at, step, step.epoch, Some(*usage))]
+                let how = How::Brought(*usage);
+                vec![self.close(effect.clone(), *started_at, step, step.epoch, how)]
             }
             StepBody::Claim { .. } => std::mem::take(&mut self.intended)
                 .into_values()
-                .map(|(effect, start, epoch)| self.close(effect, start, step, epoch, None))
+                .map(|(effect, start, epoch)| self.close(effect, start, step, epoch, How::Lost))
                 .collect(),
+            StepBody::Ask { effect, .. } => {
+                self.asked = Some((effect.clone(), step.stamp, step.epoch));
+                Vec::new()
+            }
+            StepBody::Answer { .. } => {
+                let (kind, _) = step.runner.as_str().split_once(':').unwrap_or_default();
+                self.close_question(step, How::Answered(kind.to_owned()))
+            }
+            StepBody::End { .. } => self.close_question(step, How::Unanswered),
             _ => Vec::new(),
         }
+    }
+
+    fn close_question<P>(&mut self, by: &Step<P>, how: How) -> Vec<Attempt> {
+        let asked = self.asked.take();
+        let closed = asked.map(|(effect, start, epoch)| self.close(effect, start, by, epoch, how));
+        closed.into_iter().collect()
     }
 
     fn close<P>(
@@ -71,11 +108,11 @@ impl Effects {
         start: Stamp,
         by: &Step<P>,
         epoch: u32,
-        usage: Option<Usage>,
+        how: How,
     ) -> Attempt {
         let number = self.next(&effect);
         self.closed.insert(key(&effect), number);
-        Attempt { effect, number, start, end: by.stamp, epoch, seq: by.seq, usage }
+        Attempt { effect, number, start, end: by.stamp, epoch, seq: by.seq, how }
     }
 }
 
@@ -89,16 +126,21 @@ pub fn context(trace: &Trace, effect: &EffectRef, number: u32) -> TraceParent {
     trace.derived(&format!("effect {digest} {} {number}", effect.call))
 }
 
-/// The span of an attempt, with what the journal knows of it.
+/// The span of an attempt, with what the journal knows of it. A question's hangs on the session: the run
+/// that asked it ends while it waits.
 pub fn span(trace: &Trace, attempt: &Attempt) -> Span {
-    let Attempt { effect, number, start, end, epoch, seq, usage } = attempt;
+    let Attempt { effect, number, start, end, epoch, seq, how } = attempt;
     let (name, kind) = match effect.kind {
         EffectKind::Chat => (attribute::CHAT, Kind::Client),
         EffectKind::Tools => (attribute::EXECUTE_TOOL, Kind::Client),
         EffectKind::Ask => ("ask", Kind::Internal),
         EffectKind::Sleep => ("sleep", Kind::Internal),
     };
-    let span = Span::new(context(trace, effect, *number), Some(trace.run(*epoch)), name)
+    let parent = match how {
+        How::Brought(_) | How::Lost => trace.run(*epoch),
+        How::Answered(_) | How::Unanswered => trace.session(),
+    };
+    let span = Span::new(context(trace, effect, *number), Some(parent), name)
         .of_kind(kind)
         .lasting(start.nanos(), end.nanos())
         .with(attribute::SESSION_ID, trace.session.as_str())
@@ -107,11 +149,13 @@ pub fn span(trace: &Trace, attempt: &Attempt) -> Span {
         .with(attribute::ATTEMPT, *number)
         .with(attribute::EPOCH, *epoch)
         .with(attribute::STEP, *seq);
-    match usage {
-        Some(usage) if effect.kind == EffectKind::Chat => span
+    match how {
+        How::Brought(usage) if effect.kind == EffectKind::Chat => span
             .with(attribute::INPUT_TOKENS, usage.input_tokens)
             .with(attribute::OUTPUT_TOKENS, usage.output_tokens),
-        Some(_) => span,
-        None => span.failing("unknown"),
+        How::Brought(_) => span,
+        How::Lost => span.failing("unknown"),
+        How::Answered(by) => span.with(attribute::CLOSED_BY, by.as_str()),
+        How::Unanswered => span.failing("unanswered"),
     }
 }

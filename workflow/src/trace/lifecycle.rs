@@ -32,14 +32,17 @@ enum How {
     Unsaid,
 }
 
-/// Whether some runner may have died with spans that were not out: then [`spans`] takes all steps.
+/// Whether some runner may have died with spans that were not out, or something was asked, which no runner
+/// saw answered: then [`spans`] takes all steps.
 pub fn wants_steps(events: &[Event], epochs: u32) -> bool {
-    runs(events, epochs).iter().any(|run| run.how == How::Unsaid)
+    let has_asked = |run: &Run| run.how == How::Said(E::AgentBackgroundTaskSuspended);
+    runs(events, epochs).iter().any(|run| run.how == How::Unsaid || has_asked(run))
 }
 
 /// The spans of a session that has just been sealed: of the session, each invocation, each run, and of
-/// the effects of runs that did not say their own end. `events` in order, the verdict among them;
-/// `epochs` is the number of claims, which the newest step knows as its epoch; `steps` may be left out unless [`wants_steps`].
+/// the effects of runs that did not say their own end, and each question. `events` in order, the verdict among them;
+/// `epochs` is the number of claims, which the newest step knows as its epoch;
+/// `steps` may be left out unless [`wants_steps`].
 pub fn spans<P>(trace: &Trace, events: &[Event], epochs: u32, steps: &[Step<P>]) -> Vec<Span> {
     let runs = runs(events, epochs);
     let mut spans = vec![session(trace, events, &runs)];
@@ -48,8 +51,10 @@ pub fn spans<P>(trace: &Trace, events: &[Event], epochs: u32, steps: &[Step<P>])
     let mut folded = effects::Effects::default();
     for step in steps {
         for attempt in folded.fold(step) {
-            let of_lost = |run: &&Run| run.epoch == attempt.epoch && run.how == How::Unsaid;
-            if runs.iter().find(of_lost).is_some() || attempt.usage.is_none() {
+            let of_lost = |run: &Run| run.epoch == attempt.epoch && run.how == How::Unsaid;
+            if attempt.how.is_question() {
+                spans.push(effects::span(trace, &attempt));
+            } else if runs.iter().any(of_lost) || attempt.how == effects::How::Lost {
                 spans.push(effects::span(trace, &attempt).with(attribute::RECOVERED, true));
             }
         }

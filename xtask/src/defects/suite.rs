@@ -119,7 +119,8 @@ impl Suite {
         list.args(["nextest", "list", "--locked", "--workspace", "--all-features"]);
         list.args(["--message-format", "json", "--cargo-quiet"]);
         for member in members(tree).iter().filter(|member| !packages.contains(member.as_str())) {
-            list.args(["--exclude", member]);
+            // A crate is called as its folder is, wherever that stands.
+            list.args(["--exclude", member.rsplit('/').next().unwrap_or(member)]);
         }
         let listed = list
             .current_dir(copy)

@@ -68,13 +68,16 @@ pub enum Kind {
     End,
 }
 
+/// What may stand between tokens; any other blank character is one of its own, which nothing begins with.
+pub const WHITE_SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
+
 /// All tokens of an expression, the last of them [`Kind::End`].
 pub fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut at = 0;
     loop {
         let rest = &text[at..];
-        let start = text.len() - rest.trim_start_matches([' ', '\t', '\r', '\n']).len();
+        let start = text.len() - rest.trim_start_matches(WHITE_SPACE).len();
         let Some(first) = text[start..].chars().next() else {
             tokens.push(Token { kind: Kind::End, start: at, end: text.len() });
             return tokens;

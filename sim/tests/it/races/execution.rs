@@ -49,7 +49,8 @@ pub async fn execute<S: Store>(
                 events.iter().for_each(|event| execution.apply(event).unwrap());
                 continue;
             }
-            Next::RunTask(request) if called != Some(request.event_id) => {
+            Next::RunTasks { requests, .. } if called != Some(requests[0].event_id) => {
+                let request = &requests[0];
                 called = Some(request.event_id);
                 let answer =
                     Box::pin(perform(gate, functions, &request.resource, &request.arguments)).await;
@@ -61,7 +62,7 @@ pub async fn execute<S: Store>(
                 execution.apply(&proposal.unwrap()).unwrap();
                 continue;
             }
-            Next::RunTask(request) => request.wake_at,
+            Next::RunTasks { wake_at, .. } => wake_at,
             Next::WaitUntil(at) => at,
             Next::Done(Outcome::Succeeded(output)) => return output,
             Next::Done(other) => return format!("{other:?}"),

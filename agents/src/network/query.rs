@@ -1,0 +1,314 @@
+//! The question: which device, what about it, and which interface or VRF of it.
+
+use std::collections::BTreeMap;
+
+use graph::definition::InputError;
+use serde_json::Value;
+
+use super::plan::{GENERAL, Plan};
+
+/// The schema of the input, as text.
+pub const INPUT_SCHEMA: &str = r#"{
+  "type": "object",
+  "required": ["query"],
+  "additionalProperties": false,
+  "properties": {
+    "query": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "A question about one device, such as: Check BGP neighbors on pe1"},
+    "inventory": {"type": "string", "minLength": 1, "description": "File of a described network, for the server that ships"}
+  }
+}"#;
+
+/// Longest query, in characters.
+const QUERY_CHARS_MAX: usize = 2_000;
+
+/// What an interface's name begins with, in small letters, before its first digit.
+const INTERFACE_KINDS: &[&str] = &[
+    "hundredgige",
+    "hundredgigabitethernet",
+    "hu",
+    "fortygige",
+    "fo",
+    "tengige",
+    "tengigabitethernet",
+    "te",
+    "gigabitethernet",
+    "gi",
+    "ge",
+    "xe",
+    "et",
+    "eth",
+    "ethernet",
+    "fastethernet",
+    "fa",
+    "bundle-ether",
+    "be",
+    "port-channel",
+    "po",
+    "loopback",
+    "lo",
+    "mgmteth",
+    "tunnel-te",
+    "serial",
+    "ae",
+];
+
+/// Words that a device's name is not, although they look like one.
+const NOT_DEVICES: &[&str] = &[
+    "l3vpn",
+    "l2vpn",
+    "vpnv4",
+    "vpnv6",
+    "ipv4",
+    "ipv6",
+    "is-is",
+    "bgp4",
+    "route-target",
+    "sr-mpls",
+];
+
+/// Words after which a device's name stands.
+const BEFORE_DEVICES: &[&str] = &[
+    "on",
+    "of",
+    "at",
+    "for",
+    "from",
+    "is",
+    "router",
+    "device",
+    "node",
+    "pe",
+    "p",
+    "rr",
+    "reflector",
+];
+
+/// What was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Input {
+    pub query: String,
+    /// Whether the server that ships is to answer from a file.
+    pub has_inventory: bool,
+}
+
+impl Input {
+    /// Reads the trigger's input.
+    pub(super) fn parse(input: &Value) -> Result<Self, InputError> {
+        let members = input.as_object().ok_or_else(|| InputError::new("input", "a JSON object"))?;
+        let known = ["query", "inventory"];
+        if let Some(name) = members.keys().find(|name| !known.contains(&name.as_str())) {
+            return Err(InputError::new(name, "only `query` and `inventory`"));
+        }
+        let query = members.get("query").and_then(Value::as_str).map(str::trim);
+        let fits = |query: &&str| (1..=QUERY_CHARS_MAX).contains(&query.chars().count());
+        let query = query.filter(fits).ok_or_else(|| {
+            InputError::new("query", format!("a question of 1 to {QUERY_CHARS_MAX} characters"))
+        })?;
+        let inventory = members.get("inventory");
+        let is_path = |path: &Value| path.as_str().is_some_and(|path| !path.is_empty());
+        if inventory.is_some_and(|path| !is_path(path)) {
+            return Err(InputError::new("inventory", "the path of a file"));
+        }
+        Ok(Self { query: query.to_owned(), has_inventory: inventory.is_some() })
+    }
+}
+
+/// The words of a query, without the punctuation around them.
+fn words(query: &str) -> impl Iterator<Item = &str> {
+    let is_around = |c: char| !(c.is_alphanumeric() || c == '/');
+    query.split_whitespace().map(move |word| word.trim_matches(is_around)).filter(|w| !w.is_empty())
+}
+
+/// Of the known devices those that the query names, in its order.
+pub(super) fn devices<'a>(query: &str, known: &'a [String]) -> Vec<&'a str> {
+    let mut found: Vec<&str> = Vec::new();
+    for word in words(query) {
+        let device = known.iter().find(|device| device.eq_ignore_ascii_case(word));
+        if let Some(device) = device.filter(|device| !found.contains(&device.as_str())) {
+            found.push(device);
+        }
+    }
+    found
+}
+
+/// The word of the query that is most likely meant as a device's name.
+pub(super) fn candidate(query: &str) -> Option<&str> {
+    let all: Vec<&str> = words(query).collect();
+    let vrf = vrf(query);
+    let looks_like = |word: &str| {
+        let small = word.to_lowercase();
+        let has = |test: fn(char) -> bool| word.chars().any(test);
+        has(char::is_alphabetic)
+            && (has(|c| c.is_ascii_digit()) || word.contains(['-', '_', '.']))
+            && !is_interface(word)
+            && !NOT_DEVICES.contains(&small.as_str())
+            && vrf.as_deref() != Some(word)
+    };
+    let after = all.windows(2).filter(|pair| {
+        BEFORE_DEVICES.contains(&pair[0].to_lowercase().as_str()) && looks_like(pair[1])
+    });
+    let named = after.map(|pair| pair[1]).next();
+    named.or_else(|| all.into_iter().find(|word| looks_like(word)))
+}
+
+/// The interface that the query names.
+pub(super) fn interface(query: &str) -> Option<String> {
+    words(query).find(|word| is_interface(word)).map(str::to_owned)
+}
+
+/// The VRF that the query names: the word after `VRF`, or after `VPN` or `customer` if it is
+/// written like a name.
+pub(super) fn vrf(query: &str) -> Option<String> {
+    let all: Vec<&str> = words(query).collect();
+    let is_name = |word: &str| {
+        word.chars().next().is_some_and(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+            || word.contains(['_', '-'])
+    };
+    let is_plain = |word: &str| !["on", "of", "for", "at", "in", "is"].contains(&word);
+    let named = all.windows(2).find_map(|pair| match pair[0].to_lowercase().as_str() {
+        "vrf" if is_plain(&pair[1].to_lowercase()) => Some(pair[1]),
+        "vpn" | "customer" if is_name(pair[1]) && !pair[1].eq_ignore_ascii_case("vrf") => {
+            Some(pair[1])
+        }
+        _ => None,
+    });
+    named.map(str::to_owned)
+}
+
+fn is_interface(word: &str) -> bool {
+    let small = word.to_lowercase();
+    let Some(digit) = small.find(|c: char| c.is_ascii_digit()) else { return false };
+    let (kind, number) = small.split_at(digit);
+    INTERFACE_KINDS.contains(&kind.trim_end_matches('-'))
+        && number.chars().all(|c| c.is_ascii_digit() || "/.:-".contains(c))
+}
+
+/// What the query asks for, and whether it said so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Intent {
+    pub name: String,
+    pub is_recognised: bool,
+}
+
+/// The intent of a query: the plan that it names, else the one that its words belong to.
+pub(super) fn intent(query: &str, plans: &BTreeMap<String, Plan>) -> Intent {
+    let words: Vec<String> = words(query).map(str::to_lowercase).collect();
+    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
+    let named = plans.keys().find(|intent| words.contains(intent) || is_of_own(intent, &words));
+    let is_review = has(&["review", "audit", "inspect"]);
+    let by_words = if is_review && has(&["rr", "reflector"]) {
+        Some("review_rr_device")
+    } else if is_review && has(&["pe", "edge"]) {
+        Some("review_pe_device")
+    } else if is_review && has(&["p", "core"]) {
+        Some("review_p_device")
+    } else if has(&["vpn", "vrf", "vrfs", "vpns", "l3vpn", "customer", "route-target"]) {
+        Some("troubleshoot_vpn_vrf")
+    } else if has(&[
+        "mpls", "ldp", "label", "labels", "lsp", "lsps", "sid", "sids", "segment", "sr",
+    ]) {
+        Some("check_mpls_state")
+    } else if has(&["bgp", "neighbor", "neighbors", "neighbour", "neighbours", "peer", "peers"]) {
+        Some("check_bgp_neighbors")
+    } else if has(&[
+        "interface",
+        "interfaces",
+        "link",
+        "links",
+        "port",
+        "ports",
+        "flap",
+        "flapping",
+    ]) || interface(query).is_some()
+    {
+        Some("check_interface_status")
+    } else if has(&["health", "healthy", "general", "overall"]) {
+        Some(GENERAL)
+    } else {
+        None
+    };
+    let chosen = named.map(String::as_str).or(by_words).filter(|name| plans.contains_key(*name));
+    Intent { name: chosen.unwrap_or(GENERAL).to_owned(), is_recognised: chosen.is_some() }
+}
+
+/// Whether all words of the name of a plan that somebody added are in the query, but for those that
+/// say nothing.
+fn is_of_own(intent: &str, words: &[String]) -> bool {
+    if super::plan::shipped().contains_key(intent) {
+        return false;
+    }
+    let says_nothing = ["check", "review", "troubleshoot", "state", "status", "device", "the"];
+    let mut telling = intent.split('_').filter(|word| !says_nothing.contains(word)).peekable();
+    telling.peek().is_some() && telling.all(|word| words.iter().any(|said| said == word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::plan::shipped;
+    use super::*;
+
+    #[test]
+    fn a_query_is_understood() {
+        for (query, expected) in [
+            ("Check BGP neighbors on xrd-1", "check_bgp_neighbors xrd-1"),
+            ("What interfaces are up on pe1?", "check_interface_status pe1"),
+            ("Review P device core-rtr-2", "review_p_device core-rtr-2"),
+            ("review PE router pe3", "review_pe_device pe3"),
+            ("Review route reflector rr1.", "review_rr_device rr1"),
+            ("Troubleshoot VRF ACME on pe1", "troubleshoot_vpn_vrf pe1 vrf=ACME"),
+            (
+                "customer ACME cannot reach pe3's sites from pe1",
+                "troubleshoot_vpn_vrf pe1 vrf=ACME",
+            ),
+            ("Check BGP in vrf blue on pe1", "troubleshoot_vpn_vrf pe1 vrf=blue"),
+            ("is the vpn on pe1 up?", "troubleshoot_vpn_vrf pe1"),
+            ("Is segment routing all right on pe4?", "check_mpls_state pe4"),
+            ("Why does Hu0/0/0/1 on pe2 flap", "check_interface_status pe2 if=Hu0/0/0/1"),
+            (
+                "GigabitEthernet0/1/0/0.100 of pe1",
+                "check_interface_status pe1 if=GigabitEthernet0/1/0/0.100",
+            ),
+            ("Bundle-Ether10 on ro-01 is odd", "check_interface_status ro-01 if=Bundle-Ether10"),
+            ("how is pe1", "general_device_health_check? pe1"),
+            ("Is pe1 healthy", "general_device_health_check pe1"),
+            ("review pe1", "general_device_health_check? pe1"),
+            ("run review_p_device for p9", "review_p_device p9"),
+            ("hello", "general_device_health_check? -"),
+            ("Is IS-IS fine?", "general_device_health_check? -"),
+        ] {
+            let intent = intent(query, shipped());
+            let doubt = if intent.is_recognised { "" } else { "?" };
+            let mut said = format!("{}{doubt} {}", intent.name, candidate(query).unwrap_or("-"));
+            if let Some(vrf) = vrf(query) {
+                said.push_str(&format!(" vrf={vrf}"));
+            }
+            if let Some(interface) = interface(query) {
+                said.push_str(&format!(" if={interface}"));
+            }
+            assert_eq!(said, expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn known_devices_are_found_in_the_order_in_which_they_are_named() {
+        let known = ["rr1", "pe1", "core"].map(str::to_owned);
+        assert_eq!(
+            devices("Is PE1 peering with rr1, or pe1 with (core)?", &known),
+            ["pe1", "rr1", "core"]
+        );
+        assert_eq!(devices("pe11 and rr", &known), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_plan_that_somebody_added_is_chosen_by_the_words_of_its_name() {
+        let mut plans = shipped().clone();
+        let plan = Plan {
+            intent: "check_optics".to_owned(),
+            description: "d".to_owned(),
+            steps: vec!["s".to_owned()],
+        };
+        plans.insert(plan.intent.clone(), plan);
+        assert_eq!(intent("check the optics on pe1", &plans).name, "check_optics");
+        assert_eq!(intent("check the interfaces on pe1", &plans).name, "check_interface_status");
+    }
+}

@@ -1,0 +1,160 @@
+//! Trying a state machine without a stack: what AWS would say of it, and what it comes to.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use comfy_table::{Table, presets};
+use serde_json::{Value, json};
+use states::definition::{Definition, DefinitionError, Workflow};
+use states::error_name;
+use states::execution::{Execution, Next, Outcome, Start};
+use states::history::{Event, Failure as Cause};
+use states::time::Timestamp;
+
+use crate::args::WorkflowDeed;
+use crate::failure::{Exit, Failure};
+use crate::input;
+use crate::output;
+use crate::render::text::clean;
+use crate::resolve::Context;
+
+/// A run begins at this moment, milliseconds since 1970: two runs of one machine are the same.
+const BEGIN: Timestamp = Timestamp::from_millis(1_767_225_600_000);
+
+/// Longest text of a payload in the table, in characters.
+const SHOWN_CHARS_MAX: usize = 60;
+
+/// Checks or runs a state machine.
+///
+/// # Errors
+/// The file or the input cannot be read.
+pub(super) fn machine(context: &Context, deed: &WorkflowDeed) -> Result<Exit, Failure> {
+    match deed {
+        WorkflowDeed::Check { file } => check(context, file),
+        WorkflowDeed::Run { file, input } => run(context, file, input.as_deref()),
+    }
+}
+
+fn definition(file: &Path) -> Result<Result<Definition, Vec<DefinitionError>>, Failure> {
+    let text = input::text(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(Definition::check(&text, Workflow::Standard))
+}
+
+fn check(context: &Context, file: &Path) -> Result<Exit, Failure> {
+    match definition(file)? {
+        Ok(_) => Ok(Exit::Succeeded),
+        Err(errors) => refused(context, &errors),
+    }
+}
+
+fn refused(context: &Context, errors: &[DefinitionError]) -> Result<Exit, Failure> {
+    for error in errors {
+        let (code, message) = (error.problem.code(), error.problem.to_string());
+        if context.json {
+            let location = error.location.as_deref();
+            output::json(&json!({"code": code, "message": message, "location": location}))?;
+        } else {
+            output::line(&clean(&error.to_string()))?;
+        }
+    }
+    Ok(Exit::Failed)
+}
+
+fn run(context: &Context, file: &Path, input: Option<&Path>) -> Result<Exit, Failure> {
+    let definition = match definition(file)? {
+        Ok(definition) => definition,
+        Err(errors) => return refused(context, &errors),
+    };
+    let input = input.map(input::json).transpose()?.unwrap_or_else(|| json!({}));
+    let (history, outcome) = history(definition, &input)?;
+    if context.json {
+        for event in &history {
+            output::json(event)?;
+        }
+    } else {
+        output::lines(table(&history))?;
+    }
+    Ok(match outcome {
+        Outcome::Succeeded(_) => Exit::Succeeded,
+        _ => Exit::Failed,
+    })
+}
+
+/// Runs to the end; every wait is jumped over, and every call fails.
+fn history(definition: Definition, input: &Value) -> Result<(Vec<Event>, Outcome), Failure> {
+    let name = "once".to_owned();
+    let start = Start {
+        execution_arn: format!("arn:aws:states:us-east-1:000000000000:execution:machine:{name}"),
+        execution_name: name,
+        role_arn: "arn:aws:iam::000000000000:role/machine".to_owned(),
+        state_machine_arn: "arn:aws:states:us-east-1:000000000000:stateMachine:machine".to_owned(),
+        state_machine_name: "machine".to_owned(),
+        input: input.to_string(),
+        started_at: BEGIN,
+        token_seed: "once".to_owned(),
+    };
+    let mut execution = Execution::new(Arc::new(definition), start)?;
+    let (mut history, mut now) = (Vec::new(), BEGIN);
+    loop {
+        let events = match execution.next(now) {
+            Next::Record(events) => events,
+            Next::WaitUntil(at) => {
+                now = at;
+                continue;
+            }
+            Next::RunTasks { requests, .. } => {
+                let cause = format!(
+                    "{} cannot be called here: `daybook workflow run` runs states that compute (Pass, Choice, Wait, Succeed, Fail, Parallel, Map) and calls no service",
+                    requests[0].resource
+                );
+                let failure = Cause::new(error_name::TASK_FAILED, Some(cause));
+                vec![execution.task_failed(requests[0].event_id, failure, now)?]
+            }
+            Next::Done(outcome) => return Ok((history, outcome)),
+        };
+        for event in &events {
+            execution.apply(event)?;
+        }
+        history.extend(events);
+    }
+}
+
+fn table(history: &[Event]) -> Vec<String> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).force_no_tty();
+    table.set_header(["ID", "AFTER", "SECONDS", "EVENT", "WHAT"]);
+    for event in history {
+        let millis = event.timestamp.as_millis() - BEGIN.as_millis();
+        table.add_row([
+            event.id.to_string(),
+            event.previous_event_id.to_string(),
+            format!("{}.{:03}", millis / 1_000, millis % 1_000),
+            event.kind.type_name(),
+            what(event),
+        ]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.to_string().lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// The details of an event that a reader looks for, cut to one line.
+fn what(event: &Event) -> String {
+    let json = serde_json::to_value(event).unwrap_or_default();
+    let members = json.as_object().into_iter().flatten();
+    let details = members.filter(|(name, _)| name.ends_with("Details")).map(|(_, value)| value);
+    let mut words = Vec::new();
+    for details in details {
+        let shown = ["name", "index", "length", "input", "output", "parameters", "error", "cause"];
+        for value in shown.iter().filter_map(|name| details.get(name)) {
+            words.push(value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        }
+    }
+    let text = clean(&words.join(" "));
+    match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}

@@ -1,0 +1,98 @@
+//! Payments, investigated from the command line: one, many, and what makes no sense.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::harness::{Ran, free_endpoint, run_in};
+
+fn bundled(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../transactions").join(name)
+}
+
+fn with_stack(folder: &Path, arguments: &[&str]) -> Ran {
+    let endpoint = free_endpoint();
+    run_in(folder, &[&["--endpoint", &endpoint, "--data", "data"], arguments].concat())
+}
+
+#[test]
+fn a_bundled_payment_is_investigated_and_told_to_a_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = bundled("account-takeover.json");
+    let ran = with_stack(
+        folder.path(),
+        &[
+            "trigger",
+            "--agent",
+            "fraud",
+            "--input",
+            input.to_str().unwrap(),
+            "--wait",
+            "--with-stack",
+        ],
+    );
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    for text in ["Investigation  t0a889fb210", "impossible_travel", "Recommendations", "audit:"] {
+        assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn many_payments_are_investigated_and_ranked() {
+    let folder = tempfile::tempdir().unwrap();
+    let ids = folder.path().join("ids");
+    std::fs::write(&ids, "t416e4da248\nt0a889fb210\nnobody\nt9ae4dc8ad0\n").unwrap();
+    let (data, ids) = (bundled("sample.csv"), ids.to_str().unwrap().to_owned());
+    let arguments =
+        ["investigate", data.to_str().unwrap(), "--ids", &ids, "--parallel", "2", "--with-stack"];
+    let ran = with_stack(folder.path(), &arguments);
+    assert_eq!(ran.exit, 1, "one of them is nobody: {ran:#?}");
+    let place = |text: &str| {
+        let found = ran.stdout.lines().position(|line| line.starts_with(text));
+        found.unwrap_or_else(|| panic!("{text}: {}", ran.stdout))
+    };
+    assert!(place("t0a889fb210") < place("t416e4da248"), "{}", ran.stdout);
+    assert!(place("t9ae4dc8ad0") < place("t416e4da248"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("4 investigated: "), "{}", ran.stdout);
+    assert!(ran.stderr.contains("4 of 4: "), "{}", ran.stderr);
+}
+
+#[test]
+fn generated_transactions_go_to_stdout_or_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipe = ["generate", "transactions", "--seed", "3", "--rows", "300"];
+    let ran = run_in(folder.path(), &recipe);
+    assert_eq!((ran.exit, ran.stdout.lines().count()), (0, 301), "{}", ran.stderr);
+    let to_file = run_in(folder.path(), &[&recipe[..], &["--output", "t.csv"]].concat());
+    assert_eq!((to_file.exit, to_file.stdout.as_str()), (0, ""));
+    assert_eq!(std::fs::read_to_string(folder.path().join("t.csv")).unwrap(), ran.stdout);
+    for wrong in [["--fraud-rate", "0.9"], ["--rows", "3"], ["--seed", "x"]] {
+        let ran = run_in(folder.path(), &[&recipe[..2], &wrong].concat());
+        assert_eq!(ran.exit, 64, "{wrong:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_transactions_server_without_transactions_makes_no_sense() {
+    let folder = tempfile::tempdir().unwrap();
+    for (arguments, said) in [
+        (&["mcp", "card-transactions"][..], "there are no transactions to read"),
+        (
+            &["mcp", "card-transactions", "--data", "a", "--snapshot", "b"],
+            "--snapshot is an option of aws-diagnostics",
+        ),
+        (
+            &["mcp", "aws-diagnostics", "--allow-remote", "--snapshot", "."],
+            "--allow-remote is an option of card-transactions",
+        ),
+    ] {
+        let ran = run_in(folder.path(), arguments);
+        assert_eq!(ran.exit, 64, "{ran:#?}");
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    let ran = run_in(folder.path(), &["mcp", "card-transactions", "--data", "http://example.com"]);
+    assert!(ran.stderr.contains("is not on this machine"), "{ran:#?}");
+    let listed = run_in(folder.path(), &["tools", "card-transactions", "--json"]);
+    let names: Vec<Value> = listed.json().iter().map(|tool| tool["name"].clone()).collect();
+    assert_eq!(names.len(), 6, "{names:?}");
+}

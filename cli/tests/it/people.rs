@@ -1,0 +1,250 @@
+//! Talking with a session over the binary: each way in which an answer comes, a conversation that goes
+//! on after its stack was killed, and a terminal.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{DEADLINE, Dev, Ran, daybook, run_in};
+
+const ASKED: &str = "simulate 250 mg of theophylline every 8 h for 1 day";
+
+/// Runs a command with these lines on its stdin.
+fn with_lines(command: &mut Command, lines: &[&str]) -> Ran {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    for line in lines {
+        writeln!(stdin, "{line}").unwrap();
+    }
+    drop(stdin);
+    let id = child.id().to_string();
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    let killer = std::thread::spawn(move || {
+        if is_done.recv_timeout(DEADLINE).is_err() {
+            let _ = Command::new("kill").args(["-KILL", &id]).status();
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    let _ = done.send(());
+    killer.join().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran {
+        exit: output.status.code().expect("it ended by itself"),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+fn chat(folder: &Path, dev: &Dev, arguments: &[&str], lines: &[&str]) -> Ran {
+    let mut command = daybook(folder);
+    command.args(["--endpoint", &dev.endpoint, "chat"]).args(arguments);
+    with_lines(&mut command, lines)
+}
+
+/// What somebody does to a session by HTTP.
+struct Api {
+    http: reqwest::Client,
+    endpoint: String,
+}
+
+impl Api {
+    fn new(dev: &Dev) -> Self {
+        let http = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().unwrap();
+        Self { http, endpoint: dev.endpoint.clone() }
+    }
+
+    async fn session(&self, id: &str) -> Value {
+        let url = format!("{}/api/sessions/{id}", self.endpoint);
+        let text = self.http.get(url).send().await.unwrap().text().await.unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The question that is open after `after`, once there is one.
+    async fn question(&self, id: &str, after: u64) -> Value {
+        for _ in 0..DEADLINE.as_millis() / 20 {
+            let open = self.session(id).await["session"]["open_question"].clone();
+            if open["question_id"].as_u64().is_some_and(|question| question > after) {
+                return open;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("no question is asked: {:#}", self.session(id).await);
+    }
+
+    async fn aws(&self, target: &str, body: Value) -> (u16, Value) {
+        let request = self.http.post(&self.endpoint).header("x-amz-target", target);
+        let answer = request.body(body.to_string()).send().await.unwrap();
+        let status = answer.status().as_u16();
+        let text = answer.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or_default())
+    }
+
+    /// The token of the workflow as DynamoDB's interface has it.
+    async fn token(&self, id: &str) -> Option<String> {
+        let key = json!({ "PK": { "S": format!("SESSION#{id}") }, "SK": { "S": "WAIT" } });
+        let body = json!({ "TableName": "daybook-journal", "Key": key });
+        let (_, answer) = self.aws("DynamoDB_20120810.GetItem", body).await;
+        answer["Item"]["Token"]["S"].as_str().map(str::to_owned)
+    }
+
+    /// Sends the token with an output, as soon as the workflow is parked.
+    async fn send_token(&self, id: &str, output: &Value) {
+        for _ in 0..DEADLINE.as_millis() / 20 {
+            if let Some(token) = self.token(id).await {
+                let body = json!({ "taskToken": token, "output": output.to_string() });
+                if self.aws("AWSStepFunctions.SendTaskSuccess", body).await.0 == 200 {
+                    return;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the workflow does not park: {:#}", self.session(id).await);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_comes_by_the_command_line_by_http_with_the_token_and_as_an_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let at = |arguments: &[&str]| {
+        run_in(folder.path(), &[&["--endpoint", &dev.endpoint], arguments].concat())
+    };
+    let api = Api::new(&dev);
+    let detail =
+        json!({ "agent": "assistant", "input": { "message": "simulate 320 mg of theophylline" } });
+    let id = at(&["trigger", "--detail", &detail.to_string()]).stdout.trim().to_owned();
+    let load = api.question(&id, 0).await;
+    assert_eq!(load["tool"], "load_simulation", "{load}");
+    let answered = at(&["answer", &id, "--approve"]);
+    assert_eq!(answered.exit, 0, "{answered:#?}");
+    let run = api.question(&id, load["question_id"].as_u64().unwrap()).await;
+    assert_eq!(run["tool"], "run_simulation", "{run}");
+    let body = json!({ "question_id": run["question_id"], "decision": "approve" });
+    let url = format!("{}/api/sessions/{id}/answer", dev.endpoint);
+    let answered = api.http.post(url).body(body.to_string()).send().await.unwrap();
+    assert_eq!(answered.status(), 202);
+    let told = api.question(&id, run["question_id"].as_u64().unwrap()).await;
+    assert!(told["prompt"].as_str().unwrap().contains("Ran theophylline-oral"), "{told}");
+    let question = told["question_id"].as_u64().unwrap();
+    let words =
+        json!({ "question_id": question, "decision": "say", "text": "what is the half-life?" });
+    api.send_token(&id, &words).await;
+    let told = api.question(&id, question).await;
+    assert!(told["prompt"].as_str().unwrap().contains("half-life 8.66"), "{told}");
+    let detail = json!({ "session_id": id, "question_id": told["question_id"], "decision": "say", "text": "bye" });
+    let entry = json!({ "Source": "manual-trigger", "DetailType": "answer-agent", "Detail": detail.to_string() });
+    let (status, put) = api.aws("AWSEvents.PutEvents", json!({ "Entries": [entry] })).await;
+    assert_eq!((status, &put["FailedEntryCount"]), (200, &json!(0)), "{put}");
+    let tail = at(&["tail", &id]);
+    assert_eq!(tail.exit, 0, "{tail:#?}");
+    let shown = api.session(&id).await;
+    assert_eq!(shown["session"]["result"]["ended"], "asked", "{shown:#}");
+    let intents = shown["steps"].as_array().unwrap().iter().filter(|step| step["kind"] == "intent");
+    assert_eq!(intents.count(), 2, "nothing critical happened but what was approved");
+    assert_eq!(at(&["verify", &id]).exit, 0);
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_after_its_stack_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let dev = Dev::start(folder.path(), &data);
+    let first = chat(folder.path(), &dev, &[], &[ASKED, "y"]);
+    assert_eq!(first.exit, 0, "{first:#?}");
+    let thread =
+        first.stderr.lines().find_map(|line| line.strip_prefix("thread ")).unwrap().to_owned();
+    assert!(first.stderr.contains(&format!("daybook chat --thread {thread}")), "{}", first.stderr);
+    let open = Api::new(&dev).question(&thread, 3).await;
+    dev.kill();
+
+    let dev = Dev::start(folder.path(), &data);
+    let again = Api::new(&dev).question(&thread, 3).await;
+    assert_eq!(again, open, "the question stands as it was asked");
+    // Word for word the same, whoever shows it.
+    let prompt = open["prompt"].as_str().unwrap();
+    let expected = format!(
+        "Tool: set_parameter_value\nSimulation ID: {}\nParameter Path: Dosing|Dose\n\
+         New Value: 250 mg\nApprove? (yes/no)",
+        open["arguments"]["simulation_id"].as_str().unwrap()
+    );
+    assert_eq!(prompt, expected);
+    assert!(first.stdout.ends_with(&format!("{prompt}\n")), "{}", first.stdout);
+    let shown = Api::new(&dev).session(&thread).await;
+    let asked = shown["steps"].as_array().unwrap().last().unwrap()["outcome"]["question"].clone();
+    assert_eq!(asked["prompt"], prompt);
+
+    let lines = [
+        r#"e {"value": 5000000}"#,
+        r#"e {"value": "much"}"#,
+        r#"e {"value": 200}"#,
+        "y",
+        "y",
+        "what is the Cmax?",
+        "bye",
+    ];
+    let second = chat(folder.path(), &dev, &["--thread", &thread[..8]], &lines);
+    assert_eq!(second.exit, 0, "{second:#?}");
+    assert!(
+        second.stdout.starts_with(first.stdout.lines().next().unwrap()),
+        "the history comes first"
+    );
+    assert!(second.stdout.contains(&format!("> {ASKED}\n")), "{}", second.stdout);
+    assert!(second.stderr.contains("break its schema"), "{}", second.stderr);
+    assert!(!second.stdout.contains("> bye"), "what was typed here is not said again");
+    let shown = Api::new(&dev).session(&thread).await;
+    let steps = shown["session"]["result"]["intermediate_steps"].as_array().unwrap();
+    let calls = |tool: &str| steps.iter().filter(|step| step["tool"] == tool).count();
+    assert_eq!(calls("load_simulation"), 1, "{steps:#?}");
+    let doses = steps.iter().filter(|step| step["arguments"]["parameter_path"] == "Dosing|Dose");
+    let doses: Vec<_> = doses.map(|step| step["arguments"]["value"].clone()).collect();
+    assert_eq!(doses, [200], "out of range is refused before anything is called");
+    let late = chat(folder.path(), &dev, &["--thread", &thread], &[]);
+    assert_eq!(late.exit, 0, "an ended thread is shown: {late:#?}");
+    let none =
+        chat(folder.path(), &dev, &["--thread", "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f"], &[]);
+    assert_eq!(none.exit, 2, "{none:#?}");
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
+/// In a terminal a question is asked where it comes up.
+#[test]
+fn a_trigger_that_waits_asks_in_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let detail = r#"{"agent":"assistant","input":{"message":"load theophylline"}}"#;
+    let line = format!(
+        "{} --endpoint {} trigger --detail '{detail}' --wait",
+        env!("CARGO_BIN_EXE_daybook"),
+        dev.endpoint
+    );
+    let mut command = Command::new("script");
+    command.args(["-q", "-e", "-c", &line, "/dev/null"]).current_dir(folder.path());
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("TERM", "xterm")
+        .env("NO_COLOR", "1")
+        .env("SHELL", "/bin/sh");
+    let ran = with_lines(&mut command, &["yes", "bye"]);
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    for said in ["Tool: load_simulation", "your answer", "Loaded theophylline-oral", "✓ SUCCEEDED"]
+    {
+        assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
+    }
+    let ran = run_in(
+        folder.path(),
+        &["--endpoint", &dev.endpoint, "trigger", "--detail", detail, "--wait"],
+    );
+    assert_eq!(ran.exit, 2, "without a terminal it cannot ask: {ran:#?}");
+    assert!(ran.stderr.contains("daybook answer"), "{}", ran.stderr);
+    assert_eq!(dev.stop("-TERM"), 0);
+}

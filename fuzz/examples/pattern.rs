@@ -1,0 +1,11 @@
+//! The fuzzer's program for [`fuzz::pattern`]; without instrumentation it does nothing.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(
+    init: fuzz::corpus::write(&fuzz::pattern::seeds()),
+    |bytes: &[u8]| fuzz::pattern::check(bytes)
+);
+
+#[cfg(not(fuzzing))]
+fn main() {}

@@ -1,0 +1,106 @@
+//! The three functions.
+
+use anyhow::Result;
+use jsii::Handle as _;
+use workflow::env;
+
+use crate::cdk::aws_iam::IRole;
+use crate::cdk::aws_lambda::{Architecture, Code, Function, FunctionProps, Runtime, Tracing};
+use crate::cdk::aws_logs::{LogGroup, LogGroupProps};
+use crate::cdk::aws_sqs::Queue;
+use crate::cdk::{Duration, RemovalPolicy, Stack};
+use crate::config::{self, Config};
+use crate::names::Names;
+use crate::roles;
+
+/// How long the invoker and the poller may take, in seconds: less than the 120 s after which the state
+/// machine takes a call for lost.
+const CALL_SECONDS: u32 = 110;
+
+/// How long the watchdog's sweep may take, in seconds: less than the time to the next one.
+const SWEEP_SECONDS: u32 = 240;
+
+pub(crate) struct Functions {
+    pub(crate) invoker: Function,
+    pub(crate) poller: Function,
+    pub(crate) watchdog: Function,
+}
+
+/// Makes them; what cannot be delivered to the watchdog goes to `dead_letters`.
+pub(crate) fn make(
+    stack: &Stack,
+    names: &Names,
+    config: &Config,
+    runtime_arn: &str,
+    dead_letters: &Queue,
+) -> Result<Functions> {
+    let maker = Maker { stack, names, config, runtime_arn };
+    Ok(Functions {
+        invoker: maker.make("Invoker", "invoker", |props| {
+            Ok(props.timeout(&Duration::seconds(maker.kernel(), CALL_SECONDS)?))
+        })?,
+        poller: maker.make("Poller", "poller", |props| {
+            Ok(props.timeout(&Duration::seconds(maker.kernel(), CALL_SECONDS)?))
+        })?,
+        watchdog: maker.make("Watchdog", "watchdog", |props| {
+            let timeout = Duration::seconds(maker.kernel(), SWEEP_SECONDS)?;
+            Ok(props.timeout(&timeout).dead_letter_queue(dead_letters))
+        })?,
+    })
+}
+
+struct Maker<'a> {
+    stack: &'a Stack,
+    names: &'a Names,
+    config: &'a Config,
+    runtime_arn: &'a str,
+}
+
+impl Maker<'_> {
+    fn kernel(&self) -> &jsii::Kernel {
+        self.stack.object().kernel()
+    }
+
+    fn make(
+        &self,
+        id: &str,
+        name: &str,
+        own: impl FnOnce(FunctionProps) -> Result<FunctionProps>,
+    ) -> Result<Function> {
+        let Self { stack, names, config, runtime_arn } = *self;
+        let logs = log_group(stack, &format!("{id}Logs"), &names.function_log_group(name), config)?;
+        let role = roles::make(stack, names, config, &format!("{id}Role"))?;
+        // Whatever the library would add on its own is in the role already.
+        let role: IRole = role.without_policy_updates()?;
+        let kernel = self.kernel();
+        let code = Code::from_asset(kernel, format!("{}/{name}", config.functions))?;
+        let mut environment = vec![
+            (env::JOURNAL_TABLE_NAME, names.of("journal")),
+            (env::AGENT_RUNTIME_ARN, runtime_arn.to_owned()),
+        ];
+        if name == "invoker" {
+            environment.push((env::MAX_INCIDENTS_PER_HOUR, config.incidents_per_hour.to_string()));
+        }
+        let props = FunctionProps::new(&code, "bootstrap", &Runtime::provided_al2023(kernel)?)
+            .function_name(names.of(name))
+            .architecture(&match config.architecture {
+                config::Architecture::Arm64 => Architecture::arm_64(kernel)?,
+                config::Architecture::X86 => Architecture::x86_64(kernel)?,
+            })
+            .memory_size(config.function_memory_mib)
+            .role(&role)
+            .log_group(&logs)
+            .tracing(Tracing::Active)
+            .environment(&environment);
+        Ok(Function::new(stack, id, own(props)?)?)
+    }
+}
+
+/// Makes a log group whose events are kept as long as was chosen.
+pub(crate) fn log_group(stack: &Stack, id: &str, name: &str, config: &Config) -> Result<LogGroup> {
+    let props = LogGroupProps::new()
+        .log_group_name(name)
+        .retention(config.log_retention)
+        .removal_policy(RemovalPolicy::Destroy);
+    Ok(LogGroup::new_with(stack, id, props)?)
+}

@@ -1,0 +1,69 @@
+//! Everything but the image's repository.
+
+use anyhow::Result;
+use jsii::Is;
+
+use crate::cdk::constructs::Construct;
+use crate::cdk::{App, CfnOutput, CfnOutputProps, Stack, StackProps, Tags};
+use crate::config::Config;
+use crate::names::{Names, Place};
+use crate::{alarms, functions, incidents, machine, runtime, table, triggers};
+
+/// Makes the stack; `images` is deployed before it.
+///
+/// # Errors
+/// When the library refuses.
+pub fn stack(app: &App, config: &Config, images: &Stack) -> Result<Stack> {
+    let name = Names::prefix(config);
+    let props = StackProps::new()
+        .stack_name(&name)
+        .description("Daybook: an event-journaling workflow for AI agents.")
+        .termination_protection(config.protect);
+    let stack = Stack::new_with(&of(app), &name, props)?;
+    stack.add_stack_dependency(images)?;
+    tag(&stack, config)?;
+    let names = names(&stack, config)?;
+
+    let table = table::make(&stack, &names, config)?;
+    let dead_letters = triggers::dead_letters(&stack, &names)?;
+    let bus = triggers::bus(&stack, config)?;
+    let runtime = runtime::make(&stack, &names, config)?;
+    let runtime_arn = runtime.agent_runtime_arn()?;
+    let functions = functions::make(&stack, &names, config, &runtime_arn, &dead_letters)?;
+    let machine = machine::make(&stack, &names, config, &functions)?;
+    triggers::make(&stack, &names, config, &functions, &dead_letters)?;
+    let incidents = incidents::make(&stack, &names, config, &bus)?;
+    let alarms = alarms::make(&stack, &names)?;
+
+    for (id, value, description) in [
+        ("JournalTableName", table.table_name()?, "JOURNAL_TABLE_NAME of daybook --target aws"),
+        ("StateMachineArn", machine.state_machine_arn()?, "STATE_MACHINE_ARN"),
+        ("AgentRuntimeArn", runtime_arn, "AGENT_RUNTIME_ARN"),
+        ("EventBusName", config.bus.clone(), "EVENT_BUS_NAME; triggers are put on it"),
+        ("IncidentTopicArn", incidents.topic.topic_arn()?, "Messages about incidents come here"),
+        ("IncidentsPutAsideUrl", incidents.put_aside.queue_url()?, "Messages that were no trigger"),
+        ("AlarmTopicArn", alarms.topic_arn()?, "Subscribe to be told of alarms"),
+    ] {
+        CfnOutput::new(&stack, id, CfnOutputProps::new(value).description(description))?;
+    }
+    Ok(stack)
+}
+
+/// The names at the place where a stack will be.
+pub(crate) fn names(stack: &Stack, config: &Config) -> Result<Names> {
+    let place =
+        Place { partition: stack.partition()?, region: stack.region()?, account: stack.account()? };
+    Ok(Names::new(config, place))
+}
+
+pub(crate) fn tag(stack: &Stack, config: &Config) -> Result<()> {
+    let tags = Tags::of(&of(stack))?;
+    tags.add("project", "daybook")?;
+    tags.add("stage", &config.stage)?;
+    Ok(())
+}
+
+/// Any construct as one.
+pub(crate) fn of(construct: &impl Is<Construct>) -> Construct {
+    construct.upcast()
+}

@@ -1,0 +1,44 @@
+//! The journal: one table, with the keys and indexes that `journal` names.
+
+use anyhow::Result;
+use journal::key::{self, attribute};
+use journal::lease;
+
+use crate::cdk::aws_dynamodb::{
+    Attribute, AttributeType, BillingMode, GlobalSecondaryIndexProps,
+    PointInTimeRecoverySpecification, ProjectionType, Table, TableEncryption, TableProps,
+};
+use crate::cdk::{RemovalPolicy, Stack};
+use crate::config::Config;
+use crate::names::Names;
+
+pub(crate) fn make(stack: &Stack, names: &Names, config: &Config) -> Result<Table> {
+    let text = |name: &str| Attribute::new(name, AttributeType::String);
+    let props = TableProps::new()
+        .table_name(names.of("journal"))
+        .partition_key(text(key::PARTITION))
+        .sort_key(text(key::SORT))
+        .billing_mode(BillingMode::PayPerRequest)
+        .time_to_live_attribute(attribute::EXPIRES_AT)
+        .point_in_time_recovery_specification(PointInTimeRecoverySpecification::new(true))
+        // The account's key for DynamoDB: every use of it is in the account's trail.
+        .encryption(TableEncryption::AwsManaged)
+        .deletion_protection(config.protect)
+        .removal_policy(if config.protect {
+            RemovalPolicy::Retain
+        } else {
+            RemovalPolicy::Destroy
+        });
+    let table = Table::new(stack, "Journal", props)?;
+    for (index, partition, sort) in [
+        (key::INDEX_BY_DAY, attribute::DAY, attribute::TIMESTAMP),
+        (key::INDEX_OPEN_LEASES, lease::OPEN, lease::BEAT_AT),
+    ] {
+        let props = GlobalSecondaryIndexProps::new(index)
+            .partition_key(text(partition))
+            .sort_key(text(sort))
+            .projection_type(ProjectionType::All);
+        table.add_global_secondary_index(props)?;
+    }
+    Ok(table)
+}

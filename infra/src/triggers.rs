@@ -1,0 +1,188 @@
+//! What starts things: rules on the event bus, each with what happens to events that cannot be delivered.
+
+use anyhow::{Context as _, Result};
+use jsii::{Handle as _, Is as _, Value};
+use serde_json::json;
+use workflow::limits::SWEEP_EVERY;
+use workflow::rule;
+
+use crate::cdk::Stack;
+use crate::cdk::aws_events::{
+    CfnRule, CfnRuleDeadLetterConfigProperty, CfnRuleInputTransformerProperty, CfnRuleProps,
+    CfnRuleRetryPolicyProperty, CfnRuleTargetProperty, CfnRuleTargetPropertyRequired, EventBus,
+    EventBusProps, IEventBus,
+};
+use crate::cdk::aws_iam::PolicyStatement;
+use crate::cdk::aws_lambda::{CfnPermission, CfnPermissionProps, CfnPermissionPropsRequired};
+use crate::cdk::aws_sqs::{Queue, QueueEncryption, QueueProps};
+use crate::cdk::{Duration, RemovalPolicy};
+use crate::config::{Config, DEFAULT_BUS};
+use crate::functions::Functions;
+use crate::names::Names;
+use crate::roles;
+
+/// How long an event may wait to be delivered, in seconds: an incident that is older is over.
+const EVENT_AGE_SECONDS_MAX: u32 = 3_600;
+
+/// How often a delivery is tried again.
+const EVENT_RETRIES_MAX: u32 = 24;
+
+/// How long what was not delivered is kept, in days: the longest that SQS keeps anything.
+const DEAD_LETTER_DAYS: u32 = 14;
+
+/// Makes the queue of what could not be delivered.
+pub(crate) fn dead_letters(stack: &Stack, names: &Names) -> Result<Queue> {
+    queue(stack, "DeadLetters", &names.of("dead-letters"), QueueProps::new())
+}
+
+/// Makes a queue that is encrypted, reached by TLS only, and keeps messages as long as it can.
+pub(crate) fn queue(stack: &Stack, id: &str, name: &str, props: QueueProps) -> Result<Queue> {
+    let kept = Duration::days(stack.object().kernel(), DEAD_LETTER_DAYS)?;
+    let props = props
+        .queue_name(name)
+        .encryption(QueueEncryption::SqsManaged)
+        .enforce_ssl(true)
+        .retention_period(&kept)
+        .removal_policy(RemovalPolicy::Destroy);
+    Ok(Queue::new_with(stack, id, props)?)
+}
+
+/// The bus that triggers come on: the account's own, or one that is made.
+pub(crate) fn bus(stack: &Stack, config: &Config) -> Result<IEventBus> {
+    if config.bus == DEFAULT_BUS {
+        return Ok(EventBus::from_event_bus_name(stack, "Bus", DEFAULT_BUS)?);
+    }
+    let props = EventBusProps::new().event_bus_name(&config.bus);
+    Ok(EventBus::new_with(stack, "Bus", props)?.upcast())
+}
+
+/// Makes the rules.
+pub(crate) fn make(
+    stack: &Stack,
+    names: &Names,
+    config: &Config,
+    functions: &Functions,
+    dead_letters: &Queue,
+) -> Result<()> {
+    let role = roles::make(stack, names, config, "TriggerRole")?.role_arn()?;
+    let rules = Rules { stack, names, dead_letters };
+    let machine = names.machine_arn();
+    let start = |id: &str, paths: &[(&str, &str)], template: &str| {
+        let transformer = CfnRuleInputTransformerProperty::new(template).input_paths_map(paths);
+        Ok::<_, anyhow::Error>(
+            rules.target(id, &machine)?.role_arn(&role).input_transformer(transformer),
+        )
+    };
+    rules.make(
+        "Trigger",
+        "trigger",
+        CfnRuleProps::new()
+            .description("Starts a session of an agent.")
+            .event_bus_name(&config.bus)
+            .event_pattern(&parse(rule::PATTERN)?),
+        start("Machine", rule::INPUT_PATHS, rule::INPUT_TEMPLATE)?,
+    )?;
+    // AWS's own events come on the default bus only.
+    rules.make(
+        "Alarms",
+        "alarms",
+        CfnRuleProps::new()
+            .description("Has an alarm on a function diagnosed.")
+            .event_pattern(&parse(rule::ALARM_PATTERN)?),
+        start("Machine", rule::ALARM_INPUT_PATHS, rule::ALARM_INPUT_TEMPLATE)?,
+    )?;
+    let transformer = CfnRuleInputTransformerProperty::new(rule::ANSWER_INPUT_TEMPLATE)
+        .input_paths_map(rule::ANSWER_INPUT_PATHS);
+    let poller = functions.poller.function_arn()?;
+    let answers = rules.make(
+        "Answers",
+        "answers",
+        CfnRuleProps::new()
+            .description("Takes what a person answers to a session's question.")
+            .event_bus_name(&config.bus)
+            .event_pattern(&parse(rule::ANSWER_PATTERN)?),
+        rules.target("Poller", &poller)?.input_transformer(transformer),
+    )?;
+    let watchdog = functions.watchdog.function_arn()?;
+    let ended = rules.make(
+        "Ended",
+        "ended",
+        CfnRuleProps::new()
+            .description("Tells the watchdog of executions that ended without a verdict.")
+            .event_pattern(&json!({
+                "source": [rule::EXECUTION_SOURCE],
+                "detail-type": [rule::EXECUTION_STATUS_CHANGE],
+                "detail": { "status": rule::EXECUTION_BROKEN, "stateMachineArn": [&machine] },
+            })),
+        rules.target("Watchdog", &watchdog)?,
+    )?;
+    let every = SWEEP_EVERY.as_secs() / 60;
+    let sweep = rules.make(
+        "Sweep",
+        "sweep",
+        CfnRuleProps::new()
+            .description("Has the watchdog look for sessions that nobody looks after.")
+            .schedule_expression(format!("rate({every} minutes)")),
+        rules.target("Watchdog", &watchdog)?,
+    )?;
+    may_call(stack, "AnswersMayCall", &poller, &answers)?;
+    may_call(stack, "EndedMayCall", &watchdog, &ended)?;
+    may_call(stack, "SweepMayCall", &watchdog, &sweep)
+}
+
+/// Lets a rule call a function.
+fn may_call(stack: &Stack, id: &str, function: &str, rule: &CfnRule) -> Result<()> {
+    let props = CfnPermissionProps::new(CfnPermissionPropsRequired {
+        action: "lambda:InvokeFunction",
+        function_name: function,
+        principal: "events.amazonaws.com",
+    });
+    CfnPermission::new(stack, id, props.source_arn(rule.attr_arn()?))?;
+    Ok(())
+}
+
+struct Rules<'a> {
+    stack: &'a Stack,
+    names: &'a Names,
+    dead_letters: &'a Queue,
+}
+
+impl Rules<'_> {
+    fn target(&self, id: &str, arn: &str) -> Result<CfnRuleTargetProperty> {
+        let queue = CfnRuleDeadLetterConfigProperty::new().arn(self.dead_letters.queue_arn()?);
+        let retries = CfnRuleRetryPolicyProperty::new()
+            .maximum_event_age_in_seconds(EVENT_AGE_SECONDS_MAX)
+            .maximum_retry_attempts(EVENT_RETRIES_MAX);
+        Ok(CfnRuleTargetProperty::new(CfnRuleTargetPropertyRequired { arn, id })
+            .dead_letter_config(queue)
+            .retry_policy(retries))
+    }
+
+    /// Makes a rule and lets it put into the queue what it cannot deliver.
+    fn make(
+        &self,
+        id: &str,
+        name: &str,
+        props: CfnRuleProps,
+        target: CfnRuleTargetProperty,
+    ) -> Result<CfnRule> {
+        let props = props.name(self.names.of(name)).state("ENABLED").targets(&[target]);
+        let rule = CfnRule::new_with(self.stack, id, props)?;
+        let statement = json!({
+            "Sid": format!("{id}Undelivered"),
+            "Effect": "Allow",
+            "Principal": { "Service": "events.amazonaws.com" },
+            "Action": "sqs:SendMessage",
+            "Resource": self.dead_letters.queue_arn()?,
+            "Condition": { "ArnEquals": { "aws:SourceArn": rule.attr_arn()? } },
+        });
+        let kernel = self.stack.object().kernel();
+        self.dead_letters
+            .add_to_resource_policy(&PolicyStatement::from_json(kernel, &statement)?)?;
+        Ok(rule)
+    }
+}
+
+fn parse(pattern: &str) -> Result<Value> {
+    serde_json::from_str(pattern).context("an event pattern is no JSON")
+}

@@ -1,0 +1,289 @@
+//! What the roles of the kept template allow, judged statement by statement.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::template::{of_type, read, resolved};
+
+const SESSION: &str = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f";
+const TABLE: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/daybook-dev-journal";
+
+/// A request: the action, the resource, and the keys that conditions may ask for.
+struct Request<'a> {
+    action: &'a str,
+    resource: String,
+    keys: BTreeMap<&'static str, String>,
+}
+
+impl<'a> Request<'a> {
+    fn on(action: &'a str, resource: &str) -> Self {
+        Self { action, resource: resource.to_owned(), keys: BTreeMap::new() }
+    }
+
+    /// An operation on a partition of the table, or of the index that has partitions of this kind.
+    fn on_partition(action: &'a str, kind: &str) -> Self {
+        let index = match kind {
+            "LEASE#" => "/index/OpenLeases",
+            "DAY#" => "/index/ByDay",
+            _ => "",
+        };
+        let mut request = Self::on(action, &format!("{TABLE}{index}"));
+        request.keys.insert("dynamodb:LeadingKeys", format!("{kind}{SESSION}"));
+        request
+    }
+
+    /// As the simulator lists it.
+    fn listed(action: &'a str, about: &str) -> Self {
+        let machine = "daybook-dev";
+        match about {
+            "runtime" => Self::on(
+                action,
+                "arn:aws:bedrock-agentcore:eu-west-1:123456789012:runtime/daybook_dev-a1B2c3D4e5",
+            ),
+            "machine" => Self::on(
+                action,
+                &format!("arn:aws:states:eu-west-1:123456789012:stateMachine:{machine}"),
+            ),
+            "execution" => Self::on(
+                action,
+                &format!("arn:aws:states:eu-west-1:123456789012:execution:{machine}:{SESSION}"),
+            ),
+            partition => Self::on_partition(action, partition),
+        }
+    }
+}
+
+/// `*` stands for any text.
+fn fits(pattern: &str, text: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == text,
+        Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
+            (0..=rest.len())
+                .filter(|at| rest.is_char_boundary(*at))
+                .any(|at| fits(after, &rest[at..]))
+        }),
+    }
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Array(values) => values.iter().map(|value| value.as_str().unwrap()).collect(),
+        value => vec![value.as_str().unwrap()],
+    }
+}
+
+fn holds(operator: &str, key: &str, expected: &Value, request: &Request<'_>) -> bool {
+    let given = request.keys.get(key);
+    match operator {
+        "Null" => (expected == "false") == given.is_some(),
+        "ForAllValues:StringLike" => {
+            given.is_none_or(|given| texts(expected).iter().any(|pattern| fits(pattern, given)))
+        }
+        "StringEquals" => given.is_some_and(|given| texts(expected).contains(&given.as_str())),
+        other => panic!("the checker does not know the condition {other}"),
+    }
+}
+
+fn allows(statements: &[Value], request: &Request<'_>) -> bool {
+    statements.iter().any(|statement| {
+        assert_eq!(statement["Effect"], "Allow");
+        let conditions = statement["Condition"].as_object().into_iter().flatten();
+        texts(&statement["Action"]).contains(&request.action)
+            && texts(&statement["Resource"]).iter().any(|pattern| fits(pattern, &request.resource))
+            && conditions
+                .flat_map(|(operator, keys)| {
+                    keys.as_object().unwrap().iter().map(move |key| (operator, key))
+                })
+                .all(|(operator, (key, expected))| holds(operator, key, expected, request))
+    })
+}
+
+/// Each role's statements, by the start of its logical name.
+fn roles(template: &Value) -> BTreeMap<String, Vec<Value>> {
+    of_type(template, "AWS::IAM::Role")
+        .map(|(name, role)| {
+            let policies = resolved(&role["Policies"]);
+            let documents = policies.as_array().unwrap().iter();
+            let statements = documents.flat_map(|policy| {
+                policy["PolicyDocument"]["Statement"].as_array().unwrap().clone()
+            });
+            (name[..name.len() - 8].to_owned(), statements.collect())
+        })
+        .collect()
+}
+
+/// The role of a program in the simulator's list.
+fn role_of(program: &str) -> &'static str {
+    match program {
+        "state-machine" => "MachineRole",
+        "invoker" => "InvokerRole",
+        "agent" => "RuntimeRole",
+        "poller" => "PollerRole",
+        "watchdog" => "WatchdogRole",
+        other => panic!("no role is {other}'s"),
+    }
+}
+
+/// What runs were seen to ask for: role, action, and what it was about.
+fn seen() -> Seen {
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/it/requests.txt");
+    let text = std::fs::read_to_string(list).unwrap();
+    text.lines()
+        .map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
+            [program, action, about] => {
+                (role_of(program).to_owned(), action.to_owned(), about.to_owned())
+            }
+            _ => panic!("{line}"),
+        })
+        .collect()
+}
+
+type Seen = BTreeSet<(String, String, String)>;
+
+/// What is allowed although no simulated session needs it: payloads over 96 KiB are written as parts, and
+/// in DynamoDB a writer reads what stood in its way where the refusal does not bring it.
+fn is_rare(seen: &Seen, role: &str, action: &str, about: &str) -> bool {
+    let writes = (role.to_owned(), "dynamodb:PutItem".to_owned(), about.to_owned());
+    let of_parts = ["dynamodb:PutItem", "dynamodb:GetItem", "dynamodb:Query"];
+    (about == "BLOB#" && of_parts.contains(&action))
+        || (action == "dynamodb:GetItem" && role != "MachineRole" && seen.contains(&writes))
+}
+
+#[test]
+fn each_role_allows_what_runs_ask_for() {
+    let roles = roles(&read("daybook-dev.template.json"));
+    let seen = seen();
+    assert!(seen.len() > 20, "{seen:?}");
+    for (role, action, about) in &seen {
+        assert!(
+            allows(&roles[role], &Request::listed(action, about)),
+            "{role}: {action} on {about}"
+        );
+    }
+}
+
+#[test]
+fn no_role_allows_anything_else_of_the_journal_the_machine_and_the_runtime() {
+    let roles = roles(&read("daybook-dev.template.json"));
+    let seen = seen();
+    let partitions =
+        ["SESSION#", "BLOB#", "DEDUPE#", "ADMIT#", "LEASE#", "DAY#", "PROBE#", "OTHER#"];
+    let of_table = [
+        "GetItem",
+        "PutItem",
+        "Query",
+        "UpdateItem",
+        "DeleteItem",
+        "Scan",
+        "BatchGetItem",
+        "BatchWriteItem",
+        "ConditionCheckItem",
+        "PartiQLInsert",
+        "PartiQLUpdate",
+        "PartiQLDelete",
+        "PartiQLSelect",
+        "DeleteTable",
+        "UpdateTable",
+        "UpdateTimeToLive",
+    ]
+    .map(|operation| format!("dynamodb:{operation}"));
+    let of_others = [
+        ("bedrock-agentcore:InvokeAgentRuntime", "runtime"),
+        ("bedrock-agentcore:StopRuntimeSession", "runtime"),
+        ("states:SendTaskSuccess", "machine"),
+        ("states:SendTaskHeartbeat", "machine"),
+        ("states:SendTaskFailure", "machine"),
+        ("states:DescribeExecution", "execution"),
+        ("states:StopExecution", "execution"),
+    ];
+    for (role, statements) in &roles {
+        let of_table =
+            of_table.iter().flat_map(|action| partitions.map(|kind| (action.as_str(), kind)));
+        for (action, about) in of_table.chain(of_others) {
+            let expected = seen.contains(&(role.clone(), action.to_owned(), about.to_owned()));
+            let allowed = allows(statements, &Request::listed(action, about));
+            let excused = is_rare(&seen, role, action, about);
+            assert!(
+                allowed == expected || (allowed && excused),
+                "{role}: {action} on {about} is allowed: {allowed}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_key_is_read_and_decrypted_by_the_agent_and_nobody_else() {
+    let roles = roles(&read("daybook-dev.template.json"));
+    let arn = |name: &str| format!("arn:aws:ssm:eu-west-1:123456789012:parameter{name}");
+    let decrypt = |parameter: &str, through: &str| {
+        let mut request = Request::on("kms:Decrypt", "arn:aws:kms:eu-west-1:123456789012:key/1");
+        request.keys.insert("kms:EncryptionContext:PARAMETER_ARN", arn(parameter));
+        request.keys.insert("kms:ViaService", format!("{through}.eu-west-1.amazonaws.com"));
+        request
+    };
+    let key = "/incident-response/mcp-api-key";
+    for (role, statements) in &roles {
+        let agent = role == "RuntimeRole";
+        assert_eq!(
+            allows(statements, &Request::on("ssm:GetParameter", &arn(key))),
+            agent,
+            "{role}"
+        );
+        assert_eq!(allows(statements, &decrypt(key, "ssm")), agent, "{role}");
+        for refused in [
+            Request::on("ssm:GetParameter", &arn("/incident-response/other")),
+            Request::on("ssm:GetParametersByPath", &arn(key)),
+            Request::on("ssm:PutParameter", &arn(key)),
+            Request::on("kms:Decrypt", "arn:aws:kms:eu-west-1:123456789012:key/1"),
+            decrypt("/incident-response/other", "ssm"),
+            decrypt(key, "s3"),
+        ] {
+            assert!(!allows(statements, &refused), "{role}: {}", refused.action);
+        }
+    }
+}
+
+#[test]
+fn the_agent_may_ask_the_chosen_model_and_no_other() {
+    let model =
+        "arn:aws:bedrock:eu-central-1::foundation-model/anthropic.claude-sonnet-4-5-20250929-v1:0";
+    let profile = "arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-sonnet-4-5-20250929-v1:0";
+    let other = "arn:aws:bedrock:eu-central-1::foundation-model/amazon.nova-pro-v1:0";
+    for (template, allowed) in [("daybook-dev", false), ("daybook-other", true)] {
+        let roles = roles(&read(&format!("{template}.template.json")));
+        let ask =
+            |resource| allows(&roles["RuntimeRole"], &Request::on("bedrock:InvokeModel", resource));
+        assert_eq!((ask(model), ask(profile), ask(other)), (allowed, allowed, false), "{template}");
+    }
+}
+
+#[test]
+fn no_action_has_a_wildcard_and_every_wide_resource_has_a_reason() {
+    use infra::config::Config;
+    use infra::names::{Names, Place};
+
+    let config = Config::read(&|_: &str| None).unwrap();
+    let grants = infra::roles::all(&Names::new(&config, Place::spelt()), &config);
+    for grant in &grants {
+        for statement in &grant.statements {
+            let wide = statement.resources.iter().any(|arn| arn.contains('*'));
+            assert_eq!(wide, statement.because.is_some(), "{} {}", grant.id, statement.sid);
+            assert!(
+                statement.actions.iter().all(|action| !action.contains('*')),
+                "{}",
+                statement.sid
+            );
+        }
+    }
+    // The template has these roles and no others, and nothing that the library added to them.
+    let template = read("daybook-dev.template.json");
+    let made = roles(&template);
+    assert_eq!(made.len(), grants.len());
+    for grant in &grants {
+        assert_eq!(made[grant.id].len(), grant.statements.len(), "{}", grant.id);
+    }
+    assert_eq!(of_type(&template, "AWS::IAM::Policy").count(), 0);
+    assert_eq!(of_type(&template, "AWS::IAM::ManagedPolicy").count(), 0);
+}

@@ -1,0 +1,88 @@
+//! The templates are what was kept of them; `INSTA_UPDATE=always` keeps them anew.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::kernel::{OTHER, cdk, synthesised};
+use crate::template::{kept, read, resolved};
+
+#[expect(clippy::disallowed_methods, reason = "the switch that insta has for the same")]
+fn updates() -> bool {
+    std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always")
+}
+
+fn check(folder: &Path, name: &str) {
+    let made = std::fs::read_to_string(folder.join(name)).unwrap();
+    if updates() {
+        std::fs::create_dir_all(kept(name).parent().unwrap()).unwrap();
+        std::fs::write(kept(name), &made).unwrap();
+    }
+    let golden = std::fs::read_to_string(kept(name)).unwrap_or_default();
+    let differs = made.lines().zip(golden.lines()).position(|(made, kept)| made != kept);
+    let line = differs.unwrap_or_else(|| made.lines().count().min(golden.lines().count()));
+    assert!(
+        made == golden,
+        "{name} differs from line {}: {:?} became {:?}",
+        line + 1,
+        golden.lines().nth(line),
+        made.lines().nth(line)
+    );
+}
+
+#[test]
+fn the_same_choices_give_the_templates_that_were_kept() {
+    let Some(cdk) = cdk() else { return };
+    let (once, twice) = (synthesised(&cdk, &[]), synthesised(&cdk, &[]));
+    for name in ["daybook-dev.template.json", "daybook-dev-image.template.json"] {
+        check(once.path(), name);
+        let read = |folder: &Path| std::fs::read(folder.join(name)).unwrap();
+        assert_eq!(read(once.path()), read(twice.path()), "{name}");
+    }
+}
+
+#[test]
+fn every_choice_changes_its_template_as_was_kept() {
+    let Some(cdk) = cdk() else { return };
+    let made = synthesised(&cdk, OTHER);
+    check(made.path(), "daybook-other.template.json");
+    check(made.path(), "daybook-other-image.template.json");
+}
+
+#[test]
+fn a_choice_that_cannot_be_used_is_named() {
+    let Some(cdk) = cdk() else { return };
+    let kernel = crate::kernel::start(&cdk, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let context = crate::kernel::context(folder.path(), &[("stage", "Prod")]);
+    let refusal = infra::app(&kernel, &infra::Options { out: None, context }).unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "context `stage` is `Prod`, expected 1 to 20 of a-z, 0-9 and -, a letter first"
+    );
+}
+
+/// All names that the account or the region knows only once.
+fn names(template: &Value) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for resource in template["Resources"].as_object().unwrap().values() {
+        for (property, value) in resource["Properties"].as_object().unwrap() {
+            let names_it = property == "Name" || property.ends_with("Name");
+            let shared = ["FunctionName", "MetricName", "DisplayName", "EventBusName"];
+            if names_it && !shared.contains(&property.as_str()) {
+                names.insert(resolved(value).as_str().unwrap().to_owned());
+            }
+        }
+    }
+    names
+}
+
+#[test]
+fn two_stages_have_no_name_in_common() {
+    let one = names(&read("daybook-dev.template.json"));
+    let other = names(&read("daybook-other.template.json"));
+    assert!(one.len() > 20 && other.len() > 20, "{one:?} {other:?}");
+    let both: Vec<_> = one.intersection(&other).collect();
+    assert!(both.is_empty(), "{both:?}");
+}

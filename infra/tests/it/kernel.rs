@@ -1,0 +1,64 @@
+//! A kernel with the CDK in it, where the test runner has the packages, and what it makes.
+
+use std::path::{Path, PathBuf};
+
+use infra::packages::Packages;
+use infra::{Options, synth};
+use jsii::Kernel;
+use tempfile::TempDir;
+
+#[expect(clippy::disallowed_methods, reason = "how the test runner says where the tools are")]
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let found = std::env::var_os(name).map(PathBuf::from);
+    if found.is_none() {
+        eprintln!("skipped: {name} is not set (`make test` sets it)");
+    }
+    found
+}
+
+/// The CDK's packages.
+pub fn cdk() -> Option<PathBuf> {
+    tool("DAYBOOK_TEST_CDK")
+}
+
+pub fn start(cdk: &Path, environment: &[(&str, &str)]) -> Kernel {
+    Packages::at(cdk).unwrap().start(environment).unwrap()
+}
+
+/// The choices for a stage whose functions are always the same three files.
+pub fn context(folder: &Path, choices: &[(&str, &str)]) -> Vec<(String, String)> {
+    for function in ["invoker", "poller", "watchdog"] {
+        std::fs::create_dir_all(folder.join(function)).unwrap();
+        std::fs::write(folder.join(function).join("bootstrap"), function).unwrap();
+    }
+    let functions = ("functions", folder.to_str().unwrap());
+    let choices = choices.iter().chain([&functions]);
+    choices.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+}
+
+/// The folder with the templates of a stage.
+pub fn synthesised(cdk: &Path, choices: &[(&str, &str)]) -> TempDir {
+    let (functions, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let kernel = start(cdk, &[]);
+    let context = context(functions.path(), choices);
+    synth(&kernel, &Options { out: Some(out.path()), context }).unwrap();
+    kernel.exit().unwrap();
+    out
+}
+
+/// Choices beside the defaults, so that each takes effect somewhere.
+pub const OTHER: &[(&str, &str)] = &[
+    ("stage", "other"),
+    ("bus", "agents"),
+    ("imageTag", "1.2.3"),
+    ("architecture", "x86_64"),
+    ("functionMemoryMb", "512"),
+    ("logRetentionDays", "7"),
+    ("journalTtlDays", "30"),
+    ("incidentsPerHour", "5"),
+    ("idleSeconds", "300"),
+    ("model", "bedrock:eu.anthropic.claude-sonnet-4-5-20250929-v1:0"),
+    ("mcpApiKeyParameter", "/other/key"),
+    ("diagnostics", "false"),
+    ("protect", "false"),
+];

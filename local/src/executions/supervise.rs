@@ -1,0 +1,194 @@
+//! Taking executions up: those that were started, those that a restart left, those that are due.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use journal::clock::Stamp;
+use journal::store::{Error, Retry};
+use states::definition::Definition;
+use states::execution::{Execution, Start};
+use states::history::Event;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use super::rows::{self, Record};
+use super::runner::{self, Broken, Left, Runner};
+use super::{ACTIVE_MAX, COMMANDS_MAX, Executions, READ_AT_ONCE, REREAD_AFTER};
+use crate::names;
+
+/// What [`Executions::supervise`] waits for beside a stop and a runner's end.
+#[derive(Clone, Copy, PartialEq)]
+enum Waiting {
+    Start,
+    Place,
+    Store,
+}
+
+fn report(ended: &Result<(), tokio::task::JoinError>) {
+    if let Err(error) = ended {
+        tracing::error!(%error, "An execution's runner stopped by itself.");
+    }
+}
+
+impl Executions {
+    /// Drives every running execution until [`Self::begin_stop`].
+    pub async fn supervise(&self) {
+        let mut runners = JoinSet::new();
+        let mut taken_up = 0;
+        while !self.shared.stopping.is_cancelled() {
+            let waiting = self.take_up_waiting(&mut runners, &mut taken_up).await;
+            let due = self.until_due();
+            // Nothing is lost by losing: a start leaves its permit, a runner its result, and when the
+            // next is due is asked again.
+            tokio::select! {
+                () = self.shared.started.notified(), if waiting == Waiting::Start => {}
+                () = due, if waiting == Waiting::Start => {}
+                () = tokio::time::sleep(REREAD_AFTER), if waiting == Waiting::Store => {}
+                Some(ended) = runners.join_next() => report(&ended),
+                () = self.shared.stopping.cancelled() => {}
+            }
+        }
+        while let Some(ended) = runners.join_next().await {
+            report(&ended);
+        }
+    }
+
+    /// Waits until the next parked execution is due.
+    async fn until_due(&self) {
+        let Some(at) = self.shared.parked().next_at() else { return std::future::pending().await };
+        let now = Stamp::from_nanos(self.shared.now().as_nanos());
+        let wait = Stamp::from_nanos(at.as_nanos()).since(now);
+        tokio::time::sleep(self.shared.clock.real(wait).min(runner::SLEEP_LONGEST)).await;
+    }
+
+    /// Takes up what is due and what was started since, for as long as there is room.
+    async fn take_up_waiting(&self, runners: &mut JoinSet<()>, taken_up: &mut i64) -> Waiting {
+        loop {
+            while let Some(ended) = runners.try_join_next() {
+                report(&ended);
+            }
+            let places = ACTIVE_MAX.saturating_sub(runners.len()).min(READ_AT_ONCE);
+            if places == 0 {
+                return Waiting::Place;
+            }
+            let due = self.shared.parked().take_due(self.shared.now(), places);
+            let found = if due.is_empty() {
+                rows::running_after(&self.shared.store, *taken_up, places).await
+            } else {
+                rows::running_of(&self.shared.store, &due).await
+            };
+            let records = match found {
+                Ok(records) => records,
+                Err(error) => {
+                    tracing::warn!(%error, "The running executions could not be read.");
+                    let now = self.shared.now();
+                    due.iter().for_each(|id| self.shared.parked().park(*id, now));
+                    return Waiting::Store;
+                }
+            };
+            let is_last = due.is_empty() && records.len() < places;
+            if !self.take_up_all(runners, records, taken_up).await {
+                return Waiting::Store;
+            }
+            if is_last {
+                return Waiting::Start;
+            }
+        }
+    }
+
+    /// Takes executions up in the order of starting, and remembers how far it came; says whether
+    /// the store let it.
+    async fn take_up_all(
+        &self,
+        runners: &mut JoinSet<()>,
+        records: Vec<Record>,
+        taken_up: &mut i64,
+    ) -> bool {
+        let mut records = records.into_iter();
+        while let Some(record) = records.next() {
+            let id = record.id;
+            match self.replay(&record).await {
+                Ok(execution) => self.take_up(runners, record, execution),
+                Err(Broken::Store(error)) if error.retry() != Retry::Never => {
+                    tracing::warn!(%error, "A running execution could not be read.");
+                    // Those that had been taken up before are due still.
+                    let (now, known) = (self.shared.now(), *taken_up);
+                    let left = std::iter::once(record).chain(records).filter(|r| r.id <= known);
+                    left.for_each(|record| self.shared.parked().park(record.id, now));
+                    return false;
+                }
+                Err(error) => {
+                    let cause = std::error::Error::source(&error).map(ToString::to_string);
+                    let arn = record.arn;
+                    tracing::error!(%arn, %error, cause, "An execution cannot be taken up.");
+                }
+            }
+            *taken_up = id.max(*taken_up);
+        }
+        true
+    }
+
+    fn take_up(&self, runners: &mut JoinSet<()>, record: Record, execution: Execution) {
+        let (inbox, commands) = mpsc::channel(COMMANDS_MAX);
+        let Record { id, arn, .. } = record;
+        self.shared.live().insert(arn.clone(), inbox);
+        let shared = Arc::clone(&self.shared);
+        let runner = Runner::new(Arc::clone(&shared), id, execution, commands);
+        let executions = self.clone();
+        runners.spawn(async move {
+            let left = runner.run().await;
+            shared.live().remove(&arn);
+            match left {
+                Ok(Left::Parked(until)) => {
+                    shared.parked().park(id, until);
+                    // Whoever waits for the next that is due may have to wait less long.
+                    shared.started.notify_one();
+                    return;
+                }
+                Ok(Left::Ended) => {}
+                Err(error) => {
+                    tracing::error!(%arn, %error, "An execution stands still until the next start.");
+                }
+            }
+            executions.tell_end(&arn).await;
+        });
+    }
+
+    async fn replay(&self, record: &Record) -> Result<Execution, Broken> {
+        let bodies = rows::events(&self.shared.store, record.id, 0, false, usize::MAX).await?;
+        let history = bodies
+            .iter()
+            .map(|body| serde_json::from_str::<Event>(body))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| Error::Corrupt(error.into()))?;
+        let start = Start {
+            execution_arn: record.arn.clone(),
+            execution_name: record.name.clone(),
+            role_arn: names::ROLE_ARN.to_owned(),
+            state_machine_arn: record.machine_arn.clone(),
+            state_machine_name: self.shared.machine.name.clone(),
+            input: record.input.clone(),
+            started_at: record.started_at,
+            token_seed: record.token_seed.clone(),
+        };
+        let definition = self.definition(record.machine).await?;
+        Ok(Execution::replay(definition, start, &history)?)
+    }
+
+    async fn definition(&self, machine: i64) -> Result<Arc<Definition>, Error> {
+        let known = |definitions: &Mutex<BTreeMap<i64, Arc<Definition>>>| {
+            let definitions = definitions.lock().unwrap_or_else(PoisonError::into_inner);
+            definitions.get(&machine).cloned()
+        };
+        if let Some(definition) = known(&self.shared.definitions) {
+            return Ok(definition);
+        }
+        let text = rows::definition(&self.shared.store, machine).await?;
+        let parsed = Definition::parse(&text).map_err(|error| Error::Corrupt(error.into()))?;
+        let parsed = Arc::new(parsed);
+        let mut definitions =
+            self.shared.definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        definitions.insert(machine, Arc::clone(&parsed));
+        Ok(parsed)
+    }
+}

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Builds the three functions for Amazon Linux 2023 and zips them: scripts/lambdas.sh TARGET_FOLDER arm64|x86_64
+#
+# Each goes to TARGET_FOLDER/lambdas/ARCHITECTURE/NAME/bootstrap, and to NAME.zip beside that folder. They are linked
+# for the C library that Amazon Linux 2023 has, whatever this machine's is, and what they need of it is looked at.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/tools.sh
+
+# Source: AWS, "Amazon Linux 2023 release notes", glibc.
+glibc=2.34
+names=(invoker poller watchdog)
+
+target_folder=$1 architecture=$2
+case $architecture in
+    arm64) triple=aarch64-unknown-linux-gnu ;;
+    x86_64) triple=x86_64-unknown-linux-gnu ;;
+    *) fail "$architecture is no architecture of Lambda" "arm64 or x86_64" ;;
+esac
+
+ensure_tools cargo-zigbuild
+need objdump binutils
+[ -d "$(rustc --print sysroot)/lib/rustlib/$triple" ] ||
+    fail "Rust has no standard library for $triple here" "rustup target add $triple"
+zig=$tools_dir/cargo-zigbuild-$cargo_zigbuild_version
+# Zig itself is a Python package, which the first Python on the path starts.
+PATH=$zig/bin:$PATH cargo zigbuild --quiet --release --target-dir "$target_folder" --target "$triple.$glibc" \
+    "${names[@]/#/--package=}" "${names[@]/#/--bin=}" --features invoker/lambda,poller/lambda,watchdog/lambda
+
+for name in "${names[@]}"; do
+    folder=$target_folder/lambdas/$architecture
+    mkdir -p "$folder/$name"
+    cp "$target_folder/$triple/release/$name" "$folder/$name/bootstrap"
+    needs=$(objdump -T "$folder/$name/bootstrap" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+    newest=$(printf '%s\n' "${needs#GLIBC_}" $glibc | sort -V | tail -n 1)
+    [ "$newest" = $glibc ] || fail "$name needs $needs, and Amazon Linux 2023 has $glibc"
+    (cd "$folder/$name" && "$zig/bin/python" -m zipfile -c "../$name.zip" bootstrap)
+    echo "$folder/$name.zip ($(stat -c %s "$folder/$name.zip") bytes, $triple, ${needs:-no GLIBC})"
+done

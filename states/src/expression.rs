@@ -1,0 +1,195 @@
+//! What a definition computes, in either query language, and what such a computation can see.
+//!
+//! An [`Expression`] is JSONata, a path or an intrinsic function; a [`Scope`] is what one state
+//! sees at one moment. Time and randomness come with the scope, so an evaluation that is done
+//! again says the same.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::error_name;
+use crate::intrinsic::Call;
+use crate::jsonata;
+use crate::jsonpath::{Reference, Root};
+use crate::time::Timestamp;
+use crate::token;
+
+/// The variables that a state sees, by name.
+pub(crate) type Variables = BTreeMap<String, Arc<Value>>;
+
+/// Which query language a state speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    JsonPath,
+    Jsonata,
+}
+
+/// Something that is computed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Expression {
+    Jsonata(jsonata::Expression),
+    Reference(Reference),
+    Call(Call),
+}
+
+/// Why a computation gave no usable value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The error's name.
+    pub(crate) error: &'static str,
+    /// The field, as AWS spells it, if it is told: `Output/a/b`, `Choices[0]/Condition`.
+    pub(crate) location: Option<String>,
+    /// AWS's sentence without its opening, which names the state.
+    pub(crate) cause: String,
+}
+
+impl Fault {
+    /// An expression in JSONata failed; the state's `Retry` and `Catch` see it.
+    pub(crate) fn query(location: &str, cause: String) -> Fault {
+        let location = Some(location.to_owned());
+        Fault { error: error_name::QUERY_EVALUATION_ERROR, location, cause }
+    }
+
+    /// The definition asks for what cannot be done with this data.
+    pub(crate) fn runtime(cause: String) -> Fault {
+        Fault { error: error_name::RUNTIME, location: None, cause }
+    }
+
+    pub(crate) fn intrinsic(cause: String) -> Fault {
+        Fault { error: error_name::INTRINSIC_FAILURE, location: None, cause }
+    }
+}
+
+/// What a state sees at one moment.
+pub(crate) struct Scope<'a> {
+    input: &'a Value,
+    variables: &'a Variables,
+    context: &'a dyn Fn() -> Value,
+    now: Timestamp,
+    seed: String,
+    drawn: u64,
+    pub(crate) result: Option<&'a Value>,
+    pub(crate) error_output: Option<&'a Value>,
+    /// Made when the first JSONata is met: most states of a machine compute nothing.
+    jsonata: Option<jsonata::Scope>,
+}
+
+impl<'a> Scope<'a> {
+    /// Builds a scope. `seed` must differ from one decision of an execution to the next; `now` is
+    /// what `$now()` says.
+    pub(crate) fn new(
+        input: &'a Value,
+        variables: &'a Variables,
+        context: &'a dyn Fn() -> Value,
+        now: Timestamp,
+        seed: String,
+    ) -> Scope<'a> {
+        let (result, error_output) = (None, None);
+        Scope {
+            input,
+            variables,
+            context,
+            now,
+            seed,
+            drawn: 0,
+            result,
+            error_output,
+            jsonata: None,
+        }
+    }
+
+    /// What a reference leads to; `$` is `root`.
+    ///
+    /// # Errors
+    /// There is nothing. `location` is the field that asks.
+    pub(crate) fn follow(
+        &self,
+        reference: &Reference,
+        root: &Value,
+        location: &str,
+    ) -> Result<Value, Fault> {
+        let found = self.lookup(reference, root).map(|found| found.map_err(|_| ()));
+        let text = &reference.text;
+        match found {
+            Some(Ok(value)) => Ok(value),
+            _ => Err(Fault::runtime(format!(
+                "The JSONPath '{text}' specified for the field '{location}' could not be found in the input '{}'",
+                self.searched(reference, root)
+            ))),
+        }
+    }
+
+    /// What a reference leads to; `None` if it starts from a variable that is not there.
+    pub(crate) fn lookup(
+        &self,
+        reference: &Reference,
+        root: &Value,
+    ) -> Option<Result<Value, crate::jsonpath::Missing>> {
+        Some(match &reference.root {
+            Root::Input => reference.path.select(root),
+            Root::Context => reference.path.select(&(self.context)()),
+            Root::Variable(name) => reference.path.select(self.variables.get(name)?),
+        })
+    }
+
+    /// What a reference leads to, where the state itself and not a template needs it.
+    pub(crate) fn require(&self, reference: &Reference, root: &Value) -> Result<Value, Fault> {
+        let text = &reference.text;
+        match self.lookup(reference, root) {
+            Some(Ok(found)) => Ok(found),
+            Some(Err(missing)) => Err(Fault::runtime(format!("Invalid path '{text}' : {missing}"))),
+            None => {
+                Err(Fault::runtime(format!("Invalid path '{text}' : there is no such variable")))
+            }
+        }
+    }
+
+    fn searched(&self, reference: &Reference, root: &Value) -> Value {
+        match &reference.root {
+            Root::Context => (self.context)(),
+            Root::Input | Root::Variable(_) => root.clone(),
+        }
+    }
+
+    /// Bytes that look random, others each time.
+    pub(crate) fn draw(&mut self) -> [u8; 32] {
+        self.drawn += 1;
+        token::digest(&[&self.seed, "intrinsic", &self.drawn.to_string()])
+    }
+
+    pub(crate) fn jsonata(&mut self) -> &mut jsonata::Scope {
+        self.jsonata.get_or_insert_with(|| {
+            let mut states = Map::new();
+            states.insert("input".to_owned(), self.input.clone());
+            states.insert("context".to_owned(), (self.context)());
+            if let Some(result) = self.result {
+                states.insert("result".to_owned(), result.clone());
+            }
+            if let Some(error_output) = self.error_output {
+                states.insert("errorOutput".to_owned(), error_output.clone());
+            }
+            jsonata::Scope::new(Value::Object(states), self.variables, self.now, &self.seed)
+        })
+    }
+}
+
+impl Expression {
+    /// The value. `location` is spelled as AWS spells it in a cause; `$` in a path is `root`.
+    ///
+    /// # Errors
+    /// The expression fails or gives nothing.
+    pub(crate) fn evaluate(
+        &self,
+        scope: &mut Scope<'_>,
+        root: &Value,
+        location: &str,
+    ) -> Result<Value, Fault> {
+        match self {
+            Expression::Jsonata(expression) => scope.jsonata().evaluate(expression, location),
+            Expression::Reference(reference) => scope.follow(reference, root, location),
+            Expression::Call(call) => call.evaluate(scope, root, location),
+        }
+    }
+}

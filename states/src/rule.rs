@@ -1,0 +1,11 @@
+//! What an EventBridge rule does with an event: a pattern says whether it is meant, a transformer
+//! what its target gets.
+
+mod matcher;
+mod parse;
+mod pattern;
+mod transformer;
+
+pub use parse::{ALTERNATIVES_MAX, PATTERN_BYTES_MAX, PatternError, WILDCARD_REPEATS_MAX};
+pub use pattern::{MATCH_STEPS_MAX, Pattern};
+pub use transformer::{Origin, Transformer, TransformerError, input_at};

@@ -1,0 +1,176 @@
+//! How many recordings agree, by feature.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Value, json};
+
+use states::definition::{Definition, Workflow};
+use states::rule::{Origin, Pattern, Transformer, input_at};
+
+use crate::masks::difference;
+use crate::recorded::{differences, masks, records};
+
+/// Cases, and how many of them agree at each level.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub total: usize,
+    pub levels: [usize; 3],
+}
+
+/// The tallies of all recordings.
+#[derive(Debug, Default)]
+pub struct Table {
+    pub features: BTreeMap<String, Tally>,
+    /// The classes of executions, and the recordings that are none.
+    pub classes: BTreeMap<String, Tally>,
+    pub whole: Tally,
+    /// What differs, a line each.
+    pub differences: Vec<String>,
+}
+
+impl Tally {
+    fn count(&mut self, agrees: [bool; 3]) {
+        self.total += 1;
+        for (level, agrees) in self.levels.iter_mut().zip(agrees) {
+            *level += usize::from(agrees);
+        }
+    }
+
+    /// Cases in which everything agrees.
+    pub fn passed(&self) -> usize {
+        self.levels[2]
+    }
+}
+
+impl Table {
+    /// Runs everything.
+    pub fn of_all() -> Table {
+        let mut table = Table::default();
+        for record in records("asl_executions.jsonl") {
+            let found = differences(&record);
+            let agrees = [found.agrees(1), found.agrees(2), found.agrees(3)];
+            let tags = record["features"].as_array().into_iter().flatten();
+            for tag in tags.filter_map(Value::as_str) {
+                table.features.entry(tag.to_owned()).or_default().count(agrees);
+            }
+            let class = record["class"].as_str().unwrap().to_owned();
+            table.classes.entry(class).or_default().count(agrees);
+            table.whole.count(agrees);
+            if let Some((level, text)) = found.first() {
+                let name = record["name"].as_str().unwrap();
+                table.differences.push(format!("{name}: level {level}: {text}"));
+            }
+        }
+        table.judge("event patterns", "eventbridge_patterns.json", pattern_difference);
+        table.judge("input transformers", "input_transformers.json", transformer_difference);
+        table.judge("validations", "asl_validation.jsonl", validation_difference);
+        table
+    }
+
+    /// Recordings of one answer each, which agrees or does not.
+    fn judge(&mut self, class: &str, file: &str, differs: fn(&Value) -> Option<String>) {
+        for record in records(file) {
+            let found = differs(&record);
+            self.classes.entry(class.to_owned()).or_default().count([found.is_none(); 3]);
+            self.whole.count([found.is_none(); 3]);
+            if let Some(found) = found {
+                let name = record["name"].as_str().unwrap();
+                self.differences.push(format!("{name}: {found}"));
+            }
+        }
+    }
+}
+
+fn pattern_difference(record: &Value) -> Option<String> {
+    let text = match &record["pattern"] {
+        Value::String(text) if record["pattern_is_raw"] == true => text.clone(),
+        other => other.to_string(),
+    };
+    let (said, reason) = match Pattern::parse(&text) {
+        Ok(pattern) if pattern.matches(&record["event"]) => ("match", None),
+        Ok(_) => ("no-match", None),
+        Err(error) => ("invalid-pattern", Some(error.to_string())),
+    };
+    let recorded = (record["expect"].as_str(), record["reason"].as_str());
+    let agrees = recorded.0 == Some(said) && (reason.is_none() || recorded.1 == reason.as_deref());
+    (!agrees).then(|| format!("recorded {recorded:?}, actual {said} {reason:?}"))
+}
+
+fn transformer_difference(record: &Value) -> Option<String> {
+    let event = &record["event"];
+    let delivered = match record["input_path"].as_str() {
+        Some(path) => input_at(path, event).map(|value| value.to_string()),
+        None => {
+            let paths = record["input_paths_map"].as_object().into_iter().flatten();
+            let paths: Vec<(&str, &str)> =
+                paths.filter_map(|(name, path)| Some((name.as_str(), path.as_str()?))).collect();
+            let template = record["input_template"].as_str().unwrap_or_default();
+            match Transformer::new(&paths, template) {
+                Ok(transformer) => transformer.apply(event, Origin::default()),
+                Err(error) => return Some(error.to_string()),
+            }
+        }
+    };
+    let expected = &record["expect_output"];
+    match (record["expect"].as_str(), delivered) {
+        (Some("no-delivery"), None) => None,
+        (Some("delivered"), Some(body)) => {
+            let body = match record["expect_output_kind"].as_str() {
+                Some("text") => Value::String(body),
+                _ => serde_json::from_str(&body).unwrap_or(Value::String(body)),
+            };
+            difference(expected, &body, &masks(record), "input")
+        }
+        (_, delivered) => Some(format!("actual {delivered:?}")),
+    }
+}
+
+/// Where a definition's check differs from AWS's.
+pub fn validation_difference(record: &Value) -> Option<String> {
+    let text = match &record["definition"] {
+        Value::String(text) => text.clone(),
+        // Tried alone, a state stands in a machine of its own.
+        state if state.get("States").is_none() && record["api"] == "TestState" => {
+            json!({"StartAt": "StateName", "States": {"StateName": state}}).to_string()
+        }
+        other => other.to_string(),
+    };
+    let workflow = match record["type"].as_str() {
+        Some("EXPRESS") => Workflow::Express,
+        _ => Workflow::Standard,
+    };
+    let errors = Definition::check(&text, workflow).err().unwrap_or_default();
+    let said = errors.iter().map(|error| {
+        let (code, message) = (error.problem.code(), error.problem.to_string());
+        let mut said = json!({"code": code, "message": message, "severity": "ERROR"});
+        if let Some(location) = &error.location {
+            said["location"] = location.as_str().into();
+        }
+        said
+    });
+    difference(&record["diagnostics"], &said.collect(), &masks(record), "diagnostics")
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (passed, [one, two, three]) = (self.passed(), self.levels);
+        let failed = self.total - passed;
+        write!(
+            formatter,
+            "{passed} passed, {failed} failed, {} in all (level 1: {one}, 2: {two}, 3: {three})",
+            self.total
+        )
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = self.features.iter().chain(&self.classes);
+        for (name, tally) in lines {
+            writeln!(formatter, "{name}: {tally}")?;
+        }
+        let passed = self.whole.passed();
+        writeln!(formatter, "{passed} passed, {} failed", self.whole.total - passed)
+    }
+}

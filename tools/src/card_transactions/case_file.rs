@@ -1,0 +1,287 @@
+//! Of all rows those that matter for one payment, in bounded memory.
+//!
+//! The rows are read three times: to check all of them and to find the payment; to collect its card's
+//! and its merchant's earlier rows and to choose the cards of the sample; to collect the sample. What
+//! is kept is bounded whatever the file's size, and does not depend on the order of its rows.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use super::error::{Error, Place, shown};
+use super::row::{self, Column, Raw, Row, Transaction};
+use super::source::Visit;
+use super::statistics::hash;
+
+/// Most rows of a data set: the ids of all are remembered, to find one that is there twice, and take
+/// about 30 bytes each.
+pub const ROWS_MAX: u64 = 10_000_000;
+
+/// Most rows that are kept of the card and of the merchant each, the newest.
+pub const HISTORY_ROWS_MAX: usize = 2_000;
+
+/// Most cards of the sample that are there because of a known fraud, and most that are there by
+/// chance.
+pub const SAMPLE_CARDS_MAX: usize = 200;
+
+/// Most rows that are kept of a card of the sample, the newest.
+pub const SAMPLE_CARD_ROWS_MAX: usize = 300;
+
+/// How long after a payment it is known whether it was a fraud: a cardholder reads a statement and
+/// complains, and that takes weeks rather than days. What the data say earlier, nobody could have
+/// known.
+pub const LABEL_KNOWN_AFTER_MS: i64 = 7 * 86_400_000;
+
+/// A payment before the one in question, as one could know it then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// The payment.
+    pub transaction: Transaction,
+    /// Whether it was a fraud, as far as that was known by then.
+    pub known_fraud: Option<bool>,
+}
+
+/// What matters for one payment.
+#[derive(Clone, Debug)]
+pub struct CaseFile {
+    /// The payment in question. Nothing here knows whether it is a fraud.
+    pub target: Transaction,
+    /// Its card's earlier payments, oldest first.
+    pub card: Vec<Past>,
+    /// Its merchant's earlier payments, of any card, oldest first; `None` if they cannot be known.
+    pub merchant: Option<Vec<Past>>,
+    /// Earlier payments of other cards, by card, oldest first.
+    pub sample: Vec<Vec<Past>>,
+    /// Whether the sample is all other cards.
+    pub is_whole: bool,
+    /// How many rows the data have.
+    pub rows: u64,
+    /// Where the data are from.
+    pub source: String,
+}
+
+impl Past {
+    /// A row as it could be known at a time; `None` if the payment was later.
+    fn of(row: Row, target: &Transaction) -> Option<Self> {
+        let Row { transaction, is_fraud } = row;
+        let is_earlier = transaction.at_ms <= target.at_ms && transaction.id != target.id;
+        let is_known = transaction.at_ms + LABEL_KNOWN_AFTER_MS <= target.at_ms;
+        let known_fraud = is_fraud.filter(|_| is_known);
+        is_earlier.then_some(Self { transaction, known_fraud })
+    }
+
+    /// Whether it was a fraud, and that was known.
+    pub fn is_known_fraud(&self) -> bool {
+        self.known_fraud == Some(true)
+    }
+}
+
+impl CaseFile {
+    /// Reads the data, which `scan` shows row by row, as often as it is called and each time the same.
+    ///
+    /// # Errors
+    /// When a row is wrong, an id is there twice, or none is the one in question.
+    pub fn build(
+        source: &str,
+        id: &str,
+        mut scan: impl FnMut(&mut Visit<'_>) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let mut survey = Survey::new(source, id);
+        scan(&mut |place, raw| survey.see(place, raw))?;
+        let Survey { rows, target, .. } = survey;
+        let target = target.ok_or_else(|| Error::NotFound {
+            file: source.to_owned(),
+            id: shown(id),
+            rows,
+        })?;
+        let mut histories = Histories::new(source, &target);
+        scan(&mut |place, raw| histories.see(place, raw))?;
+        let (card, merchant) = (settled(histories.card), settled(histories.merchant));
+        let (chosen, is_whole) = histories.chosen.cards();
+        let mut sample: BTreeMap<String, Vec<Past>> =
+            chosen.into_iter().map(|card| (card, Vec::new())).collect();
+        scan(&mut |place, raw| {
+            if let Some(rows) = sample.get_mut(raw.get(Column::CardId).trim()) {
+                keep(rows, Past::of(parse(source, place, raw)?, &target), SAMPLE_CARD_ROWS_MAX);
+            }
+            Ok(())
+        })?;
+        let sample = sample.into_values().map(settled).filter(|rows| !rows.is_empty()).collect();
+        let (merchant, source) = (Some(merchant), source.to_owned());
+        Ok(Self { target, card, merchant, sample, is_whole, rows, source })
+    }
+
+    /// A case with nothing but the card's own rows, as a service gives them.
+    pub fn of_card(source: &str, target: Transaction, rows: Vec<Row>) -> Self {
+        let count = rows.len() as u64;
+        let card = settled(rows.into_iter().filter_map(|row| Past::of(row, &target)).collect());
+        Self {
+            target,
+            card,
+            merchant: None,
+            sample: Vec::new(),
+            is_whole: false,
+            rows: count,
+            source: source.to_owned(),
+        }
+    }
+
+    /// All earlier payments of which it was known whether they were frauds, by card, each with the
+    /// payments of its card before it.
+    pub fn known_cases(&self) -> impl Iterator<Item = (&[Past], &Past)> {
+        let cards = self.sample.iter().map(Vec::as_slice).chain([self.card.as_slice()]);
+        cards
+            .flat_map(|rows| rows.iter().enumerate().map(|(at, past)| (&rows[..at], past)))
+            .filter(|(_, past)| past.known_fraud.is_some())
+    }
+}
+
+/// The first reading: is every row a row, and which is the one?
+struct Survey<'a> {
+    source: &'a str,
+    id: &'a str,
+    rows: u64,
+    /// Of each id its hash and its row. Two ids with one hash are expected once in ten thousand data
+    /// sets of the largest size.
+    seen: HashMap<u64, u64>,
+    target: Option<Transaction>,
+}
+
+impl<'a> Survey<'a> {
+    fn new(source: &'a str, id: &'a str) -> Self {
+        Self { source, id, rows: 0, seen: HashMap::new(), target: None }
+    }
+
+    fn see(&mut self, place: Place, raw: &Raw<'_>) -> Result<(), Error> {
+        let row = parse(self.source, place, raw)?;
+        self.rows += 1;
+        if self.rows > ROWS_MAX {
+            let problem = format!("holds more than {ROWS_MAX} rows: give a part of them");
+            return Err(Error::File { file: self.source.to_owned(), problem });
+        }
+        let mut hasher = DefaultHasher::new();
+        row.transaction.id.hash(&mut hasher);
+        if let Some(first) = self.seen.insert(hasher.finish(), place.row) {
+            let id = shown(&row.transaction.id);
+            let problem = format!("{id} is in row {first} already: each transaction has one row");
+            return Err(Error::of_field(self.source, place, Column::TransactionId, problem));
+        }
+        if row.transaction.id == self.id {
+            // Here its label is left behind, whatever it says.
+            self.target = Some(row.transaction);
+        }
+        Ok(())
+    }
+}
+
+/// The second reading: what the card and the merchant did before, and which cards to look at besides.
+struct Histories<'a> {
+    source: &'a str,
+    target: &'a Transaction,
+    card: Vec<Past>,
+    merchant: Vec<Past>,
+    chosen: Chosen,
+}
+
+impl<'a> Histories<'a> {
+    fn new(source: &'a str, target: &'a Transaction) -> Self {
+        Self { source, target, card: vec![], merchant: vec![], chosen: Chosen::default() }
+    }
+
+    fn see(&mut self, place: Place, raw: &Raw<'_>) -> Result<(), Error> {
+        let target = self.target;
+        let card = raw.get(Column::CardId).trim();
+        let wrong = |error: row::FieldError| {
+            Error::of_field(self.source, place, error.column, error.problem)
+        };
+        if card != target.card {
+            let is_known_fraud = row::label(raw).map_err(wrong)? == Some(true)
+                && row::time(raw).map_err(wrong)? + LABEL_KNOWN_AFTER_MS <= target.at_ms;
+            self.chosen.offer(card, is_known_fraud);
+        }
+        let is_merchant = row::merchant(raw).map_err(wrong)? == target.merchant;
+        if card == target.card || is_merchant {
+            let past = Past::of(parse(self.source, place, raw)?, target);
+            if is_merchant {
+                keep(&mut self.merchant, past.clone(), HISTORY_ROWS_MAX);
+            }
+            if card == target.card {
+                keep(&mut self.card, past, HISTORY_ROWS_MAX);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The cards of the sample: those with the smallest hashes, which is chance that repeats itself.
+#[derive(Default)]
+struct Chosen {
+    with_fraud: BTreeMap<u64, String>,
+    any: BTreeMap<u64, String>,
+    left_out: bool,
+}
+
+impl Chosen {
+    fn offer(&mut self, card: &str, is_known_fraud: bool) {
+        let hash = hash(card);
+        if is_known_fraud {
+            add(&mut self.with_fraud, hash, card);
+        }
+        self.left_out |= add(&mut self.any, hash, card);
+    }
+
+    fn cards(self) -> (Vec<String>, bool) {
+        let is_whole = !self.left_out;
+        let mut cards: Vec<String> =
+            self.with_fraud.into_values().chain(self.any.into_values()).collect();
+        cards.sort_unstable();
+        cards.dedup();
+        (cards, is_whole)
+    }
+}
+
+/// Adds a card if its hash is among the smallest; says whether one had to stay out.
+fn add(cards: &mut BTreeMap<u64, String>, hash: u64, card: &str) -> bool {
+    if cards.contains_key(&hash) {
+        return false;
+    }
+    if cards.len() >= SAMPLE_CARDS_MAX
+        && cards.last_key_value().is_some_and(|(last, _)| *last < hash)
+    {
+        return true;
+    }
+    cards.insert(hash, card.to_owned());
+    if cards.len() > SAMPLE_CARDS_MAX {
+        cards.pop_last();
+        return true;
+    }
+    false
+}
+
+fn parse(source: &str, place: Place, raw: &Raw<'_>) -> Result<Row, Error> {
+    Row::parse(raw).map_err(|error| Error::of_field(source, place, error.column, error.problem))
+}
+
+/// Adds a payment and keeps the newest.
+fn keep(rows: &mut Vec<Past>, past: Option<Past>, rows_max: usize) {
+    let Some(past) = past else { return };
+    rows.push(past);
+    // Sorting at each row would take as long as the file squared.
+    if rows.len() >= rows_max * 2 {
+        drop_oldest(rows, rows_max);
+    }
+}
+
+fn drop_oldest(rows: &mut Vec<Past>, rows_max: usize) {
+    rows.sort_unstable_by(in_time);
+    rows.drain(..rows.len().saturating_sub(rows_max));
+}
+
+fn settled(mut rows: Vec<Past>) -> Vec<Past> {
+    drop_oldest(&mut rows, HISTORY_ROWS_MAX);
+    rows
+}
+
+fn in_time(a: &Past, b: &Past) -> std::cmp::Ordering {
+    let key = |past: &Past| past.transaction.at_ms;
+    key(a).cmp(&key(b)).then_with(|| a.transaction.id.cmp(&b.transaction.id))
+}

@@ -1,0 +1,189 @@
+//! A transaction service: the same rows as JSON over HTTP.
+
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::redirect::Policy;
+use serde_json::{Map, Value};
+
+use super::case_file::{CaseFile, HISTORY_ROWS_MAX};
+use super::error::{Error, Place, shown};
+use super::row::{COLUMNS, Column, Raw, Row};
+use super::source::Remote;
+use crate::place::Loopback;
+
+/// How long an answer may take, in all.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// Largest answer, in bytes.
+const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Most rows of an answer.
+const ROWS_MAX: usize = 5 * HISTORY_ROWS_MAX;
+
+/// A transaction service.
+#[derive(Clone, Debug)]
+pub struct Service {
+    base: Url,
+}
+
+impl Service {
+    /// The service at an address.
+    ///
+    /// # Errors
+    /// When it is no address, or not one that may be asked.
+    pub fn new(address: &str, remote: Remote) -> Result<Self, Error> {
+        let wrong =
+            |problem: &str| Error::Address { address: shown(address), problem: problem.to_owned() };
+        if remote == Remote::Refused && Loopback::of(address).is_none() {
+            return Err(wrong(
+                "is not on this machine, and a trigger may not send an agent elsewhere; configure \
+                 the server with this address and --allow-remote in the file of DAYBOOK_MCP_SERVERS",
+            ));
+        }
+        let base = Url::parse(address).map_err(|error| wrong(&error.to_string()))?;
+        let is_plain = base.query().is_none() && base.fragment().is_none();
+        if !matches!(base.scheme(), "http" | "https") || base.cannot_be_a_base() || !is_plain {
+            return Err(wrong("expected http:// or https:// and no query"));
+        }
+        Ok(Self { base })
+    }
+
+    /// The case of one transaction, with what the service tells: its card's rows.
+    ///
+    /// # Errors
+    /// When the service gives no usable answer.
+    pub fn case_file(&self, id: &str) -> Result<CaseFile, Error> {
+        // The only caller is a thread that may block.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| self.failed(&self.base, &error.to_string()))?;
+        runtime.block_on(async {
+            let client = client().map_err(|error| self.failed(&self.base, &error.to_string()))?;
+            let one = self.address(&["transactions", id]);
+            let found = self.get(&client, &one).await?;
+            let target = match found {
+                Some(Value::Object(row)) => self.row(&one, 1, &row)?.transaction,
+                Some(_) => return Err(self.failed(&one, "answered with no row")),
+                None => {
+                    let (file, id) = (self.name(), shown(id));
+                    return Err(Error::NotFound { file, id, rows: 0 });
+                }
+            };
+            if target.id != id {
+                return Err(self.failed(&one, "answered with another transaction"));
+            }
+            let mut all = self.address(&["transactions"]);
+            all.query_pairs_mut().append_pair("card_id", &target.card);
+            let Some(Value::Array(rows)) = self.get(&client, &all).await? else {
+                return Err(self.failed(&all, "answered with no list of rows"));
+            };
+            if rows.len() > ROWS_MAX {
+                return Err(self.failed(&all, &format!("answered with more than {ROWS_MAX} rows")));
+            }
+            let rows = self.rows(&all, &rows, &target.card)?;
+            Ok(CaseFile::of_card(&self.name(), target, rows))
+        })
+    }
+
+    fn rows(&self, asked: &Url, rows: &[Value], card: &str) -> Result<Vec<Row>, Error> {
+        let mut ids = std::collections::BTreeSet::new();
+        let mut checked = Vec::with_capacity(rows.len());
+        for (index, row) in rows.iter().enumerate() {
+            let number = index as u64 + 1;
+            let Value::Object(fields) = row else {
+                return Err(self.failed(asked, &format!("answered with row {number} that is none")));
+            };
+            let row = self.row(asked, number, fields)?;
+            if row.transaction.card != card {
+                let problem = format!("answered with row {number} of another card");
+                return Err(self.failed(asked, &problem));
+            }
+            if !ids.insert(row.transaction.id.clone()) {
+                let id = shown(&row.transaction.id);
+                return Err(self.failed(asked, &format!("answered with {id} twice")));
+            }
+            checked.push(row);
+        }
+        Ok(checked)
+    }
+
+    fn row(&self, asked: &Url, number: u64, fields: &Map<String, Value>) -> Result<Row, Error> {
+        let place = Place { row: number, line: None };
+        let mut texts: [String; COLUMNS] = Default::default();
+        for column in Column::ALL {
+            texts[column as usize] = match fields.get(column.name()) {
+                None | Some(Value::Null) => String::new(),
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Number(number)) => number.to_string(),
+                Some(Value::Bool(flag)) => flag.to_string(),
+                Some(_) => {
+                    let problem = "is a list or an object, expected a plain value".to_owned();
+                    return Err(Error::of_field(asked.as_str(), place, column, problem));
+                }
+            };
+        }
+        Row::parse(&Raw(texts.each_ref().map(String::as_str)))
+            .map_err(|error| Error::of_field(asked.as_str(), place, error.column, error.problem))
+    }
+
+    /// Asks once. Nothing is followed, and no more is read than is allowed.
+    async fn get(&self, client: &reqwest::Client, url: &Url) -> Result<Option<Value>, Error> {
+        let failed = |error: reqwest::Error| self.failed(url, &said(&error));
+        let mut answer = client.get(url.clone()).send().await.map_err(failed)?;
+        if answer.status() == reqwest::StatusCode::NOT_FOUND {
+            return Ok(None);
+        }
+        if !answer.status().is_success() {
+            return Err(self.failed(url, &format!("answered {}", answer.status())));
+        }
+        let mut body = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(failed)? {
+            body.extend_from_slice(&chunk);
+            if body.len() > ANSWER_BYTES_MAX {
+                let problem = format!("answered with more than {ANSWER_BYTES_MAX} bytes");
+                return Err(self.failed(url, &problem));
+            }
+        }
+        serde_json::from_slice(&body)
+            .map(Some)
+            .map_err(|error| self.failed(url, &format!("answered with no JSON: {error}")))
+    }
+
+    fn address(&self, segments: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        // A base that can be none was refused at the start.
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(segments);
+        }
+        url
+    }
+
+    /// Without what may stand before the host: it may be a password.
+    fn name(&self) -> String {
+        let host = self.base.host_str().unwrap_or_default();
+        let port = self.base.port().map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{}://{host}{port}{}", self.base.scheme(), self.base.path().trim_end_matches('/'))
+    }
+
+    fn failed(&self, asked: &Url, problem: &str) -> Error {
+        let query = asked.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let path = asked.path().strip_prefix(self.base.path()).unwrap_or(asked.path());
+        let address = format!("{}/{}{query}", self.name(), path.trim_start_matches('/'));
+        Error::Service { address, problem: problem.to_owned() }
+    }
+}
+
+fn client() -> reqwest::Result<reqwest::Client> {
+    reqwest::Client::builder().timeout(ANSWER_WITHIN).redirect(Policy::none()).no_proxy().build()
+}
+
+/// What went wrong, without the address, which may hold a password.
+fn said(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return format!("did not answer within {} s", ANSWER_WITHIN.as_secs());
+    }
+    if error.is_connect() {
+        return "cannot be reached".to_owned();
+    }
+    "broke off its answer".to_owned()
+}

@@ -1,0 +1,8 @@
+//! What a router shows of itself, as structured text.
+
+pub(super) mod interfaces;
+pub(super) mod logs;
+pub(super) mod mpls;
+pub(super) mod routing;
+pub(super) mod system;
+pub(super) mod vpn;
