@@ -1,6 +1,10 @@
 //! The span that a call of one of our tools leaves: a leaf of whatever trace the client named.
 
-use rmcp::model::{CallToolResponse, RequestMetaObject};
+use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::ToolCallContext;
+use rmcp::model::{CallToolRequestParams, CallToolResponse, RequestMetaObject};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
 use telemetry::context::TraceParent;
 use telemetry::span::{Kind, Span, now};
 use telemetry::{attribute, export};
@@ -13,8 +17,20 @@ const TRACEPARENT_META: &str = "traceparent";
 /// The method that every call of a tool is.
 const METHOD: &str = "tools/call";
 
-/// Answers a call within a span. `tool` is a name of ours, or one that a client made up: `None`.
-pub(crate) async fn traced<E>(
+/// Has a server's router answer a call, within a span.
+pub(crate) async fn routed<S: Send + Sync + 'static>(
+    server: &S,
+    router: &ToolRouter<S>,
+    request: CallToolRequestParams,
+    context: RequestContext<RoleServer>,
+) -> Result<CallToolResponse, ErrorData> {
+    // A name that is none of ours is the client's to make up, and no span's.
+    let known = router.has_route(&request.name).then(|| request.name.to_string());
+    let meta = context.meta.clone();
+    traced(known, &meta, router.call(ToolCallContext::new(server, request, context))).await
+}
+
+async fn traced<E>(
     tool: Option<String>,
     meta: &RequestMetaObject,
     answer: impl Future<Output = Result<CallToolResponse, E>>,

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rmcp::handler::server::router::tool::ToolRouter;
-use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
@@ -264,9 +263,6 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let known = self.tool_router.has_route(&request.name).then(|| request.name.to_string());
-        let meta = context.meta.clone();
-        let call = ToolCallContext::new(self, request, context);
-        trace::traced(known, &meta, self.tool_router.call(call)).await
+        trace::routed(self, &self.tool_router, request, context).await
     }
 }
