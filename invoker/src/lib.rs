@@ -22,7 +22,7 @@ use workflow::admission::Limits;
 use workflow::contract::{AgentRequest, InvokeOutcome, InvokeReply, InvokeRequest};
 use workflow::limits::ANNOUNCE_PATIENCE;
 use workflow::metric;
-use workflow::trace::Trace;
+use workflow::trace::{self, Trace};
 use workflow::trigger::{InvalidTrigger, Trigger};
 
 pub mod admission;
@@ -62,11 +62,15 @@ impl<S: Store> Invoker<S> {
     /// # Errors
     /// Each error is one that the state machine tells apart by [`Error::name`].
     pub async fn handle(&self, request: InvokeRequest) -> Result<InvokeReply, Error> {
-        let remote = request.detail["traceparent"].as_str().and_then(|text| text.parse().ok());
-        let trace = Trace::of(&request.session_id, remote);
+        let remote = trace::of_detail(&request.detail);
+        let trace = Trace::of(&request.session_id, remote.unwrap_or_default());
         let log = tracing::error_span!(
             "session", session_id = %request.session_id, trace_id = trace.id()
         );
+        if let Err(error) = remote {
+            // What was sent instead is the sender's, and no log's.
+            log.in_scope(|| tracing::warn!(%error, "The trigger's traceparent was left out."));
+        }
         let begun_at = self.clock.now();
         let attempt = request.attempt();
         let done = self.invoke(request, &trace).instrument(log).await;
@@ -112,7 +116,8 @@ impl<S: Store> Invoker<S> {
             Err(refusal) => {
                 let outcome = match refusal {
                     Refusal::BreakerOpen { .. } => {
-                        metrics::counter!(metric::BREAKER_OPEN).increment(1);
+                        metrics::counter!(metric::BREAKER_OPEN, "agent" => trigger.agent)
+                            .increment(1);
                         "breaker_open"
                     }
                     Refusal::Duplicate { .. } => "duplicate",

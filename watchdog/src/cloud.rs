@@ -7,6 +7,7 @@ use journal::clock::Stamp;
 use journal::id::SessionId;
 use telemetry::context::TraceParent;
 use workflow::execution::{RESUMES_MAX, name};
+use workflow::trace;
 
 use crate::error::Error;
 use crate::judge::{Execution, How};
@@ -55,7 +56,7 @@ impl Cloud {
         let described = self.executions.describe_execution().execution_arn(arn);
         let described = described.customize().config_override(settings).send().await.ok()?;
         let input: serde_json::Value = serde_json::from_str(described.input()?).ok()?;
-        input["detail"]["traceparent"].as_str()?.parse().ok()
+        trace::of_detail(&input["detail"]).ok()?
     }
 
     async fn describe(&self, arn: &str) -> Result<Execution, Error> {

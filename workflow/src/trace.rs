@@ -15,6 +15,7 @@
 //!    │     ├─ chat …            by the runner, or by who seals if that was lost
 //!    │     └─ execute_tool …    likewise
 //!    │        └─ tools/call …   a leaf; by the MCP server
+//!    ├─ ask, sleep               a leaf, from the question to its answer; by who seals
 //!    └─ poller.check, …         leaves; by the functions
 //! ```
 
@@ -28,8 +29,11 @@ use journal::item::Hash;
 use serde::{Deserialize, Deserializer, Serializer};
 use serde_json::Value;
 use telemetry::attribute;
-use telemetry::context::TraceParent;
+use telemetry::context::{InvalidTraceParent, TraceParent};
 use telemetry::span::Span;
+
+/// Where a trigger's detail says which span it was sent from, in the form of W3C.
+pub const TRACEPARENT: &str = "traceparent";
 
 /// The trace of one session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +104,22 @@ fn own_id(session: &SessionId) -> NonZeroU128 {
     own.or_else(hashed).unwrap_or(NonZeroU128::MIN)
 }
 
-/// Reads a context out of a message. One that is malformed counts as none: it must stop no work.
+/// What a trigger's detail says of the span that it was sent from. A context that is none is the sender's
+/// mistake and stops no work: whoever takes the trigger says so, and the session's trace is its own.
+///
+/// Source: W3C, "Trace Context", section 3.2, of a header that cannot be read: a new one takes its place.
+///
+/// # Errors
+/// When it says something, and that is no context.
+pub fn of_detail(detail: &Value) -> Result<Option<TraceParent>, InvalidTraceParent> {
+    match &detail[TRACEPARENT] {
+        Value::Null => Ok(None),
+        said => said.as_str().ok_or(InvalidTraceParent)?.parse().map(Some),
+    }
+}
+
+/// Reads a context out of a message between our programs. One that is malformed counts as none: whoever
+/// took the trigger has said so.
 ///
 /// # Errors
 /// When there is no value at all.

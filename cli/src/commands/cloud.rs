@@ -24,7 +24,7 @@ use telemetry::context::TraceParent;
 use telemetry::span::{self, Kind, Span};
 use telemetry::{attribute, export};
 use workflow::execution::{self, RESUMES_MAX};
-use workflow::rule;
+use workflow::{rule, trace};
 
 use crate::args::Target;
 use crate::failure::Failure;
@@ -32,9 +32,6 @@ use crate::resolve::Context;
 
 /// How long one request may take, retries and all.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Where a trigger's detail says which span it comes from.
-const TRACEPARENT: &str = "traceparent";
 
 /// The clients of one target.
 pub struct Clients {
@@ -113,11 +110,13 @@ impl Clients {
         if !export::is_on() {
             return self.put(detail, None).await;
         }
-        let parent: Option<TraceParent> =
-            detail.get(TRACEPARENT).and_then(|value| value.as_str()?.parse().ok());
+        // What is no context is left to whoever takes the trigger, who says so.
+        let Ok(parent) = trace::of_detail(&Value::Object(detail.clone())) else {
+            return self.put(detail, None).await;
+        };
         let context = parent.map_or_else(TraceParent::fresh, TraceParent::child);
         let mut detail = detail.clone();
-        detail.insert(TRACEPARENT.to_owned(), context.to_string().into());
+        detail.insert(trace::TRACEPARENT.to_owned(), context.to_string().into());
         let begun_at = span::now();
         let put = self.put(&detail, Some(context)).await;
         let span = Span::new(context, parent, format!("send {}", rule::SOURCE))

@@ -7,8 +7,9 @@ use journal::item::Hash;
 use journal::step::{EffectKind, EffectRef, Step, StepBody, Usage};
 use serde_json::{Value, json};
 use telemetry::span::Span;
+use workflow::state_machine::TEXT as STATE_MACHINE;
 use workflow::trace::effects::{self, Effects};
-use workflow::trace::{Trace, lifecycle};
+use workflow::trace::{self, Trace, lifecycle};
 
 fn session() -> SessionId {
     "0af76519-16cd-43dd-8448-eb211c80319c".parse().unwrap()
@@ -153,4 +154,80 @@ fn a_run_that_said_its_end_is_not_told_again() {
         event(5, Writer::Poller, EventStatus::AgentBackgroundTaskFailed, About::Step(3), json!({})),
     ];
     assert!(lifecycle::wants_steps(&events, 1));
+}
+
+fn ask(seq: u32, epoch: u32, kind: EffectKind) -> Step<Value> {
+    let effect = EffectRef { kind, ..effect(9) };
+    step(seq, epoch, StepBody::Ask { effect, expires_at: at(100), payload: Value::Null })
+}
+
+#[test]
+fn a_question_is_told_from_its_ask_to_its_answer_by_whoever_seals() {
+    use EventStatus as E;
+    let told = |second, status, about, detail| event(second, Writer::Agent, status, about, detail);
+    let run = |second, status, epoch: u32| {
+        told(second, status, About::Step(epoch), json!({ "agent": "assistant", "epoch": epoch }))
+    };
+    let suspended =
+        |second, step| told(second, E::AgentBackgroundTaskSuspended, About::Step(step), json!({}));
+    let events = [
+        run(1, E::AgentBackgroundTaskStarted, 1),
+        suspended(3, 2),
+        run(8, E::AgentBackgroundTaskResumed, 2),
+        suspended(10, 5),
+        event(20, Writer::Poller, E::SessionCancelled, About::Step(6), json!({})),
+    ];
+    assert!(lifecycle::wants_steps(&events, 2));
+    let mut answer = step(3, 1, StepBody::Answer { question: 2, payload: Value::Null });
+    answer.runner = Runner::named("person:test");
+    let end = StepBody::End {
+        ending: journal::step::Ending::Cancelled,
+        error: None,
+        category: None,
+        payload: Value::Null,
+    };
+    let steps = [
+        claim(1, 1),
+        ask(2, 1, EffectKind::Ask),
+        answer,
+        claim(4, 2),
+        ask(5, 2, EffectKind::Sleep),
+        step(6, 2, end),
+    ];
+    let trace = Trace::of(&session(), None);
+    let spans = lifecycle::spans(&trace, &events, 2, &steps);
+    let expected = [
+        ("session", true),
+        ("agent.run", false),
+        ("agent.run", false),
+        ("ask", false),
+        // The session ended over it.
+        ("sleep", true),
+    ];
+    assert_eq!(names(&spans), expected);
+    for span in &spans[3..] {
+        assert_eq!(span.parent, Some(trace.session().span_id));
+    }
+    let by = ("daybook.closed_by", "person".into());
+    assert!(spans[3].attributes.contains(&by), "{:?}", spans[3]);
+    assert_eq!((spans[3].start, spans[3].end), (at(2).nanos(), at(3).nanos()));
+}
+
+#[test]
+fn what_a_trigger_says_of_its_span_is_read_or_refused_by_all_alike() {
+    let valid = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let read = |said: Value| trace::of_detail(&json!({ "traceparent": said }));
+    assert_eq!(read(json!(valid)).unwrap().unwrap().to_string(), valid);
+    assert_eq!((trace::of_detail(&json!({})), read(Value::Null)), (Ok(None), Ok(None)));
+    for broken in [json!(1), json!([valid]), json!({}), json!(""), json!("00-broken")] {
+        assert!(read(broken.clone()).is_err(), "{broken}");
+    }
+    // The state machine hands on so much of it that the poller judges as the invoker does.
+    let kept = telemetry::context::TRACEPARENT_BYTES + 1;
+    let cut = format!("$substring($string($states.input.detail.traceparent), 0, {kept})");
+    assert_eq!(STATE_MACHINE.matches(&cut).count(), 3);
+    for text in [format!("{valid}-more"), valid.replacen("00", "cc", 1) + "-more", valid.into()] {
+        let whole = text.parse::<telemetry::context::TraceParent>();
+        assert_eq!(text.chars().take(kept).collect::<String>().parse(), whole, "{text}");
+    }
 }
