@@ -14,6 +14,7 @@ mod fraud;
 mod harness;
 mod journal_file;
 mod kills;
+mod lambdas;
 #[cfg(feature = "live")]
 mod live;
 mod machine;

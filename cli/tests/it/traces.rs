@@ -9,6 +9,11 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::State;
+use journal::event::EventStatus;
+use journal::id::SessionId;
+use journal::read;
+use journal::sqlite::SqliteStore;
+use local::stack::JOURNAL_FILE;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -17,6 +22,8 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::harness::{DEADLINE, Dev, daybook, incident, run};
+use crate::kills::{agent_of, signal};
+use crate::lambdas::mute_collector;
 
 /// How long a collector waits for spans that are on their way: batches leave twice a second.
 const QUIET: Duration = Duration::from_secs(3);
@@ -180,11 +187,20 @@ fn leaves(root: &str) -> Vec<String> {
 
 /// Has a session triggered by the command line; its id.
 fn triggered(collector: &Collector, folder: &Path, endpoint: &str) -> String {
+    let input = incident("s3-permission-revoked");
+    let of_incident = ["--agent", "incident", "--input", input.to_str().unwrap()];
+    triggered_with(collector, folder, endpoint, &of_incident)
+}
+
+fn triggered_with(
+    collector: &Collector,
+    folder: &Path,
+    endpoint: &str,
+    arguments: &[&str],
+) -> String {
     let mut command = daybook(folder);
     collector.heard(&mut command);
-    let input = incident("s3-permission-revoked");
-    let input = input.to_str().unwrap();
-    command.args(["--endpoint", endpoint, "trigger", "--agent", "incident", "--input", input]);
+    command.args(["--endpoint", endpoint, "trigger"]).args(arguments);
     let ran = run(&mut command);
     assert_eq!(ran.exit, 0, "{ran:#?}");
     ran.stdout.trim().to_owned()
@@ -271,14 +287,27 @@ async fn a_trigger_without_a_context_begins_the_trace_that_its_session_names() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collector_that_is_not_there_costs_no_session_anything() {
+    sessions_are_not_disturbed_by(&crate::harness::free_endpoint());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_collector_that_never_answers_costs_no_session_anything() {
+    let (endpoint, taken, _listening) = mute_collector().await;
+    sessions_are_not_disturbed_by(&endpoint);
+    assert!(taken.load(std::sync::atomic::Ordering::Relaxed) > 0, "nothing was exported");
+}
+
+fn sessions_are_not_disturbed_by(collector: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = daybook(folder.path());
-    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", crate::harness::free_endpoint());
-    let dev = Dev::listening(&mut command, &folder.path().join("data"), "127.0.0.1:0");
+    let exporting = || {
+        let mut command = daybook(folder.path());
+        command.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector);
+        command
+    };
+    let dev = Dev::listening(&mut exporting(), &folder.path().join("data"), "127.0.0.1:0");
     for _ in 0..2 {
-        let mut trigger = daybook(folder.path());
         let arguments = ["--data", "data", "--endpoint", &dev.endpoint, "trigger", "--wait"];
-        assert_eq!(run(trigger.args(arguments)).exit, 0);
+        assert_eq!(run(exporting().args(arguments)).exit, 0);
     }
     assert_eq!(dev.stop("-TERM"), 0);
 }
@@ -296,11 +325,8 @@ fn an_endpoint_that_is_no_address_stops_the_program_before_it_starts() {
     }
 }
 
-/// The spans that a killed process did not send come from whoever seals the session, or from its
-/// successor; whichever lives longest, no span waits for its parent.
-async fn a_killed_session_is_one_tree(arguments: &[&str], kill_after: Duration) {
-    let (collector, folder) = (Collector::start().await, tempfile::tempdir().unwrap());
-    // A server that takes its time, so that a kill meets the session at work.
+/// A stack whose clock hurries and whose server takes its time, so that a kill meets a session at work.
+fn slow_stack(collector: &Collector, folder: &Path, data: &Path, arguments: &[&str]) -> Dev {
     let script = r#"sleep 1; exec "$0" mcp aws-diagnostics --snapshot "$1""#;
     let server = json!({
         "command": "sh",
@@ -308,16 +334,21 @@ async fn a_killed_session_is_one_tree(arguments: &[&str], kill_after: Duration) 
         "env": { "OTEL_EXPORTER_OTLP_ENDPOINT": collector.endpoint },
     });
     let servers = json!({ "mcpServers": { "aws-diagnostics": server } });
-    std::fs::write(folder.path().join("servers.json"), servers.to_string()).unwrap();
+    std::fs::write(folder.join("servers.json"), servers.to_string()).unwrap();
+    let mut command = daybook(folder);
+    collector.heard(&mut command);
+    command.env("DAYBOOK_MCP_SERVERS", folder.join("servers.json"));
+    command.env("MCP_CONNECT_TIMEOUT", "600").env("MCP_INIT_TIMEOUT", "600");
+    let arguments = [&["--time-scale", "20"], arguments].concat();
+    Dev::listening_with(&mut command, data, "127.0.0.1:0", &arguments)
+}
+
+/// The spans that a killed process did not send come from whoever seals the session, or from its
+/// successor; whichever lives longest, no span waits for its parent.
+async fn a_killed_session_is_one_tree(arguments: &[&str], kill_after: Duration) {
+    let (collector, folder) = (Collector::start().await, tempfile::tempdir().unwrap());
     let data = folder.path().join("data");
-    let start = || {
-        let mut command = daybook(folder.path());
-        collector.heard(&mut command);
-        command.env("DAYBOOK_MCP_SERVERS", folder.path().join("servers.json"));
-        let arguments = [&["--time-scale", "20"], arguments].concat();
-        command.env("MCP_CONNECT_TIMEOUT", "600").env("MCP_INIT_TIMEOUT", "600");
-        Dev::listening_with(&mut command, &data, "127.0.0.1:0", &arguments)
-    };
+    let start = || slow_stack(&collector, folder.path(), &data, arguments);
     let dev = start();
     let session = triggered(&collector, folder.path(), &dev.endpoint);
     tokio::time::sleep(kill_after).await;
@@ -341,4 +372,111 @@ async fn a_session_is_one_tree_whenever_its_stack_is_killed() {
     for millis in [900, 1_200, 1_300] {
         a_killed_session_is_one_tree(&[], Duration::from_millis(millis)).await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_one_tree_when_its_isolated_agent_is_killed_and_another_goes_on() {
+    let agent = Path::new(env!("CARGO_BIN_EXE_daybook")).with_file_name("agent");
+    if !agent.exists() {
+        eprintln!("skipped: build it with `cargo build -p agent --features container`");
+        return;
+    }
+    let (collector, folder) = (Collector::start().await, tempfile::tempdir().unwrap());
+    let data = folder.path().join("data");
+    let dev = slow_stack(&collector, folder.path(), &data, &["--isolate"]);
+    let session = triggered(&collector, folder.path(), &dev.endpoint);
+    let id: SessionId = session.parse().unwrap();
+    let journal = SqliteStore::open_read_only(&data.join(JOURNAL_FILE)).unwrap();
+    let at_work = async {
+        let started = EventStatus::AgentBackgroundTaskStarted;
+        while !read::events(&journal, &id).await.unwrap().iter().any(|e| e.status == started) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, at_work).await.expect("the agent starts to work");
+    assert!(signal("-KILL", agent_of(&dev).await), "it had ended");
+    let trace = collector.trace_of(&session).await;
+    trace.is_a_tree();
+    let epochs: BTreeSet<_> = trace
+        .named("agent.run")
+        .iter()
+        .map(|told| (number(&told.span, "daybook.epoch"), text(&told.span, "error.type")))
+        .collect();
+    assert_eq!(epochs, BTreeSet::from([(Some(1), Some("unknown")), (Some(2), None)]), "{trace}");
+    // What the second one did hangs on its own run, under the invocation that started it.
+    let root = "send manual-trigger";
+    for leaf in leaves(root) {
+        assert!(trace.paths().contains_key(&leaf), "no {leaf}:\n{trace}");
+    }
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_investigation_s_spans_have_the_names_and_attributes_of_its_specification() {
+    let (collector, folder) = (Collector::start().await, tempfile::tempdir().unwrap());
+    let mut command = daybook(folder.path());
+    collector.heard(&mut command);
+    let dev = Dev::listening(&mut command, &folder.path().join("data"), "127.0.0.1:0");
+    let transactions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../transactions");
+    let input = transactions.join("card-testing.json").canonicalize().unwrap();
+    let of_fraud = ["--agent", "fraud", "--input", input.to_str().unwrap()];
+    let session = triggered_with(&collector, folder.path(), &dev.endpoint, &of_fraud);
+    let trace = collector.trace_of(&session).await;
+    trace.is_a_tree();
+    let mut own: Vec<&Told> = trace.0.iter().filter(|told| told.tracer == "fraud-agent").collect();
+    own.sort_by_key(|told| number(&told.span, "daybook.step"));
+    let mut planned = 0;
+    for pair in own.chunks(2) {
+        let [decided, called] = pair else {
+            assert_eq!(text(&pair[0].span, "selected_tool"), Some("COMPLETE"));
+            continue;
+        };
+        assert_eq!(decided.span.name, "agent.planner");
+        assert_eq!(number(&decided.span, "step_count"), Some(planned));
+        let tool = text(&decided.span, "selected_tool").unwrap();
+        assert_eq!(called.span.name, format!("agent.tool.{tool}"));
+        assert!(number(&called.span, "execution_time_ms").is_some_and(|ms| ms >= 0));
+        // The server's own span hangs on it.
+        let path = format!("{} > tools/call {tool}", trace.path(called));
+        assert!(trace.paths().contains_key(&path), "no {path}:\n{trace}");
+        planned += 1;
+    }
+    assert!(planned >= 5 && own.len() as i64 == 2 * planned + 1, "{trace}");
+    for told in own {
+        assert_eq!(text(&told.span, "investigation_id"), Some(session.as_str()));
+    }
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_a_span_from_its_asking_to_its_answer() {
+    let (collector, folder) = (Collector::start().await, tempfile::tempdir().unwrap());
+    let mut command = daybook(folder.path());
+    collector.heard(&mut command);
+    let dev = Dev::listening(&mut command, &folder.path().join("data"), "127.0.0.1:0");
+    let assistant = ["--agent", "assistant"];
+    let session = triggered_with(&collector, folder.path(), &dev.endpoint, &assistant);
+    let answer = || {
+        let mut command = daybook(folder.path());
+        command.args(["--endpoint", &dev.endpoint, "answer", &session, "--say", "bye"]);
+        run(&mut command)
+    };
+    let waiting = async {
+        while answer().exit != 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, waiting).await.expect("the assistant asks");
+    let trace = collector.trace_of(&session).await;
+    trace.is_a_tree();
+    let asked = trace.named("ask");
+    assert_eq!(asked.len(), 1, "{trace}");
+    assert_eq!(trace.path(asked[0]), "send manual-trigger > session > ask");
+    assert_eq!(text(&asked[0].span, "daybook.closed_by"), Some("person"));
+    let runs = trace.named("agent.run");
+    assert_eq!(runs.len(), 2, "{trace}");
+    let (began, ended) = (asked[0].span.start_time_unix_nano, asked[0].span.end_time_unix_nano);
+    let resumed = runs.iter().map(|told| told.span.start_time_unix_nano).max();
+    assert!(began < ended && Some(ended) <= resumed, "{trace}");
+    assert_eq!(dev.stop("-TERM"), 0);
 }
