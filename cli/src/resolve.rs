@@ -116,7 +116,7 @@ impl Action {
     pub fn service(&self) -> Option<&'static str> {
         match self {
             Self::Dev(..) => Some("daybook"),
-            Self::Trigger(_) => Some("daybook-cli"),
+            Self::Trigger(_) | Self::Investigate(_) | Self::Chat(_) => Some("daybook-cli"),
             Self::Mcp(_) => Some("daybook-mcp"),
             _ => None,
         }
