@@ -18,6 +18,7 @@ use crate::config::{Config, bundled_program};
 use crate::host::{self, Host};
 use crate::model::Models;
 use crate::progress::Broadcast;
+use crate::tool::parameters::ParameterStore;
 use crate::tool::{Servers, Timeouts};
 use crate::{http, summary, trace};
 
@@ -65,15 +66,17 @@ fn environment(name: &str) -> Option<String> {
 
 async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     let config = Config::read(&environment)?;
+    let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let bundled = bundled_program(&std::env::current_exe()?);
     // A container's own files are all that it can keep simulations in; they are gone with it.
     let simulations = std::env::temp_dir().join("daybook-pk-sim");
     let mut servers =
         Servers::bundled(bundled.clone()).with(Servers::simulations(bundled, Some(simulations)));
     if let Some(file) = &config.servers_file {
-        servers = servers.with(Servers::parse(&std::fs::read_to_string(file)?, environment)?);
+        let store = ParameterStore::ssm(&aws, None);
+        let text = std::fs::read_to_string(file)?;
+        servers = servers.with(Servers::load(&text, environment, &store).await?);
     }
-    let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let host = Host::new(
         DynamoStore::new(&aws, &config.table),
         host::Config {

@@ -25,6 +25,8 @@ mod own_agent;
 mod page;
 mod people;
 mod runs;
+#[cfg(feature = "live")]
+mod servers;
 mod traces;
 mod usage;
 mod verifications;
