@@ -9,9 +9,13 @@ use graph::agent::Agent;
 use journal::dynamo::DynamoStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tracing::Subscriber;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{Config, bundled_program};
@@ -43,20 +47,37 @@ fn start_logging() {
         |_| // The MCP client logs what servers send; contents of messages do not belong into logs.
         tracing_subscriber::EnvFilter::new("info,rmcp=off"),
     );
-    // The summary lines are objects already: they stand alone, so that a query finds their fields.
     let is_summary = |metadata: &tracing::Metadata<'_>| metadata.target() == summary::TARGET;
     let summaries = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .without_time()
-        .with_level(false)
-        .with_target(false)
         .with_ansi(false)
+        .event_format(Alone)
+        .with_writer(std::io::stderr)
         .with_filter(filter_fn(is_summary));
     let rest = tracing_subscriber::fmt::layer()
         .json()
         .with_writer(std::io::stderr)
         .with_filter(filter_fn(move |metadata| !is_summary(metadata)));
     tracing_subscriber::registry().with(filter).with(rest).with(summaries).init();
+}
+
+/// Writes a message and nothing around it. The summary lines are objects already, whose fields a query
+/// finds only where a line is nothing else.
+struct Alone;
+
+impl<S, N> FormatEvent<S, N> for Alone
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &tracing::Event<'_>,
+    ) -> std::fmt::Result {
+        context.format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
@@ -104,4 +125,40 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     stop.cancel();
     server.join().map_err(|_| "the server's thread panicked")??;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_summary_line_is_an_object_and_nothing_else_in_whatever_span_it_is_logged() {
+        let log = Log::default();
+        let kept = log.clone();
+        let layer =
+            tracing_subscriber::fmt::layer().event_format(Alone).with_writer(move || kept.clone());
+        let line = serde_json::json!({"event": "agent_metrics", "llm_calls": 3});
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            let session = tracing::error_span!("session", session_id = "s", trace_id = "t");
+            session.in_scope(|| tracing::info!(target: summary::TARGET, "{line}"));
+        });
+        let written = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(written, format!("{line}\n"));
+    }
 }

