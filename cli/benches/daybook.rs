@@ -19,6 +19,7 @@ use agent::progress::Broadcast;
 use agent::session::Session;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts, Toolbox};
+use agent::trace::Spans;
 use graph::agent::{Agent, Opening, Settings};
 use graph::budget::Budget;
 use graph::definition::{Attempts, Finish, Graph, Node, Route, Scope};
@@ -235,6 +236,7 @@ async fn ten_steps(store: &SqliteStore) {
         run: AGENT.resume(&[claimed]).unwrap(),
         tool_timeout: BURST,
         stop: CancellationToken::new(),
+        spans: Spans::default(),
     };
     match driver.drive().await {
         Driven::Ended(end) => assert_eq!(end.seq, 12),

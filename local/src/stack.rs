@@ -32,7 +32,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use watchdog::Watchdog;
 use workflow::admission::Limits;
-use workflow::{env, state_machine};
+use workflow::{env, metric, state_machine};
 
 use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
@@ -186,6 +186,8 @@ impl Stack {
     /// # Errors
     /// See [`StartError`]. Nothing is left running then.
     pub async fn start(mut config: Config) -> Result<Self, StartError> {
+        telemetry::figures::keep(&metric::BUCKETS);
+        metric::describe();
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
         let (data, lock) = take_folder(&config.data)?;
         let store = SqliteStore::open(&data.join(JOURNAL_FILE), config.durability)?;

@@ -8,11 +8,13 @@ mod bad_input;
 #[cfg(feature = "live")]
 mod chaos;
 mod document;
+mod figures;
 mod fixture;
 mod fraud;
 mod harness;
 mod journal_file;
 mod kills;
+mod lambdas;
 #[cfg(feature = "live")]
 mod live;
 mod machine;
@@ -25,6 +27,7 @@ mod people;
 mod runs;
 #[cfg(feature = "live")]
 mod servers;
+mod traces;
 mod usage;
 mod verifications;
 mod verifying;

@@ -11,6 +11,9 @@ use crate::harness::free_endpoint;
 /// The address that pages name.
 const ENDPOINT_OF_PAGE: &str = "http://127.0.0.1:4599";
 
+/// Other addresses that pages name: a stack that is not kept, a collector of spans.
+const BESIDE_OF_PAGE: [&str; 2] = ["127.0.0.1:4598", "127.0.0.1:4318"];
+
 /// How a page starts a stack, and how it is started here: on another port, in place of the one
 /// before, and ready when the next command comes.
 const START_OF_PAGE: &str = "daybook dev";
@@ -123,9 +126,13 @@ fn run(blocks: &[Block], folder: &Path, bin: &Path, within: Duration) -> String 
          daybook() {{ command daybook --endpoint \"$endpoint\" \"$@\"; }}\n\
          trap 'kill $stack 2>/dev/null; wait' EXIT\n"
     );
+    let beside = BESIDE_OF_PAGE.map(|address| (address, free_endpoint().replace("http://", "")));
     for (index, block) in blocks.iter().enumerate() {
-        let lines: Vec<String> = block.script.lines().map(here).collect();
-        let here = lines.join("\n").replace(ENDPOINT_OF_PAGE, &endpoint);
+        let lines: Vec<_> = block.script.lines().map(here).collect();
+        let mut here = lines.join("\n").replace(ENDPOINT_OF_PAGE, &endpoint);
+        for (address, free) in &beside {
+            here = here.replace(address, free);
+        }
         writeln!(script, "echo '{0}'\n{here}\necho '{0}'", mark(index)).unwrap();
     }
     std::fs::write(folder.join("page.sh"), script).unwrap();
