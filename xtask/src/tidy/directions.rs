@@ -16,16 +16,24 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("poller", &["journal", "workflow", "graph"]),
     ("watchdog", &["journal", "workflow"]),
     ("tools", &[]),
+    // What people see is made of records and outlines alone, wherever they come from.
+    ("timeline", &["journal", "graph"]),
     (
         "local",
         &[
             "journal", "workflow", "states", "graph", "invoker", "agents", "agent", "poller",
-            "watchdog", "tools",
+            "watchdog", "tools", "timeline",
         ],
     ),
     // The CLI starts the stack through `local` and tries state machines; the others only give it
     // words to show.
-    ("cli", &["journal", "workflow", "states", "graph", "agents", "agent", "tools", "local"]),
+    (
+        "cli",
+        &[
+            "journal", "workflow", "states", "graph", "agents", "agent", "tools", "timeline",
+            "local",
+        ],
+    ),
     // They know nothing of Daybook.
     ("infra/jsii", &[]),
     ("infra/jsii-codegen", &[]),

@@ -1,0 +1,283 @@
+//! A session's records on one axis of time.
+//!
+//! Times are milliseconds since the session's first record. A row spans from where its work began to
+//! where its record was written; an event is a moment. What nobody worked on is a [`Wait`].
+
+use graph::effect::ToolCall;
+use journal::clock::Stamp;
+use journal::event::{Event, Writer};
+use journal::step::{EffectKind, Step, StepBody, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::text::{clean, clip};
+use crate::told::{self, Tone};
+
+/// Characters of a row's line; the record itself has the rest.
+const LINE_CHARS: usize = 240;
+
+/// Characters of what stands below a line, such as an error.
+const MORE_CHARS: usize = 2_000;
+
+/// Characters of a lane's name.
+const LANE_CHARS: usize = 24;
+
+/// A session's records on one axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Waterfall {
+    /// When the axis begins; nothing has been written if `None`.
+    pub began: Option<Stamp>,
+    /// Its length, in milliseconds: to the last record, or to now while the session is open.
+    pub span_ms: u64,
+    /// Who wrote, in order of appearance. Each claim of the agent has a lane of its own.
+    pub lanes: Vec<Lane>,
+    /// The records in the order of their ends.
+    pub rows: Vec<Row>,
+    /// When the session waited, and for what.
+    pub waits: Vec<Wait>,
+}
+
+/// A writer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lane {
+    /// Its name.
+    pub name: String,
+    /// The agent's claim that wrote here, if it is the agent's.
+    pub epoch: Option<u32>,
+    /// From its first record, in milliseconds.
+    pub from_ms: u64,
+    /// To its last record.
+    pub to_ms: u64,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its sort key.
+    pub sk: String,
+    /// The step's number; an event has none.
+    pub seq: Option<u32>,
+    /// Its lane's place in the list.
+    pub lane: usize,
+    /// Where its work began, in milliseconds.
+    pub from_ms: u64,
+    /// When it was written.
+    pub to_ms: u64,
+    /// The event's name, the step's node, or else the step's kind.
+    pub name: String,
+    /// What it is: `event`, or the step's kind.
+    pub kind: &'static str,
+    /// What it says.
+    pub what: String,
+    /// How to take that.
+    pub tone: Tone,
+    /// More of it: an error, a question.
+    pub more: Option<String>,
+    /// Tokens in, out and unsettled.
+    pub tokens: u64,
+    /// Dollars.
+    pub usd: f64,
+    /// Whether it ran beside the row before it.
+    pub beside: bool,
+    /// How far its writer's clock was from the order of the records, in milliseconds, where that is
+    /// worth reporting.
+    pub skew_ms: Option<i64>,
+}
+
+/// A time in which nothing runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Wait {
+    /// For a person's `answer`, or for a `time`.
+    pub of: &'static str,
+    /// The step that asked.
+    pub seq: u32,
+    /// Its begin, in milliseconds.
+    pub from_ms: u64,
+    /// Its end, or now.
+    pub to_ms: u64,
+    /// Whether it is over.
+    pub is_over: bool,
+}
+
+/// One side of the records, in its own order.
+enum Record<'a> {
+    Event(&'a Event),
+    Step(&'a Step<Value>, Option<ToolCall>),
+}
+
+impl Record<'_> {
+    fn stamp(&self) -> Stamp {
+        match self {
+            Self::Event(event) => event.stamp,
+            Self::Step(step, _) => step.stamp,
+        }
+    }
+}
+
+impl Waterfall {
+    /// The records of a session at `now`: its events in order of time, its steps in sequence, each
+    /// with the tool call that it is about. An open session's axis goes on to `now`.
+    pub fn of<'a>(
+        events: &'a [Event],
+        steps: impl IntoIterator<Item = (&'a Step<Value>, Option<ToolCall>)>,
+        is_open: bool,
+        now: Stamp,
+    ) -> Self {
+        let mut records: Vec<_> = events.iter().map(Record::Event).collect();
+        records.extend(steps.into_iter().map(|(step, call)| Record::Step(step, call)));
+        // Stable: what has one stamp keeps its own order.
+        records.sort_by_key(Record::stamp);
+        let mut made = Self {
+            began: records.iter().map(begin).min(),
+            span_ms: 0,
+            lanes: Vec::new(),
+            rows: Vec::new(),
+            waits: Vec::new(),
+        };
+        let Some(began) = made.began else { return made };
+        let mut told_error = None;
+        for record in &records {
+            let row = made.row(record, began, &mut told_error);
+            made.rows.push(row);
+            made.wait(record, began);
+        }
+        let last = records.last().map_or(began, Record::stamp);
+        let end = if is_open { last.max(now) } else { last };
+        made.span_ms = since(end, began);
+        for wait in made.waits.iter_mut().filter(|wait| !wait.is_over) {
+            wait.to_ms = made.span_ms;
+            wait.is_over = !is_open;
+        }
+        made
+    }
+
+    fn row(&mut self, record: &Record<'_>, began: Stamp, told_error: &mut Option<String>) -> Row {
+        let to_ms = since(record.stamp(), began);
+        let from_ms = since(begin(record), began);
+        match record {
+            Record::Event(event) => {
+                let (_, tone) = told::mark(event.status);
+                let error = event.error.as_ref().map(ToString::to_string);
+                // Whoever hands an error on need not tell it again.
+                let again = error.is_some() && *told_error == error;
+                let more = error.clone().filter(|_| !again).map(|text| clip(&text, MORE_CHARS));
+                *told_error = error.or_else(|| told_error.take());
+                Row {
+                    sk: event.sk.clone(),
+                    seq: None,
+                    lane: self.lane(event.writer.as_str(), None, from_ms, to_ms),
+                    from_ms,
+                    to_ms,
+                    name: event.status.as_str().to_owned(),
+                    kind: "event",
+                    what: clip(&told::note(event, again), LINE_CHARS),
+                    tone,
+                    more,
+                    tokens: 0,
+                    usd: 0.0,
+                    beside: false,
+                    skew_ms: event.wall.map(|wall| wall.millis() - event.stamp.millis()),
+                }
+            }
+            Record::Step(step, call) => {
+                let told = told::step(step, call.as_ref());
+                let used = usage(step);
+                let writer = writer(step);
+                let epoch = (writer == Writer::Agent.as_str()).then_some(step.epoch);
+                let more = told.more.first().map(|text| clip(text, MORE_CHARS));
+                Row {
+                    sk: journal::key::step(step.seq),
+                    seq: Some(step.seq),
+                    lane: self.lane(&writer, epoch, from_ms, to_ms),
+                    from_ms,
+                    to_ms,
+                    name: clean(step.body.effect().map_or(step.body.kind().as_str(), |e| &e.node)),
+                    kind: step.body.kind().as_str(),
+                    what: clip(&told.what, LINE_CHARS),
+                    tone: told.tone,
+                    more: more.or_else(|| ended(step, told_error)),
+                    tokens: u64::from(used.input_tokens)
+                        + u64::from(used.output_tokens)
+                        + u64::from(used.unsettled_tokens),
+                    usd: f64::from(used.micro_usd) / 1e6,
+                    beside: self.is_beside(from_ms, to_ms, step),
+                    skew_ms: None,
+                }
+            }
+        }
+    }
+
+    /// The place of this writer's lane, which now reaches to here.
+    fn lane(&mut self, name: &str, epoch: Option<u32>, from_ms: u64, to_ms: u64) -> usize {
+        let found = self.lanes.iter().position(|lane| lane.name == name && lane.epoch == epoch);
+        let place = found.unwrap_or_else(|| {
+            self.lanes.push(Lane { name: name.to_owned(), epoch, from_ms, to_ms });
+            self.lanes.len() - 1
+        });
+        let lane = &mut self.lanes[place];
+        lane.from_ms = lane.from_ms.min(from_ms);
+        lane.to_ms = lane.to_ms.max(to_ms);
+        place
+    }
+
+    /// Whether a tool's call was under way while the one in the row before was.
+    fn is_beside(&self, from_ms: u64, to_ms: u64, step: &Step<Value>) -> bool {
+        let is_call = step.body.effect().is_some_and(|effect| effect.kind == EffectKind::Tools);
+        let before = self.rows.last().filter(|row| row.kind == "outcome");
+        is_call
+            && to_ms > from_ms
+            && before.is_some_and(|row| row.from_ms < to_ms && from_ms < row.to_ms)
+    }
+
+    /// A question opens a wait, whatever answers it closes it.
+    fn wait(&mut self, record: &Record<'_>, began: Stamp) {
+        let Record::Step(step, _) = record else { return };
+        let at = since(step.stamp, began);
+        if let Some(open) = self.waits.last_mut().filter(|wait| !wait.is_over) {
+            open.to_ms = at;
+            open.is_over = true;
+        }
+        if let StepBody::Ask { effect, .. } = &step.body {
+            let of = if effect.kind == EffectKind::Sleep { "time" } else { "answer" };
+            let seq = step.seq;
+            self.waits.push(Wait { of, seq, from_ms: at, to_ms: at, is_over: false });
+        }
+    }
+}
+
+/// Where the work that a record ends began.
+fn begin(record: &Record<'_>) -> Stamp {
+    match record {
+        Record::Step(Step { body: StepBody::Outcome { started_at, .. }, stamp, .. }, _) => {
+            (*started_at).min(*stamp)
+        }
+        other => other.stamp(),
+    }
+}
+
+/// Who wrote a step: the runner's role.
+fn writer(step: &Step<Value>) -> String {
+    let runner = step.runner.as_str();
+    clip(runner.split(':').next().unwrap_or(runner), LANE_CHARS)
+}
+
+fn ended(step: &Step<Value>, told_error: &mut Option<String>) -> Option<String> {
+    let StepBody::End { error: Some(error), .. } = &step.body else { return None };
+    let error = error.to_string();
+    if told_error.as_deref() == Some(error.as_str()) {
+        return None;
+    }
+    *told_error = Some(error.clone());
+    Some(clip(&error, MORE_CHARS))
+}
+
+fn usage(step: &Step<Value>) -> Usage {
+    match &step.body {
+        StepBody::Outcome { usage, .. } => *usage,
+        _ => Usage::default(),
+    }
+}
+
+fn since(later: Stamp, earlier: Stamp) -> u64 {
+    u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
+}
