@@ -124,7 +124,7 @@ fn checkup_lists_every_configured_server_and_the_key_that_opens_them_shows_nowhe
     for ran in [&ran, &listed, &read, &exported, &shown] {
         assert!(!ran.stdout.contains(KEY) && !ran.stderr.contains(KEY), "{ran:#?}");
     }
-    assert_eq!(files_with(folder.path(), KEY), [PathBuf::new(); 0]);
+    assert_eq!(files_with(folder.path(), KEY), Vec::<PathBuf>::new());
     // That the search would find it is worth knowing, too.
     assert!(!files_with(folder.path(), "Adds two whole numbers.").is_empty());
     let calls = account.ask(json!(["calls"]));
