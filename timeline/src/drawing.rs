@@ -108,3 +108,80 @@ fn layers(outline: &Outline) -> Vec<usize> {
     }
     layers.into_iter().map(|found| found.unwrap_or(layer)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use graph::agent::OutlineNode;
+    use journal::clock::Stamp;
+    use journal::id::Runner;
+    use journal::item::Hash;
+    use journal::step::{EffectKind, EffectRef, Usage};
+
+    use super::*;
+
+    fn outline() -> Outline {
+        let node = |name, to| OutlineNode { name, to };
+        Outline {
+            start: "plan",
+            nodes: vec![
+                node("plan", &["gather", "report"]),
+                node("gather", &["judge"]),
+                node("judge", &["gather", "report"]),
+                node("report", &[]),
+                node("unreached", &[]),
+            ],
+        }
+    }
+
+    fn steps(path: &[(&str, u32)]) -> Vec<Step<Value>> {
+        let step = |(place, (node, call)): (usize, &(&str, u32))| Step {
+            session: "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap(),
+            seq: u32::try_from(place).unwrap() + 1,
+            epoch: 1,
+            runner: Runner::named("agent:1"),
+            stamp: Stamp::default(),
+            expires_at: 0,
+            prev_hash: Hash::genesis(),
+            hash: Hash::genesis(),
+            body: StepBody::Outcome {
+                effect: EffectRef {
+                    node: (*node).to_owned(),
+                    kind: EffectKind::Tools,
+                    digest: Hash::genesis(),
+                    call: *call,
+                },
+                started_at: Stamp::default(),
+                usage: Usage::default(),
+                payload: Value::Null,
+            },
+        };
+        path.iter().enumerate().map(step).collect()
+    }
+
+    #[test]
+    fn a_graph_lies_in_layers_with_the_path_that_was_taken() {
+        let path = [("plan", 0), ("gather", 0), ("gather", 1), ("judge", 0), ("gather", 0)];
+        let drawing = Drawing::of(&outline(), &steps(&path));
+        let nodes: Vec<_> =
+            drawing.nodes.iter().map(|n| (n.name, n.layer, n.place, n.visits, n.is_newest)).collect();
+        assert_eq!(
+            nodes,
+            [
+                ("plan", 0, 0, 1, false),
+                ("gather", 1, 0, 2, true),
+                ("judge", 2, 0, 1, false),
+                ("report", 1, 1, 0, false),
+                ("unreached", 3, 0, 0, false),
+            ]
+        );
+        let taken: Vec<_> =
+            drawing.edges.iter().filter(|e| e.taken > 0).map(|e| (e.from, e.to, e.taken)).collect();
+        assert_eq!(taken, [(0, 1, 1), (1, 2, 1), (2, 1, 1)]);
+    }
+
+    #[test]
+    fn a_node_that_the_graph_does_not_have_is_passed_over() {
+        let drawing = Drawing::of(&outline(), &steps(&[("plan", 0), ("of another version", 0)]));
+        assert_eq!(drawing.nodes.iter().map(|node| node.visits).sum::<u32>(), 1);
+    }
+}

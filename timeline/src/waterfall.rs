@@ -281,3 +281,169 @@ fn usage(step: &Step<Value>) -> Usage {
 fn since(later: Stamp, earlier: Stamp) -> u64 {
     u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use journal::error_message::ErrorMessage;
+    use journal::event::{About, EventStatus};
+    use journal::id::{EventId, Runner, SessionId};
+    use journal::item::Hash;
+    use journal::step::{EffectRef, Ending};
+    use serde_json::json;
+
+    use super::*;
+
+    fn id() -> SessionId {
+        "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap()
+    }
+
+    fn at(ms: i64) -> Stamp {
+        Stamp::from_millis(1_795_000_000_000 + ms)
+    }
+
+    fn event(ms: i64, status: EventStatus, writer: Writer) -> Event {
+        Event {
+            id: EventId::of(&id(), writer.as_str(), status.as_str(), 1),
+            session: id(),
+            stamp: at(ms),
+            sk: journal::key::event(at(ms)),
+            status,
+            about: About::Session,
+            writer,
+            error: None,
+            detail: None,
+            wall: None,
+            expires_at: 0,
+            seal: None,
+            execution_arn: None,
+            hash: Hash::genesis(),
+        }
+    }
+
+    fn step(ms: i64, seq: u32, epoch: u32, runner: &str, body: StepBody<Value>) -> Step<Value> {
+        Step {
+            session: id(),
+            seq,
+            epoch,
+            runner: Runner::named(&format!("{runner}:1")),
+            stamp: at(ms),
+            expires_at: 0,
+            prev_hash: Hash::genesis(),
+            hash: Hash::genesis(),
+            body,
+        }
+    }
+
+    fn effect(node: &str, kind: EffectKind, call: u32) -> EffectRef {
+        EffectRef { node: node.to_owned(), kind, digest: Hash::genesis(), call }
+    }
+
+    fn claim(supersedes: u32) -> StepBody<Value> {
+        let (agent, graph_version) = ("assistant".to_owned(), "1".to_owned());
+        StepBody::Claim { supersedes, agent, graph_version, input: None }
+    }
+
+    fn outcome(from: i64, call: u32, tokens: u32) -> StepBody<Value> {
+        StepBody::Outcome {
+            effect: effect("gather", EffectKind::Tools, call),
+            started_at: at(from),
+            usage: Usage { input_tokens: tokens, micro_usd: 4_800, ..Usage::default() },
+            payload: json!({"ok": {"events": [1, 2]}}),
+        }
+    }
+
+    /// A line a row, as the page would draw it.
+    fn drawn(waterfall: &Waterfall) -> String {
+        let mut text = String::new();
+        for row in &waterfall.rows {
+            let lane = &waterfall.lanes[row.lane];
+            let epoch = lane.epoch.map(|epoch| epoch.to_string()).unwrap_or_default();
+            let (from, to, name, what) = (row.from_ms, row.to_ms, &row.name, &row.what);
+            let beside = if row.beside { " beside" } else { "" };
+            let more = row.more.as_deref().map(|more| format!(" | {more}")).unwrap_or_default();
+            let skew = row.skew_ms.map(|skew| format!(" skew {skew}")).unwrap_or_default();
+            let tone = row.tone;
+            let lane = format!("{}{epoch}", lane.name);
+            writeln!(text, "{lane} {from}..{to} {name} {tone:?}{beside}{skew}: {what}{more}").unwrap();
+        }
+        for wait in &waterfall.waits {
+            let Wait { of, seq, from_ms, to_ms, is_over } = wait;
+            writeln!(text, "waits {from_ms}..{to_ms} for {of} of {seq}, over: {is_over}").unwrap();
+        }
+        writeln!(text, "{} ms", waterfall.span_ms).unwrap();
+        text
+    }
+
+    /// A session that lost an agent, gathered side by side, and asks.
+    fn asking() -> (Vec<Event>, Vec<Step<Value>>) {
+        use EventStatus as E;
+        let mut late = event(40, E::AgentLost, Writer::Poller);
+        late.wall = Some(at(-5_000));
+        let events = vec![
+            event(0, E::SessionInitiated, Writer::StateMachine),
+            late,
+            event(310, E::AgentBackgroundTaskSuspended, Writer::Agent),
+        ];
+        let question = json!({"question": {"prompt": "Go?", "choices": ["approve"]}});
+        let ask = StepBody::Ask {
+            effect: effect("confirm", EffectKind::Ask, 0),
+            expires_at: at(9_999),
+            payload: question,
+        };
+        let steps = vec![
+            step(10, 1, 1, "agent", claim(0)),
+            step(50, 2, 2, "agent", claim(1)),
+            step(200, 3, 2, "agent", outcome(60, 0, 1_200)),
+            step(260, 4, 2, "agent", outcome(61, 1, 0)),
+            step(300, 5, 2, "agent", ask),
+        ];
+        (events, steps)
+    }
+
+    fn waterfall(events: &[Event], steps: &[Step<Value>], is_open: bool, now: i64) -> Waterfall {
+        Waterfall::of(events, steps.iter().map(|step| (step, None)), is_open, at(now))
+    }
+
+    #[test]
+    fn records_lie_on_one_axis_in_lanes_with_their_waits() {
+        let (events, steps) = asking();
+        insta::assert_snapshot!(drawn(&waterfall(&events, &steps, true, 1_000)), @"");
+    }
+
+    #[test]
+    fn an_answer_ends_a_wait_and_an_end_the_axis() {
+        let (mut events, mut steps) = asking();
+        let error = Some(ErrorMessage::new("Input", "Rejected", "no"));
+        let answer = json!({"question_id": 5, "decision": "reject", "reason": "no"});
+        let answered = StepBody::Answer { question: 5, payload: answer };
+        steps.push(step(800, 6, 2, "person", answered));
+        let category = Some("rejected".to_owned());
+        let end = StepBody::End {
+            ending: Ending::Failed,
+            error: error.clone(),
+            category,
+            payload: Value::Null,
+        };
+        steps.push(step(900, 7, 3, "agent", end));
+        let mut verdict = event(950, EventStatus::SessionFailed, Writer::Poller);
+        verdict.error = error;
+        events.push(verdict);
+        insta::assert_snapshot!(drawn(&waterfall(&events, &steps, false, 60_000)), @"");
+    }
+
+    #[test]
+    fn nothing_written_is_nothing_drawn() {
+        let empty = waterfall(&[], &[], true, 5);
+        assert_eq!((empty.began, empty.span_ms, empty.rows.len()), (None, 0, 0));
+    }
+
+    #[test]
+    fn a_clock_that_ran_backwards_moves_no_row_before_the_axis() {
+        let body = outcome(900, 0, 0);
+        let steps = [step(100, 1, 1, "agent", claim(0)), step(150, 2, 1, "agent", body)];
+        let rows = waterfall(&[], &steps, false, 0).rows;
+        assert!(rows.iter().all(|row| row.from_ms <= row.to_ms), "{rows:#?}");
+    }
+}

@@ -112,16 +112,20 @@ pub(super) async fn check_address(
 /// `POST /login` with the token as bearer: trades it for a cookie, since a browser's streams cannot
 /// carry the header. The cookie goes with no request that another site makes, and no script reads it.
 pub(super) async fn log_in(headers: HeaderMap) -> Response<Body> {
-    let mut response = wire::respond(204, "text/plain", Body::empty(), None);
-    let token = bearer(&headers).filter(|token| token.bytes().all(is_cookie_octet));
-    let cookie = format!(
-        "{COOKIE_NAME}={}; Path=/; HttpOnly; SameSite=Strict",
-        token.unwrap_or_default()
-    );
-    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-        response.headers_mut().insert(SET_COOKIE, cookie);
+    // The guard has let it pass, so it is the token, unless none is asked for.
+    let token = bearer(&headers).unwrap_or_default();
+    let cookie = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict");
+    match HeaderValue::from_str(&cookie) {
+        Ok(cookie) if token.bytes().all(is_cookie_octet) => {
+            let mut response = wire::respond(204, "text/plain", Body::empty(), None);
+            response.headers_mut().insert(SET_COOKIE, cookie);
+            response
+        }
+        _ => wire::api(Err(Refusal::bad(
+            "InvalidToken",
+            "the token holds a character that no cookie can: choose one of letters and digits",
+        ))),
     }
-    response
 }
 
 /// What may stand in a cookie's value.
@@ -209,6 +213,24 @@ mod tests {
             let headers = [host.clone(), (AUTHORIZATION, authorization)];
             assert_eq!(status(&guard, &headers), expected, "{authorization}");
         }
-        assert_eq!(status(&guard, &[host]), 401);
+        assert_eq!(status(&guard, &[host.clone()]), 401);
+        for (cookies, expected) in
+            [("a=b; daybook=secret", 200), ("daybook=", 401), ("daybook=secret2", 401), ("x", 401)]
+        {
+            assert_eq!(status(&guard, &[host.clone(), (COOKIE, cookies)]), expected, "{cookies}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_is_traded_for_a_cookie_that_no_script_and_no_other_site_gets() {
+        let given = |token: &str| {
+            HeaderMap::from_iter([(AUTHORIZATION, format!("Bearer {token}").parse().unwrap())])
+        };
+        let answer = log_in(given("secret")).await;
+        assert_eq!(answer.headers()[SET_COOKIE], "daybook=secret; Path=/; HttpOnly; SameSite=Strict");
+        for token in ["a;b", "a b", "a,b", "\"a\""] {
+            let answer = log_in(given(token)).await;
+            assert_eq!((answer.status().as_u16(), answer.headers().get(SET_COOKIE)), (400, None));
+        }
     }
 }
