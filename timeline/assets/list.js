@@ -86,7 +86,7 @@ export async function list(frame, { connected }) {
     return el("tr", { "data-index": index, onclick: () => { location.hash = href; } },
       el("td", {}, badge(session.status)),
       el("td", {}, session.agent ?? "—"),
-      el("td", {}, el("a", { href, "aria-label": `Session ${session.session_id}` }, when(session.initiated_at))),
+      el("td", {}, el("a", { href, title: session.session_id }, when(session.initiated_at))),
       el("td", { class: "figure" }, duration(session.elapsed_ms)),
       el("td", { class: "figure" }, tokens(session.tokens, session.usd)),
       el("td", { class: "line" }, line(session)));

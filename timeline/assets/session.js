@@ -76,14 +76,15 @@ export async function session(frame, id, { place, connected }) {
     const facts = [session.incident_state, `${session.steps} steps`, duration(elapsed), tokens(session.tokens, session.usd),
       waterfall.lanes.filter((lane) => lane.epoch).length > 1 ? `${waterfall.lanes.filter((lane) => lane.epoch).length} claims` : ""];
     const act = (name, words) => el("button", { type: "button", onclick: () => send(name, {}) }, words);
-    head.replaceChildren(
+    head.replaceChildren(...[
       el("h1", {}, badge(session.status), " ", session.agent ?? "no agent"),
       el("p", {}, "began ", when(session.initiated_at), ...facts.filter(Boolean).map((fact) => ` · ${fact}`)),
       session.error ? el("p", { class: "bad text" }, session.error, session.error_category ? ` [${session.error_category}]` : "") : null,
       session.asleep_until ? el("p", { class: "warn" }, "sleeps until ", when(session.asleep_until)) : null,
       el("p", { class: "acts" },
         isOpen ? act("cancel", "Cancel this session") : null,
-        ["FAILED", "TIMED_OUT"].includes(session.status) ? act("resume", "Resume from its last step") : null));
+        ["FAILED", "TIMED_OUT"].includes(session.status) ? act("resume", "Resume from its last step") : null),
+    ].filter(Boolean));
   }
 
   async function send(what, body) {
@@ -133,7 +134,7 @@ export async function session(frame, id, { place, connected }) {
     };
     const button = (decision, label, tone) => open.choices.includes(decision)
       ? el("button", { type: "button", class: tone, onclick: () => decide(decision) }, label) : null;
-    question.replaceChildren(
+    question.replaceChildren(...[
       el("h2", {}, "A person is asked"),
       el("p", { class: "text" }, open.prompt),
       open.justification ? el("p", { class: "faint text" }, open.justification) : null,
@@ -143,7 +144,8 @@ export async function session(frame, id, { place, connected }) {
       el("p", { class: "acts" }, button("approve", "Approve", "good"), button("reject", "Reject", "bad"),
         button("edit", "Approve as edited"), button("say", "Say")),
       wrong,
-      el("p", { class: "faint" }, "expires ", when(open.expires_at)));
+      el("p", { class: "faint" }, "expires ", when(open.expires_at)),
+    ].filter(Boolean));
   }
 
   function drawResult() {
@@ -270,7 +272,9 @@ export async function session(frame, id, { place, connected }) {
       const [from, to] = [drawn.nodes[edge.from], drawn.nodes[edge.to]];
       const [[fx, fy], [tx, ty]] = [at(from), at(to)];
       const isBack = to.layer <= from.layer;
-      const d = isBack
+      const d = from === to
+        ? `M ${fx + w * 0.4} ${fy + h} C ${fx + w * 0.3} ${fy + h + 20}, ${fx + w * 0.7} ${fy + h + 20}, ${fx + w * 0.6} ${fy + h}`
+        : isBack
         ? `M ${fx + w / 2} ${fy + h} C ${fx + w / 2} ${fy + h + 34}, ${tx + w / 2} ${ty + h + 34}, ${tx + w / 2} ${ty + h}`
         : `M ${fx + w} ${fy + h / 2} C ${fx + w + gx / 2} ${fy + h / 2}, ${tx - gx / 2} ${ty + h / 2}, ${tx} ${ty + h / 2}`;
       picture.append(svg("path", { d, class: edge.taken ? "edge taken" : "edge" }));

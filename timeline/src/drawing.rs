@@ -106,7 +106,8 @@ fn layers(outline: &Outline) -> Vec<usize> {
         next = next.iter().flat_map(|at| outline.nodes[*at].to).filter_map(|to| place(to)).collect();
         layer += 1;
     }
-    layers.into_iter().map(|found| found.unwrap_or(layer)).collect()
+    let beyond = layers.iter().flatten().max().map_or(0, |last| last + 1);
+    layers.into_iter().map(|found| found.unwrap_or(beyond)).collect()
 }
 
 #[cfg(test)]

@@ -162,6 +162,9 @@ impl Waterfall {
                 let again = error.is_some() && *told_error == error;
                 let more = error.clone().filter(|_| !again).map(|text| clip(&text, MORE_CHARS));
                 *told_error = error.or_else(|| told_error.take());
+                // The lane names the writer.
+                let note = told::note(event, again);
+                let note = note.strip_prefix(event.writer.as_str()).unwrap_or(&note);
                 Row {
                     sk: event.sk.clone(),
                     seq: None,
@@ -170,7 +173,7 @@ impl Waterfall {
                     to_ms,
                     name: event.status.as_str().to_owned(),
                     kind: "event",
-                    what: clip(&told::note(event, again), LINE_CHARS),
+                    what: clip(note.trim_start_matches(" · "), LINE_CHARS),
                     tone,
                     more,
                     tokens: 0,

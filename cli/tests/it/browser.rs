@@ -33,8 +33,8 @@ fn a_person_finds_reads_and_answers_sessions_in_a_browser() {
     command.env("DAYBOOK_MCP_SERVERS", &servers);
     let dev = Dev::listening(&mut command, &folder.path().join("data"), "127.0.0.1:0");
 
-    let input = |name: &str| json!({"lambda_name": name, "error_type": "AccessDenied"});
-    let failed = json!({"agent": "incident", "input": input("data-processor")});
+    let input = |said: &str| json!({"lambda_name": "data-processor", "error_message": said});
+    let failed = json!({"agent": "incident", "input": input("AccessDenied")});
     let hostile = json!({"agent": "incident", "input": input("<img src=x onerror=alert(1)>")});
     let asked = json!({"message": "simulate 250 mg of theophylline every 8 h for 1 day"});
     let asking = json!({"agent": "assistant", "input": asked});
