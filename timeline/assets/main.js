@@ -17,17 +17,21 @@ function connected(state) {
 }
 
 async function route() {
+  const hash = location.hash;
   view?.leave();
   view = null;
   connected(null);
-  const [, kind, id] = location.hash.split("/");
+  const [, kind, id] = hash.split("/");
   const frame = el("div");
   main.replaceChildren(frame);
   place.replaceChildren();
   try {
-    view = kind === "session" && id
+    const made = kind === "session" && id
       ? await session(frame, decodeURIComponent(id), { place, connected })
       : await list(frame, { connected });
+    // Whoever went on before this view was there does not get it.
+    if (frame.isConnected) view = made;
+    else made.leave();
   } catch (error) {
     fail(frame, error);
   }

@@ -164,7 +164,9 @@ export async function session(frame, id, { place, connected }) {
   function drawAxis() {
     const all = span() / zoom;
     const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 216e5, 864e5, 1728e5, 6048e5];
-    const step = steps.find((ms) => all / ms <= 8) ?? all / 4;
+    // A tick's words take about 70 pixels.
+    const most = Math.max(2, Math.min(8, Math.floor((axis.firstChild?.clientWidth ?? 0) / 70)));
+    const step = steps.find((ms) => all / ms <= most) ?? all / most;
     const from = Math.ceil((origin * span()) / step) * step;
     const ticks = [];
     for (let ms = from; ms <= origin * span() + all; ms += step) {
@@ -274,6 +276,8 @@ export async function session(frame, id, { place, connected }) {
       const isBack = to.layer <= from.layer;
       const d = from === to
         ? `M ${fx + w * 0.4} ${fy + h} C ${fx + w * 0.3} ${fy + h + 20}, ${fx + w * 0.7} ${fy + h + 20}, ${fx + w * 0.6} ${fy + h}`
+        : from.layer === to.layer
+        ? `M ${fx + w / 2} ${ty > fy ? fy + h : fy} L ${tx + w / 2} ${ty > fy ? ty : ty + h}`
         : isBack
         ? `M ${fx + w / 2} ${fy + h} C ${fx + w / 2} ${fy + h + 34}, ${tx + w / 2} ${ty + h + 34}, ${tx + w / 2} ${ty + h}`
         : `M ${fx + w} ${fy + h / 2} C ${fx + w + gx / 2} ${fy + h / 2}, ${tx - gx / 2} ${ty + h / 2}, ${tx} ${ty + h / 2}`;
