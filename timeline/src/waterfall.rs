@@ -369,8 +369,8 @@ mod tests {
             let skew = row.skew_ms.map(|skew| format!(" skew {skew}")).unwrap_or_default();
             let tone = row.tone;
             let lane = format!("{}{epoch}", lane.name);
-            writeln!(text, "{lane} {from}..{to} {name} {tone:?}{beside}{skew}: {what}{more}")
-                .unwrap();
+            let line = format!("{lane} {from}..{to} {name} {tone:?}{beside}{skew}: {what}{more}");
+            writeln!(text, "{}", line.trim_end()).unwrap();
         }
         for wait in &waterfall.waits {
             let Wait { of, seq, from_ms, to_ms, is_over } = wait;
@@ -413,7 +413,18 @@ mod tests {
     #[test]
     fn records_lie_on_one_axis_in_lanes_with_their_waits() {
         let (events, steps) = asking();
-        insta::assert_snapshot!(drawn(&waterfall(&events, &steps, true, 1_000)), @"");
+        insta::assert_snapshot!(drawn(&waterfall(&events, &steps, true, 1_000)), @r"
+        state-machine 0..0 SESSION_INITIATED Begun:
+        agent1 10..10 claim Plain: epoch 1: assistant, graph 1
+        poller 40..40 AGENT_LOST Warn skew -5040:
+        agent2 50..50 claim Plain: epoch 2, after epoch 1: assistant, graph 1
+        agent2 60..200 gather Plain: 2 events
+        agent2 61..260 gather Plain beside: 2 events
+        agent2 300..300 confirm Warn: asks a person | Go?
+        agent 310..310 AGENT_BACKGROUND_TASK_SUSPENDED Warn:
+        waits 300..1000 for answer of 5, over: false
+        1000 ms
+        ");
     }
 
     #[test]
@@ -434,7 +445,21 @@ mod tests {
         let mut verdict = event(950, EventStatus::SessionFailed, Writer::Poller);
         verdict.error = error;
         events.push(verdict);
-        insta::assert_snapshot!(drawn(&waterfall(&events, &steps, false, 60_000)), @"");
+        insta::assert_snapshot!(drawn(&waterfall(&events, &steps, false, 60_000)), @r"
+        state-machine 0..0 SESSION_INITIATED Begun:
+        agent1 10..10 claim Plain: epoch 1: assistant, graph 1
+        poller 40..40 AGENT_LOST Warn skew -5040:
+        agent2 50..50 claim Plain: epoch 2, after epoch 1: assistant, graph 1
+        agent2 60..200 gather Plain: 2 events
+        agent2 61..260 gather Plain beside: 2 events
+        agent2 300..300 confirm Warn: asks a person | Go?
+        agent 310..310 AGENT_BACKGROUND_TASK_SUSPENDED Warn:
+        person 800..800 answer Warn: answer to #5: reject, no
+        agent3 900..900 end Bad: failed [rejected] | Input: Rejected - no
+        poller 950..950 SESSION_FAILED Bad: the same error
+        waits 300..800 for answer of 5, over: true
+        950 ms
+        ");
     }
 
     #[test]
