@@ -1,18 +1,22 @@
-//! The `AgentCore` contract over HTTP: `POST /invocations` and `GET /ping`.
+//! The `AgentCore` contract over HTTP: `POST /invocations` and `GET /ping`. Beside it `GET /progress`, which
+//! nothing in the cloud asks for: a stack on this machine reads there how far running tools are.
 //!
 //! The server has a thread and a runtime of its own, so that `/ping` answers while the sessions'
 //! runtime is busy or blocked.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use futures_util::stream::unfold;
 use journal::store::Store;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, Ping, Pulse};
@@ -24,12 +28,13 @@ struct Served<S> {
     host: Host<S>,
     pulse: Arc<Pulse>,
     sessions: Handle,
+    stop: CancellationToken,
 }
 
 impl<S: Clone> Clone for Served<S> {
     fn clone(&self) -> Self {
         let (pulse, sessions) = (Arc::clone(&self.pulse), self.sessions.clone());
-        Self { host: self.host.clone(), pulse, sessions }
+        Self { host: self.host.clone(), pulse, sessions, stop: self.stop.clone() }
     }
 }
 
@@ -43,7 +48,8 @@ pub fn serve<S: Store>(
     stop: CancellationToken,
 ) -> std::io::Result<std::thread::JoinHandle<std::io::Result<()>>> {
     listener.set_nonblocking(true)?;
-    let served = Served { pulse: host.pulse(), host, sessions: Handle::current() };
+    let (pulse, sessions) = (host.pulse(), Handle::current());
+    let served = Served { host, pulse, sessions, stop: stop.clone() };
     std::thread::Builder::new().name("agent-http".to_owned()).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async move {
@@ -51,6 +57,7 @@ pub fn serve<S: Store>(
             let router = Router::new()
                 .route("/invocations", post(invocations::<S>))
                 .route("/ping", get(ping::<S>))
+                .route("/progress", get(progress::<S>))
                 .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
                 .with_state(served);
             axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
@@ -60,6 +67,29 @@ pub fn serve<S: Store>(
 
 async fn ping<S: Store>(State(served): State<Served<S>>) -> Json<Ping> {
     Json(served.pulse.ping())
+}
+
+/// The reports of this host's sessions from now on, a JSON object a line, until it stops.
+async fn progress<S: Store>(State(served): State<Served<S>>) -> Body {
+    let listening = (served.host.progress().listen(), served.stop);
+    Body::from_stream(unfold(listening, |(mut reports, stop)| async move {
+        loop {
+            // What a loser has not received is received by nobody: the stream ends with it.
+            let report = tokio::select! {
+                report = reports.recv() => report,
+                () = stop.cancelled() => return None,
+            };
+            match report {
+                Ok(report) => {
+                    let mut line = serde_json::to_vec(&*report).ok()?;
+                    line.push(b'\n');
+                    return Some((Ok::<_, Infallible>(line), (reports, stop)));
+                }
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }))
 }
 
 async fn invocations<S: Store>(
