@@ -7,6 +7,7 @@ mod account;
 mod bad_input;
 #[cfg(feature = "live")]
 mod chaos;
+mod conversations;
 mod document;
 mod fixture;
 mod fraud;
