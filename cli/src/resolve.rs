@@ -18,7 +18,7 @@ use tools::{aws_diagnostics, card_transactions, network_inventory, pk_sim};
 use workflow::env;
 
 use crate::args::{self, Args, Target, TargetName};
-use crate::config::{Config, StackEnvironment};
+use crate::config::{Config, ServersEnvironment, StackEnvironment};
 use crate::failure::Failure;
 use crate::input;
 use crate::new_agent::{self, NewAgent};
@@ -100,7 +100,7 @@ pub enum Action {
     /// Write the crate of an agent.
     NewAgent(NewAgent),
     /// List a server's tools.
-    Tools(&'static str),
+    Tools(String, ServersEnvironment),
     /// Run a server.
     Mcp(Serving),
     /// Make data.
@@ -257,7 +257,9 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
         args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
             Action::NewAgent(new_agent::resolve(new, &config.agents)?)
         }
-        args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
+        args::Command::Tools(tools) => {
+            Action::Tools(tools.server, config.servers().map_err(Failure::usage)?)
+        }
         args::Command::Mcp(mcp) => {
             Action::Mcp(Serving { http: mcp.http.clone(), server: served(mcp, &context, config)? })
         }
@@ -480,11 +482,14 @@ fn tool_source(
 }
 
 fn server(name: &str) -> Result<&'static str, Failure> {
-    let servers = tools::servers();
-    let known = servers.iter().find(|server| server.name == name).map(|server| server.name);
-    known.ok_or_else(|| {
-        let names: Vec<_> = servers.iter().map(|server| server.name).collect();
-        Failure::usage(format!("there is no MCP server `{name}` here"))
-            .hint(format!("there is {}", names.join(", ")))
-    })
+    let known = tools::servers().iter().find(|server| server.name == name);
+    known.map(|server| server.name).ok_or_else(|| no_such_server(name, &[]))
+}
+
+/// There is no server of this name, neither of ours nor of those that are configured.
+pub fn no_such_server(name: &str, configured: &[&str]) -> Failure {
+    let ours = tools::servers().iter().map(|server| server.name);
+    let names: Vec<_> = ours.chain(configured.iter().copied()).collect();
+    Failure::usage(format!("there is no MCP server `{name}` here"))
+        .hint(format!("there is {}", names.join(", ")))
 }
