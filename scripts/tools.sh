@@ -2,7 +2,7 @@
 # Installs the independent programs that the checks and tests compare Daybook with, each in a pinned version.
 #
 #   scripts/tools.sh               installs all
-#   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto mcp mcp-inspector mcp-everything asl-validator
+#   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto ministack mcp mcp-inspector mcp-everything asl-validator
 #                                  dynamodb-local aws-cdk cfn-lint cargo-deny cargo-nextest
 #
 # They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so that a second clone finds them.
@@ -13,6 +13,8 @@ set -euo pipefail
 awscli_version=1.46.3
 boto3_version=1.44.5
 moto_version=5.2.5
+# The tests name what this version does otherwise than AWS.
+ministack_version=1.5.33
 mcp_version=2.3.0
 mcp_inspector_version=2.12.0
 mcp_everything_version=2026.8.31
@@ -163,6 +165,8 @@ ensure_tool() {
             once boto3 $boto3_version from_pypi boto3==$boto3_version ;;
         moto) [ -e "$tools_dir/moto-$moto_version/.complete" ] || needs_python
             once moto $moto_version from_pypi "moto[server]==$moto_version" ;;
+        ministack) [ -e "$tools_dir/ministack-$ministack_version/.complete" ] || needs_python
+            once ministack $ministack_version from_pypi ministack==$ministack_version ;;
         mcp) [ -e "$tools_dir/mcp-$mcp_version/.complete" ] || needs_python
             once mcp $mcp_version from_pypi mcp==$mcp_version ;;
         mcp-inspector) needs_node
@@ -206,6 +210,6 @@ ensure_tools() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
-    [ $# -gt 0 ] || set -- awscli boto3 moto mcp mcp-inspector mcp-everything asl-validator dynamodb-local aws-cdk cfn-lint cargo-deny cargo-nextest
+    [ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp mcp-inspector mcp-everything asl-validator dynamodb-local aws-cdk cfn-lint cargo-deny cargo-nextest
     ensure_tools "$@"
 fi

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::StatusCode;
+use axum::http::header::HOST;
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::stream::unfold;
@@ -58,6 +59,7 @@ pub fn serve<S: Store>(
                 .route("/invocations", post(invocations::<S>))
                 .route("/ping", get(ping::<S>))
                 .route("/progress", get(progress::<S>))
+                .route("/metrics", get(metrics))
                 .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
                 .with_state(served);
             axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
@@ -70,9 +72,15 @@ async fn ping<S: Store>(State(served): State<Served<S>>) -> Json<Ping> {
 }
 
 /// The reports of this host's sessions from now on, a JSON object a line, until it stops.
-async fn progress<S: Store>(State(served): State<Served<S>>) -> Body {
+async fn progress<S: Store>(
+    State(served): State<Served<S>>,
+    headers: HeaderMap,
+) -> Result<Body, StatusCode> {
+    if !is_addressed_to_us(&headers) {
+        return Err(StatusCode::FORBIDDEN);
+    }
     let listening = (served.host.progress().listen(), served.stop);
-    Body::from_stream(unfold(listening, |(mut reports, stop)| async move {
+    Ok(Body::from_stream(unfold(listening, |(mut reports, stop)| async move {
         loop {
             // What a loser has not received is received by nobody: the stream ends with it.
             let report = tokio::select! {
@@ -89,7 +97,27 @@ async fn progress<S: Store>(State(served): State<Served<S>>) -> Body {
                 Err(RecvError::Closed) => return None,
             }
         }
-    }))
+    })))
+}
+
+/// What this process has counted.
+async fn metrics(headers: HeaderMap) -> Result<String, StatusCode> {
+    if is_addressed_to_us(&headers) {
+        Ok(telemetry::figures::render())
+    } else {
+        Err(StatusCode::FORBIDDEN)
+    }
+}
+
+/// A page in a browser that made a name of its own point here is told by the name: only addresses and
+/// `localhost` are answered.
+fn is_addressed_to_us(headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+    name.is_some_and(|name| {
+        let name = name.trim_matches(['[', ']']);
+        name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok()
+    })
 }
 
 async fn invocations<S: Store>(

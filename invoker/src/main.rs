@@ -6,16 +6,21 @@ use invoker::{Error, Invoker, Runtime};
 use journal::clock::Clock;
 use journal::dynamo::DynamoStore;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
-use metrics_cloudwatch_embedded::{Builder, Collector};
 use workflow::contract::{InvokeReply, InvokeRequest};
-use workflow::metric;
+use workflow::{env, metric};
 
 #[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    lambda_runtime::tracing::init_default_subscriber();
-    let figures = Builder::new().cloudwatch_namespace(metric::NAMESPACE).init()?;
+    // Lines of JSON, which CloudWatch finds fields in, whatever the function is set to.
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().with_env_filter(filter).init();
+    telemetry::figures::embed(metric::NAMESPACE);
+    metric::describe();
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
-    let config = Config::read(&|name: &str| std::env::var(name).ok())?;
+    let lookup = |name: &str| std::env::var(name).ok();
+    env::export_spans(&lookup, "daybook-invoker")?;
+    let config = Config::read(&lookup)?;
     let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let store = DynamoStore::new(&aws, &config.table);
     let runtime = Runtime {
@@ -24,21 +29,17 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         qualifier: config.qualifier,
     };
     let invoker = Invoker::new(store, runtime, Clock::system()).with_limits(config.limits);
-    let serve = |event: LambdaEvent<InvokeRequest>| answer(&invoker, figures, event.payload);
+    let serve = |event: LambdaEvent<InvokeRequest>| answer(&invoker, event.payload);
     lambda_runtime::run(service_fn(serve)).await
 }
 
 async fn answer(
     invoker: &Invoker<DynamoStore>,
-    figures: &Collector,
     request: InvokeRequest,
 ) -> Result<InvokeReply, Diagnostic> {
-    let answer = invoker.handle(request).await;
-    // A function may be frozen as soon as it has answered.
-    if let Err(error) = figures.flush(std::io::stdout()) {
-        tracing::warn!(%error, "The figures were not written.");
-    }
-    answer.map_err(|error| diagnostic(&error))
+    let answered = invoker.handle(request).await;
+    tokio::task::block_in_place(telemetry::figures::finish);
+    answered.map_err(|error| diagnostic(&error))
 }
 
 /// The state machine matches the name, so the type's own name must not get into it.

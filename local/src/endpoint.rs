@@ -136,7 +136,7 @@ async fn health(State(endpoint): State<Endpoint>) -> Response<Body> {
     )))
 }
 
-/// The counts that the file holds, in Prometheus' text format.
+/// The counts that the file holds and what this process has counted, in Prometheus' text format.
 async fn metrics(State(endpoint): State<Endpoint>) -> Response<Body> {
     match endpoint.executions.counts().await {
         Ok(counts) => {
@@ -147,6 +147,7 @@ async fn metrics(State(endpoint): State<Endpoint>) -> Response<Body> {
             for (status, count) in counts {
                 text.push_str(&format!("daybook_executions{{status=\"{status}\"}} {count}\n"));
             }
+            text.push_str(&telemetry::figures::render());
             wire::respond(200, "text/plain; version=0.0.4", text, None)
         }
         Err(error) => wire::api(Err(Refusal::journal(&error))),

@@ -9,11 +9,13 @@ mod bad_input;
 mod chaos;
 mod conversations;
 mod document;
+mod figures;
 mod fixture;
 mod fraud;
 mod harness;
 mod journal_file;
 mod kills;
+mod lambdas;
 #[cfg(feature = "live")]
 mod live;
 mod machine;
@@ -26,6 +28,7 @@ mod people;
 mod runs;
 #[cfg(feature = "live")]
 mod servers;
+mod traces;
 mod usage;
 mod verifications;
 mod verifying;

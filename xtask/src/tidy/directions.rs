@@ -5,27 +5,50 @@ use crate::tree::{Finding, Tree};
 
 /// Every crate in data-path order, with the crates of ours that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("telemetry", &[]),
     ("journal", &[]),
-    ("workflow", &["journal"]),
+    ("workflow", &["telemetry", "journal"]),
     ("states", &[]),
     ("graph", &["journal"]),
-    ("invoker", &["journal", "workflow"]),
+    ("invoker", &["telemetry", "journal", "workflow"]),
     ("agents", &["graph"]),
-    ("agent", &["journal", "workflow", "graph", "agents"]),
+    ("agent", &["telemetry", "journal", "workflow", "graph", "agents"]),
     // What a person may answer is the graph's to say.
-    ("poller", &["journal", "workflow", "graph"]),
-    ("watchdog", &["journal", "workflow"]),
-    ("tools", &[]),
+    ("poller", &["telemetry", "journal", "workflow", "graph"]),
+    ("watchdog", &["telemetry", "journal", "workflow"]),
+    ("tools", &["telemetry"]),
     (
         "local",
         &[
-            "journal", "workflow", "states", "graph", "invoker", "agents", "agent", "poller",
-            "watchdog", "tools",
+            "telemetry",
+            "journal",
+            "workflow",
+            "states",
+            "graph",
+            "invoker",
+            "agents",
+            "agent",
+            "poller",
+            "watchdog",
+            "tools",
         ],
     ),
     // The CLI starts the stack through `local` and tries state machines; the others only give it
     // words to show.
-    ("cli", &["journal", "workflow", "states", "graph", "agents", "agent", "tools", "local"]),
+    (
+        "cli",
+        &[
+            "telemetry",
+            "journal",
+            "workflow",
+            "states",
+            "graph",
+            "agents",
+            "agent",
+            "tools",
+            "local",
+        ],
+    ),
     // They know nothing of Daybook.
     ("infra/jsii", &[]),
     ("infra/jsii-codegen", &[]),
