@@ -7,7 +7,7 @@ use std::sync::Arc;
 use agent::model::Models;
 use agent::network;
 use agent::tool::Servers;
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use journal::sqlite::Durability;
 use local::functions::File;
 use local::stack::{Config, Isolation, Stack, StartError};
@@ -15,7 +15,7 @@ use workflow::env;
 
 use super::servers;
 use crate::args;
-use crate::config::StackEnvironment;
+use crate::config::{self, StackEnvironment};
 use crate::endpoint::listen_address;
 use crate::failure::Failure;
 use crate::ledger::{DEFAULT_FOLDER, unusable_hint};

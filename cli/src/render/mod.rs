@@ -2,10 +2,10 @@
 //!
 //! [`timeline`] is a line a record, [`ending`] the verdict and the result below it, [`diagnosis`] an
 //! incident's result, [`investigation`] that of a card payment, [`ranking`] how well many of those
-//! separate frauds, [`network`] a router's result, [`report`] everything else that is listed. [`brief`] makes values short, [`text`] makes them harmless: what
-//! stands in a journal may have been written by anybody.
+//! separate frauds, [`network`] a router's result, [`report`] everything else that is listed, [`cost`]
+//! the tokens.
 
-pub mod brief;
+pub mod cost;
 pub mod diagnosis;
 pub mod ending;
 mod field;
@@ -14,8 +14,9 @@ pub mod investigation;
 pub mod network;
 pub mod ranking;
 pub mod report;
-pub mod text;
 pub mod timeline;
+
+pub use ::timeline::{brief, text};
 
 /// How output is to look.
 #[derive(Clone, Copy, Debug)]
