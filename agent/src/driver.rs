@@ -39,6 +39,9 @@ const JITTER: f64 = 0.5;
 /// beat, which fails with it, ends the trying.
 const APPEND_PAUSE: Duration = Duration::from_secs(1);
 
+/// Least time of a tool call that is begun, however little is left of the run's.
+const TOOL_TIME_MIN: Duration = Duration::from_secs(1);
+
 /// How long before a session's deadline a question expires at the latest: what its route leads to
 /// takes time.
 const ROUTE_AFTER_EXPIRY: Duration = Duration::from_secs(3_600);
@@ -157,7 +160,7 @@ impl<S: Store> Driver<S> {
             Work::Model { .. } | Work::Tool { .. } => None,
         };
         let (toolbox, models) = (Arc::clone(&self.toolbox), self.models.clone());
-        let timeout = self.tool_timeout;
+        let timeout = self.time_of_call(&request);
         let share = share(&self.session.author.session, &request);
         let span = self.spans.begin(&request, clock.now());
         Box::pin(async move {
@@ -183,6 +186,20 @@ impl<S: Store> Driver<S> {
             };
             Performed { request, started_at, brought, usage }
         })
+    }
+
+    /// How long a call may take: as long as any, or what is left of the run's time. A call that changes
+    /// the world has all of its time: of one that is cut off nobody knows what it did.
+    fn time_of_call(&self, request: &Request) -> Duration {
+        let Work::Tool { intent: Intent::NotNeeded, .. } = &request.work else {
+            return self.tool_timeout;
+        };
+        let now = self.session.hlc.clock().now();
+        let begins = request.not_before.map_or(now, |not_before| now.max(not_before));
+        let Some(left) = self.run.time_left(begins) else { return self.tool_timeout };
+        // Whole milliseconds, as it is told when nothing came.
+        let left = Duration::from_millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+        left.max(TOOL_TIME_MIN).min(self.tool_timeout)
     }
 
     async fn record_outcome(&mut self, performed: Performed) -> Result<(), Driven> {

@@ -156,6 +156,11 @@ impl<S: Store> Host<S> {
         Arc::clone(&self.shared.pulse)
     }
 
+    /// Where the progress of tool calls is told.
+    pub fn progress(&self) -> &Broadcast {
+        &self.shared.config.progress
+    }
+
     /// Serves one invocation. Returns as soon as the session is claimed, or is not to be.
     pub async fn invoke(&self, body: &[u8]) -> Response {
         let request: AgentRequest = match serde_json::from_slice(body) {
@@ -388,7 +393,6 @@ impl<S: Store> Host<S> {
             }
         };
         let mut tasks = self.tasks();
-        while tasks.set.try_join_next().is_some() {}
         tasks.running.insert(id, (runner, stop));
         tasks.set.spawn(task.instrument(log));
         self.shared.pulse.set(true, config.clock.now().seconds());
@@ -396,6 +400,8 @@ impl<S: Store> Host<S> {
 
     fn finished(&self, session: &SessionId, runner: &Runner) {
         let mut tasks = self.tasks();
+        // A task that has ended keeps its memory until it is joined; after a burst no other begins for long.
+        while tasks.set.try_join_next().is_some() {}
         if tasks.running.get(session).is_some_and(|(current, _)| current == runner) {
             tasks.running.remove(session);
         }

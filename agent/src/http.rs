@@ -1,19 +1,23 @@
-//! The `AgentCore` contract over HTTP: `POST /invocations` and `GET /ping`.
+//! The `AgentCore` contract over HTTP: `POST /invocations` and `GET /ping`. Beside it `GET /progress`, which
+//! nothing in the cloud asks for: a stack on this machine reads there how far running tools are.
 //!
 //! The server has a thread and a runtime of its own, so that `/ping` answers while the sessions'
 //! runtime is busy or blocked.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::header::HOST;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use axum::{Json, Router};
+use futures_util::stream::unfold;
 use journal::store::Store;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
+use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, Ping, Pulse};
@@ -25,12 +29,13 @@ struct Served<S> {
     host: Host<S>,
     pulse: Arc<Pulse>,
     sessions: Handle,
+    stop: CancellationToken,
 }
 
 impl<S: Clone> Clone for Served<S> {
     fn clone(&self) -> Self {
         let (pulse, sessions) = (Arc::clone(&self.pulse), self.sessions.clone());
-        Self { host: self.host.clone(), pulse, sessions }
+        Self { host: self.host.clone(), pulse, sessions, stop: self.stop.clone() }
     }
 }
 
@@ -44,7 +49,8 @@ pub fn serve<S: Store>(
     stop: CancellationToken,
 ) -> std::io::Result<std::thread::JoinHandle<std::io::Result<()>>> {
     listener.set_nonblocking(true)?;
-    let served = Served { pulse: host.pulse(), host, sessions: Handle::current() };
+    let (pulse, sessions) = (host.pulse(), Handle::current());
+    let served = Served { host, pulse, sessions, stop: stop.clone() };
     std::thread::Builder::new().name("agent-http".to_owned()).spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async move {
@@ -52,6 +58,7 @@ pub fn serve<S: Store>(
             let router = Router::new()
                 .route("/invocations", post(invocations::<S>))
                 .route("/ping", get(ping::<S>))
+                .route("/progress", get(progress::<S>))
                 .route("/metrics", get(metrics))
                 .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
                 .with_state(served);
@@ -64,16 +71,53 @@ async fn ping<S: Store>(State(served): State<Served<S>>) -> Json<Ping> {
     Json(served.pulse.ping())
 }
 
-/// What this process has counted. A page in a browser that made a name of its own point here is told by
-/// the name: only addresses and `localhost` are answered.
+/// The reports of this host's sessions from now on, a JSON object a line, until it stops.
+async fn progress<S: Store>(
+    State(served): State<Served<S>>,
+    headers: HeaderMap,
+) -> Result<Body, StatusCode> {
+    if !is_addressed_to_us(&headers) {
+        return Err(StatusCode::FORBIDDEN);
+    }
+    let listening = (served.host.progress().listen(), served.stop);
+    Ok(Body::from_stream(unfold(listening, |(mut reports, stop)| async move {
+        loop {
+            // What a loser has not received is received by nobody: the stream ends with it.
+            let report = tokio::select! {
+                report = reports.recv() => report,
+                () = stop.cancelled() => return None,
+            };
+            match report {
+                Ok(report) => {
+                    let mut line = serde_json::to_vec(&*report).ok()?;
+                    line.push(b'\n');
+                    return Some((Ok::<_, Infallible>(line), (reports, stop)));
+                }
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    })))
+}
+
+/// What this process has counted.
 async fn metrics(headers: HeaderMap) -> Result<String, StatusCode> {
+    if is_addressed_to_us(&headers) {
+        Ok(telemetry::figures::render())
+    } else {
+        Err(StatusCode::FORBIDDEN)
+    }
+}
+
+/// A page in a browser that made a name of its own point here is told by the name: only addresses and
+/// `localhost` are answered.
+fn is_addressed_to_us(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
-    let is_ours = name.is_some_and(|name| {
+    name.is_some_and(|name| {
         let name = name.trim_matches(['[', ']']);
         name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok()
-    });
-    if is_ours { Ok(telemetry::figures::render()) } else { Err(StatusCode::FORBIDDEN) }
+    })
 }
 
 async fn invocations<S: Store>(

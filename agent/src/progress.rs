@@ -6,7 +6,7 @@ use journal::id::SessionId;
 use rmcp::ClientHandler;
 use rmcp::model::{ClientConfig, ProgressNotificationParam};
 use rmcp::service::{NotificationContext, RoleClient};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::broadcast;
 
 use crate::tool::answer::cut;
@@ -18,7 +18,7 @@ const WAITING_MAX: usize = 256;
 const MESSAGE_CHARS_MAX: usize = 200;
 
 /// How far a running call has come, in its server's words.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// The session.
     pub session_id: SessionId,
@@ -49,6 +49,12 @@ impl Broadcast {
     /// oldest.
     pub fn listen(&self) -> broadcast::Receiver<Arc<Progress>> {
         self.0.subscribe()
+    }
+
+    /// Tells a report to whoever listens.
+    pub fn tell(&self, report: Progress) {
+        // Nobody may be listening.
+        let _ = self.0.send(Arc::new(report));
     }
 }
 
@@ -128,8 +134,7 @@ impl ClientHandler for Listener {
         _: NotificationContext<RoleClient>,
     ) {
         if let Some(progress) = self.report(said) {
-            // Nobody may be listening.
-            let _ = self.broadcast.0.send(Arc::new(progress));
+            self.broadcast.tell(progress);
         }
     }
 }

@@ -7,6 +7,7 @@
 //! (`report`). [`state`] is what is known on the way, [`graph`] ties it together.
 
 mod assess;
+mod choices;
 mod executor;
 mod findings;
 pub mod graph;

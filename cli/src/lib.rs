@@ -7,7 +7,7 @@
 //! two into a typed command; only that step may fail on the environment. `commands` do the work:
 //! they read the journal (`ledger`, `feed`), speak to the endpoint (`endpoint`) and hand what
 //! they find to `render`, which is pure. `output` writes: stdout is data, stderr is talk.
-//! `progress` shows how far running tools are. `failure` is how anything goes wrong; `new_agent` is what
+//! `typing` reads what a person types. `progress` shows how far running tools are. `failure` is how anything goes wrong; `new_agent` is what
 //! the crate of a new agent consists of.
 
 mod args;
@@ -23,6 +23,7 @@ mod output;
 mod progress;
 mod render;
 mod resolve;
+mod typing;
 
 use std::process::ExitCode;
 

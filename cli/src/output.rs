@@ -94,6 +94,12 @@ pub fn prompt(text: &str) {
     let _ = write!(terminal, "{}", clean(text)).and_then(|()| terminal.flush());
 }
 
+/// Shows on the terminal what was just typed there.
+pub fn echo(typed: &[u8]) {
+    let mut terminal = io::stderr().lock();
+    let _ = terminal.write_all(typed).and_then(|()| terminal.flush());
+}
+
 /// Says what went wrong.
 pub fn error(text: &str) {
     marked("error:", owo_colors::Style::new().red().bold(), text);

@@ -278,6 +278,14 @@ impl Ledger {
         })
     }
 
+    /// What is left of the seconds at this time, unless that limit was reached.
+    pub(crate) fn time_left(&self, budget: &Budget, now: Stamp) -> Option<Duration> {
+        let allowed = budget.seconds.filter(|_| !self.crossed.contains(&Limit::Seconds))?;
+        let since_record = self.running_since.map_or(Duration::ZERO, |since| now.since(since));
+        let used = Duration::from_nanos(self.scoped.running_ns).saturating_add(since_record);
+        Some(Duration::from_secs(allowed).saturating_sub(used))
+    }
+
     /// The first limit whose second bound is reached. What the policy does costs nothing.
     pub(crate) fn exhausted(
         &self,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use journal::clock::Stamp;
 use serde::{Deserialize, Serialize};
@@ -135,6 +136,12 @@ impl Run {
     /// How long a tool call may take, in seconds.
     pub fn tool_timeout_s(&self) -> u32 {
         self.settings.tool_timeout_s.unwrap_or(self.sheet.tool_timeout_s)
+    }
+
+    /// How long the run may still go on at this time; `None` where nothing limits that, or the limit was
+    /// reached and the run is on its way to an end.
+    pub fn time_left(&self, now: Stamp) -> Option<Duration> {
+        self.core.ledger.time_left(&self.budget(), now)
     }
 
     /// The number of the newest step folded.

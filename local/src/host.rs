@@ -2,6 +2,7 @@
 
 mod isolated;
 mod process;
+mod told;
 
 use axum::body::Bytes;
 use journal::id::SessionId;

@@ -383,7 +383,8 @@ fn agents(
             let mut environment = environment.clone();
             environment.extend(agent_environment(address));
             let time_scale = config.time_scale.max(1);
-            let settings = Settings { program, environment, clock: clock.clone(), time_scale };
+            let (clock, progress) = (clock.clone(), progress.clone());
+            let settings = Settings { program, environment, clock, time_scale, progress };
             Ok(Agents::Isolated(Isolated::new(settings)?))
         }
     }

@@ -83,9 +83,33 @@ pub struct Outcome {
 /// # Panics
 /// When no runtime can be started.
 pub fn crash_points(scenario: &Scenario, nth: usize, open: &mut dyn FnMut() -> Beneath) -> Outcome {
+    disturbed(scenario, open, |undisturbed| disturbances(undisturbed, nth))
+}
+
+/// As [`crash_points`], but of all points, those of the steps too, only each `nth` is gone through:
+/// for a long session on a slow store, beside all of them on a fast one.
+///
+/// # Panics
+/// When no runtime can be started.
+pub fn sampled_crash_points(
+    scenario: &Scenario,
+    nth: usize,
+    open: &mut dyn FnMut() -> Beneath,
+) -> Outcome {
+    let sample = |undisturbed: &Report| {
+        disturbances(undisturbed, 1).into_iter().step_by(nth.max(1)).collect()
+    };
+    disturbed(scenario, open, sample)
+}
+
+fn disturbed(
+    scenario: &Scenario,
+    open: &mut dyn FnMut() -> Beneath,
+    disturbances: impl Fn(&Report) -> Vec<Disturbance>,
+) -> Outcome {
     let undisturbed = simulate(staged(scenario, open(), None));
     let mut outcome = Outcome { broken: undisturbed.broken.clone(), undisturbed, runs: 0 };
-    for disturbance in disturbances(&outcome.undisturbed, nth) {
+    for disturbance in disturbances(&outcome.undisturbed) {
         let report = simulate(staged(scenario, open(), Some(disturbance)));
         outcome.add(scenario, &Named(&outcome.undisturbed, disturbance).to_string(), &report);
     }

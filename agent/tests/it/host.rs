@@ -241,6 +241,31 @@ async fn a_server_inside_this_program_that_hangs_up_is_one_that_cannot_be_reache
 }
 
 #[tokio::test]
+async fn a_tool_has_no_more_time_than_its_session_has_left() {
+    // Whoever connects there waits for an answer for ever.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", silent.local_addr().unwrap());
+    let serve = move |_: &Value, stream: tokio::io::DuplexStream| -> BoxFuture<'static, ()> {
+        let remote = tools::card_transactions::Remote::Refused;
+        let server = tools::card_transactions::server(&address, remote).unwrap();
+        Box::pin(async move {
+            server.serve(tokio::io::split(stream)).await.unwrap().waiting().await.unwrap();
+        })
+    };
+    let world = world(Servers::in_process("card-transactions", Arc::new(serve)));
+    let input = json!({ "transaction_id": "t1", "data": "elsewhere" });
+    let detail = json!({ "agent": "fraud", "input": input, "budget": { "seconds": 1 } });
+    world.accepted(&detail, 0).await;
+    world.done().await;
+    let (ended, _, result) = ending(&world.steps().await);
+    assert_eq!((ended, &result["status"]), (Ending::Completed, &json!("TIMED_OUT")));
+    let called = result["tool_executions"].as_array().unwrap();
+    assert_eq!((called.len(), &called[0]["status"]), (1, &json!("TIMED_OUT")), "{called:?}");
+    let said = called[0]["error_message"].as_str().unwrap();
+    assert!(said.ends_with("when the investigation's time was up"), "{said}");
+}
+
+#[tokio::test]
 async fn an_agent_is_known_to_the_host_that_was_given_it() {
     let mut world = world(Servers::default());
     world.host = host_of(&world.store, Servers::default(), &agents::all()[1..]);

@@ -99,6 +99,7 @@ fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
         completed_at: None,
         planner_decisions: vec![],
         tool_executions: vec![],
+        is_unanswered: false,
         error: None,
         newest: INPUT_STEP,
     })
@@ -197,6 +198,7 @@ fn fold_answer(state: &mut State, outcome: Outcome) -> Route {
             }
             Err(text) => (ToolStatus::Failed, Some(cut(&text, ERROR_CHARS_MAX)), Value::Null),
         };
+        state.is_unanswered = has_no_answer(&result);
         state.tool_executions.push(ToolExecution {
             tool_name: tool,
             input_summary: summary(&result.call.arguments),
@@ -217,9 +219,13 @@ fn has_no_answer(result: &ToolResult) -> bool {
 }
 
 fn on_limit(state: &mut State, crossed: Crossed) -> Route {
-    let Crossed { limit, allowed, .. } = crossed;
+    let Crossed { limit, allowed, node, .. } = crossed;
     if limit == Limit::Seconds {
         state.status = Status::TimedOut;
+        // A tool has no more time than the investigation: it was cut off, it did not fail.
+        if node == PLANNER && state.is_unanswered {
+            state.cut_off_last();
+        }
     }
     state.error = Some(format!("the limit of {allowed} {} was reached", limit.as_str()));
     state.next_action = Some(Action::Complete);
@@ -249,6 +255,16 @@ impl State {
             self.error = first.or_else(|| self.error.take());
         }
         Route::To(COMPLETION)
+    }
+
+    fn cut_off_last(&mut self) {
+        if let Some(last) = self.tool_executions.last_mut() {
+            last.status = ToolStatus::TimedOut;
+            let ms = last.execution_time_ms;
+            last.error_message = Some(format!(
+                "the tool had not answered after {ms} ms, when the investigation's time was up"
+            ));
+        }
     }
 
     fn failed_planning(&mut self, problem: &str, at: String) -> Route {

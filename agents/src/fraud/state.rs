@@ -142,6 +142,8 @@ pub struct State {
     pub planner_decisions: Vec<PlannerDecision>,
     /// What was called.
     pub tool_executions: Vec<ToolExecution>,
+    /// Whether the last of them brought no answer at all.
+    pub is_unanswered: bool,
     /// What went wrong with the whole.
     pub error: Option<String>,
     /// The number of the newest record that something was learned from.

@@ -235,6 +235,8 @@ impl Reader {
             .0
             .iter()
             .any(|(name, value)| RECOGNISED.contains(&name.as_str()) && value.is_array());
+        // Nothing is out of order with what the device does not do.
+        self.read.is_recognised |= object.get("configured") == Some(&Value::Bool(false));
         for finding in judge(&object, place, &mut self.read.is_recognised) {
             let finding: String =
                 finding.chars().filter(|c| !c.is_control()).take(TEXT_CHARS_MAX).collect();

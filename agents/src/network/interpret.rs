@@ -7,6 +7,8 @@
 use graph::effect::{ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
 
+use super::choices::choices;
+
 /// What networks are looked at for, with the words that belong to it.
 const SUBJECTS: &[(&str, &[&str])] = &[
     ("routing", &["routing", "route", "bgp", "isis", "ospf", "adjacency"]),
@@ -184,7 +186,8 @@ fn arguments(tool: &ToolSpec, action: &str, known: Known<'_>) -> Result<Value, S
     let mut arguments = Map::new();
     for (name, property) in properties {
         let is_required = required.is_some_and(|names| names.iter().any(|n| n == name));
-        match argument(name, property, is_required, action, known) {
+        let choices = choices(property, schema);
+        match argument(name, &choices, is_required, action, known) {
             Some(value) => {
                 arguments.insert(name.clone(), value);
             }
@@ -197,7 +200,7 @@ fn arguments(tool: &ToolSpec, action: &str, known: Known<'_>) -> Result<Value, S
 
 fn argument(
     name: &str,
-    property: &Value,
+    choices: &[&str],
     is_required: bool,
     action: &str,
     known: Known<'_>,
@@ -213,20 +216,16 @@ fn argument(
     if is(&["vrf", "vpn"]) {
         return known.vrf.map(Value::from);
     }
-    if is(&["protocol"]) || property.get("enum").is_some() {
-        let said = words(head(action));
-        let values = property.get("enum").and_then(Value::as_array);
-        let mut values = values.into_iter().flatten().filter_map(Value::as_str);
-        let all = values.clone().find(|value| *value == "all");
-        let named: Vec<&str> =
-            values.clone().filter(|value| said.contains(&value.to_lowercase())).collect();
-        return match named[..] {
-            [one] => Some(json!(one)),
-            _ if is_required => all.or_else(|| values.next()).map(Value::from),
-            _ => None,
-        };
+    let said = words(head(action));
+    let mut values = choices.iter().copied();
+    let all = values.clone().find(|value| *value == "all");
+    let named: Vec<&str> =
+        values.clone().filter(|value| said.contains(&value.to_lowercase())).collect();
+    match named[..] {
+        [one] => Some(json!(one)),
+        _ if is_required => all.or_else(|| values.next()).map(Value::from),
+        _ => None,
     }
-    None
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 //! them. Whoever joins a thread again sees all of it first. Nothing is lost by leaving: the thread waits.
 
 use std::collections::BTreeSet;
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,6 @@ use journal::id::SessionId;
 use journal::step::{Step, StepBody};
 use local::view::{OpenQuestion, Record};
 use serde_json::{Map, Value, json};
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines, Stdin};
 
 use super::cloud::Clients;
 use super::watch::{Vigil, exit_of};
@@ -29,12 +27,17 @@ use crate::progress;
 use crate::render::brief;
 use crate::render::text::clean;
 use crate::resolve::Context;
+use crate::typing::Input;
 
 /// The agent that is talked to.
 const AGENT: &str = "assistant";
 
 /// How long one look at the journal waits for something new.
 const PATIENCE: Duration = Duration::from_millis(200);
+
+/// What decides with one key, where it is offered.
+const KEYS: [(Decision, u8); 3] =
+    [(Decision::Approve, b'y'), (Decision::Reject, b'n'), (Decision::Edit, b'e')];
 
 /// What stands before a person's words.
 const MARK: &str = "> ";
@@ -100,25 +103,6 @@ async fn joined(ledger: &Ledger, thread: &str) -> Result<SessionId, Failure> {
 
 fn left(thread: &SessionId) {
     output::hint(&format!("the thread waits; join it again with: daybook chat --thread {thread}"));
-}
-
-/// A person's lines, typed or piped.
-struct Input {
-    lines: Lines<BufReader<Stdin>>,
-    is_terminal: bool,
-}
-
-impl Input {
-    fn of_stdin() -> Self {
-        let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-        Self { lines: BufReader::new(tokio::io::stdin()).lines(), is_terminal }
-    }
-
-    fn ask(&self, words: &str) {
-        if self.is_terminal {
-            output::prompt(words);
-        }
-    }
 }
 
 /// What a person does at a question.
@@ -223,10 +207,12 @@ impl Conversation<'_> {
         loop {
             self.input.ask(match (editing, about_call) {
                 (true, _) => "other arguments, as JSON: ",
-                (false, true) => "y, n [why], e, or words: ",
+                (false, true) => "y, n, e, or words (no, too much): ",
                 (false, false) => MARK,
             });
-            let Some(line) = self.line().await? else {
+            let offered = KEYS.iter().filter(|(decision, _)| question.choices.contains(decision));
+            let keys = offered.map(|(_, key)| *key).filter(|_| about_call && !editing);
+            let Some(line) = self.line(&keys.collect::<Vec<_>>()).await? else {
                 // Somebody else has answered, or nobody will.
                 return Ok(!self.feed.is_asking().await?);
             };
@@ -263,13 +249,15 @@ impl Conversation<'_> {
     }
 
     /// The person's next line; none at the end of their words, or when the thread moved on without it.
-    async fn line(&mut self) -> Result<Option<String>, Failure> {
+    async fn line(&mut self, keys: &[u8]) -> Result<Option<String>, Failure> {
+        let Self { input, feed, .. } = self;
+        let mut typing = std::pin::pin!(input.line(keys));
         loop {
             tokio::select! {
-                // Reading a line loses nothing when it is dropped; the feed was not asked to forget.
-                line = self.input.lines.next_line() => return Ok(line?),
+                line = &mut typing => return Ok(line?),
+                // Reading a line goes on meanwhile; the feed was not asked to forget.
                 () = tokio::time::sleep(PATIENCE) => {
-                    if !self.feed.is_asking().await? {
+                    if !feed.is_asking().await? {
                         return Ok(None);
                     }
                 }

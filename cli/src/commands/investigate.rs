@@ -1,5 +1,6 @@
 //! `investigate`: many payments, a session each, a bounded number at a time.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +8,10 @@ use std::time::Duration;
 use journal::id::SessionId;
 use journal::status::Status;
 use local::view::{Record, Session};
+use serde::Serialize;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tools::card_transactions::{Remote, Source};
 
 use super::cloud::Clients;
 use super::stack;
@@ -18,6 +21,7 @@ use crate::feed::Feed;
 use crate::ledger::{self, Ledger};
 use crate::output;
 use crate::render::investigation;
+use crate::render::ranking::Ranking;
 use crate::resolve::Context;
 use crate::resolve::payments::Batch;
 
@@ -81,11 +85,45 @@ async fn all(context: &Context, batch: Batch, folder: &Path) -> Result<Exit, Fai
         let told = investigation::in_short(id, session);
         output::say(&format!("{} of {count}: {told}", done.len()));
     }
-    if !context.json {
+    let ranking = ranking(&batch.data, &done);
+    if context.json {
+        if let Some(ranking) = ranking {
+            output::json(&Told { kind: "ranking", ranking })?;
+        }
+    } else {
         output::lines(investigation::table(context.look, &mut done))?;
+        output::lines(ranking.map(|ranking| ranking.in_words()))?;
     }
     let all_succeeded = done.iter().all(|(_, session)| session.status == Status::Succeeded);
     Ok(if all_succeeded { Exit::Succeeded } else { Exit::Failed })
+}
+
+/// A ranking as `--json` has it.
+#[derive(Serialize)]
+struct Told {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(flatten)]
+    ranking: Ranking,
+}
+
+/// How the payments are ranked of which the data say what they were. The data are read for it again, here
+/// and not by an agent.
+fn ranking(data: &str, done: &[(String, Session)]) -> Option<Ranking> {
+    let ids: BTreeSet<&str> = done.iter().map(|(id, _)| id.as_str()).collect();
+    let labels = Source::new(data, Remote::Refused).and_then(|source| source.labels(&ids));
+    match labels {
+        Ok(labels) => {
+            let scored = done.iter().filter_map(|(id, session)| {
+                Some((investigation::score(session)?, *labels.get(id)?))
+            });
+            Ranking::of(scored.collect())
+        }
+        Err(error) => {
+            output::say(&format!("what the payments turned out to be cannot be read: {error}"));
+            None
+        }
+    }
 }
 
 /// Follows one session to its end.

@@ -64,9 +64,14 @@ pub fn in_short(id: &str, session: &Session) -> String {
     }
 }
 
+/// How likely a fraud an investigation that succeeded calls its payment, from 0 to 1.
+pub fn score(session: &Session) -> Option<f64> {
+    let result = session.result.as_ref().filter(|_| session.status == Status::Succeeded);
+    result?.get("score")?.as_f64()
+}
+
 /// All investigations, the likeliest frauds first, and how many of each severity there are.
 pub fn table(look: Look, done: &mut [(String, Session)]) -> Vec<String> {
-    let score = |session: &Session| session.result.as_ref().and_then(|r| r.get("score")?.as_f64());
     done.sort_by(|(a, x), (b, y)| {
         let (x, y) = (score(x).unwrap_or(-1.0), score(y).unwrap_or(-1.0));
         y.total_cmp(&x).then_with(|| a.cmp(b))
@@ -83,7 +88,7 @@ pub fn table(look: Look, done: &mut [(String, Session)]) -> Vec<String> {
         let severity = result.and_then(|result| text(result, "severity")).filter(|_| is_good);
         let severity = severity.map_or_else(|| session.status.to_string(), clean);
         let finding = result.and_then(|result| text(list(result, "findings").first()?, "pattern"));
-        let fraud = score(session).filter(|_| is_good).map_or_else(|| "-".to_owned(), percent);
+        let fraud = score(session).map_or_else(|| "-".to_owned(), percent);
         lines.push(format!(
             "{} {} {fraud:>7}  {:<18} {}",
             look.ink(Ink::Name, &format!("{:<16}", clip(id, 16))),

@@ -1,8 +1,9 @@
 //! What a person sees: pure functions from records to lines of text.
 //!
 //! [`timeline`] is a line a record, [`ending`] the verdict and the result below it, [`diagnosis`] an
-//! incident's result, [`investigation`] that of a card payment, [`network`] a router's, [`report`]
-//! everything else that is listed, [`cost`] the tokens.
+//! incident's result, [`investigation`] that of a card payment, [`ranking`] how well many of those
+//! separate frauds, [`network`] a router's result, [`report`] everything else that is listed, [`cost`]
+//! the tokens.
 
 pub mod cost;
 pub mod diagnosis;
@@ -11,6 +12,7 @@ mod field;
 pub mod ink;
 pub mod investigation;
 pub mod network;
+pub mod ranking;
 pub mod report;
 pub mod timeline;
 

@@ -18,6 +18,8 @@ use crate::input;
 pub struct Batch {
     /// The events' details, each with the payment's id.
     pub orders: Vec<(String, Map<String, Value>)>,
+    /// The transactions that they are of.
+    pub data: String,
     /// How many are investigated at a time.
     pub parallel: usize,
     /// What a stack is to be started with if nothing listens.
@@ -43,8 +45,9 @@ pub fn batch(
         detail.extend(model.clone().map(|model| ("model".to_owned(), json!(model))));
         (id, detail)
     };
+    let (data, parallel) = (investigate.transactions.clone(), usize::from(investigate.parallel));
     let orders = ids.into_iter().map(order).collect();
-    Ok(Batch { orders, parallel: usize::from(investigate.parallel), with_stack })
+    Ok(Batch { orders, data, parallel, with_stack })
 }
 
 /// The server over the transactions that are named. A server has no journal, so what names the stack's

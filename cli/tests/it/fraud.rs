@@ -1,10 +1,12 @@
 //! Payments, investigated from the command line: one, many, and what makes no sense.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::harness::{Ran, free_endpoint, run_in};
+use crate::harness::{DEADLINE, Dev, Ran, daybook, free_endpoint, run_in};
+use crate::people::Terminal;
 
 fn bundled(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../transactions").join(name)
@@ -54,7 +56,71 @@ fn many_payments_are_investigated_and_ranked() {
     assert!(place("t0a889fb210") < place("t416e4da248"), "{}", ran.stdout);
     assert!(place("t9ae4dc8ad0") < place("t416e4da248"), "{}", ran.stdout);
     assert!(ran.stdout.contains("4 investigated: "), "{}", ran.stdout);
+    let ranked = "area under the ROC curve 1.000, over 2 labelled frauds and 1 honest payments";
+    assert!(ran.stdout.contains(ranked), "{}", ran.stdout);
     assert!(ran.stderr.contains("4 of 4: "), "{}", ran.stderr);
+}
+
+/// Payments that take a while to read, and the input that asks for one of them.
+fn many_payments(folder: &Path) -> Value {
+    let data = folder.join("many.csv");
+    let recipe = ["generate", "transactions", "--seed", "5", "--rows", "120000", "--output"];
+    let ran = run_in(folder, &[&recipe[..], &[data.to_str().unwrap()]].concat());
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    let text = std::fs::read_to_string(&data).unwrap();
+    let id = text.lines().last().unwrap().split(',').next().unwrap();
+    json!({ "transaction_id": id, "data": data })
+}
+
+#[test]
+fn at_a_terminal_one_sees_how_much_of_the_data_was_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = many_payments(folder.path());
+    std::fs::write(folder.path().join("input.json"), input.to_string()).unwrap();
+    let line = format!(
+        "{} --endpoint {} --data data trigger --agent fraud --input input.json --wait --with-stack",
+        env!("CARGO_BIN_EXE_daybook"),
+        free_endpoint()
+    );
+    let terminal = Terminal::run(folder.path(), &line);
+    terminal.until(" rows looked at");
+    terminal.until("SUCCEEDED");
+}
+
+#[tokio::test]
+async fn an_isolated_agent_s_tools_tell_their_progress_to_the_stack() {
+    let agent = Path::new(env!("CARGO_BIN_EXE_daybook")).with_file_name("agent");
+    if !agent.exists() {
+        eprintln!("skipped: build it with `cargo build -p agent --features container`");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let input = many_payments(folder.path());
+    let mut command = daybook(folder.path());
+    let data = folder.path().join("data");
+    let dev = Dev::listening_with(&mut command, &data, "127.0.0.1:0", &["--isolate"]);
+    let detail = json!({ "agent": "fraud", "input": input }).to_string();
+    let arguments = ["--endpoint", &dev.endpoint, "trigger", "--detail", &detail];
+    let id = run_in(folder.path(), &arguments).stdout.trim().to_owned();
+    let url = format!("{}/api/sessions/{id}/events?only=progress", dev.endpoint);
+    let http = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().unwrap();
+    let mut told = String::new();
+    let listening = async {
+        while !told.contains(" rows looked at") {
+            // There is no stream of a session before its first record.
+            let mut stream = http.get(&url).send().await.unwrap();
+            while let Ok(Some(bytes)) = stream.chunk().await
+                && !told.contains(" rows looked at")
+            {
+                told.push_str(&String::from_utf8_lossy(&bytes));
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let heard = tokio::time::timeout(DEADLINE, listening).await;
+    assert!(heard.is_ok(), "{told}");
+    assert!(told.contains(r#""server":"card-transactions","tool":"context_tool""#), "{told}");
+    assert_eq!(dev.stop("-TERM"), 0);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod bad_input;
 mod browser;
 #[cfg(feature = "live")]
 mod chaos;
+mod conversations;
 mod document;
 mod figures;
 mod fixture;

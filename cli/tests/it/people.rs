@@ -1,9 +1,10 @@
 //! Talking with a session over the binary: each way in which an answer comes, a conversation that goes
 //! on after its stack was killed, and a terminal.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -50,18 +51,18 @@ fn chat(folder: &Path, dev: &Dev, arguments: &[&str], lines: &[&str]) -> Ran {
 }
 
 /// What somebody does to a session by HTTP.
-struct Api {
+pub struct Api {
     http: reqwest::Client,
     endpoint: String,
 }
 
 impl Api {
-    fn new(dev: &Dev) -> Self {
+    pub fn new(dev: &Dev) -> Self {
         let http = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().unwrap();
         Self { http, endpoint: dev.endpoint.clone() }
     }
 
-    async fn session(&self, id: &str) -> Value {
+    pub async fn session(&self, id: &str) -> Value {
         let url = format!("{}/api/sessions/{id}", self.endpoint);
         let text = self.http.get(url).send().await.unwrap().text().await.unwrap();
         serde_json::from_str(&text).unwrap()
@@ -212,6 +213,93 @@ async fn a_conversation_goes_on_after_its_stack_was_killed() {
     let none =
         chat(folder.path(), &dev, &["--thread", "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f"], &[]);
     assert_eq!(none.exit, 2, "{none:#?}");
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
+/// A command at a terminal of its own, and what is seen there.
+pub struct Terminal {
+    child: std::process::Child,
+    stdin: std::process::ChildStdin,
+    seen: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    pub fn run(folder: &Path, line: &str) -> Self {
+        let mut command = Command::new("script");
+        command.args(["-q", "-e", "-c", line, "/dev/null"]).current_dir(folder).env_clear();
+        for (name, value) in
+            [("PATH", "/usr/bin:/bin"), ("TERM", "xterm"), ("NO_COLOR", "1"), ("SHELL", "/bin/sh")]
+        {
+            command.env(name, value);
+        }
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
+        let (stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let seen = Arc::new(Mutex::new(String::new()));
+        let seeing = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(read @ 1..) = stdout.read(&mut bytes) {
+                seeing.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..read]));
+            }
+        });
+        Self { child, stdin, seen }
+    }
+
+    /// Waits until a text stands there, and takes everything up to it away.
+    pub fn until(&self, text: &str) {
+        for _ in 0..DEADLINE.as_millis() / 20 {
+            let mut seen = self.seen.lock().unwrap();
+            if let Some(at) = seen.find(text) {
+                seen.drain(..at + text.len());
+                return;
+            }
+            drop(seen);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("`{text}` does not come: {}", self.seen.lock().unwrap());
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.stdin.write_all(keys.as_bytes()).unwrap();
+        self.stdin.flush().unwrap();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn at_a_terminal_one_key_decides_about_a_call_and_a_whole_word_does_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let line = format!("{} --endpoint {} chat", env!("CARGO_BIN_EXE_daybook"), dev.endpoint);
+    let mut terminal = Terminal::run(folder.path(), &line);
+    terminal.until("> ");
+    terminal.types("simulate 250 mg of theophylline\n");
+    terminal.until("Tool: load_simulation");
+    terminal.until("or words");
+    terminal.types("y");
+    terminal.until("New Value: 250 mg");
+    terminal.until("or words");
+    terminal.types("e");
+    terminal.until("other arguments");
+    terminal.types("{\"value\": 200}\n");
+    terminal.until("Tool: run_simulation");
+    terminal.until("or words");
+    terminal.types("yes\n");
+    terminal.until("Ran theophylline-oral");
+    terminal.until("> ");
+    terminal.types("run it again\n");
+    terminal.until("or words");
+    terminal.types("n");
+    terminal.until("> ");
+    terminal.types("bye\n");
+    assert!(terminal.child.wait().unwrap().success());
     assert_eq!(dev.stop("-TERM"), 0);
 }
 

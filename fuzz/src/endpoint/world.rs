@@ -190,7 +190,13 @@ fn agents() -> Agents {
     static AGENTS: OnceLock<Agents> = OnceLock::new();
     let make = || {
         let program = PathBuf::from("/nonexistent");
-        let settings = Settings { program, environment: Vec::new(), clock: clock(), time_scale: 1 };
+        let settings = Settings {
+            program,
+            environment: Vec::new(),
+            clock: clock(),
+            time_scale: 1,
+            progress: Default::default(),
+        };
         Agents::Isolated(Isolated::new(settings).expect("a client"))
     };
     AGENTS.get_or_init(make).clone()

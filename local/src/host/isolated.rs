@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use agent::progress::Broadcast;
 use axum::body::Bytes;
 use journal::clock::{Clock, Stamp};
 use journal::id::SessionId;
@@ -22,7 +23,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use workflow::env;
 
-use super::{Answer, Unanswered, process};
+use super::{Answer, Unanswered, process, told};
 
 /// Most processes at once.
 const SESSIONS_MAX: usize = 64;
@@ -68,6 +69,8 @@ pub struct Settings {
     pub clock: Clock,
     /// How many times as fast as the machine's it runs.
     pub time_scale: u32,
+    /// Where the progress of their tools is told.
+    pub progress: Broadcast,
 }
 
 /// The processes.
@@ -283,7 +286,7 @@ impl Isolated {
             }
         };
         tracing::info!(session_id = %session, port, "An agent's process starts.");
-        let why = self.watch(&mut child, port, place, says).await;
+        let why = self.watch(&mut child, port, session, place, says).await;
         // Whoever comes from now on waits for the next one.
         place.stop.cancel();
         process::terminate(&mut child).await;
@@ -308,21 +311,28 @@ impl Isolated {
         &self,
         child: &mut Child,
         port: u16,
+        session: &SessionId,
         place: &Place,
         says: &watch::Sender<State>,
     ) -> String {
-        // Both losers are only watching.
+        // The losers are only watching.
         tokio::select! {
             status = child.wait() => match status {
                 Ok(status) => format!("it ended by itself: {status}"),
                 Err(error) => format!("it could not be waited for: {error}"),
             },
             () = place.stop.cancelled() => "it was stopped".to_owned(),
-            why = self.tend(port, place, says) => why,
+            why = self.tend(port, session, place, says) => why,
         }
     }
 
-    async fn tend(&self, port: u16, place: &Place, says: &watch::Sender<State>) -> String {
+    async fn tend(
+        &self,
+        port: u16,
+        session: &SessionId,
+        place: &Place,
+        says: &watch::Sender<State>,
+    ) -> String {
         let begun = async {
             while self.ping(port).await.is_none() {
                 tokio::time::sleep(START_POLL).await;
@@ -332,6 +342,16 @@ impl Isolated {
             return "it did not answer its first ping".to_owned();
         }
         says.send_replace(State::Ready(port));
+        let (http, progress) = (&self.shared.http, &self.shared.settings.progress);
+        // What is told is told to nobody once the process has ended.
+        tokio::select! {
+            never = told::pass_on(http, port, session, progress) => match never {},
+            why = self.look_after(port, place) => why,
+        }
+    }
+
+    /// Asks a process how it is until it is to be ended; says why.
+    async fn look_after(&self, port: u16, place: &Place) -> String {
         let clock = &self.shared.settings.clock;
         let born = clock.now();
         let mut silent = 0;

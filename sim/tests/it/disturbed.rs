@@ -6,7 +6,7 @@ use graph::agent::Agent;
 use journal::event::EventStatus;
 use serde_json::{Value, json};
 use sim::clerk;
-use sim::crash_points::{Outcome, crash_points};
+use sim::crash_points::{Outcome, crash_points, sampled_crash_points};
 use sim::prefixes::prefixes;
 use sim::scenario::Scenario;
 use sim::tools::ToolServer;
@@ -125,6 +125,14 @@ fn a_conversation_holds_at_every_crash_point(mut stores: Stores) {
     );
 }
 
+/// Of the long conversation's crash points each eleventh, those of steps too: some of every mode, as eleven
+/// and four have no divisor in common. Memory is gone through at all of its steps' points above.
+fn a_conversation_holds_at_sampled_crash_points(mut stores: Stores) {
+    let nth = if nth() == 1 { 1 } else { 11 };
+    let scenario = crate::assistant::scenario();
+    hold("assistant", &sampled_crash_points(&scenario, nth, &mut *stores), 30);
+}
+
 fn a_conversation_goes_on_from_every_prefix(mut stores: Stores) {
     hold("assistant", &prefixes(&crate::assistant::scenario(), &mut *stores), 30);
 }
@@ -166,7 +174,7 @@ macro_rules! on {
 }
 
 // Memory answers beside every other store, which is held against it at each operation; these show that
-// it will do alone, which the long conversation is left at.
+// it will do alone, which most of the long conversation is left at.
 on!(memory:
     checkup_holds_at_every_crash_point,
     checkup_goes_on_from_every_prefix,
@@ -184,6 +192,7 @@ on!(sqlite:
     incident_goes_on_from_every_prefix,
     network_goes_on_from_every_prefix,
     an_agent_that_asks_sleeps_and_pays_goes_on_from_every_prefix,
+    a_conversation_holds_at_sampled_crash_points,
 );
 on!(dynamodb:
     checkup_holds_at_every_crash_point,

@@ -110,19 +110,21 @@ impl CaseFile {
         Ok(Self { target, card, merchant, sample, is_whole, rows, source })
     }
 
-    /// A case with nothing but the card's own rows, as a service gives them.
-    pub fn of_card(source: &str, target: Transaction, rows: Vec<Row>) -> Self {
-        let count = rows.len() as u64;
-        let card = settled(rows.into_iter().filter_map(|row| Past::of(row, &target)).collect());
-        Self {
-            target,
-            card,
-            merchant: None,
-            sample: Vec::new(),
-            is_whole: false,
-            rows: count,
-            source: source.to_owned(),
-        }
+    /// A case with the card's own rows and, where they can be had, the merchant's, as a service gives
+    /// them.
+    pub fn of_histories(
+        source: &str,
+        target: Transaction,
+        card: Vec<Row>,
+        merchant: Option<Vec<Row>>,
+    ) -> Self {
+        let rows = (card.len() + merchant.as_ref().map_or(0, Vec::len)) as u64;
+        let earlier = |rows: Vec<Row>| {
+            settled(rows.into_iter().filter_map(|row| Past::of(row, &target)).collect())
+        };
+        let (card, merchant) = (earlier(card), merchant.map(earlier));
+        let (sample, is_whole, source) = (Vec::new(), false, source.to_owned());
+        Self { target, card, merchant, sample, is_whole, rows, source }
     }
 
     /// All earlier payments of which it was known whether they were frauds, by card, each with the

@@ -1,4 +1,8 @@
 //! A transaction service: the same rows as JSON over HTTP.
+//!
+//! It answers `GET URL/transactions/{id}` with a row, `GET URL/transactions?card_id=…` with its card's rows
+//! and, if it offers that, `GET URL/transactions?merchant_id=…&until=…&limit=…` with the merchant's
+//! newest rows up to that time, of any card. `transactions/README.md` tells the same to whoever writes one.
 
 use std::time::Duration;
 
@@ -8,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::case_file::{CaseFile, HISTORY_ROWS_MAX};
 use super::error::{Error, Place, shown};
-use super::row::{COLUMNS, Column, Raw, Row};
+use super::row::{COLUMNS, Column, Raw, Row, Transaction};
 use super::source::Remote;
 use crate::place::Loopback;
 
@@ -25,6 +29,28 @@ const ROWS_MAX: usize = 5 * HISTORY_ROWS_MAX;
 #[derive(Clone, Debug)]
 pub struct Service {
     base: Url,
+}
+
+/// Whose rows are asked for: the card's or the merchant's of a payment.
+enum Of<'a> {
+    Card(&'a Transaction),
+    Merchant(&'a Transaction),
+}
+
+impl Of<'_> {
+    fn has(&self, row: &Transaction) -> bool {
+        match self {
+            Self::Card(target) => row.card == target.card,
+            Self::Merchant(target) => row.merchant == target.merchant,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Card(_) => "card",
+            Self::Merchant(_) => "merchant",
+        }
+    }
 }
 
 impl Service {
@@ -49,7 +75,8 @@ impl Service {
         Ok(Self { base })
     }
 
-    /// The case of one transaction, with what the service tells: its card's rows.
+    /// The case of one transaction, with what the service tells: its card's rows, and its merchant's
+    /// if the service offers them.
     ///
     /// # Errors
     /// When the service gives no usable answer.
@@ -72,20 +99,50 @@ impl Service {
             if target.id != id {
                 return Err(self.failed(&one, "answered with another transaction"));
             }
-            let mut all = self.address(&["transactions"]);
-            all.query_pairs_mut().append_pair("card_id", &target.card);
-            let Some(Value::Array(rows)) = self.get(&client, &all).await? else {
-                return Err(self.failed(&all, "answered with no list of rows"));
+            let card = self.history(&client, &Of::Card(&target)).await?;
+            let Some(card) = card else {
+                let asked = self.list(&Of::Card(&target));
+                return Err(self.failed(&asked, "answered with no list of rows"));
             };
-            if rows.len() > ROWS_MAX {
-                return Err(self.failed(&all, &format!("answered with more than {ROWS_MAX} rows")));
-            }
-            let rows = self.rows(&all, &rows, &target.card)?;
-            Ok(CaseFile::of_card(&self.name(), target, rows))
+            let merchant = self.history(&client, &Of::Merchant(&target)).await?;
+            Ok(CaseFile::of_histories(&self.name(), target, card, merchant))
         })
     }
 
-    fn rows(&self, asked: &Url, rows: &[Value], card: &str) -> Result<Vec<Row>, Error> {
+    /// The rows of a list; `None` if the service offers no such list.
+    async fn history(
+        &self,
+        client: &reqwest::Client,
+        of: &Of<'_>,
+    ) -> Result<Option<Vec<Row>>, Error> {
+        let asked = self.list(of);
+        let rows = match self.get(client, &asked).await? {
+            None => return Ok(None),
+            Some(Value::Array(rows)) => rows,
+            Some(_) => return Err(self.failed(&asked, "answered with no list of rows")),
+        };
+        if rows.len() > ROWS_MAX {
+            return Err(self.failed(&asked, &format!("answered with more than {ROWS_MAX} rows")));
+        }
+        self.rows(&asked, &rows, of).map(Some)
+    }
+
+    fn list(&self, of: &Of<'_>) -> Url {
+        let mut list = self.address(&["transactions"]);
+        let mut query = list.query_pairs_mut();
+        match of {
+            Of::Card(target) => query.append_pair("card_id", &target.card),
+            // A merchant has more customers than a card has payments: only the newest are asked for.
+            Of::Merchant(target) => query
+                .append_pair("merchant_id", &target.merchant)
+                .append_pair("until", &target.at())
+                .append_pair("limit", &HISTORY_ROWS_MAX.to_string()),
+        };
+        drop(query);
+        list
+    }
+
+    fn rows(&self, asked: &Url, rows: &[Value], of: &Of<'_>) -> Result<Vec<Row>, Error> {
         let mut ids = std::collections::BTreeSet::new();
         let mut checked = Vec::with_capacity(rows.len());
         for (index, row) in rows.iter().enumerate() {
@@ -94,8 +151,8 @@ impl Service {
                 return Err(self.failed(asked, &format!("answered with row {number} that is none")));
             };
             let row = self.row(asked, number, fields)?;
-            if row.transaction.card != card {
-                let problem = format!("answered with row {number} of another card");
+            if !of.has(&row.transaction) {
+                let problem = format!("answered with row {number} of another {}", of.name());
                 return Err(self.failed(asked, &problem));
             }
             if !ids.insert(row.transaction.id.clone()) {

@@ -178,6 +178,8 @@ fn notes(case: &CaseFile) -> Vec<String> {
         notes.push(
             "the source tells of the card alone, not of its merchant or of others".to_owned(),
         );
+    } else if case.sample.is_empty() && !case.is_whole {
+        notes.push("the source tells of the card and its merchant, not of other cards".to_owned());
     }
     notes
 }

@@ -1,5 +1,6 @@
 //! The transactions server: what it publishes, and what it says of data that are of no use.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -215,6 +216,14 @@ fn last_fraud(csv_text: &str) -> String {
     line.split(',').next().unwrap().to_owned()
 }
 
+/// The id of the last payment at a merchant that was paid before.
+fn last_of_a_known_merchant(csv_text: &str) -> String {
+    let rows: Vec<Vec<&str>> = csv_text.lines().skip(1).map(|l| l.split(',').collect()).collect();
+    let is_known = |at: &usize| rows[..*at].iter().any(|row| row[3] == rows[*at][3]);
+    let at = (0..rows.len()).rev().find(is_known).unwrap();
+    rows[at][0].to_owned()
+}
+
 #[tokio::test]
 async fn a_parquet_file_is_answered_like_the_csv_file_with_the_same_rows() {
     let folder = tempfile::tempdir().unwrap();
@@ -242,8 +251,15 @@ async fn a_parquet_file_is_answered_like_the_csv_file_with_the_same_rows() {
     assert!(refusal.contains("is no readable Parquet file"), "{refusal}");
 }
 
+/// Which lists of rows a service has.
+#[derive(Clone, Copy, PartialEq)]
+enum Lists {
+    Cards,
+    CardsAndMerchants,
+}
+
 /// Serves rows as a transaction service does.
-async fn service(csv_text: &str) -> String {
+async fn service(csv_text: &str, lists: Lists) -> String {
     let header: Vec<&str> = csv_text.lines().next().unwrap().split(',').collect();
     let rows: Vec<Value> = csv_text
         .lines()
@@ -259,9 +275,13 @@ async fn service(csv_text: &str) -> String {
         .route(
             "/api/transactions",
             get(move |RawQuery(asked): RawQuery| async move {
-                let card = asked.unwrap().strip_prefix("card_id=").unwrap().to_owned();
-                let rows = all.iter().filter(|row| row["card_id"] == card.as_str());
-                axum::Json(rows.cloned().collect::<Vec<_>>())
+                let address = format!("http://service/?{}", asked.unwrap());
+                let asked = reqwest::Url::parse(&address).unwrap();
+                let asked: BTreeMap<String, String> = asked.query_pairs().into_owned().collect();
+                if asked.contains_key("merchant_id") && lists == Lists::Cards {
+                    return StatusCode::NOT_FOUND.into_response();
+                }
+                axum::Json(listed(&all, &asked)).into_response()
             }),
         )
         .route(
@@ -285,11 +305,42 @@ async fn service(csv_text: &str) -> String {
     format!("http://{address}/api")
 }
 
+/// The rows that a list has, as `transactions/README.md` says.
+fn listed(all: &[Value], asked: &BTreeMap<String, String>) -> Vec<Value> {
+    let name = if asked.contains_key("card_id") { "card_id" } else { "merchant_id" };
+    let mut rows: Vec<Value> =
+        all.iter().filter(|row| row[name] == asked[name].as_str()).cloned().collect();
+    let Some(until) = asked.get("until") else { return rows };
+    rows.retain(|row| row["timestamp"].as_str().is_some_and(|at| at <= until.as_str()));
+    rows.sort_by_key(|row| std::cmp::Reverse(row["timestamp"].to_string()));
+    rows.truncate(asked["limit"].parse().unwrap());
+    rows
+}
+
+#[tokio::test]
+async fn a_service_that_lists_a_merchant_s_payments_is_answered_like_a_file_with_them() {
+    let text = generated(500);
+    let id = last_of_a_known_merchant(&text);
+    let base = service(&text, Lists::CardsAndMerchants).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.csv");
+    std::fs::write(&path, &text).unwrap();
+    let of_service = context(&base, &id).await.unwrap();
+    let of_file = context(path.to_str().unwrap(), &id).await.unwrap();
+    assert_eq!(of_service["card"], of_file["card"]);
+    assert!(of_file["merchant"]["transactions"].as_u64().unwrap() > 0, "{}", of_file["merchant"]);
+    assert_eq!(of_service["merchant"], of_file["merchant"]);
+    let arguments = json!({ "transaction_id": id });
+    let of_service = ask(&base, "pattern_tool", arguments.clone()).await;
+    let of_file = ask(path.to_str().unwrap(), "pattern_tool", arguments).await;
+    assert_eq!(of_service.structured_content, of_file.structured_content);
+}
+
 #[tokio::test]
 async fn a_service_is_asked_for_the_payment_and_its_card() {
     let text = generated(500);
     let id = last_fraud(&text);
-    let base = service(&text).await;
+    let base = service(&text, Lists::Cards).await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data.csv");
     std::fs::write(&path, &text).unwrap();
@@ -305,7 +356,7 @@ async fn a_service_is_asked_for_the_payment_and_its_card() {
 
 #[tokio::test]
 async fn a_service_that_gives_no_usable_answer_is_named_with_what_it_did() {
-    let base = service(&generated(300)).await;
+    let base = service(&generated(300), Lists::Cards).await;
     for (id, expected) in [
         ("nobody", "has no transaction `nobody`"),
         ("large", "answered with more than 8388608 bytes"),

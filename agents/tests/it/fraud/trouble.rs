@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use graph::agent::Settings;
+use graph::budget::Budget;
 use graph::definition::Finish;
 use graph::effect::ToolCall;
 use graph::outcome::{Brought, Failure};
@@ -104,6 +105,27 @@ fn a_tool_that_takes_too_long_is_told_from_one_that_fails() {
     assert_eq!(result["status"], "COMPLETED");
 }
 
+#[test]
+fn a_tool_that_has_not_answered_when_the_time_is_up_is_told_from_one_that_fails() {
+    let desk = Desk::generated(6, 600, 60);
+    let id = desk.targets(1).0.last().unwrap().id.clone();
+    // Each record is a second after the one before; the second tool's is the one at the limit.
+    let budget = Budget { seconds: Some(4), ..Budget::UNLIMITED };
+    for (brought, status) in [
+        (Brought::Failure(Failure::unknown("mcp_connection", "no answer")), "TIMED_OUT"),
+        (Brought::Error("the disk is on fire".to_owned()), "FAILED"),
+    ] {
+        let settings = Settings { budget, ..Settings::default() };
+        let mut session = Session::start(agent(), desk.input(&id), settings).unwrap();
+        let result = completed(session.drive(&mut World::new(|call| match call.tool.as_str() {
+            "pattern_tool" => brought.clone(),
+            _ => desk.serve(call),
+        })));
+        assert_eq!(result["status"], "TIMED_OUT");
+        assert_eq!(result["tool_executions"][1]["status"], status);
+    }
+}
+
 /// All answers of all tools.
 fn answers(desk: &Desk, id: &str) -> Vec<Value> {
     let answers = RefCell::new(Vec::new());
@@ -159,6 +181,8 @@ fn every_finding_points_at_rows_of_the_data_and_at_the_payment_itself() {
             let rows: Vec<&str> =
                 finding["rows"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
             assert_eq!(rows.last(), Some(&row.id.as_str()), "{finding}");
+            // A journey has a beginning.
+            assert!(finding["pattern"] != "impossible_travel" || rows.len() > 1, "{finding}");
             for id in rows {
                 assert!(desk.rows.iter().any(|other| other.id == id), "{finding}");
             }

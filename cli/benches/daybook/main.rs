@@ -2,7 +2,8 @@
 //!
 //! Everything is measured in short bursts, in turn, several rounds over; the median of the rounds is
 //! printed. Absolute figures belong to the machine and the moment: the ratio to the raw disk in the
-//! same round is what can be compared.
+//! same round is what can be compared. Last comes what waiting sessions and a large file of payments
+//! take in memory; `cargo bench -p cli --bench daybook -- memory` measures that alone.
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run has nothing to say")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures real time")]
@@ -45,15 +46,6 @@ use workflow::rule::{DETAIL_TYPE, SOURCE};
 /// How long each measurement runs in each round.
 const BURST: Duration = Duration::from_millis(1_500);
 
-/// How many sessions wait at once when memory is measured.
-const SUSPENDED: usize = 10_000;
-
-/// Events of one request.
-const EVENTS_AT_ONCE: usize = 10;
-
-/// They all wait after this, or have got stuck.
-const SUSPENDED_WITHIN: Duration = Duration::from_secs(900);
-
 /// How many rounds; the median counts.
 const ROUNDS: usize = 3;
 
@@ -63,7 +55,17 @@ const SESSION_WITHIN: Duration = Duration::from_secs(60);
 /// What a record and an outcome weigh, in bytes.
 const RECORD_BYTES: usize = 300;
 
+mod memory;
+
 fn main() {
+    if !std::env::args().any(|argument| argument == "memory") {
+        speed();
+    }
+    memory::suspended();
+    memory::a_million_payments();
+}
+
+fn speed() {
     println!("durability: every figure is with fsync (SQLite synchronous FULL, raw fdatasync)");
     println!("each row: median of {ROUNDS} rounds of {} ms\n", BURST.as_millis());
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -83,7 +85,6 @@ fn main() {
         }
     }
     table.print();
-    suspended();
 }
 
 /// Rates by what was measured, one a round.
@@ -346,117 +347,4 @@ async fn session(stack: &Stack, client: &reqwest::Client) {
         assert!(Instant::now() < deadline, "a session took longer than {SESSION_WITHIN:?}");
         stack.store().changed(Duration::from_millis(20)).await;
     }
-}
-
-/// What sessions that wait for a person cost a running stack in memory, and after a restart.
-fn suspended() {
-    let folder = folder();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let began = Instant::now();
-    let stack = DevStack::start(folder.path());
-    let idle = stack.resident_kib();
-    runtime.block_on(stack.suspend(SUSPENDED));
-    let took = began.elapsed().as_secs();
-    let waiting = stack.resident_kib();
-    drop(stack);
-    let stack = DevStack::start(folder.path());
-    runtime.block_on(stack.settle());
-    let restarted = stack.resident_kib();
-    println!(
-        "\n{SUSPENDED} suspended sessions in `daybook dev`, resident memory ({took} s to get there)"
-    );
-    for (what, kib) in [("idle", idle), ("with them", waiting), ("after a restart", restarted)] {
-        let above = kib.saturating_sub(idle) / 1024;
-        println!("{what:<24} {:>7} MiB {above:>7} MiB above idle", kib / 1024);
-    }
-}
-
-/// `daybook dev` in a process of its own; killed when dropped.
-struct DevStack {
-    child: std::process::Child,
-    endpoint: String,
-    folder: std::path::PathBuf,
-}
-
-impl DevStack {
-    fn start(folder: &Path) -> Self {
-        use std::io::BufRead as _;
-        let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_daybook"))
-            .arg("--data")
-            .arg(folder)
-            .args(["dev", "--listen", "127.0.0.1:0"])
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = String::new();
-        std::io::BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-        let endpoint = ready.trim().strip_prefix("ready ").unwrap().to_owned();
-        Self { child, endpoint, folder: folder.to_owned() }
-    }
-
-    /// Source: Linux, proc(5), `VmRSS`.
-    fn resident_kib(&self) -> usize {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
-    }
-
-    /// Begins so many threads of the assistant and waits until each asks for its first message and
-    /// nothing works on it any more.
-    async fn suspend(&self, sessions: usize) {
-        let client = reqwest::Client::new();
-        let detail = json!({ "agent": "assistant" }).to_string();
-        let entry = json!({ "Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": detail });
-        let body = json!({ "Entries": vec![entry; EVENTS_AT_ONCE] }).to_string();
-        for _ in 0..sessions / EVENTS_AT_ONCE {
-            let request = client.post(&self.endpoint).header("x-amz-target", "AWSEvents.PutEvents");
-            request.body(body.clone()).send().await.unwrap().error_for_status().unwrap();
-        }
-        let store = SqliteStore::open_read_only(&self.folder.join("journal.db")).unwrap();
-        let deadline = Instant::now() + SUSPENDED_WITHIN;
-        while waiting(&store).await < sessions {
-            assert!(Instant::now() < deadline, "the sessions do not all come to wait");
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-        self.settle().await;
-    }
-
-    /// Waits until the processor has nothing to do for a while.
-    async fn settle(&self) {
-        let mut before = usize::MAX;
-        loop {
-            tokio::time::sleep(Duration::from_secs(4)).await;
-            let ticks = self.ticks();
-            if ticks.saturating_sub(before) < 10 {
-                return;
-            }
-            before = ticks;
-        }
-    }
-
-    /// Source: Linux, proc(5), `stat`, fields 14 and 15.
-    fn ticks(&self) -> usize {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        let fields = stat.rsplit_once(") ").unwrap().1.split(' ').skip(11).take(2);
-        fields.map(|field| field.parse::<usize>().unwrap()).sum()
-    }
-}
-
-impl Drop for DevStack {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// How many sessions have a parked workflow and a suspended agent.
-async fn waiting(store: &SqliteStore) -> usize {
-    let sql = "SELECT COUNT(*) FROM journal WHERE status = 'AGENT_BACKGROUND_TASK_SUSPENDED'";
-    let count = store
-        .read(move |connection| {
-            let count = connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-            count.map_err(|error| journal::store::Error::Unavailable(error.into()))
-        })
-        .await;
-    usize::try_from(count.unwrap()).unwrap()
 }
