@@ -33,6 +33,7 @@ use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::step::StepBody;
 use journal::store::{Condition, Store as _};
+use local::functions;
 use local::stack::{Config, Isolation, Stack};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -307,6 +308,7 @@ async fn start(folder: &Path) -> Stack {
         token: None,
         ttl_days: workflow::limits::TTL_DAYS,
         workflow: None,
+        functions: functions::File::default(),
         isolation: Isolation::None,
         servers: Servers::bundled("/nonexistent".into()),
         timeouts: Timeouts { connect: BURST, init: BURST },

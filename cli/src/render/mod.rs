@@ -2,10 +2,9 @@
 //!
 //! [`timeline`] is a line a record, [`ending`] the verdict and the result below it, [`diagnosis`] an
 //! incident's result, [`investigation`] that of a card payment, [`network`] a router's, [`report`]
-//! everything else that is listed. [`brief`] makes values short, [`text`] makes them harmless: what
-//! stands in a journal may have been written by anybody.
+//! everything else that is listed, [`cost`] the tokens.
 
-pub mod brief;
+pub mod cost;
 pub mod diagnosis;
 pub mod ending;
 mod field;
@@ -13,8 +12,9 @@ pub mod ink;
 pub mod investigation;
 pub mod network;
 pub mod report;
-pub mod text;
 pub mod timeline;
+
+pub use ::timeline::{brief, text};
 
 /// How output is to look.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@
 #[cfg(feature = "live")]
 mod account;
 mod bad_input;
+mod browser;
 #[cfg(feature = "live")]
 mod chaos;
 mod document;

@@ -17,6 +17,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("poller", &["telemetry", "journal", "workflow", "graph"]),
     ("watchdog", &["telemetry", "journal", "workflow"]),
     ("tools", &["telemetry"]),
+    // What people see is made of records and outlines alone, wherever they come from.
+    ("timeline", &["journal", "graph"]),
     (
         "local",
         &[
@@ -31,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "poller",
             "watchdog",
             "tools",
+            "timeline",
         ],
     ),
     // The CLI starts the stack through `local` and tries state machines; the others only give it
@@ -46,6 +49,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "agents",
             "agent",
             "tools",
+            "timeline",
             "local",
         ],
     ),
