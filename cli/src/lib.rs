@@ -33,6 +33,7 @@ use graph::agent::Agent;
 use crate::args::Args;
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
+use crate::resolve::Action;
 
 /// The program `daybook` with the agents that ship and these of one's own.
 ///
@@ -55,7 +56,7 @@ fn run(args: Args, own: Vec<Agent>) -> Result<Exit, Failure> {
         Failure::usage(taken).hint("an agent of your own needs a name that no other has")
     })?;
     let command = resolve::resolve(args, &Config::from_environment(agents))?;
-    if let Some(service) = command.action.service() {
+    if let Some(service) = service(&command.action) {
         config::export_spans(service).map_err(|error| Failure::usage(error.to_string()))?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -64,6 +65,16 @@ fn run(args: Args, own: Vec<Agent>) -> Result<Exit, Failure> {
     runtime.shutdown_background();
     telemetry::export::flush();
     exit
+}
+
+/// What the program is called in the spans of a command; `None` for one that leaves none.
+fn service(action: &Action) -> Option<&'static str> {
+    match action {
+        Action::Dev(..) => Some("daybook"),
+        Action::Trigger(_) | Action::Investigate(_) | Action::Chat(_) => Some("daybook-cli"),
+        Action::Mcp(_) => Some("daybook-mcp"),
+        _ => None,
+    }
 }
 
 /// Help and version are answers, everything else that the parser says is a refusal.

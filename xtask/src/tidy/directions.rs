@@ -176,7 +176,7 @@ mod tests {
              //- graph/Cargo.toml\n[build-dependencies.w]\npackage = \"workflow\"\n",
             &[
                 "journal/Cargo.toml:3: journal may depend on nothing of ours, not on workflow: move what it needs, or argue for a new direction",
-                "workflow/Cargo.toml:4: workflow may depend on journal, not on graph: move what it needs, or argue for a new direction",
+                "workflow/Cargo.toml:4: workflow may depend on telemetry, journal, not on graph: move what it needs, or argue for a new direction",
                 "graph/Cargo.toml:1: graph may depend on journal, not on workflow: move what it needs, or argue for a new direction",
             ],
         );
