@@ -1,16 +1,18 @@
 //! The invoker as a Lambda function.
 
 use aws_config::BehaviorVersion;
+use bootstrap::Ends;
 use invoker::config::Config;
 use invoker::{Error, Invoker, Runtime};
 use journal::clock::Clock;
 use journal::dynamo::DynamoStore;
-use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use lambda_runtime::Diagnostic;
 use metrics_cloudwatch_embedded::{Builder, Collector};
 use workflow::contract::{InvokeReply, InvokeRequest};
-use workflow::metric;
+use workflow::{error_name, metric};
 
-#[tokio::main]
+// One event at a time needs no second thread.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
     lambda_runtime::tracing::init_default_subscriber();
     let figures = Builder::new().cloudwatch_namespace(metric::NAMESPACE).init()?;
@@ -24,8 +26,10 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         qualifier: config.qualifier,
     };
     let invoker = Invoker::new(store, runtime, Clock::system()).with_limits(config.limits);
-    let serve = |event: LambdaEvent<InvokeRequest>| answer(&invoker, figures, event.payload);
-    lambda_runtime::run(service_fn(serve)).await
+    // The agent may have been invoked by then.
+    let ends =
+        Ends { malformed: error_name::INVALID_REQUEST, late: error_name::INVOCATION_UNKNOWN };
+    bootstrap::serve(ends, async |request| answer(&invoker, figures, request).await).await
 }
 
 async fn answer(

@@ -1,16 +1,18 @@
 //! The poller as a Lambda function.
 
 use aws_config::BehaviorVersion;
+use bootstrap::Ends;
 use journal::clock::Clock;
 use journal::dynamo::DynamoStore;
-use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use lambda_runtime::Diagnostic;
 use metrics_cloudwatch_embedded::{Builder, Collector};
 use poller::config::Config;
 use poller::{Error, Poller, Runtime};
 use serde_json::Value;
-use workflow::metric;
+use workflow::{error_name, metric};
 
-#[tokio::main]
+// One event at a time needs no second thread.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
     lambda_runtime::tracing::init_default_subscriber();
     let figures = Builder::new().cloudwatch_namespace(metric::NAMESPACE).init()?;
@@ -24,8 +26,10 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         qualifier: config.qualifier,
     };
     let poller = Poller::new(store, aws_sdk_sfn::Client::new(&aws), runtime, Clock::system());
-    let handler = |event: LambdaEvent<Value>| serve(&poller, figures, event.payload);
-    lambda_runtime::run(service_fn(handler)).await
+    // Whatever it does may be done again, and the state machine does so for this name.
+    let ends =
+        Ends { malformed: error_name::INVALID_REQUEST, late: error_name::JOURNAL_UNAVAILABLE };
+    bootstrap::serve(ends, async |payload| serve(&poller, figures, payload).await).await
 }
 
 async fn serve(

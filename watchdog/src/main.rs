@@ -1,14 +1,19 @@
 //! The watchdog as a Lambda function.
 
 use aws_config::BehaviorVersion;
+use bootstrap::Ends;
 use journal::clock::Clock;
 use journal::dynamo::DynamoStore;
-use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use lambda_runtime::Diagnostic;
 use serde_json::Value;
 use watchdog::config::Config;
 use watchdog::{Cloud, Event, Report, Watchdog};
 
-#[tokio::main]
+/// How Lambda's figures name a run that failed; no state machine looks at it.
+const FAILED: &str = "WatchdogError";
+
+// One event at a time needs no second thread.
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), lambda_runtime::Error> {
     lambda_runtime::tracing::init_default_subscriber();
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
@@ -21,13 +26,14 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         qualifier: config.qualifier,
     };
     let watchdog = Watchdog::new(DynamoStore::new(&aws, &config.table), cloud, Clock::system());
-    let serve = |event: LambdaEvent<Value>| answer(&watchdog, event.payload);
-    lambda_runtime::run(service_fn(serve)).await
+    // The event is delivered again, and the next sweep finds what this one left.
+    let ends = Ends { malformed: FAILED, late: FAILED };
+    bootstrap::serve(ends, async |event| answer(&watchdog, event).await).await
 }
 
 async fn answer(watchdog: &Watchdog<DynamoStore>, event: Value) -> Result<Report, Diagnostic> {
     watchdog.handle(&Event::parse(&event)).await.map_err(|error| Diagnostic {
-        error_type: "WatchdogError".to_owned(),
+        error_type: FAILED.to_owned(),
         error_message: error.to_string(),
     })
 }

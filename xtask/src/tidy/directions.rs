@@ -7,14 +7,16 @@ use crate::tree::{Finding, Tree};
 const ALLOWED: &[(&str, &[&str])] = &[
     ("journal", &[]),
     ("workflow", &["journal"]),
+    // It serves any function, and knows nothing of ours.
+    ("bootstrap", &[]),
     ("states", &[]),
     ("graph", &["journal"]),
-    ("invoker", &["journal", "workflow"]),
+    ("invoker", &["journal", "workflow", "bootstrap"]),
     ("agents", &["graph"]),
     ("agent", &["journal", "workflow", "graph", "agents"]),
     // What a person may answer is the graph's to say.
-    ("poller", &["journal", "workflow", "graph"]),
-    ("watchdog", &["journal", "workflow"]),
+    ("poller", &["journal", "workflow", "bootstrap", "graph"]),
+    ("watchdog", &["journal", "workflow", "bootstrap"]),
     ("tools", &[]),
     (
         "local",
