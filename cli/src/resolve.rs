@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::investigation;
+use agent::model::settings::Unusable;
 use graph::agent::Agent;
 use journal::id::SessionId;
 use journal::item::Hash;
@@ -55,6 +56,10 @@ pub struct Cloud {
     pub state_machine_arn: Option<String>,
     /// The event bus.
     pub event_bus_name: Option<String>,
+    /// The journal's table, if it is known.
+    pub table: Option<String>,
+    /// The agent runtime's ARN, if it is known.
+    pub runtime_arn: Option<String>,
 }
 
 /// A command, ready to run.
@@ -109,6 +114,8 @@ pub enum Action {
     Chaos(ChaosOrder),
     /// Check or run a state machine.
     Workflow(args::WorkflowDeed),
+    /// Look for what is wrong with a place to run sessions.
+    Doctor(Result<StackEnvironment, Unusable>),
 }
 
 /// A function to break or to heal.
@@ -253,6 +260,7 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Investigate(payments::batch(investigate, stack)?)
         }
         args::Command::Agents => Action::Agents,
+        args::Command::Doctor => Action::Doctor(config.stack()),
         args::Command::Workflow(workflow) => Action::Workflow(workflow.deed),
         args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
             Action::NewAgent(new_agent::resolve(new, &config.agents)?)
@@ -266,14 +274,16 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Verify(Subject::File(file), head.as_deref().map(hash).transpose()?)
         }
         other => {
-            only_local(context.target)?;
-            local_action(other)?
+            if matches!(other, args::Command::Chat(_) | args::Command::Import(_)) {
+                only_local(context.target)?;
+            }
+            action_on_sessions(other)?
         }
     };
     Ok(Resolved { context, action })
 }
 
-fn local_action(command: args::Command) -> Result<Action, Failure> {
+fn action_on_sessions(command: args::Command) -> Result<Action, Failure> {
     use args::Command as C;
     Ok(match command {
         C::Sessions(sessions) => Action::Sessions(sessions),
@@ -301,19 +311,18 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
         | C::Mcp(_)
         | C::Generate(_)
         | C::Chaos(_)
+        | C::Doctor
         | C::Workflow(_) => unreachable!("these are resolved before"),
     })
 }
 
-/// The cloud's journal cannot be read from here yet, and this says so rather than show nothing.
+/// What needs a stack on this machine, or writes a journal that is a file.
 fn only_local(target: Target) -> Result<(), Failure> {
     match target {
         Target::Local => Ok(()),
         Target::Aws => {
-            let problem = "this command works on the local journal only; in an AWS account \
-                           this version can trigger sessions and no more";
-            Err(Failure::unknown(problem)
-                .hint("read the journal with: aws dynamodb query; or use --target local"))
+            let problem = "this command works on this machine only";
+            Err(Failure::unknown(problem).hint("use --target local"))
         }
     }
 }
@@ -350,6 +359,8 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
         cloud: Cloud {
             state_machine_arn: config.state_machine_arn.clone(),
             event_bus_name: config.event_bus_name.clone(),
+            table: config.table.clone(),
+            runtime_arn: config.runtime_arn.clone(),
         },
         binary: config.binary.clone(),
         agents: Arc::clone(&config.agents),

@@ -2,10 +2,13 @@
 //!
 //! [`timeline`] is a line a record, [`ending`] the verdict and the result below it, [`diagnosis`] an
 //! incident's result, [`investigation`] that of a card payment, [`network`] a router's, [`report`]
-//! everything else that is listed. [`brief`] makes values short, [`text`] makes them harmless: what
-//! stands in a journal may have been written by anybody.
+//! everything else that is listed, [`bill`] what an account would ask for it, [`checks`] what the doctor
+//! found. [`brief`] makes values short, [`text`] makes them harmless: what stands in a journal may have
+//! been written by anybody.
 
+pub mod bill;
 pub mod brief;
+pub mod checks;
 pub mod diagnosis;
 pub mod ending;
 mod field;
