@@ -19,16 +19,20 @@ use crate::host::{self, Host};
 use crate::model::Models;
 use crate::progress::Broadcast;
 use crate::tool::{Servers, Timeouts};
-use crate::{http, summary};
+use crate::{health, http, summary};
 
 /// Why the container stopped.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The program `agent` with the agents that ship and these of one's own, until it is told to stop.
+/// The program `agent` with the agents that ship and these of one's own, until it is told to stop. With
+/// `--healthy` it asks the one that runs beside it whether it answers, as the image's health check does.
 ///
 /// # Errors
 /// When two agents have one name, or the environment is not what the container needs.
 pub fn main_with(own: Vec<Agent>) -> Result<(), Error> {
+    if std::env::args().nth(1).as_deref() == Some("--healthy") {
+        return Ok(health::ping(&lookup)?);
+    }
     let agents = agents::all_and(own)?;
     start_logging();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(agents))
@@ -55,9 +59,12 @@ fn start_logging() {
     tracing_subscriber::registry().with(filter).with(rest).with(summaries).init();
 }
 
+#[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
+fn lookup(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
-    #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
-    let lookup = |name: &str| std::env::var(name).ok();
     let config = Config::read(&lookup)?;
     let bundled = bundled_program(&std::env::current_exe()?);
     // A container's own files are all that it can keep simulations in; they are gone with it.

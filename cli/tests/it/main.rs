@@ -7,10 +7,15 @@ mod account;
 mod bad_input;
 #[cfg(feature = "live")]
 mod chaos;
+#[cfg(feature = "live")]
+mod deploying;
 mod document;
 mod fixture;
 mod fraud;
 mod harness;
+mod image;
+#[cfg(feature = "live")]
+mod in_account;
 mod journal_file;
 mod kills;
 #[cfg(feature = "live")]
