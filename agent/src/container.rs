@@ -18,6 +18,7 @@ use crate::config::{Config, bundled_program};
 use crate::host::{self, Host};
 use crate::model::Models;
 use crate::progress::Broadcast;
+use crate::tool::parameters::ParameterStore;
 use crate::tool::{Servers, Timeouts};
 use crate::{health, http, summary};
 
@@ -66,15 +67,17 @@ fn lookup(name: &str) -> Option<String> {
 
 async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     let config = Config::read(&lookup)?;
+    let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let bundled = bundled_program(&std::env::current_exe()?);
     // A container's own files are all that it can keep simulations in; they are gone with it.
     let simulations = std::env::temp_dir().join("daybook-pk-sim");
     let mut servers =
         Servers::bundled(bundled.clone()).with(Servers::simulations(bundled, Some(simulations)));
     if let Some(file) = &config.servers_file {
-        servers = servers.with(Servers::parse(&std::fs::read_to_string(file)?, lookup)?);
+        let store = ParameterStore::ssm(&aws, None);
+        let text = std::fs::read_to_string(file)?;
+        servers = servers.with(Servers::load(&text, lookup, &store).await?);
     }
-    let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let host = Host::new(
         DynamoStore::new(&aws, &config.table),
         host::Config {

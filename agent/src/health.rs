@@ -20,7 +20,8 @@ const GOOD: &[u8] = b"HTTP/1.1 200 ";
 /// When it does not, or not well.
 pub fn ping(lookup: &impl Lookup) -> io::Result<()> {
     let port = config::port(lookup).map_err(io::Error::other)?.unwrap_or(config::PORT);
-    let mut stream = TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), WITHIN)?;
+    let mut stream =
+        TcpStream::connect_timeout(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)), WITHIN)?;
     stream.set_read_timeout(Some(WITHIN))?;
     stream.set_write_timeout(Some(WITHIN))?;
     stream.write_all(b"GET /ping HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;

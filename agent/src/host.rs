@@ -201,7 +201,11 @@ impl<S: Store> Host<S> {
         let agent = self.agent(&request.trigger.agent)?;
         let opening = Opening {
             input: request.trigger.input.clone(),
-            settings: settings(&request.session_id, &request.trigger, &self.shared.config.defaults),
+            settings: self.shared.config.servers.guard(settings(
+                &request.session_id,
+                &request.trigger,
+                &self.shared.config.defaults,
+            )),
         };
         agent.start(&opening.input, &opening.settings).map_err(|error| {
             Declined::Refused(ErrorMessage::new("InputError", "InvalidInput", &error.to_string()))

@@ -5,10 +5,20 @@
 //! and turns whatever can go wrong into a [`ToolOutcome`] that says what may have happened. A
 //! [`ToolSource`] is one server ([`server`]) or what is built in ([`built_in`]).
 //!
+//! A server is a process of ours ([`process`]), a part of this program ([`in_process`]), or somewhere
+//! else and reached over HTTP ([`remote`]). What a call that brought no result may have done:
+//!
+//! | kind | category | when |
+//! |---|---|---|
+//! | not sent | [`CATEGORY_CONNECTION`] | it does not start or cannot be reached; HTTP 429; a session that it forgot |
+//! | refused | [`CATEGORY_CONNECTION`] | HTTP 401 and 403, any other 4xx, a redirect to another origin |
+//! | unknown | [`CATEGORY_CONNECTION`] | no answer in time, gone during the call, HTTP 5xx, an answer beyond its bound |
+//! | not sent | [`CATEGORY_INIT`] | it answers, but its handshake or its list of tools cannot be used |
+//!
 //! A server is somebody else's program and is not trusted: it gets none of our environment, every
 //! wait for it has a deadline, everything that it sends has a bound, its schemas may not have
-//! anything fetched, and it does not outlive us. One that is a part of this program ([`in_process`])
-//! is held to the same.
+//! anything fetched, and it does not outlive us. One that is a part of this program is held to the
+//! same.
 
 pub mod answer;
 pub mod built_in;
@@ -16,10 +26,13 @@ pub mod catalogue;
 mod connection;
 pub mod in_process;
 mod launch;
+pub mod parameters;
 pub mod process;
+pub mod remote;
 pub mod server;
 pub mod servers;
 pub mod stdout;
+mod text;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -44,7 +57,8 @@ use crate::session::Session;
 /// The name of the server that is built in. A call that names no server is one of it, too.
 pub const BUILT_IN_SERVER: &str = "daybook";
 
-/// The category of failures to reach a server: it does not start, does not answer in time, is gone.
+/// The category of failures to reach a server: it does not start, does not answer in time, is gone, or
+/// does not accept our credentials.
 pub const CATEGORY_CONNECTION: &str = "mcp_connection";
 
 /// The category of failures of a server's handshake: it answers, but not so that it can be used.
@@ -53,9 +67,10 @@ pub const CATEGORY_INIT: &str = "mcp_init";
 /// How long a server may take until it can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// To start.
+    /// To start, or to be connected to.
     pub connect: Duration,
-    /// To shake hands and list its tools.
+    /// To shake hands and list its tools; over Streamable HTTP this begins with the connection, which
+    /// is made for the first request.
     pub init: Duration,
 }
 

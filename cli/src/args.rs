@@ -175,7 +175,7 @@ Examples:
     Agents,
     /// Writes what an agent of your own begins with
     New(New),
-    /// Lists what an MCP server of ours offers
+    /// Lists what an MCP server offers: a configured one, or one of ours
     #[command(after_help = "\
 Example:
   daybook tools aws-diagnostics")]

@@ -12,13 +12,13 @@ use agent::settings::{Defaults, incident_budget};
 use agent::tool::Timeouts;
 use graph::agent::Agent;
 use workflow::admission::Limits;
-use workflow::env;
+use workflow::env::{self, Invalid};
 
 /// How long connecting to an MCP server and its handshake may take unless the environment says.
 const MCP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What an isolated agent is given of this program's environment: what says how agents work.
-const HANDED_ON: [&str; 26] = [
+const HANDED_ON: [&str; 28] = [
     env::DAYBOOK_MODEL,
     env::DAYBOOK_ON_MODEL_FAILURE,
     env::DAYBOOK_PRICES,
@@ -45,6 +45,8 @@ const HANDED_ON: [&str; 26] = [
     env::DAYBOOK_MCP_SERVERS,
     env::MCP_CONNECT_TIMEOUT,
     env::MCP_INIT_TIMEOUT,
+    env::MCP_API_KEY_PARAMETER,
+    AWS_ENDPOINT_URL_SSM,
 ];
 
 /// What the command line takes from its surroundings: the environment, and the agents that the program
@@ -77,6 +79,9 @@ pub struct Config {
 /// Source: AWS SDKs and Tools Reference Guide, "Service-specific endpoints".
 pub const AWS_ENDPOINT_URL: &str = "AWS_ENDPOINT_URL";
 
+/// The same for SSM alone, which the local stack does not stand in for.
+const AWS_ENDPOINT_URL_SSM: &str = "AWS_ENDPOINT_URL_SSM";
+
 /// What a stack takes from the environment.
 #[derive(Clone, Debug)]
 pub struct StackEnvironment {
@@ -84,16 +89,26 @@ pub struct StackEnvironment {
     pub defaults: Defaults,
     /// What models are asked with.
     pub models: Settings,
-    /// The file that names MCP servers.
-    pub servers_file: Option<PathBuf>,
-    /// How long connecting to them may take.
-    pub timeouts: Timeouts,
+    /// Which MCP servers there are.
+    pub servers: ServersEnvironment,
     /// How many days records are kept.
     pub ttl_days: u32,
     /// How many sessions are admitted.
     pub admission: Limits,
     /// What isolated agents are given.
     pub handed_on: Vec<(String, String)>,
+}
+
+/// What the environment says of MCP servers.
+#[derive(Clone, Debug)]
+pub struct ServersEnvironment {
+    /// The file that names them.
+    pub file: Option<PathBuf>,
+    /// How long connecting to them may take.
+    pub timeouts: Timeouts,
+    /// Where the parameters are that the file refers to, if the environment says so.
+    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "other builds read them"))]
+    pub ssm_endpoint: Option<String>,
 }
 
 impl Config {
@@ -133,14 +148,27 @@ impl Config {
                 investigation: investigation::Defaults::read(&lookup)?,
             },
             models: Settings::read(&lookup)?,
-            servers_file: env::text(&lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
+            servers: self.servers()?,
+            ttl_days,
+            admission: Limits::read(&lookup)?,
+            handed_on: handed_on.collect(),
+        })
+    }
+
+    /// Reads what is said of MCP servers.
+    ///
+    /// # Errors
+    /// When a variable is set to what it does not take.
+    pub fn servers(&self) -> Result<ServersEnvironment, Invalid> {
+        let lookup = |name: &str| read(name);
+        let of_ssm = env::text(&lookup, AWS_ENDPOINT_URL_SSM);
+        Ok(ServersEnvironment {
+            file: env::text(&lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
             timeouts: Timeouts {
                 connect: env::seconds(&lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,
                 init: env::seconds(&lookup, env::MCP_INIT_TIMEOUT, MCP_TIMEOUT)?,
             },
-            ttl_days,
-            admission: Limits::read(&lookup)?,
-            handed_on: handed_on.collect(),
+            ssm_endpoint: of_ssm.or_else(|| self.aws_endpoint_url.clone()),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! From what was typed to what is to be done: the only step that may fail on the environment.
 
+pub mod answer;
 mod chaos;
 pub mod payments;
 
@@ -19,7 +20,7 @@ use tools::{aws_diagnostics, card_transactions, network_inventory, pk_sim};
 use workflow::env;
 
 use crate::args::{self, Args, Target, TargetName};
-use crate::config::{Config, StackEnvironment};
+use crate::config::{Config, ServersEnvironment, StackEnvironment};
 use crate::failure::Failure;
 use crate::input;
 use crate::new_agent::{self, NewAgent};
@@ -91,7 +92,7 @@ pub enum Action {
     /// Carry a session on.
     Resume(String),
     /// Answer a question.
-    Answer(String, Decision),
+    Answer(String, answer::Decision),
     /// Talk with the assistant.
     Chat(args::steer::Chat),
     /// Write a session out.
@@ -105,7 +106,7 @@ pub enum Action {
     /// Write the crate of an agent.
     NewAgent(NewAgent),
     /// List a server's tools.
-    Tools(&'static str),
+    Tools(String, ServersEnvironment),
     /// Run a server.
     Mcp(Serving),
     /// Make data.
@@ -208,19 +209,6 @@ pub struct Order {
     pub with_stack: Option<StackEnvironment>,
 }
 
-/// What a question is answered with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
-    /// Yes, exactly this.
-    Approve,
-    /// No, and perhaps why.
-    Reject(Option<String>),
-    /// Yes, with other arguments.
-    Edit(Value),
-    /// Something in words.
-    Say(String),
-}
-
 /// What is checked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
@@ -265,7 +253,9 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
         args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
             Action::NewAgent(new_agent::resolve(new, &config.agents)?)
         }
-        args::Command::Tools(tools) => Action::Tools(server(&tools.server)?),
+        args::Command::Tools(tools) => {
+            Action::Tools(tools.server, config.servers().map_err(Failure::usage)?)
+        }
         args::Command::Mcp(mcp) => {
             Action::Mcp(Serving { http: mcp.http.clone(), server: served(mcp, &context, config)? })
         }
@@ -291,7 +281,7 @@ fn action_on_sessions(command: args::Command) -> Result<Action, Failure> {
         C::Tail(one) => Action::Tail(one.session),
         C::Cancel(cancel) => Action::Cancel(cancel),
         C::Resume(one) => Action::Resume(one.session),
-        C::Answer(answer) => Action::Answer(answer.session.clone(), decision(answer)?),
+        C::Answer(answer) => Action::Answer(answer.session.clone(), answer::decision(answer)?),
         C::Chat(mut chat) => {
             chat.model = chat.model.map(|model| model_name(model, Target::Local));
             Action::Chat(chat)
@@ -414,22 +404,6 @@ fn model_name(model: String, target: Target) -> String {
     }
 }
 
-fn decision(answer: args::steer::Answer) -> Result<Decision, Failure> {
-    if let Some(file) = answer.edit {
-        let arguments = input::json(&file)?;
-        if !arguments.is_object() {
-            let problem = format!("{} holds no JSON object", file.display());
-            return Err(Failure::usage(problem).hint("it holds the tool's arguments, by name"));
-        }
-        return Ok(Decision::Edit(arguments));
-    }
-    Ok(match answer.say {
-        Some(text) => Decision::Say(text),
-        None if answer.approve => Decision::Approve,
-        None => Decision::Reject(answer.reason),
-    })
-}
-
 fn hash(text: &str) -> Result<Hash, Failure> {
     let is_hash = text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
     if !is_hash {
@@ -491,11 +465,14 @@ fn tool_source(
 }
 
 fn server(name: &str) -> Result<&'static str, Failure> {
-    let servers = tools::servers();
-    let known = servers.iter().find(|server| server.name == name).map(|server| server.name);
-    known.ok_or_else(|| {
-        let names: Vec<_> = servers.iter().map(|server| server.name).collect();
-        Failure::usage(format!("there is no MCP server `{name}` here"))
-            .hint(format!("there is {}", names.join(", ")))
-    })
+    let known = tools::servers().iter().find(|server| server.name == name);
+    known.map(|server| server.name).ok_or_else(|| no_such_server(name, &[]))
+}
+
+/// There is no server of this name, neither of ours nor of those that are configured.
+pub fn no_such_server(name: &str, configured: &[&str]) -> Failure {
+    let ours = tools::servers().iter().map(|server| server.name);
+    let names: Vec<_> = ours.chain(configured.iter().copied()).collect();
+    Failure::usage(format!("there is no MCP server `{name}` here"))
+        .hint(format!("there is {}", names.join(", ")))
 }

@@ -18,6 +18,11 @@ pub const INPUT_STEP: u32 = 1;
 /// began with.
 pub const CATALOGUE: &str = "tools/list";
 
+/// The field of a catalogue that names those of its tools of which the server itself says that they
+/// change the world. They are at-most-once from then on, besides those that are so by code and by
+/// configuration: a server can make its tools be handled with more care, never with less.
+pub const CATALOGUE_AT_MOST_ONCE: &str = "at_most_once";
+
 /// A request is taken to have at most one token for so many bytes, when a call whose answer was lost
 /// is charged. English prose has four to five.
 pub const BYTES_PER_TOKEN_MIN: usize = 3;

@@ -185,7 +185,8 @@ impl Run {
             attempt: work.failed + 1,
             outcome,
         };
-        work.take(result, attempts);
+        work.take(result.clone(), attempts);
+        self.core.heed(&result);
         self.complete_tools();
         Ok(())
     }

@@ -11,9 +11,9 @@ use crate::agent::{Outline, Program, Settings, Sheet};
 use crate::budget::{Budget, Ledger, Used};
 use crate::definition::{Context, Finish, Route};
 use crate::digest;
-use crate::effect::{Chat, Effect, Reply, ToolCall};
+use crate::effect::{CATALOGUE, CATALOGUE_AT_MOST_ONCE, Chat, Effect, Reply, ToolCall};
 use crate::open::{CallState, CallWork, Open, Pending};
-use crate::outcome::{Outcome, OutcomeBody};
+use crate::outcome::{Outcome, OutcomeBody, ToolResult};
 use crate::plan::graph_failed;
 
 /// Moves without an effect after which a run ends as failed.
@@ -42,6 +42,9 @@ pub(crate) struct Core {
     pub(crate) ledger: Ledger,
     /// Digests of calls that a person approved and that were not begun yet.
     pub(crate) approvals: Vec<String>,
+    /// The tools that servers have said of that they change the world, as `server.tool`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) at_most_once: Vec<String>,
     /// Whether the policy has taken over from the model.
     pub(crate) fallback: bool,
     /// Tokens of lost chats that were left for a limit's sake, already in the ledger. The outcome of
@@ -219,8 +222,10 @@ impl Run {
         let Self { sheet, settings, critical, core, .. } = self;
         Open::new(node, effect, |call: ToolCall| {
             let is_critical = call.is_in(critical);
-            let at_most_once =
-                is_critical || call.is_in(sheet.at_most_once) || call.is_in(&settings.at_most_once);
+            let at_most_once = is_critical
+                || call.is_in(sheet.at_most_once)
+                || call.is_in(&settings.at_most_once)
+                || call.is_in(&core.at_most_once);
             let approved = is_critical && core.use_approval(&call);
             let state = if is_critical && !approved {
                 CallState::Unapproved
@@ -239,6 +244,21 @@ impl Run {
 }
 
 impl Core {
+    /// Takes over what a server's catalogue says of its tools.
+    pub(crate) fn heed(&mut self, result: &ToolResult) {
+        let (Some(server), Some(content)) = (&result.call.server, result.ok()) else { return };
+        if result.call.tool != CATALOGUE {
+            return;
+        }
+        let named = content.get(CATALOGUE_AT_MOST_ONCE).and_then(Value::as_array);
+        for name in named.into_iter().flatten().filter_map(Value::as_str) {
+            let name = format!("{server}.{name}");
+            if !self.at_most_once.contains(&name) {
+                self.at_most_once.push(name);
+            }
+        }
+    }
+
     /// An approval holds for one call: it is gone once the call is about to be made.
     fn use_approval(&mut self, call: &ToolCall) -> bool {
         let digest = digest::call(call);

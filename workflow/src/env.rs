@@ -103,8 +103,8 @@ pub const MAX_INCIDENTS_PER_HOUR: &str = "MAX_INCIDENTS_PER_HOUR";
 /// A JSON file that names MCP servers.
 pub const DAYBOOK_MCP_SERVERS: &str = "DAYBOOK_MCP_SERVERS";
 
-/// The SSM parameter with the MCP servers' key. The stack sets it and grants its reading; the agent
-/// does not resolve references to SSM yet.
+/// The SSM parameter that holds the bearer token for MCP servers whose file refers to it as
+/// `${mcp-api-key}`.
 pub const MCP_API_KEY_PARAMETER: &str = "MCP_API_KEY_PARAMETER";
 
 /// How long connecting to an MCP server may take, in seconds.

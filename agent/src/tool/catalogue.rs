@@ -1,8 +1,9 @@
 //! What a source offers: tools with their schemas, compiled once.
 
-use graph::effect::ToolSpec;
+use graph::effect::{CATALOGUE_AT_MOST_ONCE, ToolSpec};
 use graph::outcome::{Failure, ToolOutcome};
 use graph::schema::{Error, Schema};
+use rmcp::model::ToolAnnotations;
 use serde_json::{Value, json};
 
 use super::answer;
@@ -22,6 +23,8 @@ pub const CATEGORY_UNKNOWN: &str = "unknown";
 pub(super) struct Catalogue {
     tools: Vec<Tool>,
     unusable: Vec<Unusable>,
+    /// Those that the source says change the world.
+    at_most_once: Vec<String>,
 }
 
 /// A tool that can be called.
@@ -61,6 +64,16 @@ impl Catalogue {
         }
     }
 
+    /// Notes what the source says of a tool that was added. Hints are not believed when they ask for
+    /// less care: a tool that nothing is said of is handled as its agent's code has it.
+    pub(super) fn hint(&mut self, name: &str, hints: &ToolAnnotations) {
+        let changes = hints.destructive_hint == Some(true) || hints.idempotent_hint == Some(false);
+        let repeatable = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
+        if changes && !repeatable && self.tool(name).is_some() {
+            self.at_most_once.push(name.to_owned());
+        }
+    }
+
     /// The tool to call with these arguments.
     ///
     /// # Errors
@@ -90,7 +103,8 @@ impl Catalogue {
         }
     }
 
-    /// `{"tools": [ToolSpec…]}`, and `"unusable": [{"name", "reason"}]` if there are some.
+    /// `{"tools": [ToolSpec…]}`, and if there are some, `"unusable": [{"name", "reason"}]` and
+    /// `"at_most_once": [NAME]`.
     pub(super) fn outcome(&self) -> ToolOutcome {
         let specs: Vec<&ToolSpec> = self.tools.iter().map(|tool| &tool.spec).collect();
         let mut content = json!({ "tools": specs });
@@ -98,6 +112,9 @@ impl Catalogue {
             let unusable = self.unusable.iter();
             let unusable = unusable.map(|t| json!({"name": t.name, "reason": t.reason}));
             content["unusable"] = unusable.collect();
+        }
+        if !self.at_most_once.is_empty() {
+            content[CATALOGUE_AT_MOST_ONCE] = json!(self.at_most_once);
         }
         answer::bounded("the list of tools", content)
     }
@@ -197,6 +214,31 @@ mod tests {
         assert_eq!(tool.result(json!(1)), ToolOutcome::Ok(json!(1)));
         let ToolOutcome::Error(error) = tool.result(json!("sesame")) else { panic!("an error") };
         assert!(!error.contains("sesame"), "{error}");
+    }
+
+    #[test]
+    fn hints_ask_for_more_care_and_never_for_less() {
+        let hinted = |hints: Value| {
+            let mut catalogue = catalogue();
+            catalogue.hint("good", &serde_json::from_value(hints).unwrap());
+            let ToolOutcome::Ok(content) = catalogue.outcome() else { panic!("a list") };
+            content.get("at_most_once").cloned()
+        };
+        for hints in [
+            json!({"destructiveHint": true}),
+            json!({"idempotentHint": false}),
+            json!({"readOnlyHint": false, "destructiveHint": false, "idempotentHint": false}),
+        ] {
+            assert_eq!(hinted(hints.clone()), Some(json!(["good"])), "{hints}");
+        }
+        for hints in [
+            json!({}),
+            json!({"readOnlyHint": false}),
+            json!({"readOnlyHint": true, "destructiveHint": true, "idempotentHint": false}),
+            json!({"destructiveHint": true, "idempotentHint": true}),
+        ] {
+            assert_eq!(hinted(hints.clone()), None, "{hints}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use graph::effect::ToolSpec;
-use graph::outcome::Failure;
+use graph::outcome::{Failure, FailureKind};
 use journal::clock::Clock;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientRequest, ErrorCode, ListToolsResult,
@@ -16,6 +16,7 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, RoleClient, RunningService,
     ServiceError,
 };
+use rmcp::transport::DynamicTransportError;
 use serde_json::Value;
 use tokio::sync::Mutex;
 
@@ -23,6 +24,7 @@ use super::answer::{ERROR_CHARS_MAX, cut};
 use super::catalogue::Catalogue;
 use super::launch::Launch;
 use super::process::{CLOSE_GRACE, Pipes, Running};
+use super::remote::{self, Mishap};
 use super::stdout::{Lines, Oddities};
 use super::{CATEGORY_CONNECTION, CATEGORY_INIT, Timeouts};
 use crate::progress::Listener;
@@ -57,6 +59,14 @@ pub(super) struct Connection {
     oddities: Arc<Oddities>,
     /// Set when a call's deadline passed: the server may hang.
     is_suspect: AtomicBool,
+    /// Set when the server can only be reached by another connection.
+    is_over: AtomicBool,
+}
+
+/// What a server is spoken to through.
+enum Wire {
+    Pipes(Pipes),
+    Remote(remote::Wire),
 }
 
 /// Why a handshake failed.
@@ -67,6 +77,8 @@ enum Handshake {
     Gone,
     /// The server answered something that is no use.
     Unusable(String),
+    /// A request over HTTP did not bring what it should have.
+    Mishap(Mishap),
 }
 
 impl Connection {
@@ -75,9 +87,9 @@ impl Connection {
     /// # Errors
     /// A failure of the kind `NotSent`: no tool was called.
     pub(super) async fn open(target: &Target, timeouts: Timeouts) -> Result<Self, Failure> {
-        let (mut process, pipes) = target.start(timeouts.connect).await?;
         let oddities = Arc::new(Oddities::default());
-        let handshake = Box::pin(handshake(target, pipes, oddities.clone()));
+        let (mut process, wire) = target.start(timeouts.connect, &oddities).await?;
+        let handshake = Box::pin(handshake(target, wire, oddities.clone()));
         let failed = match target.clock.timeout(timeouts.init, handshake).await {
             Some(Ok((running, catalogue))) => {
                 return Ok(Self {
@@ -88,6 +100,7 @@ impl Connection {
                     process: Mutex::new(process),
                     oddities,
                     is_suspect: AtomicBool::new(false),
+                    is_over: AtomicBool::new(false),
                 });
             }
             Some(Err(failed)) => failed,
@@ -95,17 +108,20 @@ impl Connection {
         };
         let status = match failed {
             Handshake::Gone => process.exit_status(&target.clock).await,
-            Handshake::Late(_) | Handshake::Unusable(_) => None,
+            Handshake::Late(_) | Handshake::Unusable(_) | Handshake::Mishap(_) => None,
         };
         let about = about(&process, &oddities);
         process.kill(&target.clock).await;
-        let hint = format!("try it with `daybook tools {}`{about}", target.name);
-        Err(target.not_sent(failed.category(), &failed.problem(status), &hint))
+        let Handshake::Mishap(mishap) = failed else {
+            let hint = format!("try it with `daybook tools {}`{about}", target.name);
+            return Err(target.not_sent(failed.category(), &failed.problem(status), &hint));
+        };
+        Err(target.not_opened(&mishap))
     }
 
     /// Whether it can be called. Asks the server if there is reason to doubt it.
     pub(super) async fn is_usable(&self) -> bool {
-        if self.peer.is_transport_closed() {
+        if self.peer.is_transport_closed() || self.is_over.load(Ordering::Relaxed) {
             return false;
         }
         if !self.is_suspect.load(Ordering::Relaxed) {
@@ -144,6 +160,15 @@ impl Connection {
         }
     }
 
+    /// What an error of a transport over HTTP means. If it ends the connection, the next call has another.
+    pub(super) fn mishap(&self, error: &DynamicTransportError) -> Option<Mishap> {
+        let mishap = Mishap::of(error)?;
+        if mishap.is_over {
+            self.is_over.store(true, Ordering::Relaxed);
+        }
+        Some(mishap)
+    }
+
     /// Why the server is gone: how it ended and what it last said.
     pub(super) async fn obituary(&self) -> String {
         let mut process = self.process.lock().await;
@@ -175,6 +200,7 @@ impl Handshake {
         match self {
             Self::Late(_) | Self::Gone => CATEGORY_CONNECTION,
             Self::Unusable(_) => CATEGORY_INIT,
+            Self::Mishap(mishap) => mishap.category(),
         }
     }
 
@@ -187,19 +213,72 @@ impl Handshake {
             (Self::Gone, Some(status)) => format!("ended before the handshake was done ({status})"),
             (Self::Gone, None) => "hung up before the handshake was done".to_owned(),
             (Self::Unusable(why), _) => why.clone(),
+            (Self::Mishap(mishap), _) => mishap.problem.clone(),
         }
     }
 }
 
 impl Target {
-    /// Starts the server.
-    async fn start(&self, within: Duration) -> Result<(Running, Pipes), Failure> {
-        let problem = match self.clock.timeout(within, Running::start(&self.launch)).await {
-            Some(Ok(started)) => return Ok(started),
-            Some(Err(error)) => format!("cannot be started: {error}"),
-            None => format!("did not start within {}", seconds(within)),
+    /// Starts the server, or reaches it.
+    async fn start(
+        &self,
+        within: Duration,
+        oddities: &Arc<Oddities>,
+    ) -> Result<(Running, Wire), Failure> {
+        let (problem, hint) = match &self.launch {
+            Launch::InProcess(server) => {
+                let (running, pipes) = Running::task(server);
+                return Ok((running, Wire::Pipes(pipes)));
+            }
+            Launch::Program(program) => {
+                let problem = match self.clock.timeout(within, Running::program(program)).await {
+                    Some(Ok((running, pipes))) => return Ok((running, Wire::Pipes(pipes))),
+                    Some(Err(error)) => format!("cannot be started: {error}"),
+                    None => format!("did not start within {}", seconds(within)),
+                };
+                (problem, "check its command")
+            }
+            Launch::Remote(server) => {
+                match self.clock.timeout(within, server.open(within, oddities)).await {
+                    Some(Ok(wire)) => return Ok((Running::Elsewhere, Wire::Remote(wire))),
+                    Some(Err(mishap)) => return Err(self.not_opened(&mishap)),
+                    None => (format!("did not answer within {}", seconds(within)), "check its url"),
+                }
+            }
         };
-        Err(self.not_sent(CATEGORY_CONNECTION, &problem, "check its command"))
+        Err(self.not_sent(CATEGORY_CONNECTION, &problem, hint))
+    }
+
+    /// The failure of a connection that a request did not lead to. No tool was called; whether it is
+    /// worth another try is what the request says.
+    fn not_opened(&self, mishap: &Mishap) -> Failure {
+        let hint = format!("{}, try it with `daybook tools {}`", mishap.hint, self.name);
+        let message = self.message(&mishap.problem, &hint);
+        match mishap.kind {
+            FailureKind::Refused => Failure::refused(mishap.category(), message),
+            FailureKind::NotSent | FailureKind::Unknown => {
+                Failure::not_sent(mishap.category(), message)
+            }
+        }
+    }
+
+    /// The failure of a call whose request did not bring an answer.
+    pub(super) fn not_answered(&self, tool: &str, mishap: &Mishap) -> Failure {
+        let problem = format!("{}, asked for `{tool}`", mishap.problem);
+        let message = |hint: &str| self.message(&problem, hint);
+        match mishap.kind {
+            FailureKind::NotSent => {
+                Failure::not_sent(CATEGORY_CONNECTION, message("nothing was called"))
+            }
+            FailureKind::Refused => {
+                let hint = format!("nothing was called, {}", mishap.hint);
+                Failure::refused(CATEGORY_CONNECTION, message(&hint))
+            }
+            FailureKind::Unknown => {
+                let hint = "whether the call had an effect is not known";
+                Failure::unknown(CATEGORY_CONNECTION, message(hint))
+            }
+        }
     }
 
     /// The failure of a call that was not made, about this server.
@@ -210,7 +289,8 @@ impl Target {
     /// What is wrong with this server and what to do, without the secrets that it was given.
     pub(super) fn message(&self, problem: &str, hint: &str) -> String {
         let Self { name, launch, .. } = self;
-        let text = format!("the MCP server `{name}` {problem}; {hint}; its command: {launch}");
+        let noun = launch.noun();
+        let text = format!("the MCP server `{name}` {problem}; {hint}; its {noun}: {launch}");
         cut(&launch.redact(&text), ERROR_CHARS_MAX)
     }
 }
@@ -238,24 +318,38 @@ type Client = RunningService<RoleClient, Listener>;
 
 async fn handshake(
     target: &Target,
-    pipes: Pipes,
+    wire: Wire,
     oddities: Arc<Oddities>,
 ) -> Result<(Client, Catalogue), Handshake> {
     let client = target.listener.clone();
-    let transport = (Lines::new(pipes.stdout, oddities), pipes.stdin);
     // Every server that exists knows the old handshake; probing for the newest one costs those that
     // do not answer unknown requests the whole time they have.
     let lifecycle = ClientLifecycleMode::Initialize;
-    let running = client.serve_with_lifecycle(transport, lifecycle).await.map_err(refused)?;
+    let running = match wire {
+        Wire::Pipes(Pipes { stdin, stdout }) => {
+            let transport = (Lines::new(stdout, oddities), stdin);
+            client.serve_with_lifecycle(transport, lifecycle).await
+        }
+        Wire::Remote(remote::Wire::Http(transport)) => {
+            client.serve_with_lifecycle(*transport, lifecycle).await
+        }
+        Wire::Remote(remote::Wire::Sse(events)) => {
+            client.serve_with_lifecycle(*events, lifecycle).await
+        }
+    };
+    let running = running.map_err(refused)?;
     let catalogue = catalogue(&target.name, running.peer()).await?;
     Ok((running, catalogue))
 }
 
 fn refused(error: ClientInitializeError) -> Handshake {
     match error {
-        ClientInitializeError::ConnectionClosed(_)
-        | ClientInitializeError::TransportError { .. }
-        | ClientInitializeError::Cancelled => Handshake::Gone,
+        ClientInitializeError::TransportError { error, .. } => {
+            Mishap::of(&error).map_or(Handshake::Gone, Handshake::Mishap)
+        }
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::Cancelled => {
+            Handshake::Gone
+        }
         other => {
             Handshake::Unusable(cut(&format!("failed the handshake: {other}"), HANDSHAKE_CHARS_MAX))
         }
@@ -273,9 +367,10 @@ async fn catalogue(server: &str, peer: &Peer<RoleClient>) -> Result<Catalogue, H
             Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
                 ListToolsResult::default()
             }
-            Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
-                return Err(Handshake::Gone);
+            Err(ServiceError::TransportSend(error)) => {
+                return Err(Mishap::of(&error).map_or(Handshake::Gone, Handshake::Mishap));
             }
+            Err(ServiceError::TransportClosed) => return Err(Handshake::Gone),
             Err(error) => {
                 let why = format!("does not list its tools: {error}");
                 return Err(Handshake::Unusable(cut(&why, HANDSHAKE_CHARS_MAX)));
@@ -289,7 +384,11 @@ async fn catalogue(server: &str, peer: &Peer<RoleClient>) -> Result<Catalogue, H
                 input_schema: Value::Object((*tool.input_schema).clone()),
             };
             let output = tool.output_schema.map(|schema| Value::Object((*schema).clone()));
+            let name = spec.name.clone();
             catalogue.add(spec, output.as_ref());
+            if let Some(hints) = tool.annotations {
+                catalogue.hint(&name, &hints);
+            }
         }
         cursor = page.next_cursor;
         if cursor.is_none() {

@@ -1,30 +1,50 @@
-//! How a server is started.
+//! How a server is started, or reached.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::process::Stdio;
 
+use serde_json::Value;
+
 use super::in_process::InProcess;
-use super::servers::Text;
+use super::remote::Remote;
+use super::text::{self, Text};
 
-/// Shorter secrets are not looked for in what a server says: they would be found everywhere.
-const SECRET_CHARS_MIN: usize = 4;
-
-/// How a server is started. Displays as a person wrote it.
+/// How a server is started, or reached. Displays as a person wrote it.
 #[derive(Clone, Debug)]
 pub(super) enum Launch {
     /// As a process of its own.
     Program(Program),
     /// As a task of ours.
     InProcess(InProcess),
+    /// It runs somewhere else.
+    Remote(Remote),
 }
 
 impl Launch {
+    /// What its display is of it.
+    pub(super) fn noun(&self) -> &'static str {
+        match self {
+            Self::Program(_) | Self::InProcess(_) => "command",
+            Self::Remote(_) => "address",
+        }
+    }
+
     /// A text without the secrets that this server was given.
     pub(super) fn redact(&self, text: &str) -> String {
+        text::redact(text, &self.secrets())
+    }
+
+    /// What a tool brought without the secrets that its server was given.
+    pub(super) fn redact_value(&self, value: Value) -> Value {
+        text::redact_value(value, &self.secrets())
+    }
+
+    fn secrets(&self) -> Vec<&str> {
         match self {
-            Self::Program(program) => program.redact(text),
-            Self::InProcess(_) => text.to_owned(),
+            Self::Program(program) => program.secrets().collect(),
+            Self::InProcess(_) => Vec::new(),
+            Self::Remote(remote) => remote.secrets().collect(),
         }
     }
 }
@@ -34,6 +54,7 @@ impl fmt::Display for Launch {
         match self {
             Self::Program(program) => program.fmt(f),
             Self::InProcess(_) => f.write_str("none, it is a part of this program"),
+            Self::Remote(remote) => remote.fmt(f),
         }
     }
 }
@@ -64,12 +85,9 @@ impl Program {
         command
     }
 
-    fn redact(&self, text: &str) -> String {
+    fn secrets(&self) -> impl Iterator<Item = &str> {
         let texts = std::iter::once(&self.path).chain(&self.args).chain(self.env.values());
-        let secrets = texts.flat_map(|text| &text.secrets);
-        secrets
-            .filter(|secret| secret.chars().count() >= SECRET_CHARS_MIN)
-            .fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), "***"))
+        texts.flat_map(|text| &text.secrets).map(String::as_str)
     }
 }
 

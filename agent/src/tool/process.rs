@@ -1,4 +1,5 @@
-//! A server at work, most often a process: started so that it cannot outlive us, watched, and ended.
+//! A server at work on this machine, most often a process: started so that it cannot outlive us,
+//! watched, and ended.
 
 use std::io;
 use std::process::ExitStatus;
@@ -11,8 +12,8 @@ use tokio::process::{Child, ChildStderr, Command};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-use super::in_process::Task;
-use super::launch::{Launch, Program};
+use super::in_process::{InProcess, Task};
+use super::launch::Program;
 
 /// How much of the end of what a server writes to stderr is kept, in bytes.
 pub const STDERR_BYTES_MAX: usize = 2 * 1024;
@@ -32,31 +33,31 @@ const EXIT_GRACE: Duration = Duration::from_millis(200);
 pub(super) enum Running {
     Process(Box<Process>),
     Task(Task),
+    /// Somewhere else, where others start and end it.
+    Elsewhere,
 }
 
 impl Running {
-    /// Starts a server.
+    /// Starts a program.
     ///
     /// # Errors
     /// When the operating system will not: there is no such program, or it may not be run.
-    pub(super) async fn start(launch: &Launch) -> io::Result<(Self, Pipes)> {
-        match launch {
-            Launch::Program(program) => {
-                let (process, pipes) = Process::start(program).await?;
-                Ok((Self::Process(Box::new(process)), pipes))
-            }
-            Launch::InProcess(server) => {
-                let (task, pipes) = server.start();
-                Ok((Self::Task(task), pipes))
-            }
-        }
+    pub(super) async fn program(program: &Program) -> io::Result<(Self, Pipes)> {
+        let (process, pipes) = Process::start(program).await?;
+        Ok((Self::Process(Box::new(process)), pipes))
+    }
+
+    /// Starts a part of this program.
+    pub(super) fn task(server: &InProcess) -> (Self, Pipes) {
+        let (task, pipes) = server.start();
+        (Self::Task(task), pipes)
     }
 
     /// How its process ended, if it has one and that has ended or is about to.
     pub(super) async fn exit_status(&mut self, clock: &Clock) -> Option<ExitStatus> {
         match self {
             Self::Process(process) => process.exit_status(clock).await,
-            Self::Task(_) => None,
+            Self::Task(_) | Self::Elsewhere => None,
         }
     }
 
@@ -64,7 +65,7 @@ impl Running {
     pub(super) fn last_words(&self) -> String {
         match self {
             Self::Process(process) => process.stderr.text(),
-            Self::Task(_) => String::new(),
+            Self::Task(_) | Self::Elsewhere => String::new(),
         }
     }
 
@@ -73,6 +74,7 @@ impl Running {
         match self {
             Self::Process(process) => process.end(clock).await,
             Self::Task(task) => task.end(CLOSE_GRACE, clock).await,
+            Self::Elsewhere => {}
         }
     }
 
@@ -81,6 +83,7 @@ impl Running {
         match self {
             Self::Process(process) => process.kill(clock).await,
             Self::Task(task) => task.kill(),
+            Self::Elsewhere => {}
         }
     }
 }
@@ -254,7 +257,7 @@ mod os {
 
 #[cfg(test)]
 mod tests {
-    use super::super::servers::Text;
+    use super::super::text::Text;
     use super::*;
 
     fn shell(script: &str) -> Program {

@@ -138,7 +138,12 @@ impl Server {
                 let said = format!("server `{name}` answered `{tool}` with what is no tool result");
                 return ToolOutcome::Error(said);
             }
-            Some(_) => {
+            Some(error) => {
+                if let ServiceError::TransportSend(error) = &error
+                    && let Some(mishap) = connection.mishap(error)
+                {
+                    return ToolOutcome::Failed(self.target.not_answered(tool, &mishap));
+                }
                 format!("ended during the call of `{tool}`: {}", connection.obituary().await)
             }
         };
@@ -166,7 +171,7 @@ impl ToolSource for Server {
         };
         match connection.call(tool, arguments, timeout).await {
             Ok(CallToolResponse::Complete(result)) => match answer::content(result) {
-                Content::Value(value) => admitted.result(value),
+                Content::Value(value) => admitted.result(self.target.launch.redact_value(value)),
                 Content::Error(text) => ToolOutcome::Error(self.target.launch.redact(&text)),
             },
             Ok(_) => ToolOutcome::Error(format!(

@@ -34,7 +34,19 @@ impl Oddities {
         if seen.oversized {
             return Some(format!("it sent a message of more than {MESSAGE_BYTES_MAX} bytes"));
         }
-        seen.chatter.as_ref().map(|line| format!("its stdout holds what is no message: `{line}`"))
+        seen.chatter.as_ref().map(|line| format!("it sends what is no message: `{line}`"))
+    }
+
+    /// A message was longer than [`MESSAGE_BYTES_MAX`].
+    pub(super) fn note_oversized(&self) {
+        self.note(|seen| seen.oversized = true);
+    }
+
+    /// A line was no message.
+    pub(super) fn note_chatter(&self, line: &str) {
+        let head: String = line.trim().chars().take(CHATTER_BYTES_MAX).collect();
+        let line = head.replace(char::is_control, " ");
+        self.note(|seen| seen.chatter = Some(line));
     }
 
     fn note(&self, note: impl FnOnce(&mut Seen)) {
@@ -65,7 +77,7 @@ impl<R> Lines<R> {
             let room = CHATTER_BYTES_MAX - self.head.len();
             self.head.extend_from_slice(&part[..part.len().min(room)]);
             if self.line_bytes > MESSAGE_BYTES_MAX {
-                self.oddities.note(|seen| seen.oversized = true);
+                self.oddities.note_oversized();
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a message is too long"));
             }
         }
@@ -76,8 +88,7 @@ impl<R> Lines<R> {
         let head = String::from_utf8_lossy(&self.head);
         let head = head.trim();
         if !head.is_empty() && !head.starts_with(['{', '[']) {
-            let line = head.replace(char::is_control, " ");
-            self.oddities.note(|seen| seen.chatter = Some(line));
+            self.oddities.note_chatter(head);
         }
         self.head.clear();
         self.line_bytes = 0;

@@ -4,4 +4,7 @@ mod built_in;
 mod calls;
 mod ends;
 mod fixture;
+mod foreign;
+mod http;
 mod starts;
+mod web;

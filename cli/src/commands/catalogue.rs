@@ -2,17 +2,24 @@
 
 use std::time::Duration;
 
+use agent::tool::{Servers, offer};
 use anyhow::{Context as _, anyhow};
+use graph::effect::ToolSpec;
+use graph::outcome::ToolOutcome;
+use journal::clock::Clock;
 use rmcp::ServiceExt as _;
 use rmcp::model::Tool;
 use rmcp::transport::TokioChildProcess;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
+use super::servers;
+use crate::config::ServersEnvironment;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::render::report;
-use crate::resolve::Context;
+use crate::render::text::clean;
+use crate::resolve::{Context, no_such_server};
 
 /// How long an MCP server may take to say what it offers.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -51,34 +58,69 @@ fn shipped_schema(agent: &str) -> Option<Value> {
     agents::input_schema(agent).and_then(|text| serde_json::from_str(text).ok())
 }
 
-/// Lists what a server of ours offers, as any client would learn it: over MCP.
+/// Lists what a server offers, as a session would learn it: a configured one, else one of ours.
 ///
 /// # Errors
-/// When it does not start or does not answer.
-pub async fn tools(context: &Context, server: &'static str) -> Result<Exit, Failure> {
-    let offered = tokio::time::timeout(LISTING_TIMEOUT, offered(context, server)).await;
-    let offered = offered.map_err(|_| {
-        anyhow!("{server} did not say what it offers within {} s", LISTING_TIMEOUT.as_secs())
-    })??;
-    if context.json {
-        for tool in &offered {
-            output::json(tool)?;
-        }
+/// When there is none of this name, it cannot be had, or does not answer.
+pub async fn tools(
+    context: &Context,
+    server: &str,
+    environment: &ServersEnvironment,
+) -> Result<Exit, Failure> {
+    let configured = servers::configured(context, environment).await?;
+    let names: Vec<&str> = configured.names().collect();
+    let offered = if names.contains(&server) {
+        offered_by(&configured, server, environment).await?
+    } else if tools::servers().iter().any(|ours| ours.name == server) {
+        let offered = tokio::time::timeout(LISTING_TIMEOUT, offered(context, server)).await;
+        let offered = offered.map_err(|_| {
+            anyhow!("{server} did not say what it offers within {} s", LISTING_TIMEOUT.as_secs())
+        })??;
+        offered.iter().map(serde_json::to_value).collect::<Result<_, _>>()?
     } else {
-        let rows: Vec<_> = offered
-            .iter()
-            .map(|tool| {
-                let description = tool.description.as_deref().unwrap_or("no description");
-                (tool.name.to_string(), format!("{description}\n{}", arguments(tool)))
-            })
-            .collect();
+        return Err(no_such_server(server, &names));
+    };
+    if context.json {
+        offered.iter().try_for_each(output::json)?;
+    } else {
+        let rows: Vec<_> = offered.iter().map(row).collect();
         output::lines(report::pairs(context.look, &rows))?;
     }
     Ok(Exit::Succeeded)
 }
 
+/// What a configured server offers, through the client that agents use.
+async fn offered_by(
+    configured: &Servers,
+    server: &str,
+    environment: &ServersEnvironment,
+) -> Result<Vec<Value>, Failure> {
+    let outcome =
+        offer(configured, server, &Value::Null, environment.timeouts, &Clock::system()).await;
+    let content = match outcome {
+        ToolOutcome::Ok(content) => content,
+        ToolOutcome::Error(error) => return Err(Failure::unknown(error)),
+        ToolOutcome::Failed(failure) => return Err(Failure::unknown(failure.message)),
+    };
+    for unusable in content["unusable"].as_array().into_iter().flatten() {
+        let text = |field: &str| unusable[field].as_str().map(clean).unwrap_or_default();
+        output::say(&format!("not usable: {}: {}", text("name"), text("reason")));
+    }
+    let tools = ToolSpec::catalogue(&content).into_iter();
+    let shown = |tool: ToolSpec| json!({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema});
+    Ok(tools.map(shown).collect())
+}
+
+/// A tool as a person reads it.
+fn row(tool: &Value) -> (String, String) {
+    let text = |field: &str| tool[field].as_str().filter(|text| !text.is_empty());
+    let description = text("description").unwrap_or("no description");
+    let name = text("name").unwrap_or_default();
+    (name.to_owned(), format!("{description}\n{}", arguments(&tool["inputSchema"])))
+}
+
 /// A server lists its tools over anything, so the least will do.
-async fn offered(context: &Context, server: &'static str) -> anyhow::Result<Vec<Tool>> {
+async fn offered(context: &Context, server: &str) -> anyhow::Result<Vec<Tool>> {
     let mut command = Command::new(&context.binary);
     command.args(["mcp", server]).kill_on_drop(true);
     if server == tools::aws_diagnostics::INFO.name {
@@ -96,8 +138,7 @@ async fn offered(context: &Context, server: &'static str) -> anyhow::Result<Vec<
 }
 
 /// The names of a tool's arguments; those that may be left out with a question mark.
-fn arguments(tool: &Tool) -> String {
-    let schema = tool.input_schema.as_ref();
+fn arguments(schema: &Value) -> String {
     let required = schema.get("required").and_then(Value::as_array);
     let is_required = |name: &str| required.is_some_and(|names| names.iter().any(|n| n == name));
     let properties = schema.get("properties").and_then(Value::as_object);

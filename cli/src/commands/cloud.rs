@@ -364,7 +364,7 @@ fn execution_arn(machine: &str, execution: &str) -> Option<String> {
 }
 
 /// Any credentials will do on this machine; the region is part of the names there.
-fn local(endpoint: &str) -> SdkConfig {
+pub(super) fn local(endpoint: &str) -> SdkConfig {
     let credentials = Credentials::new("local", "local", None, None, "daybook");
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())

@@ -5,8 +5,9 @@ use journal::sqlite::SqliteStore;
 use local::stack::JOURNAL_FILE;
 use serde_json::json;
 
+use super::servers;
 use crate::args::Target;
-use crate::config::{self, StackEnvironment};
+use crate::config::{ServersEnvironment, StackEnvironment};
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
 use crate::ledger;
@@ -70,7 +71,7 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
             let model = json!(environment.defaults.model).as_str().unwrap_or_default().to_owned();
             checks.push(("environment", Found::good("every variable has a value that it takes")));
             checks.push(("model", Found::good(model)));
-            checks.push(("tool servers", servers(&environment)));
+            checks.push(("tool servers", tool_servers(context, &environment.servers).await));
         }
         Err(error) => {
             let fix = "set it as LOCAL_DEVELOPMENT.md says, or unset it";
@@ -82,18 +83,13 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
     checks
 }
 
-fn servers(environment: &StackEnvironment) -> Found {
-    let Some(file) = &environment.servers_file else {
-        return Found::good("those that ship");
-    };
-    let fix = "correct the file that DAYBOOK_MCP_SERVERS names";
-    let text = match std::fs::read_to_string(file) {
-        Ok(text) => text,
-        Err(error) => return Found::bad(format!("{}: {error}", file.display()), fix),
-    };
-    match agent::tool::Servers::parse(&text, config::variable) {
-        Ok(_) => Found::good(format!("those that ship, and those of {}", file.display())),
-        Err(error) => Found::bad(format!("{}: {error}", file.display()), fix),
+async fn tool_servers(context: &Context, environment: &ServersEnvironment) -> Found {
+    match (servers::configured(context, environment).await, &environment.file) {
+        (Err(failure), _) => of_failure(&failure),
+        (Ok(_), None) => Found::good("those that ship"),
+        (Ok(_), Some(file)) => {
+            Found::good(format!("those that ship, and those of {}", file.display()))
+        }
     }
 }
 
@@ -130,6 +126,6 @@ async fn file(context: &Context) -> Found {
 }
 
 fn of_failure(failure: &Failure) -> Found {
-    let fix = failure.next().unwrap_or("see what the error says");
+    let fix = failure.next().unwrap_or("mend what it names");
     Found::bad(failure.to_string(), fix)
 }

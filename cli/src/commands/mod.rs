@@ -13,6 +13,7 @@ mod new;
 mod person;
 mod read;
 mod serve;
+mod servers;
 mod stack;
 mod steer;
 mod transfer;
@@ -43,7 +44,9 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
         Action::Agents => catalogue::agents(&context),
         Action::NewAgent(new) => new::agent(&context, &new),
-        Action::Tools(server) => catalogue::tools(&context, server).await,
+        Action::Tools(server, environment) => {
+            catalogue::tools(&context, &server, &environment).await
+        }
         Action::Chat(options) => chat::chat(&context, options).await,
         Action::Generate(what) => generate::generate(what),
         Action::Chaos(order) => chaos::chaos(&context, order).await,

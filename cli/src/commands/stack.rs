@@ -7,13 +7,14 @@ use std::sync::Arc;
 use agent::model::Models;
 use agent::network;
 use agent::tool::Servers;
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use journal::sqlite::Durability;
 use local::stack::{Config, Isolation, Stack, StartError};
 use workflow::env;
 
+use super::servers;
 use crate::args;
-use crate::config::{self, StackEnvironment};
+use crate::config::StackEnvironment;
 use crate::endpoint::listen_address;
 use crate::failure::Failure;
 use crate::ledger::{DEFAULT_FOLDER, unusable_hint};
@@ -133,8 +134,8 @@ async fn config(
         workflow: None,
         agents: Arc::clone(&context.agents),
         isolation: Isolation::None,
-        servers: servers(context, environment)?,
-        timeouts: environment.timeouts,
+        servers: servers(context, environment).await?,
+        timeouts: environment.servers.timeouts,
         models: Models::new(environment.models.clone()),
         defaults: environment.defaults.clone(),
         admission: environment.admission,
@@ -153,18 +154,12 @@ pub async fn address(listen: &str, default: &str) -> Result<SocketAddr, Failure>
     })
 }
 
-/// The server that ships, which is this binary itself, and those of the file.
-fn servers(context: &Context, environment: &StackEnvironment) -> Result<Servers, Failure> {
+/// The servers that ship, which are this binary itself, and those of the file.
+async fn servers(context: &Context, environment: &StackEnvironment) -> Result<Servers, Failure> {
     let folder = context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
     let simulations = Servers::simulations(context.binary.clone(), Some(folder.join(SIMULATIONS)));
     let bundled = Servers::bundled(context.binary.clone()).with(simulations);
-    let Some(file) = &environment.servers_file else { return Ok(bundled) };
-    let name = workflow::env::DAYBOOK_MCP_SERVERS;
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read {}, which {name} names", file.display()))?;
-    let configured = Servers::parse(&text, config::variable)
-        .map_err(|error| anyhow!("{}, which {name} names: {error}", file.display()))?;
-    Ok(bundled.with(configured))
+    Ok(bundled.with(servers::configured(context, &environment.servers).await?))
 }
 
 /// Each session in a process of the binary `agent`, which stands beside this one.

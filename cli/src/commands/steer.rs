@@ -10,7 +10,8 @@ use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
 use crate::ledger::{self, Ledger};
 use crate::output;
-use crate::resolve::{Context, Decision};
+use crate::resolve::Context;
+use crate::resolve::answer::Decision;
 
 /// What a person does to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -72,7 +72,7 @@ fn a_server_that_cannot_be_used_fails_the_session_and_the_error_says_why() {
         (
             server("while read line; do echo Listening on port 8080; done"),
             "mcp_connection",
-            "its stdout holds what is no message: `Listening on port 8080`",
+            "it sends what is no message: `Listening on port 8080`",
         ),
         (server(&before_the_server("exit 9")), "mcp_connection", "ended during the call of"),
         (

@@ -80,7 +80,8 @@ fn agent(image: &Path, port: u16) -> Command {
         ("AWS_REGION", "us-east-1".as_ref()),
         ("AWS_EC2_METADATA_DISABLED", "true".as_ref()),
     ]);
-    let is_root = std::fs::metadata(image).is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    let is_root =
+        std::fs::metadata(image).is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     if is_root {
         command.uid(USER).gid(USER);
     }

@@ -28,6 +28,8 @@ mod own_agent;
 mod page;
 mod people;
 mod runs;
+#[cfg(feature = "live")]
+mod servers;
 mod usage;
 mod verifications;
 mod verifying;

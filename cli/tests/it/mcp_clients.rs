@@ -16,20 +16,27 @@ const TOOLS: [&str; 3] = ["get_iam_state", "get_lambda_config", "get_recent_logs
 const FUNCTION: &str = "inventory-sync";
 
 /// The server over HTTP; killed when dropped.
-struct Served {
+pub struct Served {
     child: Child,
-    url: String,
+    pub url: String,
 }
 
 impl Served {
-    fn start(folder: &Path, token: &str) -> Self {
+    /// Serves one of the incidents that ship to whom has the token.
+    pub fn start(folder: &Path, incident: &str, token: &str) -> Self {
         let mut command = daybook(folder);
-        command.env("DAYBOOK_TOKEN", token).args(arguments()).args(["--http", "127.0.0.1:0"]);
+        command.env("DAYBOOK_TOKEN", token).args(arguments(incident));
+        command.args(["--http", "127.0.0.1:0"]);
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         let url = ready.strip_prefix("ready ").unwrap_or_else(|| panic!("{ready:?}"));
         Self { child, url: url.trim().to_owned() }
+    }
+
+    /// Its host and port.
+    pub fn address(&self) -> String {
+        self.url.split('/').nth(2).unwrap().to_owned()
     }
 }
 
@@ -40,8 +47,8 @@ impl Drop for Served {
     }
 }
 
-fn arguments() -> Vec<String> {
-    let folder = incident("network-blocked").to_str().unwrap().to_owned();
+fn arguments(name: &str) -> Vec<String> {
+    let folder = incident(name).to_str().unwrap().to_owned();
     ["mcp", "aws-diagnostics", "--snapshot"]
         .map(str::to_owned)
         .into_iter()
@@ -67,7 +74,7 @@ fn check_reference_client(ran: &Ran) {
 #[test]
 fn the_reference_client_works_over_stdio() {
     let Some(python) = tool("DAYBOOK_TEST_MCP") else { return };
-    let arguments = arguments();
+    let arguments = arguments("network-blocked");
     let mut server = vec![env!("CARGO_BIN_EXE_daybook")];
     server.extend(arguments.iter().map(String::as_str));
     check_reference_client(&reference_client(&python, &server));
@@ -77,7 +84,7 @@ fn the_reference_client_works_over_stdio() {
 fn the_reference_client_works_over_http_with_the_token_and_not_without() {
     let Some(python) = tool("DAYBOOK_TEST_MCP") else { return };
     let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(folder.path(), "secret");
+    let served = Served::start(folder.path(), "network-blocked", "secret");
     check_reference_client(&reference_client(&python, &[&served.url, "secret"]));
     let ran = reference_client(&python, &[&served.url, "another"]);
     assert_eq!((ran.exit, ran.stdout.as_str()), (1, ""), "{ran:#?}");
@@ -112,7 +119,7 @@ fn check_inspector(server: &[&str], options: &[&str]) {
 
 #[test]
 fn the_inspector_works_over_stdio() {
-    let arguments = arguments();
+    let arguments = arguments("network-blocked");
     let mut server = vec![env!("CARGO_BIN_EXE_daybook")];
     server.extend(arguments.iter().map(String::as_str));
     check_inspector(&server, &[]);
@@ -121,7 +128,7 @@ fn the_inspector_works_over_stdio() {
 #[test]
 fn the_inspector_works_over_http() {
     let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(folder.path(), "secret");
+    let served = Served::start(folder.path(), "network-blocked", "secret");
     let bearer = ["--transport", "http", "--header", "Authorization: Bearer secret"];
     check_inspector(&[&served.url], &bearer);
 }
@@ -149,7 +156,7 @@ fn status(url: &str, start: &str, headers: &[(&str, &str)], body: &str) -> (u16,
 #[test]
 fn over_http_only_those_are_answered_who_may_ask() {
     let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(folder.path(), "secret");
+    let served = Served::start(folder.path(), "network-blocked", "secret");
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     let large = format!("{{\"jsonrpc\": \"{}\"}}", "x".repeat(1 << 20));
     let (host, token) = (("host", "OURS"), ("authorization", "Bearer secret"));
@@ -180,7 +187,7 @@ fn over_http_only_those_are_answered_who_may_ask() {
 #[test]
 fn a_server_over_http_stops_cleanly() {
     let folder = tempfile::tempdir().unwrap();
-    let mut served = Served::start(folder.path(), "");
+    let mut served = Served::start(folder.path(), "network-blocked", "");
     let id = served.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     assert_eq!(served.child.wait().unwrap().code(), Some(0));
@@ -189,7 +196,7 @@ fn a_server_over_http_stops_cleanly() {
 #[test]
 fn beyond_loopback_a_token_has_to_be_set() {
     let folder = tempfile::tempdir().unwrap();
-    let arguments = arguments();
+    let arguments = arguments("network-blocked");
     let mut line: Vec<&str> = arguments.iter().map(String::as_str).collect();
     line.extend(["--http", "0.0.0.0:0"]);
     let ran = run_in(folder.path(), &line);

@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::Read as _;
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use crate::harness::{daybook, free_endpoint, incident, run};
+use crate::mcp_clients::Served;
 
 const FUNCTION: &str = "data-processor";
 
@@ -62,6 +63,21 @@ fn check_error(session: &Value, category: &str, said: &str) {
     assert_eq!(session["error_category"], category, "{session:#}");
     let error = session["error"].as_str().unwrap();
     assert!(error.contains(said), "{error}");
+}
+
+/// A listener that takes everything and never says a word; its port, and how often it was reached.
+fn black_hole() -> (u16, Arc<AtomicUsize>) {
+    let hole = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = hole.local_addr().unwrap().port();
+    let connections = Arc::new(AtomicUsize::new(0));
+    let counted = connections.clone();
+    std::thread::spawn(move || {
+        for stream in hole.incoming() {
+            counted.fetch_add(1, Ordering::SeqCst);
+            std::thread::spawn(move || stream.unwrap().read_to_end(&mut Vec::new()));
+        }
+    });
+    (port, connections)
 }
 
 #[test]
@@ -142,17 +158,7 @@ fn verification_7_refused_credentials_are_an_error_that_is_not_tried_again() {
 #[test]
 fn verification_8_a_black_hole_is_given_10_s_and_one_retry() {
     let folder = tempfile::tempdir().unwrap();
-    let hole = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = hole.local_addr().unwrap().port();
-    let connections = Arc::new(AtomicUsize::new(0));
-    let counted = connections.clone();
-    std::thread::spawn(move || {
-        for stream in hole.incoming() {
-            counted.fetch_add(1, Ordering::SeqCst);
-            // Takes everything, and never says a word.
-            std::thread::spawn(move || stream.unwrap().read_to_end(&mut Vec::new()));
-        }
-    });
+    let (port, connections) = black_hole();
     let relay = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; cat <&3 & cat >&3");
     let server = json!({"command": "bash", "args": ["-c", relay]});
     let (session, steps) = investigate(folder.path(), server, denied());
@@ -176,6 +182,82 @@ fn verification_9_a_server_that_comes_back_is_reached_by_the_retry() {
     let (times, last) = asked(&steps);
     assert_eq!(times, 2, "one retry");
     assert!(last["ok"]["tools"].is_array(), "{last:#}");
+}
+
+/// Each transport over HTTP, with what its entry in the servers file says.
+const OVER_HTTP: [&str; 2] = ["http", "sse"];
+
+#[test]
+fn verification_6_a_server_that_is_down_is_an_error_of_the_connection_over_http_too() {
+    for transport in OVER_HTTP {
+        let folder = tempfile::tempdir().unwrap();
+        let server = json!({"url": format!("{}/mcp", free_endpoint()), "transport": transport});
+        let (session, steps) = investigate(folder.path(), server, denied());
+        check_error(&session, "mcp_connection", "cannot be reached: Connection refused");
+        assert_eq!(asked(&steps).0, 2, "one retry");
+    }
+}
+
+#[test]
+fn verification_8_a_black_hole_is_given_10_s_and_one_retry_over_http_too() {
+    let checks = OVER_HTTP.map(|transport| {
+        std::thread::spawn(move || {
+            let folder = tempfile::tempdir().unwrap();
+            let (port, connections) = black_hole();
+            let url = format!("http://127.0.0.1:{port}/mcp");
+            let server = json!({"url": url, "transport": transport});
+            let (session, steps) = investigate(folder.path(), server, denied());
+            check_error(&session, "mcp_connection", "within 10 s");
+            assert_eq!((asked(&steps).0, connections.load(Ordering::SeqCst)), (2, 2), "one retry");
+        })
+    });
+    checks.into_iter().for_each(|check| check.join().unwrap());
+}
+
+#[test]
+fn verification_9_a_server_that_comes_back_is_reached_by_the_retry_over_http_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), "s3-permission-revoked", "open-sesame-7");
+    // The way to it is blocked for the first connection, and then it is not.
+    let gate = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", gate.local_addr().unwrap());
+    let address = served.address();
+    std::thread::spawn(move || {
+        for (number, client) in gate.incoming().enumerate() {
+            let client = client.unwrap();
+            if number > 0 {
+                relay(client, TcpStream::connect(&address).unwrap());
+            }
+        }
+    });
+    let server = json!({"url": url, "headers": {"Authorization": "Bearer open-sesame-7"}});
+    let (session, steps) = investigate(folder.path(), server, denied());
+    assert_eq!(session["incident_state"], "DIAGNOSED", "{session:#}");
+    assert_eq!(session["result"]["fault_types"], json!(["permission_loss"]));
+    assert_eq!(asked(&steps).0, 2, "one retry");
+}
+
+#[test]
+fn a_key_that_the_server_refuses_is_an_error_of_the_connection_and_not_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(folder.path(), "s3-permission-revoked", "open-sesame-7");
+    let server = json!({"url": served.url, "headers": {"Authorization": "Bearer wrong-key-123"}});
+    let (session, steps) = investigate(folder.path(), server, denied());
+    check_error(&session, "mcp_connection", "refuses our credentials (HTTP 401 Unauthorized)");
+    assert_eq!(asked(&steps).0, 1, "no retry");
+    assert!(!format!("{session} {steps:?}").contains("wrong-key"), "{session:#}");
+}
+
+/// Passes on what either side says until one of them is done.
+fn relay(client: TcpStream, server: TcpStream) {
+    let pass = |mut from: TcpStream, mut to: TcpStream| {
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut from, &mut to);
+            let _ = to.shutdown(Shutdown::Both);
+        });
+    };
+    pass(client.try_clone().unwrap(), server.try_clone().unwrap());
+    pass(server, client);
 }
 
 #[cfg(feature = "live")]

@@ -7,7 +7,7 @@ use graph::effect::{Author, Reply, ToolCall};
 use graph::error::FoldError;
 use graph::outcome::{Brought, Failure, ToolOutcome};
 use journal::step::Usage;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::listed::*;
 
@@ -56,6 +56,27 @@ fn an_at_most_once_call_is_retried_only_when_it_was_not_sent_and_not_for_ever() 
     }
     let log = finished(&session);
     assert_eq!(log[0]["failed"]["kind"], "not_sent");
+}
+
+#[test]
+fn what_a_server_says_changes_the_world_is_called_at_most_once_from_then_on() {
+    let look = Op::Look(vec![json!({})]);
+    let lists = |names: Value| {
+        let mut session = start(&[look.clone(), Op::List, look.clone(), Op::Change(json!({}))]);
+        bring(&mut session, Brought::Ok(json!(1)));
+        bring(&mut session, Brought::Ok(json!({"tools": [], "at_most_once": names})));
+        session
+    };
+    let mut session = lists(json!(["look"]));
+    intend(&mut session);
+    bring(&mut session, Brought::Failure(Failure::unknown("mcp_connection", "gone")));
+    assert!(open_question(&mut session).question.prompt.contains("not known whether"));
+    // Nothing that it says, or leaves out, takes a tool from those that are so by code.
+    for names in [json!([]), json!(["elsewhere"]), json!("look"), json!(null)] {
+        let mut session = lists(names);
+        bring(&mut session, Brought::Ok(json!(1)));
+        intend(&mut session);
+    }
 }
 
 #[test]

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Op {
     Chat,
+    List,
     Look(Vec<Value>),
     Change(Value),
     Critical(Value),
@@ -64,6 +65,7 @@ pub(crate) fn ask(state: &State, context: &Context<'_>) -> Effect {
             max_output_tokens: 1_000,
             ..Chat::default()
         }),
+        Op::List => Effect::Tools(vec![ToolCall::catalogue("world")]),
         Op::Look(all) => Effect::Tools(all.iter().map(look).collect()),
         Op::Change(arguments) => Effect::Tools(vec![one("change", arguments)]),
         Op::Critical(arguments) => Effect::Tools(vec![one("blast", arguments)]),
