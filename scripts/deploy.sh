@@ -31,9 +31,8 @@ ask_for_api_key() {
         echo "the parameter $name is not made: agents have no API key" >&2
         return
     fi
-    printf '%s' "$key" | python3 -c 'import json, sys
-print(json.dumps({"Name": sys.argv[1], "Type": "SecureString", "Value": sys.stdin.read()}))' "$name" |
-        aws ssm put-parameter --cli-input-json file:///dev/stdin >/dev/null
+    printf '%s' "$key" |
+        aws ssm put-parameter --name "$name" --type SecureString --value file:///dev/stdin >/dev/null
 }
 
 # What the stack is called, for `daybook --target aws`.
