@@ -109,14 +109,14 @@ fn answering(operation: &str) -> Option<Value> {
 fn invocation() -> Value {
     json!({
         "session_id": SESSION, "execution_arn": "arn", "detail": { "agent": "checkup" },
-        "expires_at": 1_771_000_000, "seen": NOW, "asked_at": NOW, "invocation": 1, "retry": 0,
+        "expires_at": 1_900_000_000, "seen": NOW, "asked_at": NOW, "invocation": 1, "retry": 0,
         "supersedes": 0,
     })
 }
 
 fn check() -> Value {
     json!({
-        "mode": "check", "session_id": SESSION, "execution_arn": "arn", "expires_at": 1_771_000_000,
+        "mode": "check", "session_id": SESSION, "execution_arn": "arn", "expires_at": 1_900_000_000,
         "seen": NOW, "now": NOW, "woken": "not", "callback": null,
         "watch": {
             "invocation": 1, "epoch": 0, "invoked_at": NOW, "seq": 0, "lost": 0, "lost_at_seq": 0,

@@ -17,7 +17,8 @@ const CHECK: &str = "CheckStatus";
 pub fn by_journal(records: &[Item], events: &[Event], steps: &[Step<Value>]) -> Counters {
     let running = running(events);
     let runtime = Counters {
-        runtime_s: running.as_secs(),
+        // A part of a second is billed as one.
+        runtime_s: millis(running).div_ceil(1_000),
         processor_ms: millis(running.saturating_sub(outside(steps))),
         ..Counters::default()
     };

@@ -165,11 +165,11 @@ const WRITE_UNITS_ONCE: u64 = 9;
 /// Counts a session ahead of time: one that goes well, with nobody lost and nothing refused.
 pub fn planned(plan: &Plan) -> Counters {
     let invocations = u64::from(plan.questions) + 1;
-    let stretch = plan.running / u32::try_from(invocations).unwrap_or(u32::MAX);
     let (rounds, kept_waiting) = match plan.polling {
         Polling::Parked => {
             let asleep = plan.waiting.as_secs().div_ceil(PARK_LONGEST.as_secs());
-            (invocations * rounds_of(stretch) + u64::from(plan.questions) * asleep, Duration::ZERO)
+            // What a question leaves to be done is short beside what led to it.
+            (rounds_of(plan.running) + u64::from(plan.questions) * (asleep + 1), Duration::ZERO)
         }
         Polling::Fixed(interval) => {
             let waiting = plan.waiting * plan.questions;

@@ -18,7 +18,7 @@ const NOW: &str = "2026-11-22T10:00:00.000000000Z";
 fn subject() -> Subject {
     let event = json!({
         "mode": "check", "session_id": "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f", "execution_arn": "arn",
-        "expires_at": 1_771_000_000, "seen": NOW, "now": NOW, "woken": "not", "callback": null,
+        "expires_at": 1_900_000_000, "seen": NOW, "now": NOW, "woken": "not", "callback": null,
         "watch": {
             "invocation": 1, "epoch": 0, "invoked_at": NOW, "seq": 0, "lost": 0, "lost_at_seq": 0,
             "running_ms": 0, "poll_ms": 0, "timeout_s": 5, "heartbeat_s": 4,
