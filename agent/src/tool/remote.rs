@@ -1,8 +1,8 @@
 //! A server that runs somewhere else and is reached over HTTP: Streamable HTTP, which `rmcp` speaks,
-//! or the older HTTP with server-sent events ([`sse`]).
+//! or the older HTTP with server-sent events (`sse`).
 //!
 //! Neither follows a redirect to another origin, takes a proxy from the environment or sends anything
-//! twice: a [`Mishap`] says what a request that failed may have done, and the graph decides.
+//! twice: a `Mishap` says what a request that failed may have done, and the graph decides.
 
 pub(super) mod sse;
 
