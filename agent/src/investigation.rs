@@ -2,11 +2,12 @@
 
 use agents::fraud::graph::{PLANNER, TOOL_EXECUTOR, of_json};
 use agents::fraud::options::{self, Options};
-use agents::fraud::state::State;
+use agents::fraud::state::{PlannerDecision, State};
 use graph::budget::Budget;
 use graph::run::Run;
 use journal::step::{Step, StepBody};
 use serde_json::Value;
+use telemetry::span;
 use workflow::env::{self, Invalid, Lookup};
 use workflow::metric;
 use workflow::trigger::Model;
@@ -126,10 +127,7 @@ pub fn observe(run: &Run, step: &Step<Value>) {
     let Some(state) = state(run) else { return };
     match effect.node.as_str() {
         PLANNER => {
-            // A planner that failed decided nothing; the next record says who took over.
-            let decided =
-                |d: &&agents::fraud::state::PlannerDecision| d.timestamp == step.stamp.to_string();
-            if let Some(decision) = state.planner_decisions.last().filter(decided) {
+            if let Some(decision) = decision(&state, step) {
                 let tool = decision.selected.name();
                 let fallback = if decision.used_fallback { "true" } else { "false" };
                 metrics::counter!(
@@ -150,6 +148,42 @@ pub fn observe(run: &Run, step: &Step<Value>) {
         }
         _ => {}
     }
+}
+
+/// What the span of an investigation's effect says besides what every agent's does, once the effect's step
+/// is folded.
+///
+/// Source: the fraud specification, section 12.
+pub fn attributes(run: &Run, step: &Step<Value>) -> Vec<(&'static str, span::Value)> {
+    let StepBody::Outcome { effect, .. } = &step.body else { return vec![] };
+    if run.agent() != AGENT {
+        return vec![];
+    }
+    let mut attributes = vec![("investigation_id", step.session.as_str().into())];
+    let Some(state) = state(run) else { return attributes };
+    match effect.node.as_str() {
+        PLANNER => {
+            if let Some(decision) = decision(&state, step) {
+                // As many as there were when this one was asked for.
+                attributes.push(("step_count", decision.step.saturating_sub(1).into()));
+                attributes.push(("selected_tool", decision.selected.name().into()));
+            }
+        }
+        TOOL_EXECUTOR => {
+            if let Some(done) = state.tool_executions.last() {
+                let ms = i64::try_from(done.execution_time_ms).unwrap_or(i64::MAX);
+                attributes.push(("execution_time_ms", ms.into()));
+            }
+        }
+        _ => {}
+    }
+    attributes
+}
+
+/// The decision that a step brought. A planner that failed decided nothing; the next record says who took
+/// over.
+fn decision<'a>(state: &'a State, step: &Step<Value>) -> Option<&'a PlannerDecision> {
+    state.planner_decisions.last().filter(|d| d.timestamp == step.stamp.to_string())
 }
 
 /// Counts an investigation that has just ended with this result.

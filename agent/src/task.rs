@@ -11,6 +11,7 @@ use workflow::limits::SILENT_AFTER;
 use crate::beat::{Left, Silenced, beat, release};
 use crate::callback;
 use crate::driver::{Driven, Driver};
+use crate::trace::told;
 
 /// Works on a claimed session until there is nothing more for this runner to do.
 pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, first_beat: Lease) {
@@ -27,6 +28,7 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, first_beat: Le
         },
     };
     toolbox.close().await;
+    told().await;
     let left =
         if matches!(driven, Driven::Suspended { .. }) { Left::Waiting } else { Left::ToOthers };
     match driven {

@@ -45,6 +45,7 @@ use journal::id::SessionId;
 use journal::store::Store;
 use rmcp::model::{ClientConfig, Implementation};
 use serde_json::Value;
+use telemetry::context::TraceParent;
 
 use self::answer::{ERROR_CHARS_MAX, cut};
 use self::built_in::BuiltIn;
@@ -80,12 +81,14 @@ pub trait ToolSource: Send + Sync {
     /// [{"name", "reason"}]`.
     fn catalogue(&self, timeout: Duration) -> impl Future<Output = ToolOutcome> + Send;
 
-    /// Calls a tool. Ends within `timeout`, and what it takes to reach the source the first time.
+    /// Calls a tool, which is told the span that it is called from. Ends within `timeout`, and what it
+    /// takes to reach the source the first time.
     fn call(
         &self,
         tool: &str,
         arguments: &Value,
         timeout: Duration,
+        parent: Option<TraceParent>,
     ) -> impl Future<Output = ToolOutcome> + Send;
 }
 
@@ -119,10 +122,20 @@ impl<S: Store> Toolbox<S> {
     /// `timeout` is the call's own, by the session's clock; a server that is not running yet has
     /// besides what [`Timeouts`] allow.
     pub async fn call(&self, call: &ToolCall, timeout: Duration) -> ToolOutcome {
+        self.call_from(None, call, timeout).await
+    }
+
+    /// As [`Self::call`], from within a span.
+    pub async fn call_from(
+        &self,
+        parent: Option<TraceParent>,
+        call: &ToolCall,
+        timeout: Duration,
+    ) -> ToolOutcome {
         match call.server.as_deref() {
-            None | Some(BUILT_IN_SERVER) => ask(&self.built_in, call, timeout).await,
+            None | Some(BUILT_IN_SERVER) => ask(&self.built_in, call, timeout, parent).await,
             Some(name) => match self.servers.get(name) {
-                Some(server) => ask(server, call, timeout).await,
+                Some(server) => ask(server, call, timeout, parent).await,
                 None => ToolOutcome::Failed(no_such_server(&self.servers, name)),
             },
         }
@@ -184,9 +197,14 @@ fn no_such_server(servers: &BTreeMap<String, Server>, name: &str) -> Failure {
     Failure::refused(CATEGORY_CONNECTION, cut(&message, ERROR_CHARS_MAX))
 }
 
-async fn ask(source: &impl ToolSource, call: &ToolCall, timeout: Duration) -> ToolOutcome {
+async fn ask(
+    source: &impl ToolSource,
+    call: &ToolCall,
+    timeout: Duration,
+    parent: Option<TraceParent>,
+) -> ToolOutcome {
     match call.tool.as_str() {
         CATALOGUE => source.catalogue(timeout).await,
-        tool => source.call(tool, &call.arguments, timeout).await,
+        tool => source.call(tool, &call.arguments, timeout, parent).await,
     }
 }

@@ -23,7 +23,7 @@ pub fn all() -> &'static [Agent] {
         [
             Agent::of(&checkup::GRAPH),
             Agent::of(&incident::graph::GRAPH),
-            Agent::of(&fraud::graph::GRAPH),
+            Agent::of(&fraud::graph::GRAPH).with_span_names(fraud::graph::SPAN_NAMES),
             Agent::of(&network::graph::GRAPH),
             Agent::of(&assistant::graph::GRAPH),
         ]

@@ -19,6 +19,7 @@ use agent::progress::Broadcast;
 use agent::session::Session;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts, Toolbox};
+use agent::trace::Spans;
 use graph::agent::{Agent, Opening, Settings};
 use graph::budget::Budget;
 use graph::definition::{Attempts, Finish, Graph, Node, Route, Scope};
@@ -32,6 +33,7 @@ use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::step::StepBody;
 use journal::store::{Condition, Store as _};
+use local::functions;
 use local::stack::{Config, Isolation, Stack};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -234,6 +236,7 @@ async fn ten_steps(store: &SqliteStore) {
         run: AGENT.resume(&[claimed]).unwrap(),
         tool_timeout: BURST,
         stop: CancellationToken::new(),
+        spans: Spans::default(),
     };
     match driver.drive().await {
         Driven::Ended(end) => assert_eq!(end.seq, 12),
@@ -305,6 +308,7 @@ async fn start(folder: &Path) -> Stack {
         token: None,
         ttl_days: workflow::limits::TTL_DAYS,
         workflow: None,
+        functions: functions::File::default(),
         isolation: Isolation::None,
         servers: Servers::bundled("/nonexistent".into()),
         timeouts: Timeouts { connect: BURST, init: BURST },

@@ -267,6 +267,9 @@ pub struct Dev {
     /// Runs this state machine instead of Daybook's own
     #[arg(long, value_name = "FILE")]
     pub workflow: Option<PathBuf>,
+    /// What that state machine may call: a JSON file of commands and URLs by function name
+    #[arg(long, value_name = "FILE", requires = "workflow")]
+    pub functions: Option<PathBuf>,
     /// Plans of the network agent that stand over those that ship, one a file INTENT.json
     #[arg(long, value_name = "DIR")]
     pub plans: Option<PathBuf>,

@@ -18,7 +18,7 @@ use workflow::env::{self, Invalid};
 const MCP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What an isolated agent is given of this program's environment: what says how agents work.
-const HANDED_ON: [&str; 28] = [
+const HANDED_ON: [&str; 31] = [
     env::DAYBOOK_MODEL,
     env::DAYBOOK_ON_MODEL_FAILURE,
     env::DAYBOOK_PRICES,
@@ -47,6 +47,9 @@ const HANDED_ON: [&str; 28] = [
     env::MCP_INIT_TIMEOUT,
     env::MCP_API_KEY_PARAMETER,
     AWS_ENDPOINT_URL_SSM,
+    env::OTEL_EXPORTER_OTLP_ENDPOINT,
+    env::OTEL_EXPORTER_OTLP_HEADERS,
+    env::OTEL_RESOURCE_ATTRIBUTES,
 ];
 
 /// What the command line takes from its surroundings: the environment, and the agents that the program
@@ -171,6 +174,14 @@ impl Config {
             ssm_endpoint: of_ssm.or_else(|| self.aws_endpoint_url.clone()),
         })
     }
+}
+
+/// Has this program's spans exported if the environment names a collector.
+///
+/// # Errors
+/// When what it names is none.
+pub fn export_spans(service: &'static str) -> Result<(), env::Invalid> {
+    env::export_spans(&read, service)
 }
 
 /// Whether the environment asks for output without colour.

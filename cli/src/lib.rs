@@ -56,10 +56,14 @@ fn run(args: Args, own: Vec<Agent>) -> Result<Exit, Failure> {
         Failure::usage(taken).hint("an agent of your own needs a name that no other has")
     })?;
     let command = resolve::resolve(args, &Config::from_environment(agents))?;
+    if let Some(service) = command.action.service() {
+        config::export_spans(service).map_err(|error| Failure::usage(error.to_string()))?;
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let exit = runtime.block_on(commands::run(command));
     // A thread that still waits for a line from the terminal must not keep the program alive.
     runtime.shutdown_background();
+    telemetry::export::flush();
     exit
 }
 

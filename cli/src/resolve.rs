@@ -119,6 +119,18 @@ pub enum Action {
     Doctor(Result<StackEnvironment, Unusable>),
 }
 
+impl Action {
+    /// What the program is called in the spans of this command; `None` for one that leaves none.
+    pub fn service(&self) -> Option<&'static str> {
+        match self {
+            Self::Dev(..) => Some("daybook"),
+            Self::Trigger(_) | Self::Investigate(_) | Self::Chat(_) => Some("daybook-cli"),
+            Self::Mcp(_) => Some("daybook-mcp"),
+            _ => None,
+        }
+    }
+}
+
 /// A function to break or to heal.
 #[derive(Debug)]
 #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "checked here, done by other builds"))]

@@ -22,6 +22,7 @@ pub struct Agent {
     sheet: Arc<Sheet>,
     init: Arc<Init>,
     restore: Arc<Restore>,
+    span_names: SpanNames,
     input_schema: Option<Arc<Value>>,
 }
 
@@ -43,6 +44,32 @@ pub(crate) struct Sheet {
     pub(crate) critical: &'static [&'static str],
     pub(crate) servers: &'static [&'static str],
     pub(crate) tool_timeout_s: u32,
+}
+
+/// What the spans of an agent's effects are called, in the trace that a session leaves. An agent
+/// whose specification fixes these names says so; all others keep the field's usual names, such as
+/// `chat MODEL` and `execute_tool TOOL`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpanNames {
+    /// The tracer that the spans are of.
+    pub tracer: &'static str,
+    /// Nodes whose effects have a span of another name: node and name.
+    pub nodes: &'static [(&'static str, &'static str)],
+    /// What stands before the tool's name in the span of a tool call, if not the usual name.
+    pub tool: Option<&'static str>,
+}
+
+impl SpanNames {
+    /// The tracer of agents that name none.
+    pub const TRACER: &'static str = "daybook";
+
+    /// The usual names.
+    pub const USUAL: Self = Self { tracer: Self::TRACER, nodes: &[], tool: None };
+
+    /// The name that a node's spans have, if it is not the usual one.
+    pub fn node(&self, node: &str) -> Option<&'static str> {
+        self.nodes.iter().find(|(name, _)| *name == node).map(|(_, span)| *span)
+    }
 }
 
 /// A node as it is shown.
@@ -153,6 +180,7 @@ impl Agent {
         };
         Self {
             sheet: Arc::new(sheet),
+            span_names: SpanNames::USUAL,
             init: Arc::new(move |input, settings| {
                 Ok(Box::new(Loaded { graph, state: (graph.init)(input, settings)? }))
             }),
@@ -161,6 +189,17 @@ impl Agent {
             }),
             input_schema: None,
         }
+    }
+
+    /// The same agent, whose spans are called so.
+    #[must_use]
+    pub fn with_span_names(self, span_names: SpanNames) -> Self {
+        Self { span_names, ..self }
+    }
+
+    /// What its spans are called.
+    pub fn span_names(&self) -> SpanNames {
+        self.span_names
     }
 
     /// The same agent with the JSON schema of its input, for people and for editors; what judges an

@@ -16,10 +16,13 @@ use journal::seal::seal;
 use journal::step::Ending;
 use journal::store::Store;
 use serde_json::{Value, json};
+use telemetry::{attribute, export};
+use tracing::Instrument as _;
 use workflow::admission::Limits;
 use workflow::contract::{AgentRequest, InvokeOutcome, InvokeReply, InvokeRequest};
 use workflow::limits::ANNOUNCE_PATIENCE;
 use workflow::metric;
+use workflow::trace::{self, Trace};
 use workflow::trigger::{InvalidTrigger, Trigger};
 
 pub mod admission;
@@ -59,6 +62,32 @@ impl<S: Store> Invoker<S> {
     /// # Errors
     /// Each error is one that the state machine tells apart by [`Error::name`].
     pub async fn handle(&self, request: InvokeRequest) -> Result<InvokeReply, Error> {
+        let remote = trace::of_detail(&request.detail);
+        let trace = Trace::of(&request.session_id, remote.unwrap_or_default());
+        let log = tracing::error_span!(
+            "session", session_id = %request.session_id, trace_id = trace.id()
+        );
+        if let Err(error) = remote {
+            // What was sent instead is the sender's, and no log's.
+            log.in_scope(|| tracing::warn!(%error, "The trigger's traceparent was left out."));
+        }
+        let begun_at = self.clock.now();
+        let attempt = request.attempt();
+        let done = self.invoke(request, &trace).instrument(log).await;
+        if export::is_on() {
+            let span = trace.leaf("invoker.invoke", begun_at.nanos(), trace.session());
+            let span = span
+                .lasting(begun_at.nanos(), self.clock.now().nanos())
+                .with(attribute::ATTEMPT, attempt);
+            export::record(match &done {
+                Ok(_) => span,
+                Err(error) => span.failing(error.name()),
+            });
+        }
+        done
+    }
+
+    async fn invoke(&self, request: InvokeRequest, trace: &Trace) -> Result<InvokeReply, Error> {
         let hlc = Hlc::new(self.clock.clone(), request.seen);
         let voice = Announcer {
             store: &self.store,
@@ -85,12 +114,19 @@ impl<S: Store> Invoker<S> {
         let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => {
-                if let Refusal::BreakerOpen { .. } = refusal {
-                    metrics::counter!(metric::BREAKER_OPEN, "agent" => trigger.agent).increment(1);
-                }
+                let outcome = match refusal {
+                    Refusal::BreakerOpen { .. } => {
+                        metrics::counter!(metric::BREAKER_OPEN, "agent" => trigger.agent)
+                            .increment(1);
+                        "breaker_open"
+                    }
+                    Refusal::Duplicate { .. } => "duplicate",
+                };
+                metrics::counter!(metric::ADMISSIONS, "outcome" => outcome).increment(1);
                 return self.reject(&voice, &request, refusal.code(), &refusal.to_string()).await;
             }
         };
+        metrics::counter!(metric::ADMISSIONS, "outcome" => "admitted").increment(1);
         let lease = Lease::unclaimed(request.supersedes, hlc.tick());
         if let Err(error) = lease.create(&self.store, &request.session_id, request.expires_at).await
         {
@@ -101,7 +137,9 @@ impl<S: Store> Invoker<S> {
             started = started.with_detail(json!({ "admitted": admitted }));
         }
         tell(&voice, started).await;
-        let called = self.runtime.invoke(&agent_request(&request, trigger, hlc.tick())).await;
+        let parent = trace.invocation(request.attempt());
+        let asked = agent_request(&request, trigger, hlc.tick());
+        let called = self.runtime.invoke(&asked, parent).await;
         self.conclude(&voice, about, called).await
     }
 

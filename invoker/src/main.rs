@@ -7,17 +7,21 @@ use invoker::{Error, Invoker, Runtime};
 use journal::clock::Clock;
 use journal::dynamo::DynamoStore;
 use lambda_runtime::Diagnostic;
-use metrics_cloudwatch_embedded::{Builder, Collector};
 use workflow::contract::{InvokeReply, InvokeRequest};
-use workflow::{error_name, metric};
+use workflow::{env, error_name, metric};
 
-// One event at a time needs no second thread.
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    lambda_runtime::tracing::init_default_subscriber();
-    let figures = Builder::new().cloudwatch_namespace(metric::NAMESPACE).init()?;
+    // Lines of JSON, which CloudWatch finds fields in, whatever the function is set to.
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().with_env_filter(filter).init();
+    telemetry::figures::embed(metric::NAMESPACE);
+    metric::describe();
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
-    let config = Config::read(&|name: &str| std::env::var(name).ok())?;
+    let lookup = |name: &str| std::env::var(name).ok();
+    env::export_spans(&lookup, "daybook-invoker")?;
+    let config = Config::read(&lookup)?;
     let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let store = DynamoStore::new(&aws, &config.table);
     let runtime = Runtime {
@@ -29,20 +33,16 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     // The agent may have been invoked by then.
     let ends =
         Ends { malformed: error_name::INVALID_REQUEST, late: error_name::INVOCATION_UNKNOWN };
-    bootstrap::serve(ends, async |request| answer(&invoker, figures, request).await).await
+    bootstrap::serve(ends, async |request| answer(&invoker, request).await).await
 }
 
 async fn answer(
     invoker: &Invoker<DynamoStore>,
-    figures: &Collector,
     request: InvokeRequest,
 ) -> Result<InvokeReply, Diagnostic> {
-    let answer = invoker.handle(request).await;
-    // A function may be frozen as soon as it has answered.
-    if let Err(error) = figures.flush(std::io::stdout()) {
-        tracing::warn!(%error, "The figures were not written.");
-    }
-    answer.map_err(|error| diagnostic(&error))
+    let answered = invoker.handle(request).await;
+    tokio::task::block_in_place(telemetry::figures::finish);
+    answered.map_err(|error| diagnostic(&error))
 }
 
 /// The state machine matches the name, so the type's own name must not get into it.

@@ -8,6 +8,7 @@ use aws_sdk_bedrockagentcore::operation::invoke_agent_runtime::InvokeAgentRuntim
 use aws_sdk_bedrockagentcore::primitives::Blob;
 use journal::clock::Stamp;
 use journal::error_message::ErrorMessage;
+use telemetry::context::TraceParent;
 use workflow::contract::{AgentRefusal, AgentReply, AgentRequest};
 use workflow::limits::{INVOKE_TIMEOUT, REPLY_BYTES_MAX};
 
@@ -53,7 +54,14 @@ impl CallError {
 impl Runtime {
     /// Calls the agent once. The SDK's own retries are off: the operation has no idempotency token,
     /// and a second request would be a second invocation.
-    pub(crate) async fn invoke(&self, request: &AgentRequest) -> Result<AgentReply, CallError> {
+    ///
+    /// `parent` goes along as W3C has it, for what stands between here and the agent; the agent itself
+    /// knows it from the request.
+    pub(crate) async fn invoke(
+        &self,
+        request: &AgentRequest,
+        parent: TraceParent,
+    ) -> Result<AgentReply, CallError> {
         let body = serde_json::to_vec(request).map_err(|error| CallError::Refused {
             message: ErrorMessage::new("InvokerError", "Serialization", &error.to_string()),
             seen: None,
@@ -68,6 +76,7 @@ impl Runtime {
             .agent_runtime_arn(&self.arn)
             .set_qualifier(self.qualifier.clone())
             .runtime_session_id(request.session_id.as_str())
+            .trace_parent(parent.to_string())
             .content_type("application/json")
             .accept("application/json")
             .payload(Blob::new(body))

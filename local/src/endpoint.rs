@@ -3,6 +3,7 @@
 
 mod agentcore;
 mod guard;
+mod page;
 mod resume;
 mod sessions;
 mod step_functions;
@@ -71,12 +72,17 @@ impl Endpoint {
             .route("/metrics", get(metrics))
             .route("/api/sessions", get(sessions::list))
             .route("/api/sessions/{id}", get(sessions::show))
+            .route("/api/sessions/{id}/timeline", get(page::timeline))
+            .route("/api/sessions/{id}/record", get(page::record))
             .route("/api/sessions/{id}/events", get(stream::events))
             .route("/api/sessions/{id}/cancel", post(sessions::cancel))
             .route("/api/sessions/{id}/resume", post(resume::resume))
             .route("/api/sessions/{id}/answer", post(sessions::answer))
+            .route("/login", post(guard::log_in))
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
-            .layer(from_fn_with_state(guard, guard::check))
+            .layer(from_fn_with_state(guard.clone(), guard::check))
+            // They hold no secret: who has no token yet gets the page that asks for it.
+            .merge(page::files().layer(from_fn_with_state(guard, guard::check_address)))
             .with_state(self)
     }
 }
@@ -136,7 +142,7 @@ async fn health(State(endpoint): State<Endpoint>) -> Response<Body> {
     )))
 }
 
-/// The counts that the file holds, in Prometheus' text format.
+/// The counts that the file holds and what this process has counted, in Prometheus' text format.
 async fn metrics(State(endpoint): State<Endpoint>) -> Response<Body> {
     match endpoint.executions.counts().await {
         Ok(counts) => {
@@ -147,6 +153,7 @@ async fn metrics(State(endpoint): State<Endpoint>) -> Response<Body> {
             for (status, count) in counts {
                 text.push_str(&format!("daybook_executions{{status=\"{status}\"}} {count}\n"));
             }
+            text.push_str(&telemetry::figures::render());
             wire::respond(200, "text/plain; version=0.0.4", text, None)
         }
         Err(error) => wire::api(Err(Refusal::journal(&error))),

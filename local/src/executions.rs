@@ -28,8 +28,8 @@ use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::functions::Functions;
 use crate::names;
+use crate::services::Services;
 use parked::Parked;
 use rows::{Fresh, Inserted};
 use runner::Command;
@@ -100,7 +100,7 @@ pub struct Executions {
 struct Shared {
     store: SqliteStore,
     clock: Clock,
-    functions: Functions,
+    services: Services,
     machine: StateMachine,
     /// Parsed definitions by row; there are as many as versions of the text.
     definitions: Mutex<BTreeMap<i64, Arc<Definition>>>,
@@ -142,7 +142,7 @@ impl Executions {
         store: SqliteStore,
         clock: Clock,
         definition: &str,
-        functions: Functions,
+        services: impl Into<Services>,
     ) -> Result<Self, OpenError> {
         let parsed = Arc::new(Definition::parse(definition)?);
         let now = Timestamp::from_nanos(clock.now().nanos());
@@ -158,7 +158,7 @@ impl Executions {
         let shared = Shared {
             store,
             clock,
-            functions,
+            services: services.into(),
             machine,
             definitions: Mutex::new(BTreeMap::from([(row, parsed)])),
             live: Mutex::default(),

@@ -1,21 +1,38 @@
-//! The Lambda functions of one machine: async closures by name.
+//! The Lambda functions of one machine, by name: async closures, and what a file names beside them.
+
+mod command;
+mod file;
+mod url;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 use workflow::error_name;
+
+pub use file::{FILE_BYTES_MAX, File, FileError};
+
+/// Largest answer of a function, in bytes.
+///
+/// Source: AWS, "Lambda quotas", invocation payload (synchronous), as its error states it.
+pub const ANSWER_BYTES_MAX: usize = 6_291_556;
+
+/// Most calls of a file's functions at once; further ones are refused as Lambda refuses those beyond an
+/// account's concurrency. A command is a process, of which a machine bears fewer than a cloud.
+pub const CALLS_MAX: usize = 64;
 
 /// What a function answers.
 pub type Answer = Result<Value, FunctionError>;
 
-type Handler = Arc<dyn Fn(Value) -> BoxFuture<'static, Answer> + Send + Sync>;
+type Handler = Arc<dyn Fn(Value) -> BoxFuture<'static, Result<Value, CallError>> + Send + Sync>;
 
 /// A function's failure: the name that `Retry` and `Catch` match, and its cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,6 +56,12 @@ pub enum CallError {
     /// The function panicked.
     #[error("the function stopped without an answer")]
     Crashed,
+    /// [`CALLS_MAX`] calls are being answered.
+    #[error("Rate Exceeded.")]
+    Throttled,
+    /// Nobody answers at the function's URL.
+    #[error("{0}")]
+    Unreachable(String),
 }
 
 /// The functions, by name.
@@ -52,6 +75,38 @@ impl FunctionError {
     pub fn new(name: impl Into<String>, message: impl fmt::Display) -> Self {
         Self { name: name.into(), message: message.to_string() }
     }
+
+    /// The failure of a function that took longer than it may, in Lambda's words.
+    pub(crate) fn timed_out(limit: Duration) -> Self {
+        let message = format!("Task timed out after {}.00 seconds", limit.as_secs());
+        Self::new("Sandbox.Timedout", message)
+    }
+
+    /// The failure of a function whose answer is larger than [`ANSWER_BYTES_MAX`], in Lambda's words.
+    fn too_large() -> Self {
+        let message = format!(
+            "Response payload size exceeded maximum allowed payload size ({ANSWER_BYTES_MAX} bytes)."
+        );
+        Self::new("Function.ResponseSizeTooLarge", message)
+    }
+
+    /// The failure that a function tells of itself: `{"errorType", "errorMessage"?}`.
+    fn said(said: &Value) -> Option<Self> {
+        let name = said.get("errorType")?.as_str().filter(|name| !name.is_empty())?;
+        let message = said.get("errorMessage").and_then(Value::as_str).unwrap_or_default();
+        Some(Self::new(name, message))
+    }
+
+    /// The answer that bytes are; none are `null`.
+    fn unless_json(answer: &[u8]) -> Answer {
+        if answer.trim_ascii().is_empty() {
+            return Ok(Value::Null);
+        }
+        serde_json::from_slice(answer).map_err(|error| {
+            let place = format!("line {}, column {}", error.line(), error.column());
+            Self::new("Runtime.MarshalError", format!("the answer is not JSON: {place}"))
+        })
+    }
 }
 
 impl Functions {
@@ -62,8 +117,29 @@ impl Functions {
         F: Fn(Value) -> Reply + Send + Sync + 'static,
         Reply: Future<Output = Answer> + Send + 'static,
     {
-        let handler: Handler = Arc::new(move |payload| handler(payload).boxed());
+        let handler: Handler = Arc::new(move |payload| {
+            handler(payload).map(|answer| answer.map_err(CallError::Failed)).boxed()
+        });
         self.handlers.insert(name_of(arn).to_owned(), handler);
+        self
+    }
+
+    /// The functions with those of a file.
+    #[must_use]
+    pub fn with_file(mut self, file: File) -> Self {
+        let places = Arc::new(Semaphore::new(CALLS_MAX));
+        for (name, function) in file.functions {
+            let (places, function) = (Arc::clone(&places), Arc::new(function));
+            let handler: Handler = Arc::new(move |payload| {
+                let (places, function) = (Arc::clone(&places), Arc::clone(&function));
+                async move {
+                    let Ok(_place) = places.try_acquire() else { return Err(CallError::Throttled) };
+                    function.call(&payload).await
+                }
+                .boxed()
+            });
+            self.handlers.insert(name, handler);
+        }
         self
     }
 
@@ -79,7 +155,7 @@ impl Functions {
         // A function's panic, also one before its first await, must not take its execution along.
         let called = async move { handler(payload).await };
         match AssertUnwindSafe(called).catch_unwind().await {
-            Ok(answer) => Ok(answer?),
+            Ok(answer) => answer,
             Err(_) => Err(CallError::Crashed),
         }
     }
@@ -131,6 +207,21 @@ mod tests {
         }
         let missing = functions.call("other", json!(1)).await;
         assert_eq!(missing, Err(CallError::NotFound("other".to_owned())));
+    }
+
+    #[tokio::test]
+    async fn a_function_of_a_file_is_called_for_as_long_and_as_often_as_it_may() {
+        let text =
+            json!({"functions": {"sleep": {"command": "sleep", "args": ["60"], "timeout_s": 1}}});
+        let file = File::parse(&text.to_string(), std::path::Path::new("/"), |name| {
+            (name == "PATH").then(|| "/usr/bin:/bin".to_owned())
+        });
+        let functions = Functions::default().with_file(file.unwrap());
+        let calls = (0..=CALLS_MAX).map(|_| functions.call("sleep", json!({})));
+        let answers = futures_util::future::join_all(calls).await;
+        let timed_out = FunctionError::timed_out(Duration::from_secs(1)).into();
+        assert_eq!(answers[..CALLS_MAX], vec![Err(timed_out); CALLS_MAX]);
+        assert_eq!(answers[CALLS_MAX], Err(CallError::Throttled));
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 //! the agents, behind one AWS-compatible endpoint.
 //!
 //! [`bus`] turns an event into an execution; [`executions`] drives it in the journal's file, calling
-//! [`functions`] and [`dynamodb`]; [`host`] runs the agents that the invoker calls; [`endpoint`] is
+//! [`functions`], [`dynamodb`] and the other [`services`]; [`host`] runs the agents that the invoker calls; [`endpoint`] is
 //! where clients reach all of it; [`stack`] puts them together and takes them down in order.
 
 pub mod bus;
@@ -13,6 +13,8 @@ pub mod executions;
 pub mod functions;
 pub mod host;
 pub mod names;
+mod process;
+pub mod services;
 pub mod stack;
 pub mod view;
 mod watch;

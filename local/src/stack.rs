@@ -32,7 +32,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use watchdog::Watchdog;
 use workflow::admission::Limits;
-use workflow::{env, state_machine};
+use workflow::{env, metric, state_machine};
 
 use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
@@ -42,6 +42,7 @@ use crate::executions::{self, Executions};
 use crate::functions::{self, FunctionError, Functions};
 use crate::host::{Agents, Isolated, Settings};
 use crate::names;
+use crate::services::Services;
 use crate::watch;
 
 /// The journal's file in the data folder.
@@ -59,7 +60,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 const REQUESTS_FINISH_WITHIN: Duration = Duration::from_secs(3);
 
 /// What a stack is started with.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Config {
     /// Where to listen; port 0 takes a free one.
     pub listen: SocketAddr,
@@ -75,6 +76,8 @@ pub struct Config {
     pub ttl_days: u32,
     /// A state machine's text in place of the workflow's own.
     pub workflow: Option<String>,
+    /// What its tasks may call beside the workflow's own functions.
+    pub functions: functions::File,
     /// Where agents run.
     pub isolation: Isolation,
     /// The MCP servers of agents in this process.
@@ -182,7 +185,9 @@ impl Stack {
     ///
     /// # Errors
     /// See [`StartError`]. Nothing is left running then.
-    pub async fn start(config: Config) -> Result<Self, StartError> {
+    pub async fn start(mut config: Config) -> Result<Self, StartError> {
+        telemetry::figures::keep(&metric::BUCKETS);
+        metric::describe();
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
         let (data, lock) = take_folder(&config.data)?;
         let store = SqliteStore::open(&data.join(JOURNAL_FILE), config.durability)?;
@@ -198,9 +203,11 @@ impl Stack {
         let progress = Broadcast::default();
         let agents = agents(&config, &progress, &store, &clock, &aws, own_address)?;
         let functions = functions(&store, &clock, &aws, config.admission);
+        let functions = functions.with_file(std::mem::take(&mut config.functions));
         let text = workflow_text(&config);
-        let executions =
-            Executions::open(store.clone(), clock.clone(), &text, functions.clone()).await?;
+        let agent_core = Some(aws_sdk_bedrockagentcore::Client::new(&aws));
+        let services = Services { functions: functions.clone(), agent_core };
+        let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
         let stop_serving = CancellationToken::new();
         let endpoint = Endpoint {
             store: store.clone(),

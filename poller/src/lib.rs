@@ -7,9 +7,9 @@
 
 use journal::announce::Announcer;
 use journal::chain::{AppendError, Author, End, Head, append, end_session};
-use journal::clock::{Clock, Hlc};
+use journal::clock::{Clock, Hlc, Stamp};
 use journal::error_message::ErrorMessage;
-use journal::event::{About, Draft, EventStatus, Writer};
+use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
 use journal::lease;
 use journal::read;
@@ -18,12 +18,15 @@ use journal::step::{Ending, Step, StepBody};
 use journal::store::Store;
 use journal::wait::Wait;
 use serde_json::{Map, Value, json};
+use telemetry::{attribute, export, figures};
+use tracing::Instrument as _;
 use workflow::contract::{
     AnswerReply, AnswerRequest, CheckReply, CheckRequest, Failure, Judgement, Mode, Verdict, Watch,
 };
 use workflow::error_name;
 use workflow::limits::ANNOUNCE_PATIENCE;
 use workflow::metric;
+use workflow::trace::{Trace, lifecycle};
 
 pub mod answer;
 pub mod cloud;
@@ -66,10 +69,56 @@ impl<S: Store> Poller<S> {
             writer: Writer::Poller,
             expires_at: request.expires_at,
         };
-        match request.mode {
-            Mode::Check => self.check(&voice, &request).await,
-            Mode::Park => self.park(&voice, &request).await,
-            Mode::Close => self.close(&voice, &request).await,
+        let trace = Trace::of(&request.session_id, request.traceparent);
+        let log = tracing::error_span!(
+            "session", session_id = %request.session_id, trace_id = trace.id()
+        );
+        let begun_at = self.clock.now();
+        let done = async {
+            match request.mode {
+                Mode::Check => self.check(&voice, &request).await,
+                Mode::Park => self.park(&voice, &request).await,
+                Mode::Close => self.close(&voice, &request).await,
+            }
+        };
+        let done = async {
+            let done = done.await;
+            let status = done.as_ref().map_or("error", |reply| reply.status.as_str());
+            metrics::counter!(metric::POLLS, "status" => status).increment(1);
+            self.tell_of(&trace, request.mode, begun_at, &done).await;
+            done
+        };
+        done.instrument(log).await
+    }
+
+    /// Exports this request's span, and the whole session's if that is over.
+    async fn tell_of(
+        &self,
+        trace: &Trace,
+        mode: Mode,
+        begun_at: Stamp,
+        done: &Result<CheckReply, Error>,
+    ) {
+        if !export::is_on() {
+            return;
+        }
+        let name = match mode {
+            Mode::Check => "poller.check",
+            Mode::Park => "poller.park",
+            Mode::Close => "poller.close",
+        };
+        let span = trace.leaf(name, begun_at.nanos(), trace.session());
+        let span = span.lasting(begun_at.nanos(), self.clock.now().nanos());
+        export::record(match done {
+            Ok(reply) => span.with(attribute::STATUS, reply.status.as_str()),
+            Err(error) => span.failing(error.name()),
+        });
+        if done.as_ref().is_ok_and(|reply| reply.verdict.is_some()) {
+            match lifecycle::read(&self.store, trace).await {
+                Ok(spans) => spans.into_iter().for_each(export::record),
+                Err(error) => tracing::warn!(%error, "A session's trace was not told."),
+            }
+            let _ = tokio::task::spawn_blocking(export::flush).await;
         }
     }
 
@@ -219,6 +268,7 @@ impl<S: Store> Poller<S> {
             self.tell(voice, &told).await;
         }
         let sealed = seal(&self.store, voice, &end).await?;
+        self.count(&sealed).await;
         self.cloud.stop_session(&request.session_id).await;
         let closed = lease::close(&self.store, &request.session_id, request.expires_at).await;
         if let Err(error) = closed {
@@ -228,6 +278,22 @@ impl<S: Store> Poller<S> {
         let judgement = judge::judgement_of(*ending);
         let verdict = verdict(request, judgement, error.as_ref(), sealed.hash.as_str());
         Ok(reply(voice.hlc, judgement, watch, Some(verdict)))
+    }
+
+    async fn count(&self, verdict: &Event) {
+        // Whose session it was takes a look at the journal, which only a figure that is kept is worth.
+        if !figures::is_on() {
+            return;
+        }
+        if let Ok(events) = read::events(&self.store, &verdict.session).await {
+            let began = events.first().map_or(verdict.stamp, |event| event.stamp);
+            let agent = agent_of(&events).unwrap_or("none").to_owned();
+            let status = verdict.status.as_str();
+            metrics::counter!(metric::SESSIONS_ENDED, "status" => status, "agent" => agent)
+                .increment(1);
+            metrics::histogram!(metric::SESSION_SECONDS, "status" => status)
+                .record(verdict.stamp.since(began));
+        }
     }
 
     /// Closes an open question whose time is up. Whoever gets the number has decided; an answer that
@@ -262,6 +328,14 @@ impl<S: Store> Poller<S> {
             );
         }
     }
+}
+
+/// The agent that took the session up, in its own words: one that is registered.
+fn agent_of(events: &[Event]) -> Option<&str> {
+    let told = events.iter().find(|event| {
+        event.status == EventStatus::AgentBackgroundTaskStarted && event.writer == Writer::Agent
+    })?;
+    told.detail.as_ref()?.get("agent")?.as_str()
 }
 
 /// What the token was sent with, if it is more than a wish to have the journal looked at.

@@ -5,19 +5,23 @@ use bootstrap::Ends;
 use journal::clock::Clock;
 use journal::dynamo::DynamoStore;
 use lambda_runtime::Diagnostic;
-use metrics_cloudwatch_embedded::{Builder, Collector};
 use poller::config::Config;
 use poller::{Error, Poller, Runtime};
 use serde_json::Value;
-use workflow::{error_name, metric};
+use workflow::{env, error_name, metric};
 
-// One event at a time needs no second thread.
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    lambda_runtime::tracing::init_default_subscriber();
-    let figures = Builder::new().cloudwatch_namespace(metric::NAMESPACE).init()?;
+    // Lines of JSON, which CloudWatch finds fields in, whatever the function is set to.
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().with_env_filter(filter).init();
+    telemetry::figures::embed(metric::NAMESPACE);
+    metric::describe();
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
-    let config = Config::read(&|name: &str| std::env::var(name).ok())?;
+    let lookup = |name: &str| std::env::var(name).ok();
+    env::export_spans(&lookup, "daybook-poller")?;
+    let config = Config::read(&lookup)?;
     let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let store = DynamoStore::new(&aws, &config.table);
     let runtime = Runtime {
@@ -29,20 +33,13 @@ async fn main() -> Result<(), lambda_runtime::Error> {
     // Whatever it does may be done again, and the state machine does so for this name.
     let ends =
         Ends { malformed: error_name::INVALID_REQUEST, late: error_name::JOURNAL_UNAVAILABLE };
-    bootstrap::serve(ends, async |payload| serve(&poller, figures, payload).await).await
+    bootstrap::serve(ends, async |payload| serve(&poller, payload).await).await
 }
 
-async fn serve(
-    poller: &Poller<DynamoStore>,
-    figures: &Collector,
-    payload: Value,
-) -> Result<Value, Diagnostic> {
-    let answer = poller.serve(payload).await;
-    // A function may be frozen as soon as it has answered.
-    if let Err(error) = figures.flush(std::io::stdout()) {
-        tracing::warn!(%error, "The figures were not written.");
-    }
-    answer.map_err(|error| diagnostic(&error))
+async fn serve(poller: &Poller<DynamoStore>, payload: Value) -> Result<Value, Diagnostic> {
+    let answered = poller.serve(payload).await;
+    tokio::task::block_in_place(telemetry::figures::finish);
+    answered.map_err(|error| diagnostic(&error))
 }
 
 /// The state machine matches the name, so the type's own name must not get into it.

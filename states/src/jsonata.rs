@@ -10,11 +10,13 @@
 //! touched them.
 
 mod functions;
+mod growth;
 mod top_level;
 
 pub(crate) use functions::fraction;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use jsonata_core::ast::AstNode;
@@ -25,6 +27,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::expression::Fault;
 use crate::time::Timestamp;
+use growth::{Growth, Unfit};
 
 /// Longest that one expression may take, in milliseconds of real time.
 ///
@@ -35,6 +38,9 @@ pub const EVALUATION_DEPTH_MAX: usize = 1_000;
 /// Longest sequence that one evaluation may build. The time fuse alone does not stop a range of ten
 /// million.
 pub const SEQUENCE_LENGTH_MAX: usize = 100_000;
+/// Largest result of one evaluation, in bytes: as much as all variables of an execution may hold. What
+/// an expression builds may share its parts, and is far larger once it is written out.
+pub const RESULT_BYTES_MAX: usize = crate::execution::VARIABLES_BYTES_MAX;
 
 /// Deepest nesting of a value. A parser of JSON gives up at 128, and whoever reads a history is
 /// one.
@@ -62,11 +68,12 @@ impl Expression {
     /// # Errors
     /// Says what is wrong with it; the definition is at fault.
     pub(crate) fn compile(source: &str) -> Result<Expression, CompileError> {
-        let ast = parser::parse(source)?;
-        match top_level::stray_reference(&ast) {
-            None => Ok(Expression { source: source.to_owned(), ast }),
-            Some(name) => Err(CompileError::TopLevel(name)),
+        let mut ast = parser::parse(source)?;
+        if let Some(name) = top_level::stray_reference(&ast) {
+            return Err(CompileError::TopLevel(name));
         }
+        growth::rewrite(&mut ast);
+        Ok(Expression { source: source.to_owned(), ast })
     }
 }
 
@@ -108,6 +115,7 @@ fn type_name(value: &Value) -> &'static str {
 /// What an expression can see: `$states`, the variables, a time and a seed.
 pub(crate) struct Scope {
     evaluator: Evaluator,
+    growth: Rc<Growth>,
 }
 
 impl Scope {
@@ -132,7 +140,8 @@ impl Scope {
         };
         let mut evaluator = Evaluator::with_options(context, options);
         functions::register(&mut evaluator, now, seed);
-        Scope { evaluator }
+        let growth = growth::register(&mut evaluator);
+        Scope { evaluator, growth }
     }
 
     /// Evaluates an expression that stands at `location`.
@@ -150,6 +159,7 @@ impl Scope {
             expression.source
         );
         let fail = |cause| Fault::query(location, cause);
+        self.growth.reset();
         // There is no context item outside `$states`: a bare name at the top finds nothing.
         let value = self
             .evaluator
@@ -158,17 +168,22 @@ impl Scope {
         if value.is_function() || value.is_regex() {
             return Err(fail(format!("{opening} returned an unsupported result type.")));
         }
-        match to_json(&value, NESTING_MAX) {
-            Ok(Some(value)) => Ok(value),
-            Ok(None) => Err(fail(format!("{opening} returned nothing (undefined)."))),
-            Err(TooDeep) => Err(fail(format!(
-                "{opening} returned a value nested more than {NESTING_MAX} levels deep."
-            ))),
+        match growth::weigh(&value, NESTING_MAX, &mut { RESULT_BYTES_MAX }) {
+            Ok(()) => {}
+            Err(Unfit::TooDeep) => {
+                return Err(fail(format!(
+                    "{opening} returned a value nested more than {NESTING_MAX} levels deep."
+                )));
+            }
+            Err(Unfit::TooLarge) => {
+                return Err(fail(format!(
+                    "{opening} returned a value of more than {RESULT_BYTES_MAX} bytes."
+                )));
+            }
         }
+        to_json(&value).ok_or_else(|| fail(format!("{opening} returned nothing (undefined).")))
     }
 }
-
-struct TooDeep;
 
 fn thrown(opening: &str, error: &EvaluatorError) -> String {
     // A coded message is a sentence of its own; a bare one completes ours.
@@ -178,38 +193,23 @@ fn thrown(opening: &str, error: &EvaluatorError) -> String {
 
 /// The JSON of a result; `None` for nothing. Whole numbers are spelled as integers, as JavaScript
 /// spells them.
-fn to_json(value: &JValue, levels: usize) -> Result<Option<Value>, TooDeep> {
-    let inner = || levels.checked_sub(1).ok_or(TooDeep);
-    Ok(Some(match value {
-        JValue::Undefined => return Ok(None),
+fn to_json(value: &JValue) -> Option<Value> {
+    Some(match value {
+        JValue::Undefined => return None,
         JValue::Null => Value::Null,
         JValue::Bool(value) => Value::Bool(*value),
         JValue::Number(value) => number(*value),
         JValue::String(text) => Value::String(text.to_string()),
-        JValue::Array(items) => {
-            let levels = inner()?;
-            Value::Array(
-                items
-                    .iter()
-                    .filter_map(|item| to_json(item, levels).transpose())
-                    .collect::<Result<_, _>>()?,
-            )
-        }
+        JValue::Array(items) => items.iter().filter_map(to_json).collect(),
         JValue::Object(fields) => {
-            let levels = inner()?;
-            let mut object = Map::new();
-            for (name, field) in fields.iter() {
-                if let Some(field) = to_json(field, levels)? {
-                    object.insert(name.clone(), field);
-                }
-            }
-            Value::Object(object)
+            let field = |(name, field): (&String, &JValue)| Some((name.clone(), to_json(field)?));
+            Value::Object(fields.iter().filter_map(field).collect::<Map<_, _>>())
         }
         // As `$string` does it: a function inside a value is the empty string.
         JValue::Lambda(_) | JValue::Builtin { .. } | JValue::Regex { .. } => {
             Value::String(String::new())
         }
-    }))
+    })
 }
 
 /// Whether a value nests at most [`NESTING_MAX`] levels.

@@ -20,6 +20,7 @@ pub mod place;
 mod reply;
 mod schema;
 pub mod stdio;
+mod trace;
 
 /// What can be said about a server without starting it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,9 @@ use aws_sdk_sfn::operation::describe_execution::DescribeExecutionError;
 use aws_sdk_sfn::types::ExecutionStatus;
 use journal::clock::Stamp;
 use journal::id::SessionId;
+use telemetry::context::TraceParent;
 use workflow::execution::{RESUMES_MAX, name};
+use workflow::trace;
 
 use crate::error::Error;
 use crate::judge::{Execution, How};
@@ -44,6 +46,17 @@ impl Cloud {
             arn = format!("{machine}:{}", name(session, resumes));
         }
         Ok(newest)
+    }
+
+    /// The span that the trigger came with which began this execution, if it did and can be had.
+    pub(crate) async fn traceparent(&self, arn: &str) -> Option<TraceParent> {
+        use aws_sdk_sfn::config::timeout::TimeoutConfig;
+        let timeouts = TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build();
+        let settings = aws_sdk_sfn::config::Config::builder().timeout_config(timeouts);
+        let described = self.executions.describe_execution().execution_arn(arn);
+        let described = described.customize().config_override(settings).send().await.ok()?;
+        let input: serde_json::Value = serde_json::from_str(described.input()?).ok()?;
+        trace::of_detail(&input["detail"]).ok()?
     }
 
     async fn describe(&self, arn: &str) -> Result<Execution, Error> {

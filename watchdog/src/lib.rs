@@ -19,7 +19,11 @@ use journal::step::{Step, StepBody};
 use journal::store::{Query, Store};
 use serde::Serialize;
 use serde_json::Value;
+use telemetry::export;
+use tracing::Instrument as _;
 use workflow::limits::{ANNOUNCE_PATIENCE, STALE_AFTER, SWEEP_EVERY};
+use workflow::metric;
+use workflow::trace::{Trace, lifecycle};
 
 pub mod cloud;
 pub mod config;
@@ -124,6 +128,13 @@ impl<S: Store> Watchdog<S> {
 
     /// Says whether the session is sealed by this.
     async fn look_after(&self, session: &SessionId) -> Result<bool, Error> {
+        let log = tracing::error_span!(
+            "session", session_id = %session, trace_id = tracing::field::Empty
+        );
+        self.judge(session).instrument(log).await
+    }
+
+    async fn judge(&self, session: &SessionId) -> Result<bool, Error> {
         let events = read::events(&self.store, session).await?;
         let Some(first) = events.first() else {
             return Ok(false);
@@ -156,8 +167,30 @@ impl<S: Store> Watchdog<S> {
                 true
             }
         };
+        // A lease that is still open is found again: its session's trace is told first.
+        self.tell_of(session, &events).await;
         lease::close(&self.store, session, expires_at).await?;
         Ok(sealed)
+    }
+
+    /// Exports the spans of a session that is sealed.
+    async fn tell_of(&self, session: &SessionId, events: &[Announcement]) {
+        if !export::is_on() {
+            return;
+        }
+        let begun_at = self.clock.now();
+        let remote = match first_execution(events) {
+            Some(arn) => self.cloud.traceparent(arn).await,
+            None => None,
+        };
+        let trace = Trace::of(session, remote);
+        tracing::Span::current().record("trace_id", trace.id());
+        let span = trace.leaf("watchdog.close", begun_at.nanos(), trace.session());
+        export::record(span.lasting(begun_at.nanos(), self.clock.now().nanos()));
+        match lifecycle::read(&self.store, &trace).await {
+            Ok(spans) => spans.into_iter().for_each(export::record),
+            Err(error) => tracing::warn!(%error, "A session's trace was not told."),
+        }
     }
 
     /// The newest of a session's executions: the one that it began with, or that resumed it last.
@@ -166,10 +199,7 @@ impl<S: Store> Watchdog<S> {
         session: &SessionId,
         events: &[Announcement],
     ) -> Result<Execution, Error> {
-        let initiated = events.iter().find(|e| e.status == EventStatus::SessionInitiated);
-        let Some(first) = initiated.and_then(|event| event.execution_arn.as_deref()) else {
-            return Ok(Execution::Absent);
-        };
+        let Some(first) = first_execution(events) else { return Ok(Execution::Absent) };
         self.cloud.newest_execution(session, first).await
     }
 
@@ -194,6 +224,7 @@ impl<S: Store> Watchdog<S> {
             tracing::warn!(session_id = %voice.session, %error, "An event was not written.");
         }
         let verdict = seal(&self.store, voice, end).await?;
+        metrics::counter!(metric::WATCHDOG_CLOSED).increment(1);
         self.cloud.stop_session(voice.session).await;
         tracing::warn!(
             session_id = %voice.session, verdict = %verdict.status,
@@ -201,4 +232,10 @@ impl<S: Store> Watchdog<S> {
         );
         Ok(())
     }
+}
+
+/// The execution that a session began with.
+fn first_execution(events: &[Announcement]) -> Option<&str> {
+    let initiated = events.iter().find(|e| e.status == EventStatus::SessionInitiated);
+    initiated.and_then(|event| event.execution_arn.as_deref())
 }

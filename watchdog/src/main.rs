@@ -8,16 +8,23 @@ use lambda_runtime::Diagnostic;
 use serde_json::Value;
 use watchdog::config::Config;
 use watchdog::{Cloud, Event, Report, Watchdog};
+use workflow::{env, metric};
 
 /// How Lambda's figures name a run that failed; no state machine looks at it.
 const FAILED: &str = "WatchdogError";
 
-// One event at a time needs no second thread.
-#[tokio::main(flavor = "current_thread")]
+#[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    lambda_runtime::tracing::init_default_subscriber();
+    // Lines of JSON, which CloudWatch finds fields in, whatever the function is set to.
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    tracing_subscriber::fmt().json().with_env_filter(filter).init();
+    telemetry::figures::embed(metric::NAMESPACE);
+    metric::describe();
     #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
-    let config = Config::read(&|name: &str| std::env::var(name).ok())?;
+    let lookup = |name: &str| std::env::var(name).ok();
+    env::export_spans(&lookup, "daybook-watchdog")?;
+    let config = Config::read(&lookup)?;
     let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let cloud = Cloud {
         executions: aws_sdk_sfn::Client::new(&aws),
@@ -32,7 +39,9 @@ async fn main() -> Result<(), lambda_runtime::Error> {
 }
 
 async fn answer(watchdog: &Watchdog<DynamoStore>, event: Value) -> Result<Report, Diagnostic> {
-    watchdog.handle(&Event::parse(&event)).await.map_err(|error| Diagnostic {
+    let answered = watchdog.handle(&Event::parse(&event)).await;
+    tokio::task::block_in_place(telemetry::figures::finish);
+    answered.map_err(|error| Diagnostic {
         error_type: FAILED.to_owned(),
         error_message: error.to_string(),
     })

@@ -8,7 +8,9 @@ use journal::id::SessionId;
 use journal::status::Status;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use telemetry::context::TraceParent;
 
+use crate::trace;
 use crate::trigger::Trigger;
 
 /// Where a session stands whose execution is gone: beside `session_id` and `detail`, the input of the
@@ -219,6 +221,14 @@ pub struct CheckRequest {
     /// The task token, when parking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
+    /// The span that the trigger came with.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "trace::read",
+        serialize_with = "trace::write"
+    )]
+    pub traceparent: Option<TraceParent>,
     /// What failed in the state machine, if anything did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
@@ -283,6 +293,21 @@ pub enum Judgement {
 }
 
 impl Judgement {
+    /// The judgement as messages spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Busy => "BUSY",
+            Self::Waiting => "WAITING",
+            Self::Lost => "LOST",
+            Self::Resume => "RESUME",
+            Self::Completed => "COMPLETED",
+            Self::Failed => "FAILED",
+            Self::TimedOut => "TIMED_OUT",
+            Self::Cancelled => "CANCELLED",
+            Self::Rejected => "REJECTED",
+        }
+    }
+
     /// The session's status that a terminal judgement stands for.
     pub const fn terminal(self) -> Option<Status> {
         match self {

@@ -25,6 +25,19 @@ pub const EVENT_BUS_NAME: &str = "EVENT_BUS_NAME";
 /// How many days records are kept.
 pub const JOURNAL_TTL_DAYS: &str = "JOURNAL_TTL_DAYS";
 
+/// Where spans go: an OTLP collector's address. Without it none are made. What else the exporter reads,
+/// such as `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, is
+/// OpenTelemetry's own.
+///
+/// Source: OpenTelemetry, "OTLP exporter configuration".
+pub const OTEL_EXPORTER_OTLP_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
+
+/// What a collector wants to be shown, such as a key. Never logged, never journaled.
+pub const OTEL_EXPORTER_OTLP_HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
+
+/// More about the program in its spans.
+pub const OTEL_RESOURCE_ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
+
 /// `local` or `aws`.
 pub const DAYBOOK_TARGET: &str = "DAYBOOK_TARGET";
 
@@ -212,6 +225,23 @@ pub fn ttl_days(lookup: &impl Lookup) -> Result<u32, Invalid> {
         return Err(Invalid::Malformed { name, value: days.to_string(), expected });
     }
     Ok(days)
+}
+
+/// Has the spans of this program, called `service`, exported if a collector is named. Call it before
+/// any other thread runs.
+///
+/// # Errors
+/// When what is named is no collector's address, or this build exports none.
+pub fn export_spans(lookup: &impl Lookup, service: &'static str) -> Result<(), Invalid> {
+    let name = OTEL_EXPORTER_OTLP_ENDPOINT;
+    let Some(value) = text(lookup, name) else { return Ok(()) };
+    telemetry::export::start(&value, service).map_err(|error| {
+        let expected = match error {
+            telemetry::export::Error::NotBuilt => "nothing: this build exports no spans",
+            _ => "the address of an OTLP collector, such as http://127.0.0.1:4318",
+        };
+        Invalid::Malformed { name, value, expected }
+    })
 }
 
 #[cfg(test)]

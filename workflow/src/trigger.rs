@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use telemetry::context::TraceParent;
 
 use crate::limits::DETAIL_BYTES_MAX;
+use crate::trace;
 
 /// The agent that runs when a trigger names none.
 pub const DEFAULT_AGENT: &str = "checkup";
@@ -33,6 +35,15 @@ pub struct Trigger {
     /// At most one session of the agent with this key, unless the one before did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dedupe_key: Option<String>,
+    /// The span that the session is a part of, as W3C writes it. `EventBridge` carries it in the
+    /// detail, since its own `TraceHeader` is X-Ray's and reaches no target's input.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "trace::read",
+        serialize_with = "trace::write"
+    )]
+    pub traceparent: Option<TraceParent>,
 }
 
 /// Who answers the agent's questions to a model.

@@ -14,6 +14,7 @@ use journal::read;
 use journal::step::Usage;
 use journal::store::{Condition, Error, Key, Store, Written};
 use serde_json::{Value, json};
+use telemetry::context::TraceParent;
 
 use super::catalogue::{CATEGORY_UNKNOWN, Catalogue};
 use super::connection::seconds;
@@ -112,7 +113,13 @@ impl<S: Store> ToolSource for BuiltIn<S> {
         self.catalogue.outcome()
     }
 
-    async fn call(&self, tool: &str, arguments: &Value, timeout: Duration) -> ToolOutcome {
+    async fn call(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        timeout: Duration,
+        _: Option<TraceParent>,
+    ) -> ToolOutcome {
         let admitted = match self.catalogue.admit(BUILT_IN_SERVER, tool, arguments) {
             Ok(admitted) => admitted,
             Err(outcome) => return outcome,

@@ -18,6 +18,7 @@ use rmcp::service::{
 };
 use rmcp::transport::DynamicTransportError;
 use serde_json::Value;
+use telemetry::context::TraceParent;
 use tokio::sync::Mutex;
 
 use super::answer::{ERROR_CHARS_MAX, cut};
@@ -37,6 +38,11 @@ pub const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Longest text about a failed handshake, in characters: it may quote what the server sent.
 const HANDSHAKE_CHARS_MAX: usize = 300;
+
+/// Where a request's `_meta` says which span it is sent from.
+///
+/// Source: Model Context Protocol, SEP-414, "Request meta: OpenTelemetry trace context".
+pub(super) const TRACEPARENT_META: &str = "traceparent";
 
 /// Whom a connection is to, for its messages.
 #[derive(Clone, Debug)]
@@ -146,9 +152,14 @@ impl Connection {
         tool: &str,
         arguments: &Value,
         timeout: Duration,
+        parent: Option<TraceParent>,
     ) -> Result<CallToolResponse, Option<ServiceError>> {
         let arguments = arguments.as_object().cloned().unwrap_or_default();
-        let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        if let Some(parent) = parent {
+            let meta = request.meta.get_or_insert_default();
+            meta.0.insert(TRACEPARENT_META.to_owned(), parent.to_string().into());
+        }
         let _running = self.target.listener.begin(tool);
         // Dropping the call at its deadline tells the server that it is cancelled.
         match self.target.clock.timeout(timeout, self.peer.call_tool_once(request)).await {

@@ -5,6 +5,7 @@
 //! twice: a `Mishap` says what a request that failed may have done, and the graph decides.
 
 pub(super) mod sse;
+mod traced;
 
 use std::error::Error as _;
 use std::fmt;
@@ -22,6 +23,7 @@ use rmcp::transport::streamable_http_client::{
 use rmcp::transport::{DynamicTransportError, StreamableHttpClientTransport};
 
 use self::sse::Events;
+use self::traced::Traced;
 use super::answer::cut;
 use super::stdout::{MESSAGE_BYTES_MAX, Oddities};
 use super::text::Text;
@@ -40,10 +42,10 @@ pub const STREAM_RETRIES_MAX: usize = 3;
 /// Longest word of a server about a request that failed, in characters.
 const SAID_CHARS_MAX: usize = 300;
 
-/// Headers that are the protocol's own and cannot be configured.
+/// Headers that are the protocol's own, or say which span a call is sent from, and cannot be configured.
 ///
-/// Source: MCP specification 2025-11-25, "Transports"; RFC 9110.
-const RESERVED_HEADERS: [&str; 8] = [
+/// Source: MCP specification 2025-11-25, "Transports"; RFC 9110; W3C, "Trace Context".
+const RESERVED_HEADERS: [&str; 9] = [
     "accept",
     "connection",
     "content-length",
@@ -52,6 +54,7 @@ const RESERVED_HEADERS: [&str; 8] = [
     "last-event-id",
     "mcp-protocol-version",
     "mcp-session-id",
+    "traceparent",
 ];
 
 /// How a server is spoken to over HTTP.
@@ -131,7 +134,8 @@ impl Remote {
         let client = self.client(connect_within).map_err(|error| Mishap::of_request(&error))?;
         match self.protocol {
             Protocol::Http => {
-                let transport = StreamableHttpClientTransport::with_client(client, self.config());
+                let transport =
+                    StreamableHttpClientTransport::with_client(Traced(client), self.config());
                 Ok(Wire::Http(Box::new(transport)))
             }
             Protocol::Sse => {
@@ -202,7 +206,7 @@ struct Astray(String);
 
 /// What a server over HTTP is spoken to through.
 pub(super) enum Wire {
-    Http(Box<StreamableHttpClientTransport<Client>>),
+    Http(Box<StreamableHttpClientTransport<Traced>>),
     Sse(Box<Events>),
 }
 

@@ -9,6 +9,7 @@ use journal::clock::Clock;
 use rmcp::model::{CallToolResponse, ErrorCode};
 use rmcp::service::ServiceError;
 use serde_json::Value;
+use telemetry::context::TraceParent;
 use tokio::sync::Mutex;
 
 use super::answer::{self, Content, ERROR_CHARS_MAX, cut};
@@ -160,7 +161,13 @@ impl ToolSource for Server {
         }
     }
 
-    async fn call(&self, tool: &str, arguments: &Value, timeout: Duration) -> ToolOutcome {
+    async fn call(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        timeout: Duration,
+        parent: Option<TraceParent>,
+    ) -> ToolOutcome {
         let connection = match self.connection().await {
             Ok(connection) => connection,
             Err(failure) => return ToolOutcome::Failed(failure),
@@ -169,7 +176,7 @@ impl ToolSource for Server {
             Ok(admitted) => admitted,
             Err(outcome) => return outcome,
         };
-        match connection.call(tool, arguments, timeout).await {
+        match connection.call(tool, arguments, timeout, parent).await {
             Ok(CallToolResponse::Complete(result)) => match answer::content(result) {
                 Content::Value(value) => admitted.result(self.target.launch.redact_value(value)),
                 Content::Error(text) => ToolOutcome::Error(self.target.launch.redact(&text)),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use graph::agent::Settings;
 use serde_json::Value;
+use workflow::env::OTEL_EXPORTER_OTLP_ENDPOINT;
 
 pub use self::file::Error;
 use self::file::File;
@@ -89,8 +90,8 @@ impl fmt::Debug for Entry {
 }
 
 impl Servers {
-    /// The servers that ship: `program mcp NAME`, over what the session's input names. They get an
-    /// empty environment.
+    /// The servers that ship: `program mcp NAME`, over what the session's input names. Of our
+    /// environment they get the collector's address at most.
     pub fn bundled(program: PathBuf) -> Self {
         let entries = BTreeMap::from([
             (AWS_DIAGNOSTICS.to_owned(), Entry::Bundled(program.clone(), diagnostics)),
@@ -101,8 +102,7 @@ impl Servers {
     }
 
     /// The simulations that ship: `program mcp pk-sim`, kept in the folder `state`. Without one they
-    /// end with the server, and so with each question that the session asks. It gets an empty
-    /// environment.
+    /// end with the server, and so with each question that the session asks. Its environment is as theirs.
     pub fn simulations(program: PathBuf, state: Option<PathBuf>) -> Self {
         let entry = Entry::Simulations { program, state };
         let entries = BTreeMap::from([(PK_SIM.to_owned(), entry)]);
@@ -194,16 +194,24 @@ impl Servers {
     }
 }
 
-fn simulations(path: &Path, state: Option<&Path>) -> Program {
+/// A server of ours: the one kind that is trusted with where our own spans go.
+fn ours(path: &Path, server: &str) -> Program {
     let mut program = Program::new(Text::plain(path.to_string_lossy()));
-    program.args.extend(["mcp", PK_SIM].map(Text::plain));
+    program.args.extend(["mcp", server].map(Text::plain));
+    if let Some(endpoint) = telemetry::export::endpoint() {
+        program.env.insert(OTEL_EXPORTER_OTLP_ENDPOINT.to_owned(), Text::plain(endpoint));
+    }
+    program
+}
+
+fn simulations(path: &Path, state: Option<&Path>) -> Program {
+    let mut program = ours(path, PK_SIM);
     program.args.extend(state.map(|state| Text::plain(format!("--state={}", state.display()))));
     program
 }
 
 fn diagnostics(path: &Path, input: &Value) -> Program {
-    let mut program = Program::new(Text::plain(path.to_string_lossy()));
-    program.args.extend(["mcp", AWS_DIAGNOSTICS].map(Text::plain));
+    let mut program = ours(path, AWS_DIAGNOSTICS);
     if let Some(folder) = input.get("snapshot").and_then(Value::as_str) {
         // One argument, so that a folder whose name begins with a hyphen is no option.
         program.args.push(Text::plain(format!("--snapshot={folder}")));
@@ -212,8 +220,7 @@ fn diagnostics(path: &Path, input: &Value) -> Program {
 }
 
 fn inventory(path: &Path, input: &Value) -> Program {
-    let mut program = Program::new(Text::plain(path.to_string_lossy()));
-    program.args.extend(["mcp", NETWORK_INVENTORY].map(Text::plain));
+    let mut program = ours(path, NETWORK_INVENTORY);
     if let Some(file) = input.get("inventory").and_then(Value::as_str) {
         program.args.push(Text::plain(format!("--inventory={file}")));
     }
@@ -221,8 +228,7 @@ fn inventory(path: &Path, input: &Value) -> Program {
 }
 
 fn transactions(path: &Path, input: &Value) -> Program {
-    let mut program = Program::new(Text::plain(path.to_string_lossy()));
-    program.args.extend(["mcp", CARD_TRANSACTIONS].map(Text::plain));
+    let mut program = ours(path, CARD_TRANSACTIONS);
     if let Some(data) = input.get("data").and_then(Value::as_str) {
         program.args.push(Text::plain(format!("--data={data}")));
     }

@@ -8,7 +8,7 @@
 //! A tool that fails or takes too long counts as called, so that nobody waits for it twice: the
 //! planner goes on without it, and the result says so.
 
-use graph::agent::Settings;
+use graph::agent::{Settings, SpanNames};
 use graph::budget::{Budget, Crossed, Limit};
 use graph::definition::{Attempts, Context, Finish, Graph, InputError, Node, Route, Scope};
 use graph::effect::{Author, Chat, Effect, INPUT_STEP, Message, ToolCall, ToolChoice, ToolSpec};
@@ -43,6 +43,15 @@ pub const CATEGORY_PLANNER: &str = "planner";
 
 /// Longest error of a tool that is kept, in characters.
 const ERROR_CHARS_MAX: usize = 500;
+
+/// What its spans are called.
+///
+/// Source: the fraud specification, section 12.
+pub const SPAN_NAMES: SpanNames = SpanNames {
+    tracer: "fraud-agent",
+    nodes: &[(PLANNER, "agent.planner")],
+    tool: Some("agent.tool."),
+};
 
 /// The fraud agent.
 pub static GRAPH: Graph<State> = Graph {

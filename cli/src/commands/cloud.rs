@@ -20,8 +20,11 @@ use aws_sdk_sfn::types::{ExecutionStatus, HistoryEvent};
 use journal::id::SessionId;
 use local::names;
 use serde_json::{Map, Value};
+use telemetry::context::TraceParent;
+use telemetry::span::{self, Kind, Span};
+use telemetry::{attribute, export};
 use workflow::execution::{self, RESUMES_MAX};
-use workflow::rule;
+use workflow::{rule, trace};
 
 use crate::args::Target;
 use crate::failure::Failure;
@@ -120,8 +123,37 @@ impl Clients {
     /// # Errors
     /// When the bus did not take it, or perhaps did.
     pub async fn trigger(&self, detail: &Map<String, Value>) -> Result<SessionId, Failure> {
-        let id = self.put(rule::DETAIL_TYPE, detail).await?;
-        Ok(id.parse()?)
+        if !export::is_on() {
+            return self.put_trigger(detail, None).await;
+        }
+        // What is no context is left to whoever takes the trigger, who says so.
+        let Ok(parent) = trace::of_detail(&Value::Object(detail.clone())) else {
+            return self.put_trigger(detail, None).await;
+        };
+        let context = parent.map_or_else(TraceParent::fresh, TraceParent::child);
+        let mut detail = detail.clone();
+        detail.insert(trace::TRACEPARENT.to_owned(), context.to_string().into());
+        let begun_at = span::now();
+        let put = self.put_trigger(&detail, Some(context)).await;
+        let span = Span::new(context, parent, format!("send {}", rule::SOURCE))
+            .of_kind(Kind::Producer)
+            .lasting(begun_at, span::now())
+            .with(attribute::MESSAGING_SYSTEM, "aws_eventbridge")
+            .with(attribute::MESSAGING_OPERATION, "send")
+            .with(attribute::MESSAGING_DESTINATION, self.bus.as_str());
+        export::record(match &put {
+            Ok(id) => span.with(attribute::SESSION_ID, id.as_str()),
+            Err(_) => span.failing("not_put"),
+        });
+        put
+    }
+
+    async fn put_trigger(
+        &self,
+        detail: &Map<String, Value>,
+        context: Option<TraceParent>,
+    ) -> Result<SessionId, Failure> {
+        Ok(self.put(rule::DETAIL_TYPE, detail, context).await?.parse()?)
     }
 
     /// Puts an answer to a session's question; the poller takes it.
@@ -129,15 +161,22 @@ impl Clients {
     /// # Errors
     /// As [`Self::trigger`].
     pub async fn answer(&self, detail: &Map<String, Value>) -> Result<(), Failure> {
-        self.put(rule::ANSWER_DETAIL_TYPE, detail).await.map(drop)
+        self.put(rule::ANSWER_DETAIL_TYPE, detail, None).await.map(drop)
     }
 
-    async fn put(&self, kind: &str, detail: &Map<String, Value>) -> Result<String, Failure> {
+    /// X-Ray's header says the same as the detail's `traceparent`, for services that know only that.
+    async fn put(
+        &self,
+        kind: &str,
+        detail: &Map<String, Value>,
+        context: Option<TraceParent>,
+    ) -> Result<String, Failure> {
         let entry = PutEventsRequestEntry::builder()
             .source(rule::SOURCE)
             .detail_type(kind)
             .detail(Value::Object(detail.clone()).to_string())
             .event_bus_name(&self.bus)
+            .set_trace_header(context.map(TraceParent::to_xray))
             .build();
         let answer = self.events.put_events().entries(entry).send().await;
         let answer = answer.map_err(|error| not_put(&error))?;

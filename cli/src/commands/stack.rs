@@ -7,14 +7,15 @@ use std::sync::Arc;
 use agent::model::Models;
 use agent::network;
 use agent::tool::Servers;
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use journal::sqlite::Durability;
+use local::functions::File;
 use local::stack::{Config, Isolation, Stack, StartError};
 use workflow::env;
 
 use super::servers;
 use crate::args;
-use crate::config::StackEnvironment;
+use crate::config::{self, StackEnvironment};
 use crate::endpoint::listen_address;
 use crate::failure::Failure;
 use crate::ledger::{DEFAULT_FOLDER, unusable_hint};
@@ -79,6 +80,9 @@ pub async fn for_dev(
         let text = std::fs::read_to_string(file);
         config.workflow = Some(text.with_context(|| format!("cannot read {}", file.display()))?);
     }
+    if let Some(file) = &options.functions {
+        config.functions = functions(file)?;
+    }
     start(config).await
 }
 
@@ -132,6 +136,7 @@ async fn config(
         token: context.token.clone(),
         ttl_days: environment.ttl_days,
         workflow: None,
+        functions: File::default(),
         agents: Arc::clone(&context.agents),
         isolation: Isolation::None,
         servers: servers(context, environment).await?,
@@ -160,6 +165,19 @@ async fn servers(context: &Context, environment: &StackEnvironment) -> Result<Se
     let simulations = Servers::simulations(context.binary.clone(), Some(folder.join(SIMULATIONS)));
     let bundled = Servers::bundled(context.binary.clone()).with(simulations);
     Ok(bundled.with(servers::configured(context, &environment.servers).await?))
+}
+
+/// The functions that a file names, which run in its folder.
+fn functions(file: &Path) -> Result<File, Failure> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = file.parent().unwrap_or(Path::new("."));
+    File::parse(&text, folder, config::variable).map_err(|error| {
+        Failure::from(anyhow!("{}: {error}", file.display())).hint(
+            "its form is {\"functions\": {NAME: {\"command\", \"args\", \"env\", \"timeout_s\"} or {\"url\", \"timeout_s\"}}}",
+        )
+    })
 }
 
 /// Each session in a process of the binary `agent`, which stands beside this one.

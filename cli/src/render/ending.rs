@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::ink::Ink;
 use super::text::{clean, json_lines, width, wrap};
-use super::{Look, brief, diagnosis, investigation, network};
+use super::{Look, brief, cost, diagnosis, investigation, network};
 
 /// What stands above a timeline.
 pub fn heading(look: Look, session: &Session) -> Vec<String> {
@@ -44,7 +44,7 @@ pub fn verdict(look: Look, session: &Session) -> Vec<String> {
     }
     parts.push(steps);
     parts.extend(session.elapsed_ms.map(|ms| brief::duration(Duration::from_millis(ms))));
-    let cost = brief::cost(session.tokens, session.usd).unwrap_or_else(|| "0 tokens".to_owned());
+    let cost = cost::cost(session.tokens, session.usd).unwrap_or_else(|| "0 tokens".to_owned());
     let word = format!("{glyph} {}", session.status);
     let line = parts.join(" · ");
     let head = format!("{}  {line}", look.ink(ink, &word));
@@ -155,7 +155,7 @@ pub fn costs(look: Look, steps: &[Step<Value>]) -> Vec<String> {
     for (node, (times, spent, tokens, micro_usd)) in by_node {
         #[expect(clippy::cast_precision_loss, reason = "2^53 millionths are nine billion dollars")]
         let usd = micro_usd as f64 / 1e6;
-        let cost = brief::cost(tokens, usd).unwrap_or_else(|| "0 tokens".to_owned());
+        let cost = cost::cost(tokens, usd).unwrap_or_else(|| "0 tokens".to_owned());
         let node = format!("{:<13}", clean(&node));
         let spent = brief::duration(spent);
         lines.push(format!("  {} {times:>4} × {spent:>12}  {cost}", look.ink(Ink::Name, &node)));

@@ -1,6 +1,7 @@
 //! Colours, by what they stand for.
 
 use owo_colors::Style;
+use timeline::told::Tone;
 
 use super::Look;
 
@@ -24,6 +25,17 @@ pub enum Ink {
 }
 
 impl Ink {
+    /// What a line of this tone is drawn in.
+    pub fn of_tone(tone: Tone) -> Self {
+        match tone {
+            Tone::Plain => Self::Plain,
+            Tone::Begun => Self::Name,
+            Tone::Good => Self::Good,
+            Tone::Bad => Self::Bad,
+            Tone::Warn => Self::Warn,
+        }
+    }
+
     /// What deserves attention by its severity, however an agent spells that.
     pub fn of_severity(severity: &str) -> Self {
         match severity.to_ascii_lowercase().as_str() {

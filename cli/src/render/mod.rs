@@ -2,13 +2,12 @@
 //!
 //! [`timeline`] is a line a record, [`ending`] the verdict and the result below it, [`diagnosis`] an
 //! incident's result, [`investigation`] that of a card payment, [`network`] a router's, [`report`]
-//! everything else that is listed, [`bill`] what an account would ask for it, [`checks`] what the doctor
-//! found. [`brief`] makes values short, [`text`] makes them harmless: what stands in a journal may have
-//! been written by anybody.
+//! everything else that is listed, [`cost`] the tokens, [`bill`] what an account would ask for, [`checks`]
+//! what the doctor found.
 
 pub mod bill;
-pub mod brief;
 pub mod checks;
+pub mod cost;
 pub mod diagnosis;
 pub mod ending;
 mod field;
@@ -16,8 +15,9 @@ pub mod ink;
 pub mod investigation;
 pub mod network;
 pub mod report;
-pub mod text;
 pub mod timeline;
+
+pub use ::timeline::{brief, text};
 
 /// How output is to look.
 #[derive(Clone, Copy, Debug)]

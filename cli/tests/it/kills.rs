@@ -300,7 +300,7 @@ async fn put_until_killed(scene: &Scene, endpoint: &str, life: u64) -> Vec<(Sess
 }
 
 /// The process of the isolated agent, once there is one.
-async fn agent_of(dev: &Dev) -> u32 {
+pub async fn agent_of(dev: &Dev) -> u32 {
     let child = || {
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
             let Ok(id) = entry.file_name().to_string_lossy().parse() else { continue };
@@ -325,7 +325,7 @@ async fn agent_of(dev: &Dev) -> u32 {
 }
 
 /// Sends a signal; whether the process was there.
-fn signal(name: &str, id: u32) -> bool {
+pub fn signal(name: &str, id: u32) -> bool {
     Command::new("kill")
         .args([name, &id.to_string()])
         .stderr(Stdio::null())

@@ -71,3 +71,107 @@ fn a_state_that_calls_a_service_says_what_can_be_run() {
     assert_eq!(ran.exit, 1, "{ran:#?}");
     assert!(ran.stdout.contains("TaskFailed"), "{ran:#?}");
 }
+
+/// Whatever a functions file holds, `dev` says what is wrong with it and starts nothing.
+fn refused(functions: &str) -> Ran {
+    let folder = tempfile::tempdir().unwrap();
+    let machine = r#"{"StartAt": "A", "States": {"A": {"Type": "Succeed"}}}"#;
+    fs::write(folder.path().join("machine.json"), machine).unwrap();
+    fs::write(folder.path().join("functions.json"), functions).unwrap();
+    run_in(
+        folder.path(),
+        &[
+            "dev",
+            "--listen",
+            "127.0.0.1:0",
+            "--workflow",
+            "machine.json",
+            "--functions",
+            "functions.json",
+        ],
+    )
+}
+
+#[test]
+fn a_functions_file_that_is_wrong_is_refused_with_its_place_and_form() {
+    let ran = refused(r#"{"functions": {"f": {"command": "x", "timeout_s": 0, "args": []}}}"#);
+    assert_eq!((ran.exit, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("function `f`: `timeout_s` must be a whole number from 1 to 900"),
+        "{ran:#?}"
+    );
+    assert!(ran.stderr.contains("hint: its form is"), "{ran:#?}");
+}
+
+#[test]
+fn functions_without_a_workflow_of_one_s_own_are_a_mistake() {
+    let folder = tempfile::tempdir().unwrap();
+    let ran = run_in(folder.path(), &["dev", "--functions", "functions.json"]);
+    assert_eq!(ran.exit, 64, "{ran:#?}");
+    assert!(ran.stderr.contains("--workflow"), "{ran:#?}");
+}
+
+/// Checks and runs what nobody should write, and returns what is said of it; the program must come to
+/// its end by itself.
+fn hostile(machine: &str) -> (Ran, Ran) {
+    (tried("check", machine, "{}"), tried("run", machine, "{}"))
+}
+
+fn saying(expression: &str) -> String {
+    let output = format!("{{% {expression} %}}");
+    serde_json::json!({"QueryLanguage": "JSONata", "StartAt": "Say", "States": {
+        "Say": {"Type": "Pass", "Output": output, "End": true},
+    }})
+    .to_string()
+}
+
+#[test]
+fn a_definition_that_is_none_is_refused_by_check_and_run_alike() {
+    let deep = "[".repeat(100_000);
+    let next = r#"{"StartAt": "A", "States": {"A": {"Type": "Pass", "Next": "B"}}}"#;
+    for machine in ["", "{", "[]", "7", r#"{"States": 1}"#, deep.as_str(), next] {
+        let start = machine.get(..20).unwrap_or(machine);
+        let (checked, run) = hostile(machine);
+        assert_eq!((checked.exit, run.exit), (1, 1), "{start}: {checked:#?}");
+        assert_eq!(checked.stdout, run.stdout, "{start}");
+        assert!(!checked.stdout.trim().is_empty(), "{start}");
+    }
+    let large = format!(r#"{{"Comment": "{}"}}"#, "x".repeat(2 * 1024 * 1024));
+    let (checked, run) = hostile(&large);
+    assert_eq!((checked.exit, run.exit), (2, 2));
+    assert!(checked.stderr.contains("larger than 1048576 bytes"), "{checked:#?}");
+}
+
+#[test]
+fn a_machine_that_goes_round_for_ever_ends_with_its_history() {
+    let machine = r#"{"StartAt": "A", "States": {
+        "A": {"Type": "Pass", "Next": "B"},
+        "B": {"Type": "Choice", "Default": "A", "Choices": [{"Variable": "$.never", "IsPresent": true, "Next": "Out"}]},
+        "Out": {"Type": "Succeed"}
+    }}"#;
+    let (checked, run) = hostile(machine);
+    assert_eq!((checked.exit, run.exit), (0, 1));
+    assert_eq!(run.stdout.lines().count(), 1 + 25_000);
+    let last = run.stdout.lines().last().unwrap();
+    assert!(last.contains("ExecutionFailed") && last.contains("25000"), "{last}");
+}
+
+#[test]
+fn an_expression_that_would_run_or_grow_for_ever_fails_its_state_with_a_reason() {
+    for expression in [
+        "($f := function() { $f() }; $f())",
+        "$reduce([1..60], function($grown, $i) { $grown & $grown }, 'x')",
+        "$reduce([1..60], function($grown, $i) { {'a': $grown, 'b': $grown} }, 1)",
+        "$string($reduce([1..60], function($grown, $i) { {'a': $grown, 'b': $grown} }, 1))",
+        "$pad('x', 2000000000)",
+        "($x := $pad('', 100000); $map([1..50000], function() { $x & $x }))",
+        "$replace($pad('x', 100000, 'x'), 'x', $pad('y', 100000, 'y'))",
+        "$replace($pad('x', 100000, 'x'), /x/, $pad('y', 100000, 'y'))",
+        "[1..10000000]",
+        "$match($pad('', 100000, 'a'), /(a*)*(a*)*b/)",
+    ] {
+        let (checked, run) = hostile(&saying(expression));
+        assert_eq!((checked.exit, run.exit), (0, 1), "{expression}: {run:#?}");
+        assert!(run.stdout.contains("States.QueryEvaluationError"), "{expression}: {}", run.stdout);
+    }
+}

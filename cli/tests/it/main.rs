@@ -5,11 +5,13 @@
 #[cfg(feature = "live")]
 mod account;
 mod bad_input;
+mod browser;
 #[cfg(feature = "live")]
 mod chaos;
 #[cfg(feature = "live")]
 mod deploying;
 mod document;
+mod figures;
 mod fixture;
 mod fraud;
 mod harness;
@@ -18,6 +20,7 @@ mod image;
 mod in_account;
 mod journal_file;
 mod kills;
+mod lambdas;
 #[cfg(feature = "live")]
 mod live;
 mod machine;
@@ -30,6 +33,7 @@ mod people;
 mod runs;
 #[cfg(feature = "live")]
 mod servers;
+mod traces;
 mod usage;
 mod verifications;
 mod verifying;

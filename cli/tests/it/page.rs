@@ -11,11 +11,15 @@ use crate::harness::free_endpoint;
 /// The address that pages name.
 const ENDPOINT_OF_PAGE: &str = "http://127.0.0.1:4599";
 
-/// How a page starts the stack, and how it is started here: on another port, and ready when the
-/// next command comes.
-const START_OF_PAGE: &str = "daybook dev &";
-const START: &str = "rm -f dev.log
-command daybook dev --listen \"${endpoint#http://}\" >dev.log 2>&1 &
+/// Other addresses that pages name: a stack that is not kept, a collector of spans.
+const BESIDE_OF_PAGE: [&str; 2] = ["127.0.0.1:4598", "127.0.0.1:4318"];
+
+/// How a page starts a stack, and how it is started here: on another port, in place of the one
+/// before, and ready when the next command comes.
+const START_OF_PAGE: &str = "daybook dev";
+const START: &str = "kill $stack 2>/dev/null; wait $stack
+rm -f dev.log
+command daybook dev --listen \"${endpoint#http://}\"ARGUMENTS >dev.log 2>&1 &
 stack=$!
 until grep -qs ready dev.log; do sleep 0.1; done
 cat dev.log";
@@ -104,6 +108,12 @@ fn matches(wanted: &str, line: &str) -> bool {
     })
 }
 
+/// A line of a page as it is run here.
+fn here(line: &str) -> String {
+    let start = line.strip_prefix(START_OF_PAGE).and_then(|rest| rest.strip_suffix(" &"));
+    start.map_or_else(|| line.to_owned(), |arguments| START.replace("ARGUMENTS", arguments))
+}
+
 fn mark(index: usize) -> String {
     format!("@@block {index}@@")
 }
@@ -116,8 +126,13 @@ fn run(blocks: &[Block], folder: &Path, bin: &Path, within: Duration) -> String 
          daybook() {{ command daybook --endpoint \"$endpoint\" \"$@\"; }}\n\
          trap 'kill $stack 2>/dev/null; wait' EXIT\n"
     );
+    let beside = BESIDE_OF_PAGE.map(|address| (address, free_endpoint().replace("http://", "")));
     for (index, block) in blocks.iter().enumerate() {
-        let here = block.script.replace(START_OF_PAGE, START).replace(ENDPOINT_OF_PAGE, &endpoint);
+        let lines: Vec<_> = block.script.lines().map(here).collect();
+        let mut here = lines.join("\n").replace(ENDPOINT_OF_PAGE, &endpoint);
+        for (address, free) in &beside {
+            here = here.replace(address, free);
+        }
         writeln!(script, "echo '{0}'\n{here}\necho '{0}'", mark(index)).unwrap();
     }
     std::fs::write(folder.join("page.sh"), script).unwrap();

@@ -8,11 +8,14 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
-use axum::http::{HeaderMap, Response, Uri};
+use axum::http::header::{AUTHORIZATION, COOKIE, HOST, HeaderName, ORIGIN, SET_COOKIE};
+use axum::http::{HeaderMap, HeaderValue, Response, Uri};
 use axum::middleware::Next;
 
 use super::wire::{self, Refusal};
+
+/// The cookie that stands for the token in a browser.
+const COOKIE_NAME: &str = "daybook";
 
 /// What is asked of every request.
 #[derive(Clone, Debug)]
@@ -42,6 +45,17 @@ impl Guard {
 
     /// Judges a request by its headers.
     fn admit(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
+        self.admit_address(headers, uri)?;
+        match &self.token {
+            Some(token) if !presents(headers, token) => {
+                Err(Refusal::new(401, "Unauthorized", "this stack wants its token as bearer"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Judges by whom it addresses and whose page it comes from, and not by its token.
+    fn admit_address(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
         let host = text(headers, &HOST).or_else(|| uri.authority().map(|a| a.as_str()));
         let Some(host) = host.filter(|host| self.is_ours(host)) else {
             return Err(Refusal::new(403, "Forbidden", "the Host of this request is not ours"));
@@ -51,12 +65,7 @@ impl Guard {
         {
             return Err(Refusal::new(403, "Forbidden", "the Origin of this request is not ours"));
         }
-        match &self.token {
-            Some(token) if !presents(headers, token) => {
-                Err(Refusal::new(401, "Unauthorized", "this stack wants its token as bearer"))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -88,10 +97,60 @@ pub(super) async fn check(
     }
 }
 
+/// The same without a look at the token.
+pub(super) async fn check_address(
+    State(guard): State<Guard>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
+    match guard.admit_address(request.headers(), request.uri()) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => wire::api(Err(refusal)),
+    }
+}
+
+/// `POST /login` with the token as bearer: trades it for a cookie, since a browser's streams cannot
+/// carry the header. The cookie goes with no request that another site makes, and no script reads it.
+pub(super) async fn log_in(headers: HeaderMap) -> Response<Body> {
+    // The guard has let it pass, so it is the token, unless none is asked for.
+    let token = bearer(&headers).unwrap_or_default();
+    let cookie = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict");
+    match HeaderValue::from_str(&cookie) {
+        Ok(cookie) if token.bytes().all(is_cookie_octet) => {
+            let mut response = wire::respond(204, "text/plain", Body::empty(), None);
+            response.headers_mut().insert(SET_COOKIE, cookie);
+            response
+        }
+        _ => wire::api(Err(Refusal::bad(
+            "InvalidToken",
+            "the token holds a character that no cookie can: choose one of letters and digits",
+        ))),
+    }
+}
+
+/// What may stand in a cookie's value.
+///
+/// Source: RFC 6265, section 4.1.1.
+fn is_cookie_octet(octet: u8) -> bool {
+    matches!(octet, 0x21 | 0x23..=0x2b | 0x2d..=0x3a | 0x3c..=0x5b | 0x5d..=0x7e)
+}
+
 fn presents(headers: &HeaderMap, token: &str) -> bool {
-    text(headers, &AUTHORIZATION)
-        .and_then(|value| value.strip_prefix("Bearer "))
-        .is_some_and(|given| same(given.as_bytes(), token.as_bytes()))
+    bearer(headers)
+        .into_iter()
+        .chain(cookies(headers))
+        .any(|given| same(given.as_bytes(), token.as_bytes()))
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    text(headers, &AUTHORIZATION)?.strip_prefix("Bearer ")
+}
+
+/// The values of our cookie.
+fn cookies(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = all.flat_map(|cookies| cookies.split(';')).filter_map(|c| c.trim().split_once('='));
+    pairs.filter(|(name, _)| *name == COOKIE_NAME).map(|(_, value)| value)
 }
 
 /// Compares in a time that does not tell where two texts part.
@@ -154,6 +213,27 @@ mod tests {
             let headers = [host.clone(), (AUTHORIZATION, authorization)];
             assert_eq!(status(&guard, &headers), expected, "{authorization}");
         }
-        assert_eq!(status(&guard, &[host]), 401);
+        assert_eq!(status(&guard, &[host.clone()]), 401);
+        for (cookies, expected) in
+            [("a=b; daybook=secret", 200), ("daybook=", 401), ("daybook=secret2", 401), ("x", 401)]
+        {
+            assert_eq!(status(&guard, &[host.clone(), (COOKIE, cookies)]), expected, "{cookies}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_token_is_traded_for_a_cookie_that_no_script_and_no_other_site_gets() {
+        let given = |token: &str| {
+            HeaderMap::from_iter([(AUTHORIZATION, format!("Bearer {token}").parse().unwrap())])
+        };
+        let answer = log_in(given("secret")).await;
+        assert_eq!(
+            answer.headers()[SET_COOKIE],
+            "daybook=secret; Path=/; HttpOnly; SameSite=Strict"
+        );
+        for token in ["a;b", "a b", "a,b", "\"a\""] {
+            let answer = log_in(given(token)).await;
+            assert_eq!((answer.status().as_u16(), answer.headers().get(SET_COOKIE)), (400, None));
+        }
     }
 }

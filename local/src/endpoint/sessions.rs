@@ -25,7 +25,7 @@ use super::wire::{self, Refusal};
 use crate::executions::{Callback, SendError};
 use crate::view;
 
-/// Most sessions of a list.
+/// Most sessions of a list, and how many it has if nothing else is said.
 const LIST_MAX: usize = 200;
 
 /// How far back a list goes that says nothing else; every day costs sixteen reads.
@@ -41,7 +41,7 @@ pub(super) struct Records {
 }
 
 /// `GET /api/sessions`, newest first; `?status=` and `?agent=` choose among them, `?since=` (RFC
-/// 3339) says how far back they go.
+/// 3339) says how far back they go, `?limit=` how many they are at most.
 pub(super) async fn list(
     State(endpoint): State<Endpoint>,
     RawQuery(query): RawQuery,
@@ -91,13 +91,21 @@ async fn list_sessions(endpoint: &Endpoint, query: &str) -> Reply {
         Some((_, text)) => Stamp::parse(&text.replace("%3A", ":"))
             .map_err(|error| Refusal::bad("InvalidTime", error.to_string()))?,
     };
+    let limit = match field("limit") {
+        None => LIST_MAX,
+        Some((_, text)) => {
+            text.parse().map(|limit: usize| limit.clamp(1, LIST_MAX)).map_err(|_| {
+                Refusal::bad("InvalidLimit", format!("`{text}` is no number of sessions"))
+            })?
+        }
+    };
     let filter = Filter {
         since,
         // The table's clocks may be ahead of ours by as much as is not worth reporting.
         until: now.after(journal::limits::SKEW_REPORTED),
         status,
         agent: field("agent").map(|(_, agent)| agent.to_owned()),
-        limit: LIST_MAX,
+        limit,
     };
     let found = summaries(&endpoint.store, &filter).await.map_err(|e| Refusal::journal(&e))?;
     let mut sessions = Vec::new();

@@ -1,73 +1,128 @@
-//! What a task calls: a function or the journal's table.
+//! What a task calls: a function, the journal's table, the bus, or the agent runtime.
 
+mod agent_core;
+mod dynamodb;
+mod events;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use journal::sqlite::SqliteStore;
 use serde_json::{Value, json};
 use states::error_name;
 use states::history::Failure;
 use uuid::Uuid;
 
 use super::Shared;
-use crate::dynamodb;
-use crate::functions::CallError;
+use crate::functions::{CallError, FunctionError};
 
 /// How long a function may run.
 ///
 /// Source: AWS, "Lambda quotas", function timeout.
 pub(super) const FUNCTION_LONGEST: Duration = Duration::from_secs(900);
 
-const PUT_ITEM: &str = "arn:aws:states:::dynamodb:putItem";
-const INVOKE: &str = "arn:aws:states:::lambda:invoke";
-const INVOKE_AND_WAIT: &str = "arn:aws:states:::lambda:invoke.waitForTaskToken";
+/// What this machine offers to a task, for whoever asked for something else.
+const OFFERED: &str = "lambda:invoke and a function's ARN, dynamodb:putItem, getItem and updateItem, \
+aws-sdk:dynamodb:putItem, getItem, updateItem and query, events:putEvents, \
+aws-sdk:bedrockagentcore:invokeAgentRuntime; all but dynamodb also with .waitForTaskToken";
 
-/// Does what a task asks for.
+/// The two ways in which Step Functions hands a service's answer on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Style {
+    /// An integration of its own (`dynamodb:putItem`): the answer with the SDK's metadata.
+    Optimised,
+    /// The SDK's (`aws-sdk:dynamodb:putItem`): the answer alone.
+    Sdk,
+}
+
+/// What a task's `Resource` names.
+#[derive(Debug, PartialEq)]
+enum Service<'a> {
+    /// A function by its ARN: what it answers is the task's result.
+    Function(&'a str),
+    /// A function that the arguments name.
+    Invoke,
+    /// An action of the table, as the API spells it.
+    Table(Style, &'static str),
+    PutEvents,
+    InvokeAgentRuntime,
+}
+
+impl<'a> Service<'a> {
+    fn of(resource: &'a str) -> Option<Self> {
+        if resource.starts_with("arn:aws:lambda:") {
+            return Some(Self::Function(resource));
+        }
+        let service = resource.strip_prefix("arn:aws:states:::")?;
+        let without_token = service.strip_suffix(".waitForTaskToken").unwrap_or(service);
+        Some(match without_token {
+            "lambda:invoke" => Self::Invoke,
+            "events:putEvents" => Self::PutEvents,
+            "aws-sdk:bedrockagentcore:invokeAgentRuntime" => Self::InvokeAgentRuntime,
+            "aws-sdk:dynamodb:putItem" => Self::Table(Style::Sdk, "PutItem"),
+            "aws-sdk:dynamodb:getItem" => Self::Table(Style::Sdk, "GetItem"),
+            "aws-sdk:dynamodb:updateItem" => Self::Table(Style::Sdk, "UpdateItem"),
+            "aws-sdk:dynamodb:query" => Self::Table(Style::Sdk, "Query"),
+            // This integration waits for no token.
+            _ => match service {
+                "dynamodb:putItem" => Self::Table(Style::Optimised, "PutItem"),
+                "dynamodb:getItem" => Self::Table(Style::Optimised, "GetItem"),
+                "dynamodb:updateItem" => Self::Table(Style::Optimised, "UpdateItem"),
+                _ => return None,
+            },
+        })
+    }
+}
+
+/// Does what a task of the execution `caller` asks for.
 pub(super) async fn perform(
-    shared: &Shared,
+    shared: &Arc<Shared>,
+    caller: &str,
     resource: &str,
     arguments: Value,
 ) -> Result<Value, Failure> {
-    match resource {
-        PUT_ITEM => put_item(&shared.store, arguments).await,
-        INVOKE | INVOKE_AND_WAIT => {
+    match Service::of(resource) {
+        Some(Service::Function(arn)) => invoke(shared, arn, arguments).await,
+        Some(Service::Invoke) => {
             let Some(function) = arguments["FunctionName"].as_str() else {
                 let cause = "The field 'FunctionName' is required but was missing";
                 return Err(Failure::new(error_name::RUNTIME, Some(cause.to_owned())));
             };
             let payload = arguments.get("Payload").cloned().unwrap_or_else(|| json!({}));
             let payload = invoke(shared, function, payload).await?;
-            Ok(json!({
-                "ExecutedVersion": "$LATEST",
-                "Payload": payload,
-                "SdkHttpMetadata": { "HttpStatusCode": 200 },
-                "SdkResponseMetadata": { "RequestId": Uuid::new_v4().to_string() },
-                "StatusCode": 200,
-            }))
+            let answer = json!({ "ExecutedVersion": "$LATEST", "Payload": payload });
+            let mut answer = with_metadata(answer);
+            answer["StatusCode"] = json!(200);
+            Ok(answer)
         }
-        function if function.starts_with("arn:aws:lambda:") => {
-            invoke(shared, function, arguments).await
+        Some(Service::Table(style, action)) => {
+            dynamodb::call(&shared.store, style, action, &arguments).await
         }
-        other => {
-            let cause = format!("The resource '{other}' is not one that this machine offers");
+        Some(Service::PutEvents) => events::put(shared, caller, arguments).await,
+        Some(Service::InvokeAgentRuntime) => {
+            agent_core::invoke(shared.services.agent_core.as_ref(), &arguments).await
+        }
+        None => {
+            let cause = format!(
+                "The resource '{resource}' is not one that this machine offers. It offers {OFFERED}."
+            );
             Err(Failure::new(error_name::RUNTIME, Some(cause)))
         }
     }
 }
 
+/// An answer as an optimised integration hands it on.
+fn with_metadata(mut answer: Value) -> Value {
+    answer["SdkHttpMetadata"] = json!({ "HttpStatusCode": 200 });
+    answer["SdkResponseMetadata"] = json!({ "RequestId": Uuid::new_v4().to_string() });
+    answer
+}
+
 async fn invoke(shared: &Shared, function: &str, payload: Value) -> Result<Value, Failure> {
-    let called = shared.functions.call(function, payload);
-    match shared.clock.timeout(FUNCTION_LONGEST, called).await {
-        Some(Ok(payload)) => Ok(payload),
-        Some(Err(error)) => Err(lambda_failure(&error)),
-        None => {
-            let limit = FUNCTION_LONGEST.as_secs();
-            let cause = json!({
-                "errorType": "Sandbox.Timedout",
-                "errorMessage": format!("Task timed out after {limit}.00 seconds"),
-            });
-            Err(Failure::new("Sandbox.Timedout", Some(cause.to_string())))
-        }
-    }
+    let called = shared.services.functions.call(function, payload);
+    let answer = shared.clock.timeout(FUNCTION_LONGEST, called).await;
+    answer
+        .unwrap_or_else(|| Err(FunctionError::timed_out(FUNCTION_LONGEST).into()))
+        .map_err(|error| lambda_failure(&error))
 }
 
 fn lambda_failure(error: &CallError) -> Failure {
@@ -81,38 +136,13 @@ fn lambda_failure(error: &CallError) -> Failure {
             Failure::new("Lambda.ResourceNotFoundException", Some(cause))
         }
         CallError::Crashed => Failure::new("Lambda.Unknown", Some(error.to_string())),
-    }
-}
-
-async fn put_item(store: &SqliteStore, arguments: Value) -> Result<Value, Failure> {
-    match dynamodb::handle(store, "PutItem", arguments.to_string().as_bytes()).await {
-        Ok(_) => Ok(json!({
-            "SdkHttpMetadata": { "HttpStatusCode": 200 },
-            "SdkResponseMetadata": { "RequestId": Uuid::new_v4().to_string() },
-        })),
-        Err(error) => {
-            let cause = format!(
-                "{} (Service: DynamoDb, Status Code: {}, Request ID: {})",
-                error.message,
-                error.status,
-                Uuid::new_v4()
-            );
-            Err(Failure::new(dynamodb_error(error.kind), Some(cause)))
+        CallError::Throttled => {
+            let cause = format!("{error} (Service: Lambda, Status Code: 429)");
+            Failure::new("Lambda.TooManyRequestsException", Some(cause))
         }
-    }
-}
-
-/// DynamoDB's errors as Step Functions names them: after the exceptions of the Java client.
-///
-/// Source: AWS, "Handling errors in Step Functions workflows" and the API's list of errors; what has
-/// no exception of its own is `AmazonDynamoDBException`.
-fn dynamodb_error(kind: &str) -> &'static str {
-    match kind.rsplit('#').next().unwrap_or(kind) {
-        "ConditionalCheckFailedException" => "DynamoDB.ConditionalCheckFailedException",
-        "ResourceNotFoundException" => "DynamoDB.ResourceNotFoundException",
-        "InternalServerError" => "DynamoDB.InternalServerErrorException",
-        "ServiceUnavailable" => "DynamoDB.ServiceUnavailableException",
-        _ => "DynamoDB.AmazonDynamoDBException",
+        CallError::Unreachable(_) => {
+            Failure::new("Lambda.SdkClientException", Some(error.to_string()))
+        }
     }
 }
 
@@ -122,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_function_s_failure_is_spelled_as_lambda_does() {
-        let failed = crate::functions::FunctionError::new("JournalUnavailable", "locked");
+        let failed = FunctionError::new("JournalUnavailable", "locked");
         assert_eq!(
             lambda_failure(&CallError::Failed(failed)),
             Failure::new(
@@ -130,5 +160,31 @@ mod tests {
                 Some(r#"{"errorType":"JournalUnavailable","errorMessage":"locked"}"#.to_owned())
             )
         );
+    }
+
+    #[test]
+    fn a_resource_names_what_this_machine_offers_and_nothing_else() {
+        let function = "arn:aws:lambda:us-east-1:000000000000:function:f";
+        assert_eq!(Service::of(function), Some(Service::Function(function)));
+        for (service, expected) in [
+            ("lambda:invoke", Some(Service::Invoke)),
+            ("lambda:invoke.waitForTaskToken", Some(Service::Invoke)),
+            ("dynamodb:putItem", Some(Service::Table(Style::Optimised, "PutItem"))),
+            ("dynamodb:deleteItem", None),
+            ("dynamodb:query", None),
+            ("dynamodb:putItem.waitForTaskToken", None),
+            ("aws-sdk:dynamodb:query", Some(Service::Table(Style::Sdk, "Query"))),
+            (
+                "aws-sdk:dynamodb:putItem.waitForTaskToken",
+                Some(Service::Table(Style::Sdk, "PutItem")),
+            ),
+            ("events:putEvents.waitForTaskToken", Some(Service::PutEvents)),
+            ("aws-sdk:bedrockagentcore:invokeAgentRuntime", Some(Service::InvokeAgentRuntime)),
+            ("aws-sdk:bedrockagentcore:stopRuntimeSession", None),
+            ("sqs:sendMessage", None),
+            ("", None),
+        ] {
+            assert_eq!(Service::of(&format!("arn:aws:states:::{service}")), expected, "{service}");
+        }
     }
 }

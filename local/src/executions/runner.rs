@@ -170,8 +170,10 @@ impl Runner {
                 continue;
             }
             let shared = Arc::clone(&self.shared);
+            let caller = self.execution.start().execution_arn.clone();
             self.calls.push(Box::pin(async move {
-                let answer = call::perform(&shared, &request.resource, request.arguments).await;
+                let (resource, arguments) = (&request.resource, request.arguments);
+                let answer = call::perform(&shared, &caller, resource, arguments).await;
                 (request.event_id, answer)
             }));
         }

@@ -8,6 +8,8 @@ use std::time::Duration;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use crate::process::die_with_parent;
+
 /// How long a process may take to finish after SIGTERM, by the machine's clock.
 ///
 /// Source: AWS, Bedrock `AgentCore` runtime: SIGTERM, then up to 15 s.
@@ -26,29 +28,6 @@ pub(super) fn start(program: &Path, environment: &[(String, String)]) -> io::Res
     die_with_parent(&mut command);
     command.spawn()
 }
-
-/// The kernel kills the child when the thread that started it ends, however it ends.
-#[cfg(target_os = "linux")]
-fn die_with_parent(command: &mut Command) {
-    let parent = std::process::id();
-    #[expect(unsafe_code, reason = "there is no other way to a child's last wish")]
-    // SAFETY: between fork and exec only async-signal-safe calls are made: prctl, getppid, _exit.
-    unsafe {
-        command.pre_exec(move || {
-            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            // The parent may have died before the wish was made.
-            if u32::try_from(libc::getppid()).ok() != Some(parent) {
-                libc::_exit(1);
-            }
-            Ok(())
-        });
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn die_with_parent(_: &mut Command) {}
 
 /// Asks a process to finish, and ends it if it does not.
 pub(super) async fn terminate(child: &mut Child) {

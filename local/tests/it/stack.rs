@@ -8,6 +8,7 @@ use agent::model::Models;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
 use journal::sqlite::{Durability, SqliteStore};
+use local::functions::File;
 use local::stack::{Config, Isolation, Stack, StartError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -25,6 +26,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         token: None,
         ttl_days: 90,
         workflow: None,
+        functions: File::default(),
         isolation: Isolation::None,
         servers: Servers::default(),
         timeouts: Timeouts { connect: PATIENCE, init: PATIENCE },

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use workflow::state_machine;
 
 /// No wait of a test is longer.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How many times as fast as ours the executions' clock runs.
 const SCALE: u32 = 100;
@@ -85,7 +85,7 @@ impl Folder {
     }
 }
 
-fn text() -> String {
+pub fn text() -> String {
     state_machine::with_substitutions(&[
         ("JOURNAL_TABLE_NAME", dynamodb::TABLE_NAME),
         ("JOURNAL_TTL_DAYS", "90"),
@@ -95,7 +95,7 @@ fn text() -> String {
 }
 
 /// The invoker's calls are of the kind `invoke`, the poller's of the kind that their mode names.
-fn scripted(script: Script, calls: &Calls) -> Functions {
+pub fn scripted(script: Script, calls: &Calls) -> Functions {
     let counts: Arc<Mutex<BTreeMap<String, usize>>> = Arc::default();
     let functions = Functions::default();
     [names::INVOKER_ARN, names::POLLER_ARN].into_iter().fold(functions, |functions, arn| {
@@ -113,6 +113,24 @@ fn scripted(script: Script, calls: &Calls) -> Functions {
             async move { answer }
         })
     })
+}
+
+/// The token of the n-th parking (from 0), once the poller is told of it.
+pub async fn parked(calls: &Calls, n: usize) -> String {
+    let token = || {
+        let calls = calls.lock().unwrap();
+        let mut tokens = calls.iter().filter_map(|(_, payload)| payload["token"].as_str());
+        tokens.nth(n).map(str::to_owned)
+    };
+    let waiting = async {
+        loop {
+            if let Some(token) = token() {
+                return token;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.expect("the workflow parks")
 }
 
 impl World {
@@ -140,24 +158,9 @@ impl World {
         }
     }
 
-    /// The token of the newest parking, once there is one beyond the first `n` calls.
+    /// As [`parked`].
     pub async fn parked(&self, n: usize) -> String {
-        let waiting = async {
-            loop {
-                let parked: Vec<String> = self.tokens();
-                if parked.len() > n {
-                    return parked[n].clone();
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(PATIENCE, waiting).await.expect("the workflow parks")
-    }
-
-    fn tokens(&self) -> Vec<String> {
-        let calls = self.calls.lock().unwrap();
-        let tokens = calls.iter().filter_map(|(_, payload)| payload["token"].as_str());
-        tokens.map(str::to_owned).collect()
+        parked(&self.calls, n).await
     }
 
     pub fn called(&self) -> Vec<String> {

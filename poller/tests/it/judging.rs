@@ -27,6 +27,7 @@ fn at(seconds: u64) -> Stamp {
 fn request(now: u64, watch: Watch) -> CheckRequest {
     CheckRequest {
         mode: Mode::Check,
+        traceparent: None,
         session_id: session(),
         execution_arn: "arn".to_owned(),
         expires_at: at(90 * 86_400).seconds(),

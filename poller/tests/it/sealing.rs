@@ -105,6 +105,7 @@ impl World {
     ) -> CheckReply {
         let request = CheckRequest {
             mode,
+            traceparent: None,
             session_id: self.session.clone(),
             execution_arn: "arn".to_owned(),
             expires_at: self.expires_at(),

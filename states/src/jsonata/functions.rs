@@ -14,7 +14,8 @@ use crate::token;
 /// Source: AWS, "Transforming data with JSONata in Step Functions", `$range`.
 const RANGE_ITEMS_MAX: f64 = 1_000.0;
 
-type Result<T = JValue> = std::result::Result<T, EvaluatorError>;
+pub(super) type Failed = EvaluatorError;
+pub(super) type Result<T = JValue> = std::result::Result<T, Failed>;
 
 pub(super) fn register(evaluator: &mut Evaluator, now: Timestamp, seed: &str) {
     add(evaluator, "partition", partition);
@@ -45,13 +46,17 @@ pub(super) fn register(evaluator: &mut Evaluator, now: Timestamp, seed: &str) {
     add(evaluator, "eval", |_: &[JValue]| Err(error("T1006: $eval is not available")));
 }
 
-fn add(evaluator: &mut Evaluator, name: &str, function: impl Fn(&[JValue]) -> Result + 'static) {
+pub(super) fn add(
+    evaluator: &mut Evaluator,
+    name: &str,
+    function: impl Fn(&[JValue]) -> Result + 'static,
+) {
     evaluator
         .register_fn_override(name, function)
         .expect("none of these is compiled into the fast path");
 }
 
-fn error(message: &str) -> EvaluatorError {
+pub(super) fn error(message: &str) -> Failed {
     EvaluatorError::EvaluationError(message.to_owned())
 }
 

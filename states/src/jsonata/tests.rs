@@ -74,6 +74,59 @@ fn runaway_expressions_are_stopped() {
 }
 
 #[test]
+fn what_an_expression_makes_stays_within_bounds() {
+    let text = "made of at most 1048576 bytes";
+    for (source, expected) in [
+        ("$reduce([1..60], function($grown, $i) { $grown & $grown }, 'x')", text),
+        ("$reduce([1..60], function($grown, $i) { $i & $grown & $grown }, 'x')", text),
+        ("$string($reduce([1..60], function($grown, $i) { {'a': $grown, 'b': $grown} }, 1))", text),
+        ("'' & $reduce([1..60], function($grown, $i) { {'a': $grown, 'b': $grown} }, 1)", text),
+        ("$list.($pad('x', 2000000000))", text),
+        ("'x' ~> $pad(-2000000000)", text),
+        ("$join($map([1..50], function() { $pad('x', 100000) }))", text),
+        ("($x := $pad('', 100000); $map([1..50000], function() { $x & $x }))", "all in all"),
+        ("$join($map([1..5000], function() { 'x' }), $pad('x', 100000))", "all in all"),
+        ("$replace($pad('x', 100000), ' ', $pad('y', 100000))", "all in all"),
+        ("$replace($pad('x', 100000), / /, $pad('y', 100000))", "all in all"),
+        ("$pad('x', 100000) ~> $replace(' ', $pad('y', 100000))", "all in all"),
+        ("$pad('x', 100000).$replace(' ', $pad('y', 2000))", "1024 bytes"),
+        (
+            "$reduce([1..60], function($grown, $i) { {'a': $grown, 'b': $grown} }, 1)",
+            "more than 10485760",
+        ),
+        ("($f := function() { $f() }; $f())", "threw an error"),
+    ] {
+        let cause = evaluate(source).unwrap_err();
+        assert!(cause.contains(expected), "{source}: {cause}");
+    }
+}
+
+#[test]
+fn what_is_bounded_means_what_it_meant() {
+    check(
+        "'a' & 12345678901 & $missing & [1, 'b'] & {'c': null}",
+        json!(r#"a12345678901[1,"b"]{"c":null}"#),
+    );
+    check("$string(12345678901)", json!("12345678901"));
+    check("$list.$string()", json!(["1", "2", "3"]));
+    check("$pad('x', -3, '#') & $pad('x', 2)", json!("##xx "));
+    check("$join(['a', 'b'], ', ') & $join('c') & $join($missing, ',')", json!("a, bc"));
+    check("$replace('abcabc', 'b', '[b]', 1)", json!("a[b]cabc"));
+    check("$replace('abc', /(b)/, function($m) { $m.match & $m.groups[0] })", json!("abbc"));
+    check("$map(['a', 'b'], $replace(?, 'a', 'x'))", json!(["x", "b"]));
+    check("['a', 'b'] ~> $join('-')", json!("a-b"));
+    check("$length($join($map([1..500], function($i) { $pad('', 800) })))", json!(400_000));
+    check("$list.$string().$replace('1', 'one')", json!(["one", "2", "3"]));
+    let filled = "$length($replace($pad('{{b}}', 20000), '{{b}}', $pad('x', 50000)))";
+    check(filled, json!(69_995));
+    check("$length($pad('{{b}}', 20000) ~> $replace('{{b}}', $pad('x', 50000)))", json!(69_995));
+    check("'aaa' ~> $replace('a', 'b', 2)", json!("bba"));
+    let often = "$count($map([1..300], function($i) { 'a' ~> $replace('a', $pad('', 5000)) }))";
+    check(often, json!(300));
+    check("$exists($missing & $missing) and '' = $missing & $missing", json!(true));
+}
+
+#[test]
 fn an_expression_s_own_variables_do_not_outlive_it() {
     check("$mine := 1", json!(1));
     assert_eq!(evaluate("$mine"), Err("returned nothing (undefined).".to_owned()));

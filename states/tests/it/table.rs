@@ -1,6 +1,6 @@
 //! How many recordings agree, by feature.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Value, json};
@@ -10,6 +10,12 @@ use states::rule::{Origin, Pattern, Transformer, input_at};
 
 use crate::masks::difference;
 use crate::recorded::{differences, masks, records};
+
+/// Where a recording differs, if it does.
+type Differs = fn(&Value) -> Option<String>;
+
+/// What a recording is a case of.
+type Features = fn(&Value) -> BTreeSet<String>;
 
 /// Cases, and how many of them agree at each level.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,16 +68,23 @@ impl Table {
                 table.differences.push(format!("{name}: level {level}: {text}"));
             }
         }
-        table.judge("event patterns", "eventbridge_patterns.json", pattern_difference);
-        table.judge("input transformers", "input_transformers.json", transformer_difference);
-        table.judge("validations", "asl_validation.jsonl", validation_difference);
+        let patterns = (pattern_difference as Differs, pattern_features as Features);
+        table.judge("event patterns", "eventbridge_patterns.json", patterns);
+        let transformers = (transformer_difference as Differs, transformer_features as Features);
+        table.judge("input transformers", "input_transformers.json", transformers);
+        let validations = (validation_difference as Differs, validation_features as Features);
+        table.judge("validations", "asl_validation.jsonl", validations);
         table
     }
 
     /// Recordings of one answer each, which agrees or does not.
-    fn judge(&mut self, class: &str, file: &str, differs: fn(&Value) -> Option<String>) {
+    fn judge(&mut self, class: &str, file: &str, (differs, features): (Differs, Features)) {
         for record in records(file) {
             let found = differs(&record);
+            for feature in features(&record) {
+                let line = self.features.entry(format!("{class}, {feature}")).or_default();
+                line.count([found.is_none(); 3]);
+            }
             self.classes.entry(class.to_owned()).or_default().count([found.is_none(); 3]);
             self.whole.count([found.is_none(); 3]);
             if let Some(found) = found {
@@ -80,6 +93,65 @@ impl Table {
             }
         }
     }
+}
+
+/// The kinds of filters in a pattern; of one that is no JSON, that.
+fn pattern_features(record: &Value) -> BTreeSet<String> {
+    const FILTERS: [&str; 9] = [
+        "anything-but",
+        "cidr",
+        "equals-ignore-case",
+        "exists",
+        "numeric",
+        "prefix",
+        "suffix",
+        "wildcard",
+        "$or",
+    ];
+    fn collect(value: &Value, features: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(members) => members.iter().for_each(|(name, value)| {
+                features.extend(FILTERS.contains(&name.as_str()).then(|| name.clone()));
+                collect(value, features);
+            }),
+            Value::Array(items) => items.iter().for_each(|item| collect(item, features)),
+            _ => {
+                features.insert("exact".to_owned());
+            }
+        }
+    }
+    let mut features = BTreeSet::new();
+    if record["pattern_is_raw"] == true {
+        features.insert("text".to_owned());
+    } else {
+        collect(&record["pattern"], &mut features);
+    }
+    features
+}
+
+fn transformer_features(record: &Value) -> BTreeSet<String> {
+    let with = if record["input_path"].is_string() { "path" } else { "template" };
+    BTreeSet::from([with.to_owned()])
+}
+
+/// The types of the states in a definition, whether it is accepted, and the query language.
+fn validation_features(record: &Value) -> BTreeSet<String> {
+    fn collect(value: &Value, features: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(members) => members.iter().for_each(|(name, value)| {
+                if let ("Type" | "QueryLanguage", Some(text)) = (name.as_str(), value.as_str()) {
+                    features.insert(text.to_owned());
+                }
+                collect(value, features);
+            }),
+            Value::Array(items) => items.iter().for_each(|item| collect(item, features)),
+            _ => {}
+        }
+    }
+    let answer = if record["accept"] == true { "accepted" } else { "refused" };
+    let mut features = BTreeSet::from([answer.to_owned()]);
+    collect(&record["definition"], &mut features);
+    features
 }
 
 fn pattern_difference(record: &Value) -> Option<String> {

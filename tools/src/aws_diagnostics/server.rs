@@ -5,8 +5,9 @@ use std::sync::Arc;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, MetaObject};
-use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult, MetaObject};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -14,6 +15,7 @@ use super::function_name::{FUNCTION_NAME_PATTERN, FunctionName};
 use super::response::{IamStateResponse, LambdaConfigResponse, LogsResponse};
 use super::source::Source;
 use crate::reply::{answered, refused};
+use crate::trace;
 
 /// Where a result's `_meta` says how many older log events it leaves out.
 const LEFT_OUT_META: &str = "daybook/events_left_out";
@@ -116,4 +118,12 @@ impl Server {
     name = "aws-diagnostics",
     instructions = "Read-only diagnostics of one AWS Lambda function. A result with isError names the AWS call that failed; it is not evidence about the function's health."
 )]
-impl ServerHandler for Server {}
+impl ServerHandler for Server {
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        trace::routed(self, &self.tool_router, request, context).await
+    }
+}

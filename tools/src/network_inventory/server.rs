@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::CallToolResult;
-use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CallToolResult};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler, tool, tool_handler, tool_router};
 use serde_json::Value;
 
 use super::arguments::{DeviceName, Interfaces, Logs, Nothing, Routing, Vpn, Whole};
 use super::description::{Device, Network};
 use super::refusal::Refusal;
 use super::show::{interfaces, logs, mpls, routing, system, vpn};
-use crate::reply;
+use crate::{reply, trace};
 
 /// The server. Clones share their network.
 #[derive(Debug, Clone)]
@@ -136,4 +137,12 @@ impl Server {
     name = "network-inventory",
     instructions = "Read-only view of the routers of a service provider's network, as a file describes it. Start with get_devices."
 )]
-impl ServerHandler for Server {}
+impl ServerHandler for Server {
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        trace::routed(self, &self.tool_router, request, context).await
+    }
+}

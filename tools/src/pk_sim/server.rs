@@ -5,9 +5,11 @@ use std::sync::Arc;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::schema_for_output;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ProgressNotificationParam};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ProgressNotificationParam,
+};
 use rmcp::service::RequestContext;
-use rmcp::{RoleServer, ServerHandler, tool, tool_handler, tool_router};
+use rmcp::{ErrorData, RoleServer, ServerHandler, tool, tool_handler, tool_router};
 use serde::Serialize;
 
 use super::arguments::{Fetch, Get, Load, Nothing, One, Set};
@@ -17,6 +19,7 @@ use super::response::{self, Fetched, Loaded, Models, ParameterSet, ParameterValu
 use super::simulation::{Results, Run};
 use super::state::State;
 use crate::reply;
+use crate::trace;
 
 /// The server. Clones share their simulations.
 #[derive(Debug, Clone)]
@@ -254,4 +257,12 @@ fn said(tool: &'static str, answer: Result<impl Serialize, Refusal>) -> CallTool
     name = "pk-sim",
     instructions = "Pharmacokinetic simulations in one and two compartments. Load a model, look at its parameters, set some, run it, read the results. Its figures are typical values and no advice for any patient."
 )]
-impl ServerHandler for Server {}
+impl ServerHandler for Server {
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        trace::routed(self, &self.tool_router, request, context).await
+    }
+}

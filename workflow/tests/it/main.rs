@@ -1,6 +1,8 @@
-//! The state machine's text before a judge that is not ours.
+//! The state machine's text before a judge that is not ours, and what records make of a trace.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+mod traces;
 
 use std::path::PathBuf;
 use std::process::Command;

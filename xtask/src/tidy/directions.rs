@@ -5,29 +5,56 @@ use crate::tree::{Finding, Tree};
 
 /// Every crate in data-path order, with the crates of ours that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("telemetry", &[]),
     ("journal", &[]),
-    ("workflow", &["journal"]),
+    ("workflow", &["telemetry", "journal"]),
     // It serves any function, and knows nothing of ours.
     ("bootstrap", &[]),
     ("states", &[]),
     ("graph", &["journal"]),
-    ("invoker", &["journal", "workflow", "bootstrap"]),
+    ("invoker", &["telemetry", "journal", "workflow", "bootstrap"]),
     ("agents", &["graph"]),
-    ("agent", &["journal", "workflow", "graph", "agents"]),
+    ("agent", &["telemetry", "journal", "workflow", "graph", "agents"]),
     // What a person may answer is the graph's to say.
-    ("poller", &["journal", "workflow", "bootstrap", "graph"]),
-    ("watchdog", &["journal", "workflow", "bootstrap"]),
-    ("tools", &[]),
+    ("poller", &["telemetry", "journal", "workflow", "bootstrap", "graph"]),
+    ("watchdog", &["telemetry", "journal", "workflow", "bootstrap"]),
+    ("tools", &["telemetry"]),
+    // What people see is made of records and outlines alone, wherever they come from.
+    ("timeline", &["journal", "graph"]),
     (
         "local",
         &[
-            "journal", "workflow", "states", "graph", "invoker", "agents", "agent", "poller",
-            "watchdog", "tools",
+            "telemetry",
+            "journal",
+            "workflow",
+            "states",
+            "graph",
+            "invoker",
+            "agents",
+            "agent",
+            "poller",
+            "watchdog",
+            "tools",
+            "timeline",
         ],
     ),
     // The CLI starts the stack through `local` and tries state machines; the others only give it
     // words to show.
-    ("cli", &["journal", "workflow", "states", "graph", "agents", "agent", "tools", "local"]),
+    (
+        "cli",
+        &[
+            "telemetry",
+            "journal",
+            "workflow",
+            "states",
+            "graph",
+            "agents",
+            "agent",
+            "tools",
+            "timeline",
+            "local",
+        ],
+    ),
     // They know nothing of Daybook.
     ("infra/jsii", &[]),
     ("infra/jsii-codegen", &[]),

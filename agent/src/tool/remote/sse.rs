@@ -15,6 +15,7 @@ use rmcp::transport::Transport;
 use sse_stream::{Sse, SseStream};
 
 use super::super::stdout::{MESSAGE_BYTES_MAX, Oddities};
+use super::traced;
 
 const EVENT_STREAM: &str = "text/event-stream";
 
@@ -90,7 +91,10 @@ impl Transport<RoleClient> for Events {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        let request = self.client.post(self.endpoint.clone()).json(&item);
+        let mut request = self.client.post(self.endpoint.clone()).json(&item);
+        if let Some(span) = traced::traceparent(&item) {
+            request = request.header(traced::TRACEPARENT, span);
+        }
         // The answer comes as an event; what the response says beyond its status is not read.
         async move { accepted(request.send().await?).map(drop) }
     }

@@ -193,7 +193,7 @@ async fn the_log_has_both_summary_lines_and_no_secret() {
         let log = log();
         let line = |event: &str| {
             let line = log.lines().find(|line| line.contains(event)).unwrap();
-            serde_json::from_str::<Value>(&line[line.find('{').unwrap()..]).unwrap()
+            serde_json::from_str::<Value>(&line[line.find("{\"").unwrap()..]).unwrap()
         };
         let calls = good.len();
         let answered = u32::try_from(calls - 1).unwrap();
@@ -234,7 +234,7 @@ async fn an_incident_that_fails_for_its_model_is_named_in_the_log() {
     went(wire, more, |_, _| Say::Denied).await;
     let log = log();
     let line = log.lines().find(|line| line.contains("\"agent_metrics\"")).unwrap();
-    let metrics: Value = serde_json::from_str(&line[line.find('{').unwrap()..]).unwrap();
+    let metrics: Value = serde_json::from_str(&line[line.find("{\"").unwrap()..]).unwrap();
     assert_eq!(metrics["incident_id"], "inc-20260914-0001");
     assert_eq!((&metrics["llm_calls"], &metrics["budget_remaining"]), (&json!(1), &json!(100_000)));
 }

@@ -6,11 +6,13 @@ use std::time::Duration;
 use agent::tool::Timeouts;
 use agent::tool::answer::RESULT_BYTES_MAX;
 use futures_util::future::join_all;
+use graph::effect::ToolCall;
 use graph::outcome::{FailureKind, ToolOutcome};
 use serde_json::json;
+use telemetry::context::TraceParent;
 use tokio::net::TcpListener;
 
-use super::fixture::{DEADLINE, PATIENT, SECRET, error, failed, until};
+use super::fixture::{DEADLINE, NAME, PATIENT, SECRET, error, failed, until};
 use super::web::{BOTH, TOGETHER, Web, bench};
 
 const CONNECTION: &str = "mcp_connection";
@@ -31,6 +33,21 @@ async fn a_server_is_called_by_either_transport_with_our_headers_and_one_session
         assert_eq!((web.count("initialize"), web.count("call echo")), (1, 3), "{transport}");
         bench.toolbox.close().await;
         failed(bench.call("echo", json!({})).await, FailureKind::NotSent, CONNECTION);
+    }
+}
+
+#[tokio::test]
+async fn a_call_says_in_its_message_and_in_a_header_which_span_it_is_sent_from() {
+    let span: TraceParent =
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().unwrap();
+    for transport in BOTH {
+        let web = Web::start().await;
+        let bench = web.bench(transport);
+        let call = ToolCall::new(NAME, "span", json!({}));
+        for (span, said) in [(Some(span), json!(span.to_string())), (None, json!(null))] {
+            let told = bench.toolbox.call_from(span, &call, DEADLINE).await;
+            assert_eq!(told, ToolOutcome::Ok(json!({"header": said, "message": said})));
+        }
     }
 }
 

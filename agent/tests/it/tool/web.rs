@@ -185,6 +185,10 @@ fn answer(shared: &Shared, headers: &HeaderMap, message: &Value) -> Option<Value
         }
         "tools/call" => match params["name"].as_str().unwrap() {
             "echo" => json!({"structuredContent": params["arguments"], "content": []}),
+            "span" => json!({"content": [], "structuredContent": {
+                "header": headers.get("traceparent").map(|value| value.to_str().unwrap()),
+                "message": params["_meta"]["traceparent"],
+            }}),
             "headers" => text(format!("you sent {:?}", headers.get("Authorization").unwrap())),
             "bytes" => {
                 let bytes = usize::try_from(params["arguments"]["n"].as_u64().unwrap()).unwrap();
@@ -200,8 +204,9 @@ fn answer(shared: &Shared, headers: &HeaderMap, message: &Value) -> Option<Value
     Some(json!({"jsonrpc": "2.0", "id": message["id"], "result": result}))
 }
 
-const NAMES: [&str; 12] = [
+const NAMES: [&str; 13] = [
     "echo",
+    "span",
     "headers",
     "bytes",
     "together",

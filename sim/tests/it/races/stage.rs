@@ -230,6 +230,7 @@ impl<S: Store> Stage<S> {
     pub fn check_request(&self, mode: Mode) -> CheckRequest {
         CheckRequest {
             mode,
+            traceparent: None,
             session_id: self.session.clone(),
             execution_arn: EXECUTION_ARN.to_owned(),
             expires_at: self.expires_at,

@@ -1,0 +1,100 @@
+// Which view is shown, and what all views share: the theme, the keys, the connection's state.
+
+import { Refused, logIn } from "./api.js";
+import { el } from "./dom.js";
+import { list } from "./list.js";
+import { session } from "./session.js";
+
+const main = document.getElementById("main");
+const place = document.getElementById("place");
+const connection = document.getElementById("connection");
+let view = null;
+
+/** What a view tells of its connection: true, false, or null when there is none to keep. */
+function connected(state) {
+  connection.textContent = state === false ? "not connected, trying again" : "";
+  connection.className = state === false ? "bad" : "";
+}
+
+async function route() {
+  view?.leave();
+  view = null;
+  connected(null);
+  const [, kind, id] = location.hash.split("/");
+  const frame = el("div");
+  main.replaceChildren(frame);
+  place.replaceChildren();
+  try {
+    view = kind === "session" && id
+      ? await session(frame, decodeURIComponent(id), { place, connected })
+      : await list(frame, { connected });
+  } catch (error) {
+    fail(frame, error);
+  }
+}
+
+function fail(frame, error) {
+  if (error instanceof Refused && error.status === 401) {
+    askForToken(frame);
+    return;
+  }
+  frame.replaceChildren(el("div", { class: "notice bad", role: "alert" },
+    el("p", {}, error instanceof Refused ? error.message : "The stack does not answer. Is `daybook dev` running?"),
+    el("p", {}, el("button", { type: "button", onclick: route }, "Try again"), " ", el("a", { href: "#/" }, "All sessions"))));
+}
+
+function askForToken(frame) {
+  const token = el("input", { type: "password", id: "token", autocomplete: "off", required: true });
+  const said = el("p", { role: "alert", class: "bad" });
+  const form = el("form", { class: "notice" },
+    el("label", { for: "token" }, "This stack wants its token (DAYBOOK_TOKEN)"), token,
+    el("button", {}, "Go on"), said);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      await logIn(token.value);
+      route();
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  });
+  frame.replaceChildren(form);
+  token.focus();
+}
+
+// --- theme: the system's until somebody chooses ---
+
+const theme = document.getElementById("theme");
+const systemDark = matchMedia("(prefers-color-scheme: dark)");
+
+function paint() {
+  const chosen = localStorage.getItem("theme");
+  const isDark = chosen ? chosen === "dark" : systemDark.matches;
+  document.documentElement.dataset.theme = isDark ? "dark" : "light";
+  theme.textContent = isDark ? "Light" : "Dark";
+  theme.setAttribute("aria-label", `Change to ${isDark ? "light" : "dark"} colours`);
+}
+
+theme.addEventListener("click", () => {
+  localStorage.setItem("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  paint();
+});
+systemDark.addEventListener("change", paint);
+paint();
+
+// --- keys ---
+
+const help = document.getElementById("help");
+document.getElementById("keys").addEventListener("click", () => help.showModal());
+
+document.addEventListener("keydown", (event) => {
+  const isTyping = event.target.closest("input, textarea, select, dialog[open]");
+  if (event.key === "Escape" && event.target.matches("input, textarea")) event.target.blur();
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "?") help.showModal();
+  else if (!view?.key(event.key)) return;
+  event.preventDefault();
+});
+
+addEventListener("hashchange", route);
+route();

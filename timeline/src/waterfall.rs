@@ -1,0 +1,453 @@
+//! A session's records on one axis of time.
+//!
+//! Times are milliseconds since the session's first record. A row spans from where its work began to
+//! where its record was written; an event is a moment. What nobody worked on is a [`Wait`].
+
+use graph::effect::ToolCall;
+use journal::clock::Stamp;
+use journal::event::{Event, Writer};
+use journal::step::{EffectKind, Step, StepBody, Usage};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::text::{clean, clip};
+use crate::told::{self, Tone};
+
+/// Characters of a row's line; the record itself has the rest.
+const LINE_CHARS: usize = 240;
+
+/// Characters of what stands below a line, such as an error.
+const MORE_CHARS: usize = 2_000;
+
+/// Characters of a lane's name.
+const LANE_CHARS: usize = 24;
+
+/// A session's records on one axis.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Waterfall {
+    /// When the axis begins; nothing has been written if `None`.
+    pub began: Option<Stamp>,
+    /// Its length, in milliseconds: to the last record, or to now while the session is open.
+    pub span_ms: u64,
+    /// Who wrote, in order of appearance. Each claim of the agent has a lane of its own.
+    pub lanes: Vec<Lane>,
+    /// The records in the order of their ends.
+    pub rows: Vec<Row>,
+    /// When the session waited, and for what.
+    pub waits: Vec<Wait>,
+}
+
+/// A writer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Lane {
+    /// Its name.
+    pub name: String,
+    /// The agent's claim that wrote here, if it is the agent's.
+    pub epoch: Option<u32>,
+    /// From its first record, in milliseconds.
+    pub from_ms: u64,
+    /// To its last record.
+    pub to_ms: u64,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// Its sort key.
+    pub sk: String,
+    /// The step's number; an event has none.
+    pub seq: Option<u32>,
+    /// Its lane's place in the list.
+    pub lane: usize,
+    /// Where its work began, in milliseconds.
+    pub from_ms: u64,
+    /// When it was written.
+    pub to_ms: u64,
+    /// The event's name, the step's node, or else the step's kind.
+    pub name: String,
+    /// What it is: `event`, or the step's kind.
+    pub kind: &'static str,
+    /// What it says.
+    pub what: String,
+    /// How to take that.
+    pub tone: Tone,
+    /// More of it: an error, a question.
+    pub more: Option<String>,
+    /// Tokens in, out and unsettled.
+    pub tokens: u64,
+    /// Dollars.
+    pub usd: f64,
+    /// Whether it ran beside the row before it.
+    pub beside: bool,
+    /// How far its writer's clock was from the order of the records, in milliseconds, where that is
+    /// worth reporting.
+    pub skew_ms: Option<i64>,
+}
+
+/// A time in which nothing runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Wait {
+    /// For a person's `answer`, or for a `time`.
+    pub of: &'static str,
+    /// The step that asked.
+    pub seq: u32,
+    /// Its begin, in milliseconds.
+    pub from_ms: u64,
+    /// Its end, or now.
+    pub to_ms: u64,
+    /// Whether it is over.
+    pub is_over: bool,
+}
+
+/// One side of the records, in its own order.
+enum Record<'a> {
+    Event(&'a Event),
+    Step(&'a Step<Value>, Option<ToolCall>),
+}
+
+impl Record<'_> {
+    fn stamp(&self) -> Stamp {
+        match self {
+            Self::Event(event) => event.stamp,
+            Self::Step(step, _) => step.stamp,
+        }
+    }
+}
+
+impl Waterfall {
+    /// The records of a session at `now`: its events in order of time, its steps in sequence, each
+    /// with the tool call that it is about. An open session's axis goes on to `now`.
+    pub fn of<'a>(
+        events: &'a [Event],
+        steps: impl IntoIterator<Item = (&'a Step<Value>, Option<ToolCall>)>,
+        is_open: bool,
+        now: Stamp,
+    ) -> Self {
+        let mut records: Vec<_> = events.iter().map(Record::Event).collect();
+        records.extend(steps.into_iter().map(|(step, call)| Record::Step(step, call)));
+        // Stable: what has one stamp keeps its own order.
+        records.sort_by_key(Record::stamp);
+        let mut made = Self {
+            began: records.iter().map(begin).min(),
+            span_ms: 0,
+            lanes: Vec::new(),
+            rows: Vec::new(),
+            waits: Vec::new(),
+        };
+        let Some(began) = made.began else { return made };
+        let mut told_error = None;
+        for record in &records {
+            let row = made.row(record, began, &mut told_error);
+            made.rows.push(row);
+            made.wait(record, began);
+        }
+        let last = records.last().map_or(began, Record::stamp);
+        let end = if is_open { last.max(now) } else { last };
+        made.span_ms = since(end, began);
+        for wait in made.waits.iter_mut().filter(|wait| !wait.is_over) {
+            wait.to_ms = made.span_ms;
+            wait.is_over = !is_open;
+        }
+        made
+    }
+
+    fn row(&mut self, record: &Record<'_>, began: Stamp, told_error: &mut Option<String>) -> Row {
+        let to_ms = since(record.stamp(), began);
+        let from_ms = since(begin(record), began);
+        match record {
+            Record::Event(event) => {
+                let (_, tone) = told::mark(event.status);
+                let error = event.error.as_ref().map(ToString::to_string);
+                // Whoever hands an error on need not tell it again.
+                let again = error.is_some() && *told_error == error;
+                let more = error.clone().filter(|_| !again).map(|text| clip(&text, MORE_CHARS));
+                *told_error = error.or_else(|| told_error.take());
+                // The lane names the writer.
+                let note = told::note(event, again);
+                let note = note.strip_prefix(event.writer.as_str()).unwrap_or(&note);
+                Row {
+                    sk: event.sk.clone(),
+                    seq: None,
+                    lane: self.lane(event.writer.as_str(), None, from_ms, to_ms),
+                    from_ms,
+                    to_ms,
+                    name: event.status.as_str().to_owned(),
+                    kind: "event",
+                    what: clip(note.trim_start_matches(" · "), LINE_CHARS),
+                    tone,
+                    more,
+                    tokens: 0,
+                    usd: 0.0,
+                    beside: false,
+                    skew_ms: event.wall.map(|wall| wall.millis() - event.stamp.millis()),
+                }
+            }
+            Record::Step(step, call) => {
+                let told = told::step(step, call.as_ref());
+                let used = usage(step);
+                let writer = writer(step);
+                let epoch = (writer == Writer::Agent.as_str()).then_some(step.epoch);
+                let more = told.more.first().map(|text| clip(text, MORE_CHARS));
+                Row {
+                    sk: journal::key::step(step.seq),
+                    seq: Some(step.seq),
+                    lane: self.lane(&writer, epoch, from_ms, to_ms),
+                    from_ms,
+                    to_ms,
+                    name: clean(step.body.effect().map_or(step.body.kind().as_str(), |e| &e.node)),
+                    kind: step.body.kind().as_str(),
+                    what: clip(&told.what, LINE_CHARS),
+                    tone: told.tone,
+                    more: more.or_else(|| ended(step, told_error)),
+                    tokens: u64::from(used.input_tokens)
+                        + u64::from(used.output_tokens)
+                        + u64::from(used.unsettled_tokens),
+                    usd: f64::from(used.micro_usd) / 1e6,
+                    beside: self.is_beside(from_ms, to_ms, step),
+                    skew_ms: None,
+                }
+            }
+        }
+    }
+
+    /// The place of this writer's lane, which now reaches to here.
+    fn lane(&mut self, name: &str, epoch: Option<u32>, from_ms: u64, to_ms: u64) -> usize {
+        let found = self.lanes.iter().position(|lane| lane.name == name && lane.epoch == epoch);
+        let place = found.unwrap_or_else(|| {
+            self.lanes.push(Lane { name: name.to_owned(), epoch, from_ms, to_ms });
+            self.lanes.len() - 1
+        });
+        let lane = &mut self.lanes[place];
+        lane.from_ms = lane.from_ms.min(from_ms);
+        lane.to_ms = lane.to_ms.max(to_ms);
+        place
+    }
+
+    /// Whether a tool's call was under way while the one in the row before was.
+    fn is_beside(&self, from_ms: u64, to_ms: u64, step: &Step<Value>) -> bool {
+        let is_call = step.body.effect().is_some_and(|effect| effect.kind == EffectKind::Tools);
+        let before = self.rows.last().filter(|row| row.kind == "outcome");
+        is_call
+            && to_ms > from_ms
+            && before.is_some_and(|row| row.from_ms < to_ms && from_ms < row.to_ms)
+    }
+
+    /// A question opens a wait, whatever answers it closes it.
+    fn wait(&mut self, record: &Record<'_>, began: Stamp) {
+        let Record::Step(step, _) = record else { return };
+        let at = since(step.stamp, began);
+        if let Some(open) = self.waits.last_mut().filter(|wait| !wait.is_over) {
+            open.to_ms = at;
+            open.is_over = true;
+        }
+        if let StepBody::Ask { effect, .. } = &step.body {
+            let of = if effect.kind == EffectKind::Sleep { "time" } else { "answer" };
+            let seq = step.seq;
+            self.waits.push(Wait { of, seq, from_ms: at, to_ms: at, is_over: false });
+        }
+    }
+}
+
+/// Where the work that a record ends began.
+fn begin(record: &Record<'_>) -> Stamp {
+    match record {
+        Record::Step(Step { body: StepBody::Outcome { started_at, .. }, stamp, .. }, _) => {
+            (*started_at).min(*stamp)
+        }
+        other => other.stamp(),
+    }
+}
+
+/// Who wrote a step: the runner's role.
+fn writer(step: &Step<Value>) -> String {
+    let runner = step.runner.as_str();
+    clip(runner.split(':').next().unwrap_or(runner), LANE_CHARS)
+}
+
+fn ended(step: &Step<Value>, told_error: &mut Option<String>) -> Option<String> {
+    let StepBody::End { error: Some(error), .. } = &step.body else { return None };
+    let error = error.to_string();
+    if told_error.as_deref() == Some(error.as_str()) {
+        return None;
+    }
+    *told_error = Some(error.clone());
+    Some(clip(&error, MORE_CHARS))
+}
+
+fn usage(step: &Step<Value>) -> Usage {
+    match &step.body {
+        StepBody::Outcome { usage, .. } => *usage,
+        _ => Usage::default(),
+    }
+}
+
+fn since(later: Stamp, earlier: Stamp) -> u64 {
+    u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use journal::error_message::ErrorMessage;
+    use journal::event::{About, EventStatus};
+    use journal::id::{EventId, Runner, SessionId};
+    use journal::item::Hash;
+    use journal::step::{EffectRef, Ending};
+    use serde_json::json;
+
+    use super::*;
+
+    fn id() -> SessionId {
+        "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap()
+    }
+
+    fn at(ms: i64) -> Stamp {
+        Stamp::from_millis(1_795_000_000_000 + ms)
+    }
+
+    fn event(ms: i64, status: EventStatus, writer: Writer) -> Event {
+        Event {
+            id: EventId::of(&id(), writer.as_str(), status.as_str(), 1),
+            session: id(),
+            stamp: at(ms),
+            sk: journal::key::event(at(ms)),
+            status,
+            about: About::Session,
+            writer,
+            error: None,
+            detail: None,
+            wall: None,
+            expires_at: 0,
+            seal: None,
+            execution_arn: None,
+            hash: Hash::genesis(),
+        }
+    }
+
+    fn step(ms: i64, seq: u32, epoch: u32, runner: &str, body: StepBody<Value>) -> Step<Value> {
+        Step {
+            session: id(),
+            seq,
+            epoch,
+            runner: Runner::named(&format!("{runner}:1")),
+            stamp: at(ms),
+            expires_at: 0,
+            prev_hash: Hash::genesis(),
+            hash: Hash::genesis(),
+            body,
+        }
+    }
+
+    fn effect(node: &str, kind: EffectKind, call: u32) -> EffectRef {
+        EffectRef { node: node.to_owned(), kind, digest: Hash::genesis(), call }
+    }
+
+    fn claim(supersedes: u32) -> StepBody<Value> {
+        let (agent, graph_version) = ("assistant".to_owned(), "1".to_owned());
+        StepBody::Claim { supersedes, agent, graph_version, input: None }
+    }
+
+    fn outcome(from: i64, call: u32, tokens: u32) -> StepBody<Value> {
+        StepBody::Outcome {
+            effect: effect("gather", EffectKind::Tools, call),
+            started_at: at(from),
+            usage: Usage { input_tokens: tokens, micro_usd: 4_800, ..Usage::default() },
+            payload: json!({"ok": {"events": [1, 2]}}),
+        }
+    }
+
+    /// A line a row, as the page would draw it.
+    fn drawn(waterfall: &Waterfall) -> String {
+        let mut text = String::new();
+        for row in &waterfall.rows {
+            let lane = &waterfall.lanes[row.lane];
+            let epoch = lane.epoch.map(|epoch| epoch.to_string()).unwrap_or_default();
+            let (from, to, name, what) = (row.from_ms, row.to_ms, &row.name, &row.what);
+            let beside = if row.beside { " beside" } else { "" };
+            let more = row.more.as_deref().map(|more| format!(" | {more}")).unwrap_or_default();
+            let skew = row.skew_ms.map(|skew| format!(" skew {skew}")).unwrap_or_default();
+            let tone = row.tone;
+            let lane = format!("{}{epoch}", lane.name);
+            writeln!(text, "{lane} {from}..{to} {name} {tone:?}{beside}{skew}: {what}{more}")
+                .unwrap();
+        }
+        for wait in &waterfall.waits {
+            let Wait { of, seq, from_ms, to_ms, is_over } = wait;
+            writeln!(text, "waits {from_ms}..{to_ms} for {of} of {seq}, over: {is_over}").unwrap();
+        }
+        writeln!(text, "{} ms", waterfall.span_ms).unwrap();
+        text
+    }
+
+    /// A session that lost an agent, gathered side by side, and asks.
+    fn asking() -> (Vec<Event>, Vec<Step<Value>>) {
+        use EventStatus as E;
+        let mut late = event(40, E::AgentLost, Writer::Poller);
+        late.wall = Some(at(-5_000));
+        let events = vec![
+            event(0, E::SessionInitiated, Writer::StateMachine),
+            late,
+            event(310, E::AgentBackgroundTaskSuspended, Writer::Agent),
+        ];
+        let question = json!({"question": {"prompt": "Go?", "choices": ["approve"]}});
+        let ask = StepBody::Ask {
+            effect: effect("confirm", EffectKind::Ask, 0),
+            expires_at: at(9_999),
+            payload: question,
+        };
+        let steps = vec![
+            step(10, 1, 1, "agent", claim(0)),
+            step(50, 2, 2, "agent", claim(1)),
+            step(200, 3, 2, "agent", outcome(60, 0, 1_200)),
+            step(260, 4, 2, "agent", outcome(61, 1, 0)),
+            step(300, 5, 2, "agent", ask),
+        ];
+        (events, steps)
+    }
+
+    fn waterfall(events: &[Event], steps: &[Step<Value>], is_open: bool, now: i64) -> Waterfall {
+        Waterfall::of(events, steps.iter().map(|step| (step, None)), is_open, at(now))
+    }
+
+    #[test]
+    fn records_lie_on_one_axis_in_lanes_with_their_waits() {
+        let (events, steps) = asking();
+        insta::assert_snapshot!(drawn(&waterfall(&events, &steps, true, 1_000)), @"");
+    }
+
+    #[test]
+    fn an_answer_ends_a_wait_and_an_end_the_axis() {
+        let (mut events, mut steps) = asking();
+        let error = Some(ErrorMessage::new("Input", "Rejected", "no"));
+        let answer = json!({"question_id": 5, "decision": "reject", "reason": "no"});
+        let answered = StepBody::Answer { question: 5, payload: answer };
+        steps.push(step(800, 6, 2, "person", answered));
+        let category = Some("rejected".to_owned());
+        let end = StepBody::End {
+            ending: Ending::Failed,
+            error: error.clone(),
+            category,
+            payload: Value::Null,
+        };
+        steps.push(step(900, 7, 3, "agent", end));
+        let mut verdict = event(950, EventStatus::SessionFailed, Writer::Poller);
+        verdict.error = error;
+        events.push(verdict);
+        insta::assert_snapshot!(drawn(&waterfall(&events, &steps, false, 60_000)), @"");
+    }
+
+    #[test]
+    fn nothing_written_is_nothing_drawn() {
+        let empty = waterfall(&[], &[], true, 5);
+        assert_eq!((empty.began, empty.span_ms, empty.rows.len()), (None, 0, 0));
+    }
+
+    #[test]
+    fn a_clock_that_ran_backwards_moves_no_row_before_the_axis() {
+        let body = outcome(900, 0, 0);
+        let steps = [step(100, 1, 1, "agent", claim(0)), step(150, 2, 1, "agent", body)];
+        let rows = waterfall(&[], &steps, false, 0).rows;
+        assert!(rows.iter().all(|row| row.from_ms <= row.to_ms), "{rows:#?}");
+    }
+}
