@@ -68,7 +68,7 @@ where
         tracing::warn!(%error, "An event is not what this function takes.");
         Diagnostic { error_type: ends.malformed.to_owned(), error_message: error.to_string() }
     })?;
-    tokio::time::timeout(left(deadline), handle(event)).await.unwrap_or_else(|_| {
+    tokio::time::timeout(left(deadline), Box::pin(handle(event))).await.unwrap_or_else(|_| {
         tracing::error!("An event was not done before its deadline.");
         let error_message = "the deadline came before the answer".to_owned();
         Err(Diagnostic { error_type: ends.late.to_owned(), error_message })
