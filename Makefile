@@ -83,9 +83,18 @@ conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conf
 	@CONFORMANCE_DIR='$(CONFORMANCE_DIR)' cargo run --quiet -p states --example conformance
 
 .PHONY: bench
-bench: ## appends, ten-step runs and whole sessions, beside the raw disk; the memory of ten thousand waiting ones; state machines in memory
+bench: ## appends, ten-step runs and whole sessions, beside the raw disk; the memory of ten thousand waiting ones; state machines in memory; the packaged functions
 	cargo bench -p cli --bench daybook
 	cargo bench -p states --bench states
+	@$(MAKE) --no-print-directory bench-lambdas
+
+.PHONY: bench-lambdas
+bench-lambdas: ## the packaged functions of this machine's architecture: size, start, events, memory
+	@bash scripts/lambdas.sh '$(CARGO_TARGET_DIR)' '$(LAMBDA_ARCHITECTURE)'
+	cargo bench --quiet -p bootstrap --features test-support --bench functions -- \
+	    "$$(realpath '$(CARGO_TARGET_DIR)')/lambdas/$(LAMBDA_ARCHITECTURE)"
+
+LAMBDA_ARCHITECTURE = $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x86_64)
 
 # --- in an account ---
 
@@ -100,3 +109,19 @@ synth: ## the CloudFormation templates, into target/cdk.out [CONTEXT="stage=prod
 .PHONY: bindings
 bindings: ## writes the CDK's Rust bindings anew, from infra/bindings.toml
 	@bash scripts/cdk.sh bindings
+
+.PHONY: image
+image: ## the agents' image, with docker or podman [TAG=daybook-agent] [ARCHITECTURE=arm64|amd64]
+	@bash scripts/image.sh '$(or $(TAG),daybook-agent)' '$(or $(ARCHITECTURE),arm64)'
+
+STAGE = dev
+
+.PHONY: deploy diff destroy
+deploy: ## a stage into the account of the current credentials [STAGE=dev] [CONTEXT=...]; see DEPLOYMENT.md
+	@bash scripts/deploy.sh deploy '$(CARGO_TARGET_DIR)' '$(STAGE)' $(CONTEXT)
+
+diff: ## what deploying would change [STAGE=dev] [CONTEXT=...]
+	@bash scripts/deploy.sh diff '$(CARGO_TARGET_DIR)' '$(STAGE)' $(CONTEXT)
+
+destroy: ## removes a stage and leaves its journal [STAGE=dev] [JOURNAL=drop]
+	@bash scripts/deploy.sh destroy '$(CARGO_TARGET_DIR)' '$(STAGE)' $(JOURNAL)

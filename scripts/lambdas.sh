@@ -20,17 +20,19 @@ esac
 
 ensure_tools cargo-zigbuild
 need objdump binutils
-[ -d "$(rustc --print sysroot)/lib/rustlib/$triple" ] ||
-    fail "Rust has no standard library for $triple here" "rustup target add $triple"
+if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$triple" ]; then
+    { command -v rustup >/dev/null && rustup target add "$triple"; } ||
+        fail "Rust has no standard library for $triple here" "rustup target add $triple"
+fi
 zig=$tools_dir/cargo-zigbuild-$cargo_zigbuild_version
 # Zig itself is a Python package, which the first Python on the path starts.
-PATH=$zig/bin:$PATH cargo zigbuild --quiet --release --target-dir "$target_folder" --target "$triple.$glibc" \
+PATH=$zig/bin:$PATH cargo zigbuild --quiet --profile lambda --target-dir "$target_folder" --target "$triple.$glibc" \
     "${names[@]/#/--package=}" "${names[@]/#/--bin=}" --features invoker/lambda,poller/lambda,watchdog/lambda
 
 for name in "${names[@]}"; do
     folder=$target_folder/lambdas/$architecture
     mkdir -p "$folder/$name"
-    cp "$target_folder/$triple/release/$name" "$folder/$name/bootstrap"
+    cp "$target_folder/$triple/lambda/$name" "$folder/$name/bootstrap"
     needs=$(objdump -T "$folder/$name/bootstrap" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
     newest=$(printf '%s\n' "${needs#GLIBC_}" $glibc | sort -V | tail -n 1)
     [ "$newest" = $glibc ] || fail "$name needs $needs, and Amazon Linux 2023 has $glibc"

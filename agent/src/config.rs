@@ -17,7 +17,7 @@ use crate::settings::{Defaults, incident_budget};
 /// Where `AgentCore` expects the HTTP contract.
 ///
 /// Source: AWS, Bedrock `AgentCore` runtime service contract.
-const PORT: u16 = 8080;
+pub(crate) const PORT: u16 = 8080;
 
 /// How long connecting to an MCP server and its handshake may take unless the environment says.
 const MCP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -123,7 +123,7 @@ pub fn bundled_program(this: &Path) -> PathBuf {
     this.with_file_name("daybook")
 }
 
-fn port(lookup: &impl Lookup) -> Result<Option<u16>, Invalid> {
+pub(crate) fn port(lookup: &impl Lookup) -> Result<Option<u16>, Invalid> {
     let (name, expected) = (env::DAYBOOK_AGENT_PORT, "a port number");
     env::text(lookup, name)
         .map(|value| value.parse().map_err(|_| Invalid::Malformed { name, value, expected }))

@@ -24,16 +24,20 @@ use crate::model::Models;
 use crate::progress::Broadcast;
 use crate::tool::parameters::ParameterStore;
 use crate::tool::{Servers, Timeouts};
-use crate::{http, summary, trace};
+use crate::{health, http, summary, trace};
 
 /// Why the container stopped.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The program `agent` with the agents that ship and these of one's own, until it is told to stop.
+/// The program `agent` with the agents that ship and these of one's own, until it is told to stop. With
+/// `--healthy` it asks the one that runs beside it whether it answers, as the image's health check does.
 ///
 /// # Errors
 /// When two agents have one name, or the environment is not what the container needs.
 pub fn main_with(own: Vec<Agent>) -> Result<(), Error> {
+    if std::env::args().nth(1).as_deref() == Some("--healthy") {
+        return Ok(health::ping(&environment)?);
+    }
     let agents = agents::all_and(own)?;
     start_logging();
     workflow::env::export_spans(&environment, "daybook-agent")?;

@@ -7,7 +7,7 @@
 //! before it is used; [`investigation`] has the settings and figures of the fraud agent, [`model`]
 //! those who answer chats. [`progress`] passes on what running tools say. [`http`] serves the
 //! `AgentCore` contract in the container, whose whole program is the module `container` of builds
-//! with that feature.
+//! with that feature; `health` is what its image asks it.
 
 pub mod beat;
 pub mod callback;
@@ -15,6 +15,8 @@ pub mod config;
 #[cfg(feature = "container")]
 pub mod container;
 pub mod driver;
+#[cfg(feature = "container")]
+pub mod health;
 pub mod host;
 pub mod http;
 pub mod investigation;

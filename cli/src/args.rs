@@ -218,6 +218,8 @@ Examples:
     Chaos(chaos::Chaos),
     /// Checks a state machine, or runs it once, without a stack
     Workflow(Workflow),
+    /// Looks for what keeps sessions from running here, or with --target aws in an account
+    Doctor,
 }
 
 /// `workflow`.

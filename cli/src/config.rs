@@ -65,6 +65,10 @@ pub struct Config {
     pub state_machine_arn: Option<String>,
     /// `EVENT_BUS_NAME`.
     pub event_bus_name: Option<String>,
+    /// `JOURNAL_TABLE_NAME`.
+    pub table: Option<String>,
+    /// `AGENT_RUNTIME_ARN`.
+    pub runtime_arn: Option<String>,
     /// `AWS_ENDPOINT_URL`, the AWS SDK's own.
     pub aws_endpoint_url: Option<String>,
     /// This binary.
@@ -119,6 +123,8 @@ impl Config {
             token: env::text(&lookup, env::DAYBOOK_TOKEN),
             state_machine_arn: env::text(&lookup, env::STATE_MACHINE_ARN),
             event_bus_name: env::text(&lookup, env::EVENT_BUS_NAME),
+            table: env::text(&lookup, env::JOURNAL_TABLE_NAME),
+            runtime_arn: env::text(&lookup, env::AGENT_RUNTIME_ARN),
             aws_endpoint_url: env::text(&lookup, AWS_ENDPOINT_URL),
             binary: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("daybook")),
             agents,

@@ -45,6 +45,11 @@ impl Failure {
         self
     }
 
+    /// What the user does next, if it says so.
+    pub fn next(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The exit that it leads to.
     pub fn exit(&self) -> Exit {
         self.exit
@@ -64,6 +69,19 @@ impl Failure {
         if let Some(hint) = &self.hint {
             output::hint(hint);
         }
+    }
+}
+
+/// What was asked for needs what this build was made without.
+#[cfg(not(feature = "live"))]
+pub fn not_live(what: &str) -> Failure {
+    Failure::unknown(format!("this build does not reach {what}"))
+        .hint("build it with: cargo build -p cli --profile local --features live")
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#}", self.error)
     }
 }
 

@@ -10,19 +10,19 @@ use journal::event::{Event, EventStatus};
 use journal::follow::{Follow, Record};
 use journal::id::SessionId;
 use journal::read;
-use journal::sqlite::SqliteStore;
 use journal::status::lanes;
 use journal::step::Step;
 use local::view::{Calls, Session};
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::store::Journal;
 
 /// A session that is being followed.
 pub struct Feed {
-    store: SqliteStore,
+    store: Journal,
     id: SessionId,
-    follow: Follow<SqliteStore>,
+    follow: Follow<Journal>,
     calls: Calls,
     events: Vec<Event>,
     steps: Vec<Step<Value>>,
@@ -39,7 +39,7 @@ pub enum Item {
 
 impl Feed {
     /// Follows a session from its first record.
-    pub fn new(store: SqliteStore, id: SessionId, agents: Arc<[Agent]>) -> Self {
+    pub fn new(store: Journal, id: SessionId, agents: Arc<[Agent]>) -> Self {
         let follow = Follow::new(store.clone(), id.clone());
         let calls = Calls::new(agents);
         Self { store, id, follow, calls, events: Vec::new(), steps: Vec::new() }

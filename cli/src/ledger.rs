@@ -1,4 +1,4 @@
-//! The local journal, read: finding a session by how its id begins, and all that belongs to it.
+//! The target's journal, read: finding a session by how its id begins, and all that belongs to it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,9 +14,11 @@ use local::stack::JOURNAL_FILE;
 use local::view::Session;
 use serde_json::Value;
 
+use crate::args::Target;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::resolve::Context;
+use crate::store::Journal;
 
 /// The stack's folder when nobody says otherwise.
 pub const DEFAULT_FOLDER: &str = ".daybook";
@@ -31,11 +33,11 @@ const PREFIX_SEARCHED: Duration = Duration::from_secs(workflow::limits::TTL_DAYS
 /// into the future.
 const AHEAD: Duration = Duration::from_secs(86_400);
 
-/// A journal that is only read; a running stack may be writing it.
+/// A journal with what is looked up in it.
 #[derive(Debug)]
 pub struct Ledger {
     /// The journal.
-    pub store: SqliteStore,
+    pub store: Journal,
 }
 
 /// A session with all its records.
@@ -84,7 +86,25 @@ impl Ledger {
     /// # Errors
     /// When there is none.
     pub async fn open(context: &Context) -> Result<Self, Failure> {
-        Self::open_in(&folder(context).await?)
+        match context.target {
+            Target::Local => Self::open_in(&folder(context).await?),
+            Target::Aws => Box::pin(Self::of_account(context)).await,
+        }
+    }
+
+    #[cfg(feature = "live")]
+    async fn of_account(context: &Context) -> Result<Self, Failure> {
+        let table = context.cloud.table.as_deref().ok_or_else(|| {
+            let problem = format!("{} is not set", workflow::env::JOURNAL_TABLE_NAME);
+            Failure::usage(problem).hint("it is an output of the stack: see DEPLOYMENT.md")
+        })?;
+        let aws = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+        Ok(Self { store: Journal::There(journal::dynamo::DynamoStore::new(&aws, table)) })
+    }
+
+    #[cfg(not(feature = "live"))]
+    async fn of_account(_: &Context) -> Result<Self, Failure> {
+        Err(crate::failure::not_live("the journal of an AWS account"))
     }
 
     /// Opens the journal in a folder.
@@ -98,7 +118,7 @@ impl Ledger {
                 "name the stack's folder with --data, or make a first session: daybook trigger --wait --with-stack",
             ));
         }
-        Ok(Self { store: SqliteStore::open_read_only(&file).map_err(unusable)? })
+        Ok(Self { store: Journal::Here(SqliteStore::open_read_only(&file).map_err(unusable)?) })
     }
 
     /// The session with this id, or the only recent one whose id begins so.

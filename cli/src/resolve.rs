@@ -1,5 +1,6 @@
 //! From what was typed to what is to be done: the only step that may fail on the environment.
 
+pub mod answer;
 mod chaos;
 pub mod payments;
 
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agent::investigation;
+use agent::model::settings::Unusable;
 use graph::agent::Agent;
 use journal::id::SessionId;
 use journal::item::Hash;
@@ -55,6 +57,10 @@ pub struct Cloud {
     pub state_machine_arn: Option<String>,
     /// The event bus.
     pub event_bus_name: Option<String>,
+    /// The journal's table, if it is known.
+    pub table: Option<String>,
+    /// The agent runtime's ARN, if it is known.
+    pub runtime_arn: Option<String>,
 }
 
 /// A command, ready to run.
@@ -86,7 +92,7 @@ pub enum Action {
     /// Carry a session on.
     Resume(String),
     /// Answer a question.
-    Answer(String, Decision),
+    Answer(String, answer::Decision),
     /// Talk with the assistant.
     Chat(args::steer::Chat),
     /// Write a session out.
@@ -109,6 +115,8 @@ pub enum Action {
     Chaos(ChaosOrder),
     /// Check or run a state machine.
     Workflow(args::WorkflowDeed),
+    /// Look for what is wrong with a place to run sessions.
+    Doctor(Result<StackEnvironment, Unusable>),
 }
 
 /// A function to break or to heal.
@@ -201,19 +209,6 @@ pub struct Order {
     pub with_stack: Option<StackEnvironment>,
 }
 
-/// What a question is answered with.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
-    /// Yes, exactly this.
-    Approve,
-    /// No, and perhaps why.
-    Reject(Option<String>),
-    /// Yes, with other arguments.
-    Edit(Value),
-    /// Something in words.
-    Say(String),
-}
-
 /// What is checked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Subject {
@@ -253,6 +248,7 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Investigate(payments::batch(investigate, stack)?)
         }
         args::Command::Agents => Action::Agents,
+        args::Command::Doctor => Action::Doctor(config.stack()),
         args::Command::Workflow(workflow) => Action::Workflow(workflow.deed),
         args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
             Action::NewAgent(new_agent::resolve(new, &config.agents)?)
@@ -268,14 +264,16 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Verify(Subject::File(file), head.as_deref().map(hash).transpose()?)
         }
         other => {
-            only_local(context.target)?;
-            local_action(other)?
+            if matches!(other, args::Command::Chat(_) | args::Command::Import(_)) {
+                only_local(context.target)?;
+            }
+            action_on_sessions(other)?
         }
     };
     Ok(Resolved { context, action })
 }
 
-fn local_action(command: args::Command) -> Result<Action, Failure> {
+fn action_on_sessions(command: args::Command) -> Result<Action, Failure> {
     use args::Command as C;
     Ok(match command {
         C::Sessions(sessions) => Action::Sessions(sessions),
@@ -283,7 +281,7 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
         C::Tail(one) => Action::Tail(one.session),
         C::Cancel(cancel) => Action::Cancel(cancel),
         C::Resume(one) => Action::Resume(one.session),
-        C::Answer(answer) => Action::Answer(answer.session.clone(), decision(answer)?),
+        C::Answer(answer) => Action::Answer(answer.session.clone(), answer::decision(answer)?),
         C::Chat(mut chat) => {
             chat.model = chat.model.map(|model| model_name(model, Target::Local));
             Action::Chat(chat)
@@ -303,19 +301,18 @@ fn local_action(command: args::Command) -> Result<Action, Failure> {
         | C::Mcp(_)
         | C::Generate(_)
         | C::Chaos(_)
+        | C::Doctor
         | C::Workflow(_) => unreachable!("these are resolved before"),
     })
 }
 
-/// The cloud's journal cannot be read from here yet, and this says so rather than show nothing.
+/// What needs a stack on this machine, or writes a journal that is a file.
 fn only_local(target: Target) -> Result<(), Failure> {
     match target {
         Target::Local => Ok(()),
         Target::Aws => {
-            let problem = "this command works on the local journal only; in an AWS account \
-                           this version can trigger sessions and no more";
-            Err(Failure::unknown(problem)
-                .hint("read the journal with: aws dynamodb query; or use --target local"))
+            let problem = "this command works on this machine only";
+            Err(Failure::unknown(problem).hint("use --target local"))
         }
     }
 }
@@ -352,6 +349,8 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
         cloud: Cloud {
             state_machine_arn: config.state_machine_arn.clone(),
             event_bus_name: config.event_bus_name.clone(),
+            table: config.table.clone(),
+            runtime_arn: config.runtime_arn.clone(),
         },
         binary: config.binary.clone(),
         agents: Arc::clone(&config.agents),
@@ -403,22 +402,6 @@ fn model_name(model: String, target: Target) -> String {
         Ok(absolute) => format!("transcript:{}", absolute.display()),
         Err(_) => model,
     }
-}
-
-fn decision(answer: args::steer::Answer) -> Result<Decision, Failure> {
-    if let Some(file) = answer.edit {
-        let arguments = input::json(&file)?;
-        if !arguments.is_object() {
-            let problem = format!("{} holds no JSON object", file.display());
-            return Err(Failure::usage(problem).hint("it holds the tool's arguments, by name"));
-        }
-        return Ok(Decision::Edit(arguments));
-    }
-    Ok(match answer.say {
-        Some(text) => Decision::Say(text),
-        None if answer.approve => Decision::Approve,
-        None => Decision::Reject(answer.reason),
-    })
 }
 
 fn hash(text: &str) -> Result<Hash, Failure> {

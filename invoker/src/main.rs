@@ -1,13 +1,14 @@
 //! The invoker as a Lambda function.
 
 use aws_config::BehaviorVersion;
+use bootstrap::Ends;
 use invoker::config::Config;
 use invoker::{Error, Invoker, Runtime};
 use journal::clock::Clock;
 use journal::dynamo::DynamoStore;
-use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use lambda_runtime::Diagnostic;
 use workflow::contract::{InvokeReply, InvokeRequest};
-use workflow::{env, metric};
+use workflow::{env, error_name, metric};
 
 #[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
@@ -29,8 +30,10 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         qualifier: config.qualifier,
     };
     let invoker = Invoker::new(store, runtime, Clock::system()).with_limits(config.limits);
-    let serve = |event: LambdaEvent<InvokeRequest>| answer(&invoker, event.payload);
-    lambda_runtime::run(service_fn(serve)).await
+    // The agent may have been invoked by then.
+    let ends =
+        Ends { malformed: error_name::INVALID_REQUEST, late: error_name::INVOCATION_UNKNOWN };
+    bootstrap::serve(ends, async |request| answer(&invoker, request).await).await
 }
 
 async fn answer(

@@ -1,13 +1,14 @@
 //! The poller as a Lambda function.
 
 use aws_config::BehaviorVersion;
+use bootstrap::Ends;
 use journal::clock::Clock;
 use journal::dynamo::DynamoStore;
-use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use lambda_runtime::Diagnostic;
 use poller::config::Config;
 use poller::{Error, Poller, Runtime};
 use serde_json::Value;
-use workflow::{env, metric};
+use workflow::{env, error_name, metric};
 
 #[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
@@ -29,8 +30,10 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         qualifier: config.qualifier,
     };
     let poller = Poller::new(store, aws_sdk_sfn::Client::new(&aws), runtime, Clock::system());
-    let handler = |event: LambdaEvent<Value>| serve(&poller, event.payload);
-    lambda_runtime::run(service_fn(handler)).await
+    // Whatever it does may be done again, and the state machine does so for this name.
+    let ends =
+        Ends { malformed: error_name::INVALID_REQUEST, late: error_name::JOURNAL_UNAVAILABLE };
+    bootstrap::serve(ends, async |payload| serve(&poller, payload).await).await
 }
 
 async fn serve(poller: &Poller<DynamoStore>, payload: Value) -> Result<Value, Diagnostic> {

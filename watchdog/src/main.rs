@@ -1,13 +1,17 @@
 //! The watchdog as a Lambda function.
 
 use aws_config::BehaviorVersion;
+use bootstrap::Ends;
 use journal::clock::Clock;
 use journal::dynamo::DynamoStore;
-use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
+use lambda_runtime::Diagnostic;
 use serde_json::Value;
 use watchdog::config::Config;
 use watchdog::{Cloud, Event, Report, Watchdog};
 use workflow::{env, metric};
+
+/// How Lambda's figures name a run that failed; no state machine looks at it.
+const FAILED: &str = "WatchdogError";
 
 #[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
@@ -29,15 +33,16 @@ async fn main() -> Result<(), lambda_runtime::Error> {
         qualifier: config.qualifier,
     };
     let watchdog = Watchdog::new(DynamoStore::new(&aws, &config.table), cloud, Clock::system());
-    let serve = |event: LambdaEvent<Value>| answer(&watchdog, event.payload);
-    lambda_runtime::run(service_fn(serve)).await
+    // The event is delivered again, and the next sweep finds what this one left.
+    let ends = Ends { malformed: FAILED, late: FAILED };
+    bootstrap::serve(ends, async |event| answer(&watchdog, event).await).await
 }
 
 async fn answer(watchdog: &Watchdog<DynamoStore>, event: Value) -> Result<Report, Diagnostic> {
     let answered = watchdog.handle(&Event::parse(&event)).await;
     tokio::task::block_in_place(telemetry::figures::finish);
     answered.map_err(|error| Diagnostic {
-        error_type: "WatchdogError".to_owned(),
+        error_type: FAILED.to_owned(),
         error_message: error.to_string(),
     })
 }

@@ -10,6 +10,7 @@
 
 pub mod admission;
 pub mod contract;
+pub mod cost;
 pub mod env;
 pub mod error_name;
 pub mod execution;

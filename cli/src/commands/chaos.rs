@@ -9,7 +9,7 @@ use crate::resolve::{ChaosOrder, Context};
 /// When this build cannot.
 #[cfg(not(feature = "live"))]
 pub async fn chaos(_: &Context, _: ChaosOrder) -> Result<Exit, Failure> {
-    Err(super::not_live())
+    Err(crate::failure::not_live("AWS accounts"))
 }
 
 #[cfg(feature = "live")]

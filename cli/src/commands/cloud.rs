@@ -16,7 +16,7 @@ use aws_sdk_eventbridge::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_eventbridge::operation::put_events::PutEventsError;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use aws_sdk_sfn::operation::describe_execution::DescribeExecutionError;
-use aws_sdk_sfn::types::ExecutionStatus;
+use aws_sdk_sfn::types::{ExecutionStatus, HistoryEvent};
 use journal::id::SessionId;
 use local::names;
 use serde_json::{Map, Value};
@@ -39,6 +39,7 @@ pub struct Clients {
     executions: aws_sdk_sfn::Client,
     bus: String,
     state_machine_arn: Option<String>,
+    target: Target,
 }
 
 /// How an execution stands.
@@ -57,6 +58,15 @@ pub enum Execution {
         /// The error's name and what is said about it.
         error: Option<String>,
     },
+}
+
+/// An execution as it stands, and what it was started with.
+#[derive(Clone, Debug)]
+pub struct Described {
+    /// How it stands.
+    pub execution: Execution,
+    /// Its input.
+    pub input: String,
 }
 
 impl Clients {
@@ -94,7 +104,13 @@ impl Clients {
             executions: aws_sdk_sfn::Client::from_conf(executions.build()),
             bus,
             state_machine_arn,
+            target: context.target,
         }
+    }
+
+    /// Whether they speak to an account.
+    pub fn is_in_account(&self) -> bool {
+        self.target == Target::Aws
     }
 
     /// Whether executions can be asked about.
@@ -108,17 +124,17 @@ impl Clients {
     /// When the bus did not take it, or perhaps did.
     pub async fn trigger(&self, detail: &Map<String, Value>) -> Result<SessionId, Failure> {
         if !export::is_on() {
-            return self.put(detail, None).await;
+            return self.put_trigger(detail, None).await;
         }
         // What is no context is left to whoever takes the trigger, who says so.
         let Ok(parent) = trace::of_detail(&Value::Object(detail.clone())) else {
-            return self.put(detail, None).await;
+            return self.put_trigger(detail, None).await;
         };
         let context = parent.map_or_else(TraceParent::fresh, TraceParent::child);
         let mut detail = detail.clone();
         detail.insert(trace::TRACEPARENT.to_owned(), context.to_string().into());
         let begun_at = span::now();
-        let put = self.put(&detail, Some(context)).await;
+        let put = self.put_trigger(&detail, Some(context)).await;
         let span = Span::new(context, parent, format!("send {}", rule::SOURCE))
             .of_kind(Kind::Producer)
             .lasting(begun_at, span::now())
@@ -132,15 +148,32 @@ impl Clients {
         put
     }
 
-    /// X-Ray's header says the same as the detail's `traceparent`, for services that know only that.
-    async fn put(
+    async fn put_trigger(
         &self,
         detail: &Map<String, Value>,
         context: Option<TraceParent>,
     ) -> Result<SessionId, Failure> {
+        Ok(self.put(rule::DETAIL_TYPE, detail, context).await?.parse()?)
+    }
+
+    /// Puts an answer to a session's question; the poller takes it.
+    ///
+    /// # Errors
+    /// As [`Self::trigger`].
+    pub async fn answer(&self, detail: &Map<String, Value>) -> Result<(), Failure> {
+        self.put(rule::ANSWER_DETAIL_TYPE, detail, None).await.map(drop)
+    }
+
+    /// X-Ray's header says the same as the detail's `traceparent`, for services that know only that.
+    async fn put(
+        &self,
+        kind: &str,
+        detail: &Map<String, Value>,
+        context: Option<TraceParent>,
+    ) -> Result<String, Failure> {
         let entry = PutEventsRequestEntry::builder()
             .source(rule::SOURCE)
-            .detail_type(rule::DETAIL_TYPE)
+            .detail_type(kind)
             .detail(Value::Object(detail.clone()).to_string())
             .event_bus_name(&self.bus)
             .set_trace_header(context.map(TraceParent::to_xray))
@@ -155,7 +188,58 @@ impl Clients {
             )));
         }
         let id = entry.event_id().context("the event bus gave the event no id")?;
-        Ok(id.parse()?)
+        Ok(id.to_owned())
+    }
+
+    /// Sends a parked workflow its token; says whether it was still parked.
+    ///
+    /// # Errors
+    /// When nobody answers.
+    pub async fn wake(&self, token: &str) -> Result<bool, Failure> {
+        let sent = self.executions.send_task_success().task_token(token).output("{}").send().await;
+        match sent {
+            Ok(_) => Ok(true),
+            // It is not parked: it looks by itself.
+            Err(SdkError::ServiceError(refusal)) if !refusal.raw().status().is_server_error() => {
+                Ok(false)
+            }
+            Err(error) => {
+                Err(Failure::unknown(format!("the workflow was not woken: {}", said(&error))))
+            }
+        }
+    }
+
+    /// Starts an execution with this name, unless there is one.
+    ///
+    /// # Errors
+    /// When it is not started.
+    pub async fn start(&self, name: &str, input: &str) -> anyhow::Result<()> {
+        let machine = self.state_machine_arn.as_deref().context("no state machine is known")?;
+        let request = self.executions.start_execution().state_machine_arn(machine);
+        match request.name(name).input(input).send().await {
+            Ok(_) => Ok(()),
+            Err(error)
+                if error.as_service_error().is_some_and(|e| e.is_execution_already_exists()) =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(anyhow!("the execution was not started: {}", said(&error))),
+        }
+    }
+
+    /// A session's newest execution, and how often the session was resumed.
+    ///
+    /// # Errors
+    /// When nobody answers.
+    pub async fn newest(&self, id: &SessionId) -> anyhow::Result<Option<(u32, Described)>> {
+        let mut newest = None;
+        for resumes in 0..=RESUMES_MAX {
+            match self.described(&execution::name(id, resumes)).await? {
+                Some(described) => newest = Some((resumes, described)),
+                None => break,
+            }
+        }
+        Ok(newest)
     }
 
     /// How the session's newest execution stands: one that is over may have been followed by
@@ -177,19 +261,59 @@ impl Clients {
         Ok(newest)
     }
 
+    /// The histories of a session's executions, one after another, without what states were given.
+    ///
+    /// # Errors
+    /// When nobody answers.
+    pub async fn history(&self, id: &SessionId) -> anyhow::Result<Vec<HistoryEvent>> {
+        let machine = self.state_machine_arn.as_deref().context("no state machine is known")?;
+        let mut history = Vec::new();
+        for resumes in 0..=RESUMES_MAX {
+            let arn = execution_arn(machine, &execution::name(id, resumes))
+                .context("STATE_MACHINE_ARN is no state machine's ARN")?;
+            let mut pages = self
+                .executions
+                .get_execution_history()
+                .execution_arn(arn)
+                .include_execution_data(false)
+                .into_paginator()
+                .items()
+                .send();
+            while let Some(event) = pages.next().await {
+                match event {
+                    Ok(event) => history.push(event),
+                    Err(error) => {
+                        let refusal = error.as_service_error();
+                        if refusal.is_some_and(|refusal| refusal.is_execution_does_not_exist()) {
+                            return Ok(history);
+                        }
+                        return Err(anyhow!("{}", said(&error)));
+                    }
+                }
+            }
+        }
+        Ok(history)
+    }
+
     async fn execution_named(&self, name: &str) -> anyhow::Result<Execution> {
+        let described = self.described(name).await?;
+        Ok(described.map_or(Execution::Absent, |described| described.execution))
+    }
+
+    async fn described(&self, name: &str) -> anyhow::Result<Option<Described>> {
         let machine = self.state_machine_arn.as_deref().context("no state machine is known")?;
         let arn =
             execution_arn(machine, name).context("STATE_MACHINE_ARN is no state machine's ARN")?;
         let answer = match self.executions.describe_execution().execution_arn(arn).send().await {
             Ok(answer) => answer,
             Err(error) if error.as_service_error().is_some_and(is_absent) => {
-                return Ok(Execution::Absent);
+                return Ok(None);
             }
             Err(error) => return Err(anyhow!("{}", said(&error))),
         };
+        let input = answer.input().unwrap_or("{}").to_owned();
         if matches!(answer.status(), ExecutionStatus::Running | ExecutionStatus::PendingRedrive) {
-            return Ok(Execution::Running);
+            return Ok(Some(Described { execution: Execution::Running, input }));
         }
         let error = answer.error().map(|name| match answer.cause() {
             Some(cause) => format!("{name}: {cause}"),
@@ -197,7 +321,8 @@ impl Clients {
         });
         let output = answer.output().and_then(|text| serde_json::from_str(text).ok());
         let status = answer.status().as_str().to_owned();
-        Ok(Execution::Over { status, output: output.unwrap_or_default(), error })
+        let execution = Execution::Over { status, output: output.unwrap_or_default(), error };
+        Ok(Some(Described { execution, input }))
     }
 }
 
@@ -253,7 +378,7 @@ fn not_put(error: &SdkError<PutEventsError>) -> Failure {
 }
 
 /// What AWS says went wrong, else the causes from the second on: the first only names their kind.
-fn said<E>(error: &SdkError<E>) -> String
+pub fn said<E>(error: &SdkError<E>) -> String
 where
     E: std::error::Error + ProvideErrorMetadata + 'static,
 {

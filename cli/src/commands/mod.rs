@@ -5,10 +5,12 @@ mod chaos;
 mod chat;
 mod cloud;
 mod dev;
+mod doctor;
 mod generate;
 mod investigate;
 mod machine;
 mod new;
+mod person;
 mod read;
 mod serve;
 mod servers;
@@ -48,14 +50,8 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Chat(options) => chat::chat(&context, options).await,
         Action::Generate(what) => generate::generate(what),
         Action::Chaos(order) => chaos::chaos(&context, order).await,
+        Action::Doctor(environment) => doctor::doctor(&context, environment).await,
         Action::Workflow(deed) => machine::machine(&context, &deed),
         Action::Mcp(serving) => serve::mcp(&context, serving).await,
     }
-}
-
-/// The command needs what this build was made without.
-#[cfg(not(feature = "live"))]
-fn not_live() -> Failure {
-    Failure::unknown("this build reaches no AWS account for diagnostics and chaos")
-        .hint("build it with: cargo build -p cli --profile local --features live")
 }

@@ -4,18 +4,22 @@ use std::sync::Arc;
 
 use graph::effect::ToolCall;
 use journal::event::Event;
+use journal::export;
 use journal::listing::{self, Filter};
 use journal::read;
 use journal::step::Step;
 use local::view::{self, Calls, Record};
-use serde_json::Value;
+use serde_json::{Value, json};
+use workflow::cost::{Counters, prices};
 
+use super::cloud::Clients;
 use crate::args;
+use crate::counted;
 use crate::failure::{Exit, Failure};
 use crate::ledger::{self, Ledger, Loaded};
 use crate::output;
 use crate::render::timeline::Timeline;
-use crate::render::{ending, report};
+use crate::render::{bill, ending, report};
 use crate::resolve::Context;
 
 /// Lists sessions, newest first.
@@ -51,7 +55,8 @@ pub async fn sessions(context: &Context, filter: args::Sessions) -> Result<Exit,
 /// # Errors
 /// When it is not there or cannot be read.
 pub async fn show(context: &Context, what: &args::Show) -> Result<Exit, Failure> {
-    let loaded = Ledger::open(context).await?.load(&what.session).await?;
+    let ledger = Ledger::open(context).await?;
+    let loaded = ledger.load(&what.session).await?;
     let ahead = read::ahead(&loaded.events, ledger::now()).count();
     if ahead > 0 {
         output::say(&format!(
@@ -59,12 +64,36 @@ pub async fn show(context: &Context, what: &args::Show) -> Result<Exit, Failure>
              one of the clocks is wrong"
         ));
     }
+    let counted = if what.cost { Some(count(context, &ledger, &loaded).await?) } else { None };
     if context.json {
-        show_json(context, &loaded, what)?
+        show_json(context, &loaded, what)?;
+        if let Some(Counted { journal, workflow }) = counted {
+            let counters = journal + workflow.unwrap_or_default();
+            output::json(&json!({
+                "type": "cost", "session_id": loaded.id, "workflow_counted": workflow.is_some(),
+                "counters": counters, "usd": counters.bill(), "prices_as_of": prices::AS_OF,
+            }))?;
+        }
     } else {
-        show_text(context, &loaded, what)?
+        show_text(context, &loaded, what, counted.as_ref())?
     }
     Ok(Exit::Succeeded)
+}
+
+/// What a session has asked of the cloud, or would have.
+struct Counted {
+    journal: Counters,
+    /// Nothing if nobody can be asked for the execution's history.
+    workflow: Option<Counters>,
+}
+
+async fn count(context: &Context, ledger: &Ledger, loaded: &Loaded) -> Result<Counted, Failure> {
+    let records = export::records(&ledger.store, &loaded.id).await?;
+    let history = Clients::new(context).await.history(&loaded.id).await.ok();
+    Ok(Counted {
+        journal: counted::by_journal(&records, &loaded.events, &loaded.steps),
+        workflow: history.map(|history| counted::by_history(&history)),
+    })
 }
 
 fn show_json(context: &Context, loaded: &Loaded, what: &args::Show) -> Result<(), Failure> {
@@ -80,7 +109,12 @@ fn show_json(context: &Context, loaded: &Loaded, what: &args::Show) -> Result<()
     Ok(())
 }
 
-fn show_text(context: &Context, loaded: &Loaded, what: &args::Show) -> Result<(), Failure> {
+fn show_text(
+    context: &Context,
+    loaded: &Loaded,
+    what: &args::Show,
+    counted: Option<&Counted>,
+) -> Result<(), Failure> {
     let look = context.look;
     let session = loaded.view(ledger::now());
     output::lines(ending::heading(look, &session))?;
@@ -93,9 +127,11 @@ fn show_text(context: &Context, loaded: &Loaded, what: &args::Show) -> Result<()
     }
     output::line("")?;
     output::lines(ending::verdict(look, &session))?;
-    if what.cost {
+    if let Some(counted) = counted {
         output::line("")?;
         output::lines(ending::costs(look, &loaded.steps))?;
+        output::line("")?;
+        output::lines(bill::bill(look, counted.journal, counted.workflow))?;
     }
     if let Some(question) = &session.open_question {
         output::line("")?;

@@ -115,5 +115,5 @@ async fn account(
 
 #[cfg(not(feature = "live"))]
 async fn account(_: Place, _: Option<PathBuf>) -> Result<aws_diagnostics::Server, Failure> {
-    Err(super::not_live())
+    Err(crate::failure::not_live("AWS accounts"))
 }

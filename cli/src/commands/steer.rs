@@ -1,13 +1,48 @@
-//! `answer`, `cancel` and `resume`: what a person tells a session, through the endpoint.
+//! `answer`, `cancel` and `resume`: what a person tells a session, through the endpoint or in an account.
 
+use journal::id::SessionId;
 use serde_json::{Value, json};
 
-use crate::args;
+use super::cloud::Clients;
+use super::person;
+use crate::args::{self, Target};
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
 use crate::ledger::{self, Ledger};
 use crate::output;
-use crate::resolve::{Context, Decision};
+use crate::resolve::Context;
+use crate::resolve::answer::Decision;
+
+/// What a person does to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// Answers its question.
+    Answer,
+    /// Asks for its end.
+    Cancel,
+    /// Carries it on.
+    Resume,
+}
+
+impl Deed {
+    /// As the endpoint calls it.
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::Cancel => "cancel",
+            Self::Resume => "resume",
+        }
+    }
+
+    /// When it is done.
+    fn past(self) -> &'static str {
+        match self {
+            Self::Answer => "answered",
+            Self::Cancel => "asked for the end of",
+            Self::Resume => "resumed",
+        }
+    }
+}
 
 /// Asks for a session's end.
 ///
@@ -18,7 +53,7 @@ pub async fn cancel(context: &Context, cancel: args::steer::Cancel) -> Result<Ex
     if let Some(reason) = cancel.reason {
         body["reason"] = reason.into();
     }
-    send(context, &cancel.session, "cancel", &body).await
+    send(context, &cancel.session, Deed::Cancel, &body).await
 }
 
 /// Carries a session on.
@@ -26,7 +61,7 @@ pub async fn cancel(context: &Context, cancel: args::steer::Cancel) -> Result<Ex
 /// # Errors
 /// When nothing listens, or the stack refuses.
 pub async fn resume(context: &Context, session: &str) -> Result<Exit, Failure> {
-    send(context, session, "resume", &json!({})).await
+    send(context, session, Deed::Resume, &json!({})).await
 }
 
 /// Answers the open question.
@@ -47,30 +82,43 @@ pub async fn answer(context: &Context, session: &str, decision: Decision) -> Res
         Decision::Say(text) => json!({"decision": "say", "text": text}),
     };
     body["question_id"] = question.question_id.into();
-    send(context, loaded.id.as_str(), "answer", &body).await
+    send(context, loaded.id.as_str(), Deed::Answer, &body).await
 }
 
-async fn send(
+/// Tells a session something by the way that its target has.
+///
+/// # Errors
+/// When nobody hears it, or it is refused.
+pub async fn tell(
     context: &Context,
-    session: &str,
-    what: &'static str,
+    ledger: &Ledger,
+    id: &SessionId,
+    deed: Deed,
     body: &Value,
-) -> Result<Exit, Failure> {
-    let endpoint = Endpoint::new(context)?;
-    if endpoint.health().await?.is_none() {
-        return Err(endpoint.nothing_listens());
+) -> Result<Value, Failure> {
+    match context.target {
+        Target::Local => Endpoint::new(context)?.post(id, deed.as_str(), body).await,
+        Target::Aws => {
+            let clients = Clients::new(context).await;
+            Box::pin(person::tell(ledger, &clients, id, deed, body)).await
+        }
     }
-    let id = Ledger::open(context).await?.find(session).await?;
-    let said = endpoint.post(&id, what, body).await?;
+}
+
+async fn send(context: &Context, session: &str, deed: Deed, body: &Value) -> Result<Exit, Failure> {
+    if context.target == Target::Local {
+        let endpoint = Endpoint::new(context)?;
+        if endpoint.health().await?.is_none() {
+            return Err(endpoint.nothing_listens());
+        }
+    }
+    let ledger = Ledger::open(context).await?;
+    let id = ledger.find(session).await?;
+    let said = tell(context, &ledger, &id, deed, body).await?;
     if context.json {
         output::json(&if said.is_object() { said } else { json!({"session_id": id.as_str()}) })?;
     } else {
-        let past = match what {
-            "answer" => "answered",
-            "cancel" => "asked for the end of",
-            _ => "resumed",
-        };
-        output::say(&format!("{past} session {id}"));
+        output::say(&format!("{} session {id}", deed.past()));
         output::hint(&format!("follow it with: daybook tail {id}"));
     }
     Ok(Exit::Succeeded)

@@ -73,7 +73,7 @@ async fn triggered(
         return Ok(Exit::Succeeded);
     }
     let ledger = Ledger::open_in(folder)?;
-    Watch::new(context, endpoint, &clients, &ledger, id).until_the_end().await
+    Box::pin(Watch::new(context, endpoint, &clients, &ledger, id).until_the_end()).await
 }
 
 fn announce(context: &Context, id: &SessionId) -> Result<(), Failure> {
@@ -85,7 +85,7 @@ fn announce(context: &Context, id: &SessionId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// In the cloud the journal cannot be read from here yet; the execution says how it ended.
+/// Where the journal's table is not named, the execution says how it ended.
 async fn in_cloud(context: &Context, order: Order) -> Result<Exit, Failure> {
     let clients = Clients::new(context).await;
     let id = clients.trigger(&order.detail).await?;
@@ -93,15 +93,18 @@ async fn in_cloud(context: &Context, order: Order) -> Result<Exit, Failure> {
     if !order.wait {
         return Ok(Exit::Succeeded);
     }
+    if context.cloud.table.is_some() {
+        let (endpoint, ledger) = (Endpoint::new(context)?, Ledger::open(context).await?);
+        let watch = Watch::new(context, &endpoint, &clients, &ledger, id);
+        return Box::pin(watch.until_the_end()).await;
+    }
     if !clients.knows_state_machine() {
         let problem = "the event was put; how its session ends cannot be read from here";
         return Err(Failure::unknown(problem).hint(
-            "set STATE_MACHINE_ARN to wait for the execution, or look into the journal's table",
+            "set JOURNAL_TABLE_NAME to follow its journal, or STATE_MACHINE_ARN to wait for its execution",
         ));
     }
-    output::say(
-        "waiting for the execution; the journal in an AWS account is not shown by this version",
-    );
+    output::say("waiting for the execution; with JOURNAL_TABLE_NAME set the journal is shown");
     let (mut misses, mut pause) = (0, CLOUD_POLL_FIRST);
     loop {
         tokio::time::sleep(pause).await;

@@ -13,6 +13,8 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines, Stdin};
 use tokio::time::Instant;
 
 use super::cloud::{Clients, Execution};
+use super::steer::{self, Deed};
+use crate::args::Target;
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
 use crate::feed::{Feed, Item};
@@ -38,7 +40,7 @@ const CHECKS_FAILED_MAX: u32 = 5;
 /// Somebody who follows one session.
 pub struct Watch<'a> {
     context: &'a Context,
-    endpoint: &'a Endpoint,
+    ledger: &'a Ledger,
     id: SessionId,
     feed: Feed,
     timeline: Timeline,
@@ -76,17 +78,19 @@ impl<'a> Watch<'a> {
         context: &'a Context,
         endpoint: &'a Endpoint,
         clients: &'a Clients,
-        ledger: &Ledger,
+        ledger: &'a Ledger,
         id: SessionId,
     ) -> Self {
         let asks =
             !context.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         Self {
             context,
-            endpoint,
+            ledger,
             feed: Feed::new(ledger.store.clone(), id.clone(), Arc::clone(&context.agents)),
             vigil: Vigil::new(endpoint, clients, &id),
-            _progress: (!context.json).then(|| progress::show(endpoint, &id)).flatten(),
+            _progress: (!context.json && context.target == Target::Local)
+                .then(|| progress::show(endpoint, &id))
+                .flatten(),
             id,
             timeline: Timeline::new(context.look, false),
             terminal: asks.then(|| BufReader::new(tokio::io::stdin()).lines()),
@@ -201,7 +205,9 @@ impl<'a> Watch<'a> {
             if line.trim().is_empty() {
                 continue;
             }
-            match self.endpoint.post(&self.id, "answer", &answer(question, &line)).await {
+            let said = answer(question, &line);
+            let told = steer::tell(self.context, self.ledger, &self.id, Deed::Answer, &said);
+            match Box::pin(told).await {
                 Ok(_) => return Ok(None),
                 Err(refusal) => refusal.report(),
             }
@@ -269,6 +275,10 @@ impl<'a> Vigil<'a> {
                 ))
                 .hint(format!("daybook resume {id} carries it on"))
             }
+            Err(error) if self.clients.is_in_account() => Failure::unknown(format!(
+                "the execution cannot be asked about: {error}"
+            ))
+            .hint(format!("the session goes on by itself; daybook tail {id} follows it again")),
             Err(_) => Failure::unknown(format!(
                 "nothing answers at {} any more",
                 self.endpoint.address

@@ -3,8 +3,10 @@
 //! [`timeline`] is a line a record, [`ending`] the verdict and the result below it, [`diagnosis`] an
 //! incident's result, [`investigation`] that of a card payment, [`ranking`] how well many of those
 //! separate frauds, [`network`] a router's result, [`report`] everything else that is listed, [`cost`]
-//! the tokens.
+//! the tokens, [`bill`] what an account would ask for, [`checks`] what the doctor found.
 
+pub mod bill;
+pub mod checks;
 pub mod cost;
 pub mod diagnosis;
 pub mod ending;

@@ -9,11 +9,16 @@ mod browser;
 #[cfg(feature = "live")]
 mod chaos;
 mod conversations;
+#[cfg(feature = "live")]
+mod deploying;
 mod document;
 mod figures;
 mod fixture;
 mod fraud;
 mod harness;
+mod image;
+#[cfg(feature = "live")]
+mod in_account;
 mod journal_file;
 mod kills;
 mod lambdas;

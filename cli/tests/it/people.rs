@@ -14,7 +14,7 @@ use crate::harness::{DEADLINE, Dev, Ran, daybook, run_in};
 const ASKED: &str = "simulate 250 mg of theophylline every 8 h for 1 day";
 
 /// Runs a command with these lines on its stdin.
-fn with_lines(command: &mut Command, lines: &[&str]) -> Ran {
+pub fn with_lines(command: &mut Command, lines: &[&str]) -> Ran {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod admission;
+#[cfg(feature = "lambda")]
+mod bootstrap;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -41,11 +43,11 @@ fn session() -> SessionId {
     "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap()
 }
 
-fn now() -> Stamp {
+pub(crate) fn now() -> Stamp {
     Stamp::parse("2026-11-21T10:00:00Z").unwrap()
 }
 
-fn request(detail: Value) -> InvokeRequest {
+pub(crate) fn request(detail: Value) -> InvokeRequest {
     InvokeRequest {
         session_id: session(),
         execution_arn: "arn".to_owned(),

@@ -5,6 +5,7 @@
 mod asking;
 mod assistant;
 mod disturbed;
+mod long;
 mod races;
 mod requests;
 mod stores;

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
+#[cfg(feature = "lambda")]
+mod bootstrap;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -8,14 +8,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("telemetry", &[]),
     ("journal", &[]),
     ("workflow", &["telemetry", "journal"]),
+    // It serves any function, and knows nothing of ours.
+    ("bootstrap", &[]),
     ("states", &[]),
     ("graph", &["journal"]),
-    ("invoker", &["telemetry", "journal", "workflow"]),
+    ("invoker", &["telemetry", "journal", "workflow", "bootstrap"]),
     ("agents", &["graph"]),
     ("agent", &["telemetry", "journal", "workflow", "graph", "agents"]),
     // What a person may answer is the graph's to say.
-    ("poller", &["telemetry", "journal", "workflow", "graph"]),
-    ("watchdog", &["telemetry", "journal", "workflow"]),
+    ("poller", &["telemetry", "journal", "workflow", "bootstrap", "graph"]),
+    ("watchdog", &["telemetry", "journal", "workflow", "bootstrap"]),
     ("tools", &["telemetry"]),
     // What people see is made of records and outlines alone, wherever they come from.
     ("timeline", &["journal", "graph"]),

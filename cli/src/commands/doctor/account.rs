@@ -1,0 +1,188 @@
+//! An AWS account: credentials, region, and each thing of the stack that a person needs to reach.
+
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_sdk_sfn::error::{ProvideErrorMetadata, SdkError};
+use aws_sdk_sfn::types::{StateMachineStatus, StateMachineType};
+use journal::clock::Clock;
+use journal::dynamo::DynamoStore;
+use journal::id::SessionId;
+use journal::listing;
+use journal::store::{Key, Store as _};
+use workflow::env;
+
+use crate::render::checks::{Check, Found};
+use crate::resolve::Context;
+
+/// Where the names of the stack's things are.
+const OUTPUTS: &str = "it is an output of the stack: see DEPLOYMENT.md";
+
+/// What a person's commands ask for, beside the journal.
+const ACTIONS: [&str; 8] = [
+    "events:PutEvents",
+    "dynamodb:Query",
+    "dynamodb:GetItem",
+    "dynamodb:PutItem",
+    "states:DescribeExecution",
+    "states:GetExecutionHistory",
+    "states:StartExecution",
+    "states:SendTaskSuccess",
+];
+
+/// Looks at everything.
+pub(super) async fn checks(context: &Context) -> Vec<Check> {
+    let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    let Some(region) = aws.region() else {
+        let found = Found::bad("none is set", "set AWS_REGION, or a region in ~/.aws/config");
+        return vec![("region", found)];
+    };
+    let mut checks = vec![("region", Found::good(region.as_ref()))];
+    let caller = caller(&aws).await;
+    let arn = caller.as_ref().ok().cloned();
+    checks.push(("credentials", caller.map_or_else(|found| found, Found::good)));
+    checks.push(("journal", journal(&aws, context).await));
+    checks.push(("state machine", machine(&aws, context).await));
+    checks.push(("agent runtime", runtime(&aws, context).await));
+    checks.push(("permissions", permissions(&aws, arn.as_deref()).await));
+    checks
+}
+
+async fn caller(aws: &SdkConfig) -> Result<String, Found> {
+    let answer = aws_sdk_sts::Client::new(aws).get_caller_identity().send().await;
+    let fix = "log in again (aws sso login), or set AWS_PROFILE";
+    match answer {
+        Ok(caller) => Ok(caller.arn().unwrap_or("unnamed").to_owned()),
+        Err(error) => Err(Found::bad(said(&error), fix)),
+    }
+}
+
+async fn journal(aws: &SdkConfig, context: &Context) -> Found {
+    let Some(table) = context.cloud.table.as_deref() else {
+        return Found::bad(format!("{} is not set", env::JOURNAL_TABLE_NAME), OUTPUTS);
+    };
+    let store = DynamoStore::new(aws, table);
+    let wrong = |error: &dyn std::error::Error| {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        let fix = "name the stack's table, in the stack's region; reading it takes dynamodb:GetItem \
+                   and dynamodb:Query on the table and its indexes";
+        Found::bad(format!("{table}: {text}"), fix)
+    };
+    if let Err(error) = store.get(Key::new("SESSION#doctor", "LEASE")).await {
+        return wrong(&error);
+    }
+    let now = Clock::system().now();
+    match listing::list(&store, now, now, 1).await {
+        Ok(_) => Found::good(format!("{table} is read, and so is its index by day")),
+        Err(error) => wrong(&error),
+    }
+}
+
+async fn machine(aws: &SdkConfig, context: &Context) -> Found {
+    let Some(arn) = context.cloud.state_machine_arn.as_deref() else {
+        return Found::bad(format!("{} is not set", env::STATE_MACHINE_ARN), OUTPUTS);
+    };
+    let client = aws_sdk_sfn::Client::new(aws);
+    match client.describe_state_machine().state_machine_arn(arn).send().await {
+        Ok(machine) if *machine.r#type() != StateMachineType::Standard => Found::bad(
+            format!("{arn} is an express workflow"),
+            "express workflows end after five minutes and have no callbacks: deploy it anew",
+        ),
+        Ok(machine) if machine.status().is_some_and(|s| *s != StateMachineStatus::Active) => {
+            Found::bad(format!("{arn} is being deleted"), "deploy it anew")
+        }
+        Ok(_) => Found::good(arn),
+        Err(error) => Found::bad(
+            said(&error),
+            "name the stack's state machine; looking at it takes states:DescribeStateMachine",
+        ),
+    }
+}
+
+/// There is no call that only looks at a runtime and is a person's; to stop a session that does not exist
+/// changes nothing and tells whether the runtime is there and may be reached.
+async fn runtime(aws: &SdkConfig, context: &Context) -> Found {
+    let Some(arn) = context.cloud.runtime_arn.as_deref() else {
+        let why = format!("{} is not set", env::AGENT_RUNTIME_ARN);
+        return Found::unknown(why, format!("{OUTPUTS}; no command of yours needs it"));
+    };
+    let client = aws_sdk_bedrockagentcore::Client::new(aws);
+    let nobody = SessionId::fresh();
+    let stop = client.stop_runtime_session().agent_runtime_arn(arn);
+    match stop.runtime_session_id(nobody.as_str()).send().await {
+        Ok(_) => Found::good(arn),
+        Err(error) => match error.code() {
+            Some("ResourceNotFoundException") => Found::good(format!("{arn} answers")),
+            Some("AccessDeniedException") => Found::unknown(
+                said(&error),
+                "looking takes bedrock-agentcore:StopRuntimeSession; no command of yours needs it",
+            ),
+            _ => Found::bad(said(&error), "name the stack's runtime, in the stack's region"),
+        },
+    }
+}
+
+async fn permissions(aws: &SdkConfig, caller: Option<&str>) -> Found {
+    let by_hand = "simulating takes iam:SimulatePrincipalPolicy; or compare your policy with the one in \
+                   DEPLOYMENT.md";
+    let Some(principal) = caller.and_then(principal) else {
+        return Found::unknown("whose they are is not known", by_hand);
+    };
+    let simulate = aws_sdk_iam::Client::new(aws).simulate_principal_policy();
+    let actions = ACTIONS.map(str::to_owned).to_vec();
+    match simulate.policy_source_arn(&principal).set_action_names(Some(actions)).send().await {
+        Err(error) => Found::unknown(said(&error), by_hand),
+        Ok(answer) => {
+            let refused: Vec<_> = (answer.evaluation_results().iter())
+                .filter(|result| result.eval_decision().as_str() != "allowed")
+                .map(|result| result.eval_action_name().to_owned())
+                .collect();
+            if refused.is_empty() {
+                return Found::good(format!("{principal} may do all that commands ask for"));
+            }
+            // Simulated without a resource: a policy that names the stack's things is not seen.
+            Found::unknown(
+                format!("not allowed on every resource: {}", refused.join(", ")),
+                "they are needed on the stack's things only: compare with the policy in DEPLOYMENT.md",
+            )
+        }
+    }
+}
+
+/// The role behind a session of it, else the caller itself; none for an account's root.
+fn principal(arn: &str) -> Option<String> {
+    let parts: Vec<_> = arn.splitn(6, ':').collect();
+    let [head, partition, service, _, account, name] = parts[..] else { return None };
+    match (service, name.strip_prefix("assumed-role/").and_then(|rest| rest.split_once('/'))) {
+        ("sts", Some((role, _))) => Some(format!("{head}:{partition}:iam::{account}:role/{role}")),
+        ("iam", _) if name != "root" => Some(arn.to_owned()),
+        _ => None,
+    }
+}
+
+/// AWS's own words, else the causes.
+fn said<E>(error: &SdkError<E>) -> String
+where
+    E: std::error::Error + ProvideErrorMetadata + 'static,
+{
+    crate::commands::cloud::said(error).chars().take(300).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_s_session_is_judged_by_its_role() {
+        let of = |arn: &str| principal(arn);
+        let role = "arn:aws:iam::123456789012:role/admin";
+        assert_eq!(of("arn:aws:sts::123456789012:assumed-role/admin/me").as_deref(), Some(role));
+        let user = "arn:aws:iam::123456789012:user/me";
+        assert_eq!(of(user).as_deref(), Some(user));
+        assert_eq!(of("arn:aws:iam::123456789012:root"), None);
+        assert_eq!(of("nobody"), None);
+    }
+}

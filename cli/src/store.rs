@@ -1,0 +1,58 @@
+//! The journal of the target, wherever that is.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+#[cfg(feature = "live")]
+use journal::dynamo::DynamoStore;
+use journal::item::{Item, Value};
+use journal::sqlite::SqliteStore;
+use journal::store::{Condition, Error, Key, Page, Query, Store, Written};
+
+/// A journal of one of the two kinds.
+#[derive(Clone, Debug)]
+pub enum Journal {
+    /// A file on this machine, which is only read: a running stack may be writing it.
+    Here(SqliteStore),
+    /// A table in an AWS account.
+    #[cfg(feature = "live")]
+    There(DynamoStore),
+}
+
+/// Calls the same method of whichever it is.
+macro_rules! of_either {
+    ($journal:expr, $store:ident => $call:expr) => {
+        match $journal {
+            Journal::Here($store) => $call,
+            #[cfg(feature = "live")]
+            Journal::There($store) => $call,
+        }
+    };
+}
+
+impl Store for Journal {
+    async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
+        of_either!(self, store => store.put(item, condition).await)
+    }
+
+    async fn update(
+        &self,
+        key: Key,
+        set: BTreeMap<String, Value>,
+        condition: Condition,
+    ) -> Result<Written, Error> {
+        of_either!(self, store => store.update(key, set, condition).await)
+    }
+
+    async fn get(&self, key: Key) -> Result<Option<Item>, Error> {
+        of_either!(self, store => store.get(key).await)
+    }
+
+    async fn query(&self, query: Query) -> Result<Page, Error> {
+        of_either!(self, store => store.query(query).await)
+    }
+
+    async fn changed(&self, patience: Duration) {
+        of_either!(self, store => store.changed(patience).await);
+    }
+}

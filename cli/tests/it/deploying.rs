@@ -1,0 +1,99 @@
+//! `scripts/deploy.sh` as far as no account is needed: against moto, an independent AWS.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::account::Account;
+use crate::harness::{Ran, run, tool};
+use crate::page::root;
+use crate::people::with_lines;
+
+const PARAMETER: &str = "/incident-response/mcp-api-key";
+
+struct World {
+    account: Account,
+    aws: PathBuf,
+}
+
+impl World {
+    fn open() -> Option<Self> {
+        Some(Self { aws: tool("DAYBOOK_TEST_AWS")?, account: Account::open()? })
+    }
+
+    fn there(&self, command: &mut Command) {
+        command.envs([
+            ("AWS_ENDPOINT_URL", self.account.endpoint.as_str()),
+            ("AWS_DEFAULT_REGION", "us-east-1"),
+            ("AWS_ACCESS_KEY_ID", "x"),
+            ("AWS_SECRET_ACCESS_KEY", "x"),
+        ]);
+    }
+
+    fn aws(&self, arguments: &[&str]) -> Value {
+        let mut command = Command::new(&self.aws);
+        self.there(command.args(arguments).args(["--output", "json"]));
+        let ran = run(&mut command);
+        assert_eq!(ran.exit, 0, "{ran:#?}");
+        serde_json::from_str(&ran.stdout).unwrap_or_default()
+    }
+
+    fn script(&self, arguments: &[&str], lines: &[&str]) -> Ran {
+        let mut command = Command::new("bash");
+        command.arg(root().join("scripts/deploy.sh")).args(arguments);
+        self.there(&mut command);
+        with_lines(&mut command, lines)
+    }
+}
+
+#[test]
+fn the_key_of_the_mcp_servers_is_asked_for_once_and_kept_encrypted() {
+    let Some(world) = World::open() else { return };
+    let target = tempfile::tempdir().unwrap();
+    let target = target.path().to_str().unwrap();
+    let none = world.script(&["api-key", target, "dev"], &[]);
+    assert!(none.exit == 0 && none.stderr.contains("is not made"), "{none:#?}");
+    let key = r#"with "quotes", \ and $signs"#;
+    for line in [key, "another"] {
+        let asked = world.script(&["api-key", target, "dev"], &[line]);
+        assert_eq!((asked.exit, asked.stdout.as_str()), (0, ""), "{asked:#?}");
+    }
+    let kept = world.aws(&["ssm", "get-parameter", "--with-decryption", "--name", PARAMETER]);
+    assert_eq!(
+        (kept["Parameter"]["Type"].as_str(), kept["Parameter"]["Value"].as_str()),
+        (Some("SecureString"), Some(key))
+    );
+}
+
+#[test]
+fn a_journal_that_would_go_with_its_stack_is_not_dropped_without_a_word() {
+    let Some(world) = World::open() else { return };
+    world.aws(&[
+        "dynamodb",
+        "create-table",
+        "--table-name",
+        "daybook-dev-journal",
+        "--attribute-definitions",
+        "AttributeName=PK,AttributeType=S",
+        "--key-schema",
+        "AttributeName=PK,KeyType=HASH",
+        "--billing-mode",
+        "PAY_PER_REQUEST",
+    ]);
+    let target = tempfile::tempdir().unwrap();
+    let refused = world.script(&["destroy", target.path().to_str().unwrap(), "dev"], &[]);
+    assert_eq!(refused.exit, 2, "{refused:#?}");
+    assert!(refused.stderr.contains("JOURNAL=drop"), "{refused:#?}");
+    world.aws(&["dynamodb", "describe-table", "--table-name", "daybook-dev-journal"]);
+}
+
+#[test]
+fn a_name_that_is_no_stage_is_refused_before_anything_is_asked() {
+    let Some(world) = World::open() else { return };
+    for stage in ["", "Dev", "dev; rm -rf /", "../dev"] {
+        let refused = world.script(&["destroy", "target", stage], &[]);
+        assert_eq!(refused.exit, 2, "{refused:#?}");
+        assert!(refused.stderr.contains("is no stage"), "{refused:#?}");
+    }
+}

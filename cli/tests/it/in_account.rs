@@ -1,0 +1,169 @@
+//! `--target aws`: the commands through the AWS clients, against the local endpoint, which speaks as AWS does.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::harness::{DEADLINE, Dev, Ran, daybook, free_endpoint, run, run_in};
+
+/// A command that takes the stack for an account, with the names that an account's stack gives.
+fn in_account(folder: &Path, endpoint: &str) -> Command {
+    let mut command = daybook(folder);
+    command.envs([
+        ("AWS_ENDPOINT_URL", endpoint),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ACCESS_KEY_ID", "x"),
+        ("AWS_SECRET_ACCESS_KEY", "x"),
+        ("DAYBOOK_TARGET", "aws"),
+        ("JOURNAL_TABLE_NAME", "daybook-journal"),
+        ("STATE_MACHINE_ARN", "arn:aws:states:us-east-1:000000000000:stateMachine:daybook"),
+        (
+            "AGENT_RUNTIME_ARN",
+            "arn:aws:bedrock-agentcore:us-east-1:000000000000:runtime/daybook-local",
+        ),
+    ]);
+    command
+}
+
+fn ran(folder: &Path, dev: &Dev, arguments: &[&str]) -> Ran {
+    run(in_account(folder, &dev.endpoint).args(arguments))
+}
+
+#[test]
+fn a_session_in_an_account_is_triggered_followed_listed_shown_and_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let triggered = ran(folder.path(), &dev, &["trigger", "--wait"]);
+    assert_eq!(triggered.exit, 0, "{triggered:#?}");
+    assert!(triggered.stdout.contains("SUCCEEDED"), "{triggered:#?}");
+    let id = triggered.stdout.lines().next().unwrap().to_owned();
+
+    let listed = ran(folder.path(), &dev, &["sessions", "--json"]);
+    assert_eq!(listed.json()[0]["session_id"], id.as_str());
+    let shown = ran(folder.path(), &dev, &["show", &id[..13], "--json", "--cost"]);
+    let cost = shown.json().pop().unwrap();
+    assert_eq!((&cost["type"], &cost["workflow_counted"]), (&"cost".into(), &true.into()));
+    let counted = |name: &str| cost["counters"][name].as_u64().unwrap();
+    assert!(counted("polls") >= 1 && counted("transitions") >= 6, "{cost:#}");
+    assert!(counted("calls") > counted("polls"), "{cost:#}");
+    assert!(counted("write_units") >= 10 && cost["usd"]["journal"].as_f64().unwrap() > 0.0);
+    let text = ran(folder.path(), &dev, &["show", &id, "--cost"]);
+    assert!(text.stdout.contains("In an AWS account"), "{text:#?}");
+    assert_eq!(ran(folder.path(), &dev, &["verify", &id]).exit, 0);
+    assert_eq!(ran(folder.path(), &dev, &["tail", &id]).exit, 0);
+
+    // What is exported there is taken in here.
+    let exported = ran(folder.path(), &dev, &["export", &id]);
+    std::fs::write(folder.path().join("session.jsonl"), exported.stdout).unwrap();
+    let here = free_endpoint();
+    let imported = ["--endpoint", &here, "--data", "other", "import", "session.jsonl"];
+    assert_eq!(run_in(folder.path(), &imported).exit, 0);
+}
+
+/// Triggers a thread of the assistant, which asks at once.
+fn asking(folder: &Path, dev: &Dev) -> (String, u64) {
+    let triggered = ran(folder, dev, &["trigger", "--agent", "assistant"]);
+    let id = triggered.stdout.trim().to_owned();
+    for _ in 0..DEADLINE.as_millis() / 100 {
+        let shown = ran(folder, dev, &["show", &id, "--json"]);
+        let question = (shown.exit == 0).then(|| shown.json()[0]["open_question"].clone());
+        if let Some(number) = question.and_then(|question| question["question_id"].as_u64()) {
+            return (id, number);
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("no question is asked");
+}
+
+#[test]
+fn a_session_in_an_account_is_answered_and_cancelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let (id, question) = asking(folder.path(), &dev);
+    let refused = ran(folder.path(), &dev, &["answer", &id, "--approve"]);
+    assert_eq!(refused.exit, 2, "{refused:#?}");
+    assert!(refused.stderr.contains("refused"), "{refused:#?}");
+    let said = ran(folder.path(), &dev, &["--json", "answer", &id, "--say", "what can you do?"]);
+    assert_eq!(said.exit, 0, "{said:#?}");
+    assert_eq!(said.json()[0]["step"].as_u64(), Some(question + 1));
+    let cancelled = ran(folder.path(), &dev, &["cancel", &id, "--reason", "enough"]);
+    assert_eq!(cancelled.exit, 0, "{cancelled:#?}");
+    let ended = ran(folder.path(), &dev, &["tail", &id, "--json"]);
+    assert_eq!(ended.exit, 1, "{ended:#?}");
+    assert_eq!(ended.json().pop().unwrap()["status"], "CANCELLED");
+    let again = ran(folder.path(), &dev, &["resume", &id]);
+    assert!(again.stderr.contains("the session has ended"), "{again:#?}");
+}
+
+fn states(ran: &Ran) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    ran.json().iter().map(|check| (text(&check["name"]), text(&check["state"]))).collect()
+}
+
+#[test]
+fn the_doctor_looks_at_each_thing_of_an_account_and_says_what_mends_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let found = ran(folder.path(), &dev, &["doctor", "--json"]);
+    let expected = [
+        ("region", "ok"),
+        // The local endpoint knows no identities.
+        ("credentials", "failed"),
+        ("journal", "ok"),
+        ("state machine", "ok"),
+        ("agent runtime", "ok"),
+        ("permissions", "unknown"),
+    ];
+    assert_eq!(states(&found), expected.map(|(a, b)| (a.to_owned(), b.to_owned())), "{found:#?}");
+    assert_eq!(found.exit, 1);
+
+    let mut lost = in_account(folder.path(), &dev.endpoint);
+    lost.env_remove("JOURNAL_TABLE_NAME")
+        .env("STATE_MACHINE_ARN", "arn:aws:states:us-east-1:000000000000:stateMachine:other");
+    let lost = run(lost.args(["doctor", "--json"]));
+    let fixes: Vec<_> = (lost.json().iter())
+        .filter(|check| check["state"] == "failed")
+        .map(|check| check["name"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(fixes, ["credentials", "journal", "state machine"], "{lost:#?}");
+    assert!(lost.json().iter().all(|check| (check["state"] == "ok") == check["fix"].is_null()));
+
+    let mut nowhere = in_account(folder.path(), &dev.endpoint);
+    nowhere.env_remove("AWS_REGION").env("AWS_EC2_METADATA_DISABLED", "true");
+    let nowhere = run(nowhere.args(["doctor", "--json"]));
+    assert_eq!(states(&nowhere), [("region".to_owned(), "failed".to_owned())]);
+}
+
+#[test]
+fn the_doctor_finds_this_machine_well_with_a_stack_and_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let endpoint = free_endpoint();
+    let without = run_in(folder.path(), &["--endpoint", &endpoint, "doctor"]);
+    assert_eq!(without.exit, 0, "{without:#?}");
+    assert!(!folder.path().join(".daybook").exists(), "it changes nothing");
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let with = run_in(folder.path(), &["--endpoint", &dev.endpoint, "doctor"]);
+    assert!(with.exit == 0 && with.stdout.contains("runs at"), "{with:#?}");
+}
+
+#[test]
+fn the_doctor_names_what_is_wrong_on_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("servers.json"), "{").unwrap();
+    std::fs::create_dir(folder.path().join("data")).unwrap();
+    std::fs::write(folder.path().join("data/journal.db"), "no journal").unwrap();
+    let endpoint = free_endpoint();
+    let mut command = daybook(folder.path());
+    command.env("DAYBOOK_MCP_SERVERS", "servers.json");
+    let found = run(command.args(["--endpoint", &endpoint, "--data", "data", "doctor", "--json"]));
+    assert_eq!(found.exit, 1);
+    let failed: Vec<_> = found.json().into_iter().filter(|c| c["state"] == "failed").collect();
+    let names: Vec<_> = failed.iter().map(|check| check["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["tool servers", "journal"], "{found:#?}");
+
+    let mut command = daybook(folder.path());
+    command.env("MAX_INCIDENTS_PER_HOUR", "many");
+    let found = run(command.args(["--endpoint", &endpoint, "doctor"]));
+    assert!(found.exit == 1 && found.stdout.contains("MAX_INCIDENTS_PER_HOUR"), "{found:#?}");
+}

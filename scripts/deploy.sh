@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# One stage in the account of the current credentials.
+#
+#   scripts/deploy.sh deploy TARGET_FOLDER STAGE [NAME=VALUE]...    the image's repository, the image, then the rest
+#   scripts/deploy.sh diff TARGET_FOLDER STAGE [NAME=VALUE]...      what deploying would change
+#   scripts/deploy.sh api-key TARGET_FOLDER STAGE [NAME=VALUE]...   asks for the MCP servers' key, if there is none
+#   scripts/deploy.sh destroy TARGET_FOLDER STAGE [drop]            everything but the journal; with `drop` that too
+#
+# DEPLOYMENT.md has what the credentials need to allow.
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/tools.sh
+ensure_tools awscli
+command=$1 target=$2 stage=$3
+shift 3
+[[ $stage =~ ^[a-z][a-z0-9]*$ ]] || fail "$stage is no stage" "a letter, then letters and digits: STAGE=dev"
+stack=daybook-$stage table=daybook-$stage-journal
+
+aws() { "$tools_dir/awscli-$awscli_version/bin/aws" "$@"; }
+cdk() { "$tools_dir/cdk-cli-$cdk_cli_version/node_modules/.bin/cdk" --app "$target/cdk.out" "$@"; }
+
+# A template cannot make a SecureString, so that it is asked for, once. It passes through no argument and no file.
+ask_for_api_key() {
+    local name=$1 key
+    if aws ssm get-parameter --name "$name" --query Parameter.Name --output text >/dev/null 2>&1; then
+        return
+    fi
+    IFS= read -rsp "API key of your MCP servers, for the SSM parameter $name (empty: none): " key || true
+    echo >&2
+    if [ -z "$key" ]; then
+        echo "the parameter $name is not made: agents have no API key" >&2
+        return
+    fi
+    printf '%s' "$key" |
+        aws ssm put-parameter --name "$name" --type SecureString --value file:///dev/stdin >/dev/null
+}
+
+# What the stack is called, for `daybook --target aws`.
+write_names() {
+    local file=$target/$stack.env output name
+    : >"$file"
+    while read -r output name; do
+        printf 'export %s=%s\n' "$name" "$(aws cloudformation describe-stacks --stack-name "$stack" --output text \
+            --query "Stacks[0].Outputs[?OutputKey=='$output'].OutputValue")" >>"$file"
+    done <<EOF
+JournalTableName JOURNAL_TABLE_NAME
+StateMachineArn STATE_MACHINE_ARN
+AgentRuntimeArn AGENT_RUNTIME_ARN
+EventBusName EVENT_BUS_NAME
+EOF
+    echo "source $file    # then: daybook --target aws doctor"
+}
+
+push_image() {
+    local repository engine
+    repository=$(aws ecr describe-repositories --repository-names "$stack-agent" \
+        --query 'repositories[0].repositoryUri' --output text)
+    if aws ecr describe-images --repository-name "$stack-agent" --image-ids imageTag="$1" >/dev/null 2>&1; then
+        return
+    fi
+    bash scripts/image.sh "$repository:$1"
+    engine=$(command -v docker || command -v podman)
+    aws ecr get-login-password | "$engine" login --username AWS --password-stdin "${repository%%/*}"
+    "$engine" push "$repository:$1"
+}
+
+# choice NAME CHOICES...: what is chosen for NAME, if anything.
+choice() {
+    local name=$1 given
+    shift
+    for given in "$@"; do [[ $given != "$name="* ]] || { echo "${given#*=}"; return; }; done
+}
+
+parameter=$(choice mcpApiKeyParameter "$@")
+parameter=${parameter:-/incident-response/mcp-api-key}
+
+case $command in
+    api-key) ask_for_api_key "$parameter" ;;
+    deploy)
+        ensure_tools cdk-cli
+        architecture=$(choice architecture "$@")
+        bash scripts/lambdas.sh "$target" "${architecture:-arm64}"
+        bash scripts/cdk.sh synth "$target" "stage=$stage" "functions=$target/lambdas/${architecture:-arm64}" "$@" >/dev/null
+        cdk deploy "$stack-image" --require-approval never
+        tag=$(choice imageTag "$@")
+        push_image "${tag:-$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)}"
+        ask_for_api_key "$parameter"
+        cdk deploy "$stack"
+        write_names ;;
+    diff)
+        ensure_tools cdk-cli
+        bash scripts/cdk.sh synth "$target" "stage=$stage" "$@" >/dev/null
+        cdk diff "$stack-image" "$stack" ;;
+    destroy)
+        protected=$(aws dynamodb describe-table --table-name "$table" --output text \
+            --query Table.DeletionProtectionEnabled 2>/dev/null) || protected=none
+        if [ "${1:-}" != drop ] && [ "$protected" = False ]; then
+            fail "the journal $table is not protected and would be deleted with the stack" \
+                "deploy with protect=true to keep it, or drop it: make destroy STAGE=$stage JOURNAL=drop"
+        fi
+        ensure_tools cdk-cli
+        bash scripts/cdk.sh synth "$target" "stage=$stage" >/dev/null
+        cdk destroy "$stack" --force
+        cdk destroy "$stack-image" --force
+        if [ "$protected" = none ]; then
+            exit
+        elif [ "${1:-}" = drop ]; then
+            aws dynamodb update-table --table-name "$table" --no-deletion-protection-enabled >/dev/null 2>&1 || true
+            aws dynamodb wait table-exists --table-name "$table"
+            aws dynamodb delete-table --table-name "$table" >/dev/null
+            echo "the journal $table is deleted"
+        else
+            echo "the journal $table stays; make destroy STAGE=$stage JOURNAL=drop deletes it"
+        fi ;;
+    *) fail "expected deploy, diff, api-key or destroy" ;;
+esac
