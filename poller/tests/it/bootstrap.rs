@@ -36,7 +36,6 @@ fn subject() -> Subject {
             json!(null),
             json!([]),
             json!({}),
-            json!({ "answer": 7, "seen": [] }),
             with("mode", json!("other")),
             with("watch", json!("none")),
             // Parking takes a token.
