@@ -8,6 +8,7 @@ mod endpoint;
 mod executions;
 mod isolated;
 mod ministack;
+mod page;
 mod people;
 mod resume;
 mod services;

@@ -1,0 +1,110 @@
+//! What a browser gets: the page's files, the timeline that they draw, and the way in with a token.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use local::stack::{Config, Stack};
+use reqwest::Method;
+use tempfile::TempDir;
+use timeline::page::{FILES, POLICY};
+
+use crate::endpoint::parking;
+use crate::stack::{Client, config, read};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_comes_with_a_policy_that_lets_nothing_else_in_and_only_under_our_own_names() {
+    let folder = TempDir::new().unwrap();
+    let stack = parking(&folder).await;
+    let client = Client::new(&stack);
+    for file in &FILES {
+        let answer = client.request(Method::GET, file.path).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{}", file.path);
+        let headers = answer.headers();
+        assert_eq!(headers["content-type"], file.content_type);
+        assert_eq!(headers["content-security-policy"], POLICY);
+        assert_eq!(headers["x-content-type-options"], "nosniff");
+        assert_eq!(answer.text().await.unwrap(), file.text);
+        for (name, value) in [("host", "evil.example"), ("origin", "https://evil.example")] {
+            let strange = client.request(Method::GET, file.path).header(name, value);
+            assert_eq!(read(strange).await.0, 403, "{name}: {value}");
+        }
+    }
+    stack.shutdown().await;
+}
+
+/// A script that the page would not load is one that the policy refuses.
+#[test]
+fn the_page_refers_to_its_own_files_only_and_has_no_script_or_style_in_its_markup() {
+    let [page, rest @ ..] = &FILES;
+    for quoted in page.text.split('"').skip(1).step_by(2).filter(|text| text.contains('/')) {
+        let is_ours = rest.iter().any(|file| file.path == quoted) || quoted == "#/";
+        assert!(is_ours, "{quoted}");
+    }
+    for forbidden in ["<style", "style=", "onclick=", "<script>"] {
+        assert!(!page.text.contains(forbidden), "{forbidden}");
+    }
+    for file in rest {
+        for forbidden in ["innerHTML", "insertAdjacentHTML", "eval(", "document.write", "http://"] {
+            let allowed = file.text.matches("http://www.w3.org/2000/svg").count();
+            let found = file.text.matches(forbidden).count();
+            assert!(found == 0 || forbidden == "http://" && found == allowed, "{forbidden}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timeline_and_each_of_its_records_are_there_for_the_asking() {
+    let folder = TempDir::new().unwrap();
+    let stack = parking(&folder).await;
+    let client = Client::new(&stack);
+    let session = client.trigger(&serde_json::json!({"agent": "checkup"})).await;
+    crate::endpoint::token(&stack, &session).await;
+    let (status, drawn) = client.get(&format!("/api/sessions/{session}/timeline")).await;
+    assert_eq!((status, &drawn["session"]["session_id"]), (200, &session.as_str().into()));
+    let rows = drawn["waterfall"]["rows"].as_array().unwrap();
+    assert_eq!(rows[0]["name"], "SESSION_INITIATED");
+    for row in rows {
+        let sk = row["sk"].as_str().unwrap().replace('#', "%23").replace(':', "%3A");
+        let (status, record) = client.get(&format!("/api/sessions/{session}/record?sk={sk}")).await;
+        assert_eq!((status, &record["sk"]), (200, &row["sk"]));
+    }
+    for (path, expected) in [
+        (format!("/api/sessions/{session}/record?sk=EVENT%23never"), 404),
+        (format!("/api/sessions/{session}/record"), 404),
+        (format!("/api/sessions/{}/timeline", uuid()), 404),
+        ("/api/sessions?limit=many".to_owned(), 400),
+    ] {
+        assert_eq!(client.get(&path).await.0, expected, "{path}");
+    }
+    client.trigger(&serde_json::json!({"agent": "checkup"})).await;
+    let (_, one) = client.get("/api/sessions?limit=1").await;
+    assert_eq!(one["sessions"].as_array().unwrap().len(), 1);
+    stack.shutdown().await;
+}
+
+fn uuid() -> &'static str {
+    "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beyond_loopback_the_page_asks_for_the_token_and_the_rest_has_it_in_a_cookie() {
+    let folder = TempDir::new().unwrap();
+    let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let token = Some("secret".to_owned());
+    let stack = Stack::start(Config { listen, token, ..config(folder.path(), 1) }).await.unwrap();
+    let client = Client::new(&stack);
+    let status = async |method: Method, path: &str, header: (&'static str, &str)| {
+        read(client.request(method, path).header(header.0, header.1)).await.0
+    };
+    let nothing = ("accept", "*/*");
+    assert_eq!(status(Method::GET, "/", nothing).await, 200);
+    assert_eq!(status(Method::GET, "/api/sessions", nothing).await, 401);
+    assert_eq!(status(Method::POST, "/login", nothing).await, 401);
+    let request = client.request(Method::POST, "/login").bearer_auth("secret");
+    let answer = request.send().await.unwrap();
+    let cookie = answer.headers()["set-cookie"].to_str().unwrap().to_owned();
+    let pair = cookie.split(';').next().unwrap();
+    assert_eq!(status(Method::GET, "/api/sessions", ("cookie", pair)).await, 200);
+    let strange = client.request(Method::GET, "/api/sessions").header("cookie", pair);
+    assert_eq!(read(strange.header("origin", "https://evil.example")).await.0, 403);
+    stack.shutdown().await;
+}
