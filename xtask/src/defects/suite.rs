@@ -126,6 +126,10 @@ impl Suite {
             .current_dir(copy)
             .env("CARGO_BUILD_BUILD_DIR", target)
             .env("CARGO_TARGET_DIR", target.join("defects"))
+            // It only hands on, but what it compiles has names of its own: a crate of the copy and the
+            // same crate of the workspace would else be one file, and a build takes whatever is younger
+            // than its own sources for its own.
+            .env("RUSTC_WORKSPACE_WRAPPER", "/usr/bin/env")
             .env_remove(SWITCHED_BY)
             .output()
             .context("cargo nextest could not be started")?;
