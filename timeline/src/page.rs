@@ -21,7 +21,7 @@ pub struct File {
 }
 
 /// All files; the first is the page itself.
-pub static FILES: [File; 7] = [
+pub static FILES: [File; 8] = [
     File {
         path: "/",
         content_type: "text/html; charset=utf-8",
@@ -31,6 +31,11 @@ pub static FILES: [File; 7] = [
         path: "/page/style.css",
         content_type: "text/css; charset=utf-8",
         text: include_str!("../assets/style.css"),
+    },
+    File {
+        path: "/page/icon.svg",
+        content_type: "image/svg+xml",
+        text: include_str!("../assets/icon.svg"),
     },
     script("/page/main.js", include_str!("../assets/main.js")),
     script("/page/api.js", include_str!("../assets/api.js")),

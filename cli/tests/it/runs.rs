@@ -196,7 +196,7 @@ fn in_the_cloud_the_execution_says_how_it_ended() {
     assert!(ran.stdout.contains("execution FAILED"), "{}", ran.stdout);
     let ran = run(&mut cloud(&[]));
     assert_eq!(ran.exit, 2, "nothing says which state machine: {ran:#?}");
-    assert!(ran.stderr.contains("hint: set STATE_MACHINE_ARN"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("STATE_MACHINE_ARN to wait for its execution"), "{}", ran.stderr);
 }
 
 #[test]
