@@ -239,13 +239,17 @@ pub enum WorkflowDeed {
         #[arg(value_name = "PATH|-")]
         file: PathBuf,
     },
-    /// Runs it once and prints its history: calls nothing, jumps over waits; exits 1 if it fails
+    /// Runs it once and prints its history: jumps over waits, calls only the functions of a file;
+    /// exits 1 if it fails
     Run {
         /// The definition
         file: PathBuf,
         /// The input: a JSON file, or - for stdin [default: an empty object]
         #[arg(long, value_name = "PATH|-")]
         input: Option<PathBuf>,
+        /// What its tasks may call: a file of functions, as for dev --functions
+        #[arg(long, value_name = "FILE")]
+        functions: Option<PathBuf>,
     },
 }
 

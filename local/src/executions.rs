@@ -34,6 +34,7 @@ use parked::Parked;
 use rows::{Fresh, Inserted};
 use runner::Command;
 
+pub use call::call_function;
 pub use error::{OpenError, SendError, StartError, StopError};
 pub use rows::{RUNNING, Record};
 pub use runner::Callback;

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use comfy_table::{Table, presets};
+use local::executions::call_function;
+use local::functions::Functions;
 use serde_json::{Value, json};
 use states::definition::{Definition, DefinitionError, Workflow};
 use states::error_name;
-use states::execution::{Execution, Next, Outcome, Start};
+use states::execution::{Execution, Next, Outcome, Start, TaskRequest};
 use states::history::{Event, Failure as Cause};
 use states::time::Timestamp;
 
+use super::stack;
 use crate::args::WorkflowDeed;
 use crate::failure::{Exit, Failure};
 use crate::input;
@@ -29,10 +32,14 @@ const SHOWN_CHARS_MAX: usize = 60;
 ///
 /// # Errors
 /// The file or the input cannot be read.
-pub(super) fn machine(context: &Context, deed: &WorkflowDeed) -> Result<Exit, Failure> {
+pub(super) async fn machine(context: &Context, deed: &WorkflowDeed) -> Result<Exit, Failure> {
     match deed {
         WorkflowDeed::Check { file } => check(context, file),
-        WorkflowDeed::Run { file, input } => run(context, file, input.as_deref()),
+        WorkflowDeed::Run { file, input, functions } => {
+            let functions = functions.as_deref().map(stack::functions).transpose()?;
+            let functions = Functions::default().with_file(functions.unwrap_or_default());
+            run(context, file, input.as_deref(), &functions).await
+        }
     }
 }
 
@@ -61,13 +68,18 @@ fn refused(context: &Context, errors: &[DefinitionError]) -> Result<Exit, Failur
     Ok(Exit::Failed)
 }
 
-fn run(context: &Context, file: &Path, input: Option<&Path>) -> Result<Exit, Failure> {
+async fn run(
+    context: &Context,
+    file: &Path,
+    input: Option<&Path>,
+    functions: &Functions,
+) -> Result<Exit, Failure> {
     let definition = match definition(file)? {
         Ok(definition) => definition,
         Err(errors) => return refused(context, &errors),
     };
     let input = input.map(input::json).transpose()?.unwrap_or_else(|| json!({}));
-    let (history, outcome) = history(definition, &input)?;
+    let (history, outcome) = history(definition, &input, functions).await?;
     if context.json {
         for event in &history {
             output::json(event)?;
@@ -81,8 +93,12 @@ fn run(context: &Context, file: &Path, input: Option<&Path>) -> Result<Exit, Fai
     })
 }
 
-/// Runs to the end; every wait is jumped over, and every call fails.
-fn history(definition: Definition, input: &Value) -> Result<(Vec<Event>, Outcome), Failure> {
+/// Runs to the end; every wait is jumped over, and calls take no time.
+async fn history(
+    definition: Definition,
+    input: &Value,
+    functions: &Functions,
+) -> Result<(Vec<Event>, Outcome), Failure> {
     let name = "once".to_owned();
     let start = Start {
         execution_arn: format!("arn:aws:states:us-east-1:000000000000:execution:machine:{name}"),
@@ -104,12 +120,13 @@ fn history(definition: Definition, input: &Value) -> Result<(Vec<Event>, Outcome
                 continue;
             }
             Next::RunTasks { requests, .. } => {
-                let cause = format!(
-                    "{} cannot be called here: `daybook workflow run` runs states that compute (Pass, Choice, Wait, Succeed, Fail, Parallel, Map) and calls no service",
-                    requests[0].resource
-                );
-                let failure = Cause::new(error_name::TASK_FAILED, Some(cause));
-                vec![execution.task_failed(requests[0].event_id, failure, now)?]
+                let Some(request) = requests.into_iter().next() else { continue };
+                let id = request.event_id;
+                let event = match call(functions, request).await {
+                    Ok(output) => execution.task_succeeded(id, &output, now)?,
+                    Err(failure) => execution.task_failed(id, failure, now)?,
+                };
+                vec![event]
             }
             Next::Done(outcome) => return Ok((history, outcome)),
         };
@@ -118,6 +135,14 @@ fn history(definition: Definition, input: &Value) -> Result<(Vec<Event>, Outcome
         }
         history.extend(events);
     }
+}
+
+async fn call(functions: &Functions, request: TaskRequest) -> Result<Value, Cause> {
+    if request.token.is_some() {
+        let cause = "`daybook workflow run` has nobody who would answer a token: `daybook dev --workflow` has";
+        return Err(Cause::new(error_name::TASK_FAILED, Some(cause.to_owned())));
+    }
+    call_function(functions, &request.resource, request.arguments).await
 }
 
 fn table(history: &[Event]) -> Vec<String> {

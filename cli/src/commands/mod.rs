@@ -51,7 +51,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Generate(what) => generate::generate(what),
         Action::Chaos(order) => chaos::chaos(&context, order).await,
         Action::Doctor(environment) => doctor::doctor(&context, environment).await,
-        Action::Workflow(deed) => machine::machine(&context, &deed),
+        Action::Workflow(deed) => machine::machine(&context, &deed).await,
         Action::Mcp(serving) => serve::mcp(&context, serving).await,
     }
 }

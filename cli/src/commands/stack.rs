@@ -168,7 +168,10 @@ async fn servers(context: &Context, environment: &StackEnvironment) -> Result<Se
 }
 
 /// The functions that a file names, which run in its folder.
-fn functions(file: &Path) -> Result<File, Failure> {
+///
+/// # Errors
+/// The file cannot be read, or is none.
+pub(super) fn functions(file: &Path) -> Result<File, Failure> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());

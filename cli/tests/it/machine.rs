@@ -175,3 +175,34 @@ fn an_expression_that_would_run_or_grow_for_ever_fails_its_state_with_a_reason()
         assert!(run.stdout.contains("States.QueryEvaluationError"), "{expression}: {}", run.stdout);
     }
 }
+
+#[test]
+fn tasks_of_a_run_call_the_functions_of_a_file_and_nothing_else() {
+    let machine = r#"{"QueryLanguage": "JSONata", "StartAt": "Echo", "States": {
+        "Echo": {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke",
+            "Arguments": {"FunctionName": "echo", "Payload": {"said": "{% $states.input.name %}"}},
+            "Output": "{% $states.result.Payload.said %}", "Next": "Nobody"},
+        "Nobody": {"Type": "Task", "Resource": "arn:aws:lambda:us-east-1:000000000000:function:nobody",
+            "Catch": [{"ErrorEquals": ["States.ALL"], "Next": "Put"}], "End": true},
+        "Put": {"Type": "Task", "Resource": "arn:aws:states:::events:putEvents", "Arguments": {"Entries": []}, "End": true}
+    }}"#;
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("machine.json", machine);
+    write("input.json", r#"{"name": "ann"}"#);
+    write("functions.json", r#"{"functions": {"echo": {"command": "/bin/cat"}}}"#);
+    let run = |arguments: &[&str]| {
+        let command = ["--json", "workflow", "run", "machine.json", "--input", "input.json"];
+        run_in(folder.path(), &[&command, arguments].concat())
+    };
+    let ran = run(&["--functions", "functions.json"]);
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    assert!(ran.stdout.contains(r#""output":"\"ann\"""#), "{}", ran.stdout);
+    assert!(ran.stdout.contains("events:putEvents' is not one that this machine offers"));
+    assert!(ran.stdout.contains("Lambda.ResourceNotFoundException"), "{}", ran.stdout);
+    let without = run(&[]);
+    assert_eq!(without.exit, 1, "{without:#?}");
+    assert!(without.stdout.contains("Function not found: echo"), "{}", without.stdout);
+    let unreadable = run(&["--functions", "nowhere.json"]);
+    assert_eq!(unreadable.exit, 2, "{unreadable:#?}");
+}

@@ -13,7 +13,7 @@ use states::history::Failure;
 use uuid::Uuid;
 
 use super::Shared;
-use crate::functions::{CallError, FunctionError};
+use crate::functions::{CallError, FunctionError, Functions};
 
 /// How long a function may run.
 ///
@@ -83,16 +83,8 @@ pub(super) async fn perform(
     match Service::of(resource) {
         Some(Service::Function(arn)) => invoke(shared, arn, arguments).await,
         Some(Service::Invoke) => {
-            let Some(function) = arguments["FunctionName"].as_str() else {
-                let cause = "The field 'FunctionName' is required but was missing";
-                return Err(Failure::new(error_name::RUNTIME, Some(cause.to_owned())));
-            };
-            let payload = arguments.get("Payload").cloned().unwrap_or_else(|| json!({}));
-            let payload = invoke(shared, function, payload).await?;
-            let answer = json!({ "ExecutedVersion": "$LATEST", "Payload": payload });
-            let mut answer = with_metadata(answer);
-            answer["StatusCode"] = json!(200);
-            Ok(answer)
+            let (function, payload) = invocation(&arguments)?;
+            Ok(invoked(&invoke(shared, function, payload).await?))
         }
         Some(Service::Table(style, action)) => {
             dynamodb::call(&shared.store, style, action, &arguments).await
@@ -101,13 +93,52 @@ pub(super) async fn perform(
         Some(Service::InvokeAgentRuntime) => {
             agent_core::invoke(shared.services.agent_core.as_ref(), &arguments).await
         }
-        None => {
-            let cause = format!(
-                "The resource '{resource}' is not one that this machine offers. It offers {OFFERED}."
-            );
-            Err(Failure::new(error_name::RUNTIME, Some(cause)))
-        }
+        None => Err(not_offered(resource, OFFERED)),
     }
+}
+
+/// Does what a task asks of a function, where there is nothing else to ask: no journal, no bus, no
+/// agents.
+///
+/// # Errors
+/// The task's failure.
+pub async fn call_function(
+    functions: &Functions,
+    resource: &str,
+    arguments: Value,
+) -> Result<Value, Failure> {
+    let failed = |error: CallError| lambda_failure(&error);
+    match Service::of(resource) {
+        Some(Service::Function(arn)) => functions.call(arn, arguments).await.map_err(failed),
+        Some(Service::Invoke) => {
+            let (function, payload) = invocation(&arguments)?;
+            Ok(invoked(&functions.call(function, payload).await.map_err(failed)?))
+        }
+        _ => Err(not_offered(resource, "lambda:invoke and a function's ARN")),
+    }
+}
+
+fn not_offered(resource: &str, offered: &str) -> Failure {
+    let cause = format!(
+        "The resource '{resource}' is not one that this machine offers. It offers {offered}."
+    );
+    Failure::new(error_name::RUNTIME, Some(cause))
+}
+
+/// The function that the arguments of `lambda:invoke` name, and its payload.
+fn invocation(arguments: &Value) -> Result<(&str, Value), Failure> {
+    let Some(function) = arguments["FunctionName"].as_str() else {
+        let cause = "The field 'FunctionName' is required but was missing";
+        return Err(Failure::new(error_name::RUNTIME, Some(cause.to_owned())));
+    };
+    Ok((function, arguments.get("Payload").cloned().unwrap_or_else(|| json!({}))))
+}
+
+/// What `lambda:invoke` hands on of a function's answer.
+fn invoked(payload: &Value) -> Value {
+    let mut answer = with_metadata(json!({ "ExecutedVersion": "$LATEST", "Payload": payload }));
+    answer["StatusCode"] = json!(200);
+    answer
 }
 
 /// An answer as an optimised integration hands it on.
