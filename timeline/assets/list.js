@@ -16,7 +16,7 @@ export async function list(frame, { connected }) {
   let left = false;
 
   const choose = (name, label, values) => el("label", {}, label, " ", el("select", {
-    name, onchange: (event) => { wish[name] = event.target.value; pages = 1; refresh(); },
+    name, onchange: (event) => { wish[name] = event.target.value; pages = 1; again(); },
   }, el("option", { value: "" }, "all"), values.map((value) => el("option", { value }, value.replace("_", " ").toLowerCase()))));
   const search = el("input", {
     type: "search", placeholder: "id, agent, error, question", "aria-label": "Search in these sessions",
@@ -25,7 +25,7 @@ export async function list(frame, { connected }) {
   const agents = choose("agent", "Agent", []);
   const histogram = el("div", { class: "histogram" });
   const body = el("tbody");
-  const more = el("button", { type: "button", class: "more", onclick: () => { pages += 1; refresh(); } }, "Older sessions");
+  const more = el("button", { type: "button", class: "more", onclick: () => { pages += 1; again(); } }, "Older sessions");
   const count = el("p", { class: "faint", role: "status" });
   frame.append(
     el("div", { class: "bar" }, el("h1", {}, "Sessions"), el("span", { class: "grow" }),
@@ -55,7 +55,12 @@ export async function list(frame, { connected }) {
   /** Nobody looks at a hidden page. */
   function tick() {
     if (document.hidden) timer = setTimeout(tick, EVERY_MS);
-    else refresh().catch(() => connected(false));
+    else again();
+  }
+
+  /** Once the list is there, a refusal is a bad connection: the next look may be answered. */
+  function again() {
+    refresh().catch(() => connected(false));
   }
 
   function shown() {

@@ -17,9 +17,9 @@ export async function session(frame, id, { place, connected }) {
   let unwatch = null;
   let ticking = null;
   let left = false;
-  const progress = new Map();
 
   const head = el("section", { class: "head" });
+  const acts = el("p", { class: "acts" });
   const question = el("section", { class: "question", "aria-live": "polite" });
   const result = el("section", { class: "result" });
   const axis = el("div", { class: "axis", "aria-hidden": "true" });
@@ -37,7 +37,7 @@ export async function session(frame, id, { place, connected }) {
     el("button", { type: "button", onclick: () => key("-"), "aria-label": "Zoom out" }, "−"),
     el("button", { type: "button", onclick: () => key("0") }, "All"),
     el("button", { type: "button", onclick: () => key("+"), "aria-label": "Zoom in" }, "+"));
-  frame.append(head, question, el("div", { class: "columns" },
+  frame.append(head, acts, question, el("div", { class: "columns" },
     el("section", { class: "timeline" }, tools, axis, scroll, said), record), result, graph);
   place.append(" / ", el("code", {}, id));
   const resized = new ResizeObserver(drawRows);
@@ -57,7 +57,7 @@ export async function session(frame, id, { place, connected }) {
     drawRows();
     const isOpen = OPEN.includes(shown.session.status);
     clearTimeout(ticking);
-    if (isOpen && !left) ticking = setTimeout(() => { drawRows(); draw(); }, LIVE_MS);
+    if (isOpen && !left) ticking = setTimeout(draw, LIVE_MS);
   }
 
   /** The axis of a running session grows with the clock. */
@@ -75,15 +75,24 @@ export async function session(frame, id, { place, connected }) {
     const elapsed = session.elapsed_ms === null ? null : session.elapsed_ms + (isOpen ? performance.now() - shown.at : 0);
     const facts = [session.incident_state, `${session.steps} steps`, duration(elapsed), tokens(session.tokens, session.usd),
       waterfall.lanes.filter((lane) => lane.epoch).length > 1 ? `${waterfall.lanes.filter((lane) => lane.epoch).length} claims` : ""];
-    const act = (name, words) => el("button", { type: "button", onclick: () => send(name, {}) }, words);
     head.replaceChildren(...[
       el("h1", {}, badge(session.status), " ", session.agent ?? "no agent"),
       el("p", {}, "began ", when(session.initiated_at), ...facts.filter(Boolean).map((fact) => ` · ${fact}`)),
       session.error ? el("p", { class: "bad text" }, session.error, session.error_category ? ` [${session.error_category}]` : "") : null,
       session.asleep_until ? el("p", { class: "warn" }, "sleeps until ", when(session.asleep_until)) : null,
-      el("p", { class: "acts" },
-        isOpen ? act("cancel", "Cancel this session") : null,
-        ["FAILED", "TIMED_OUT"].includes(session.status) ? act("resume", "Resume from its last step") : null),
+    ].filter(Boolean));
+    drawActs();
+  }
+
+  /** Only when they change: a button that is made anew every second loses the keyboard's focus. */
+  function drawActs() {
+    const { status } = shown.session;
+    if (acts.dataset.status === status) return;
+    acts.dataset.status = status;
+    const act = (name, words) => el("button", { type: "button", onclick: () => send(name, {}) }, words);
+    acts.replaceChildren(...[
+      OPEN.includes(status) ? act("cancel", "Cancel this session") : null,
+      ["FAILED", "TIMED_OUT"].includes(status) ? act("resume", "Resume from its last step") : null,
     ].filter(Boolean));
   }
 
@@ -323,7 +332,6 @@ export async function session(frame, id, { place, connected }) {
       connected,
       changed: () => refresh().then(() => connected(true), () => connected(false)),
       progressed: (news) => {
-        progress.set(news.call ?? news.tool ?? "", news);
         const share = news.total ? `${Math.round((100 * news.progress) / news.total)} %` : String(news.progress ?? "");
         said.className = "faint";
         said.textContent = ["running", news.tool, share, news.message].filter(Boolean).join(" · ");
