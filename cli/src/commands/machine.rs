@@ -120,7 +120,10 @@ async fn history(
                 continue;
             }
             Next::RunTasks { requests, .. } => {
-                let Some(request) = requests.into_iter().next() else { continue };
+                let request = requests.into_iter().next();
+                let request = request.ok_or_else(|| {
+                    Failure::unknown("the machine waits for a task without a name")
+                })?;
                 let id = request.event_id;
                 let event = match call(functions, request).await {
                     Ok(output) => execution.task_succeeded(id, &output, now)?,
