@@ -196,8 +196,10 @@ Over HTTP, with the bearer token in DAYBOOK_TOKEN if it is set:
   daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600
 
 card-transactions reads what --data names: a CSV or Parquet file, or a transaction service of this
-machine (of any other with --allow-remote):
-  daybook mcp card-transactions --data transactions/sample.csv")]
+machine (of any other with --allow-remote). A build with the feature `embeddings` compares past cases by
+what they were for, too:
+  daybook mcp card-transactions --data transactions/sample.csv
+  daybook mcp card-transactions --data transactions/sample.csv --embeddings all-MiniLM-L6-v2")]
     Mcp(Mcp),
     /// Makes data to try agents with
     #[command(after_help = "\
@@ -432,6 +434,10 @@ pub struct Mcp {
     /// Lets a service on another machine be asked (card-transactions)
     #[arg(long)]
     pub allow_remote: bool,
+    /// Compares past cases by their texts, too, with the sentence transformer in this folder
+    /// (card-transactions)
+    #[arg(long, value_name = "DIR")]
+    pub embeddings: Option<PathBuf>,
     /// Serves Streamable HTTP there. Beyond loopback only with DAYBOOK_TOKEN set
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,

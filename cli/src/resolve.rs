@@ -186,6 +186,8 @@ pub enum Served {
         data: String,
         /// Which service that may be.
         remote: Remote,
+        /// A model that compares texts.
+        embeddings: Option<PathBuf>,
     },
 }
 
@@ -423,6 +425,7 @@ fn served(mcp: args::Mcp, context: &Context, config: &Config) -> Result<Served, 
         ("--models", pk_sim::INFO.name, mcp.models.is_some()),
         ("--state", pk_sim::INFO.name, mcp.state.is_some()),
         ("--allow-remote", card_transactions::INFO.name, mcp.allow_remote),
+        ("--embeddings", card_transactions::INFO.name, mcp.embeddings.is_some()),
     ];
     if let Some((option, owner, _)) = given.iter().find(|(_, owner, is)| *is && *owner != name) {
         return Err(Failure::usage(format!("{option} is an option of {owner}, not of {name}")));
@@ -434,7 +437,7 @@ fn served(mcp: args::Mcp, context: &Context, config: &Config) -> Result<Served, 
         return Ok(Served::PkSim { models: mcp.models, state: mcp.state });
     }
     if name == card_transactions::INFO.name {
-        return payments::served(context, mcp.allow_remote);
+        return payments::served(context, mcp.allow_remote, mcp.embeddings);
     }
     tool_source(mcp.snapshot, mcp.record, context.target, config).map(Served::AwsDiagnostics)
 }
