@@ -21,6 +21,7 @@ use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use axum::Router;
 use graph::agent::Agent;
 use invoker::Invoker;
@@ -55,6 +56,11 @@ const LOCK_FILE: &str = "lock";
 /// otherwise, by the machine's clock.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// Connections that the stack's own parts keep for their next calls, and how long. A burst of sessions
+/// opens hundreds; those that wait for a person afterwards need none.
+const IDLE_CONNECTIONS_MAX: usize = 64;
+const IDLE_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long open requests may take to finish when the stack stops, by the machine's clock.
 const REQUESTS_FINISH_WITHIN: Duration = Duration::from_secs(3);
@@ -350,7 +356,16 @@ fn sdk_config(address: SocketAddr) -> SdkConfig {
         .endpoint_url(format!("http://{address}"))
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts)
+        .http_client(http_client())
         .build()
+}
+
+/// One pool for all parts, without TLS: the endpoint is this process.
+fn http_client() -> SharedHttpClient {
+    aws_smithy_http_client::Builder::new()
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+        .pool_idle_timeout(IDLE_WITHIN)
+        .build_http()
 }
 
 fn agents(
