@@ -55,9 +55,15 @@ const SESSION_WITHIN: Duration = Duration::from_secs(60);
 /// What a record and an outcome weigh, in bytes.
 const RECORD_BYTES: usize = 300;
 
+mod alone;
 mod memory;
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(asked) = alone::asked(&arguments) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        return alone::ten_steps(&runtime, &asked);
+    }
     if !std::env::args().any(|argument| argument == "memory") {
         speed();
     }
@@ -78,7 +84,7 @@ fn speed() {
             table.add("journal append", writers, runtime.block_on(appends(writers)), raw);
         }
         for runs in [1, 16, 64] {
-            table.add("ten-step run", runs, runtime.block_on(ten_step_runs(runs)), raw);
+            table.add("ten-step run", runs, runtime.block_on(ten_step_runs(runs, BURST)), raw);
         }
         for sessions in [1, 16] {
             table.add("whole session", sessions, runtime.block_on(whole_sessions(sessions)), raw);
@@ -172,14 +178,14 @@ async fn appends(writers: usize) -> f64 {
     .await
 }
 
-async fn ten_step_runs(runs: usize) -> f64 {
+async fn ten_step_runs(runs: usize, within: Duration) -> f64 {
     let folder = folder();
     let store = store(folder.path());
     in_parallel(runs, move |_| {
         let store = store.clone();
         async move {
             let (began, mut done) = (Instant::now(), 0);
-            while began.elapsed() < BURST {
+            while began.elapsed() < within {
                 ten_steps(&store).await;
                 done += 1;
             }
