@@ -22,6 +22,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use graph::agent::Agent;
 use journal::clock::Clock;
+use journal::listing::Shelf;
 use journal::sqlite::SqliteStore;
 use serde_json::{Value, json};
 
@@ -57,6 +58,8 @@ pub struct Endpoint {
     pub graphs: Arc<[Agent]>,
     /// The streams of sessions' events.
     pub streams: Streams,
+    /// What was listed before.
+    pub shelf: Arc<Shelf>,
     /// The folder that holds the journal, absolute.
     pub data: PathBuf,
 }

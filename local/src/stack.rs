@@ -217,6 +217,7 @@ impl Stack {
             agents: agents.clone(),
             graphs: Arc::clone(&config.agents),
             streams: Streams::new(progress, stop_serving.clone()),
+            shelf: Arc::default(),
             data,
         };
         let mut servers = JoinSet::new();

@@ -213,6 +213,7 @@ async fn router(store: &SqliteStore, data: &Path) -> Router {
         agents: agents(),
         graphs: std::sync::Arc::new([]),
         streams: Streams::new(Default::default(), Default::default()),
+        shelf: Default::default(),
         data: data.to_owned(),
     };
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);

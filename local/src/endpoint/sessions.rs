@@ -11,7 +11,7 @@ use journal::announce::Announcer;
 use journal::clock::{Hlc, Stamp};
 use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::SessionId;
-use journal::listing::{Filter, summaries};
+use journal::listing::{Filter, Place};
 use journal::read;
 use journal::status::{self, Status, admits};
 use journal::step::Step;
@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 use super::Endpoint;
 use super::wire::{self, Refusal};
 use crate::executions::{Callback, SendError};
+use crate::list::{self, List, RESULT_BYTES_MAX, When, Wish};
 use crate::view;
 
 /// Most sessions of a list, and how many it has if nothing else is said.
@@ -40,8 +41,10 @@ pub(super) struct Records {
     pub(super) steps: Vec<Step<Value>>,
 }
 
-/// `GET /api/sessions`, newest first; `?status=` and `?agent=` choose among them, `?since=` (RFC
-/// 3339) says how far back they go, `?limit=` how many they are at most.
+/// `GET /api/sessions`, newest first. `?status=` (several with commas, or again), `?agent=` and
+/// `?text=` (in the id, agent, error or open question) choose among them; `?since=` and `?until=` (RFC
+/// 3339, or such as `24h`) say when they began; `?limit=` how many they are at most. The answer says how
+/// many were `searched`, and in `more`, unless it is null, what `?after=` takes to go on there.
 pub(super) async fn list(
     State(endpoint): State<Endpoint>,
     RawQuery(query): RawQuery,
@@ -76,44 +79,67 @@ pub(super) async fn answer(
 }
 
 async fn list_sessions(endpoint: &Endpoint, query: &str) -> Reply {
-    let field = |name: &str| {
-        query.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name)
-    };
-    let status = match field("status") {
-        None => None,
-        Some((_, text)) => Some(Status::parse(text).ok_or_else(|| {
-            Refusal::bad("InvalidStatus", format!("`{text}` is no status of a session"))
-        })?),
-    };
     let now = endpoint.clock.now();
-    let since = match field("since") {
-        None => now.before(LIST_BACK),
-        Some((_, text)) => Stamp::parse(&text.replace("%3A", ":"))
-            .map_err(|error| Refusal::bad("InvalidTime", error.to_string()))?,
+    let wish = wish(query, now)?;
+    let list = list::list(&endpoint.store, &endpoint.shelf, &wish, now).await;
+    let List { sessions, searched, more } = list.map_err(|error| Refusal::journal(&error))?;
+    let more = more.map(|place| place.to_string());
+    Ok((200, json!({ "sessions": sessions, "searched": searched, "more": more })))
+}
+
+/// What a query string wishes for. Parameters that are not known are passed over.
+fn wish(query: &str, now: Stamp) -> Result<Wish, Refusal> {
+    let mut wish = Wish {
+        filter: Filter {
+            since: now.before(LIST_BACK),
+            // The table's clocks may be ahead of ours by as much as is not worth reporting.
+            until: now.after(journal::limits::SKEW_REPORTED),
+            after: None,
+            statuses: Vec::new(),
+            agent: None,
+        },
+        text: None,
+        limit: LIST_MAX,
+        result_bytes_max: RESULT_BYTES_MAX,
     };
-    let limit = match field("limit") {
-        None => LIST_MAX,
-        Some((_, text)) => {
-            text.parse().map(|limit: usize| limit.clamp(1, LIST_MAX)).map_err(|_| {
-                Refusal::bad("InvalidLimit", format!("`{text}` is no number of sessions"))
-            })?
+    let time = |text: &str| {
+        let time = text.parse::<When>();
+        time.map(|time| time.stamp(now))
+            .map_err(|error| Refusal::bad("InvalidTime", format!("`{text}`: {error}")))
+    };
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        // A form sends its empty fields, too.
+        if value.is_empty() {
+            continue;
         }
-    };
-    let filter = Filter {
-        since,
-        // The table's clocks may be ahead of ours by as much as is not worth reporting.
-        until: now.after(journal::limits::SKEW_REPORTED),
-        status,
-        agent: field("agent").map(|(_, agent)| agent.to_owned()),
-        limit,
-    };
-    let found = summaries(&endpoint.store, &filter).await.map_err(|e| Refusal::journal(&e))?;
-    let mut sessions = Vec::new();
-    for summary in found {
-        let records = records(endpoint, &summary.session).await?;
-        sessions.push(json!(view::Session::of(&records.id, &records.events, &records.steps, now)));
+        match &*name {
+            "status" => {
+                for text in value.split(',') {
+                    let status = Status::parse(text).ok_or_else(|| {
+                        Refusal::bad("InvalidStatus", format!("`{text}` is no status of a session"))
+                    })?;
+                    wish.filter.statuses.push(status);
+                }
+            }
+            "agent" => wish.filter.agent = Some(value.into_owned()),
+            "since" => wish.filter.since = time(&value)?,
+            "until" => wish.filter.until = time(&value)?,
+            "text" => wish.text = Some(value.into_owned()),
+            "limit" => {
+                let limit = value.parse().map(|limit: usize| limit.clamp(1, LIST_MAX));
+                wish.limit = limit.map_err(|_| {
+                    Refusal::bad("InvalidLimit", format!("`{value}` is no number of sessions"))
+                })?;
+            }
+            "after" => {
+                let place = value.parse::<Place>();
+                wish.filter.after =
+                    Some(place.map_err(|e| Refusal::bad("InvalidPlace", e.to_string()))?);
+            }
+            _ => {}
+        }
     }
-    Ok((200, json!({ "sessions": sessions })))
+    Ok(wish)
 }
 
 async fn show_session(endpoint: &Endpoint, id: &str) -> Reply {
