@@ -2,8 +2,9 @@
 //!
 //! A [`Lister`] walks over the index; a [`Search`] reads the sessions that may fit a [`Filter`], and
 //! no others: of an ended session the index has the verdict. What was read before stands on a
-//! [`Shelf`]. One search looks at so many sessions and no more, and says where the next goes on.
+//! [`Shelf`]; a [`histogram`] counts in the index alone. One search looks at so many sessions and no more, and says where the next goes on.
 
+mod histogram;
 mod search;
 mod shelf;
 mod summary;
@@ -21,6 +22,7 @@ use crate::id::SessionId;
 use crate::key;
 use crate::store::{Cursor, Error, Query, Store};
 
+pub use histogram::{BUCKETS_MAX, Bucket, InvalidBuckets, buckets, histogram};
 pub use search::{CANDIDATES_MAX, Filter, READ_MAX, RECORDS_MAX, SEARCHED_MAX, Search, summaries};
 pub use shelf::Shelf;
 pub use summary::{Summary, summary};

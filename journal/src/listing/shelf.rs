@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::Summary;
+use super::histogram::{BUCKETS_MAX, Bucket, COUNTED_FOR, LATE};
 use crate::clock::Stamp;
 use crate::id::SessionId;
 use crate::payload::Payload;
@@ -27,10 +28,15 @@ const SUMMARY_BYTES: usize = 768;
 /// what its steps say, too.
 const SETTLED_AFTER: Duration = Duration::from_secs(60);
 
+/// Most stretches of time whose counts are kept; beyond it all are counted again.
+const COUNTED_MAX: usize = 10 * BUCKETS_MAX;
+
 /// Summaries by session, within bounds.
 #[derive(Debug, Default)]
 pub struct Shelf {
     kept: Mutex<Kept>,
+    /// What was counted, with when, by begin and end.
+    counted: Mutex<BTreeMap<(Stamp, Stamp), (Stamp, Bucket)>>,
 }
 
 #[derive(Debug, Default)]
@@ -69,6 +75,23 @@ impl Shelf {
             self.kept().put(Arc::clone(summary));
         }
         Ok((summary, read))
+    }
+
+    /// What was counted in a stretch of time, if nothing new is expected there.
+    pub(super) fn counted(&self, from: Stamp, to: Stamp, now: Stamp) -> Option<Bucket> {
+        let counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, bucket) = counted.get(&(from, to))?;
+        let is_settled = at.since(to) > LATE && now.since(*at) < COUNTED_FOR;
+        is_settled.then(|| bucket.clone())
+    }
+
+    /// Keeps what was counted.
+    pub(super) fn count(&self, bucket: Bucket, now: Stamp) {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if counted.len() >= COUNTED_MAX {
+            counted.clear();
+        }
+        counted.insert((bucket.from, bucket.to), (now, bucket));
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {

@@ -30,6 +30,7 @@ on_both_stores!(
     sessions_are_filtered_by_status_and_agent,
     pages_of_any_size_join_to_the_whole_list,
     what_is_new_of_a_session_is_listed_however_often_it_was_before,
+    a_histogram_counts_what_began_and_what_ended_in_each_stretch,
     a_session_that_cannot_be_read_hides_no_other,
     a_followed_session_shows_each_record_once,
     a_follower_wakes_for_a_new_record,
@@ -277,6 +278,27 @@ async fn what_is_new_of_a_session_is_listed_however_often_it_was_before<S: Store
     announcer.announce(&draft).await.unwrap();
     assert!(listed(began(8)).await.told.has_run);
     assert_eq!(listed(far).await.told.status, Status::Failed);
+}
+
+async fn a_histogram_counts_what_began_and_what_ended_in_each_stretch<S: Store>(store: S) {
+    fill(&store).await;
+    let (shelf, now) = (Shelf::default(), began(1_000));
+    let hour = Duration::from_secs(3_600);
+    let stretches = listing::buckets(start(), began(19), hour).unwrap();
+    let counted = listing::histogram(&store, &shelf, &stretches, now).await.unwrap();
+    let shown: Vec<_> = counted.iter().map(|bucket| (bucket.began, bucket.ended.clone())).collect();
+    let ended = |counts: &[(Status, u64)]| counts.iter().copied().collect();
+    let (good, bad) = (Status::Succeeded, Status::Failed);
+    assert_eq!(
+        shown,
+        [
+            (6, ended(&[])),
+            (6, ended(&[(good, 1), (bad, 1)])),
+            (6, ended(&[(good, 1), (bad, 1)])),
+            (2, ended(&[(good, 1), (bad, 1)])),
+        ]
+    );
+    assert_eq!(listing::histogram(&store, &shelf, &stretches, now).await.unwrap(), counted);
 }
 
 async fn a_session_that_cannot_be_read_hides_no_other<S: Store>(store: S) {
