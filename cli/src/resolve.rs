@@ -91,8 +91,8 @@ pub enum Action {
     Cancel(args::steer::Cancel),
     /// Carry a session on.
     Resume(String),
-    /// Answer a question.
-    Answer(String, answer::Decision),
+    /// Answer a question: so, or as the person at the terminal says.
+    Answer(String, Option<answer::Decision>),
     /// Talk with the assistant.
     Chat(args::steer::Chat),
     /// Write a session out.

@@ -147,7 +147,9 @@ impl<'a> Watch<'a> {
             }
             Item::Step(..) if self.context.json => {}
             Item::Event(event) => output::lines(self.timeline.event(&event))?,
-            Item::Step(step, call) => output::lines(self.timeline.step(&step, call.as_ref()))?,
+            Item::Step(step, call) => {
+                output::lines(self.timeline.step(&step, call.as_ref(), false))?
+            }
         }
         Ok(())
     }
