@@ -177,6 +177,15 @@ Examples:
   daybook verify 0190a5c4
   daybook verify --file session.jsonl --head 8a1f…    against a head kept elsewhere")]
     Verify(Verify),
+    /// Serves the page over a journal that no stack here runs: an account's, or a file
+    #[command(after_help = "\
+Prints `ready http://HOST:PORT` on stdout once it accepts. What the page is told for a session of an
+account goes over the event bus and Step Functions, as answer, cancel and resume do.
+
+Examples:
+  daybook ui --target aws --stage dev
+  daybook ui --data elsewhere")]
+    Ui(Ui),
     /// Lists the agents that can be triggered
     Agents,
     /// Writes what an agent of your own begins with
@@ -357,6 +366,17 @@ pub struct Show {
     /// Shows tokens and dollars by node
     #[arg(long)]
     pub cost: bool,
+}
+
+/// `ui`.
+#[derive(Debug, Group)]
+pub struct Ui {
+    /// Where to listen. Beyond loopback only with DAYBOOK_TOKEN set
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4600")]
+    pub listen: String,
+    /// With --target aws: the stage to look at, instead of the names in the environment
+    #[arg(long, value_name = "STAGE")]
+    pub stage: Option<String>,
 }
 
 /// A command on one session.

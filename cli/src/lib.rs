@@ -5,7 +5,7 @@
 //!
 //! `args` parses the command line plainly, `config` reads the environment, `resolve` joins the
 //! two into a typed command; only that step may fail on the environment. `commands` do the work:
-//! they read the journal (`ledger`, `feed`, over the `store` of the target), speak to the endpoint (`endpoint`) and hand what
+//! they read the journal (`ledger`, `feed`, wherever the target keeps it), speak to the endpoint (`endpoint`) and hand what
 //! they find to `render`, which is pure. `output` writes: stdout is data, stderr is talk.
 //! `typing` reads what a person types, `editor` has them edit a text, `deciding` knows what they mean at a
 //! question; `progress` shows how far running tools are, `counted` what a
@@ -28,7 +28,6 @@ mod output;
 mod progress;
 mod render;
 mod resolve;
-mod store;
 mod typing;
 
 use std::process::ExitCode;

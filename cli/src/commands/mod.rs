@@ -19,6 +19,7 @@ mod stack;
 mod steer;
 mod transfer;
 mod trigger;
+mod ui;
 mod watch;
 
 use crate::failure::{Exit, Failure};
@@ -43,6 +44,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Export(session) => transfer::export(&context, &session).await,
         Action::Import(file) => transfer::import(&context, &file).await,
         Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
+        Action::Ui(options) => ui::ui(&context, &options).await,
         Action::Agents => catalogue::agents(&context),
         Action::NewAgent(new) => new::agent(&context, &new),
         Action::Tools(server, environment) => {

@@ -11,7 +11,7 @@ use journal::announce::Announcer;
 use journal::clock::{Hlc, Stamp};
 use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::SessionId;
-use journal::listing::{Filter, Place};
+use journal::listing::{self, Bucket, Filter, Place};
 use journal::read;
 use journal::status::{self, Status, admits};
 use journal::step::Step;
@@ -24,6 +24,7 @@ use super::Endpoint;
 use super::wire::{self, Refusal};
 use crate::executions::{Callback, SendError};
 use crate::list::{self, List, RESULT_BYTES_MAX, When, Wish};
+use crate::store::Journal;
 use crate::view;
 
 /// Most sessions of a list, and how many it has if nothing else is said.
@@ -31,6 +32,10 @@ const LIST_MAX: usize = 200;
 
 /// How far back a list goes that says nothing else; every day costs sixteen reads.
 const LIST_BACK: Duration = Duration::from_secs(7 * 86_400);
+
+/// How far back a histogram goes that says nothing else, and how long its stretches are.
+const HISTOGRAM_BACK: Duration = Duration::from_secs(86_400);
+const BUCKET: Duration = Duration::from_secs(3_600);
 
 pub(super) type Reply = Result<(u16, Value), Refusal>;
 
@@ -50,6 +55,15 @@ pub(super) async fn list(
     RawQuery(query): RawQuery,
 ) -> Response<Body> {
     wire::api(list_sessions(&endpoint, query.as_deref().unwrap_or_default()).await)
+}
+
+/// `GET /api/histogram`: how many sessions began and ended in each stretch of time: `?since=` (24h) and
+/// `?until=` as for the list, `?bucket=` (such as `1h`) for the length of each.
+pub(super) async fn histogram(
+    State(endpoint): State<Endpoint>,
+    RawQuery(query): RawQuery,
+) -> Response<Body> {
+    wire::api(count_sessions(&endpoint, query.as_deref().unwrap_or_default()).await)
 }
 
 /// `GET /api/sessions/{id}`: the session, its events and its steps.
@@ -140,6 +154,37 @@ fn wish(query: &str, now: Stamp) -> Result<Wish, Refusal> {
         }
     }
     Ok(wish)
+}
+
+async fn count_sessions(endpoint: &Endpoint, query: &str) -> Reply {
+    let now = endpoint.clock.now();
+    let (mut since, mut until, mut length) = (now.before(HISTOGRAM_BACK), now, BUCKET);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let time = || {
+            let time = value.parse::<When>();
+            time.map_err(|error| Refusal::bad("InvalidTime", format!("`{value}`: {error}")))
+        };
+        match &*name {
+            "since" => since = time()?.stamp(now),
+            "until" => until = time()?.stamp(now),
+            "bucket" => match time()? {
+                When::Ago(given) => length = given,
+                When::At(_) => {
+                    return Err(Refusal::bad("InvalidTime", "`bucket` is a length, such as 1h"));
+                }
+            },
+            _ => {}
+        }
+    }
+    let stretches = listing::buckets(since, until, length)
+        .map_err(|error| Refusal::bad("InvalidBuckets", error.to_string()))?;
+    let counted = listing::histogram(&endpoint.store, &endpoint.shelf, &stretches, now).await;
+    let counted = counted.map_err(|error| Refusal::journal(&error))?;
+    let buckets = counted.into_iter().map(|bucket| {
+        let Bucket { from, to, began, ended } = bucket;
+        json!({ "from": from, "to": to, "began": began, "ended": ended })
+    });
+    Ok((200, json!({ "buckets": buckets.collect::<Vec<_>>() })))
 }
 
 async fn show_session(endpoint: &Endpoint, id: &str) -> Reply {
@@ -249,11 +294,7 @@ impl Records {
         hlc
     }
 
-    fn voice<'a>(
-        &'a self,
-        endpoint: &'a Endpoint,
-        hlc: &'a Hlc,
-    ) -> Announcer<'a, journal::sqlite::SqliteStore> {
+    fn voice<'a>(&'a self, endpoint: &'a Endpoint, hlc: &'a Hlc) -> Announcer<'a, Journal> {
         Announcer {
             store: &endpoint.store,
             hlc,
@@ -264,7 +305,7 @@ impl Records {
     }
 }
 
-fn json_body(body: &[u8]) -> Result<Value, Refusal> {
+pub(super) fn json_body(body: &[u8]) -> Result<Value, Refusal> {
     if body.is_empty() {
         return Ok(Value::Null);
     }
