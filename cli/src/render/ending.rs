@@ -29,14 +29,12 @@ pub fn heading(look: Look, session: &Session) -> Vec<String> {
 /// One line on how a session stands, and what went wrong.
 pub fn verdict(look: Look, session: &Session) -> Vec<String> {
     let (glyph, ink) = mark(session.status);
-    let steps =
-        if session.steps == 1 { "1 step".to_owned() } else { format!("{} steps", session.steps) };
     let mut parts = vec![session.agent.as_deref().map_or("no agent".to_owned(), clean)];
     if let Some(state) = session.incident_state {
         let state = serde_json::to_value(state).unwrap_or_default();
         parts.extend(state.as_str().map(str::to_owned));
     }
-    parts.push(steps);
+    parts.push(steps(session));
     parts.extend(session.elapsed_ms.map(|ms| brief::duration(Duration::from_millis(ms))));
     let cost = cost::cost(session.tokens, session.usd).unwrap_or_else(|| "0 tokens".to_owned());
     let word = format!("{glyph} {}", session.status);
@@ -55,6 +53,20 @@ pub fn verdict(look: Look, session: &Session) -> Vec<String> {
         lines.extend(indented(look, Ink::Bad, "  ", &text));
     }
     lines
+}
+
+/// How a session stands while it runs, in half a line.
+pub fn so_far(session: &Session) -> String {
+    let (glyph, _) = mark(session.status);
+    let mut parts = vec![format!("{glyph} {}", session.status)];
+    parts.extend(session.elapsed_ms.map(|ms| brief::duration(Duration::from_millis(ms))));
+    parts.push(steps(session));
+    parts.extend(cost::cost(session.tokens, session.usd));
+    parts.join(" · ")
+}
+
+fn steps(session: &Session) -> String {
+    if session.steps == 1 { "1 step".to_owned() } else { format!("{} steps", session.steps) }
 }
 
 /// The sign and the colour of a status.
