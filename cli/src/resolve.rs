@@ -91,8 +91,8 @@ pub enum Action {
     Cancel(args::steer::Cancel),
     /// Carry a session on.
     Resume(String),
-    /// Answer a question.
-    Answer(String, answer::Decision),
+    /// Answer a question: so, or as the person at the terminal says.
+    Answer(String, Option<answer::Decision>),
     /// Talk with the assistant.
     Chat(args::steer::Chat),
     /// Write a session out.
@@ -101,6 +101,8 @@ pub enum Action {
     Import(PathBuf),
     /// Check a session.
     Verify(Subject, Option<Hash>),
+    /// Serve the page.
+    Ui(args::Ui),
     /// List agents.
     Agents,
     /// Write the crate of an agent.
@@ -288,6 +290,7 @@ fn action_on_sessions(command: args::Command) -> Result<Action, Failure> {
             chat.model = chat.model.map(|model| model_name(model, Target::Local));
             Action::Chat(chat)
         }
+        C::Ui(ui) => Action::Ui(ui),
         C::Export(one) => Action::Export(one.session),
         C::Import(import) => Action::Import(import.file),
         C::Verify(verify) => {

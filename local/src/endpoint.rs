@@ -2,6 +2,7 @@
 //! one loopback port.
 
 mod agentcore;
+pub mod elsewhere;
 mod guard;
 mod page;
 mod resume;
@@ -22,15 +23,17 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use graph::agent::Agent;
 use journal::clock::Clock;
-use journal::sqlite::SqliteStore;
+use journal::listing::Shelf;
 use serde_json::{Value, json};
 
 use crate::bus::{Bus, Refused};
 use crate::dynamodb;
 use crate::executions::Executions;
 use crate::host::Agents;
+use crate::store::Journal;
 use wire::Refusal;
 
+pub use elsewhere::{Deed, Tell};
 pub use guard::{Guard, TokenMissing};
 pub use stream::Streams;
 
@@ -44,7 +47,7 @@ const STEP_FUNCTIONS: &str = "AWSStepFunctions.";
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// The journal.
-    pub store: SqliteStore,
+    pub store: Journal,
     /// The clock.
     pub clock: Clock,
     /// The executions.
@@ -57,6 +60,8 @@ pub struct Endpoint {
     pub graphs: Arc<[Agent]>,
     /// The streams of sessions' events.
     pub streams: Streams,
+    /// What was listed before.
+    pub shelf: Arc<Shelf>,
     /// The folder that holds the journal, absolute.
     pub data: PathBuf,
 }
@@ -71,6 +76,7 @@ impl Endpoint {
             .route("/healthz", get(health))
             .route("/metrics", get(metrics))
             .route("/api/sessions", get(sessions::list))
+            .route("/api/histogram", get(sessions::histogram))
             .route("/api/sessions/{id}", get(sessions::show))
             .route("/api/sessions/{id}/timeline", get(page::timeline))
             .route("/api/sessions/{id}/record", get(page::record))
@@ -107,7 +113,7 @@ const SERIALIZATION: &str = "com.amazon.coral.service#SerializationException";
 
 async fn dispatch(endpoint: &Endpoint, target: &str, body: &[u8]) -> Result<Value, Refusal> {
     if let Some(action) = target.strip_prefix(dynamodb::TARGET_PREFIX) {
-        return Ok(dynamodb::handle(&endpoint.store, action, body).await?);
+        return Ok(dynamodb::handle(endpoint.executions.store(), action, body).await?);
     }
     let parsed = || match serde_json::from_slice::<Value>(body) {
         Ok(body @ Value::Object(_)) => Ok(body),

@@ -44,6 +44,7 @@ use crate::functions::{self, FunctionError, Functions};
 use crate::host::{Agents, Isolated, Settings};
 use crate::names;
 use crate::services::Services;
+use crate::store::Journal;
 use crate::watch;
 
 /// The journal's file in the data folder.
@@ -216,13 +217,14 @@ impl Stack {
         let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
         let stop_serving = CancellationToken::new();
         let endpoint = Endpoint {
-            store: store.clone(),
+            store: Journal::Here(store.clone()),
             clock: clock.clone(),
             bus: Bus::new(executions.clone(), functions, clock.clone())?,
             executions: executions.clone(),
             agents: agents.clone(),
             graphs: Arc::clone(&config.agents),
             streams: Streams::new(progress, stop_serving.clone()),
+            shelf: Arc::default(),
             data,
         };
         let mut servers = JoinSet::new();
@@ -328,14 +330,14 @@ async fn clock(store: &SqliteStore, scale: u32) -> Result<Clock, StartError> {
     Ok(if scale <= 1 && newest <= now { system } else { Clock::scaled(newest.max(now), scale) })
 }
 
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+pub(crate) async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let fail = |source| StartError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(fail)?;
     let bound = listener.local_addr().map_err(fail)?;
     Ok((listener, bound))
 }
 
-async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
     if let Err(error) = served.await {
         tracing::error!(%error, "The endpoint stopped serving.");

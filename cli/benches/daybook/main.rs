@@ -3,7 +3,9 @@
 //! Everything is measured in short bursts, in turn, several rounds over; the median of the rounds is
 //! printed. Absolute figures belong to the machine and the moment: the ratio to the raw disk in the
 //! same round is what can be compared. Last comes what waiting sessions and a large file of payments
-//! take in memory; `cargo bench -p cli --bench daybook -- memory` measures that alone.
+//! take in memory; `cargo bench -p cli --bench daybook -- memory` measures that alone. Lists are
+//! measured over a file of 100,000 sessions, and with `-- list`, which does nothing else, over one of
+//! 1,000,000, too.
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run has nothing to say")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures real time")]
@@ -56,6 +58,7 @@ const SESSION_WITHIN: Duration = Duration::from_secs(60);
 const RECORD_BYTES: usize = 300;
 
 mod alone;
+mod list;
 mod memory;
 
 fn main() {
@@ -64,8 +67,13 @@ fn main() {
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         return alone::ten_steps(&runtime, &asked);
     }
-    if !std::env::args().any(|argument| argument == "memory") {
+    let is_asked = |what: &str| arguments.iter().any(|argument| argument == what);
+    if is_asked("list") {
+        return list::lists(2);
+    }
+    if !is_asked("memory") {
         speed();
+        list::lists(1);
     }
     memory::suspended();
     memory::a_million_payments();

@@ -62,6 +62,8 @@ CREATE TABLE IF NOT EXISTS item (
     UNIQUE (partition, sk)
 );
 CREATE INDEX IF NOT EXISTS item_by_day ON item(day, at) WHERE day IS NOT NULL;
+CREATE INDEX IF NOT EXISTS item_by_day_with_status
+    ON item(day, at, json_extract(body, '$.Status.S')) WHERE day IS NOT NULL;
 CREATE INDEX IF NOT EXISTS item_by_open ON item(open, at) WHERE open IS NOT NULL;
 CREATE VIEW IF NOT EXISTS journal AS
     SELECT pos, pk, sk,
@@ -247,6 +249,10 @@ impl Store for SqliteStore {
 
     async fn query(&self, query: Query) -> Result<Page, Error> {
         self.read(move |connection| rows::query(connection, &query)).await
+    }
+
+    async fn count_by_status(&self, query: Query) -> Result<BTreeMap<String, u64>, Error> {
+        self.read(move |connection| rows::count_by_status(connection, &query)).await
     }
 
     async fn changed(&self, patience: Duration) {

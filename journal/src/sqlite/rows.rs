@@ -187,10 +187,38 @@ pub(super) fn landed(
     found.into_iter().map(|(place, found)| Ok((place, found.item()?))).collect()
 }
 
-fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Result<Vec<Found>> {
-    let mut sql = SELECT.to_owned();
+/// Counts by `Status`. In the by-day index nothing but an index is read, which grouping in SQL would
+/// not do.
+pub(super) fn count_by_status(
+    connection: &Connection,
+    query: &Query,
+) -> Result<BTreeMap<String, u64>, Error> {
+    let mut sql = "SELECT json_extract(item.body, '$.Status.S') FROM item".to_owned();
+    if matches!(query.partition, Partition::Table(_)) {
+        sql.push_str(" JOIN partition ON partition.id = item.partition");
+    }
+    let (condition, values, _) = condition(query);
+    sql.push_str(&condition);
+    let count = || -> rusqlite::Result<BTreeMap<String, u64>> {
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(rusqlite::params_from_iter(values.iter()))?;
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        while let Some(row) = rows.next()? {
+            let Some(status) = row.get_ref(0)?.as_str_or_null()? else { continue };
+            match counts.get_mut(status) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(status.to_owned(), 1)),
+            }
+        }
+        Ok(counts)
+    };
+    count().map_err(from_sqlite)
+}
+
+/// What a query's items fulfil, the values of that, and the column that orders them.
+fn condition(query: &Query) -> (String, Vec<Box<dyn ToSql>>, &'static str) {
+    let mut sql = String::new();
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-    let (order, beyond) = if query.reverse { ("DESC", "<") } else { ("ASC", ">") };
     let column = match &query.partition {
         Partition::Table(pk) => {
             sql.push_str(" WHERE partition.pk = ?");
@@ -214,6 +242,13 @@ fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Res
             values.push(Box::new(bound.clone()));
         }
     }
+    (sql, values, column)
+}
+
+fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Result<Vec<Found>> {
+    let (order, beyond) = if query.reverse { ("DESC", "<") } else { ("ASC", ">") };
+    let (condition, mut values, column) = condition(query);
+    let mut sql = format!("{SELECT}{condition}");
     if let Some(cursor) = &query.after {
         // Within one instant of an index the row's position decides.
         let place = "(SELECT i.pos FROM item i JOIN partition p ON p.id = i.partition \
