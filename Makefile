@@ -83,10 +83,14 @@ conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conf
 	@CONFORMANCE_DIR='$(CONFORMANCE_DIR)' cargo run --quiet -p states --example conformance
 
 .PHONY: bench
-bench: ## appends, ten-step runs and whole sessions, beside the raw disk; the memory of ten thousand waiting ones; state machines in memory; the packaged functions
+bench: ## every figure beside the raw disk: appends, runs, whole sessions, lists, memory, state machines, the packaged functions
 	cargo bench -p cli --bench daybook
 	cargo bench -p states --bench states
 	@$(MAKE) --no-print-directory bench-lambdas
+
+.PHONY: bench-scale
+bench-scale: ## lists and appends over files of 10,000, 100,000 and 1,000,000 sessions; minutes, and gigabytes of disk
+	cargo bench -p cli --bench daybook -- scale
 
 .PHONY: bench-peers
 bench-peers: ## ten durable steps with Daybook, LangGraph and Restate in turn [ROUNDS=3]; installs the two

@@ -29,6 +29,10 @@ pub const ANSWER_BYTES_MAX: usize = 6_291_556;
 /// account's concurrency. A command is a process, of which a machine bears fewer than a cloud.
 pub const CALLS_MAX: usize = 64;
 
+/// Most calls of each function of ours at once; further ones wait. Lambda would make as many instances,
+/// which one machine has not: what a burst of sessions has in hand at a time is what it takes in memory.
+const OWN_CALLS_MAX: usize = 64;
+
 /// What a function answers.
 pub type Answer = Result<Value, FunctionError>;
 
@@ -117,8 +121,15 @@ impl Functions {
         F: Fn(Value) -> Reply + Send + Sync + 'static,
         Reply: Future<Output = Answer> + Send + 'static,
     {
+        let (places, handler) = (Arc::new(Semaphore::new(OWN_CALLS_MAX)), Arc::new(handler));
         let handler: Handler = Arc::new(move |payload| {
-            handler(payload).map(|answer| answer.map_err(CallError::Failed)).boxed()
+            let (places, handler) = (Arc::clone(&places), Arc::clone(&handler));
+            async move {
+                // Never closed; without a place the call would be made all the same.
+                let _place = places.acquire().await;
+                handler(payload).await.map_err(CallError::Failed)
+            }
+            .boxed()
         });
         self.handlers.insert(name_of(arn).to_owned(), handler);
         self

@@ -1,33 +1,88 @@
-//! One figure for a comparison with somebody else's system, which takes turns with this program:
-//! `-- ten-step SECONDS AT_ONCE...` prints a JSON line for each number of runs at once.
+//! One thing and nothing else, for whoever measures this program from outside.
+//!
+//! `ten-step SECONDS AT_ONCE...` takes turns with somebody else's system, and prints a JSON line for
+//! each number of runs at once. `count WHAT TIMES` does something so many times, for a tool that counts
+//! the processor's instructions: `append` (a record to the journal), `step` (of one run, through the
+//! driver) or `resume` (a session of so many steps).
 
 use std::time::Duration;
 
+use journal::item::Item;
+use journal::read;
+use journal::sqlite::{Durability, SqliteStore};
+use journal::store::{Condition, Store as _};
 use serde_json::json;
-use tokio::runtime::Runtime;
+use tokio::runtime::Builder;
 
-/// The word that asks for it.
-const WORD: &str = "ten-step";
+use crate::runs::{self, STEPS};
+use crate::{RECORD_BYTES, runtime, scratch};
 
-/// Runs at once, and for how long each.
-pub struct Asked {
-    pub within: Duration,
-    pub at_once: Vec<usize>,
+/// What is asked for.
+pub enum Asked {
+    /// Runs at once, and for how long each.
+    TenSteps { within: Duration, at_once: Vec<usize> },
+    /// What, and how often.
+    Count { what: String, times: u32 },
 }
 
-/// What the command line asks for, if it asks for this.
+/// What the command line asks for, if it asks for something alone.
 pub fn asked(arguments: &[String]) -> Option<Asked> {
-    let place = arguments.iter().position(|argument| argument == WORD)?;
-    let mut numbers = arguments[place + 1..].iter().map_while(|text| text.parse::<u32>().ok());
+    let after = |word: &str| {
+        let place = arguments.iter().position(|argument| argument == word)?;
+        Some(&arguments[place + 1..])
+    };
+    if let Some([what, times, ..]) = after("count") {
+        return Some(Asked::Count { what: what.clone(), times: times.parse().ok()? });
+    }
+    let mut numbers = after("ten-step")?.iter().map_while(|text| text.parse::<u32>().ok());
     let within = Duration::from_secs(numbers.next().unwrap_or(3).into());
     let at_once = numbers.map(|number| usize::try_from(number).unwrap()).collect();
-    Some(Asked { within, at_once })
+    Some(Asked::TenSteps { within, at_once })
 }
 
-/// Prints a line a number, as the neighbours' programs do.
-pub fn ten_steps(runtime: &Runtime, asked: &Asked) {
-    for &at_once in &asked.at_once {
-        let rate = runtime.block_on(crate::ten_step_runs(at_once, asked.within));
-        println!("{}", json!({ "what": "Daybook", "at_once": at_once, "per_second": rate }));
+/// Does it.
+pub fn measure(asked: &Asked) {
+    match asked {
+        Asked::TenSteps { within, at_once } => {
+            for &at_once in at_once {
+                let rate = runtime().block_on(runs::of_ten(at_once, *within));
+                println!(
+                    "{}",
+                    json!({ "what": "Daybook", "at_once": at_once, "per_second": rate })
+                );
+            }
+        }
+        // On one thread: which of several does something depends on the machine.
+        Asked::Count { what, times } => {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(count(what, *times));
+        }
+    }
+}
+
+async fn count(what: &str, times: u32) {
+    let folder = scratch();
+    // Waiting for the disk is no instruction.
+    let store = SqliteStore::open(&folder.path().join("journal.db"), Durability::Relaxed).unwrap();
+    match what {
+        "append" => {
+            for number in 0..times {
+                let item = Item::new("SESSION#1", format!("STEP#{number:08}"))
+                    .with("Payload", "x".repeat(RECORD_BYTES - 40));
+                store.put(item, Condition::Absent).await.unwrap();
+            }
+        }
+        "step" => {
+            runs::run(&store, times, RECORD_BYTES).await;
+        }
+        "resume" => {
+            let session = runs::run(&store, 500, RECORD_BYTES).await;
+            for _ in 0..times {
+                let mut steps = read::resolved_steps(&store, &session).await.unwrap();
+                steps.pop();
+                STEPS.resume(&steps).unwrap();
+            }
+        }
+        other => panic!("`{other}` is not append, step or resume"),
     }
 }

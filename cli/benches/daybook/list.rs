@@ -2,7 +2,7 @@
 //!
 //! The files hold real records: what a session's writers write, written by them, many sessions at a
 //! time. The figures are of whole HTTP requests to `daybook dev` over such a file: "cold" is the first
-//! request after the start, "warm" the median of those after it.
+//! request after the start, the other row the median of those after it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,11 +24,18 @@ use local::stack::JOURNAL_FILE;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::folder;
 use crate::memory::DevStack;
+use crate::report::{FSYNC, READ, Report};
+use crate::{runtime, scratch};
 
-/// Sizes of the files, in sessions.
-const SESSIONS: [u32; 2] = [100_000, 1_000_000];
+/// How large a file to list.
+#[derive(Clone, Copy, Debug)]
+pub enum Files {
+    /// What fits into a bench that one waits for.
+    HundredThousand,
+    /// Minutes, and gigabytes.
+    Million,
+}
 
 /// Sizes of the sessions, in records.
 const RECORDS: [u32; 3] = [1_000, 10_000, 20_000];
@@ -45,54 +52,91 @@ const OUTCOME_BYTES: usize = 300;
 /// What an outcome of a long session holds, in bytes.
 const LONG_OUTCOME_BYTES: usize = 1_000;
 
+/// How long appends to a file are counted at a time.
+const APPENDED_FOR: Duration = Duration::from_secs(1);
+
 /// How often each request is sent after the first.
 const WARM: usize = 9;
 
-/// Lists over the first `files` of the sizes, and sessions of each length.
-pub fn lists(files: usize) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    for sessions in &SESSIONS[..files] {
-        runtime.block_on(list(*sessions));
-    }
-    println!("\na session opened: GET /api/sessions/{{id}}/timeline");
-    for records in RECORDS {
-        runtime.block_on(long(records));
+/// Lists over a file, and sessions of each length.
+pub fn measure(report: &mut Report, files: Files) {
+    let runtime = runtime();
+    match files {
+        Files::HundredThousand => {
+            runtime.block_on(list(report, 100_000));
+            for records in RECORDS {
+                runtime.block_on(long(report, records));
+            }
+        }
+        Files::Million => {
+            for sessions in [10_000, 100_000, 1_000_000] {
+                runtime.block_on(list(report, sessions));
+            }
+        }
     }
 }
 
-async fn list(sessions: u32) {
-    let folder = folder();
+async fn list(report: &mut Report, sessions: u32) {
+    let folder = scratch();
     let began = Instant::now();
     fill(folder.path(), sessions).await;
+    let of = format!("of {sessions}");
     let file = std::fs::metadata(folder.path().join(JOURNAL_FILE)).unwrap();
-    println!(
-        "\n{sessions} sessions of 6 records, {} MiB, written in {} s",
-        file.len() / (1024 * 1024),
-        began.elapsed().as_secs()
-    );
+    let kib = file.len() / 1024;
+    #[expect(clippy::cast_precision_loss, reason = "megabytes")]
+    report.add("file, sessions of 6 records", &of, kib as f64 / 1024.0, "MiB", "none");
+    let each = began.elapsed().as_secs_f64() * 1e6 / f64::from(sessions * 6);
+    report.add("a record of many sessions", &of, each, "us", "none");
+    let (rate, empty) = appended(folder.path()).await;
+    let times = empty / rate;
+    let target = "at most 1.3";
+    report.add_aimed("an append by one on empty", &of, times, "times", FSYNC, target);
     let began = Instant::now();
     let stack = DevStack::start(folder.path());
-    println!("{:<44} {:>9.1} ms", "start of `daybook dev`", ms(began));
+    report.add("start of `daybook dev`", &of, ms(began), "ms", READ);
     // The first of all is the one that finds nothing in memory.
-    let first = request(&stack, "first page", "limit=50").await;
-    request(&stack, "first page of 200", "").await;
+    let target = if sessions == 1_000_000 { "below 20" } else { "below 50" };
+    let first = request(report, &stack, ("list of 50", &of, target), "limit=50").await;
+    request(report, &stack, ("list of 200", &of, target), "").await;
     let deep = format!("{}~{}", Stamp::parse(&middle(&first)).unwrap(), SessionId::fresh());
-    request(&stack, "a page in the middle", &format!("limit=50&after={deep}")).await;
-    request(&stack, "status=FAILED, one in a hundred", "limit=50&status=FAILED").await;
-    request(&stack, "status=WAITING, none", "limit=50&status=WAITING").await;
-    request(&stack, "agent, one in ten", "limit=50&agent=rare").await;
-    request(&stack, "text, one in a hundred", "limit=50&text=broke").await;
-    request(&stack, "text, nowhere", "limit=50&text=nowhere").await;
+    let deep = format!("limit=50&after={deep}");
+    request(report, &stack, ("list from the middle", &of, target), &deep).await;
+    let failed = "limit=50&status=FAILED";
+    request(report, &stack, ("list, 1 in 100 by status", &of, target), failed).await;
+    request(report, &stack, ("list, none by status", &of, ""), "limit=50&status=WAITING").await;
+    request(report, &stack, ("list, 1 in 10 by agent", &of, ""), "limit=50&agent=rare").await;
+    request(report, &stack, ("list, 1 in 100 by text", &of, ""), "limit=50&text=broke").await;
+    request(report, &stack, ("list, none by text", &of, ""), "limit=50&text=nowhere").await;
     let mut times = Vec::new();
-    for _ in 0..=WARM {
+    for _ in 0..WARM {
         let began = Instant::now();
         stack.get("/api/histogram").await;
         times.push(ms(began));
     }
-    let cold = times.remove(0);
-    let warm = crate::median(&mut times);
-    println!("{:<44} {cold:>9.1} ms {warm:>9.1} ms warm", "histogram of the day");
-    println!("{:<44} {:>9} MiB", "resident memory", stack.resident_kib() / 1024);
+    report.add("histogram of the day", &of, crate::median(&mut times), "ms", READ);
+    #[expect(clippy::cast_precision_loss, reason = "megabytes")]
+    report.add("resident after these", &of, stack.resident_kib() as f64 / 1024.0, "MiB", READ);
+}
+
+/// Durable appends a second of one writer to this file, and to an empty one, in turn.
+async fn appended(folder: &Path) -> (f64, f64) {
+    let empty = scratch();
+    let (mut rates, mut rates_empty) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        for (folder, rates) in [(folder, &mut rates), (empty.path(), &mut rates_empty)] {
+            let file = folder.join(JOURNAL_FILE);
+            let store = SqliteStore::open(&file, Durability::Fsync).unwrap();
+            let (began, mut done, session) = (Instant::now(), 0, SessionId::fresh());
+            while began.elapsed() < APPENDED_FOR {
+                let item = Item::new(key::session(&session), format!("STEP#{done:08}"))
+                    .with("Payload", "x".repeat(OUTCOME_BYTES));
+                store.put(item, Condition::Absent).await.unwrap();
+                done += 1;
+            }
+            rates.push(crate::rate(done, began));
+        }
+    }
+    (crate::median(&mut rates), crate::median(&mut rates_empty))
 }
 
 /// The time in the middle of what a file holds, from its newest session's.
@@ -101,7 +145,13 @@ fn middle(first: &Value) -> String {
     Stamp::parse(newest).unwrap().before(SPREAD / 2).to_string()
 }
 
-async fn request(stack: &DevStack, what: &str, query: &str) -> Value {
+/// Sends a request ten times: the first is cold. The row has the median of the others.
+async fn request(
+    report: &mut Report,
+    stack: &DevStack,
+    (what, of, target): (&str, &str, &'static str),
+    query: &str,
+) -> Value {
     let (mut times, mut answer) = (Vec::new(), Value::Null);
     for _ in 0..=WARM {
         let began = Instant::now();
@@ -109,15 +159,13 @@ async fn request(stack: &DevStack, what: &str, query: &str) -> Value {
         times.push(ms(began));
         answer = serde_json::from_str(&text).unwrap();
     }
-    let cold = times.remove(0);
-    let (found, searched) = (answer["sessions"].as_array().unwrap().len(), &answer["searched"]);
-    let warm = crate::median(&mut times);
-    println!("{what:<44} {cold:>9.1} ms {warm:>9.1} ms warm, {found} of {searched} searched");
+    report.add_aimed(what, format!("{of}, cold"), times.remove(0), "ms", READ, target);
+    report.add_aimed(what, of, crate::median(&mut times), "ms", READ, target);
     answer
 }
 
-async fn long(records: u32) {
-    let folder = folder();
+async fn long(report: &mut Report, records: u32) {
+    let folder = scratch();
     let store = open(folder.path());
     let session = SessionId::fresh();
     let at = Clock::system().now();
@@ -138,9 +186,19 @@ async fn long(records: u32) {
         bytes = stack.get(&path).await.len();
         times.push(ms(began));
     }
-    let cold = times.remove(0);
-    let warm = crate::median(&mut times);
-    println!("{records:>7} records {cold:>9.1} ms {warm:>9.1} ms warm, {} KiB", bytes / 1024);
+    let at = format!("of {records} records");
+    let target = if records == 10_000 { "below 1,000" } else { "" };
+    report.add_aimed(
+        "a session opened",
+        format!("{at}, cold"),
+        times.remove(0),
+        "ms",
+        READ,
+        target,
+    );
+    report.add_aimed("a session opened", &at, crate::median(&mut times), "ms", READ, target);
+    #[expect(clippy::cast_precision_loss, reason = "kilobytes")]
+    report.add("its answer", at, bytes as f64 / 1024.0, "KiB", READ);
 }
 
 fn ms(since: Instant) -> f64 {

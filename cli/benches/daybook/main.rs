@@ -1,49 +1,37 @@
 //! How fast Daybook is on this machine, beside the raw disk in the same run.
 //!
-//! Everything is measured in short bursts, in turn, several rounds over; the median of the rounds is
-//! printed. Absolute figures belong to the machine and the moment: the ratio to the raw disk in the
-//! same round is what can be compared. Last comes what waiting sessions and a large file of payments
-//! take in memory; `cargo bench -p cli --bench daybook -- memory` measures that alone. Lists are
-//! measured over a file of 100,000 sessions, and with `-- list`, which does nothing else, over one of
-//! 1,000,000, too.
+//! Everything that can be is measured in short bursts, in turn, several rounds over; the median of the
+//! rounds is printed. Absolute figures belong to the machine and the moment: the ratio to the raw disk
+//! in the same round is what can be compared. Words after `--` choose parts: `speed`, `steps`, `list`,
+//! `memory`; without any, all are measured. `scale` fills a file with 1,000,000 sessions, and
+//! `ten-step SECONDS AT_ONCE...` takes turns with the neighbours ([`alone`]).
+//!
+//! Nothing fails on a figure.
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run has nothing to say")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures real time")]
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use agent::driver::{Driven, Driver};
-use agent::model::Models;
-use agent::progress::Broadcast;
-use agent::session::Session;
-use agent::settings::Defaults;
-use agent::tool::{Servers, Timeouts, Toolbox};
-use agent::trace::Spans;
-use graph::agent::{Agent, Opening, Settings};
-use graph::budget::Budget;
-use graph::definition::{Attempts, Finish, Graph, Node, Route, Scope};
-use graph::effect::{Chat, Effect, Reply};
-use journal::chain::{Author, Head, append};
-use journal::clock::{Clock, Hlc, Stamp};
-use journal::event::EventStatus;
-use journal::id::{Runner, SessionId};
 use journal::item::Item;
-use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
-use journal::step::StepBody;
 use journal::store::{Condition, Store as _};
-use local::functions;
-use local::stack::{Config, Isolation, Stack};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
-use workflow::admission::Limits;
-use workflow::rule::{DETAIL_TYPE, SOURCE};
+
+use crate::report::{FSYNC, Report};
+
+mod alone;
+mod list;
+mod memory;
+mod report;
+mod runs;
+mod sessions;
+mod steps;
 
 /// How long each measurement runs in each round.
 const BURST: Duration = Duration::from_millis(1_500);
@@ -51,90 +39,91 @@ const BURST: Duration = Duration::from_millis(1_500);
 /// How many rounds; the median counts.
 const ROUNDS: usize = 3;
 
-/// A session that takes longer has got stuck.
-const SESSION_WITHIN: Duration = Duration::from_secs(60);
-
 /// What a record and an outcome weigh, in bytes.
 const RECORD_BYTES: usize = 300;
 
-mod alone;
-mod list;
-mod memory;
+/// Writers, runs and sessions at once.
+const AT_ONCE: [usize; 3] = [1, 16, 64];
+
+/// Records of other sizes, in bytes, for how appending grows with them.
+const LARGER: [usize; 3] = [3_000, 30_000, 300_000];
+
+/// A part of the bench by its word.
+type Part = (&'static str, fn(&mut Report));
+
+/// In the order in which they are measured.
+const PARTS: [Part; 4] =
+    [("speed", speed), ("steps", steps::measure), ("list", lists), ("memory", memory::measure)];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     if let Some(asked) = alone::asked(&arguments) {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        return alone::ten_steps(&runtime, &asked);
+        return alone::measure(&asked);
     }
-    let is_asked = |what: &str| arguments.iter().any(|argument| argument == what);
-    if is_asked("list") {
-        return list::lists(2);
+    let is_asked = |word: &str| arguments.iter().any(|argument| argument == word);
+    let mut report = Report::new();
+    if is_asked("scale") {
+        list::measure(&mut report, list::Files::Million);
+    } else {
+        let any = PARTS.iter().any(|(word, _)| is_asked(word));
+        for (_, part) in PARTS.iter().filter(|(word, _)| !any || is_asked(word)) {
+            part(&mut report);
+        }
     }
-    if !is_asked("memory") {
-        speed();
-        list::lists(1);
-    }
-    memory::suspended();
-    memory::a_million_payments();
+    report.write(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("../bench.json"));
 }
 
-fn speed() {
-    println!("durability: every figure is with fsync (SQLite synchronous FULL, raw fdatasync)");
-    println!("each row: median of {ROUNDS} rounds of {} ms\n", BURST.as_millis());
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let mut table = Table::default();
+fn lists(report: &mut Report) {
+    list::measure(report, list::Files::HundredThousand);
+}
+
+/// Rates, in rounds.
+fn speed(report: &mut Report) {
+    let runtime = runtime();
+    let mut rates: BTreeMap<(usize, String), Vec<(f64, f64)>> = BTreeMap::new();
     for round in 0..ROUNDS {
-        eprintln!("round {} of {ROUNDS}", round + 1);
+        eprintln!("round {} of {ROUNDS} of {} ms each", round + 1, BURST.as_millis());
         let raw = raw_disk();
-        table.add("raw append + fdatasync", 1, raw, raw);
-        for writers in [1, 16, 64] {
-            table.add("journal append", writers, runtime.block_on(appends(writers)), raw);
-        }
-        for runs in [1, 16, 64] {
-            table.add("ten-step run", runs, runtime.block_on(ten_step_runs(runs, BURST)), raw);
-        }
-        for sessions in [1, 16] {
-            table.add("whole session", sessions, runtime.block_on(whole_sessions(sessions)), raw);
-        }
-    }
-    table.print();
-}
-
-/// Rates by what was measured, one a round.
-#[derive(Default)]
-struct Table {
-    rows: Vec<Row>,
-}
-
-struct Row {
-    what: &'static str,
-    at_once: usize,
-    rates: Vec<f64>,
-    ratios: Vec<f64>,
-}
-
-impl Table {
-    fn add(&mut self, what: &'static str, at_once: usize, rate: f64, raw: f64) {
-        let found = self.rows.iter_mut().find(|row| row.what == what && row.at_once == at_once);
-        let row = match found {
-            Some(row) => row,
-            None => {
-                self.rows.push(Row { what, at_once, rates: vec![], ratios: vec![] });
-                self.rows.last_mut().unwrap()
-            }
+        let mut add = |row: usize, at: String, rate: f64| {
+            rates.entry((row, at)).or_default().push((rate, rate / raw));
         };
-        row.rates.push(rate);
-        row.ratios.push(rate / raw);
-    }
-
-    fn print(mut self) {
-        println!("{:<24} {:>7} {:>12} {:>12}", "", "at once", "a second", "of raw disk");
-        for row in &mut self.rows {
-            let (rate, ratio) = (median(&mut row.rates), median(&mut row.ratios));
-            println!("{:<24} {:>7} {rate:>12.0} {ratio:>12.3}", row.what, row.at_once);
+        add(0, "1".to_owned(), raw);
+        for at_once in AT_ONCE {
+            let at = format!("{at_once:>2}");
+            add(1, at.clone(), runtime.block_on(appends(at_once, RECORD_BYTES)));
+            add(2, at.clone(), runtime.block_on(runs::of_ten(at_once, BURST)));
+            add(3, at, runtime.block_on(sessions::rate(at_once)));
+        }
+        for bytes in LARGER {
+            add(4, format!("{bytes:>6} B"), runtime.block_on(appends(1, bytes)));
         }
     }
+    for ((row, at), mut measured) in rates {
+        let (what, targets) = ROWS[row];
+        let target = targets.iter().find(|(of, _)| *of == at.trim()).map(|(_, target)| *target);
+        let middle = |values: Vec<f64>| {
+            let mut values = values;
+            median(&mut values)
+        };
+        let rate = middle(measured.iter().map(|(rate, _)| *rate).collect());
+        let ratio = middle(measured.drain(..).map(|(_, ratio)| ratio).collect());
+        report.add_rate(what, at, rate, ratio, target);
+    }
+    let ms = runtime.block_on(sessions::checkup_ms());
+    report.add("checkup, trigger to verdict", 1, ms, "ms", FSYNC);
+}
+
+/// What a row is called, and what we mean it to be at which number.
+const ROWS: [(&str, &[(&str, &str)]); 5] = [
+    ("raw append + fdatasync", &[]),
+    ("journal append", &[("1", "0.7 of disk"), ("64", "30,000")]),
+    ("ten-step run", &[("1", "200"), ("64", "2,800")]),
+    ("whole session of ten steps", &[("64", "400")]),
+    ("journal append of larger records", &[]),
+];
+
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -146,7 +135,7 @@ fn rate(done: usize, since: Instant) -> f64 {
     f64::from(u32::try_from(done).unwrap()) / since.elapsed().as_secs_f64()
 }
 
-fn folder() -> tempfile::TempDir {
+fn scratch() -> tempfile::TempDir {
     // Beside the build, on a disk: the system's folder for temporary files may be memory.
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
@@ -156,7 +145,7 @@ fn store(folder: &Path) -> SqliteStore {
 }
 
 fn raw_disk() -> f64 {
-    let folder = folder();
+    let folder = scratch();
     let mut file = File::create(folder.path().join("raw")).unwrap();
     let (record, began, mut done) = ([b'x'; RECORD_BYTES], Instant::now(), 0);
     while began.elapsed() < BURST {
@@ -167,8 +156,8 @@ fn raw_disk() -> f64 {
     rate(done, began)
 }
 
-async fn appends(writers: usize) -> f64 {
-    let folder = folder();
+async fn appends(writers: usize, bytes: usize) -> f64 {
+    let folder = scratch();
     let store = store(folder.path());
     in_parallel(writers, move |writer| {
         let store = store.clone();
@@ -176,25 +165,8 @@ async fn appends(writers: usize) -> f64 {
             let (began, mut done) = (Instant::now(), 0);
             while began.elapsed() < BURST {
                 let item = Item::new(format!("SESSION#{writer}"), format!("STEP#{done:08}"))
-                    .with("Payload", "x".repeat(RECORD_BYTES - 40));
+                    .with("Payload", "x".repeat(bytes - 40));
                 store.put(item, Condition::Absent).await.unwrap();
-                done += 1;
-            }
-            done
-        }
-    })
-    .await
-}
-
-async fn ten_step_runs(runs: usize, within: Duration) -> f64 {
-    let folder = folder();
-    let store = store(folder.path());
-    in_parallel(runs, move |_| {
-        let store = store.clone();
-        async move {
-            let (began, mut done) = (Instant::now(), 0);
-            while began.elapsed() < within {
-                ten_steps(&store).await;
                 done += 1;
             }
             done
@@ -212,153 +184,4 @@ async fn in_parallel<F: Future<Output = usize> + Send + 'static>(
     let set: JoinSet<usize> = (0..tasks).map(work).collect();
     let done = set.join_all().await.into_iter().sum();
     rate(done, began)
-}
-
-/// One claim, ten effects that need no outside world, and an end.
-async fn ten_steps(store: &SqliteStore) {
-    static AGENT: std::sync::LazyLock<Agent> = std::sync::LazyLock::new(|| Agent::of(&TEN));
-    let author = Author {
-        session: SessionId::fresh(),
-        runner: Runner::fresh("agent"),
-        expires_at: i64::from(u32::MAX),
-    };
-    let hlc = Arc::new(Hlc::new(Clock::system(), Stamp::default()));
-    let session = Session { store: store.clone(), hlc, author, epoch: 1 };
-    let opening = Opening { input: json!({}), settings: Settings::default() };
-    let claim = StepBody::Claim {
-        supersedes: 0,
-        agent: AGENT.name().to_owned(),
-        graph_version: AGENT.version().to_owned(),
-        input: Some(opening.payload()),
-    };
-    let genesis = Head::genesis();
-    let claimed = append(store, &session.hlc, &session.author, &genesis, 1, claim).await.unwrap();
-    let servers = Servers::bundled("/nonexistent".into());
-    let timeouts = Timeouts { connect: BURST, init: BURST };
-    let models = Models::default();
-    let driver = Driver {
-        toolbox: Arc::new(Toolbox::new(
-            session.clone(),
-            servers,
-            timeouts,
-            models.clone(),
-            &Broadcast::default(),
-            &Value::Null,
-        )),
-        models,
-        session,
-        head: Head::after(&claimed),
-        run: AGENT.resume(&[claimed]).unwrap(),
-        tool_timeout: BURST,
-        stop: CancellationToken::new(),
-        spans: Spans::default(),
-    };
-    match driver.drive().await {
-        Driven::Ended(end) => assert_eq!(end.seq, 12),
-        other => panic!("{other:?}"),
-    }
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Count(u32);
-
-static TEN: Graph<Count> = Graph {
-    name: "ten",
-    version: "1",
-    summary: "Ten effects.",
-    start: "work",
-    nodes: &[Node {
-        name: "work",
-        to: &["work"],
-        ask: |_, _| Effect::Chat(Chat::default()),
-        fold: |count, _| {
-            count.0 += 1;
-            if count.0 < 10 {
-                Route::To("work")
-            } else {
-                Route::End(Finish::Completed(Value::Null))
-            }
-        },
-    }],
-    init: |_, _| Ok(Count(0)),
-    budget: Budget::UNLIMITED,
-    scope: Scope::Session,
-    on_limit: |_, _| Route::End(Finish::Completed(Value::Null)),
-    policy: |_, _| Reply::says("x".repeat(RECORD_BYTES)),
-    attempts: Attempts { chat: 1, tool: 1 },
-    at_most_once: &[],
-    critical: &[],
-    servers: &[],
-    tool_timeout_s: 30,
-};
-
-/// From an event on the bus to a verdict in the journal: the whole stack, every record durable.
-async fn whole_sessions(at_once: usize) -> f64 {
-    let folder = folder();
-    let stack = Arc::new(start(folder.path()).await);
-    let client = reqwest::Client::new();
-    let running = Arc::clone(&stack);
-    let rate = in_parallel(at_once, move |_| {
-        let (stack, client) = (Arc::clone(&running), client.clone());
-        async move {
-            let (began, mut done) = (Instant::now(), 0);
-            while began.elapsed() < BURST {
-                session(&stack, &client).await;
-                done += 1;
-            }
-            done
-        }
-    })
-    .await;
-    Arc::try_unwrap(stack).unwrap_or_else(|_| unreachable!("all tasks are done")).shutdown().await;
-    rate
-}
-
-async fn start(folder: &Path) -> Stack {
-    let config = Config {
-        listen: ([127, 0, 0, 1], 0).into(),
-        data: folder.to_owned(),
-        durability: Durability::Fsync,
-        time_scale: 1,
-        token: None,
-        ttl_days: workflow::limits::TTL_DAYS,
-        workflow: None,
-        functions: functions::File::default(),
-        isolation: Isolation::None,
-        servers: Servers::bundled("/nonexistent".into()),
-        timeouts: Timeouts { connect: BURST, init: BURST },
-        models: Models::default(),
-        defaults: Defaults::default(),
-        admission: Limits::default(),
-        agents: agents::all().into(),
-    };
-    Stack::start(config).await.unwrap()
-}
-
-/// Puts a checkup's event through the endpoint and waits for the verdict.
-async fn session(stack: &Stack, client: &reqwest::Client) {
-    let entry = json!({ "Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": "{}" });
-    let answer: Value = client
-        .post(stack.url())
-        .header("x-amz-target", "AWSEvents.PutEvents")
-        .header("content-type", "application/x-amz-json-1.1")
-        .body(json!({ "Entries": [entry] }).to_string())
-        .send()
-        .await
-        .unwrap()
-        .json()
-        .await
-        .unwrap();
-    let id: SessionId = answer["Entries"][0]["EventId"].as_str().unwrap().parse().unwrap();
-    let deadline = Instant::now() + SESSION_WITHIN;
-    loop {
-        // The verdict need not be the newest event: an announcement that comes late sorts behind it.
-        let events = read::events(stack.store(), &id).await.unwrap();
-        if let Some(verdict) = events.iter().find(|event| event.status.is_verdict()) {
-            assert_eq!(verdict.status, EventStatus::SessionSucceeded, "{:?}", verdict.error);
-            return;
-        }
-        assert!(Instant::now() < deadline, "a session took longer than {SESSION_WITHIN:?}");
-        stack.store().changed(Duration::from_millis(20)).await;
-    }
 }

@@ -9,7 +9,8 @@ use journal::sqlite::SqliteStore;
 use serde_json::{Value, json};
 use workflow::rule::{DETAIL_TYPE, SOURCE};
 
-use crate::folder;
+use crate::report::{FSYNC, READ, Report};
+use crate::{runtime, scratch};
 
 /// So many sessions wait when memory is looked at.
 const SUSPENDED: [usize; 2] = [1_000, 10_000];
@@ -26,39 +27,49 @@ const LATER: Duration = Duration::from_secs(60);
 /// Payments of the large file.
 const PAYMENTS: &str = "1000000";
 
-/// What sessions that wait for a person cost a running stack in memory, and after a restart.
-pub fn suspended() {
-    let folder = folder();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let began = Instant::now();
+/// Both.
+pub fn measure(report: &mut Report) {
+    suspended(report);
+    a_million_payments(report);
+}
+
+/// What sessions that wait for a person cost a running stack, and after a restart.
+fn suspended(report: &mut Report) {
+    let folder = scratch();
+    let runtime = runtime();
     let stack = DevStack::start(folder.path());
     runtime.block_on(stack.settle());
-    let idle = stack.resident_kib();
-    println!("\nsuspended sessions in `daybook dev`, resident memory");
-    let print = |what: &str, kib: usize| {
-        let above = kib.saturating_sub(idle) / 1024;
-        println!("{what:<24} {:>7} MiB {above:>7} MiB above idle", kib / 1024);
+    let mut add = |at: &str, kib: usize, target| {
+        report.add_aimed("resident, waiting sessions", at, mib(kib), "MiB", FSYNC, target);
     };
-    print("idle", idle);
+    let idle = stack.resident_kib();
+    add("none", idle, "below 40");
     let mut waiting = 0;
     for sessions in SUSPENDED {
         runtime.block_on(stack.suspend(waiting, sessions));
         waiting = sessions;
-        let took = began.elapsed().as_secs();
-        print(&format!("with {sessions} ({took} s)"), stack.resident_kib());
+        let target = if sessions == 10_000 { "below 90" } else { "" };
+        add(&sessions.to_string(), stack.resident_kib(), target);
     }
     std::thread::sleep(LATER);
-    print("a minute later", stack.resident_kib());
-    print("at most", stack.peak_kib());
+    let later = stack.resident_kib();
+    add("a minute later", later, "below 90");
+    add("above idle", later.saturating_sub(idle), "below 50");
+    add("at most", stack.peak_kib(), "");
     drop(stack);
     let stack = DevStack::start(folder.path());
     runtime.block_on(stack.settle());
-    print("after a restart", stack.resident_kib());
+    add("after a restart", stack.resident_kib(), "");
+}
+
+#[expect(clippy::cast_precision_loss, reason = "megabytes")]
+fn mib(kib: usize) -> f64 {
+    kib as f64 / 1024.0
 }
 
 /// What the server of transactions takes at most for a case of a large file.
-pub fn a_million_payments() {
-    let folder = folder();
+fn a_million_payments(report: &mut Report) {
+    let folder = scratch();
     let data = folder.path().join("payments.csv");
     let recipe = ["generate", "transactions", "--rows", PAYMENTS, "--output"];
     let made = daybook().args(recipe).arg(&data).status().unwrap();
@@ -81,14 +92,14 @@ pub fn a_million_payments() {
     ] {
         ask(&mut server, request);
     }
-    let (peak, took) = (memory_kib(&server, "VmHWM"), began.elapsed().as_secs());
+    let (peak, took) = (memory_kib(&server, "VmHWM"), began.elapsed());
     let _ = server.kill();
     let _ = server.wait();
-    println!(
-        "\na case of {PAYMENTS} payments in a CSV file, resident memory of its server ({took} s)"
-    );
-    println!("{:<24} {:>7} MiB", "before", idle / 1024);
-    println!("{:<24} {:>7} MiB", "at most", peak / 1024);
+    let at = format!("{PAYMENTS} rows");
+    let what = "a case of a CSV file";
+    report.add(what, format!("{at}, before"), mib(idle), "MiB", READ);
+    report.add(what, format!("{at}, at most"), mib(peak), "MiB", READ);
+    report.add(what, at, took.as_secs_f64(), "s", READ);
 }
 
 fn daybook() -> Command {

@@ -1,0 +1,77 @@
+//! Long sessions: what a step costs in bytes and in time as they grow, and how soon one goes on.
+
+use std::time::Instant;
+
+use journal::read;
+use journal::sqlite::{Durability, SqliteStore};
+use journal::store::{Query, Store as _};
+
+use crate::report::{FSYNC, READ, Report};
+use crate::runs::{self, STEPS};
+use crate::{runtime, scratch, store};
+
+/// Steps of a session that is resumed; growth shows between them.
+const RESUMED: [u32; 3] = [1_000, 10_000, 100_000];
+
+/// What each of those brings, in bytes.
+const OUTCOME_BYTES: usize = 1_000;
+
+/// Turns of the run whose bytes are counted, and what a turn says.
+const TURNS: u32 = 200;
+const TURN_BYTES: [usize; 3] = [1_000, 4_000, 16_000];
+
+/// How often a session is resumed; the median counts.
+const TIMES: usize = 5;
+
+/// All of it.
+pub fn measure(report: &mut Report) {
+    let runtime = runtime();
+    for steps in RESUMED {
+        let folder = scratch();
+        // What is measured is reading; a power cut while a bench fills its file loses a bench.
+        let file = folder.path().join("journal.db");
+        let written = SqliteStore::open(&file, Durability::Relaxed).unwrap();
+        let began = Instant::now();
+        let session = runtime.block_on(runs::run(&written, steps, OUTCOME_BYTES));
+        let micros = began.elapsed().as_secs_f64() * 1e6 / f64::from(steps);
+        report.add("a step of one session", format!("of {steps}"), micros, "us", "none");
+        drop(written);
+        let mut times = Vec::new();
+        for _ in 0..TIMES {
+            let began = Instant::now();
+            let read = SqliteStore::open_read_only(&file).unwrap();
+            let mut steps = runtime.block_on(read::resolved_steps(&read, &session)).unwrap();
+            // Up to its end: what is resumed has none.
+            steps.pop();
+            STEPS.resume(&steps).unwrap();
+            times.push(began.elapsed().as_secs_f64() * 1e3);
+        }
+        let target = if steps == 10_000 { "below 100" } else { "" };
+        let ms = crate::median(&mut times);
+        report.add_aimed("resume", format!("{steps} steps"), ms, "ms", READ, target);
+    }
+    for bytes in TURN_BYTES {
+        let folder = scratch();
+        let store = store(folder.path());
+        let session = runtime.block_on(runs::run(&store, TURNS, bytes));
+        let journaled = runtime.block_on(journaled(&store, &format!("SESSION#{session}")));
+        #[expect(clippy::cast_precision_loss, reason = "megabytes")]
+        let ratio = journaled as f64 / (bytes * TURNS as usize) as f64;
+        let at = format!("turns of {bytes} B");
+        let target = if bytes == TURN_BYTES[1] { "at most 1.2" } else { "" };
+        report.add_aimed("journaled by what was said", at, ratio, "times", FSYNC, target);
+    }
+}
+
+/// Bytes of all items of a partition.
+async fn journaled(store: &SqliteStore, partition: &str) -> usize {
+    let (mut bytes, mut query) = (0, Query::partition(partition));
+    loop {
+        let page = store.query(query.clone()).await.unwrap();
+        bytes += page.items.iter().map(journal::item::Item::size_bytes).sum::<usize>();
+        match page.next {
+            Some(cursor) => query.after = Some(cursor),
+            None => return bytes,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# How many of the processor's instructions an append, a step and a resumed step take, counted by valgrind in a build
+# without optimisation. They depend on neither load nor disk, so that a regression shows on any machine: more than a
+# tenth over what scripts/instructions.txt says fails.
+#
+#   scripts/instructions.sh            compares
+#   scripts/instructions.sh --write    writes the file anew, after a change that is meant
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+source scripts/tools.sh
+need valgrind valgrind
+
+known=scripts/instructions.txt
+tolerance_percent=10
+bench=$(cargo test --quiet -p cli --all-features --bench daybook --no-run --message-format json \
+    | sed -n 's/.*"name":"daybook".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
+
+counted() {
+    local log
+    log=$(mktemp)
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null --log-file="$log" "$bench" count "$1" "$2" >/dev/null
+    sed -n 's/.*Collected : *\([0-9]*\).*/\1/p' "$log"
+    rm -f "$log"
+}
+
+# each WHAT FEW MANY UNITS: instructions of one, from the difference: what a program does at its start and end cancels out.
+each() {
+    local few many
+    few=$(counted "$1" "$2")
+    many=$(counted "$1" "$3")
+    echo $(((many - few) / (($3 - $2) * $4)))
+}
+
+status=0
+written=$(mktemp)
+trap 'rm -f "$written"' EXIT
+while read -r what few many units; do
+    now=$(each "$what" "$few" "$many" "$units")
+    echo "$what $now" >>"$written"
+    [ "${1:-}" != --write ] || continue
+    before=$(sed -n "s/^$what //p" "$known")
+    echo "$what: $now instructions, known are $before"
+    if [ $((now * 100)) -gt $((before * (100 + tolerance_percent))) ]; then
+        echo "error: ${what} takes more than $tolerance_percent % more instructions than before" >&2
+        echo "hint: find out why, or after a change that is meant run scripts/instructions.sh --write" >&2
+        status=1
+    fi
+done <<'WORK'
+append 50 250 1
+step 20 120 1
+resume 1 3 500
+WORK
+[ "${1:-}" != --write ] || mv "$written" "$known"
+exit $status
