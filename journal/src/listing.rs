@@ -2,7 +2,7 @@
 //!
 //! A [`Lister`] walks over the index; a [`Search`] reads the sessions that may fit a [`Filter`], and
 //! no others: of an ended session the index has the verdict. What was read before stands on a
-//! [`Shelf`]; a [`histogram`] counts in the index alone. One search looks at so many sessions and no more, and says where the next goes on.
+//! [`Shelf`]; a [`histogram()`] counts in the index alone. One search looks at so many sessions and no more, and says where the next goes on.
 
 mod histogram;
 mod search;
