@@ -23,9 +23,9 @@ use crate::key;
 use crate::store::{Cursor, Error, Query, Store};
 
 pub use histogram::{BUCKETS_MAX, Bucket, InvalidBuckets, buckets, histogram};
-pub use search::{CANDIDATES_MAX, Filter, READ_MAX, RECORDS_MAX, SEARCHED_MAX, Search, summaries};
+pub use search::{Filter, READ_MAX, RECORDS_MAX, SEARCHED_MAX, Search};
 pub use shelf::Shelf;
-pub use summary::{Summary, summary};
+pub use summary::Summary;
 
 /// How many entries of the index are read first from each of a day's sixteen partitions. A short list
 /// needs no more; every further page is twice as long.
@@ -33,6 +33,9 @@ const PAGE_ITEMS_FIRST: usize = 8;
 
 /// How many entries of the index are read at once from each of a day's sixteen partitions, at most.
 const PAGE_ITEMS_MAX: usize = 128;
+
+/// Most sessions that are looked at for one whose id begins in a certain way.
+pub const CANDIDATES_MAX: usize = 10_000;
 
 /// Most days that are looked at for one list.
 pub const DAYS_MAX: u32 = 3_660;
