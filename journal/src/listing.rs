@@ -213,16 +213,15 @@ impl<'a, S: Store> Lister<'a, S> {
     /// The time of the newest entry of the day.
     async fn peek(&mut self) -> Result<Option<Stamp>, Error> {
         let store = self.store;
-        try_join_all(self.shards.iter_mut().map(|shard| shard.fill(store))).await?;
+        let empty = self.shards.iter_mut().filter(|shard| shard.read.is_empty());
+        try_join_all(empty.map(|shard| shard.fill(store))).await?;
         Ok(self.shards.iter().filter_map(|shard| shard.read.front()).map(|event| event.stamp).max())
     }
 
     /// Takes the newest entry of the day, which was filled.
     fn pop(&mut self) -> Option<Event> {
-        let newest = |shard: &&mut Shard| {
-            shard.read.front().map(|event| (event.stamp, event.session.clone()))
-        };
-        self.shards.iter_mut().max_by_key(newest)?.read.pop_front()
+        let newest = |shard: &Shard| shard.read.front().map(|event| event.stamp);
+        self.shards.iter_mut().max_by_key(|shard| newest(shard))?.read.pop_front()
     }
 }
 

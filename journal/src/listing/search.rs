@@ -12,11 +12,11 @@ use crate::status::{Status, status};
 use crate::store::{Error, Store};
 
 /// Most sessions that one search looks at. It ends there and says where the next one goes on.
-pub const SEARCHED_MAX: usize = 1_000;
+pub const SEARCHED_MAX: usize = 500;
 
 /// Most sessions that one search reads because their place in the index does not tell whether they
 /// fit. It ends there as at [`SEARCHED_MAX`].
-pub const READ_MAX: usize = 300;
+pub const READ_MAX: usize = 200;
 
 /// Most records that one search reads. A search that comes to it in the middle of a session reads that
 /// one to its end.
