@@ -2,7 +2,7 @@
 //!
 //! A [`Lister`] walks over the index; a [`Search`] reads the sessions that may fit a [`Filter`], and
 //! no others: of an ended session the index has the verdict. What was read before stands on a
-//! [`Shelf`]; a [`histogram`] counts in the index alone. One search looks at so many sessions and no more, and says where the next goes on.
+//! [`Shelf`]; a [`histogram()`] counts in the index alone. One search looks at so many sessions and no more, and says where the next goes on.
 
 mod histogram;
 mod search;
@@ -23,9 +23,9 @@ use crate::key;
 use crate::store::{Cursor, Error, Query, Store};
 
 pub use histogram::{BUCKETS_MAX, Bucket, InvalidBuckets, buckets, histogram};
-pub use search::{CANDIDATES_MAX, Filter, READ_MAX, RECORDS_MAX, SEARCHED_MAX, Search, summaries};
+pub use search::{Filter, READ_MAX, RECORDS_MAX, SEARCHED_MAX, Search};
 pub use shelf::Shelf;
-pub use summary::{Summary, summary};
+pub use summary::Summary;
 
 /// How many entries of the index are read first from each of a day's sixteen partitions. A short list
 /// needs no more; every further page is twice as long.
@@ -33,6 +33,9 @@ const PAGE_ITEMS_FIRST: usize = 8;
 
 /// How many entries of the index are read at once from each of a day's sixteen partitions, at most.
 const PAGE_ITEMS_MAX: usize = 128;
+
+/// Most sessions that are looked at for one whose id begins in a certain way.
+pub const CANDIDATES_MAX: usize = 10_000;
 
 /// Most days that are looked at for one list.
 pub const DAYS_MAX: u32 = 3_660;
@@ -210,16 +213,15 @@ impl<'a, S: Store> Lister<'a, S> {
     /// The time of the newest entry of the day.
     async fn peek(&mut self) -> Result<Option<Stamp>, Error> {
         let store = self.store;
-        try_join_all(self.shards.iter_mut().map(|shard| shard.fill(store))).await?;
+        let empty = self.shards.iter_mut().filter(|shard| shard.read.is_empty());
+        try_join_all(empty.map(|shard| shard.fill(store))).await?;
         Ok(self.shards.iter().filter_map(|shard| shard.read.front()).map(|event| event.stamp).max())
     }
 
     /// Takes the newest entry of the day, which was filled.
     fn pop(&mut self) -> Option<Event> {
-        let newest = |shard: &&mut Shard| {
-            shard.read.front().map(|event| (event.stamp, event.session.clone()))
-        };
-        self.shards.iter_mut().max_by_key(newest)?.read.pop_front()
+        let newest = |shard: &Shard| shard.read.front().map(|event| event.stamp);
+        self.shards.iter_mut().max_by_key(|shard| newest(shard))?.read.pop_front()
     }
 }
 

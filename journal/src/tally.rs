@@ -27,8 +27,6 @@ pub struct Told {
     pub error_category: Option<String>,
     /// Whether the agent's background task ever began.
     pub has_run: bool,
-    /// The execution that it began with.
-    pub execution_arn: Option<String>,
 }
 
 impl Told {
@@ -48,7 +46,6 @@ impl Told {
             error: told_last.find_map(|event| event.error.clone()),
             error_category: verdict.and_then(|verdict| named(verdict, "category")),
             has_run: has(EventStatus::AgentBackgroundTaskStarted),
-            execution_arn: events.iter().find_map(|event| event.execution_arn.clone()),
         }
     }
 }

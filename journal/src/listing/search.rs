@@ -12,11 +12,11 @@ use crate::status::{Status, status};
 use crate::store::{Error, Store};
 
 /// Most sessions that one search looks at. It ends there and says where the next one goes on.
-pub const SEARCHED_MAX: usize = 1_000;
+pub const SEARCHED_MAX: usize = 500;
 
 /// Most sessions that one search reads because their place in the index does not tell whether they
 /// fit. It ends there as at [`SEARCHED_MAX`].
-pub const READ_MAX: usize = 300;
+pub const READ_MAX: usize = 200;
 
 /// Most records that one search reads. A search that comes to it in the middle of a session reads that
 /// one to its end.
@@ -24,9 +24,6 @@ pub const RECORDS_MAX: usize = 20_000;
 
 /// How many sessions are read at a time.
 const AT_ONCE: usize = 8;
-
-/// Most sessions that are looked at for one list of those that fit a filter.
-pub const CANDIDATES_MAX: usize = 10_000;
 
 /// Which sessions to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -170,34 +167,5 @@ impl<'a, S: Store> Search<'a, S> {
             }
             read => read,
         }
-    }
-}
-
-/// The sessions that a filter admits, newest first, at most `limit`. Looks at no more than
-/// [`CANDIDATES_MAX`].
-///
-/// # Errors
-/// When the store cannot be read.
-pub async fn summaries<S: Store>(
-    store: &S,
-    filter: &Filter,
-    limit: usize,
-    now: Stamp,
-) -> Result<Vec<Arc<Summary>>, Error> {
-    let (shelf, mut filter) = (Shelf::default(), filter.clone());
-    let (mut found, mut searched) = (Vec::new(), 0);
-    loop {
-        let mut search = Search::new(store, &shelf, &filter, now);
-        while found.len() < limit
-            && let Some(summary) = search.next().await?
-        {
-            found.push(summary);
-        }
-        searched += search.searched();
-        let more = search.more();
-        if found.len() >= limit || searched >= CANDIDATES_MAX || more.is_none() {
-            return Ok(found);
-        }
-        filter.after = more;
     }
 }

@@ -79,11 +79,3 @@ impl Summary {
         Self { session: listed.session.clone(), told, tally: Tally::default() }
     }
 }
-
-/// What a list shows of one session; `None` if the journal holds nothing of it.
-///
-/// # Errors
-/// When the store cannot be read.
-pub async fn summary<S: Store>(store: &S, session: &SessionId) -> Result<Option<Summary>, Error> {
-    Ok(Summary::read(store, session, Tally::default()).await?.0)
-}

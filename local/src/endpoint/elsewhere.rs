@@ -1,6 +1,7 @@
 //! The page over a journal whose sessions run elsewhere: what reads is the stack's own, what a person
 //! does to a session goes where it runs, and a session's records are looked for once a second.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use journal::follow::{Follow, Record};
 use journal::id::SessionId;
 use journal::status::status;
 use serde_json::{Value, json};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::guard::{self, Guard};
 use super::sessions::{self, existing, json_body};
@@ -106,12 +108,16 @@ async fn events(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Response<Body> {
-    let session = match existing(&endpoint, &id).await {
-        Ok(records) => records.id,
+    let opened = match endpoint.streams.place() {
+        Ok(place) => existing(&endpoint, &id).await.map(|records| (records.id, place)),
+        Err(refusal) => Err(refusal),
+    };
+    let (session, place) = match opened {
+        Ok(opened) => opened,
         Err(refusal) => return wire::api(Err(refusal)),
     };
     let last = headers.get("last-event-id").and_then(|value| value.to_str().ok()).map(Seen::parse);
-    let mut stream = Stream::new(&endpoint, session);
+    let mut stream = Stream::new(&endpoint, session, place);
     match stream.look(last.flatten()).await {
         Err(refusal) => wire::api(Err(refusal)),
         // A browser asks again for a stream that ended, until it is told that there is no more.
@@ -146,18 +152,20 @@ struct Stream {
     follow: Follow<Journal>,
     events: Vec<journal::event::Event>,
     seen: Seen,
-    ready: std::collections::VecDeque<Event>,
+    ready: VecDeque<Event>,
     late_looks: u32,
+    _place: OwnedSemaphorePermit,
 }
 
 impl Stream {
-    fn new(endpoint: &Endpoint, session: SessionId) -> Self {
+    fn new(endpoint: &Endpoint, session: SessionId, place: OwnedSemaphorePermit) -> Self {
         Self {
             follow: Follow::new(endpoint.store.clone(), session),
             events: Vec::new(),
             seen: Seen::default(),
-            ready: std::collections::VecDeque::new(),
+            ready: VecDeque::new(),
             late_looks: 0,
+            _place: place,
         }
     }
 

@@ -65,6 +65,14 @@ impl Streams {
     pub fn new(progress: Broadcast, stopping: CancellationToken) -> Self {
         Self { progress, places: Arc::new(Semaphore::new(STREAMS_MAX)), stopping }
     }
+
+    /// A place for one more stream.
+    pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+            let message = format!("{STREAMS_MAX} streams are open, the most");
+            Refusal::new(503, "TooManyStreams", message)
+        })
+    }
 }
 
 /// What a client asks for.
@@ -115,9 +123,7 @@ async fn open(
     };
     let wish = Wish { last, records: !query.split('&').any(|field| field == "only=progress") };
     let session = existing(endpoint, id).await?.id;
-    let place = Arc::clone(&endpoint.streams.places).try_acquire_owned().map_err(|_| {
-        Refusal::new(503, "TooManyStreams", format!("{STREAMS_MAX} streams are open, the most"))
-    })?;
+    let place = endpoint.streams.place()?;
     let mut stream = Stream::new(endpoint, session, wish, place);
     stream.read().await.map_err(|error| Refusal::journal(&error))?;
     let has_all = last > 0 || !wish.records;
