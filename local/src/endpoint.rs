@@ -2,7 +2,10 @@
 //! one loopback port.
 
 mod agentcore;
+mod compare;
 mod guard;
+mod health;
+mod machine;
 mod page;
 mod resume;
 mod sessions;
@@ -24,6 +27,7 @@ use graph::agent::Agent;
 use journal::clock::Clock;
 use journal::sqlite::SqliteStore;
 use serde_json::{Value, json};
+use workflow::admission::Limits;
 
 use crate::bus::{Bus, Refused};
 use crate::dynamodb;
@@ -55,6 +59,8 @@ pub struct Endpoint {
     pub agents: Agents,
     /// Their graphs, which name the calls of recorded sessions.
     pub graphs: Arc<[Agent]>,
+    /// How many sessions of an agent may begin in an hour.
+    pub admission: Limits,
     /// The streams of sessions' events.
     pub streams: Streams,
     /// The folder that holds the journal, absolute.
@@ -74,6 +80,9 @@ impl Endpoint {
             .route("/api/sessions/{id}", get(sessions::show))
             .route("/api/sessions/{id}/timeline", get(page::timeline))
             .route("/api/sessions/{id}/record", get(page::record))
+            .route("/api/sessions/{id}/verify", get(page::verify))
+            .route("/api/compare", get(compare::compare))
+            .route("/api/health", get(health::health))
             .route("/api/sessions/{id}/events", get(stream::events))
             .route("/api/sessions/{id}/cancel", post(sessions::cancel))
             .route("/api/sessions/{id}/resume", post(resume::resume))

@@ -216,6 +216,7 @@ impl Stack {
             executions: executions.clone(),
             agents: agents.clone(),
             graphs: Arc::clone(&config.agents),
+            admission: config.admission,
             streams: Streams::new(progress, stop_serving.clone()),
             data,
         };

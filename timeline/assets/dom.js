@@ -62,10 +62,14 @@ export function number(value) {
   return value.toLocaleString("en-US");
 }
 
+export function dollars(usd) {
+  return `$${usd.toFixed(usd < 1 ? 4 : 2)}`;
+}
+
 export function tokens({ input, output, unsettled }, usd) {
   const all = input + output + unsettled;
   if (all === 0) return "";
-  return usd > 0 ? `${number(all)} tokens · $${usd.toFixed(4)}` : `${number(all)} tokens`;
+  return usd > 0 ? `${number(all)} tokens · ${dollars(usd)}` : `${number(all)} tokens`;
 }
 
 /** A time of day, with the date unless it is today's. */

@@ -29,7 +29,7 @@ use crate::view;
 const LIST_MAX: usize = 200;
 
 /// How far back a list goes that says nothing else; every day costs sixteen reads.
-const LIST_BACK: Duration = Duration::from_secs(7 * 86_400);
+pub(super) const LIST_BACK: Duration = Duration::from_secs(7 * 86_400);
 
 pub(super) type Reply = Result<(u16, Value), Refusal>;
 
