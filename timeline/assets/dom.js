@@ -95,7 +95,7 @@ export function readable(value, depth = 0) {
   }
   if (typeof value === "object") {
     if (depth > 6) return el("code", {}, JSON.stringify(value));
-    const pairs = Object.entries(value).filter(([, item]) => item !== null);
+    const pairs = Object.entries(value).filter(([, item]) => item !== null && item !== undefined);
     return el("dl", { class: "fields" }, pairs.map(([name, item]) => [
       el("dt", {}, name.replaceAll("_", " ")), el("dd", {}, readable(item, depth + 1)),
     ]).flat());

@@ -6,7 +6,7 @@ import { OPEN, STATUS, badge, clock, duration, el, number, tokens, when } from "
 const EVERY_MS = 2000;
 const PAGE = 50;
 const HOUR_MS = 3600e3;
-const HOURS = 24;
+const COUNT_MS = 10000;
 /** How far back, by name; the stack itself looks back seven days. */
 const SPANS = [["", "last 7 days", null], ["1h", "last hour", HOUR_MS], ["24h", "last 24 hours", 24 * HOUR_MS]];
 const FILTERS = ["status", "agent", "text", "span", "since", "until"];
@@ -16,10 +16,13 @@ const PAUSE_MS = 250;
 export async function list(frame, _, { connected, query }) {
   const wish = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""]));
   const marked = new Set();
-  let sessions = [];
-  let pages = 1;
+  let newest = [];
+  let older = [];
+  /** Where the list goes on, as the stack said: behind the newest page, and behind what was fetched since. */
+  let next = null;
   let chosen = -1;
   let timer = null;
+  let counting = null;
   let pause = null;
   let left = false;
 
@@ -36,7 +39,7 @@ export async function list(frame, _, { connected, query }) {
   const hour = el("button", { type: "button", onclick: () => wishFor({ since: "", until: "" }) });
   const histogram = el("div", { class: "histogram", role: "group", "aria-label": "Sessions of the last 24 hours by the hour" });
   const body = el("tbody");
-  const more = el("button", { type: "button", class: "more", onclick: () => { pages += 1; again(); } }, "Older sessions");
+  const more = el("button", { type: "button", class: "more", onclick: () => further().catch(() => connected(false)) }, "Older sessions");
   const both = el("a", { class: "both", hidden: true }, "Compare these two");
   const count = el("p", { class: "faint", role: "status" });
   frame.append(
@@ -52,21 +55,33 @@ export async function list(frame, _, { connected, query }) {
   /** The filters stand in the address, so that a reload and a link find them again. */
   function wishFor(change) {
     Object.assign(wish, change);
-    pages = 1;
+    span.querySelector("select").value = wish.span;
+    older = [];
+    next = null;
     const kept = new URLSearchParams(FILTERS.filter((name) => wish[name]).map((name) => [name, wish[name]]));
     history.replaceState(null, "", kept.size ? `#/?${kept}` : "#/");
     again();
   }
 
-  async function refresh() {
-    clearTimeout(timer);
-    const asked = new URLSearchParams({ limit: PAGE * pages });
+  function ask(after) {
+    const asked = new URLSearchParams({ limit: PAGE });
     for (const name of ["status", "agent", "text", "since", "until"]) if (wish[name]) asked.set(name, wish[name]);
     const [, , back] = SPANS.find(([name]) => name === wish.span) ?? SPANS[0];
     if (back && !wish.since) asked.set("since", new Date(Date.now() - back).toISOString());
+    if (after) asked.set("after", after);
+    return get(`/api/sessions?${asked}`);
+  }
+
+  async function refresh() {
+    clearTimeout(timer);
+    const asked = JSON.stringify(wish);
     try {
-      ({ sessions } = await get(`/api/sessions?${asked}`));
+      const found = await ask();
       connected(true);
+      // What was asked before the filters changed answers nobody.
+      if (asked !== JSON.stringify(wish)) return;
+      newest = found.sessions;
+      if (older.length === 0) next = found.more ?? null;
       draw();
     } catch (error) {
       if (error.status) throw error;
@@ -74,6 +89,13 @@ export async function list(frame, _, { connected, query }) {
     } finally {
       if (!left) timer = setTimeout(tick, EVERY_MS);
     }
+  }
+
+  async function further() {
+    const found = await ask(next);
+    older = older.concat(found.sessions);
+    next = found.more ?? null;
+    draw();
   }
 
   /** Nobody looks at a hidden page. */
@@ -87,15 +109,22 @@ export async function list(frame, _, { connected, query }) {
     refresh().catch(() => connected(false));
   }
 
+  /** The newest page moves on while older ones stay. */
+  function loaded() {
+    const ids = new Set(newest.map((session) => session.session_id));
+    return newest.concat(older.filter((session) => !ids.has(session.session_id)));
+  }
+
   function shown() {
     const text = search.value.toLowerCase();
     const words = (session) => [session.session_id, session.agent, session.error, session.open_question?.prompt].join(" ").toLowerCase();
     const until = wish.until ? Date.parse(wish.until) : Infinity;
-    return sessions.filter((session) => words(session).includes(text) && Date.parse(session.initiated_at) <= until);
+    return loaded().filter((session) => words(session).includes(text) && Date.parse(session.initiated_at) <= until);
   }
 
   function draw() {
     const found = shown();
+    const sessions = loaded();
     const isNew = [...new Set(sessions.map((session) => session.agent).filter(Boolean))].sort();
     const select = agents.querySelector("select");
     for (const name of isNew) {
@@ -114,10 +143,9 @@ export async function list(frame, _, { connected, query }) {
     hour.hidden = !wish.since;
     hour.textContent = wish.since ? `× ${clock(wish.since)} to ${clock(wish.until)}` : "";
     count.textContent = `${number(found.length)} of the newest ${number(sessions.length)} sessions`;
-    more.hidden = sessions.length < PAGE * pages;
+    more.hidden = next === null;
     pair();
     mark();
-    drawHistogram(found);
   }
 
   function row(session, index) {
@@ -153,27 +181,30 @@ export async function list(frame, _, { connected, query }) {
     if (session.asleep_until) return el("span", { class: "faint" }, `sleeps until ${clock(session.asleep_until)}`);
     if (session.error) return el("span", { class: "bad" }, session.error);
     const result = session.result ?? {};
-    const said = [result.root_cause, result.summary?.[0], result.hypotheses?.[0]?.statement, result.reply].find((value) => typeof value === "string");
+    const fraud = typeof result.score === "number" ? `${Math.round(result.score * 100)} % likely a fraud: ${result.hypotheses?.[0] ?? ""}` : null;
+    const said = [result.root_cause, fraud, result.summary?.[0], result.reply].find((value) => typeof value === "string");
     return el("span", { class: "faint" }, said ?? (OPEN.includes(session.status) ? `${session.steps} steps so far` : `${session.steps} steps`));
   }
 
   /** How many sessions began in each of the last hours, those that went wrong on top; a click leaves one hour's. */
-  function drawHistogram(found) {
-    const now = Math.floor(Date.now() / HOUR_MS);
-    const bins = Array.from({ length: HOURS }, (_, index) => ({ hour: now - HOURS + 1 + index, good: 0, bad: 0 }));
-    for (const session of found) {
-      const bin = bins[Math.floor(Date.parse(session.initiated_at) / HOUR_MS) - now + HOURS - 1];
-      if (bin) bin[STATUS[session.status]?.[1] === "bad" ? "bad" : "good"] += 1;
-    }
-    const text = JSON.stringify(bins);
-    if (histogram.dataset.text === text) return;
-    histogram.dataset.text = text;
+  async function count24() {
+    clearTimeout(counting);
+    try {
+      drawHistogram(await get("/api/health?hours=24"));
+    } catch { /* The list itself says what is wrong with the connection. */ }
+    if (!left) counting = setTimeout(() => (document.hidden ? (counting = setTimeout(count24, COUNT_MS)) : count24()), COUNT_MS);
+  }
+
+  function drawHistogram({ health, is_cut, sessions_max }) {
+    const bins = health.bars.map((bar) => ({ at: bar.at, bad: bar.failed, good: bar.succeeded + bar.stopped + bar.waiting + bar.running }));
     const most = Math.max(1, ...bins.map((bin) => bin.good + bin.bad));
+    const held = [...histogram.children].indexOf(document.activeElement);
+    histogram.title = is_cut ? `of the newest ${number(sessions_max)} sessions` : "";
     histogram.replaceChildren(...bins.map((bin) => {
-      const [since, until] = [bin.hour, bin.hour + 1].map((hour) => new Date(hour * HOUR_MS).toISOString());
-      const words = `${new Date(since).getHours()}:00 · ${bin.good + bin.bad} sessions, ${bin.bad} went wrong`;
+      const [since, until] = [0, health.bar_ms].map((ms) => new Date(Date.parse(bin.at) + ms).toISOString());
+      const words = `${clock(since)} · ${number(bin.good + bin.bad)} sessions, ${number(bin.bad)} went wrong`;
       const column = el("button", { type: "button", class: "column", title: words, "aria-label": words,
-        disabled: bin.good + bin.bad === 0, onclick: () => wishFor({ since, until }) });
+        disabled: bin.good + bin.bad === 0, onclick: () => wishFor({ since, until, span: "" }) });
       for (const tone of ["bad", "good"]) {
         const part = el("span", { class: tone });
         part.style.height = `${(bin[tone] / most) * 100}%`;
@@ -181,6 +212,7 @@ export async function list(frame, _, { connected, query }) {
       }
       return column;
     }));
+    histogram.children[held]?.focus();
   }
 
   function mark() {
@@ -205,5 +237,6 @@ export async function list(frame, _, { connected, query }) {
   }
 
   await refresh();
-  return { key, leave: () => { left = true; clearTimeout(timer); clearTimeout(pause); } };
+  count24();
+  return { key, leave: () => { left = true; [timer, pause, counting].forEach(clearTimeout); } };
 }

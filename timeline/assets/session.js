@@ -22,6 +22,8 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
   let unwatch = null;
   let ticking = null;
   let left = false;
+  /** Whether the newest row is kept in sight: until somebody scrolls away from it, or opens a record. */
+  let follows = true;
 
   const head = el("section", { class: "head" });
   const acts = el("p", { class: "acts" });
@@ -32,12 +34,15 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
   const rows = el("div", { class: "rows", role: "presentation" });
   const scroll = el("div", { class: "scroll", tabIndex: 0, role: "listbox", "aria-label": "Records, in the order of time" }, rows);
   const graphs = el("section", { class: "graphs", "aria-label": "The paths taken" });
-  const spent = el("div");
+  const spent = el("div", { class: "graphs" });
   const seal = el("p", { class: "faint seal", role: "status" });
   const record = el("aside", { class: "record", "aria-label": "The chosen record" });
   const said = el("p", { class: "faint", role: "status" });
   record.hidden = true;
-  scroll.addEventListener("scroll", drawRows, { passive: true });
+  scroll.addEventListener("scroll", () => {
+    follows = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - ROW_PX;
+    drawRows();
+  }, { passive: true });
   scroll.addEventListener("keydown", (event) => {
     if (["ArrowDown", "ArrowUp"].includes(event.key) && key(event.key)) { event.preventDefault(); event.stopPropagation(); }
   });
@@ -89,7 +94,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     head.replaceChildren(...[
       el("h1", {}, badge(session.status), " ", session.agent ?? "no agent"),
       el("p", {}, "began ", when(session.initiated_at), ...facts.filter(Boolean).map((fact) => ` · ${fact}`)),
-      session.error ? el("p", { class: "bad text" }, session.error, session.error_category ? ` [${session.error_category}]` : "") : null,
+      session.error && !shown.conclusion ? el("p", { class: "bad text" }, session.error) : null,
       session.asleep_until ? el("p", { class: "warn" }, "sleeps until ", when(session.asleep_until)) : null,
     ].filter(Boolean));
     drawActs();
@@ -127,7 +132,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     const isBad = shown.session.status !== "SUCCEEDED";
     const next = found.next.map((text) => el("li", { class: "text" }, coded(text)));
     return [
-      el("h2", {}, isBad ? "What went wrong" : "What was found"),
+      el("h2", {}, isBad ? "What went wrong" : "What was found", shown.session.error_category ? el("code", { class: "tag" }, shown.session.error_category) : null),
       el("p", { class: `text what${isBad ? " bad" : ""}` }, found.what),
       found.at ? el("p", {}, "Where: ", link(found.at.sk, "", found.at.name)) : null,
       found.points.length ? el("ul", {}, found.points.map((point) => el("li", { class: "text" }, point.text, " ", citation(point.claim)))) : null,
@@ -267,9 +272,10 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     if (!shown) return;
     drawAxis();
     const { waterfall } = shown;
+    rows.style.height = `${waterfall.rows.length * ROW_PX}px`;
+    if (follows && chosen === null && OPEN.includes(shown.session.status)) scroll.scrollTop = scroll.scrollHeight;
     const first = Math.max(0, Math.floor(scroll.scrollTop / ROW_PX) - SPARE);
     const last = Math.min(waterfall.rows.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / ROW_PX) + SPARE);
-    rows.style.height = `${waterfall.rows.length * ROW_PX}px`;
     rows.replaceChildren(...waterfall.rows.slice(first, last).map((row, index) => drawRow(row, first + index)));
     scroll.setAttribute("aria-activedescendant", chosen === null ? "" : `row-${chosen}`);
   }

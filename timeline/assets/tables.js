@@ -2,6 +2,9 @@
 
 import { clock, dollars, duration, el, number } from "./dom.js";
 
+/** Characters of a runner's name: its role, and enough of its id to tell it from another. */
+const RUNNER_CHARS = 14;
+
 function table(caption, heads, rows) {
   return el("section", { class: "panel" }, el("h2", {}, caption),
     el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": caption }, el("table", { class: "small" },
@@ -16,7 +19,7 @@ const figures = (spent) => [number(spent.calls), spent.failed ? number(spent.fai
 
 export function ledger({ accounts, entries, total }) {
   if (accounts.length === 0) return null;
-  const heads = ["Asked", "", "Times", "Failed", "Took", "Tokens in", "out", "unsettled", "Cost"];
+  const heads = ["Kind", "Name", "Times", "Failed", "Took", "Tokens in", "out", "unsettled", "Cost"];
   const rows = accounts.map(({ kind, name, spent }) => [kind === name ? "" : kind, name, ...figures(spent)]);
   const made = table("Ledger", heads, [...rows, ["", el("strong", {}, "total"), ...figures(total)]]);
   if (entries.length > 0) {
@@ -31,7 +34,7 @@ const ENDS = { at_work: "at work", lost: "✗ fell silent", suspended: "‖ let 
   superseded: "superseded", closed: "closed by somebody else" };
 
 export function runs(all, lease, machine) {
-  const rows = all.map((run) => [`#${run.epoch}`, run.runner, `+${duration(run.from_ms)}`, run.to_ms === null ? "now" : `+${duration(run.to_ms)}`,
+  const rows = all.map((run) => [`#${run.epoch}`, el("span", { title: run.runner }, run.runner.slice(0, RUNNER_CHARS)), `+${duration(run.from_ms)}`, run.to_ms === null ? "now" : `+${duration(run.to_ms)}`,
     number(run.steps), ENDS[run.end], run.supersedes ? `#${run.supersedes}` : ""]);
   const notes = [
     lease ? `the lease is claim ${lease.epoch}'s, last beat ${clock(lease.beat_at)}` : null,

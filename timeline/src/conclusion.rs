@@ -111,9 +111,10 @@ fn diagnosis(result: &Value) -> Option<Conclusion> {
 fn investigation(result: &Value) -> Option<Conclusion> {
     let score = result.get("score")?.as_f64()?;
     let severity = text(result, "severity")?.to_lowercase();
+    // `name: statement`, the likeliest first.
+    let stated = list(result, "hypotheses").find_map(|(_, hypothesis)| hypothesis.as_str());
     let stated =
-        list(result, "hypotheses").find_map(|(_, hypothesis)| text(hypothesis, "statement"));
-    let stated = stated.unwrap_or_else(|| "nothing speaks for a fraud".to_owned());
+        stated.map_or("no hypothesis", |text| text.split_once(": ").map_or(text, |(_, said)| said));
     let share = score * 100.0;
     let next = list(result, "recommendations").filter_map(|(_, advised)| {
         let (action, reason) = (text(advised, "action")?, text(advised, "reason")?);
@@ -294,7 +295,7 @@ mod tests {
     fn other_results_lead_with_what_their_agents_found() {
         let fraud = json!({
             "score": 0.817, "severity": "HIGH",
-            "hypotheses": [{"statement": "The card was copied."}],
+            "hypotheses": ["account_takeover: The card was copied."],
             "findings": [{"pattern": "travel", "explanation": "1859 km/h"}],
             "recommendations": [{"action": "ask_cardholder", "priority": "immediate", "reason": "likely"}],
         });

@@ -1,6 +1,8 @@
 //! A graph laid out, with the path that a session took through it: its agent's, and its state
 //! machine's.
 
+use std::collections::VecDeque;
+
 use graph::agent::Outline;
 use journal::step::{Ending, Step, StepBody};
 use serde::Serialize;
@@ -17,6 +19,9 @@ pub struct Drawing {
     pub nodes: Vec<Node>,
     /// The routes, by the nodes' places in the list.
     pub edges: Vec<Edge>,
+    /// Where it starts.
+    #[serde(skip)]
+    start: Option<usize>,
 }
 
 /// A node of the graph.
@@ -26,10 +31,14 @@ pub struct Node {
     pub name: String,
     /// The longest way to it from the start, in routes, without those that lead back.
     pub layer: usize,
-    /// Its place among the nodes of its layer.
+    /// Its column. The usual way out of a node leads straight on, others beside it, and those of
+    /// errors further out.
     pub place: usize,
     /// How often the session was there.
     pub visits: u32,
+    /// Whether it came by on its way from one visit to the next, as far as the routes tell: a node
+    /// that asks for nothing leaves no record.
+    pub is_passed: bool,
     /// Whether the session is there now, or was when it ended.
     pub is_newest: bool,
     /// Whether the session failed here.
@@ -53,6 +62,9 @@ pub struct Edge {
 
 /// A way out of a node, by the name of where it leads, and whether only an error leads there.
 type Way<'a> = (&'a str, bool);
+
+/// A node, and the route that it was first found by.
+type Found = (usize, Option<usize>);
 
 impl Drawing {
     /// The agent's graph with the path that these steps, in sequence, took.
@@ -102,26 +114,19 @@ impl Drawing {
                 Some(Edge { from, to, taken: 0, is_catch: *is_catch, is_back: false })
             }));
         }
-        let (layers, found) = layers(place(start), nodes.len(), &mut edges);
-        let mut drawn: Vec<_> = nodes
-            .iter()
-            .zip(layers)
-            .map(|((name, _), layer)| Node {
-                name: (*name).to_owned(),
-                layer,
-                place: 0,
-                visits: 0,
-                is_newest: false,
-                is_failed: false,
-            })
-            .collect();
-        // The usual way is found first, so that it runs straight along the first places.
-        for at in 0..found.len() {
-            let layer = drawn[found[at]].layer;
-            drawn[found[at]].place =
-                found[..at].iter().filter(|before| drawn[**before].layer == layer).count();
-        }
-        Self { nodes: drawn, edges }
+        let start = place(start);
+        let (layers, found) = layers(start, nodes.len(), &mut edges);
+        let columns = columns(&layers, &found, &edges);
+        let drawn = nodes.iter().zip(layers).zip(columns).map(|(((name, _), layer), place)| Node {
+            name: (*name).to_owned(),
+            layer,
+            place,
+            visits: 0,
+            is_passed: false,
+            is_newest: false,
+            is_failed: false,
+        });
+        Self { nodes: drawn.collect(), edges, start }
     }
 
     /// Counts a walk through the nodes of these names; where it ended.
@@ -129,18 +134,48 @@ impl Drawing {
         let mut before = None;
         for visit in visits {
             let Some(at) = self.nodes.iter().position(|node| node.name == visit) else { continue };
-            self.nodes[at].visits += 1;
-            if let Some(from) = before
-                && let Some(edge) = self.edges.iter_mut().find(|e| e.from == from && e.to == at)
-            {
-                edge.taken += 1;
+            match before {
+                Some(from) => self.go(from, at),
+                None => self.start.into_iter().for_each(|start| self.go(start, at)),
             }
+            self.nodes[at].visits += 1;
             before = Some(at);
         }
         if let Some(at) = before {
             self.nodes[at].is_newest = true;
         }
         before
+    }
+
+    /// Counts the routes of the shortest way from one node to another; there may be none. Whoever is
+    /// where it was before went nowhere, or round a loop of one.
+    fn go(&mut self, from: usize, to: usize) {
+        if from == to {
+            let itself = self.edges.iter_mut().find(|edge| edge.from == from && edge.to == from);
+            itself.into_iter().filter(|_| self.nodes[from].visits > 0).for_each(|e| e.taken += 1);
+            return;
+        }
+        let mut came_by = vec![None; self.nodes.len()];
+        let mut next = VecDeque::from([from]);
+        while let Some(at) = next.pop_front() {
+            let out = self.edges.iter().enumerate().filter(|(_, edge)| edge.from == at);
+            for (edge, way) in out {
+                if came_by[way.to].is_none() {
+                    came_by[way.to] = Some(edge);
+                    next.push_back(way.to);
+                }
+            }
+        }
+        let mut at = to;
+        while let Some(edge) = came_by[at] {
+            self.edges[edge].taken += 1;
+            at = self.edges[edge].from;
+            if at == from {
+                self.nodes[from].is_passed |= self.nodes[from].visits == 0;
+                return;
+            }
+            self.nodes[at].is_passed = true;
+        }
     }
 }
 
@@ -166,13 +201,13 @@ fn visits(steps: &[Step<Value>]) -> Vec<&str> {
 /// Each node's layer, and all nodes in the order in which they are found from the start, the first
 /// way out of each first. Marks the routes that lead back. What no route leads to comes after
 /// everything.
-fn layers(start: Option<usize>, count: usize, edges: &mut [Edge]) -> (Vec<usize>, Vec<usize>) {
+fn layers(start: Option<usize>, count: usize, edges: &mut [Edge]) -> (Vec<usize>, Vec<Found>) {
     let out: Vec<Vec<usize>> = (0..count)
         .map(|node| (0..edges.len()).filter(|edge| edges[*edge].from == node).collect())
         .collect();
     let (mut found, mut finished) = (Vec::new(), Vec::new());
     let mut open: Vec<(usize, usize)> = Vec::new();
-    found.extend(start);
+    found.extend(start.map(|at| (at, None)));
     open.extend(start.map(|at| (at, 0)));
     while let Some((at, next)) = open.last_mut() {
         let (from, turn) = (*at, *next);
@@ -185,8 +220,8 @@ fn layers(start: Option<usize>, count: usize, edges: &mut [Edge]) -> (Vec<usize>
         let to = edges[edge].to;
         if open.iter().any(|(at, _)| *at == to) {
             edges[edge].is_back = true;
-        } else if !found.contains(&to) {
-            found.push(to);
+        } else if found.iter().all(|(known, _)| *known != to) {
+            found.push((to, Some(edge)));
             open.push((to, 0));
         }
     }
@@ -200,8 +235,26 @@ fn layers(start: Option<usize>, count: usize, edges: &mut [Edge]) -> (Vec<usize>
         }
     }
     let beyond = layers.iter().flatten().max().map_or(0, |last| last + 1);
-    found.extend((0..count).filter(|node| layers[*node].is_none()));
+    found.extend((0..count).filter(|node| layers[*node].is_none()).map(|node| (node, None)));
     (layers.into_iter().map(|layer| layer.unwrap_or(beyond)).collect(), found)
+}
+
+/// Each node's column.
+fn columns(layers: &[usize], found: &[Found], edges: &[Edge]) -> Vec<usize> {
+    let mut columns: Vec<Option<usize>> = vec![None; layers.len()];
+    for (node, by) in found {
+        let wanted = by.map(|edge| &edges[edge]).map_or(0, |edge| {
+            let is_usual = edges.iter().find(|other| other.from == edge.from) == Some(edge);
+            let beside = if edge.is_catch { 2 } else { usize::from(!is_usual) };
+            columns[edge.from].unwrap_or_default() + beside
+        });
+        let is_taken = |column: usize| {
+            let mut placed = columns.iter().zip(layers);
+            placed.any(|(known, layer)| *known == Some(column) && *layer == layers[*node])
+        };
+        columns[*node] = (wanted..).find(|column| !is_taken(*column));
+    }
+    columns.into_iter().map(Option::unwrap_or_default).collect()
 }
 
 #[cfg(test)]
@@ -268,7 +321,7 @@ mod tests {
                 ("plan", 0, 0, 1, false),
                 ("gather", 1, 0, 2, true),
                 ("judge", 2, 0, 1, false),
-                ("report", 3, 0, 0, false),
+                ("report", 3, 1, 0, false),
                 ("unreached", 4, 0, 0, false),
             ]
         );
@@ -276,6 +329,17 @@ mod tests {
         let taken: Vec<_> =
             drawing.edges.iter().filter(|e| e.taken > 0).map(|e| (e.from, e.to, e.taken)).collect();
         assert_eq!(taken, [(0, 1, 1), (1, 2, 1), (2, 1, 1)]);
+    }
+
+    #[test]
+    fn a_node_without_a_record_is_passed_on_the_way_to_one_that_has() {
+        let drawing = Drawing::of(&outline(), &steps(&[("gather", 0), ("report", 0)]));
+        let passed: Vec<_> =
+            drawing.nodes.iter().filter(|n| n.is_passed).map(|n| n.name.as_str()).collect();
+        assert_eq!(passed, ["plan", "judge"]);
+        let taken: Vec<_> =
+            drawing.edges.iter().filter(|e| e.taken > 0).map(|e| (e.from, e.to)).collect();
+        assert_eq!(taken, [(0, 1), (1, 2), (2, 3)]);
     }
 
     #[test]
