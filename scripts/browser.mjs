@@ -9,7 +9,7 @@ import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { browse, require, settled, start, stop, trigger, until } from "./stack.mjs";
+import { aws, browse, require, settled, start, stop, trigger, until } from "./stack.mjs";
 
 const [incidents, screenshots] = process.argv.slice(2);
 const { FOLDER, DAYBOOK } = process.env;
@@ -282,6 +282,12 @@ await seen("free text is an answer", async () => {
   await button("Say").click();
   await page.locator(".row", { hasText: "which models are there" }).first().waitFor();
   await next("gentamicin");
+});
+await seen("a session whose workflow is gone is resumed", async () => {
+  await aws(endpoint, "AWSStepFunctions.StopExecution", { executionArn: `arn:aws:states:us-east-1:000000000000:execution:daybook:${ids.said}` });
+  await page.reload();
+  await button("Resume: its workflow is gone").click();
+  await page.locator("figcaption", { hasText: "2 executions" }).waitFor();
 });
 await open(ids.second);
 await seen("a cancellation ends a session, live", async () => {

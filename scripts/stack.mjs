@@ -33,15 +33,20 @@ export async function stop(signal = "SIGTERM") {
   child = null;
 }
 
+/** Asks the stack as one of AWS's own clients would. */
+export async function aws(endpoint, target, body) {
+  const headers = { "content-type": "application/x-amz-json-1.1", "x-amz-target": target };
+  const response = await fetch(endpoint, { method: "POST", body: JSON.stringify(body), headers });
+  return response.json();
+}
+
 /** Puts the trigger event; the event's id is the session's. */
 export async function trigger(endpoint, detail) {
   const entry = { Source: "manual-trigger", DetailType: "execute-agent", Detail: JSON.stringify(detail) };
-  const response = await fetch(endpoint, { method: "POST", body: JSON.stringify({ Entries: [entry] }),
-    headers: { "content-type": "application/x-amz-json-1.1", "x-amz-target": "AWSEvents.PutEvents" } });
-  return (await response.json()).Entries[0].EventId;
+  return (await aws(endpoint, "AWSEvents.PutEvents", { Entries: [entry] })).Entries[0].EventId;
 }
 
-/** Waits until the session stands so, or in any other way that it does not leave by itself. */
+/** Waits until the session has ended or waits itself; its status. */
 export async function settled(endpoint, id) {
   return until(async () => {
     const response = await fetch(`${endpoint}/api/sessions/${id}`);
@@ -62,5 +67,5 @@ export async function until(ask, problem) {
 }
 
 export function browse() {
-  return require("playwright-core").chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+  return require("playwright-core").chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-lcd-text"] });
 }

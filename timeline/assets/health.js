@@ -8,11 +8,10 @@ const EVERY_MS = 5000;
 const KINDS = [["succeeded", "✓"], ["running", "▸"], ["waiting", "‖"], ["stopped", "■"], ["failed", "✗"]];
 const [WIDE, HIGH] = [960, 120];
 
-export async function health(frame, _, { place, connected }) {
+export async function health(frame, _, { connected }) {
   let hours = 24;
   let timer = null;
   let left = false;
-  place.append(" / health");
   const span = el("select", { id: "span", onchange: () => { hours = Number(span.value); again(); } },
     el("option", { value: "1" }, "last hour"), el("option", { value: "24", selected: true }, "last 24 hours"), el("option", { value: "168" }, "last 7 days"));
   const body = el("div");

@@ -21,6 +21,7 @@ export async function list(frame, _, { connected, query }) {
   /** Where the list goes on, as the stack said: behind the newest page, and behind what was fetched since. */
   let next = null;
   let chosen = -1;
+  let head = null;
   let timer = null;
   let counting = null;
   let pause = null;
@@ -81,6 +82,9 @@ export async function list(frame, _, { connected, query }) {
       // What was asked before the filters changed answers nobody.
       if (asked !== JSON.stringify(wish)) return;
       newest = found.sessions;
+      const first = newest[0]?.session_id ?? "";
+      if (first !== head) count24();
+      head = first;
       if (older.length === 0) next = found.more ?? null;
       draw();
     } catch (error) {
@@ -181,7 +185,7 @@ export async function list(frame, _, { connected, query }) {
     if (session.asleep_until) return el("span", { class: "faint" }, `sleeps until ${clock(session.asleep_until)}`);
     if (session.error) return el("span", { class: "bad" }, session.error);
     const result = session.result ?? {};
-    const fraud = typeof result.score === "number" ? `${Math.round(result.score * 100)} % likely a fraud: ${result.hypotheses?.[0] ?? ""}` : null;
+    const fraud = typeof result.score === "number" ? `${Math.floor(Math.round(result.score * 1000) / 10)} % likely a fraud: ${result.hypotheses?.[0] ?? ""}` : null;
     const said = [result.root_cause, fraud, result.summary?.[0], result.reply].find((value) => typeof value === "string");
     return el("span", { class: "faint" }, said ?? (OPEN.includes(session.status) ? `${session.steps} steps so far` : `${session.steps} steps`));
   }
@@ -192,6 +196,7 @@ export async function list(frame, _, { connected, query }) {
     try {
       drawHistogram(await get("/api/health?hours=24"));
     } catch { /* The list itself says what is wrong with the connection. */ }
+    clearTimeout(counting);
     if (!left) counting = setTimeout(() => (document.hidden ? (counting = setTimeout(count24, COUNT_MS)) : count24()), COUNT_MS);
   }
 
@@ -237,6 +242,5 @@ export async function list(frame, _, { connected, query }) {
   }
 
   await refresh();
-  count24();
   return { key, leave: () => { left = true; [timer, pause, counting].forEach(clearTimeout); } };
 }

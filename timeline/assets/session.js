@@ -134,8 +134,9 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     return [
       el("h2", {}, isBad ? "What went wrong" : "What was found", shown.session.error_category ? el("code", { class: "tag" }, shown.session.error_category) : null),
       el("p", { class: `text what${isBad ? " bad" : ""}` }, found.what),
+      found.session ? el("p", {}, "The other session: ", el("a", { href: `#/session/${encodeURIComponent(found.session)}` }, found.session)) : null,
       found.at ? el("p", {}, "Where: ", link(found.at.sk, "", found.at.name)) : null,
-      found.points.length ? el("ul", {}, found.points.map((point) => el("li", { class: "text" }, point.text, " ", citation(point.claim)))) : null,
+      found.points.length ? el("ul", {}, found.points.map((point) => el("li", {}, point.text, " ", citation(point.claim), point.source ? el("code", { class: "source", title: point.source }, point.source) : null))) : null,
       next.length ? el("h3", {}, "What to do next") : null,
       next.length ? el("ol", {}, next) : null,
     ];

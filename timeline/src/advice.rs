@@ -103,6 +103,60 @@ const BY_CATEGORY: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Sentences by words of what was found in a network. A finding that has none of them is left to whoever
+/// reads it.
+const BY_FINDING: &[(&str, &str)] = &[
+    ("MTU mismatch", "Set the same MTU at both ends of the line that the log names."),
+    ("is DOWN", "See both ends of the line: whether somebody shut it, then optics and cable."),
+    (
+        "flaps",
+        "Clean or replace optics and cable of the line that comes and goes; take it out of use meanwhile.",
+    ),
+    (
+        "CRC errors",
+        "Frames arrive damaged: clean or replace optics and cable, at both ends of the line.",
+    ),
+    (
+        "BGP neighbor",
+        "See whether the neighbor's address is reached, then what both sides have configured, and clear the session.",
+    ),
+    (
+        "LDP session",
+        "See that label distribution is on at both ends of the line and nothing filters its hellos (port 646).",
+    ),
+    (
+        "has no label",
+        "Without a label traffic is dropped: see the label session with the next router on the way, and what keeps it from giving one out.",
+    ),
+    ("CONFLICT", "Two routers advertise one segment identifier: give one of them another index."),
+    (
+        "import route target",
+        "Import a route target that another site of the customer exports; the record has both lists.",
+    ),
+    (
+        "routes limit",
+        "Raise the customer's limit of routes, or find out who sends more than was agreed.",
+    ),
+    (
+        "CPU is",
+        "See what keeps the process that is named so busy: its neighbors' updates, a debug, a loop.",
+    ),
+    ("the limit of", "Give it more in the trigger's `budget`, and ask again."),
+];
+
+/// What to do about what was found in a network, each thing once, in the order of the table.
+pub fn about<'a>(findings: impl IntoIterator<Item = &'a str> + Clone) -> Vec<String> {
+    let is_found =
+        |(words, _): &&(&str, &str)| findings.clone().into_iter().any(|text| text.contains(words));
+    BY_FINDING.iter().filter(is_found).map(|(_, advice)| (*advice).to_owned()).collect()
+}
+
+/// The session that has the key which another one was rejected for.
+pub fn holder(error: &str) -> Option<&str> {
+    let said = error.strip_prefix("Rejected: Duplicate - session ")?;
+    said.split(' ').next()
+}
+
 /// What to do next, the most urgent first. `error` reads `Type: Code - message`.
 pub fn next(error: &str, category: Option<&str>, agent: Option<&str>) -> Vec<String> {
     let (kind, rest) = error.split_once(": ").unwrap_or((error, ""));
@@ -194,6 +248,9 @@ mod tests {
             let told = next(error, category, Some("mine")).join("\n");
             assert!(told.contains(expected), "{error}: {told}");
         }
+        assert_eq!(holder("Rejected: Duplicate - session a-b is already about `k`"), Some("a-b"));
+        assert_eq!(holder("Rejected: BreakerOpen - circuit breaker"), None);
+        assert_eq!(about(["interface x is DOWN", "interface y is DOWN", "else"]).len(), 1);
         for (category, sentences) in BY_CATEGORY {
             assert_eq!(next("E: c - m", Some(category), None), *sentences);
         }

@@ -3,7 +3,7 @@
 use graph::effect::{Reply, ToolCall};
 use graph::outcome::Brought;
 use journal::step::{Step, StepBody};
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
 use crate::told::Tone;
@@ -109,14 +109,14 @@ impl<'a> Compared<'a> {
 /// What a step says, without what is another in every session: the ids of calls.
 fn content(step: &Step<Value>, call: Option<&ToolCall>) -> Value {
     let asked = call.map(|call| json!([call.tool, call.arguments]));
-    let payload = step.body.payload().cloned().unwrap_or_default();
-    let brought = match (&step.body, serde_json::from_value(payload.clone())) {
+    let payload = step.body.payload().unwrap_or(&Value::Null);
+    let brought = match (&step.body, Brought::deserialize(payload)) {
         (StepBody::Outcome { .. }, Ok(Brought::Reply(Reply { text, calls, .. }))) => {
             let calls: Vec<_> =
                 calls.iter().map(|call| json!([call.tool, call.arguments])).collect();
             json!([text, calls])
         }
-        _ => payload,
+        _ => payload.clone(),
     };
     json!([asked, brought])
 }

@@ -11,6 +11,9 @@ use crate::waterfall::{Row, Waterfall};
 /// Characters of one sentence.
 const SENTENCE_CHARS: usize = 600;
 
+/// Characters of where a point was seen.
+const SOURCE_CHARS: usize = 240;
+
 /// Most points, and most things to do.
 pub const ITEMS_MAX: usize = 20;
 
@@ -42,6 +45,8 @@ pub struct Conclusion {
     pub points: Vec<Point>,
     /// What to do next, the most urgent first.
     pub next: Vec<String>,
+    /// Another session to look at.
+    pub session: Option<String>,
 }
 
 /// A record to look at.
@@ -58,6 +63,8 @@ pub struct Spot {
 pub struct Point {
     /// In a sentence.
     pub text: String,
+    /// Where it was seen, and what stands there.
+    pub source: Option<String>,
     /// Where it stands in the result, a JSON pointer.
     pub claim: Option<String>,
 }
@@ -89,9 +96,9 @@ fn diagnosis(result: &Value) -> Option<Conclusion> {
     let point = |(at, claim): (usize, &Value)| {
         let (tool, field) = (text(claim, "tool")?, text(claim, "field")?);
         let (value, said) = (text(claim, "value")?, text(claim, "interpretation")?);
-        let quoted =
-            if value.is_empty() { String::new() } else { format!(" = {}", clip(&value, 160)) };
-        Some(point(format!("{said} ({tool} {field}{quoted})"), format!("/evidence/{at}")))
+        let quoted = if value.is_empty() { String::new() } else { format!(" = {value}") };
+        let source = Some(clip(&format!("{tool} {field}{quoted}"), SOURCE_CHARS));
+        Some(Point { source, ..point(&said, format!("/evidence/{at}")) })
     };
     let next = list(result, "remediation_plan").filter_map(|(_, step)| {
         let (action, details) = (text(step, "action")?, text(step, "details")?);
@@ -105,6 +112,7 @@ fn diagnosis(result: &Value) -> Option<Conclusion> {
         at: None,
         points: list(result, "evidence").filter_map(point).collect(),
         next: next.collect(),
+        session: None,
     })
 }
 
@@ -115,20 +123,23 @@ fn investigation(result: &Value) -> Option<Conclusion> {
     let stated = list(result, "hypotheses").find_map(|(_, hypothesis)| hypothesis.as_str());
     let stated =
         stated.map_or("no hypothesis", |text| text.split_once(": ").map_or(text, |(_, said)| said));
-    let share = score * 100.0;
+    // The score is in thousandths, and whole hundredths of it are not rounded up.
+    let share = (score * 1_000.0).round() / 10.0;
+    let share = share.floor();
     let next = list(result, "recommendations").filter_map(|(_, advised)| {
         let (action, reason) = (text(advised, "action")?, text(advised, "reason")?);
         let priority = text(advised, "priority").map(|p| format!(" ({p})")).unwrap_or_default();
         Some(sentence(&format!("{}{priority}: {reason}", action.replace('_', " "))))
     });
     let points = list(result, "findings").filter_map(|(at, finding)| {
-        Some(point(text(finding, "explanation")?, format!("/findings/{at}")))
+        Some(point(&text(finding, "explanation")?, format!("/findings/{at}")))
     });
     Some(Conclusion {
         what: sentence(&format!("{share:.0} % likely a fraud, severity {severity}: {stated}")),
         at: None,
         points: points.collect(),
         next: next.collect(),
+        session: None,
     })
 }
 
@@ -137,21 +148,16 @@ fn report(result: &Value) -> Option<Conclusion> {
     let what = sentence(lines.next()?);
     let found: Vec<_> = list(result, "findings")
         .filter_map(|(at, finding)| {
-            Some(point(text(finding, "finding")?, format!("/findings/{at}")))
+            Some(point(&text(finding, "finding")?, format!("/findings/{at}")))
         })
         .collect();
-    let said = lines.map(|line| Point { text: sentence(line), claim: None });
+    let said = lines.map(|line| Point { text: sentence(line), source: None, claim: None });
     let points = if found.is_empty() { said.take(ITEMS_MAX).collect() } else { found };
-    let device = text(result, "device_name").unwrap_or_default();
-    let next = match (points.is_empty(), device.is_empty()) {
-        (false, false) => {
-            vec![format!(
-                "Mend what was found on {device}, then ask the same question again: nothing may be left."
-            )]
-        }
-        _ => Vec::new(),
-    };
-    Some(Conclusion { what, at: None, points, next })
+    let mut next = crate::advice::about(points.iter().map(|point: &Point| point.text.as_str()));
+    if !next.is_empty() {
+        next.push("Then ask the same question again: nothing may be left.".to_owned());
+    }
+    Some(Conclusion { what, points, next, ..Conclusion::default() })
 }
 
 fn checks(result: &Value) -> Option<Conclusion> {
@@ -165,7 +171,8 @@ fn checks(result: &Value) -> Option<Conclusion> {
     };
     let points = bad.iter().filter_map(|check| {
         let detail = text(check, "detail").unwrap_or_default();
-        Some(Point { text: sentence(&format!("{}: {detail}", text(check, "name")?)), claim: None })
+        let said = format!("{}: {detail}", text(check, "name")?);
+        Some(Point { text: sentence(&said), source: None, claim: None })
     });
     let points: Vec<_> = points.take(ITEMS_MAX).collect();
     let next = if points.is_empty() {
@@ -173,7 +180,7 @@ fn checks(result: &Value) -> Option<Conclusion> {
     } else {
         vec!["Mend what the failed checks name, then run `daybook trigger` again.".to_owned()]
     };
-    Some(Conclusion { what, at: None, points, next })
+    Some(Conclusion { what, points, next, ..Conclusion::default() })
 }
 
 fn failed(known: &Known<'_>) -> Conclusion {
@@ -184,16 +191,26 @@ fn failed(known: &Known<'_>) -> Conclusion {
         }
         _ => crate::advice::next(known.error.unwrap_or_default(), known.category, known.agent),
     };
-    Conclusion { what: sentence(error), at: spot(known.waterfall), points: Vec::new(), next }
+    let session = crate::advice::holder(error).map(str::to_owned);
+    Conclusion {
+        what: sentence(error),
+        at: spot(known.waterfall),
+        points: Vec::new(),
+        next,
+        session,
+    }
 }
 
 /// Where it went wrong: the last effect that brought an error, else the first record that tells of
-/// one.
+/// one; of an end the last effect before it, if there was one.
 fn spot(waterfall: &Waterfall) -> Option<Spot> {
     let is_bad = |row: &&Row| row.tone == Tone::Bad;
-    let effect = waterfall.rows.iter().rev().filter(is_bad).find(|row| row.kind == "outcome");
+    let effects = || waterfall.rows.iter().rev().filter(|row| row.kind == "outcome");
     let told = || waterfall.rows.iter().find(is_bad);
-    let row = effect.or_else(told)?;
+    let row = match effects().find(is_bad).or_else(told)? {
+        end if end.kind == "end" => effects().next()?,
+        row => row,
+    };
     let name = match row.seq {
         Some(seq) => format!("step {seq}, {}", row.name),
         None => row.name.clone(),
@@ -209,8 +226,8 @@ fn text(value: &Value, name: &str) -> Option<String> {
     value.get(name)?.as_str().map(str::to_owned)
 }
 
-fn point(text: String, claim: String) -> Point {
-    Point { text: sentence(&text), claim: Some(claim) }
+fn point(text: &str, claim: String) -> Point {
+    Point { text: sentence(text), source: None, claim: Some(claim) }
 }
 
 fn sentence(text: &str) -> String {
@@ -245,7 +262,16 @@ mod tests {
         let mut lines = vec![conclusion.what];
         lines.extend(conclusion.at.map(|spot| format!("at {} ({})", spot.name, spot.sk)));
         let points = conclusion.points.into_iter();
-        lines.extend(points.map(|p| format!("- {} [{}]", p.text, p.claim.unwrap_or_default())));
+        lines.extend(points.map(|p| {
+            format!(
+                "- {} [{}] {}",
+                p.text,
+                p.claim.unwrap_or_default(),
+                p.source.unwrap_or_default()
+            )
+            .trim_end()
+            .to_owned()
+        }));
         lines.extend(conclusion.next.into_iter().map(|next| format!("> {next}")));
         lines.join("\n")
     }
@@ -285,8 +311,8 @@ mod tests {
         });
         insta::assert_snapshot!(of(Status::Succeeded, None, None, &result), @r"
         The permission is gone.
-        - nothing allows it (iam a.b = []) [/evidence/0]
-        - there are no logs (logs error) [/evidence/1]
+        - nothing allows it [/evidence/0] iam a.b = []
+        - there are no logs [/evidence/1] logs error
         > Put it back: add s3:GetObject (low risk, needs approval)
         ");
     }
@@ -301,19 +327,20 @@ mod tests {
         });
         let network = json!({
             "device_name": "pe1", "summary": ["pe1: one thing is out of order.", "VRF ACME"],
-            "findings": [{"function": "get_vpn_info", "finding": "VRF ACME: matches no route"}],
+            "findings": [{"function": "get_vpn_info", "finding": "VRF ACME: import route target 65000:999 matches no route"}],
         });
         let checkup = json!({"checks": [{"name": "journal", "ok": true}, {"name": "tools", "ok": false, "detail": "no answer"}]});
         let told =
             [fraud, network, checkup].map(|result| of(Status::Succeeded, None, None, &result));
         insta::assert_snapshot!(told.join("\n\n"), @r"
-        82 % likely a fraud, severity high: The card was copied.
+        81 % likely a fraud, severity high: The card was copied.
         - 1859 km/h [/findings/0]
         > ask cardholder (immediate): likely
 
         pe1: one thing is out of order.
-        - VRF ACME: matches no route [/findings/0]
-        > Mend what was found on pe1, then ask the same question again: nothing may be left.
+        - VRF ACME: import route target 65000:999 matches no route [/findings/0]
+        > Import a route target that another site of the customer exports; the record has both lists.
+        > Then ask the same question again: nothing may be left.
 
         1 of 2 checks of this deployment failed.
         - tools: no answer []

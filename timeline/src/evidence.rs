@@ -4,12 +4,14 @@
 //! pattern that a tool reported, a network's finding the tool that showed it. Each is looked up in
 //! what the tools brought, so that a reader gets from the claim to the record in one click.
 
-use graph::outcome::Brought;
 use serde::Serialize;
 use serde_json::Value;
 
 /// Most claims of a result that are looked up.
 pub const CLAIMS_MAX: usize = 100;
+
+/// Newest results of a tool that a claim is looked up in.
+const RESULTS_MAX: usize = 100;
 
 /// A claim, and what it rests on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,17 +43,17 @@ pub fn citations(
     locate: impl Fn(&str, &Value) -> Option<String>,
 ) -> Vec<Citation> {
     let listed = |name: &str| {
-        let list = result.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
-        list.into_iter().take(CLAIMS_MAX).enumerate()
+        let list = result.get(name).and_then(Value::as_array);
+        list.into_iter().flatten().take(CLAIMS_MAX).enumerate()
     };
     let mut found = Vec::new();
     for (at, claim) in listed("evidence") {
         let claimed = format!("/evidence/{at}");
-        found.extend(field_of(&claim, seen, &locate).map(|place| cite(claimed, place)));
+        found.extend(field_of(claim, seen, &locate).map(|place| cite(claimed, place)));
     }
     for (at, claim) in listed("findings") {
         let claimed = format!("/findings/{at}");
-        let place = pattern_of(&claim, seen).or_else(|| whole_of(&claim, seen));
+        let place = pattern_of(claim, seen).or_else(|| whole_of(claim, seen));
         found.extend(place.map(|place| cite(claimed, place)));
     }
     found
@@ -71,7 +73,8 @@ fn field_of(
     let (tool, field) = (claim.get("tool")?.as_str()?, claim.get("field")?.as_str()?);
     let value = claim.get("value").and_then(Value::as_str).unwrap_or_default();
     let mut best: Option<(u8, u32, String)> = None;
-    for result in seen.iter().filter(|result| result.tool == tool) {
+    let newest_first = seen.iter().rev().filter(|result| result.tool == tool);
+    for result in newest_first.take(RESULTS_MAX) {
         let pointer = place(field, result.payload, locate);
         let found = pointer.as_deref().and_then(|pointer| result.payload.pointer(pointer));
         let rank = match found {
@@ -79,24 +82,28 @@ fn field_of(
             Some(_) => 1,
             None => 0,
         };
-        if best.as_ref().is_none_or(|(known, ..)| rank >= *known) {
+        if best.as_ref().is_none_or(|(known, ..)| rank > *known) {
             best = Some((rank, result.seq, pointer.unwrap_or_default()));
         }
     }
     best.map(|(_, seq, pointer)| (seq, pointer))
 }
 
-/// Where the field stands in a payload. A tool's error is called `error`.
+/// Where the field stands in a payload, as [`graph::outcome::Brought`] is written. A tool's error is
+/// called `error`.
 fn place(
     field: &str,
     payload: &Value,
     locate: &impl Fn(&str, &Value) -> Option<String>,
 ) -> Option<String> {
-    match serde_json::from_value(payload.clone()).ok()? {
-        Brought::Ok(content) => locate(field, &content).map(|pointer| format!("/ok{pointer}")),
-        Brought::Error(_) => (field == "error").then(|| "/error".to_owned()),
-        Brought::Failure(_) => (field == "error").then(|| "/failure/message".to_owned()),
-        Brought::Reply(_) | Brought::Woke {} => None,
+    let error = |pointer: &str| (field == "error").then(|| pointer.to_owned());
+    match payload.as_object()?.iter().next()? {
+        (kind, content) if kind == "ok" => {
+            locate(field, content).map(|found| format!("/ok{found}"))
+        }
+        (kind, _) if kind == "error" => error("/error"),
+        (kind, _) if kind == "failure" => error("/failure/message"),
+        _ => None,
     }
 }
 
@@ -114,7 +121,7 @@ fn holds(found: &Value, quoted: &str) -> bool {
 /// `{"pattern"}`: the newest result that reported it.
 fn pattern_of(claim: &Value, seen: &[Seen<'_>]) -> Option<(u32, String)> {
     let pattern = claim.get("pattern")?;
-    seen.iter().rev().find_map(|result| {
+    seen.iter().rev().take(RESULTS_MAX).find_map(|result| {
         let reported = result.payload.pointer("/ok/findings")?.as_array()?;
         let at = reported.iter().position(|finding| finding.get("pattern") == Some(pattern))?;
         Some((result.seq, format!("/ok/findings/{at}")))

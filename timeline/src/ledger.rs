@@ -3,7 +3,7 @@
 use graph::effect::{Author, ToolCall};
 use graph::outcome::Brought;
 use journal::step::{EffectKind, Step, StepBody, Usage};
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use crate::text::clip;
@@ -114,7 +114,7 @@ impl Ledger {
             let StepBody::Outcome { effect, started_at, usage, payload } = &step.body else {
                 continue;
             };
-            let brought = serde_json::from_value(payload.clone()).ok();
+            let brought = Brought::deserialize(payload).ok();
             let failed = matches!(brought, Some(Brought::Error(_) | Brought::Failure(_)));
             let ms = u64::try_from(step.stamp.since(*started_at).as_millis()).unwrap_or(u64::MAX);
             let spent = Figures::of(*usage, ms, failed);
