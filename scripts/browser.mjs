@@ -11,7 +11,10 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { aws, browse, require, settled, start, stop, trigger, until } from "./stack.mjs";
 
+const WITHIN_MS = 150_000;
 const [incidents, screenshots] = process.argv.slice(2);
+// Whoever runs it would end it without its stack.
+setTimeout(() => { console.error(`not done after ${WITHIN_MS} ms`); process.exit(1); }, WITHIN_MS).unref();
 const { FOLDER, DAYBOOK } = process.env;
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 /** What a phone on a slow line gets in a second. */
@@ -166,7 +169,9 @@ await seen("a failed session says what failed, where, and what to do next", asyn
 });
 await seen("a record opens by keyboard with its payload, hash and parent, and closes", async () => {
   await page.keyboard.press("k");
-  await page.locator(".record h2", { hasText: "Step 2" }).waitFor();
+  await page.locator(".record h2", { hasNotText: "Step 3" }).waitFor();
+  await page.keyboard.press("j");
+  await page.locator(".record h2", { hasText: "Step 3" }).waitFor();
   await page.locator(".record pre").first().waitFor();
   assert.match(await text(".record .fields"), /hash\n[0-9a-f]{64}\nparent\n[0-9a-f]{64}/);
   await look("record");
@@ -299,6 +304,7 @@ await seen("a cancellation ends a session, live", async () => {
 // --- a run that takes its time ---
 
 const running = await put({ agent: "network", input: { query: "Is p3's interface to p4 healthy?" } });
+await until(async () => (await fetch(`${endpoint}/api/sessions/${running}`)).ok, "the session does not begin");
 await open(running);
 await seen("a running session is watched live, and a reload in the middle of it loses nothing", async () => {
   await badge("running");

@@ -3,7 +3,7 @@
 // stack.mjs says what else it needs. A picture over PICTURE_BYTES_MAX ends it with 1: documents are to stay quick to open.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { browse, settled, start, stop, trigger } from "./stack.mjs";
 
@@ -12,13 +12,20 @@ const PICTURE_BYTES_MAX = 150_000;
 const json = (path) => JSON.parse(readFileSync(join(root, path), "utf8"));
 const incident = (name) => ({ agent: "incident", input: { ...json(`incidents/${name}/incident.json`), snapshot: join(root, "incidents", name) } });
 
+// A tool server that does not start, under a name that is nobody's.
+const servers = join(process.env.FOLDER, "servers.json");
+writeFileSync(servers, JSON.stringify({ mcpServers: { "aws-diagnostics": { command: "/opt/diagnostics/server" } } }));
+const broken = await start("127.0.0.1:0", { DAYBOOK_MCP_SERVERS: servers });
+const ids = { failed: await trigger(broken, { agent: "incident", input: { lambda_name: "data-processor" } }) };
+await settled(broken, ids.failed);
+await stop();
+
 const endpoint = await start("127.0.0.1:0", { PATH: process.env.PATH });
-const ids = {};
 for (const [name, detail] of Object.entries({
   network: { agent: "network", input: { ...json("networks/wrong-route-target/query.json"), inventory: join(root, "networks/wrong-route-target/network.json") } },
   throttled: incident("reserved-concurrency-zero"), refused: { agent: "incident", input: { lambda_name: 7 } },
   fraud: { agent: "fraud", input: { ...json("transactions/account-takeover.json"), data: join(root, "transactions/sample.csv") } },
-  blocked: incident("network-blocked"), failed: { agent: "incident", input: { lambda_name: "data-processor" } },
+  blocked: incident("network-blocked"),
   asking: { agent: "assistant", input: { message: "simulate 250 mg of theophylline every 8 h for 1 day" } },
   diagnosed: incident("s3-permission-revoked"),
 })) {
@@ -42,10 +49,10 @@ async function picture(name, route, shows, scheme = "light") {
 }
 
 await picture("sessions", "#/", ".histogram .column:enabled");
-await picture("diagnosis", `#/session/${ids.throttled}`, ".seal:not(:empty)");
+await picture("diagnosis", `#/session/${ids.throttled}`, '.seal:has-text("verifies")');
 await page.locator(".conclusion .cite").first().click();
 await picture("evidence", new URL(page.url()).hash, "mark.cited");
-await picture("failure", `#/session/${ids.failed}`, ".seal:not(:empty)", "dark");
+await picture("failure", `#/session/${ids.failed}`, '.seal:has-text("verifies")', "dark");
 await picture("question", `#/session/${ids.asking}`, ".question h2");
 await picture("compare", `#/compare/${ids.diagnosed}/${ids.throttled}`, ".compared");
 await picture("health", "#/health", ".bars");

@@ -22,7 +22,7 @@ export async function compare(frame, [a, b], { place }) {
       same ? null : el("a", { href: "#", onclick: (event) => { event.preventDefault(); show(first); } }, `First difference: ${title(pairs[first])}`)),
     comparison.is_cut ? el("p", { class: "faint" }, "Of the longer session only the first 1,000 steps are compared.") : "",
     el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": "The steps of both" }, el("table", { class: "small compared" },
-      el("thead", {}, el("tr", {}, ["", "Step of A", "Step of B", "Took A", "Took B", "Difference", "Tokens A", "Tokens B"].map((name) => el("th", { scope: "col" }, name)))),
+      el("thead", {}, el("tr", {}, ["", "Step of A", "Step of B", "Took A", "Took B", "Difference", "Tokens A", "Tokens B", "Difference"].map((name) => el("th", { scope: "col" }, name)))),
       el("tbody", {}, pairs.slice(0, ROWS_MAX).map(row)), total(pairs))));
 
   function row(pair, index) {
@@ -30,8 +30,9 @@ export async function compare(frame, [a, b], { place }) {
     return el("tr", { class: `${pair.verdict}${index === first ? " first" : ""}`, id: `pair-${index}`, tabIndex: index === first ? -1 : undefined },
       el("td", {}, index === first ? "▶ first difference" : SAYS[pair.verdict]), cell(found.a, a), cell(found.b, b),
       el("td", { class: "figure" }, a ? duration(a.ms) : ""), el("td", { class: "figure" }, b ? duration(b.ms) : ""),
-      el("td", { class: "figure" }, a && b ? signed(b.ms - a.ms) : ""),
-      el("td", { class: "figure" }, a?.tokens ? number(a.tokens) : ""), el("td", { class: "figure" }, b?.tokens ? number(b.tokens) : ""));
+      el("td", { class: "figure" }, a && b ? more(b.ms - a.ms, duration) : ""),
+      el("td", { class: "figure" }, a?.tokens ? number(a.tokens) : ""), el("td", { class: "figure" }, b?.tokens ? number(b.tokens) : ""),
+      el("td", { class: "figure" }, a && b && a.tokens !== b.tokens ? more(b.tokens - a.tokens, number) : ""));
   }
 
   function show(index) {
@@ -62,11 +63,12 @@ function cell(session, step) {
 function total(pairs) {
   const sum = (pick) => pairs.reduce((all, pair) => all + (pick(pair) ?? 0), 0);
   const [a, b] = [sum((pair) => pair.a?.ms), sum((pair) => pair.b?.ms)];
+  const [ta, tb] = [sum((pair) => pair.a?.tokens), sum((pair) => pair.b?.tokens)];
   return el("tfoot", {}, el("tr", {}, [el("td", {}, el("strong", {}, "all steps")), el("td", {}), el("td", {}),
-    ...[duration(a), duration(b), signed(b - a), number(sum((pair) => pair.a?.tokens)), number(sum((pair) => pair.b?.tokens))]
+    ...[duration(a), duration(b), more(b - a, duration), number(ta), number(tb), more(tb - ta, number)]
       .map((text) => el("td", { class: "figure" }, text))]));
 }
 
 const title = ({ a, b }) => [a, b].map((step, index) => step && `${"AB"[index]} #${step.seq} ${step.name}`).filter(Boolean).join(", ");
 
-const signed = (ms) => (ms === 0 ? "±0" : `${ms > 0 ? "+" : "−"}${duration(Math.abs(ms))}`);
+const more = (by, words) => (by === 0 ? "±0" : `${by > 0 ? "+" : "−"}${words(Math.abs(by))}`);

@@ -11,6 +11,8 @@ const ROW_PX = 26;
 /** Rows that are drawn above and below those in sight. */
 const SPARE = 12;
 const ZOOM_MAX = 4096;
+/** Steps of the longest session that is verified unasked: all of its payloads are read for that. */
+const VERIFIED_STEPS = 2000;
 const LIVE_MS = 1000;
 
 export async function session(frame, [id, ...wanted], { place, connected }) {
@@ -70,7 +72,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     drawOnce(graphs, [shown.machine, shown.graph], pictures);
     drawOnce(spent, [shown.ledger, shown.runs, shown.lease], () => [ledger(shown.ledger), runs(shown.runs, shown.lease, shown.machine)]);
     drawRows();
-    if (!OPEN.includes(shown.session.status)) verify();
+    if (!OPEN.includes(shown.session.status)) offerVerifying();
     const isOpen = OPEN.includes(shown.session.status);
     clearTimeout(ticking);
     if (isOpen && !left) ticking = setTimeout(draw, LIVE_MS);
@@ -132,7 +134,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     const isBad = shown.session.status !== "SUCCEEDED";
     const next = found.next.map((text) => el("li", { class: "text" }, coded(text)));
     return [
-      el("h2", {}, isBad ? "What went wrong" : "What was found", shown.session.error_category ? el("code", { class: "tag" }, shown.session.error_category) : null),
+      el("h2", {}, isBad ? "What went wrong" : "What was found", !["", "unknown"].includes(shown.session.error_category ?? "") ? el("code", { class: "tag" }, shown.session.error_category) : null),
       el("p", { class: `text what${isBad ? " bad" : ""}` }, found.what),
       found.session ? el("p", {}, "The other session: ", el("a", { href: `#/session/${encodeURIComponent(found.session)}` }, found.session)) : null,
       found.at ? el("p", {}, "Where: ", link(found.at.sk, "", found.at.name)) : null,
@@ -173,10 +175,16 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
       graph ? picture("The agent's graph", graph, "") : null];
   }
 
-  /** Whether the records are what was written; asked for once. */
-  async function verify() {
+  /** Whether the records are what was written; asked for once, and of a long session only when somebody wants to know. */
+  function offerVerifying() {
     if (seal.dataset.asked) return;
     seal.dataset.asked = "yes";
+    if (shown.session.steps <= VERIFIED_STEPS) verify();
+    else seal.replaceChildren(el("button", { type: "button", onclick: verify }, "Verify the hash chain"));
+  }
+
+  async function verify() {
+    seal.textContent = "verifying …";
     try {
       const found = await get(path(id, "/verify"));
       seal.className = found.sound ? "faint seal" : "bad seal";

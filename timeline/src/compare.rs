@@ -2,6 +2,7 @@
 
 use graph::effect::{Reply, ToolCall};
 use graph::outcome::Brought;
+use journal::item::Hash;
 use journal::step::{Step, StepBody};
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
@@ -20,6 +21,8 @@ pub struct Compared<'a> {
     path: String,
     /// What was asked and what came of it.
     content: Value,
+    /// The effect and the place among its calls side by side, which land in any order.
+    call: Option<(&'a Hash, u32)>,
 }
 
 /// Two sessions side by side.
@@ -85,10 +88,15 @@ pub struct Cell {
 
 impl<'a> Compared<'a> {
     /// A step with its row and the tool call that it is about.
-    pub fn of(row: &'a Row, step: &Step<Value>, call: Option<&ToolCall>) -> Self {
+    pub fn of(row: &'a Row, step: &'a Step<Value>, call: Option<&ToolCall>) -> Self {
         let tool = call.map_or("", |call| &call.tool);
         let path = format!("{} {} {tool}", row.kind, row.name);
-        Self { row, path, content: content(step, call) }
+        let effect = step.body.effect().map(|effect| (&effect.digest, effect.call));
+        Self { row, path, content: content(step, call), call: effect }
+    }
+
+    fn is_beside(&self, other: &Self) -> bool {
+        matches!((self.call, other.call), (Some((mine, _)), Some((theirs, _))) if mine == theirs)
     }
 
     fn cell(&self) -> Cell {
@@ -125,10 +133,10 @@ impl Comparison {
     /// The steps of both, in sequence.
     pub fn of(a: &[Compared<'_>], b: &[Compared<'_>]) -> Self {
         let is_cut = a.len().max(b.len()) > STEPS_MAX;
-        let (a, b) = (&a[..a.len().min(STEPS_MAX)], &b[..b.len().min(STEPS_MAX)]);
-        let pairs: Vec<_> = aligned(a, b)
+        let [a, b] = [a, b].map(|steps| in_order_of_calls(&steps[..steps.len().min(STEPS_MAX)]));
+        let pairs: Vec<_> = aligned(&a, &b)
             .into_iter()
-            .map(|(at_a, at_b)| pair(at_a.map(|at| &a[at]), at_b.map(|at| &b[at])))
+            .map(|(at_a, at_b)| pair(at_a.map(|at| a[at]), at_b.map(|at| b[at])))
             .collect();
         let is_on_both = |pair: &Pair| matches!(pair.verdict, Verdict::Same | Verdict::Differs);
         Self {
@@ -151,8 +159,17 @@ fn pair(a: Option<&Compared<'_>>, b: Option<&Compared<'_>>) -> Pair {
     Pair { verdict, a: a.map(Compared::cell), b: b.map(Compared::cell) }
 }
 
+/// The steps, those of calls side by side as they were asked.
+fn in_order_of_calls<'a, 'b>(steps: &'b [Compared<'a>]) -> Vec<&'b Compared<'a>> {
+    let mut ordered: Vec<_> = steps.iter().collect();
+    for beside in ordered.chunk_by_mut(|a, b| a.is_beside(b)) {
+        beside.sort_by_key(|step| step.call.map(|(_, call)| call));
+    }
+    ordered
+}
+
 /// The longest common path of both, with what only one has in between.
-fn aligned(a: &[Compared<'_>], b: &[Compared<'_>]) -> Vec<(Option<usize>, Option<usize>)> {
+fn aligned(a: &[&Compared<'_>], b: &[&Compared<'_>]) -> Vec<(Option<usize>, Option<usize>)> {
     // common[i][j] is how much of the path a[i..] and b[j..] have in common.
     let wide = b.len() + 1;
     let mut common = vec![0_u32; (a.len() + 1) * wide];
@@ -266,6 +283,31 @@ mod tests {
             (compared.first_difference, compared.is_same_path, compared.same),
             (Some(2), false, 4)
         );
+    }
+
+    #[test]
+    fn calls_side_by_side_are_compared_as_they_were_asked_whichever_came_first() {
+        let side = |calls: [u32; 2]| {
+            let (mut steps, mut tools) = session(&[
+                ("do", "x", json!({"ok": calls[0]})),
+                ("do", "x", json!({"ok": calls[1]})),
+            ]);
+            for (at, call) in (1..).zip(calls) {
+                if let StepBody::Outcome { effect, .. } = &mut steps[at].body {
+                    effect.call = call;
+                }
+                tools[at] = Some(ToolCall::built_in(&format!("tool {call}"), json!({})));
+            }
+            let rows = Waterfall::of(&[], steps.iter().map(|step| (step, None)), false, at(0)).rows;
+            (steps, tools, rows)
+        };
+        let sides = [side([0, 1]), side([1, 0])];
+        let [a, b] = [&sides[0], &sides[1]].map(|(steps, calls, rows)| {
+            let each = rows.iter().zip(steps).zip(calls);
+            each.map(|((row, step), call)| Compared::of(row, step, call.as_ref()))
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(Comparison::of(&a, &b).first_difference, None);
     }
 
     #[test]

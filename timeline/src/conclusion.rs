@@ -207,12 +207,14 @@ fn spot(waterfall: &Waterfall) -> Option<Spot> {
     let is_bad = |row: &&Row| row.tone == Tone::Bad;
     let effects = || waterfall.rows.iter().rev().filter(|row| row.kind == "outcome");
     let told = || waterfall.rows.iter().find(is_bad);
-    let row = match effects().find(is_bad).or_else(told)? {
-        end if end.kind == "end" => effects().next()?,
-        row => row,
+    let row = effects().find(is_bad).or_else(told)?;
+    let (row, after) = match (row.kind, effects().next()) {
+        ("end", Some(last)) => (last, "after "),
+        ("end", None) => return None,
+        _ => (row, ""),
     };
     let name = match row.seq {
-        Some(seq) => format!("step {seq}, {}", row.name),
+        Some(seq) => format!("{after}step {seq}, {}", row.name),
         None => row.name.clone(),
     };
     Some(Spot { sk: row.sk.clone(), name })

@@ -261,11 +261,10 @@ fn columns(layers: &[usize], found: &[Found], edges: &[Edge]) -> Vec<usize> {
 mod tests {
     use graph::agent::OutlineNode;
     use journal::clock::Stamp;
-    use journal::id::Runner;
-    use journal::item::Hash;
-    use journal::step::{EffectKind, EffectRef, Usage};
+    use journal::step::{EffectKind, Usage};
 
     use super::*;
+    use crate::testing::{effect, step};
 
     fn outline() -> Outline {
         let node = |name, to| OutlineNode { name, to };
@@ -282,28 +281,13 @@ mod tests {
     }
 
     fn steps(path: &[(&str, u32)]) -> Vec<Step<Value>> {
-        let step = |(place, (node, call)): (usize, &(&str, u32))| Step {
-            session: "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap(),
-            seq: u32::try_from(place).unwrap() + 1,
-            epoch: 1,
-            runner: Runner::named("agent:1"),
-            stamp: Stamp::default(),
-            expires_at: 0,
-            prev_hash: Hash::genesis(),
-            hash: Hash::genesis(),
-            body: StepBody::Outcome {
-                effect: EffectRef {
-                    node: (*node).to_owned(),
-                    kind: EffectKind::Tools,
-                    digest: Hash::genesis(),
-                    call: *call,
-                },
-                started_at: Stamp::default(),
-                usage: Usage::default(),
-                payload: Value::Null,
-            },
-        };
-        path.iter().enumerate().map(step).collect()
+        let each = (1..).zip(path);
+        each.map(|(seq, (node, call))| {
+            let effect = effect(node, EffectKind::Tools, *call);
+            let (started_at, usage) = (Stamp::default(), Usage::default());
+            step(0, seq, StepBody::Outcome { effect, started_at, usage, payload: Value::Null })
+        })
+        .collect()
     }
 
     #[test]

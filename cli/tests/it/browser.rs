@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::harness::{run_within, tool};
 
-/// What the whole of it may take on a busy machine.
-const WITHIN: Duration = Duration::from_secs(110);
+/// What the whole of it may take on a busy machine. The script gives up before.
+const WITHIN: Duration = Duration::from_secs(170);
 
 #[test]
 fn a_person_finds_reads_compares_and_answers_sessions_in_a_browser() {

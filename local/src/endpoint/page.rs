@@ -1,5 +1,5 @@
 //! The page, and what it asks for besides the API that the command line shares: a session's timeline
-//! drawn up, and one record of it whole.
+//! drawn up, one record of it whole, and whether its records are what was written.
 
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ use timeline::runs::runs;
 use timeline::waterfall::Waterfall;
 
 use super::Endpoint;
-use super::machine;
 use super::sessions::{Reply, existing};
 use super::wire::{self, Refusal};
+use super::{compare, health, machine};
 use crate::view;
 
 /// Most lines about damage that are listed; `daybook verify` has all of them.
@@ -53,6 +53,16 @@ pub(super) fn files() -> Router<Endpoint> {
     })
 }
 
+/// What the page reads beside the API that the command line shares.
+pub(super) fn views() -> Router<Endpoint> {
+    Router::new()
+        .route("/api/sessions/{id}/timeline", get(timeline))
+        .route("/api/sessions/{id}/record", get(record))
+        .route("/api/sessions/{id}/verify", get(verification))
+        .route("/api/compare", get(compare::compare))
+        .route("/api/health", get(health::health))
+}
+
 fn serve(file: &File) -> Response<Body> {
     let mut response = wire::respond(200, file.content_type, file.text, None);
     response.headers_mut().extend(HEADERS);
@@ -62,15 +72,12 @@ fn serve(file: &File) -> Response<Body> {
 /// `GET /api/sessions/{id}/timeline`: the session, its records on one axis, its agent's graph with
 /// the path that it took (null when this program has no such agent, or another version of it), its
 /// state machine with the same, who worked when, what was spent, and what came of it.
-pub(super) async fn timeline(
-    State(endpoint): State<Endpoint>,
-    Path(id): Path<String>,
-) -> Response<Body> {
+async fn timeline(State(endpoint): State<Endpoint>, Path(id): Path<String>) -> Response<Body> {
     wire::api(draw(&endpoint, &id).await)
 }
 
 /// `GET /api/sessions/{id}/record?sk=…`: one event or step, whole.
-pub(super) async fn record(
+async fn record(
     State(endpoint): State<Endpoint>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
@@ -79,10 +86,7 @@ pub(super) async fn record(
 }
 
 /// `GET /api/sessions/{id}/verify`: whether the session's records are what was written.
-pub(super) async fn verify(
-    State(endpoint): State<Endpoint>,
-    Path(id): Path<String>,
-) -> Response<Body> {
+async fn verification(State(endpoint): State<Endpoint>, Path(id): Path<String>) -> Response<Body> {
     wire::api(check(&endpoint, &id).await)
 }
 

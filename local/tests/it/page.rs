@@ -159,7 +159,9 @@ async fn beyond_loopback_the_page_asks_for_the_token_and_the_rest_has_it_in_a_co
     };
     let nothing = ("accept", "*/*");
     assert_eq!(status(Method::GET, "/", nothing).await, 200);
-    assert_eq!(status(Method::GET, "/api/sessions", nothing).await, 401);
+    for path in ["/api/sessions", "/api/health", "/api/compare?a=x&b=y", "/api/sessions/x/verify"] {
+        assert_eq!(status(Method::GET, path, nothing).await, 401, "{path}");
+    }
     assert_eq!(status(Method::POST, "/login", nothing).await, 401);
     let request = client.request(Method::POST, "/login").bearer_auth("secret");
     let answer = request.send().await.unwrap();
