@@ -19,14 +19,18 @@ const { FOLDER, DAYBOOK } = process.env;
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 /** What a phone on a slow line gets in a second. */
 const FIRST_LOAD_BYTES_MAX = 60_000;
+/** Until a stack that is to stop has heard of it. */
+const GATE_AFTER_MS = 500;
 const MARKUP = "<img src=x onerror=alert(1)>";
 
 // --- what there is to see ---
 
-// The network agent's server takes its time, so that something happens in the middle of a run.
-const slow = { command: "sh", args: ["-c", 'sleep 3; exec "$0" mcp network-inventory --inventory "$1"', DAYBOOK, join(incidents, "../networks/mtu-mismatch/network.json")] };
-writeFileSync(join(FOLDER, "servers.json"), JSON.stringify({ mcpServers: { "network-inventory": slow } }));
-const environment = { DAYBOOK_MCP_SERVERS: join(FOLDER, "servers.json"), PATH: process.env.PATH };
+// The network agent's server starts when the gate is there, so that things can happen in the middle of a run.
+const gate = join(FOLDER, "gate");
+const gated = { command: "sh", args: ["-c", 'until [ -e "$2" ]; do sleep 0.1; done; exec "$0" mcp network-inventory --inventory "$1"',
+  DAYBOOK, join(incidents, "../networks/mtu-mismatch/network.json"), gate] };
+writeFileSync(join(FOLDER, "servers.json"), JSON.stringify({ mcpServers: { "network-inventory": gated } }));
+const environment = { DAYBOOK_MCP_SERVERS: join(FOLDER, "servers.json"), MCP_CONNECT_TIMEOUT: "120", MCP_INIT_TIMEOUT: "120", PATH: process.env.PATH };
 
 // An incident whose logs somebody wrote who would like to run a script in the reader's browser.
 const hostile = join(FOLDER, "hostile");
@@ -316,7 +320,9 @@ await seen("a running session is watched live, and a reload in the middle of it 
 });
 await seen("a restart of the server in the middle of a run is told and got over", async () => {
   isDown = true;
-  await stop("SIGTERM");
+  const stopped = stop("SIGTERM");
+  setTimeout(() => writeFileSync(gate, ""), GATE_AFTER_MS);
+  await stopped;
   await page.locator("#connection", { hasText: "not connected" }).waitFor();
   await start(new URL(endpoint).host, environment);
   await badge("succeeded");

@@ -126,8 +126,6 @@ pub fn seeds() -> Vec<Vec<u8>> {
         request("AWSEvents.PutEvents", &events),
         "\n{".to_owned(),
         format!("GET /api/sessions/{}\n", world::SESSION),
-        format!("GET /api/sessions/{}/timeline\n", world::SESSION),
-        format!("GET /api/sessions/{}/record?sk=STEP%2300000001\n", world::SESSION),
         format!("GET /api/sessions/{}/verify\n", world::SESSION),
         format!("GET /api/compare?a={0}&b=before\n", world::SESSION),
         "GET /api/health?hours=24\n".to_owned(),

@@ -59,7 +59,7 @@ pub fn runs(events: &[Event], steps: &[Step<Value>], began: Stamp, is_open: bool
     });
     let run = |(claim, supersedes): (&Step<Value>, u32)| {
         let is_own = |step: &&Step<Value>| step.epoch == claim.epoch && step.runner == claim.runner;
-        let last = steps.iter().filter(is_own).next_back().unwrap_or(claim);
+        let last = steps.iter().rfind(is_own).unwrap_or(claim);
         let lost = events.iter().find(|event| {
             event.status == EventStatus::AgentLost && event.about == About::Epoch(claim.epoch)
         });
