@@ -93,6 +93,12 @@ bench: ## appends, ten-step runs and whole sessions, beside the raw disk; the me
 	cargo bench -p states --bench states
 	@$(MAKE) --no-print-directory bench-lambdas
 
+.PHONY: bench-peers
+bench-peers: ## ten durable steps with Daybook, LangGraph and Restate in turn [ROUNDS=3]; installs the two
+	@bench=$$(cargo bench -p cli --bench daybook --no-run --message-format json \
+	    | sed -n 's/.*"name":"daybook".*"executable":"\([^"]*\)".*/\1/p' | tail -1) \
+	    && bash scripts/bench-peers.sh "$$bench" '$(or $(ROUNDS),3)'
+
 .PHONY: bench-lambdas
 bench-lambdas: ## the packaged functions of this machine's architecture: size, start, events, memory
 	@bash scripts/lambdas.sh '$(CARGO_TARGET_DIR)' '$(LAMBDA_ARCHITECTURE)'

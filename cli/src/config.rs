@@ -192,6 +192,14 @@ pub fn no_colour() -> bool {
     set("NO_COLOR").is_some() || set("TERM").is_some_and(|terminal| terminal == "dumb")
 }
 
+/// The person's editor, as a command line; `None` if they named none.
+///
+/// Source: POSIX, "Environment Variables", `VISUAL` and `EDITOR`.
+pub fn editor() -> Option<String> {
+    let set = |name: &str| read(name).filter(|value| !value.trim().is_empty());
+    set("VISUAL").or_else(|| set("EDITOR"))
+}
+
 /// A variable of the process, for a file that refers to variables by names of its own.
 pub fn variable(name: &str) -> Option<String> {
     read(name)

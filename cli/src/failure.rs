@@ -55,6 +55,14 @@ impl Failure {
         self.exit
     }
 
+    /// What went wrong, with what the user does next, for somebody who is told over HTTP.
+    pub fn sentence(&self) -> String {
+        match &self.hint {
+            Some(hint) => format!("{:#} ({hint})", self.error),
+            None => format!("{:#}", self.error),
+        }
+    }
+
     /// Says it on stderr. That nobody reads our output any more is no news to anybody.
     pub fn report(&self) {
         let closed = |cause: &(dyn std::error::Error + 'static)| {

@@ -12,11 +12,11 @@ use journal::id::SessionId;
 use journal::read;
 use journal::status::lanes;
 use journal::step::Step;
+use local::store::Journal;
 use local::view::{Calls, Session};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::store::Journal;
 
 /// A session that is being followed.
 pub struct Feed {

@@ -11,6 +11,7 @@ use journal::sqlite::{OpenError, SqliteStore};
 use journal::step::Step;
 use journal::{listing, read};
 use local::stack::JOURNAL_FILE;
+use local::store::Journal;
 use local::view::Session;
 use serde_json::Value;
 
@@ -18,7 +19,6 @@ use crate::args::Target;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
 use crate::resolve::Context;
-use crate::store::Journal;
 
 /// The stack's folder when nobody says otherwise.
 pub const DEFAULT_FOLDER: &str = ".daybook";

@@ -5,9 +5,10 @@
 //!
 //! `args` parses the command line plainly, `config` reads the environment, `resolve` joins the
 //! two into a typed command; only that step may fail on the environment. `commands` do the work:
-//! they read the journal (`ledger`, `feed`, over the `store` of the target), speak to the endpoint (`endpoint`) and hand what
+//! they read the journal (`ledger`, `feed`, wherever the target keeps it), speak to the endpoint (`endpoint`) and hand what
 //! they find to `render`, which is pure. `output` writes: stdout is data, stderr is talk.
-//! `typing` reads what a person types, `progress` shows how far running tools are, `counted` what a
+//! `typing` reads what a person types, `editor` has them edit a text, `deciding` knows what they mean at a
+//! question; `progress` shows how far running tools are, `counted` what a
 //! session asks of an account. `failure` is how anything goes wrong; `new_agent` is what
 //! the crate of a new agent consists of.
 
@@ -15,6 +16,8 @@ mod args;
 mod commands;
 mod config;
 mod counted;
+mod deciding;
+mod editor;
 mod endpoint;
 mod failure;
 mod feed;
@@ -25,7 +28,6 @@ mod output;
 mod progress;
 mod render;
 mod resolve;
-mod store;
 mod typing;
 
 use std::process::ExitCode;

@@ -32,22 +32,44 @@ pub fn stderr_has_colour() -> bool {
     io::stderr().is_terminal() && !config::no_colour()
 }
 
-/// Whether a line of progress stands on the terminal, to be written over.
-static PASSING: Mutex<bool> = Mutex::new(false);
+/// What stands on the terminal to be written over.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Passing {
+    #[default]
+    Nothing,
+    /// How long it has been going on.
+    Idle,
+    /// How far something is.
+    Progress,
+}
+
+static PASSING: Mutex<Passing> = Mutex::new(Passing::Nothing);
 
 /// Shows a line on the terminal until the next is written.
 pub fn passing(text: &str) {
+    pass(Passing::Progress, text);
+}
+
+/// The same, where nothing says how far it is.
+pub fn idle(text: &str) {
+    pass(Passing::Idle, text);
+}
+
+fn pass(what: Passing, text: &str) {
     let mut passing = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
+    if what == Passing::Idle && *passing == Passing::Progress {
+        return;
+    }
     let mut terminal = io::stderr().lock();
     // A closed terminal is nobody's loss.
     let _ = write!(terminal, "\r\u{1b}[2K{}", clean(text)).and_then(|()| terminal.flush());
-    *passing = true;
+    *passing = what;
 }
 
 /// Takes the passing line away.
 fn settle() {
     let mut passing = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
-    if std::mem::take(&mut *passing) {
+    if std::mem::take(&mut *passing) != Passing::Nothing {
         let _ = write!(io::stderr().lock(), "\r\u{1b}[2K");
     }
 }

@@ -91,8 +91,8 @@ pub enum Action {
     Cancel(args::steer::Cancel),
     /// Carry a session on.
     Resume(String),
-    /// Answer a question.
-    Answer(String, answer::Decision),
+    /// Answer a question: so, or as the person at the terminal says.
+    Answer(String, Option<answer::Decision>),
     /// Talk with the assistant.
     Chat(args::steer::Chat),
     /// Write a session out.
@@ -101,6 +101,8 @@ pub enum Action {
     Import(PathBuf),
     /// Check a session.
     Verify(Subject, Option<Hash>),
+    /// Serve the page.
+    Ui(args::Ui),
     /// List agents.
     Agents,
     /// Write the crate of an agent.
@@ -186,6 +188,8 @@ pub enum Served {
         data: String,
         /// Which service that may be.
         remote: Remote,
+        /// A model that compares texts.
+        embeddings: Option<PathBuf>,
     },
 }
 
@@ -286,6 +290,7 @@ fn action_on_sessions(command: args::Command) -> Result<Action, Failure> {
             chat.model = chat.model.map(|model| model_name(model, Target::Local));
             Action::Chat(chat)
         }
+        C::Ui(ui) => Action::Ui(ui),
         C::Export(one) => Action::Export(one.session),
         C::Import(import) => Action::Import(import.file),
         C::Verify(verify) => {
@@ -423,6 +428,7 @@ fn served(mcp: args::Mcp, context: &Context, config: &Config) -> Result<Served, 
         ("--models", pk_sim::INFO.name, mcp.models.is_some()),
         ("--state", pk_sim::INFO.name, mcp.state.is_some()),
         ("--allow-remote", card_transactions::INFO.name, mcp.allow_remote),
+        ("--embeddings", card_transactions::INFO.name, mcp.embeddings.is_some()),
     ];
     if let Some((option, owner, _)) = given.iter().find(|(_, owner, is)| *is && *owner != name) {
         return Err(Failure::usage(format!("{option} is an option of {owner}, not of {name}")));
@@ -434,7 +440,7 @@ fn served(mcp: args::Mcp, context: &Context, config: &Config) -> Result<Served, 
         return Ok(Served::PkSim { models: mcp.models, state: mcp.state });
     }
     if name == card_transactions::INFO.name {
-        return payments::served(context, mcp.allow_remote);
+        return payments::served(context, mcp.allow_remote, mcp.embeddings);
     }
     tool_source(mcp.snapshot, mcp.record, context.target, config).map(Served::AwsDiagnostics)
 }

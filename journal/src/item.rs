@@ -5,6 +5,8 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -282,6 +284,38 @@ impl Value {
             "B" => BASE64.decode(text).ok().map(Self::B),
             _ => None,
         }
+    }
+}
+
+/// In DynamoDB's JSON, as [`Value::to_json`] has it.
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_map(Some(1))?;
+        match self {
+            Self::S(text) => object.serialize_entry("S", text)?,
+            Self::N(number) => object.serialize_entry("N", &number.to_string())?,
+            Self::B(bytes) => object.serialize_entry("B", &BASE64.encode(bytes))?,
+        }
+        object.end()
+    }
+}
+
+/// From DynamoDB's JSON, as [`Value::from_json`] reads it.
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        enum Typed {
+            S(String),
+            N(String),
+            B(String),
+        }
+        let not = || serde::de::Error::custom("a value is not S, N or B");
+        Ok(match Typed::deserialize(deserializer)? {
+            Typed::S(text) => Self::S(text),
+            Typed::N(text) => Self::N(text.parse().map_err(|_| not())?),
+            Typed::B(text) => Self::B(BASE64.decode(text).map_err(|_| not())?),
+        })
     }
 }
 

@@ -7,7 +7,7 @@
 //! and who is waiting, never what is true. [`seal`] closes a session and [`verify`] finds every later
 //! change.
 //!
-//! Readers find sessions by [`listing`], watch one with [`follow`], read one with [`read`], and take
+//! Readers find sessions by [`listing`], which says of each what it adds up to ([`tally`]), watch one with [`follow`], read one with [`read`], and take
 //! it elsewhere with [`export`]. With features there are two stores, `dynamo` and `sqlite`, and the
 //! suite that both pass, `conformance`.
 //!
@@ -32,6 +32,7 @@ pub mod seal;
 pub mod status;
 pub mod step;
 pub mod store;
+pub mod tally;
 pub mod verify;
 pub mod wait;
 

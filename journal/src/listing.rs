@@ -1,24 +1,38 @@
 //! Listing sessions, newest first, over the by-day index.
+//!
+//! A [`Lister`] walks over the index; a [`Search`] reads the sessions that may fit a [`Filter`], and
+//! no others: of an ended session the index has the verdict. What was read before stands on a
+//! [`Shelf`]; a [`histogram`] counts in the index alone. One search looks at so many sessions and no more, and says where the next goes on.
+
+mod histogram;
+mod search;
+mod shelf;
+mod summary;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
+
 use crate::clock::Stamp;
-use crate::error_message::ErrorMessage;
 use crate::event::{Event, EventStatus};
 use crate::id::SessionId;
-use crate::item::Item;
 use crate::key;
-use crate::read;
-use crate::status::{self, Status};
-use crate::step::{Step, StepBody};
 use crate::store::{Cursor, Error, Query, Store};
 
-/// How many entries of the index are read at once from each of a day's sixteen partitions.
-const PAGE_ITEMS: usize = 64;
+pub use histogram::{BUCKETS_MAX, Bucket, InvalidBuckets, buckets, histogram};
+pub use search::{CANDIDATES_MAX, Filter, READ_MAX, RECORDS_MAX, SEARCHED_MAX, Search, summaries};
+pub use shelf::Shelf;
+pub use summary::{Summary, summary};
 
-/// Most sessions that are looked at for one list of those that fit a filter.
-pub const CANDIDATES_MAX: usize = 10_000;
+/// How many entries of the index are read first from each of a day's sixteen partitions. A short list
+/// needs no more; every further page is twice as long.
+const PAGE_ITEMS_FIRST: usize = 8;
+
+/// How many entries of the index are read at once from each of a day's sixteen partitions, at most.
+const PAGE_ITEMS_MAX: usize = 128;
 
 /// Most days that are looked at for one list.
 pub const DAYS_MAX: u32 = 3_660;
@@ -69,8 +83,44 @@ pub struct Lister<'a, S> {
     shards: Vec<Shard>,
     /// Verdicts whose sessions have not come yet: they are later than their sessions.
     verdicts: BTreeMap<SessionId, Event>,
-    listed: BTreeSet<SessionId>,
+    /// The sessions that began at one instant, the largest id first, so that a place among them can be
+    /// found again.
+    together: VecDeque<Event>,
+    /// The instant of the last of them, with their ids.
+    listed: (Stamp, BTreeSet<SessionId>),
 }
+
+/// A session's place in the list: where it began, and of those that began together, which one it is.
+///
+/// As text it is what an API hands out as the place to go on after.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// When the session began.
+    pub at: Stamp,
+    /// The session.
+    pub session: SessionId,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}~{}", self.at, self.session)
+    }
+}
+
+impl FromStr for Place {
+    type Err = InvalidPlace;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPlace> {
+        let (at, session) = text.split_once('~').ok_or(InvalidPlace)?;
+        let at = Stamp::parse(at).map_err(|_| InvalidPlace)?;
+        Ok(Self { at, session: session.parse().map_err(|_| InvalidPlace)? })
+    }
+}
+
+/// A text is no place in a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no place in a list of sessions: it is the `more` of the list before, as it was")]
+pub struct InvalidPlace;
 
 /// One partition of the index, read page by page from its newest entry.
 #[derive(Debug)]
@@ -98,7 +148,8 @@ impl<'a, S: Store> Lister<'a, S> {
             days_left: DAYS_MAX,
             shards: shards_of(until, since, until),
             verdicts: BTreeMap::new(),
-            listed: BTreeSet::new(),
+            together: VecDeque::new(),
+            listed: (until.next(), BTreeSet::new()),
         }
     }
 
@@ -107,39 +158,68 @@ impl<'a, S: Store> Lister<'a, S> {
     /// # Errors
     /// When the store cannot be read.
     pub async fn next(&mut self) -> Result<Option<Listed>, Error> {
+        if self.together.is_empty() {
+            self.gather().await?;
+        }
+        Ok(self.together.pop_front().map(|initiated| {
+            let session = initiated.session.clone();
+            let verdict = self.verdicts.remove(&session);
+            Listed { session, initiated, verdict }
+        }))
+    }
+
+    /// Takes the sessions of the next instant at which any began.
+    async fn gather(&mut self) -> Result<(), Error> {
         while self.until >= self.since {
-            let Some(event) = self.newest().await? else {
+            let Some(at) = self.peek().await? else {
+                if !self.together.is_empty() {
+                    break;
+                }
                 if self.day.date() <= self.since.date() || self.days_left == 0 {
-                    return Ok(None);
+                    return Ok(());
                 }
                 self.days_left -= 1;
                 self.day = self.day.before(DAY);
                 self.shards = shards_of(self.day, self.since, self.until);
                 continue;
             };
-            let session = event.session.clone();
-            if event.status.is_verdict() {
-                // Of several verdicts the earliest counts, and time runs backwards here.
-                self.verdicts.insert(session, event);
-            } else if event.status == EventStatus::SessionInitiated
-                && self.listed.insert(session.clone())
-            {
-                let verdict = self.verdicts.remove(&session);
-                return Ok(Some(Listed { session, initiated: event, verdict }));
+            if self.together.front().is_some_and(|first| first.stamp != at) {
+                break;
             }
+            let Some(event) = self.pop() else { break };
+            self.take(event);
         }
-        Ok(None)
+        self.together.make_contiguous().sort_by(|a, b| b.session.cmp(&a.session));
+        Ok(())
     }
 
-    /// Takes the newest entry of the day.
-    async fn newest(&mut self) -> Result<Option<Event>, Error> {
-        for shard in &mut self.shards {
-            shard.fill(self.store).await?;
+    fn take(&mut self, event: Event) {
+        if event.status.is_verdict() {
+            // Of several verdicts the earliest counts, and time runs backwards here.
+            self.verdicts.insert(event.session.clone(), event);
+        } else if event.status == EventStatus::SessionInitiated {
+            if self.listed.0 != event.stamp {
+                self.listed = (event.stamp, BTreeSet::new());
+            }
+            if self.listed.1.insert(event.session.clone()) {
+                self.together.push_back(event);
+            }
         }
-        let newest = self.shards.iter_mut().max_by_key(|shard| {
+    }
+
+    /// The time of the newest entry of the day.
+    async fn peek(&mut self) -> Result<Option<Stamp>, Error> {
+        let store = self.store;
+        try_join_all(self.shards.iter_mut().map(|shard| shard.fill(store))).await?;
+        Ok(self.shards.iter().filter_map(|shard| shard.read.front()).map(|event| event.stamp).max())
+    }
+
+    /// Takes the newest entry of the day, which was filled.
+    fn pop(&mut self) -> Option<Event> {
+        let newest = |shard: &&mut Shard| {
             shard.read.front().map(|event| (event.stamp, event.session.clone()))
-        });
-        Ok(newest.and_then(|shard| shard.read.pop_front()))
+        };
+        self.shards.iter_mut().max_by_key(newest)?.read.pop_front()
     }
 }
 
@@ -155,6 +235,8 @@ impl Shard {
             // An entry that is no event of ours was put there by somebody else.
             self.read.extend(page.items.iter().filter_map(|item| Event::from_item(item).ok()));
             self.rest = page.next.map_or(Rest::Nothing, Rest::After);
+            let longer = self.query.limit.unwrap_or(PAGE_ITEMS_FIRST) * 2;
+            self.query.limit = Some(longer.min(PAGE_ITEMS_MAX));
         }
         Ok(())
     }
@@ -163,111 +245,9 @@ impl Shard {
 fn shards_of(day: Stamp, since: Stamp, until: Stamp) -> Vec<Shard> {
     let shard = |shard| {
         let mut query =
-            Query::day(key::day_shard(&day.date(), shard)).reversed().limited(PAGE_ITEMS);
+            Query::day(key::day_shard(&day.date(), shard)).reversed().limited(PAGE_ITEMS_FIRST);
         (query.from, query.to) = (Some(since.to_string()), Some(until.to_string()));
         Shard { query, read: VecDeque::new(), rest: Rest::Unread }
     };
     key::SHARDS.chars().map(shard).collect()
-}
-
-/// What a list shows of a session.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
-    /// The session.
-    pub session: SessionId,
-    /// Where it stands.
-    pub status: Status,
-    /// Its agent, from the first claim; `None` before it, and for sessions that never had one.
-    pub agent: Option<String>,
-    /// When it began; `None` if that is not in the journal.
-    pub initiated_at: Option<Stamp>,
-    /// When its verdict was given.
-    pub ended_at: Option<Stamp>,
-    /// What went wrong.
-    pub error: Option<ErrorMessage>,
-    /// The error's category.
-    pub error_category: Option<String>,
-    /// How many steps it has.
-    pub steps: u32,
-    /// The execution that it began with.
-    pub execution_arn: Option<String>,
-}
-
-/// Which sessions to list.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Filter {
-    /// Those that began at this time or later.
-    pub since: Stamp,
-    /// Those that began at this time or earlier.
-    pub until: Stamp,
-    /// Those that stand so.
-    pub status: Option<Status>,
-    /// Those of this agent.
-    pub agent: Option<String>,
-    /// At most so many.
-    pub limit: usize,
-}
-
-/// The sessions that a filter admits, newest first. Looks at no more than [`CANDIDATES_MAX`].
-///
-/// # Errors
-/// When the store cannot be read.
-pub async fn summaries<S: Store>(store: &S, filter: &Filter) -> Result<Vec<Summary>, Error> {
-    let mut lister = Lister::new(store, filter.since, filter.until);
-    let mut summaries = Vec::new();
-    for _ in 0..CANDIDATES_MAX {
-        if summaries.len() >= filter.limit {
-            break;
-        }
-        let Some(listed) = lister.next().await? else { break };
-        if let Some(summary) = summary(store, &listed.session).await?
-            && filter.status.is_none_or(|status| status == summary.status)
-            && (filter.agent.is_none() || filter.agent == summary.agent)
-        {
-            summaries.push(summary);
-        }
-    }
-    Ok(summaries)
-}
-
-/// What a list shows of one session; `None` if the journal holds nothing of it.
-///
-/// # Errors
-/// When the store cannot be read.
-pub async fn summary<S: Store>(store: &S, session: &SessionId) -> Result<Option<Summary>, Error> {
-    let events = read::events(store, session).await?;
-    let first = first_step(store, session).await?;
-    if events.is_empty() && first.is_none() {
-        return Ok(None);
-    }
-    let agent = match first.as_ref().map(|step| &step.body) {
-        Some(StepBody::Claim { agent, .. }) => Some(agent.clone()),
-        _ => None,
-    };
-    let newest = read::newest_step(store, session).await?;
-    let initiated = events.iter().find(|event| event.status == EventStatus::SessionInitiated);
-    let verdict = events.iter().find(|event| event.status.is_verdict());
-    let mut summary = Summary {
-        session: session.clone(),
-        status: status::status(&events),
-        agent,
-        initiated_at: initiated.map(|event| event.stamp),
-        ended_at: verdict.map(|event| event.stamp),
-        error: verdict.and_then(|event| event.error.clone()),
-        error_category: None,
-        steps: newest.as_ref().map_or(0, |step| step.seq),
-        execution_arn: initiated.and_then(|event| event.execution_arn.clone()),
-    };
-    if let Some(StepBody::End { error, category, .. }) = newest.map(|step| step.body) {
-        summary.error = error.or(summary.error);
-        summary.error_category = category;
-    }
-    Ok(Some(summary))
-}
-
-async fn first_step<S: Store>(store: &S, session: &SessionId) -> Result<Option<Step>, Error> {
-    let query = Query::prefix(key::session(session), key::STEP_PREFIX).limited(1);
-    let page = store.query(query).await?;
-    let item: Option<&Item> = page.items.first();
-    Ok(item.map(Step::from_item).transpose()?)
 }

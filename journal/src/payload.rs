@@ -109,6 +109,16 @@ impl Payload {
         Ok(Encoded { payload: Self::Parts { sha256, raw_bytes, parts: count }, parts })
     }
 
+    /// How long the JSON text is, in bytes.
+    pub fn text_bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Zstd { raw_bytes, .. } | Self::Parts { raw_bytes, .. } => {
+                usize::try_from(*raw_bytes).unwrap_or(usize::MAX)
+            }
+        }
+    }
+
     /// The JSON value, given the bytes of the parts (empty for inline payloads).
     ///
     /// # Errors

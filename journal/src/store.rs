@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::item::{Item, Value};
+use crate::key::attribute;
 
 /// Keeps items and answers for their durability: when a write is acknowledged it survives a crash.
 ///
@@ -44,6 +45,18 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// # Errors
     /// When the store cannot be read.
     fn query(&self, query: Query) -> impl Future<Output = Result<Page, Error>> + Send;
+
+    /// How many items a query finds, by the text of their `Status`. A store that can count where the
+    /// items are does; any other reads all of them.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    fn count_by_status(
+        &self,
+        query: Query,
+    ) -> impl Future<Output = Result<BTreeMap<String, u64>, Error>> + Send {
+        count_pages(self, query)
+    }
 
     /// Returns when something may have been written, at the latest after `patience`.
     fn changed(&self, patience: Duration) -> impl Future<Output = ()> + Send;
@@ -284,6 +297,24 @@ impl From<crate::item::ItemError> for Error {
 impl From<crate::payload::DecodeError> for Error {
     fn from(error: crate::payload::DecodeError) -> Self {
         Self::Corrupt(error.into())
+    }
+}
+
+/// Counts the items of a query by their `Status`, page by page.
+async fn count_pages<S: Store>(
+    store: &S,
+    mut query: Query,
+) -> Result<BTreeMap<String, u64>, Error> {
+    let mut counts = BTreeMap::new();
+    loop {
+        let page = store.query(query.clone()).await?;
+        for status in page.items.iter().filter_map(|item| item.text_opt(attribute::STATUS)) {
+            *counts.entry(status.to_owned()).or_default() += 1;
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok(counts),
+        }
     }
 }
 

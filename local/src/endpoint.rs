@@ -3,6 +3,7 @@
 
 mod agentcore;
 mod compare;
+pub mod elsewhere;
 mod guard;
 mod health;
 mod machine;
@@ -25,7 +26,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use graph::agent::Agent;
 use journal::clock::Clock;
-use journal::sqlite::SqliteStore;
+use journal::listing::Shelf;
 use serde_json::{Value, json};
 use workflow::admission::Limits;
 
@@ -33,8 +34,10 @@ use crate::bus::{Bus, Refused};
 use crate::dynamodb;
 use crate::executions::Executions;
 use crate::host::Agents;
+use crate::store::Journal;
 use wire::Refusal;
 
+pub use elsewhere::{Deed, Tell};
 pub use guard::{Guard, TokenMissing};
 pub use stream::Streams;
 
@@ -48,7 +51,7 @@ const STEP_FUNCTIONS: &str = "AWSStepFunctions.";
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     /// The journal.
-    pub store: SqliteStore,
+    pub store: Journal,
     /// The clock.
     pub clock: Clock,
     /// The executions.
@@ -63,6 +66,8 @@ pub struct Endpoint {
     pub admission: Limits,
     /// The streams of sessions' events.
     pub streams: Streams,
+    /// What was listed before.
+    pub shelf: Arc<Shelf>,
     /// The folder that holds the journal, absolute.
     pub data: PathBuf,
 }
@@ -77,6 +82,7 @@ impl Endpoint {
             .route("/healthz", get(health))
             .route("/metrics", get(metrics))
             .route("/api/sessions", get(sessions::list))
+            .route("/api/histogram", get(sessions::histogram))
             .route("/api/sessions/{id}", get(sessions::show))
             .merge(page::views())
             .route("/api/sessions/{id}/events", get(stream::events))
@@ -112,7 +118,7 @@ const SERIALIZATION: &str = "com.amazon.coral.service#SerializationException";
 
 async fn dispatch(endpoint: &Endpoint, target: &str, body: &[u8]) -> Result<Value, Refusal> {
     if let Some(action) = target.strip_prefix(dynamodb::TARGET_PREFIX) {
-        return Ok(dynamodb::handle(&endpoint.store, action, body).await?);
+        return Ok(dynamodb::handle(endpoint.executions.store(), action, body).await?);
     }
     let parsed = || match serde_json::from_slice::<Value>(body) {
         Ok(body @ Value::Object(_)) => Ok(body),

@@ -135,6 +135,11 @@ pub async fn newest_time(store: &SqliteStore) -> Result<Option<Stamp>, Error> {
 }
 
 impl Executions {
+    /// The file that holds them.
+    pub fn store(&self) -> &SqliteStore {
+        &self.shared.store
+    }
+
     /// The executions in a file. None is driven until [`Self::supervise`] runs.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use axum::Router;
 use graph::agent::Agent;
 use invoker::Invoker;
@@ -43,6 +44,7 @@ use crate::functions::{self, FunctionError, Functions};
 use crate::host::{Agents, Isolated, Settings};
 use crate::names;
 use crate::services::Services;
+use crate::store::Journal;
 use crate::watch;
 
 /// The journal's file in the data folder.
@@ -55,6 +57,11 @@ const LOCK_FILE: &str = "lock";
 /// otherwise, by the machine's clock.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+
+/// Connections that the stack's own parts keep for their next calls, and how long. A burst of sessions
+/// opens hundreds; those that wait for a person afterwards need none.
+const IDLE_CONNECTIONS_MAX: usize = 64;
+const IDLE_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long open requests may take to finish when the stack stops, by the machine's clock.
 const REQUESTS_FINISH_WITHIN: Duration = Duration::from_secs(3);
@@ -210,7 +217,7 @@ impl Stack {
         let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
         let stop_serving = CancellationToken::new();
         let endpoint = Endpoint {
-            store: store.clone(),
+            store: Journal::Here(store.clone()),
             clock: clock.clone(),
             bus: Bus::new(executions.clone(), functions, clock.clone())?,
             executions: executions.clone(),
@@ -218,6 +225,7 @@ impl Stack {
             graphs: Arc::clone(&config.agents),
             admission: config.admission,
             streams: Streams::new(progress, stop_serving.clone()),
+            shelf: Arc::default(),
             data,
         };
         let mut servers = JoinSet::new();
@@ -227,12 +235,9 @@ impl Stack {
         }
         servers.spawn(serve(listener, endpoint.router(guard), stop_serving.clone()));
         let stop_watching = CancellationToken::new();
-        let watched = watch::watch(
-            watchdog(&store, &clock, &aws),
-            executions.ends(),
-            clock.clone(),
-            stop_watching.clone(),
-        );
+        let watchdog = watchdog(&store, &clock, &aws);
+        let watched =
+            watch::watch(watchdog, executions.ends(), clock.clone(), stop_watching.clone());
         let mut supervisor = JoinSet::new();
         supervisor.spawn(watched);
         let supervised = executions.clone();
@@ -323,14 +328,14 @@ async fn clock(store: &SqliteStore, scale: u32) -> Result<Clock, StartError> {
     Ok(if scale <= 1 && newest <= now { system } else { Clock::scaled(newest.max(now), scale) })
 }
 
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+pub(crate) async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
     let fail = |source| StartError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(fail)?;
     let bound = listener.local_addr().map_err(fail)?;
     Ok((listener, bound))
 }
 
-async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
     if let Err(error) = served.await {
         tracing::error!(%error, "The endpoint stopped serving.");
@@ -351,7 +356,16 @@ fn sdk_config(address: SocketAddr) -> SdkConfig {
         .endpoint_url(format!("http://{address}"))
         .retry_config(RetryConfig::disabled())
         .timeout_config(timeouts)
+        .http_client(http_client())
         .build()
+}
+
+/// One pool for all parts, without TLS: the endpoint is this process.
+fn http_client() -> SharedHttpClient {
+    aws_smithy_http_client::Builder::new()
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+        .pool_idle_timeout(IDLE_WITHIN)
+        .build_http()
 }
 
 fn agents(

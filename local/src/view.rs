@@ -16,8 +16,9 @@ use graph::run::Run;
 use journal::clock::Stamp;
 use journal::event::EventStatus;
 use journal::id::SessionId;
-use journal::status::{Status, status};
-use journal::step::{EffectKind, StepBody, StepKind, Usage};
+use journal::status::Status;
+use journal::step::{EffectKind, StepBody, StepKind};
+use journal::tally::{Asked, Spent, Tally, Told};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -70,6 +71,9 @@ pub struct Session {
     pub error_category: Option<String>,
     /// What the agent brought.
     pub result: Option<Value>,
+    /// How many bytes the result has, where it is left out of a list because they are many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_bytes: Option<usize>,
     /// Where the incident stands, in sessions of the incident agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incident_state: Option<IncidentState>,
@@ -79,7 +83,7 @@ pub struct Session {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asleep_until: Option<Stamp>,
     /// How many steps it has.
-    pub steps: usize,
+    pub steps: u32,
     /// What it used of a model.
     pub tokens: Tokens,
     /// What that cost, in dollars.
@@ -215,32 +219,46 @@ impl Session {
         steps: &[RecordedStep],
         now: Stamp,
     ) -> Self {
-        let status = status(events);
-        let verdict = events.iter().find(|event| event.status.is_verdict());
-        let initiated_at = events.first().map(|event| event.stamp);
-        let ended_at = verdict.map(|event| event.stamp);
-        let agent = agent(events, steps);
-        let (error, error_category) = error(status, verdict, events, steps);
+        Self::adding_up(id, &Told::of(events), &Tally::of(steps), now)
+    }
+
+    /// The same, of records that were added up before.
+    pub fn adding_up(id: &SessionId, told: &Told, tally: &Tally<Value>, now: Stamp) -> Self {
+        let agent = tally.agent.clone().or_else(|| told.agent.clone());
+        let (error, error_category) = error(told, tally);
         let incident_state = (agent.as_deref() == Some(INCIDENT_AGENT))
-            .then(|| incident_state(status, error_category.as_deref(), events));
-        let mut usage = Sum::default();
-        steps.iter().filter_map(usage_of).for_each(|used| usage.add(used));
+            .then(|| incident_state(told, error_category.as_deref()));
+        let end = told.ended_at.unwrap_or(now);
         Self {
             session_id: id.clone(),
-            status,
+            status: told.status,
             agent,
-            initiated_at,
-            ended_at,
-            elapsed_ms: initiated_at.map(|at| millis(ended_at.unwrap_or(now).since(at))),
+            initiated_at: told.initiated_at,
+            ended_at: told.ended_at,
+            elapsed_ms: told.initiated_at.map(|at| millis(end.since(at))),
             error,
             error_category,
-            result: result(steps, incident_state),
+            result: result(tally, incident_state),
+            result_bytes: None,
             incident_state,
-            open_question: waits_for(status, steps).and_then(Result::ok),
-            asleep_until: waits_for(status, steps).and_then(Result::err),
-            steps: steps.len(),
-            tokens: usage.tokens,
-            usd: usage.usd(),
+            open_question: waits_for(told.status, tally).and_then(Result::ok),
+            asleep_until: waits_for(told.status, tally).and_then(Result::err),
+            steps: tally.steps,
+            tokens: Tokens::of(&tally.spent),
+            usd: usd(&tally.spent),
+        }
+    }
+}
+
+impl Tokens {
+    fn of(spent: &Spent) -> Self {
+        Self {
+            input: spent.input_tokens,
+            output: spent.output_tokens,
+            unsettled: spent.unsettled_tokens,
+            cache_read: spent.cache_read_tokens,
+            cache_write: spent.cache_write_tokens,
+            unpriced: spent.unpriced_tokens,
         }
     }
 }
@@ -267,8 +285,7 @@ impl Step {
     /// found it.
     pub fn of(step: &RecordedStep, call: Option<ToolCall>) -> Self {
         let effect = step.body.effect();
-        let mut usage = Sum::default();
-        usage_of(step).into_iter().for_each(|used| usage.add(used));
+        let spent = Tally::of([step]).spent;
         let (started_at, error) = match &step.body {
             StepBody::Outcome { started_at, .. } => (*started_at, None),
             StepBody::End { error, .. } => (step.stamp, error.as_ref()),
@@ -287,8 +304,8 @@ impl Step {
             error_message: error.map(ToString::to_string),
             started_at,
             finished_at: step.stamp,
-            tokens: usage.tokens,
-            usd: usage.usd(),
+            tokens: Tokens::of(&spent),
+            usd: usd(&spent),
             hash: step.hash.to_string(),
         }
     }
@@ -299,90 +316,36 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-#[derive(Default)]
-struct Sum {
-    tokens: Tokens,
-    micro_usd: u64,
-}
-
-impl Sum {
-    fn add(&mut self, used: Usage) {
-        self.tokens.input += u64::from(used.input_tokens);
-        self.tokens.output += u64::from(used.output_tokens);
-        self.tokens.unsettled += u64::from(used.unsettled_tokens);
-        self.tokens.cache_read += u64::from(used.cache_read_tokens);
-        self.tokens.cache_write += u64::from(used.cache_write_tokens);
-        self.tokens.unpriced += u64::from(used.unpriced_tokens);
-        self.micro_usd += u64::from(used.micro_usd);
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "2^53 millionths are nine billion dollars")]
-    fn usd(&self) -> f64 {
-        self.micro_usd as f64 / 1e6
-    }
-}
-
-fn usage_of(step: &RecordedStep) -> Option<Usage> {
-    match &step.body {
-        StepBody::Outcome { usage, .. } => Some(*usage),
-        _ => None,
-    }
+#[expect(clippy::cast_precision_loss, reason = "2^53 millionths are nine billion dollars")]
+fn usd(spent: &Spent) -> f64 {
+    spent.micro_usd as f64 / 1e6
 }
 
 fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The first claim names the agent; before it, an event may.
-fn agent(events: &[RecordedEvent], steps: &[RecordedStep]) -> Option<String> {
-    let claimed = steps.iter().find_map(|step| match &step.body {
-        StepBody::Claim { agent, .. } => Some(agent.clone()),
-        _ => None,
-    });
-    let told = || {
-        let named = |event: &RecordedEvent| {
-            event.detail.as_ref()?.get("agent")?.as_str().map(str::to_owned)
-        };
-        events.iter().find_map(named)
-    };
-    claimed.or_else(told)
-}
-
 /// What went wrong and its category: as the end step has it, else the verdict, else whatever event
 /// of a session that did not succeed told of an error last.
-fn error(
-    status: Status,
-    verdict: Option<&RecordedEvent>,
-    events: &[RecordedEvent],
-    steps: &[RecordedStep],
-) -> (Option<String>, Option<String>) {
-    if status == Status::Succeeded {
+fn error(told: &Told, tally: &Tally<Value>) -> (Option<String>, Option<String>) {
+    if told.status == Status::Succeeded {
         return (None, None);
     }
-    let ended = steps.iter().rev().find_map(|step| match &step.body {
-        StepBody::End { error, category, .. } => Some((error.as_ref(), category.clone())),
-        _ => None,
-    });
-    let (error, category) = ended.unwrap_or_default();
-    let told =
-        || verdict.into_iter().chain(events.iter().rev()).find_map(|event| event.error.as_ref());
-    let said = || verdict?.detail.as_ref()?.get("category")?.as_str().map(str::to_owned);
-    let error = error.or_else(|| if status.is_terminal() { told() } else { None });
-    (error.map(ToString::to_string), category.or_else(said))
+    let end = tally.end.as_ref();
+    let heard = told.error.as_ref().filter(|_| told.status.is_terminal());
+    let error = end.and_then(|end| end.error.as_ref()).or(heard);
+    let category = end.and_then(|end| end.error_category.clone());
+    (error.map(ToString::to_string), category.or_else(|| told.error_category.clone()))
 }
 
-fn incident_state(
-    status: Status,
-    category: Option<&str>,
-    events: &[RecordedEvent],
-) -> IncidentState {
-    let ran = events.iter().any(|event| event.status == EventStatus::AgentBackgroundTaskStarted);
-    match status {
+fn incident_state(told: &Told, category: Option<&str>) -> IncidentState {
+    let ran = told.has_run;
+    match told.status {
         Status::Succeeded => IncidentState::Diagnosed,
         Status::Rejected => IncidentState::Failed,
         Status::Failed | Status::TimedOut | Status::Cancelled => match category {
             Some(category) if ERROR_CATEGORIES.contains(&category) => IncidentState::Error,
-            None if !ran && status == Status::Failed => IncidentState::Error,
+            None if !ran && told.status == Status::Failed => IncidentState::Error,
             _ => IncidentState::Failed,
         },
         Status::Initiated | Status::Running | Status::Waiting if ran => {
@@ -393,11 +356,11 @@ fn incident_state(
 }
 
 /// The end step's payload; an incident's also says where the incident stands.
-fn result(steps: &[RecordedStep], incident_state: Option<IncidentState>) -> Option<Value> {
-    let mut result = steps.iter().rev().find_map(|step| match &step.body {
-        StepBody::End { payload, .. } if !payload.is_null() => Some(payload.clone()),
-        _ => None,
-    })?;
+fn result(tally: &Tally<Value>, incident_state: Option<IncidentState>) -> Option<Value> {
+    let mut result = tally.end.as_ref()?.payload.clone();
+    if result.is_null() {
+        return None;
+    }
     if let (Some(fields), Some(state)) = (result.as_object_mut(), incident_state) {
         fields.insert("incident_state".to_owned(), serde_json::json!(state));
     }
@@ -406,9 +369,9 @@ fn result(steps: &[RecordedStep], incident_state: Option<IncidentState>) -> Opti
 
 /// What a session waits for: a question's answer, or else a time. A question is open while its step
 /// is the newest one.
-fn waits_for(status: Status, steps: &[RecordedStep]) -> Option<Result<OpenQuestion, Stamp>> {
-    let newest = steps.last().filter(|_| !status.is_terminal())?;
-    let StepBody::Ask { expires_at, payload, .. } = &newest.body else { return None };
+fn waits_for(status: Status, tally: &Tally<Value>) -> Option<Result<OpenQuestion, Stamp>> {
+    let Asked { seq, expires_at, payload } =
+        tally.ask.as_ref().filter(|_| !status.is_terminal())?;
     // An unreadable question is still a question: it can be rejected.
     let question = payload.get("question").cloned().unwrap_or_default();
     let question: Question = serde_json::from_value(question)
@@ -417,7 +380,7 @@ fn waits_for(status: Status, steps: &[RecordedStep]) -> Option<Result<OpenQuesti
         return Some(Err(*expires_at));
     }
     Some(Ok(OpenQuestion {
-        question_id: newest.seq,
+        question_id: *seq,
         prompt: question.prompt,
         tool: question.tool,
         arguments: question.arguments,
@@ -486,7 +449,7 @@ mod tests {
     use journal::event::{About, Writer};
     use journal::id::{EventId, Runner};
     use journal::item::Hash;
-    use journal::step::{EffectRef, Ending};
+    use journal::step::{EffectRef, Ending, Usage};
     use serde_json::json;
 
     use super::*;

@@ -194,22 +194,23 @@ export async function list(frame, _, { connected, query }) {
   async function count24() {
     clearTimeout(counting);
     try {
-      drawHistogram(await get("/api/health?hours=24"));
+      drawHistogram((await get("/api/histogram")).buckets);
     } catch { /* The list itself says what is wrong with the connection. */ }
     clearTimeout(counting);
     if (!left) counting = setTimeout(() => (document.hidden ? (counting = setTimeout(count24, COUNT_MS)) : count24()), COUNT_MS);
   }
 
-  function drawHistogram({ health, is_cut, sessions_max }) {
-    const bins = health.bars.map((bar) => ({ at: bar.at, bad: bar.failed, good: bar.succeeded + bar.stopped + bar.waiting + bar.running }));
+  function drawHistogram(buckets) {
+    const bins = buckets.map(({ from, to, began, ended }) => {
+      const bad = (ended.FAILED ?? 0) + (ended.TIMED_OUT ?? 0);
+      return { since: from, until: to, began, bad, good: Math.max(0, began - bad) };
+    });
     const most = Math.max(1, ...bins.map((bin) => bin.good + bin.bad));
     const held = [...histogram.children].indexOf(document.activeElement);
-    histogram.title = is_cut ? `of the newest ${number(sessions_max)} sessions` : "";
     histogram.replaceChildren(...bins.map((bin) => {
-      const [since, until] = [0, health.bar_ms].map((ms) => new Date(Date.parse(bin.at) + ms).toISOString());
-      const words = `${clock(since)} · ${number(bin.good + bin.bad)} sessions, ${number(bin.bad)} went wrong`;
+      const words = `${clock(bin.since)} · ${number(bin.began)} sessions began, ${number(bin.bad)} went wrong`;
       const column = el("button", { type: "button", class: "column", title: words, "aria-label": words,
-        disabled: bin.good + bin.bad === 0, onclick: () => wishFor({ since, until, span: "" }) });
+        disabled: bin.began === 0, onclick: () => wishFor({ since: bin.since, until: bin.until, span: "" }) });
       for (const tone of ["bad", "good"]) {
         const part = el("span", { class: tone });
         part.style.height = `${(bin[tone] / most) * 100}%`;

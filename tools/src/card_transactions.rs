@@ -4,9 +4,10 @@
 //! `server` speaks MCP. A `source` of rows (`csv_file`, `parquet_file` or the HTTP `service`) is read
 //! row by row, and each `row` is checked at that border; `case_file` keeps of all rows those that
 //! matter for one payment. On it work, all pure: `features` (a payment in numbers, against its card's
-//! past), `patterns` (what is odd, with the rows that show it), `similarity` (the nearest past cases),
-//! `reasoning`, `recommendations` and `rules` (drafts that are tried on the data before anybody is
-//! shown them). `generator` makes data sets of this form.
+//! past), `patterns` (what is odd, with the rows that show it), `similarity` (the nearest past cases,
+//! and with an `embedder` those that are about the same), `reasoning`, `recommendations` and `rules`
+//! (drafts that are tried on the data before anybody is shown them). `generator` makes data sets of
+//! this form.
 //!
 //! Whether the payment in question is a fraud is never known here, whatever the data say: of its row
 //! the label is dropped as it is read, and of other rows the label counts only where it would have
@@ -15,6 +16,8 @@
 mod amount;
 mod case_file;
 mod csv_file;
+#[cfg(feature = "embeddings")]
+pub mod embedder;
 mod error;
 mod features;
 pub mod generator;
@@ -33,6 +36,7 @@ mod summary;
 
 pub use error::Error;
 pub use server::Server;
+pub use similarity::Embedding;
 pub use source::{Remote, Source};
 
 use crate::ServerInfo;

@@ -3,7 +3,9 @@
 //! Everything is measured in short bursts, in turn, several rounds over; the median of the rounds is
 //! printed. Absolute figures belong to the machine and the moment: the ratio to the raw disk in the
 //! same round is what can be compared. Last comes what waiting sessions and a large file of payments
-//! take in memory; `cargo bench -p cli --bench daybook -- memory` measures that alone.
+//! take in memory; `cargo bench -p cli --bench daybook -- memory` measures that alone. Lists are
+//! measured over a file of 100,000 sessions, and with `-- list`, which does nothing else, over one of
+//! 1,000,000, too.
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot run has nothing to say")]
 #![expect(clippy::disallowed_methods, reason = "a bench measures real time")]
@@ -55,11 +57,23 @@ const SESSION_WITHIN: Duration = Duration::from_secs(60);
 /// What a record and an outcome weigh, in bytes.
 const RECORD_BYTES: usize = 300;
 
+mod alone;
+mod list;
 mod memory;
 
 fn main() {
-    if !std::env::args().any(|argument| argument == "memory") {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(asked) = alone::asked(&arguments) {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        return alone::ten_steps(&runtime, &asked);
+    }
+    let is_asked = |what: &str| arguments.iter().any(|argument| argument == what);
+    if is_asked("list") {
+        return list::lists(2);
+    }
+    if !is_asked("memory") {
         speed();
+        list::lists(1);
     }
     memory::suspended();
     memory::a_million_payments();
@@ -78,7 +92,7 @@ fn speed() {
             table.add("journal append", writers, runtime.block_on(appends(writers)), raw);
         }
         for runs in [1, 16, 64] {
-            table.add("ten-step run", runs, runtime.block_on(ten_step_runs(runs)), raw);
+            table.add("ten-step run", runs, runtime.block_on(ten_step_runs(runs, BURST)), raw);
         }
         for sessions in [1, 16] {
             table.add("whole session", sessions, runtime.block_on(whole_sessions(sessions)), raw);
@@ -172,14 +186,14 @@ async fn appends(writers: usize) -> f64 {
     .await
 }
 
-async fn ten_step_runs(runs: usize) -> f64 {
+async fn ten_step_runs(runs: usize, within: Duration) -> f64 {
     let folder = folder();
     let store = store(folder.path());
     in_parallel(runs, move |_| {
         let store = store.clone();
         async move {
             let (began, mut done) = (Instant::now(), 0);
-            while began.elapsed() < BURST {
+            while began.elapsed() < within {
                 ten_steps(&store).await;
                 done += 1;
             }

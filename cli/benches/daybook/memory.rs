@@ -122,14 +122,14 @@ fn memory_kib(child: &Child, field: &str) -> usize {
 }
 
 /// `daybook dev` in a process of its own; killed when dropped.
-struct DevStack {
+pub struct DevStack {
     child: Child,
     endpoint: String,
     folder: PathBuf,
 }
 
 impl DevStack {
-    fn start(folder: &Path) -> Self {
+    pub fn start(folder: &Path) -> Self {
         let mut child = daybook()
             .arg("--data")
             .arg(folder)
@@ -143,7 +143,14 @@ impl DevStack {
         Self { child, endpoint, folder: folder.to_owned() }
     }
 
-    fn resident_kib(&self) -> usize {
+    /// What an answer has in its body.
+    pub async fn get(&self, path: &str) -> String {
+        let url = format!("{}{path}", self.endpoint);
+        let answer = reqwest::get(url).await.unwrap().error_for_status().unwrap();
+        answer.text().await.unwrap()
+    }
+
+    pub fn resident_kib(&self) -> usize {
         memory_kib(&self.child, "VmRSS")
     }
 

@@ -16,7 +16,7 @@ pub struct Cancel {
 
 /// `answer`.
 #[derive(Debug, Group)]
-#[command(group(ArgGroup::new("decision").required(true).args(["approve", "reject", "edit", "say"])))]
+#[command(group(ArgGroup::new("decision").args(["approve", "reject", "edit", "say"])))]
 pub struct Answer {
     /// The session's id, or how it begins
     pub session: String,

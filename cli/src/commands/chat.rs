@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use graph::effect::ToolCall;
 use graph::outcome::Brought;
-use graph::question::{Answer, Decision, Question};
+use graph::question::{Answer, Decision};
 use journal::id::SessionId;
 use journal::step::{Step, StepBody};
 use local::view::{OpenQuestion, Record};
@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use super::cloud::Clients;
 use super::watch::{Vigil, exit_of};
 use crate::args;
+use crate::deciding::{self, Deed};
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
 use crate::feed::{Feed, Item};
@@ -34,10 +35,6 @@ const AGENT: &str = "assistant";
 
 /// How long one look at the journal waits for something new.
 const PATIENCE: Duration = Duration::from_millis(200);
-
-/// What decides with one key, where it is offered.
-const KEYS: [(Decision, u8); 3] =
-    [(Decision::Approve, b'y'), (Decision::Reject, b'n'), (Decision::Edit, b'e')];
 
 /// What stands before a person's words.
 const MARK: &str = "> ";
@@ -103,15 +100,6 @@ async fn joined(ledger: &Ledger, thread: &str) -> Result<SessionId, Failure> {
 
 fn left(thread: &SessionId) {
     output::hint(&format!("the thread waits; join it again with: daybook chat --thread {thread}"));
-}
-
-/// What a person does at a question.
-#[derive(Debug, PartialEq)]
-enum Deed {
-    /// Answer it so.
-    Answer(Box<Answer>),
-    /// Say other arguments next.
-    Edit,
 }
 
 /// A thread and somebody who talks in it.
@@ -210,16 +198,19 @@ impl Conversation<'_> {
                 (false, true) => "y, n, e, or words (no, too much): ",
                 (false, false) => MARK,
             });
-            let offered = KEYS.iter().filter(|(decision, _)| question.choices.contains(decision));
-            let keys = offered.map(|(_, key)| *key).filter(|_| about_call && !editing);
-            let Some(line) = self.line(&keys.collect::<Vec<_>>()).await? else {
+            let keys = if about_call && !editing { deciding::keys(question) } else { Vec::new() };
+            let Some(line) = self.line(&keys).await? else {
                 // Somebody else has answered, or nobody will.
                 return Ok(!self.feed.is_asking().await?);
             };
             if line.trim().is_empty() {
                 continue;
             }
-            let deed = if editing { edited(question, &line) } else { deed(question, &line) };
+            let deed = if editing {
+                deciding::edited(question, &line)
+            } else {
+                deciding::deed(question, &line)
+            };
             editing = false;
             let answer = match deed {
                 Ok(Deed::Edit) => {
@@ -266,39 +257,6 @@ impl Conversation<'_> {
     }
 }
 
-/// What a line means at a question: at one about a call `y`, `n` with or without a reason, `e` with or
-/// without the arguments; anything else is words.
-fn deed(question: &OpenQuestion, line: &str) -> Result<Deed, String> {
-    let line = line.trim();
-    let id = question.question_id;
-    let offers = |decision| question.choices.contains(&decision);
-    let (key, rest) = line.split_once([' ', ':', ',']).unwrap_or((line, ""));
-    if offers(Decision::Edit) && matches!(key, "e" | "edit") {
-        return if rest.trim().is_empty() { Ok(Deed::Edit) } else { edited(question, rest) };
-    }
-    if offers(Decision::Reject) && matches!(key, "n" | "no") && !rest.trim().is_empty() {
-        let reason = Some(rest.trim().to_owned());
-        let answer = Answer { reason, ..Answer::new(id, Decision::Reject) };
-        return Ok(Deed::Answer(Box::new(answer)));
-    }
-    let offered =
-        Question { choices: question.choices.clone(), ..Question::open(&question.prompt) };
-    Ok(Deed::Answer(Box::new(offered.read(id, line))))
-}
-
-fn edited(question: &OpenQuestion, text: &str) -> Result<Deed, String> {
-    let arguments: Value = serde_json::from_str(text.trim())
-        .map_err(|error| format!("these are no arguments: {error}"))?;
-    let fields = arguments.as_object().ok_or("these are no arguments: expected a JSON object")?;
-    // What is not said stays as it was.
-    let mut all = question.arguments.clone().unwrap_or_else(|| json!({}));
-    if let Some(known) = all.as_object_mut() {
-        known.extend(fields.clone());
-    }
-    let answer = Answer::new(question.question_id, Decision::Edit);
-    Ok(Deed::Answer(Box::new(Answer { arguments: Some(all), ..answer })))
-}
-
 /// An answer as the person gave it.
 fn said(payload: &Value) -> String {
     let Ok(answer) = serde_json::from_value::<Answer>(payload.clone()) else {
@@ -325,56 +283,4 @@ fn done(call: &ToolCall, payload: &Value) -> Option<String> {
         Brought::Failure(failure) => failure.to_string(),
     };
     Some(format!("· {} → {came}", brief::call(call)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn question(choices: Vec<Decision>) -> OpenQuestion {
-        OpenQuestion {
-            question_id: 7,
-            prompt: "Run?".to_owned(),
-            tool: Some("set".to_owned()),
-            arguments: Some(json!({ "id": "s", "value": 250 })),
-            justification: None,
-            choices,
-            expires_at: journal::clock::Stamp::default(),
-        }
-    }
-
-    #[test]
-    fn keys_decide_and_all_else_is_words() {
-        let all = vec![Decision::Approve, Decision::Reject, Decision::Edit, Decision::Say];
-        let about_call = question(all);
-        let answer = |line: &str| match deed(&about_call, line) {
-            Ok(Deed::Answer(answer)) => json!(answer),
-            other => json!(format!("{other:?}")),
-        };
-        for (line, expected) in [
-            ("y", json!({ "question_id": 7, "decision": "approve" })),
-            (" yes ", json!({ "question_id": 7, "decision": "approve" })),
-            ("n", json!({ "question_id": 7, "decision": "reject" })),
-            ("n too much", json!({ "question_id": 7, "decision": "reject", "reason": "too much" })),
-            (
-                "no, too much",
-                json!({ "question_id": 7, "decision": "reject", "reason": "too much" }),
-            ),
-            ("yes please", json!({ "question_id": 7, "decision": "say", "text": "yes please" })),
-            ("next week", json!({ "question_id": 7, "decision": "say", "text": "next week" })),
-            (
-                r#"e {"value": 80}"#,
-                json!({ "question_id": 7, "decision": "edit", "arguments": { "id": "s", "value": 80 } }),
-            ),
-            ("e", json!("Ok(Edit)")),
-        ] {
-            assert_eq!(answer(line), expected, "{line}");
-        }
-        assert!(deed(&about_call, "e 80").unwrap_err().contains("JSON object"));
-        assert!(deed(&about_call, "e {").unwrap_err().contains("no arguments"));
-        let words = question(vec![Decision::Say]);
-        assert!(
-            matches!(deed(&words, "e"), Ok(Deed::Answer(answer)) if answer.decision == Decision::Say)
-        );
-    }
 }

@@ -1,5 +1,6 @@
 //! The commands, each a function from what is to be done to how it ended.
 
+mod answer;
 mod catalogue;
 mod chaos;
 mod chat;
@@ -18,6 +19,7 @@ mod stack;
 mod steer;
 mod transfer;
 mod trigger;
+mod ui;
 mod watch;
 
 use crate::failure::{Exit, Failure};
@@ -38,10 +40,11 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Tail(session) => watch::tail(&context, &session).await,
         Action::Cancel(cancel) => steer::cancel(&context, cancel).await,
         Action::Resume(session) => steer::resume(&context, &session).await,
-        Action::Answer(session, decision) => steer::answer(&context, &session, decision).await,
+        Action::Answer(session, decision) => answer::answer(&context, &session, decision).await,
         Action::Export(session) => transfer::export(&context, &session).await,
         Action::Import(file) => transfer::import(&context, &file).await,
         Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
+        Action::Ui(options) => ui::ui(&context, &options).await,
         Action::Agents => catalogue::agents(&context),
         Action::NewAgent(new) => new::agent(&context, &new),
         Action::Tools(server, environment) => {

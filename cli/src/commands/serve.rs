@@ -1,6 +1,8 @@
 //! `mcp`: running one of our MCP servers.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+#[cfg(feature = "embeddings")]
+use std::sync::Arc;
 
 use rmcp::ServerHandler;
 use tokio::signal::unix::{SignalKind, signal};
@@ -41,8 +43,13 @@ pub async fn mcp(context: &Context, serving: Serving) -> Result<Exit, Failure> {
             })?;
             serve(context, server, http).await?;
         }
-        Served::CardTransactions { data, remote } => {
-            serve(context, card_transactions::server(&data, remote)?, http).await?;
+        Served::CardTransactions { data, remote, embeddings } => {
+            let server = card_transactions::server(&data, remote)?;
+            let server = match embeddings {
+                None => server,
+                Some(folder) => comparing_texts(server, &folder)?,
+            };
+            serve(context, server, http).await?;
         }
     }
     Ok(Exit::Succeeded)
@@ -97,6 +104,27 @@ fn of_folder(error: Error, hint: &str) -> Failure {
     let is_folder = matches!(error, Error::Folder { .. });
     let failure = Failure::from(error);
     if is_folder { failure.hint(hint) } else { failure }
+}
+
+#[cfg(feature = "embeddings")]
+fn comparing_texts(
+    server: card_transactions::Server,
+    folder: &Path,
+) -> Result<card_transactions::Server, Failure> {
+    let embedder = card_transactions::embedder::Embedder::open(folder).map_err(|error| {
+        Failure::from(error)
+            .hint("--embeddings names a folder with config.json, tokenizer.json, model.safetensors")
+    })?;
+    Ok(server.comparing_texts(Arc::new(embedder)))
+}
+
+#[cfg(not(feature = "embeddings"))]
+fn comparing_texts(
+    _: card_transactions::Server,
+    _: &Path,
+) -> Result<card_transactions::Server, Failure> {
+    Err(Failure::unknown("this build does not compare texts")
+        .hint("build it with: cargo build -p cli --profile local --features embeddings"))
 }
 
 #[cfg(feature = "live")]

@@ -1,4 +1,4 @@
-//! `answer`, `cancel` and `resume`: what a person tells a session, through the endpoint or in an account.
+//! `cancel`, `resume` and the way of an answer: what a person tells a session, through the endpoint or in an account.
 
 use journal::id::SessionId;
 use serde_json::{Value, json};
@@ -8,10 +8,9 @@ use super::person;
 use crate::args::{self, Target};
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
-use crate::ledger::{self, Ledger};
+use crate::ledger::Ledger;
 use crate::output;
 use crate::resolve::Context;
-use crate::resolve::answer::Decision;
 
 /// What a person does to a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,27 +63,6 @@ pub async fn resume(context: &Context, session: &str) -> Result<Exit, Failure> {
     send(context, session, Deed::Resume, &json!({})).await
 }
 
-/// Answers the open question.
-///
-/// # Errors
-/// When none is open, nothing listens, or the stack refuses the answer.
-pub async fn answer(context: &Context, session: &str, decision: Decision) -> Result<Exit, Failure> {
-    let loaded = Ledger::open(context).await?.load(session).await?;
-    let Some(question) = loaded.view(ledger::now()).open_question else {
-        return Err(Failure::unknown(format!("no question is open in session {}", loaded.id))
-            .hint(format!("daybook show {} tells where it stands", loaded.id)));
-    };
-    let mut body = match decision {
-        Decision::Approve => json!({"decision": "approve"}),
-        Decision::Reject(None) => json!({"decision": "reject"}),
-        Decision::Reject(Some(reason)) => json!({"decision": "reject", "reason": reason}),
-        Decision::Edit(arguments) => json!({"decision": "edit", "arguments": arguments}),
-        Decision::Say(text) => json!({"decision": "say", "text": text}),
-    };
-    body["question_id"] = question.question_id.into();
-    send(context, loaded.id.as_str(), Deed::Answer, &body).await
-}
-
 /// Tells a session something by the way that its target has.
 ///
 /// # Errors
@@ -105,7 +83,16 @@ pub async fn tell(
     }
 }
 
-async fn send(context: &Context, session: &str, deed: Deed, body: &Value) -> Result<Exit, Failure> {
+/// Tells a session something, and says that it was told.
+///
+/// # Errors
+/// As [`tell`].
+pub async fn send(
+    context: &Context,
+    session: &str,
+    deed: Deed,
+    body: &Value,
+) -> Result<Exit, Failure> {
     if context.target == Target::Local {
         let endpoint = Endpoint::new(context)?;
         if endpoint.health().await?.is_none() {

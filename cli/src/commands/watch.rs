@@ -45,6 +45,8 @@ pub struct Watch<'a> {
     feed: Feed,
     timeline: Timeline,
     terminal: Option<Lines<BufReader<Stdin>>>,
+    /// Whether somebody sees that it goes on while nothing is written.
+    is_live: bool,
     /// The question that was shown last.
     shown: Option<u32>,
     vigil: Vigil<'a>,
@@ -94,6 +96,7 @@ impl<'a> Watch<'a> {
             id,
             timeline: Timeline::new(context.look, false),
             terminal: asks.then(|| BufReader::new(tokio::io::stdin()).lines()),
+            is_live: !context.json && std::io::stderr().is_terminal(),
             shown: None,
         }
     }
@@ -135,6 +138,10 @@ impl<'a> Watch<'a> {
                     return Ok(exit);
                 }
             } else {
+                if self.is_live {
+                    let session = self.feed.view(ledger::now());
+                    output::idle(&ending::so_far(&session));
+                }
                 self.vigil.look().await?;
             }
         }
@@ -147,7 +154,9 @@ impl<'a> Watch<'a> {
             }
             Item::Step(..) if self.context.json => {}
             Item::Event(event) => output::lines(self.timeline.event(&event))?,
-            Item::Step(step, call) => output::lines(self.timeline.step(&step, call.as_ref()))?,
+            Item::Step(step, call) => {
+                output::lines(self.timeline.step(&step, call.as_ref(), false))?
+            }
         }
         Ok(())
     }

@@ -28,21 +28,13 @@ pub fn heading(look: Look, session: &Session) -> Vec<String> {
 
 /// One line on how a session stands, and what went wrong.
 pub fn verdict(look: Look, session: &Session) -> Vec<String> {
-    let (glyph, ink) = match session.status {
-        Status::Succeeded => ("✓", Ink::Good),
-        Status::Failed | Status::TimedOut => ("✗", Ink::Bad),
-        Status::Cancelled | Status::Rejected => ("■", Ink::Warn),
-        Status::Waiting => ("‖", Ink::Warn),
-        Status::Initiated | Status::Running => ("▸", Ink::Name),
-    };
-    let steps =
-        if session.steps == 1 { "1 step".to_owned() } else { format!("{} steps", session.steps) };
+    let (glyph, ink) = mark(session.status);
     let mut parts = vec![session.agent.as_deref().map_or("no agent".to_owned(), clean)];
     if let Some(state) = session.incident_state {
         let state = serde_json::to_value(state).unwrap_or_default();
         parts.extend(state.as_str().map(str::to_owned));
     }
-    parts.push(steps);
+    parts.push(steps(session));
     parts.extend(session.elapsed_ms.map(|ms| brief::duration(Duration::from_millis(ms))));
     let cost = cost::cost(session.tokens, session.usd).unwrap_or_else(|| "0 tokens".to_owned());
     let word = format!("{glyph} {}", session.status);
@@ -63,6 +55,31 @@ pub fn verdict(look: Look, session: &Session) -> Vec<String> {
     lines
 }
 
+/// How a session stands while it runs, in half a line.
+pub fn so_far(session: &Session) -> String {
+    let (glyph, _) = mark(session.status);
+    let mut parts = vec![format!("{glyph} {}", session.status)];
+    parts.extend(session.elapsed_ms.map(|ms| brief::duration(Duration::from_millis(ms))));
+    parts.push(steps(session));
+    parts.extend(cost::cost(session.tokens, session.usd));
+    parts.join(" · ")
+}
+
+fn steps(session: &Session) -> String {
+    if session.steps == 1 { "1 step".to_owned() } else { format!("{} steps", session.steps) }
+}
+
+/// The sign and the colour of a status.
+pub fn mark(status: Status) -> (&'static str, Ink) {
+    match status {
+        Status::Succeeded => ("✓", Ink::Good),
+        Status::Failed | Status::TimedOut => ("✗", Ink::Bad),
+        Status::Cancelled | Status::Rejected => ("■", Ink::Warn),
+        Status::Waiting => ("‖", Ink::Warn),
+        Status::Initiated | Status::Running => ("▸", Ink::Name),
+    }
+}
+
 /// A question, with all that somebody needs to decide it.
 pub fn question(look: Look, question: &OpenQuestion) -> Vec<String> {
     let heading = format!("Question #{}", question.question_id);
@@ -81,6 +98,22 @@ pub fn question(look: Look, question: &OpenQuestion) -> Vec<String> {
     let until = format!("  {} until {}", choices.join(", "), question.expires_at);
     lines.push(look.ink(Ink::Faint, &until));
     lines
+}
+
+/// What to do next, where something is left to do.
+pub fn next(look: Look, session: &Session) -> Vec<String> {
+    let id = &session.session_id;
+    let next = match session.status {
+        Status::Waiting if session.open_question.is_some() => format!("daybook answer {id}"),
+        Status::Initiated | Status::Running | Status::Waiting => {
+            format!("daybook tail {id}")
+        }
+        Status::Failed | Status::TimedOut => {
+            format!("daybook show {id} --payloads")
+        }
+        Status::Succeeded | Status::Cancelled | Status::Rejected => return Vec::new(),
+    };
+    indented(look, Ink::Name, "", &format!("next: {next}"))
 }
 
 /// The result: a diagnosis, an investigation, a report, checks, or JSON.

@@ -1,10 +1,11 @@
 //! What a person sees: pure functions from records to lines of text.
 //!
-//! [`timeline`] is a line a record, [`ending`] the verdict and the result below it, [`diagnosis`] an
+//! [`timeline`] is a line a record, on an [`axis`] of time, [`ending`] the verdict and the result below it, [`diagnosis`] an
 //! incident's result, [`investigation`] that of a card payment, [`ranking`] how well many of those
 //! separate frauds, [`network`] a router's result, [`report`] everything else that is listed, [`cost`]
 //! the tokens, [`bill`] what an account would ask for, [`checks`] what the doctor found.
 
+pub mod axis;
 pub mod bill;
 pub mod checks;
 pub mod cost;

@@ -2,52 +2,73 @@
 
 use std::time::Duration;
 
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, presets};
 use journal::clock::Stamp;
-use journal::listing::Summary;
-use journal::status::Status;
 use journal::verify::Report;
+use local::view::Session;
 
 use super::ink::Ink;
-use super::text::{clean, wrap};
+use super::text::{clean, clip, wrap};
 use super::{Look, brief};
 
-/// Sessions, newest first.
-pub fn sessions(look: Look, summaries: &[Summary], now: Stamp) -> Vec<String> {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    // The table would ask the terminal by itself; whether there are colours is decided once.
-    if look.colour {
-        table.enforce_styling()
-    } else {
-        table.force_no_tty()
-    };
-    let heading = ["SESSION", "STATUS", "AGENT", "BEGAN", "TOOK"];
-    table.set_header(heading.map(|name| Cell::new(name).add_attribute(Attribute::Dim)));
-    for summary in summaries {
-        let took = summary.ended_at.unwrap_or(now);
-        let took = summary.initiated_at.map(|at| brief::offset(took.since(at)));
-        table.add_row([
-            Cell::new(&summary.session),
-            Cell::new(summary.status).fg(colour(summary.status)),
-            Cell::new(summary.agent.as_deref().map_or("-".to_owned(), clean)),
-            Cell::new(summary.initiated_at.map_or("-".to_owned(), |at| ago(now.since(at)))),
-            Cell::new(took.unwrap_or_default().trim_start_matches('+')),
-        ]);
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    table.to_string().lines().map(|line| line.trim_end().to_owned()).collect()
+/// Columns of a session's id, status, agent and age, each with the blanks behind it.
+const COLUMNS: [usize; 4] = [38, 11, 11, 11];
+
+/// A list of sessions, a line each, and below it what went wrong or is asked.
+#[derive(Debug)]
+pub struct Sessions {
+    look: Look,
+    now: Stamp,
+    has_heading: bool,
 }
 
-fn colour(status: Status) -> Color {
-    match status {
-        Status::Succeeded => Color::Green,
-        Status::Failed | Status::TimedOut => Color::Red,
-        Status::Waiting | Status::Cancelled | Status::Rejected => Color::Yellow,
-        Status::Initiated | Status::Running => Color::Cyan,
+impl Sessions {
+    /// The list before its first line.
+    pub fn new(look: Look, now: Stamp) -> Self {
+        Self { look, now, has_heading: false }
     }
+
+    /// The lines of these sessions.
+    pub fn rows(&mut self, sessions: &[Session]) -> Vec<String> {
+        let mut lines = Vec::new();
+        if !self.has_heading && !sessions.is_empty() {
+            self.has_heading = true;
+            let heading = ["SESSION", "STATUS", "AGENT", "BEGAN"].map(str::to_owned);
+            lines.push(self.look.ink(Ink::Faint, &format!("{}TOOK", aligned(&heading))));
+        }
+        for session in sessions {
+            let (_, ink) = super::ending::mark(session.status);
+            let age = session.initiated_at.map_or("-".to_owned(), |at| ago(self.now.since(at)));
+            let [id, status, agent, began] = [
+                session.session_id.to_string(),
+                session.status.to_string(),
+                clip(session.agent.as_deref().unwrap_or("-"), COLUMNS[2] - 1),
+                age,
+            ];
+            let took = session.elapsed_ms.map(|ms| brief::offset(Duration::from_millis(ms)));
+            let before = aligned(&[id]);
+            let status = self.look.ink(ink, &format!("{status:<width$}", width = COLUMNS[1]));
+            let agent = format!("{agent:<width$}", width = COLUMNS[2]);
+            let began = format!("{began:<width$}", width = COLUMNS[3]);
+            let line = format!(
+                "{before}{status}{agent}{began}{}",
+                took.unwrap_or_default().trim_start_matches('+')
+            );
+            lines.push(line.trim_end().to_owned());
+            let room = self.look.width.saturating_sub(2);
+            if let Some(question) = &session.open_question {
+                let text = clip(&format!("asks: {}", question.prompt), room);
+                lines.push(format!("  {}", self.look.ink(Ink::Warn, &text)));
+            } else if let Some(error) = &session.error {
+                lines.push(format!("  {}", self.look.ink(ink, &clip(error, room))));
+            }
+        }
+        lines
+    }
+}
+
+/// Texts in their columns.
+fn aligned(texts: &[String]) -> String {
+    texts.iter().zip(COLUMNS).map(|(text, width)| format!("{text:<width$}")).collect()
 }
 
 /// A name and what it stands for, a pair a row; the second wraps.

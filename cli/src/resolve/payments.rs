@@ -1,6 +1,6 @@
 //! What is to be done about card payments.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use agent::investigation;
 use serde_json::{Map, Value, json};
@@ -55,11 +55,15 @@ pub fn batch(
 ///
 /// # Errors
 /// When they are not named.
-pub fn served(context: &Context, allow_remote: bool) -> Result<Served, Failure> {
+pub fn served(
+    context: &Context,
+    allow_remote: bool,
+    embeddings: Option<PathBuf>,
+) -> Result<Served, Failure> {
     let data = context.data.as_deref().and_then(Path::to_str).ok_or_else(|| {
         Failure::usage("there are no transactions to read")
             .hint("name a CSV or Parquet file, or a service's address, with --data")
     })?;
     let remote = if allow_remote { Remote::Allowed } else { Remote::Refused };
-    Ok(Served::CardTransactions { data: data.to_owned(), remote })
+    Ok(Served::CardTransactions { data: data.to_owned(), remote, embeddings })
 }

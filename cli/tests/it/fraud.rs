@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::harness::{DEADLINE, Dev, Ran, daybook, free_endpoint, run_in};
+#[cfg(feature = "embeddings")]
+use crate::harness::{run, tool};
 use crate::people::Terminal;
 
 fn bundled(name: &str) -> PathBuf {
@@ -37,6 +39,32 @@ fn a_bundled_payment_is_investigated_and_told_to_a_person() {
     for text in ["Investigation  t0a889fb210", "impossible_travel", "Recommendations", "audit:"] {
         assert!(ran.stdout.contains(text), "{text}: {}", ran.stdout);
     }
+}
+
+#[cfg(feature = "embeddings")]
+#[test]
+fn past_cases_are_compared_by_what_they_were_for_where_a_model_is_configured() {
+    let Some(model) = tool("DAYBOOK_TEST_EMBEDDINGS") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (data, input) = (bundled("sample.csv"), bundled("account-takeover.json"));
+    let data = data.to_str().unwrap();
+    let server = json!({
+        "command": env!("CARGO_BIN_EXE_daybook"),
+        "args": ["mcp", "card-transactions", "--data", data, "--embeddings", model],
+    });
+    let servers = json!({ "mcpServers": { "card-transactions": server } });
+    std::fs::write(folder.path().join("servers.json"), servers.to_string()).unwrap();
+    let endpoint = free_endpoint();
+    let mut command = daybook(folder.path());
+    command.env("DAYBOOK_MCP_SERVERS", "servers.json");
+    command.args(["--endpoint", &endpoint, "--data", "data", "trigger", "--agent", "fraud"]);
+    command.args(["--input", input.to_str().unwrap(), "--wait", "--with-stack", "--json"]);
+    let ran = run(&mut command);
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    let found = &ran.json().pop().unwrap()["result"]["similarity_results"];
+    assert_eq!(found["method"], "features and text", "{found}");
+    let text = &found["cases"][0]["text_distance_permille"];
+    assert!(text.as_u64().is_some_and(|permille| permille <= 1_000), "{found}");
 }
 
 #[test]
@@ -151,10 +179,23 @@ fn a_transactions_server_without_transactions_makes_no_sense() {
             &["mcp", "aws-diagnostics", "--allow-remote", "--snapshot", "."],
             "--allow-remote is an option of card-transactions",
         ),
+        (
+            &["mcp", "pk-sim", "--embeddings", "model"],
+            "--embeddings is an option of card-transactions",
+        ),
     ] {
         let ran = run_in(folder.path(), arguments);
         assert_eq!(ran.exit, 64, "{ran:#?}");
         assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    let server = ["mcp", "card-transactions", "--data", "t.csv", "--embeddings", "nowhere"];
+    let ran = run_in(folder.path(), &server);
+    assert_eq!(ran.exit, 2, "{ran:#?}");
+    if cfg!(feature = "embeddings") {
+        assert!(ran.stderr.contains("nowhere/config.json: cannot be read"), "{ran:#?}");
+        assert!(ran.stderr.contains("hint: --embeddings names a folder with config.json"));
+    } else {
+        assert!(ran.stderr.contains("this build does not compare texts"), "{ran:#?}");
     }
     let ran = run_in(folder.path(), &["mcp", "card-transactions", "--data", "http://example.com"]);
     assert!(ran.stderr.contains("is not on this machine"), "{ran:#?}");

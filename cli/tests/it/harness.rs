@@ -121,15 +121,13 @@ impl Dev {
         listen: &str,
         arguments: &[&str],
     ) -> Self {
-        let mut child = command
-            .arg("--data")
-            .arg(data)
-            .args(["dev", "--listen", listen])
-            .args(arguments)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+        command.arg("--data").arg(data).args(["dev", "--listen", listen]).args(arguments);
+        Self::ready(command)
+    }
+
+    /// Waits until a command says where it serves.
+    pub fn ready(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         let endpoint = ready.strip_prefix("ready ").unwrap_or_else(|| panic!("{ready:?}"));

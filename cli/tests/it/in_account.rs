@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{DEADLINE, Dev, Ran, daybook, free_endpoint, run, run_in};
 
@@ -94,6 +94,64 @@ fn a_session_in_an_account_is_answered_and_cancelled() {
     assert_eq!(ended.json().pop().unwrap()["status"], "CANCELLED");
     let again = ran(folder.path(), &dev, &["resume", &id]);
     assert!(again.stderr.contains("the session has ended"), "{again:#?}");
+}
+
+/// The page of an account, over the AWS clients: read, answered and cancelled through it, and refused to
+/// other sites.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_an_account_is_served_and_what_it_is_told_reaches_the_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let (id, question) = asking(folder.path(), &dev);
+    let arguments = ["ui", "--listen", "127.0.0.1:0"];
+    let ui = Dev::ready(in_account(folder.path(), &dev.endpoint).args(arguments));
+    let http = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().unwrap();
+    let at = |path: &str| format!("{}{path}", ui.endpoint);
+    let get = async |path: &str| -> Value {
+        http.get(at(path)).send().await.unwrap().json().await.unwrap()
+    };
+    let post = async |what: &str, body: Value| {
+        let request = http.post(at(&format!("/api/sessions/{id}/{what}"))).body(body.to_string());
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    let page = http.get(at("/")).send().await.unwrap();
+    assert!(
+        page.headers()["content-security-policy"].to_str().unwrap().contains("default-src 'none'")
+    );
+    assert_eq!(get("/api/sessions?status=WAITING").await["sessions"][0]["session_id"], id.as_str());
+    let timeline = get(&format!("/api/sessions/{id}/timeline")).await;
+    assert_eq!(timeline["session"]["open_question"]["question_id"].as_u64(), Some(question));
+    let sk = timeline["waterfall"]["rows"][0]["sk"].as_str().unwrap().replace('#', "%23");
+    assert_eq!(
+        get(&format!("/api/sessions/{id}/record?sk={sk}")).await["status"],
+        "SESSION_INITIATED"
+    );
+
+    let wrong = post("answer", json!({ "question_id": 1, "decision": "approve" })).await;
+    assert_eq!(wrong.0, 409, "{wrong:?}");
+    let said = json!({ "question_id": question, "decision": "say", "text": "what can you do?" });
+    let taken = post("answer", said).await;
+    assert_eq!((taken.0, taken.1["step"].as_u64()), (202, Some(question + 1)), "{taken:?}");
+    let strange = http.post(at(&format!("/api/sessions/{id}/cancel")));
+    let strange = strange.header("origin", "https://evil.example").send().await.unwrap();
+    assert_eq!(strange.status().as_u16(), 403);
+    assert_eq!(post("cancel", json!({ "reason": "enough" })).await.0, 202);
+
+    // The stream ends with the session, and is not begun again by who has all of it.
+    let stream = || http.get(at(&format!("/api/sessions/{id}/events")));
+    let told = stream().send().await.unwrap().text().await.unwrap();
+    let last = told.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().unwrap();
+    let again = stream().header("last-event-id", last).send().await.unwrap();
+    assert_eq!(again.status().as_u16(), 204, "{told}");
+    assert_eq!(get(&format!("/api/sessions/{id}")).await["session"]["status"], "CANCELLED");
+    assert_eq!(ui.stop("-TERM"), 0);
+
+    let stage = run(in_account(folder.path(), &dev.endpoint).args(["ui", "--stage", "prod"]));
+    assert_eq!(stage.exit, 2, "{stage:#?}");
+    assert!(stage.stderr.contains("no state machine `daybook-prod`"), "{}", stage.stderr);
+    let local = run_in(folder.path(), &["--endpoint", &dev.endpoint, "ui"]);
+    assert_eq!((local.exit, local.stdout.trim()), (0, dev.endpoint.as_str()));
 }
 
 fn states(ran: &Ran) -> Vec<(String, String)> {

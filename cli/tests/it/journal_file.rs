@@ -59,9 +59,11 @@ async fn an_open_question_is_shown_with_all_that_it_takes_to_decide() {
     let ran = over(folder.path(), &["show", WAITING, "--payloads"]);
     let lines: Vec<_> = shown(&ran)
         .lines()
-        .map(|line| match line.strip_prefix("‖ WAITING") {
-            Some(_) => "‖ WAITING …",
-            None => line,
+        .map(|line| match line.trim_start() {
+            line if line.starts_with("‖ WAITING") => "‖ WAITING …",
+            line if line.starts_with('├') => "├ … ┤",
+            line if line.starts_with("‖ has been waiting") => "‖ has been waiting …",
+            _ => line,
         })
         .collect();
     insta::assert_snapshot!(lines.join("\n"));

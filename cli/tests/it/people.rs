@@ -303,6 +303,75 @@ fn at_a_terminal_one_key_decides_about_a_call_and_a_whole_word_does_too() {
     assert_eq!(dev.stop("-TERM"), 0);
 }
 
+/// The prompts and keys of one sitting: a mistake is said and asked about again, and what is edited goes
+/// through the person's own editor.
+#[test]
+fn a_question_is_answered_at_a_terminal_by_keys_words_and_in_an_editor() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let detail = r#"{"agent":"assistant","input":{"message":"simulate 250 mg of theophylline"}}"#;
+    let triggered = run_in(
+        folder.path(),
+        &["--endpoint", &dev.endpoint, "trigger", "--detail", detail, "--wait"],
+    );
+    assert_eq!(triggered.exit, 2, "{triggered:#?}");
+    let id = triggered.stderr.split("daybook answer ").nth(1).unwrap();
+    let id = id.split_whitespace().next().unwrap();
+    let piped = run_in(folder.path(), &["--endpoint", &dev.endpoint, "answer", id]);
+    assert_eq!(piped.exit, 64, "{piped:#?}");
+    assert!(piped.stderr.contains("hint: say it with --approve"), "{}", piped.stderr);
+    let daybook = format!("{} --endpoint {}", env!("CARGO_BIN_EXE_daybook"), dev.endpoint);
+    let answer = format!("{daybook} answer {id}");
+
+    let mut terminal = Terminal::run(folder.path(), &answer);
+    terminal.until("Tool: load_simulation");
+    terminal.until("y approve, n reject, e edit, w words, q leave: ");
+    terminal.types("q");
+    terminal.until("the question stays open");
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(2));
+
+    let mut terminal = Terminal::run(folder.path(), &answer);
+    terminal.until("q leave: ");
+    terminal.types("y");
+    terminal.until("answered session");
+    assert!(terminal.child.wait().unwrap().success());
+
+    let asked = |text: &str| {
+        let mut waited = Duration::ZERO;
+        while !run_in(folder.path(), &["--endpoint", &dev.endpoint, "show", id])
+            .stdout
+            .contains(text)
+        {
+            assert!(waited < DEADLINE, "`{text}` is not asked");
+            std::thread::sleep(Duration::from_millis(50));
+            waited += Duration::from_millis(50);
+        }
+    };
+    asked("New Value: 250 mg");
+    // One that breaks the schema, then one that fits.
+    let editor = r#"EDITOR="sed -i -e s/250/99999999/""#;
+    let mut terminal = Terminal::run(folder.path(), &format!("{editor} {answer}"));
+    terminal.until("q leave: ");
+    terminal.types("e");
+    terminal.until("break its schema");
+    terminal.until("q leave: ");
+    terminal.types("e {\"value\": 80}\n");
+    terminal.until("answered session");
+    assert!(terminal.child.wait().unwrap().success());
+
+    asked("Tool: run_simulation");
+    let mut terminal = Terminal::run(folder.path(), &answer);
+    terminal.until("q leave: ");
+    terminal.types("n");
+    terminal.until("why (Enter for no reason): ");
+    terminal.types("too early\n");
+    terminal.until("answered session");
+    assert!(terminal.child.wait().unwrap().success());
+    let shown = run_in(folder.path(), &["--endpoint", &dev.endpoint, "show", id, "--steps"]);
+    assert!(shown.stdout.contains("reject, too early"), "{}", shown.stdout);
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
 /// In a terminal a question is asked where it comes up.
 #[test]
 fn a_trigger_that_waits_asks_in_a_terminal() {

@@ -20,6 +20,7 @@ use local::endpoint::{Endpoint, Guard, Streams};
 use local::executions::{self, Executions};
 use local::functions::Functions;
 use local::host::{Agents, Isolated, Settings};
+use local::store::Journal;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt as _;
@@ -206,7 +207,7 @@ fn agents() -> Agents {
 async fn router(store: &SqliteStore, data: &Path) -> Router {
     let executions = executions(store).await;
     let endpoint = Endpoint {
-        store: store.clone(),
+        store: Journal::Here(store.clone()),
         clock: clock(),
         bus: Bus::new(executions.clone(), Functions::default(), clock())
             .expect("the workflow's own rule"),
@@ -215,6 +216,7 @@ async fn router(store: &SqliteStore, data: &Path) -> Router {
         graphs: std::sync::Arc::new([]),
         admission: Limits::default(),
         streams: Streams::new(Default::default(), Default::default()),
+        shelf: Default::default(),
         data: data.to_owned(),
     };
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);

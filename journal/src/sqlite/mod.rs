@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::item::{Item, Value};
 use crate::store::{Condition, Error, Key, Page, Query, Store, Written};
@@ -36,11 +36,13 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long `changed` sleeps where another process writes and nobody tells.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Connections kept open for readers; more are opened and closed as needed.
-const IDLE_READERS_MAX: usize = 8;
+/// Reads that run at once, each on a thread and a connection of its own; further ones wait their turn. A
+/// read takes microseconds, so more would only be memory: a burst of a thousand sessions had ninety
+/// threads.
+const READERS_MAX: usize = 8;
 
 /// Pages that a reader keeps in memory, in KiB. What it reads is a session's few records, and the
-/// operating system has the file's pages anyway; SQLite's own default of 2,000, times the idle readers,
+/// operating system has the file's pages anyway; SQLite's own default of 2,000, times the readers,
 /// was most of what a stack with ten thousand waiting sessions took.
 const READER_CACHE_KIB: i64 = 256;
 
@@ -60,6 +62,8 @@ CREATE TABLE IF NOT EXISTS item (
     UNIQUE (partition, sk)
 );
 CREATE INDEX IF NOT EXISTS item_by_day ON item(day, at) WHERE day IS NOT NULL;
+CREATE INDEX IF NOT EXISTS item_by_day_with_status
+    ON item(day, at, json_extract(body, '$.Status.S')) WHERE day IS NOT NULL;
 CREATE INDEX IF NOT EXISTS item_by_open ON item(open, at) WHERE open IS NOT NULL;
 CREATE VIEW IF NOT EXISTS journal AS
     SELECT pos, pk, sk,
@@ -82,6 +86,7 @@ struct Shared {
     /// `None` in a store that only reads.
     writer: Option<Writer>,
     readers: Mutex<Vec<Connection>>,
+    turns: Arc<Semaphore>,
     changes: watch::Sender<u64>,
 }
 
@@ -144,8 +149,9 @@ impl SqliteStore {
     }
 
     fn new(path: &Path, writer: Option<Writer>, changes: watch::Sender<u64>) -> Self {
-        let readers = Mutex::new(Vec::new());
-        Self { shared: Arc::new(Shared { path: path.to_owned(), writer, readers, changes }) }
+        let (readers, turns) = (Mutex::default(), Arc::new(Semaphore::new(READERS_MAX)));
+        let path = path.to_owned();
+        Self { shared: Arc::new(Shared { path, writer, readers, turns, changes }) }
     }
 
     /// The file.
@@ -175,7 +181,10 @@ impl SqliteStore {
         work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let store = self.clone();
+        let turn = Arc::clone(&self.shared.turns).acquire_owned().await;
         let joined = tokio::task::spawn_blocking(move || {
+            // Held by the thread: a caller who goes away does not end the read.
+            let _turn = turn;
             let reader = store.take_reader()?;
             let answer = work(&reader);
             store.give_back(reader);
@@ -212,16 +221,14 @@ impl SqliteStore {
     }
 
     fn give_back(&self, reader: Connection) {
-        let mut readers = self.shared.readers.lock().unwrap_or_else(PoisonError::into_inner);
-        if readers.len() < IDLE_READERS_MAX {
-            readers.push(reader);
-        }
+        self.shared.readers.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
     }
 }
 
 impl Store for SqliteStore {
     async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
         rows::check_size(&item)?;
+        let item = rows::Encoded::of(item);
         self.writer()?.run(move |connection| rows::put(connection, &item, &condition)).await?
     }
 
@@ -242,6 +249,10 @@ impl Store for SqliteStore {
 
     async fn query(&self, query: Query) -> Result<Page, Error> {
         self.read(move |connection| rows::query(connection, &query)).await
+    }
+
+    async fn count_by_status(&self, query: Query) -> Result<BTreeMap<String, u64>, Error> {
+        self.read(move |connection| rows::count_by_status(connection, &query)).await
     }
 
     async fn changed(&self, patience: Duration) {

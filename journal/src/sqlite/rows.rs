@@ -20,8 +20,34 @@ const SELECT: &str = "SELECT partition.pk, item.sk, item.body, item.at, item.pos
 /// A write's outcome inside its transaction: SQLite's own errors outside, the journal's inside.
 pub(super) type Outcome = rusqlite::Result<Result<Written, Error>>;
 
-pub(super) fn put(connection: &Connection, item: &Item, condition: &Condition) -> Outcome {
-    let partition = intern(connection, &item.pk)?;
+/// An item as its row is written. Made before its turn in the writer's queue: what one thread does for
+/// all, all wait for.
+pub(super) struct Encoded {
+    key: Key,
+    body: String,
+    day: Option<String>,
+    at: Option<String>,
+    open: Option<String>,
+}
+
+impl Encoded {
+    pub(super) fn of(item: Item) -> Self {
+        let text = |name| item.text_opt(name).map(str::to_owned);
+        let (day, open) = (text(attribute::DAY), text(lease::OPEN));
+        let at = match (&day, &open) {
+            (Some(_), _) => text(attribute::TIMESTAMP),
+            (None, Some(_)) => text(lease::BEAT_AT),
+            (None, None) => None,
+        };
+        // The keys have columns of their own.
+        let body = serde_json::to_string(&item.attributes)
+            .unwrap_or_else(|error| unreachable!("texts and numbers are JSON: {error}"));
+        Self { key: Key::new(item.pk, item.sk), body, day, at, open }
+    }
+}
+
+pub(super) fn put(connection: &Connection, item: &Encoded, condition: &Condition) -> Outcome {
+    let partition = intern(connection, &item.key.pk)?;
     if *condition == Condition::Absent {
         let sql = "INSERT INTO item (partition, sk, body, day, at, open) VALUES (?, ?, ?, ?, ?, ?) \
                    ON CONFLICT (partition, sk) DO NOTHING";
@@ -29,7 +55,7 @@ pub(super) fn put(connection: &Connection, item: &Item, condition: &Condition) -
             return Ok(Ok(Written::Done));
         }
     }
-    let there = match read(connection, &Key::new(item.pk.as_str(), item.sk.as_str()))? {
+    let there = match read(connection, &item.key)? {
         Ok(there) => there,
         Err(error) => return Ok(Err(error)),
     };
@@ -69,7 +95,7 @@ pub(super) fn update(
         return Ok(Err(error));
     }
     let partition = intern(connection, &key.pk)?;
-    upsert(connection, partition, &item)?;
+    upsert(connection, partition, &Encoded::of(item))?;
     Ok(Ok(Written::Done))
 }
 
@@ -85,7 +111,7 @@ fn intern(connection: &Connection, pk: &str) -> rusqlite::Result<i64> {
     connection.prepare_cached("INSERT INTO partition (pk) VALUES (?)")?.insert([pk])
 }
 
-fn upsert(connection: &Connection, partition: i64, item: &Item) -> rusqlite::Result<()> {
+fn upsert(connection: &Connection, partition: i64, item: &Encoded) -> rusqlite::Result<()> {
     let sql = "INSERT INTO item (partition, sk, body, day, at, open) VALUES (?, ?, ?, ?, ?, ?) \
                ON CONFLICT (partition, sk) DO UPDATE SET \
                body = excluded.body, day = excluded.day, at = excluded.at, open = excluded.open";
@@ -95,22 +121,10 @@ fn upsert(connection: &Connection, partition: i64, item: &Item) -> rusqlite::Res
 fn write(
     statement: &mut CachedStatement<'_>,
     partition: i64,
-    item: &Item,
+    item: &Encoded,
 ) -> rusqlite::Result<usize> {
-    let mut body = item.to_json();
-    if let Some(object) = body.as_object_mut() {
-        // The keys have columns of their own.
-        object.shift_remove("PK");
-        object.shift_remove("SK");
-    }
-    let day = item.text_opt(attribute::DAY);
-    let open = item.text_opt(lease::OPEN);
-    let at = match (day, open) {
-        (Some(_), _) => item.text_opt(attribute::TIMESTAMP),
-        (None, Some(_)) => item.text_opt(lease::BEAT_AT),
-        (None, None) => None,
-    };
-    statement.execute(params![partition, item.sk, body.to_string(), day, at, open])
+    let Encoded { key, body, day, at, open } = item;
+    statement.execute(params![partition, key.sk, body, day, at, open])
 }
 
 fn read(connection: &Connection, key: &Key) -> rusqlite::Result<Result<Option<Item>, Error>> {
@@ -133,18 +147,10 @@ impl Found {
     }
 
     fn item(self) -> Result<Item, Error> {
-        let corrupt =
-            |cause: String| Error::Corrupt(format!("{}/{}: {cause}", self.pk, self.sk).into());
-        let json: serde_json::Value =
-            serde_json::from_str(&self.body).map_err(|error| corrupt(error.to_string()))?;
-        let object = json.as_object().ok_or_else(|| corrupt("no object".to_owned()))?;
-        let mut item = Item::new(self.pk.as_str(), self.sk.as_str());
-        for (name, value) in object {
-            let value =
-                Value::from_json(value).ok_or_else(|| corrupt(format!("attribute `{name}`")))?;
-            item.attributes.insert(name.clone(), value);
+        match serde_json::from_str(&self.body) {
+            Ok(attributes) => Ok(Item { pk: self.pk, sk: self.sk, attributes }),
+            Err(error) => Err(Error::Corrupt(format!("{}/{}: {error}", self.pk, self.sk).into())),
         }
-        Ok(item)
     }
 }
 
@@ -181,10 +187,38 @@ pub(super) fn landed(
     found.into_iter().map(|(place, found)| Ok((place, found.item()?))).collect()
 }
 
-fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Result<Vec<Found>> {
-    let mut sql = SELECT.to_owned();
+/// Counts by `Status`. In the by-day index nothing but an index is read, which grouping in SQL would
+/// not do.
+pub(super) fn count_by_status(
+    connection: &Connection,
+    query: &Query,
+) -> Result<BTreeMap<String, u64>, Error> {
+    let mut sql = "SELECT json_extract(item.body, '$.Status.S') FROM item".to_owned();
+    if matches!(query.partition, Partition::Table(_)) {
+        sql.push_str(" JOIN partition ON partition.id = item.partition");
+    }
+    let (condition, values, _) = condition(query);
+    sql.push_str(&condition);
+    let count = || -> rusqlite::Result<BTreeMap<String, u64>> {
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(rusqlite::params_from_iter(values.iter()))?;
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        while let Some(row) = rows.next()? {
+            let Some(status) = row.get_ref(0)?.as_str_or_null()? else { continue };
+            match counts.get_mut(status) {
+                Some(count) => *count += 1,
+                None => drop(counts.insert(status.to_owned(), 1)),
+            }
+        }
+        Ok(counts)
+    };
+    count().map_err(from_sqlite)
+}
+
+/// What a query's items fulfil, the values of that, and the column that orders them.
+fn condition(query: &Query) -> (String, Vec<Box<dyn ToSql>>, &'static str) {
+    let mut sql = String::new();
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-    let (order, beyond) = if query.reverse { ("DESC", "<") } else { ("ASC", ">") };
     let column = match &query.partition {
         Partition::Table(pk) => {
             sql.push_str(" WHERE partition.pk = ?");
@@ -208,6 +242,13 @@ fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Res
             values.push(Box::new(bound.clone()));
         }
     }
+    (sql, values, column)
+}
+
+fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Result<Vec<Found>> {
+    let (order, beyond) = if query.reverse { ("DESC", "<") } else { ("ASC", ">") };
+    let (condition, mut values, column) = condition(query);
+    let mut sql = format!("{SELECT}{condition}");
     if let Some(cursor) = &query.after {
         // Within one instant of an index the row's position decides.
         let place = "(SELECT i.pos FROM item i JOIN partition p ON p.id = i.partition \

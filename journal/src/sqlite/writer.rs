@@ -94,11 +94,12 @@ fn in_savepoint<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
-    connection.execute_batch("SAVEPOINT work")?;
+    let said = |sql| connection.prepare_cached(sql)?.execute([]).map(|_| ());
+    said("SAVEPOINT work")?;
     let outcome = catch_unwind(AssertUnwindSafe(|| work(connection)));
     match outcome {
         Ok(Ok(value)) => {
-            connection.execute_batch("RELEASE work")?;
+            said("RELEASE work")?;
             Ok(value)
         }
         failed => {

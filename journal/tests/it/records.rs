@@ -12,7 +12,7 @@ use journal::id::{EventId, Runner, SessionId};
 use journal::item::Item;
 use journal::key;
 use journal::limits::ITEM_BYTES_MAX;
-use journal::listing::{self, Filter};
+use journal::listing::{self, Filter, Search, Shelf};
 use journal::seal;
 use journal::status::Status;
 use journal::step::{Ending, StepBody};
@@ -28,6 +28,10 @@ on_both_stores!(
     a_damaged_file_is_not_imported,
     sessions_are_listed_newest_first,
     sessions_are_filtered_by_status_and_agent,
+    pages_of_any_size_join_to_the_whole_list,
+    what_is_new_of_a_session_is_listed_however_often_it_was_before,
+    a_histogram_counts_what_began_and_what_ended_in_each_stretch,
+    a_session_that_cannot_be_read_hides_no_other,
     a_followed_session_shows_each_record_once,
     a_follower_wakes_for_a_new_record,
     a_session_written_through_the_store_verifies,
@@ -170,29 +174,142 @@ async fn sessions_are_listed_newest_first<S: Store>(store: S) {
     }
 }
 
+/// A filter that every session of [`fill`] passes.
+fn any() -> Filter {
+    let (since, until) = (start(), began(1_000));
+    Filter { since, until, after: None, statuses: Vec::new(), agent: None }
+}
+
 async fn sessions_are_filtered_by_status_and_agent<S: Store>(store: S) {
     fill(&store).await;
-    let filter =
-        Filter { since: start(), until: began(1_000), status: None, agent: None, limit: 100 };
-    let found = async |filter: &Filter| {
-        let found = listing::summaries(&store, filter).await.unwrap();
-        found.into_iter().map(|summary| summary.session).collect::<Vec<_>>()
+    let found = async |filter: &Filter, limit| {
+        let found = listing::summaries(&store, filter, limit, began(1_000)).await.unwrap();
+        found.iter().map(|summary| summary.session.clone()).collect::<Vec<_>>()
     };
-    assert_eq!(found(&filter).await.len(), 20);
-    let succeeded = Filter { status: Some(Status::Succeeded), ..filter.clone() };
-    assert_eq!(found(&succeeded).await, [spread(18), spread(12), spread(6), spread(0)]);
-    let incident = Filter { agent: Some("incident".to_owned()), ..filter.clone() };
-    assert_eq!(found(&incident).await, [spread(6), spread(3), spread(0)]);
-    let both = Filter { limit: 1, ..Filter { status: Some(Status::Succeeded), ..incident } };
-    assert_eq!(found(&both).await, [spread(6)]);
+    assert_eq!(found(&any(), 100).await.len(), 20);
+    let succeeded = Filter { statuses: vec![Status::Succeeded], ..any() };
+    assert_eq!(found(&succeeded, 100).await, [spread(18), spread(12), spread(6), spread(0)]);
+    let incident = Filter { agent: Some("incident".to_owned()), ..any() };
+    assert_eq!(found(&incident, 100).await, [spread(6), spread(3), spread(0)]);
+    let both = Filter { statuses: vec![Status::Succeeded, Status::Waiting], ..incident };
+    assert_eq!(found(&both, 1).await, [spread(6)]);
+    let open = Filter { statuses: vec![Status::Initiated], until: began(3), ..any() };
+    assert_eq!(found(&open, 100).await, [spread(2), spread(1)]);
     let summary = listing::summary(&store, &spread(3)).await.unwrap().unwrap();
-    assert_eq!((summary.status, summary.steps), (Status::Failed, 2));
-    assert_eq!(summary.agent.as_deref(), Some("incident"));
-    assert_eq!(summary.error_category.as_deref(), Some("c"));
-    assert_eq!(summary.initiated_at, Some(began(3)));
-    assert!(summary.ended_at > summary.initiated_at);
-    assert_eq!(summary.execution_arn, Some(format!("arn:{}", spread(3))));
+    assert_eq!((summary.told.status, summary.tally.steps), (Status::Failed, 2));
+    assert_eq!(summary.agent(), Some("incident"));
+    assert_eq!(summary.tally.end.unwrap().error_category.as_deref(), Some("c"));
+    assert_eq!(summary.told.initiated_at, Some(began(3)));
+    assert!(summary.told.ended_at > summary.told.initiated_at);
+    assert_eq!(summary.told.execution_arn, Some(format!("arn:{}", spread(3))));
     assert_eq!(listing::summary(&store, &SessionId::fresh()).await.unwrap(), None);
+}
+
+/// Every session of a filter, in pages of this size.
+async fn paged<S: Store>(store: &S, mut filter: Filter, size: usize) -> Vec<SessionId> {
+    let shelf = Shelf::default();
+    let mut found = Vec::new();
+    loop {
+        let mut search = Search::new(store, &shelf, &filter, began(1_000));
+        for _ in 0..size {
+            found.extend(search.next().await.unwrap().map(|summary| summary.session.clone()));
+        }
+        filter.after = search.more();
+        if filter.after.is_none() {
+            return found;
+        }
+    }
+}
+
+async fn pages_of_any_size_join_to_the_whole_list<S: Store>(store: S) {
+    fill(&store).await;
+    // Many began at one instant, and more than one of them in one partition of the index.
+    for number in 100..140 {
+        begin(&store, &spread(number), began(5)).await;
+    }
+    let whole = paged(&store, any(), 1_000).await;
+    assert_eq!(whole.len(), 60);
+    for size in [1, 7, 16, 59, 60] {
+        assert_eq!(paged(&store, any(), size).await, whole, "{size}");
+    }
+    let failed = Filter { statuses: vec![Status::Failed], ..any() };
+    let whole = paged(&store, failed.clone(), 1_000).await;
+    assert_eq!(whole, [spread(15), spread(9), spread(3)]);
+    assert_eq!(paged(&store, failed, 1).await, whole);
+}
+
+async fn what_is_new_of_a_session_is_listed_however_often_it_was_before<S: Store>(store: S) {
+    let shelf = Shelf::default();
+    let session = spread(7);
+    begin(&store, &session, began(7)).await;
+    let listed = async |now| {
+        let filter = any();
+        let mut search = Search::new(&store, &shelf, &filter, now);
+        let summary = search.next().await.unwrap().unwrap();
+        assert_eq!(*summary, listing::summary(&store, &session).await.unwrap().unwrap());
+        summary
+    };
+    let far = began(1_000);
+    assert_eq!(listed(far).await.told.status, Status::Initiated);
+    let hlc = Hlc::new(Clock::fixed(began(8)), began(8));
+    let expires_at = began(8).seconds() + 90 * 86_400;
+    let author = Author { session: session.clone(), runner: Runner::named("agent:1"), expires_at };
+    let mut head = Head::genesis();
+    for text in ["first", "second", "third"] {
+        let body = StepBody::Note { subject: text.to_owned(), payload: json!(text) };
+        let step = chain::append(&store, &hlc, &author, &head, 1, body).await.unwrap();
+        head = Head::after(&step);
+        assert_eq!(listed(far).await.tally.steps, step.seq);
+    }
+    let end = End { ending: Ending::Failed, error: None, category: None, result: json!("done") };
+    let end = chain::end_session(&store, &hlc, &author, &end).await.unwrap();
+    assert_eq!(listed(far).await.told.status, Status::Initiated);
+    let announcer = Announcer {
+        store: &store,
+        hlc: &hlc,
+        session: &session,
+        writer: Writer::Poller,
+        expires_at,
+    };
+    seal::seal(&store, &announcer, &end).await.unwrap();
+    assert_eq!(listed(began(8)).await.told.status, Status::Failed);
+    // What comes late is listed, too, and so it is when the verdict had settled before.
+    let draft = Draft::new(EventStatus::AgentBackgroundTaskStarted, About::Epoch(1));
+    announcer.announce(&draft).await.unwrap();
+    assert!(listed(began(8)).await.told.has_run);
+    assert_eq!(listed(far).await.told.status, Status::Failed);
+}
+
+async fn a_histogram_counts_what_began_and_what_ended_in_each_stretch<S: Store>(store: S) {
+    fill(&store).await;
+    let (shelf, now) = (Shelf::default(), began(1_000));
+    let hour = Duration::from_secs(3_600);
+    let stretches = listing::buckets(start(), began(19), hour).unwrap();
+    let counted = listing::histogram(&store, &shelf, &stretches, now).await.unwrap();
+    let shown: Vec<_> = counted.iter().map(|bucket| (bucket.began, bucket.ended.clone())).collect();
+    let ended = |counts: &[(Status, u64)]| counts.iter().copied().collect();
+    let (good, bad) = (Status::Succeeded, Status::Failed);
+    assert_eq!(
+        shown,
+        [
+            (6, ended(&[])),
+            (6, ended(&[(good, 1), (bad, 1)])),
+            (6, ended(&[(good, 1), (bad, 1)])),
+            (2, ended(&[(good, 1), (bad, 1)])),
+        ]
+    );
+    assert_eq!(listing::histogram(&store, &shelf, &stretches, now).await.unwrap(), counted);
+}
+
+async fn a_session_that_cannot_be_read_hides_no_other<S: Store>(store: S) {
+    fill(&store).await;
+    let broken = Item::new(key::session(&spread(3)), key::step(3)).with("V", 1_i64);
+    store.put(broken, Condition::Absent).await.unwrap();
+    assert_eq!(paged(&store, any(), 100).await.len(), 20);
+    let only = Filter { since: began(3), until: began(3), ..any() };
+    let found = listing::summaries(&store, &only, 1, began(1_000)).await.unwrap();
+    let error = found[0].told.error.as_ref().map(ToString::to_string).unwrap_or_default();
+    assert!(error.starts_with("Journal: Unreadable - STEP#00000003"), "{error}");
 }
 
 async fn a_followed_session_shows_each_record_once<S: Store>(store: S) {

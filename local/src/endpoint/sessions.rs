@@ -11,7 +11,7 @@ use journal::announce::Announcer;
 use journal::clock::{Hlc, Stamp};
 use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::SessionId;
-use journal::listing::{Filter, summaries};
+use journal::listing::{self, Bucket, Filter, Place};
 use journal::read;
 use journal::status::{self, Status, admits};
 use journal::step::Step;
@@ -23,6 +23,8 @@ use serde_json::{Value, json};
 use super::Endpoint;
 use super::wire::{self, Refusal};
 use crate::executions::{Callback, SendError};
+use crate::list::{self, List, RESULT_BYTES_MAX, When, Wish};
+use crate::store::Journal;
 use crate::view;
 
 /// Most sessions of a list, and how many it has if nothing else is said.
@@ -30,6 +32,10 @@ const LIST_MAX: usize = 200;
 
 /// How far back a list goes that says nothing else; every day costs sixteen reads.
 pub(super) const LIST_BACK: Duration = Duration::from_secs(7 * 86_400);
+
+/// How far back a histogram goes that says nothing else, and how long its stretches are.
+const HISTOGRAM_BACK: Duration = Duration::from_secs(86_400);
+const BUCKET: Duration = Duration::from_secs(3_600);
 
 pub(super) type Reply = Result<(u16, Value), Refusal>;
 
@@ -40,13 +46,24 @@ pub(super) struct Records {
     pub(super) steps: Vec<Step<Value>>,
 }
 
-/// `GET /api/sessions`, newest first; `?status=` and `?agent=` choose among them, `?since=` (RFC
-/// 3339) says how far back they go, `?limit=` how many they are at most.
+/// `GET /api/sessions`, newest first. `?status=` (several with commas, or again), `?agent=` and
+/// `?text=` (in the id, agent, error or open question) choose among them; `?since=` and `?until=` (RFC
+/// 3339, or such as `24h`) say when they began; `?limit=` how many they are at most. The answer says how
+/// many were `searched`, and in `more`, unless it is null, what `?after=` takes to go on there.
 pub(super) async fn list(
     State(endpoint): State<Endpoint>,
     RawQuery(query): RawQuery,
 ) -> Response<Body> {
     wire::api(list_sessions(&endpoint, query.as_deref().unwrap_or_default()).await)
+}
+
+/// `GET /api/histogram`: how many sessions began and ended in each stretch of time: `?since=` (24h) and
+/// `?until=` as for the list, `?bucket=` (such as `1h`) for the length of each.
+pub(super) async fn histogram(
+    State(endpoint): State<Endpoint>,
+    RawQuery(query): RawQuery,
+) -> Response<Body> {
+    wire::api(count_sessions(&endpoint, query.as_deref().unwrap_or_default()).await)
 }
 
 /// `GET /api/sessions/{id}`: the session, its events and its steps.
@@ -76,44 +93,98 @@ pub(super) async fn answer(
 }
 
 async fn list_sessions(endpoint: &Endpoint, query: &str) -> Reply {
-    let field = |name: &str| {
-        query.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name)
-    };
-    let status = match field("status") {
-        None => None,
-        Some((_, text)) => Some(Status::parse(text).ok_or_else(|| {
-            Refusal::bad("InvalidStatus", format!("`{text}` is no status of a session"))
-        })?),
-    };
     let now = endpoint.clock.now();
-    let since = match field("since") {
-        None => now.before(LIST_BACK),
-        Some((_, text)) => Stamp::parse(&text.replace("%3A", ":"))
-            .map_err(|error| Refusal::bad("InvalidTime", error.to_string()))?,
+    let wish = wish(query, now)?;
+    let list = list::list(&endpoint.store, &endpoint.shelf, &wish, now).await;
+    let List { sessions, searched, more } = list.map_err(|error| Refusal::journal(&error))?;
+    let more = more.map(|place| place.to_string());
+    Ok((200, json!({ "sessions": sessions, "searched": searched, "more": more })))
+}
+
+/// What a query string wishes for. Parameters that are not known are passed over.
+fn wish(query: &str, now: Stamp) -> Result<Wish, Refusal> {
+    let mut wish = Wish {
+        filter: Filter {
+            since: now.before(LIST_BACK),
+            // The table's clocks may be ahead of ours by as much as is not worth reporting.
+            until: now.after(journal::limits::SKEW_REPORTED),
+            after: None,
+            statuses: Vec::new(),
+            agent: None,
+        },
+        text: None,
+        limit: LIST_MAX,
+        result_bytes_max: RESULT_BYTES_MAX,
     };
-    let limit = match field("limit") {
-        None => LIST_MAX,
-        Some((_, text)) => {
-            text.parse().map(|limit: usize| limit.clamp(1, LIST_MAX)).map_err(|_| {
-                Refusal::bad("InvalidLimit", format!("`{text}` is no number of sessions"))
-            })?
+    let time = |text: &str| {
+        let time = text.parse::<When>();
+        time.map(|time| time.stamp(now))
+            .map_err(|error| Refusal::bad("InvalidTime", format!("`{text}`: {error}")))
+    };
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        // A form sends its empty fields, too.
+        if value.is_empty() {
+            continue;
         }
-    };
-    let filter = Filter {
-        since,
-        // The table's clocks may be ahead of ours by as much as is not worth reporting.
-        until: now.after(journal::limits::SKEW_REPORTED),
-        status,
-        agent: field("agent").map(|(_, agent)| agent.to_owned()),
-        limit,
-    };
-    let found = summaries(&endpoint.store, &filter).await.map_err(|e| Refusal::journal(&e))?;
-    let mut sessions = Vec::new();
-    for summary in found {
-        let records = records(endpoint, &summary.session).await?;
-        sessions.push(json!(view::Session::of(&records.id, &records.events, &records.steps, now)));
+        match &*name {
+            "status" => {
+                for text in value.split(',') {
+                    let status = Status::parse(text).ok_or_else(|| {
+                        Refusal::bad("InvalidStatus", format!("`{text}` is no status of a session"))
+                    })?;
+                    wish.filter.statuses.push(status);
+                }
+            }
+            "agent" => wish.filter.agent = Some(value.into_owned()),
+            "since" => wish.filter.since = time(&value)?,
+            "until" => wish.filter.until = time(&value)?,
+            "text" => wish.text = Some(value.into_owned()),
+            "limit" => {
+                let limit = value.parse().map(|limit: usize| limit.clamp(1, LIST_MAX));
+                wish.limit = limit.map_err(|_| {
+                    Refusal::bad("InvalidLimit", format!("`{value}` is no number of sessions"))
+                })?;
+            }
+            "after" => {
+                let place = value.parse::<Place>();
+                wish.filter.after =
+                    Some(place.map_err(|e| Refusal::bad("InvalidPlace", e.to_string()))?);
+            }
+            _ => {}
+        }
     }
-    Ok((200, json!({ "sessions": sessions })))
+    Ok(wish)
+}
+
+async fn count_sessions(endpoint: &Endpoint, query: &str) -> Reply {
+    let now = endpoint.clock.now();
+    let (mut since, mut until, mut length) = (now.before(HISTOGRAM_BACK), now, BUCKET);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let time = || {
+            let time = value.parse::<When>();
+            time.map_err(|error| Refusal::bad("InvalidTime", format!("`{value}`: {error}")))
+        };
+        match &*name {
+            "since" => since = time()?.stamp(now),
+            "until" => until = time()?.stamp(now),
+            "bucket" => match time()? {
+                When::Ago(given) => length = given,
+                When::At(_) => {
+                    return Err(Refusal::bad("InvalidTime", "`bucket` is a length, such as 1h"));
+                }
+            },
+            _ => {}
+        }
+    }
+    let stretches = listing::buckets(since, until, length)
+        .map_err(|error| Refusal::bad("InvalidBuckets", error.to_string()))?;
+    let counted = listing::histogram(&endpoint.store, &endpoint.shelf, &stretches, now).await;
+    let counted = counted.map_err(|error| Refusal::journal(&error))?;
+    let buckets = counted.into_iter().map(|bucket| {
+        let Bucket { from, to, began, ended } = bucket;
+        json!({ "from": from, "to": to, "began": began, "ended": ended })
+    });
+    Ok((200, json!({ "buckets": buckets.collect::<Vec<_>>() })))
 }
 
 async fn show_session(endpoint: &Endpoint, id: &str) -> Reply {
@@ -223,11 +294,7 @@ impl Records {
         hlc
     }
 
-    fn voice<'a>(
-        &'a self,
-        endpoint: &'a Endpoint,
-        hlc: &'a Hlc,
-    ) -> Announcer<'a, journal::sqlite::SqliteStore> {
+    fn voice<'a>(&'a self, endpoint: &'a Endpoint, hlc: &'a Hlc) -> Announcer<'a, Journal> {
         Announcer {
             store: &endpoint.store,
             hlc,
@@ -238,7 +305,7 @@ impl Records {
     }
 }
 
-fn json_body(body: &[u8]) -> Result<Value, Refusal> {
+pub(super) fn json_body(body: &[u8]) -> Result<Value, Refusal> {
     if body.is_empty() {
         return Ok(Value::Null);
     }

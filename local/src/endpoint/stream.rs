@@ -215,7 +215,7 @@ impl Stream {
     /// Takes what has landed; says whether there was something.
     async fn read(&mut self) -> Result<bool, Error> {
         let partition = key::session(&self.session);
-        let landed = self.endpoint.store.landed(&partition, self.read_to).await?;
+        let landed = self.endpoint.executions.store().landed(&partition, self.read_to).await?;
         for (place, item) in &landed {
             self.read_to = *place;
             self.take(*place, item).await?;

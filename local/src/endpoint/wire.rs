@@ -17,9 +17,8 @@ const JSON_1_1: &str = "application/x-amz-json-1.1";
 
 /// The value of a query's parameter, decoded.
 pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let value = pairs.into_iter().find(|(key, _)| *key == name)?.1.replace('+', " ");
-    Some(percent_encoding::percent_decode_str(&value).decode_utf8_lossy().into_owned())
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
 /// A refusal, in the words of whatever API refuses.

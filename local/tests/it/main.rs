@@ -7,6 +7,7 @@ mod dynamodb;
 mod endpoint;
 mod executions;
 mod isolated;
+mod list;
 mod ministack;
 mod page;
 mod people;

@@ -20,7 +20,7 @@ use super::patterns::{self, Finding, PatternResults};
 use super::reasoning::{self, Evidence, Reasoning};
 use super::recommendations::{self, Known, Recommendations};
 use super::rules::{self, RuleDrafts};
-use super::similarity::{self, SimilarityResults};
+use super::similarity::{self, Embedding, SimilarityResults};
 use super::source::Source;
 use super::summary::{self, Context};
 use crate::reply::{answered, refused};
@@ -35,6 +35,8 @@ pub struct Server {
     source: Source,
     /// The case that was read last: one investigation asks for the same again and again.
     last: Arc<Mutex<Option<Arc<CaseFile>>>>,
+    /// What the texts of payments mean, if somebody can tell.
+    embedding: Option<Arc<dyn Embedding>>,
     tool_router: ToolRouter<Self>,
 }
 
@@ -61,7 +63,8 @@ struct Against {
 #[tool_router]
 impl Server {
     pub(super) fn new(source: Source) -> Self {
-        Self { source, last: Arc::default(), tool_router: Self::tool_router() }
+        let tool_router = Self::tool_router();
+        Self { source, last: Arc::default(), embedding: None, tool_router }
     }
 
     /// The payment and what is usual for its card and its merchant.
@@ -104,7 +107,11 @@ impl Server {
         context: RequestContext<RoleServer>,
     ) -> CallToolResult {
         let case = self.case(&which.transaction_id, &context).await;
-        told("similarity_tool", case, similarity::compare)
+        let embedding = self.embedding.clone();
+        let compare = move |case: &CaseFile| similarity::compare(case, embedding.as_deref());
+        // Texts take their time, and the connection is to be heard meanwhile.
+        let compared = tokio::task::spawn_blocking(move || told("similarity_tool", case, compare));
+        compared.await.unwrap_or_else(|_| refused("similarity_tool", &Error::GivenUp))
     }
 
     /// What the evidence adds up to.
@@ -144,6 +151,13 @@ impl Server {
 }
 
 impl Server {
+    /// The same, with past cases compared by what their payments were for, too.
+    #[must_use]
+    pub fn comparing_texts(mut self, embedding: Arc<dyn Embedding>) -> Self {
+        self.embedding = Some(embedding);
+        self
+    }
+
     /// The case of a transaction. While it is read, whoever asked is told how far it is.
     async fn case(
         &self,

@@ -1,10 +1,13 @@
-//! The nearest past cases, by their numbers.
+//! The nearest past cases, by their numbers, and where there is an [`Embedding`] by what they were for.
+
+use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::case_file::{CaseFile, Past};
 use super::features::Features;
+use super::row::Transaction;
 use super::statistics::{hash, permille};
 
 /// How many neighbours are asked.
@@ -17,8 +20,21 @@ const SHOWN: usize = 5;
 const FRAUDS_MAX: usize = 250;
 const HONEST_MAX: usize = 500;
 
+/// Of so many that are nearest by their numbers the texts are compared: a text takes milliseconds, and
+/// what is far by its numbers stays far.
+const TEXTS: usize = 60;
+
 /// Fewer known cases than these say nothing.
 const CASES_MIN: usize = 20;
+
+/// Tells what texts mean: those that mean much the same lie near each other.
+pub trait Embedding: fmt::Debug + Send + Sync {
+    /// A point for each text, in their order, all of one length and at the distance 1 from the origin.
+    ///
+    /// # Errors
+    /// Why there are none, in words.
+    fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String>;
+}
 
 /// A past case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -29,6 +45,9 @@ pub struct PastCase {
     pub is_fraud: bool,
     /// How far it is, in thousandths: 0 is the same.
     pub distance_permille: u32,
+    /// Where texts are compared, how far its text is, in thousandths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text_distance_permille: Option<u32>,
 }
 
 /// The nearest past cases.
@@ -62,24 +81,41 @@ pub struct Similarity {
     pub near_fraud_permille: Option<u32>,
 }
 
+/// A past case and how far it is from the payment.
+struct Near<'a> {
+    past: &'a Past,
+    distance: u32,
+    text: Option<u32>,
+}
+
 /// Compares the payment with all known cases.
-pub fn compare(case: &CaseFile) -> SimilarityResults {
+pub fn compare(case: &CaseFile, embedding: Option<&dyn Embedding>) -> SimilarityResults {
     let own = vector(&Features::of(&case.card, &case.target));
     let (frauds, honest): (Vec<_>, Vec<_>) =
         case.known_cases().partition(|(_, past)| past.is_known_fraud());
     let (frauds, honest) = (chosen(frauds, FRAUDS_MAX), chosen(honest, HONEST_MAX));
     let compared = frauds.len() + honest.len();
-    let mut near: Vec<(u32, &Past)> = frauds
+    let near = |(before, past): &Known<'_>| {
+        distance(&own, &vector(&Features::of(before, &past.transaction)))
+    };
+    let mut near: Vec<Near<'_>> = frauds
         .iter()
         .chain(&honest)
-        .map(|(before, past)| {
-            (distance(&own, &vector(&Features::of(before, &past.transaction))), *past)
-        })
+        .map(|known| Near { past: known.1, distance: near(known), text: None })
         .collect();
-    near.sort_by(|(a, x), (b, y)| a.cmp(b).then_with(|| x.transaction.id.cmp(&y.transaction.id)));
-    near.truncate(NEIGHBOURS);
-    let near_frauds = near.iter().filter(|(_, past)| past.is_known_fraud()).count();
+    sort(&mut near);
     let mut gaps = Vec::new();
+    let mut method = "features";
+    if let Some(embedding) = embedding {
+        near.truncate(TEXTS);
+        match compare_texts(&case.target, &mut near, embedding) {
+            Ok(()) => method = "features and text",
+            Err(reason) => gaps.push(format!("texts could not be compared: {reason}")),
+        }
+    }
+    near.truncate(NEIGHBOURS);
+    let near_frauds = near.iter().filter(|near| near.past.is_known_fraud()).count();
+    let says_something = compared >= CASES_MIN && !frauds.is_empty();
     if compared < CASES_MIN {
         gaps.push(format!("only {compared} past cases are known, {CASES_MIN} are needed"));
     }
@@ -88,13 +124,60 @@ pub fn compare(case: &CaseFile) -> SimilarityResults {
     }
     SimilarityResults {
         transaction_id: case.target.id.clone(),
-        method: "features",
+        method,
         compared: u32::try_from(compared).unwrap_or(u32::MAX),
         frauds_compared: u32::try_from(frauds.len()).unwrap_or(u32::MAX),
-        near_fraud_permille: (gaps.is_empty()).then(|| permille(near_frauds, near.len())),
+        near_fraud_permille: says_something.then(|| permille(near_frauds, near.len())),
         cases: near.into_iter().take(SHOWN).map(shown).collect(),
         gaps,
     }
+}
+
+fn sort(near: &mut [Near<'_>]) {
+    near.sort_by(|a, b| {
+        let ids = || a.past.transaction.id.cmp(&b.past.transaction.id);
+        a.distance.cmp(&b.distance).then_with(ids)
+    });
+}
+
+/// Adds the texts' distance as one more number beside the features', and sorts anew.
+fn compare_texts(
+    payment: &Transaction,
+    near: &mut [Near<'_>],
+    embedding: &dyn Embedding,
+) -> Result<(), String> {
+    let texts = near.iter().map(|near| &near.past.transaction).chain([payment]);
+    let points = embedding.embed(&texts.map(words).collect::<Vec<_>>())?;
+    let (own, others) = points.split_last().ok_or("there is no point for a text")?;
+    if others.len() != near.len() {
+        return Err(format!("{} texts have {} points", near.len() + 1, points.len()));
+    }
+    let numbers = u32::try_from(DIMENSIONS).unwrap_or(1);
+    for (near, point) in near.iter_mut().zip(others) {
+        let text = apart_permille(own, point);
+        near.distance = (near.distance * numbers + text) / (numbers + 1);
+        near.text = Some(text);
+    }
+    sort(near);
+    Ok(())
+}
+
+/// What a payment was for, in words. They are the merchant's, and go nowhere but into a distance.
+fn words(payment: &Transaction) -> String {
+    let Transaction { merchant, category, city, country, channel, .. } = payment;
+    format!("{merchant}, {category}, {}, {city} {country}", channel.as_str())
+}
+
+/// 0 for points in the same direction, 1,000 for those at a right angle or more.
+fn apart_permille(a: &[f32], b: &[f32]) -> u32 {
+    let cosine: f32 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "what is below 0, and what is no number, becomes 0: not alike"
+    )]
+    let alike = (cosine * 1_000.0).round() as u32;
+    1_000 - alike.min(1_000)
 }
 
 type Known<'a> = (&'a [Past], &'a Past);
@@ -108,11 +191,12 @@ fn chosen(mut cases: Vec<Known<'_>>, cases_max: usize) -> Vec<Known<'_>> {
     cases
 }
 
-fn shown((distance_permille, past): (u32, &Past)) -> PastCase {
+fn shown(near: Near<'_>) -> PastCase {
     PastCase {
-        transaction_id: past.transaction.id.clone(),
-        is_fraud: past.is_known_fraud(),
-        distance_permille,
+        transaction_id: near.past.transaction.id.clone(),
+        is_fraud: near.past.is_known_fraud(),
+        distance_permille: near.distance,
+        text_distance_permille: near.text,
     }
 }
 
@@ -141,4 +225,92 @@ fn vector(features: &Features) -> [u32; DIMENSIONS] {
 fn distance(a: &[u32; DIMENSIONS], b: &[u32; DIMENSIONS]) -> u32 {
     let sum: u32 = a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).sum();
     sum / u32::try_from(DIMENSIONS).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::card_transactions::amount::Amount;
+    use crate::card_transactions::row::Channel;
+
+    /// Two kinds of shops, by a word; what it cannot read it refuses.
+    #[derive(Debug)]
+    struct Kinds;
+
+    impl Embedding for Kinds {
+        fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
+            let point = |text: &String| match text {
+                text if text.contains("???") => Err("a text cannot be read".to_owned()),
+                text if text.contains("gift") || text.contains("voucher") => Ok(vec![1.0, 0.0]),
+                _ => Ok(vec![0.0, 1.0]),
+            };
+            texts.iter().map(point).collect()
+        }
+    }
+
+    fn payment(number: i64, card: &str, merchant: &str) -> Transaction {
+        Transaction {
+            id: format!("t{number}"),
+            at_ms: number * 3 * 86_400_000,
+            card: card.to_owned(),
+            merchant: merchant.to_owned(),
+            category: "shop".to_owned(),
+            amount: Amount::parse("20.00").unwrap(),
+            currency: "EUR".to_owned(),
+            country: "DE".to_owned(),
+            city: "Bonn".to_owned(),
+            point: None,
+            channel: Channel::Online,
+        }
+    }
+
+    /// Forty cards of one earlier payment each, alike in every number; those at gift shops were frauds.
+    fn case(merchant: &str) -> CaseFile {
+        let past = |number: i64| {
+            let is_fraud = number % 4 == 0;
+            let merchant = if is_fraud { "a voucher kiosk" } else { "a bakery" };
+            let transaction = payment(number, &format!("c{number}"), merchant);
+            vec![Past { transaction, known_fraud: Some(is_fraud) }]
+        };
+        CaseFile {
+            target: payment(100, "mine", merchant),
+            card: Vec::new(),
+            merchant: None,
+            sample: (0..40).map(past).collect(),
+            is_whole: true,
+            rows: 41,
+            source: "data.csv".to_owned(),
+        }
+    }
+
+    #[test]
+    fn of_cases_with_the_same_numbers_those_about_the_same_are_nearer() {
+        let found = compare(&case("gift cards"), Some(&Kinds));
+        assert_eq!(found.method, "features and text");
+        // Ten of the fifteen neighbours: there are no more such frauds.
+        assert_eq!(found.near_fraud_permille, Some(666));
+        assert!(found.cases.iter().all(|case| case.is_fraud));
+        assert!(found.cases.iter().all(|case| case.text_distance_permille == Some(0)));
+        let found = compare(&case("a baker's"), Some(&Kinds));
+        assert_eq!(found.near_fraud_permille, Some(0));
+        let found = compare(&case("gift cards"), None);
+        assert_eq!((found.method, found.gaps.len()), ("features", 0));
+        assert!(found.cases.iter().all(|case| case.text_distance_permille.is_none()));
+    }
+
+    #[test]
+    fn texts_that_cannot_be_compared_are_a_gap_and_the_numbers_stand() {
+        let found = compare(&case("???"), Some(&Kinds));
+        let without = compare(&case("???"), None);
+        assert_eq!(found.gaps, ["texts could not be compared: a text cannot be read"]);
+        assert_eq!((found.method, &found.cases), ("features", &without.cases));
+        assert_eq!(found.near_fraud_permille, without.near_fraud_permille);
+    }
+
+    #[test]
+    fn a_point_that_is_none_is_far_from_everything() {
+        assert_eq!(apart_permille(&[f32::NAN, 0.0], &[1.0, 0.0]), 1_000);
+        assert_eq!(apart_permille(&[-1.0, 0.0], &[1.0, 0.0]), 1_000);
+        assert_eq!(apart_permille(&[1.0, 0.0], &[1.0, 0.0]), 0);
+    }
 }

@@ -5,6 +5,8 @@
 mod arguments;
 mod bundled;
 mod damaged;
+#[cfg(feature = "embeddings")]
+mod embedder;
 mod harness;
 mod listing;
 mod network_inventory;

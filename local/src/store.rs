@@ -1,9 +1,9 @@
-//! The journal of the target, wherever that is.
+//! The journal, wherever that is.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-#[cfg(feature = "live")]
+#[cfg(feature = "dynamodb")]
 use journal::dynamo::DynamoStore;
 use journal::item::{Item, Value};
 use journal::sqlite::SqliteStore;
@@ -12,10 +12,10 @@ use journal::store::{Condition, Error, Key, Page, Query, Store, Written};
 /// A journal of one of the two kinds.
 #[derive(Clone, Debug)]
 pub enum Journal {
-    /// A file on this machine, which is only read: a running stack may be writing it.
+    /// A file on this machine.
     Here(SqliteStore),
     /// A table in an AWS account.
-    #[cfg(feature = "live")]
+    #[cfg(feature = "dynamodb")]
     There(DynamoStore),
 }
 
@@ -24,7 +24,7 @@ macro_rules! of_either {
     ($journal:expr, $store:ident => $call:expr) => {
         match $journal {
             Journal::Here($store) => $call,
-            #[cfg(feature = "live")]
+            #[cfg(feature = "dynamodb")]
             Journal::There($store) => $call,
         }
     };
@@ -50,6 +50,10 @@ impl Store for Journal {
 
     async fn query(&self, query: Query) -> Result<Page, Error> {
         of_either!(self, store => store.query(query).await)
+    }
+
+    async fn count_by_status(&self, query: Query) -> Result<BTreeMap<String, u64>, Error> {
+        of_either!(self, store => store.count_by_status(query).await)
     }
 
     async fn changed(&self, patience: Duration) {

@@ -1,0 +1,132 @@
+//! How many sessions began and ended, by time.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+
+use super::{DAY, Shelf};
+use crate::clock::Stamp;
+use crate::event::{About, EventStatus};
+use crate::key;
+use crate::status::{Lanes, Status};
+use crate::store::{Error, Query, Store};
+
+/// Most stretches of one histogram.
+pub const BUCKETS_MAX: usize = 400;
+
+/// How long after a stretch records may still be stamped into it. A verdict stands right behind the
+/// newest record that it seals, and the watchdog may give it later.
+pub(super) const LATE: Duration = Duration::from_secs(3_600);
+
+/// How long a stretch is taken for counted in which records are no longer expected.
+pub(super) const COUNTED_FOR: Duration = Duration::from_secs(600);
+
+/// What happened in one stretch of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// Its begin.
+    pub from: Stamp,
+    /// Its end, which is not in it.
+    pub to: Stamp,
+    /// How many sessions began in it.
+    pub began: u64,
+    /// How many ended in it, by how they did, wherever they began.
+    pub ended: BTreeMap<Status, u64>,
+}
+
+/// A histogram has too many stretches, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a histogram has 1 to {BUCKETS_MAX} stretches of at least a minute, not {0}")]
+pub struct InvalidBuckets(u128);
+
+/// The stretches of this length, counted from 1970, that reach from `since` to `until`.
+///
+/// # Errors
+/// When they are none, or too many.
+pub fn buckets(
+    since: Stamp,
+    until: Stamp,
+    length: Duration,
+) -> Result<Vec<(Stamp, Stamp)>, InvalidBuckets> {
+    let nanos = i64::try_from(length.as_nanos()).unwrap_or(i64::MAX);
+    let count = until.since(since).as_nanos() / length.as_nanos().max(1) + 1;
+    if length < Duration::from_secs(60) || until < since || count > BUCKETS_MAX as u128 {
+        return Err(InvalidBuckets(count));
+    }
+    let first = since.nanos().div_euclid(nanos) * nanos;
+    let begins = std::iter::successors(Some(Stamp::from_nanos(first)), |at| Some(at.after(length)));
+    Ok(begins.take_while(|from| *from <= until).map(|from| (from, from.after(length))).collect())
+}
+
+/// Counts what happened in these stretches, by the index alone.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn histogram<S: Store>(
+    store: &S,
+    shelf: &Shelf,
+    stretches: &[(Stamp, Stamp)],
+    now: Stamp,
+) -> Result<Vec<Bucket>, Error> {
+    let mut histogram = Vec::new();
+    for (from, to) in stretches {
+        let bucket = match shelf.counted(*from, *to, now) {
+            Some(bucket) => bucket,
+            None => {
+                let bucket = count(store, *from, *to).await?;
+                shelf.count(bucket.clone(), now);
+                bucket
+            }
+        };
+        histogram.push(bucket);
+    }
+    Ok(histogram)
+}
+
+async fn count<S: Store>(store: &S, from: Stamp, to: Stamp) -> Result<Bucket, Error> {
+    let last = Stamp::from_nanos(to.nanos() - 1);
+    let days = std::iter::successors(Some(from), |day| Some(day.after(DAY)));
+    let mut dates: Vec<_> =
+        days.take_while(|day| *day <= last).chain([last]).map(Stamp::date).collect();
+    dates.dedup();
+    let mut bucket = Bucket { from, to, began: 0, ended: BTreeMap::new() };
+    for date in dates {
+        let counts = try_join_all(key::SHARDS.chars().map(|shard| {
+            let mut query = Query::day(key::day_shard(&date, shard));
+            (query.from, query.to) = (Some(from.to_string()), Some(last.to_string()));
+            store.count_by_status(query)
+        }));
+        for (name, count) in counts.await?.into_iter().flatten() {
+            match EventStatus::parse(&name) {
+                Some(EventStatus::SessionInitiated) => bucket.began += count,
+                Some(verdict) if verdict.is_verdict() => {
+                    let status = Lanes::default().with(verdict, About::Session).status();
+                    *bucket.ended.entry(status).or_default() += count;
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(bucket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_are_counted_from_1970_and_bounded() {
+        let at = |text| Stamp::parse(text).unwrap();
+        let (since, until) = (at("2026-11-20T22:30:00Z"), at("2026-11-21T01:00:00Z"));
+        let hours = buckets(since, until, Duration::from_secs(3_600)).unwrap();
+        let begins: Vec<_> =
+            hours.iter().map(|(from, _)| from.to_string()[11..16].to_owned()).collect();
+        assert_eq!(begins, ["22:00", "23:00", "00:00", "01:00"]);
+        for (since, until, seconds) in
+            [(since, until, 1), (until, since, 3_600), (Stamp::default(), until, 3_600)]
+        {
+            assert!(buckets(since, until, Duration::from_secs(seconds)).is_err());
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What a list shows of a session, read.
+
+use super::Listed;
+use crate::error_message::ErrorMessage;
+use crate::id::SessionId;
+use crate::key;
+use crate::limits::STEPS_MAX;
+use crate::payload::Payload;
+use crate::read;
+use crate::step::Step;
+use crate::store::{Error, Query, Store};
+use crate::tally::{Tally, Told};
+
+/// What a list shows of a session.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The session.
+    pub session: SessionId,
+    /// What its events say.
+    pub told: Told,
+    /// What its steps add up to.
+    pub tally: Tally<Payload>,
+}
+
+impl Summary {
+    /// Its agent: as the first claim names it, else as an event does.
+    pub fn agent(&self) -> Option<&str> {
+        self.tally.agent.as_deref().or(self.told.agent.as_deref())
+    }
+
+    /// Reads what is new of a session whose steps were counted so far. Says how many records that were.
+    pub(super) async fn read<S: Store>(
+        store: &S,
+        session: &SessionId,
+        mut tally: Tally<Payload>,
+    ) -> Result<(Option<Self>, usize), Error> {
+        let pk = key::session(session);
+        let mut events = Vec::new();
+        // Before the first step is known, one look at all of the session is less than two.
+        let from_the_first = tally.steps == 0;
+        let to = if from_the_first { key::STEP_PREFIX } else { key::EVENT_PREFIX };
+        let mut queries = vec![Query::between(&pk, key::EVENT_PREFIX, &format!("{to}\u{10ffff}"))];
+        if !from_the_first && tally.end.is_none() {
+            let next = key::step(tally.steps.saturating_add(1));
+            queries.push(Query::between(&pk, &next, &key::step(STEPS_MAX)));
+        }
+        let mut read = 0;
+        for mut query in queries {
+            loop {
+                let page = store.query(query.clone()).await?;
+                read += page.items.len();
+                for item in page.items {
+                    if item.sk.starts_with(key::EVENT_PREFIX) {
+                        events.push(item);
+                    } else if item.sk.starts_with(key::STEP_PREFIX) {
+                        tally.count(&Step::from_item(&item)?);
+                    }
+                }
+                match page.next {
+                    Some(next) => query.after = Some(next),
+                    None => break,
+                }
+            }
+        }
+        if events.is_empty() && tally.steps == 0 {
+            return Ok((None, read));
+        }
+        let told = Told::of(&read::in_order(events.iter())?);
+        Ok((Some(Self { session: session.clone(), told, tally }), read))
+    }
+
+    /// A session whose records cannot be read, as the index shows it: it must not hide the others.
+    pub(super) fn unreadable(listed: &Listed, error: &Error) -> Self {
+        let events: Vec<_> =
+            [&listed.initiated].into_iter().chain(&listed.verdict).cloned().collect();
+        let mut told = Told::of(&events);
+        let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+        told.error = Some(ErrorMessage::new("Journal", "Unreadable", &cause));
+        Self { session: listed.session.clone(), told, tally: Tally::default() }
+    }
+}
+
+/// What a list shows of one session; `None` if the journal holds nothing of it.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn summary<S: Store>(store: &S, session: &SessionId) -> Result<Option<Summary>, Error> {
+    Ok(Summary::read(store, session, Tally::default()).await?.0)
+}
