@@ -66,6 +66,11 @@ check: ## format, lints, docs, cargo deny, tidy
 test: check ## make check, then every test; installs what they need (CI runs this)
 	@bash scripts/test.sh
 
+.PHONY: screenshots
+screenshots: ## takes the pictures in docs/pictures anew
+	cargo build -p cli --profile local
+	@bash scripts/screenshots.sh '$(DAYBOOK)'
+
 .PHONY: fuzz
 fuzz: ## any bytes at every border [TARGET=record] [SECONDS=60] (part of make test)
 	@bash scripts/fuzz.sh '$(if $(findstring command line,$(origin TARGET)),$(TARGET),all)' $(SECONDS)

@@ -126,6 +126,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
         request("AWSEvents.PutEvents", &events),
         "\n{".to_owned(),
         format!("GET /api/sessions/{}\n", world::SESSION),
+        format!("GET /api/sessions/{}/verify\n", world::SESSION),
+        format!("GET /api/compare?a={0}&b=before\n", world::SESSION),
+        "GET /api/health?hours=24\n".to_owned(),
         "GET /api/sessions?status=SUCCEEDED&since=2026-11-01T00:00:00Z&agent=assistant\n"
             .to_owned(),
         format!("POST /api/sessions/{}/cancel\n{{\"reason\":\"r\"}}", world::SESSION),

@@ -98,6 +98,20 @@ pub async fn admit<S: Store>(
     Ok(Ok(Some(admitted)))
 }
 
+/// When each slot of an agent is free again that is taken at `now`, in no order.
+///
+/// # Errors
+/// When the store cannot be read.
+pub async fn slots_taken<S: Store>(
+    store: &S,
+    agent: &str,
+    now: Stamp,
+) -> Result<Vec<Stamp>, Error> {
+    let slots = query_all(store, Query::prefix(key::admit(agent), key::SLOT_PREFIX)).await?;
+    let free_at = slots.iter().filter_map(|slot| slot.number(FREE_AT).ok().map(Stamp::from_millis));
+    Ok(free_at.filter(|at| *at > now).collect())
+}
+
 /// Whether the session was invoked before: then it was admitted, and stays so, however late it is
 /// invoked again. The lease is made after admission and before the call; steps come after it.
 async fn has_begun<S: Store>(store: &S, session: &SessionId) -> Result<bool, Error> {

@@ -10,6 +10,7 @@ use journal::clock::Clock;
 use journal::sqlite::{Durability, SqliteStore};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use workflow::admission::Limits;
 
 use crate::bus::Bus;
 use crate::endpoint::{Endpoint, Guard, Streams, Tell, elsewhere};
@@ -73,6 +74,8 @@ impl Desk {
             executions,
             agents: Agents::Isolated(Isolated::new(settings)?),
             graphs: self.agents,
+            // What an account has set instead, its functions know alone.
+            admission: Limits::default(),
             streams: Streams::new(Broadcast::default(), stop.clone()),
             shelf: Arc::default(),
             data: self.scratch,

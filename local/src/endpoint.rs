@@ -2,8 +2,11 @@
 //! one loopback port.
 
 mod agentcore;
+mod compare;
 pub mod elsewhere;
 mod guard;
+mod health;
+mod machine;
 mod page;
 mod resume;
 mod sessions;
@@ -25,6 +28,7 @@ use graph::agent::Agent;
 use journal::clock::Clock;
 use journal::listing::Shelf;
 use serde_json::{Value, json};
+use workflow::admission::Limits;
 
 use crate::bus::{Bus, Refused};
 use crate::dynamodb;
@@ -58,6 +62,8 @@ pub struct Endpoint {
     pub agents: Agents,
     /// Their graphs, which name the calls of recorded sessions.
     pub graphs: Arc<[Agent]>,
+    /// How many sessions of an agent may begin in an hour.
+    pub admission: Limits,
     /// The streams of sessions' events.
     pub streams: Streams,
     /// What was listed before.
@@ -78,8 +84,7 @@ impl Endpoint {
             .route("/api/sessions", get(sessions::list))
             .route("/api/histogram", get(sessions::histogram))
             .route("/api/sessions/{id}", get(sessions::show))
-            .route("/api/sessions/{id}/timeline", get(page::timeline))
-            .route("/api/sessions/{id}/record", get(page::record))
+            .merge(page::views())
             .route("/api/sessions/{id}/events", get(stream::events))
             .route("/api/sessions/{id}/cancel", post(sessions::cancel))
             .route("/api/sessions/{id}/resume", post(resume::resume))

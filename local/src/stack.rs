@@ -223,6 +223,7 @@ impl Stack {
             executions: executions.clone(),
             agents: agents.clone(),
             graphs: Arc::clone(&config.agents),
+            admission: config.admission,
             streams: Streams::new(progress, stop_serving.clone()),
             shelf: Arc::default(),
             data,
@@ -234,12 +235,9 @@ impl Stack {
         }
         servers.spawn(serve(listener, endpoint.router(guard), stop_serving.clone()));
         let stop_watching = CancellationToken::new();
-        let watched = watch::watch(
-            watchdog(&store, &clock, &aws),
-            executions.ends(),
-            clock.clone(),
-            stop_watching.clone(),
-        );
+        let watchdog = watchdog(&store, &clock, &aws);
+        let watched =
+            watch::watch(watchdog, executions.ends(), clock.clone(), stop_watching.clone());
         let mut supervisor = JoinSet::new();
         supervisor.spawn(watched);
         let supervised = executions.clone();

@@ -8,6 +8,7 @@ mod choice;
 mod fields;
 mod flow;
 mod json;
+mod outline;
 mod parse;
 mod resource;
 mod template;
@@ -25,6 +26,7 @@ use crate::jsonpath::{Path, PathError, Reference};
 pub(crate) use choice::Rule;
 pub use json::Unreadable;
 pub(crate) use json::json_problem;
+pub use outline::{OutlineState, Way};
 pub(crate) use resource::Resource;
 pub(crate) use template::{Slot, Template, accept};
 

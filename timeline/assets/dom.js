@@ -62,10 +62,14 @@ export function number(value) {
   return value.toLocaleString("en-US");
 }
 
+export function dollars(usd) {
+  return `$${usd.toFixed(usd < 1 ? 4 : 2)}`;
+}
+
 export function tokens({ input, output, unsettled }, usd) {
   const all = input + output + unsettled;
   if (all === 0) return "";
-  return usd > 0 ? `${number(all)} tokens · $${usd.toFixed(4)}` : `${number(all)} tokens`;
+  return usd > 0 ? `${number(all)} tokens · ${dollars(usd)}` : `${number(all)} tokens`;
 }
 
 /** A time of day, with the date unless it is today's. */
@@ -91,7 +95,7 @@ export function readable(value, depth = 0) {
   }
   if (typeof value === "object") {
     if (depth > 6) return el("code", {}, JSON.stringify(value));
-    const pairs = Object.entries(value).filter(([, item]) => item !== null);
+    const pairs = Object.entries(value).filter(([, item]) => item !== null && item !== undefined);
     return el("dl", { class: "fields" }, pairs.map(([name, item]) => [
       el("dt", {}, name.replaceAll("_", " ")), el("dd", {}, readable(item, depth + 1)),
     ]).flat());

@@ -1,48 +1,91 @@
 // All sessions, newest first.
 
 import { get } from "./api.js";
-import { OPEN, STATUS, badge, clock, duration, el, tokens, when } from "./dom.js";
+import { OPEN, STATUS, badge, clock, duration, el, number, tokens, when } from "./dom.js";
 
 const EVERY_MS = 2000;
 const PAGE = 50;
-const HOURS = 24;
+const HOUR_MS = 3600e3;
+const COUNT_MS = 10000;
+/** How far back, by name; the stack itself looks back seven days. */
+const SPANS = [["", "last 7 days", null], ["1h", "last hour", HOUR_MS], ["24h", "last 24 hours", 24 * HOUR_MS]];
+const FILTERS = ["status", "agent", "text", "span", "since", "until"];
+/** A person is still typing. */
+const PAUSE_MS = 250;
 
-export async function list(frame, { connected }) {
-  const wish = { status: "", agent: "", text: "" };
-  let sessions = [];
-  let pages = 1;
+export async function list(frame, _, { connected, query }) {
+  const wish = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""]));
+  const marked = new Set();
+  let newest = [];
+  let older = [];
+  /** Where the list goes on, as the stack said: behind the newest page, and behind what was fetched since. */
+  let next = null;
   let chosen = -1;
+  let head = null;
   let timer = null;
+  let counting = null;
+  let pause = null;
   let left = false;
 
   const choose = (name, label, values) => el("label", {}, label, " ", el("select", {
-    name, onchange: (event) => { wish[name] = event.target.value; pages = 1; again(); },
-  }, el("option", { value: "" }, "all"), values.map((value) => el("option", { value }, value.replace("_", " ").toLowerCase()))));
+    name, onchange: (event) => wishFor({ [name]: event.target.value, ...(name === "span" ? { since: "", until: "" } : {}) }),
+  }, values.map(([value, words]) => el("option", { value, selected: value === wish[name] }, words))));
   const search = el("input", {
-    type: "search", placeholder: "id, agent, error, question", "aria-label": "Search in these sessions",
-    oninput: () => { wish.text = search.value.toLowerCase(); draw(); },
+    type: "search", placeholder: "id, agent, error, question", "aria-label": "Search in these sessions", value: wish.text,
+    oninput: () => { draw(); clearTimeout(pause); pause = setTimeout(() => wishFor({ text: search.value }), PAUSE_MS); },
   });
-  const agents = choose("agent", "Agent", []);
-  const histogram = el("div", { class: "histogram" });
+  const known = wish.agent ? [["", "all"], [wish.agent, wish.agent]] : [["", "all"]];
+  const agents = choose("agent", "Agent", known);
+  const span = choose("span", "Time", SPANS);
+  const hour = el("button", { type: "button", onclick: () => wishFor({ since: "", until: "" }) });
+  const histogram = el("div", { class: "histogram", role: "group", "aria-label": "Sessions of the last 24 hours by the hour" });
   const body = el("tbody");
-  const more = el("button", { type: "button", class: "more", onclick: () => { pages += 1; again(); } }, "Older sessions");
+  const more = el("button", { type: "button", class: "more", onclick: () => further().catch(() => connected(false)) }, "Older sessions");
+  const both = el("a", { class: "both", hidden: true }, "Compare these two");
   const count = el("p", { class: "faint", role: "status" });
   frame.append(
-    el("div", { class: "bar" }, el("h1", {}, "Sessions"), el("span", { class: "grow" }),
-      choose("status", "Status", Object.keys(STATUS)), agents, search),
+    el("div", { class: "bar" }, el("h1", {}, "Sessions"), el("span", { class: "grow" }), hour, span,
+      choose("status", "Status", [["", "all"], ...Object.keys(STATUS).map((status) => [status, status.replace("_", " ").toLowerCase()])]), agents, search),
     histogram,
     el("table", { class: "sessions" },
-      el("thead", {}, el("tr", {}, ["Status", "Agent", "Began", "Took", "Used", "What stands out"].map((name) => el("th", { scope: "col" }, name)))),
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "unseen" }, "Compare")),
+        ["Status", "Agent", "Began", "Took", "Used", "What stands out"].map((name) => el("th", { scope: "col" }, name)))),
       body),
-    el("div", { class: "bar" }, count, more));
+    el("div", { class: "bar" }, count, both, more));
+
+  /** The filters stand in the address, so that a reload and a link find them again. */
+  function wishFor(change) {
+    Object.assign(wish, change);
+    span.querySelector("select").value = wish.span;
+    older = [];
+    next = null;
+    const kept = new URLSearchParams(FILTERS.filter((name) => wish[name]).map((name) => [name, wish[name]]));
+    history.replaceState(null, "", kept.size ? `#/?${kept}` : "#/");
+    again();
+  }
+
+  function ask(after) {
+    const asked = new URLSearchParams({ limit: PAGE });
+    for (const name of ["status", "agent", "text", "since", "until"]) if (wish[name]) asked.set(name, wish[name]);
+    const [, , back] = SPANS.find(([name]) => name === wish.span) ?? SPANS[0];
+    if (back && !wish.since) asked.set("since", new Date(Date.now() - back).toISOString());
+    if (after) asked.set("after", after);
+    return get(`/api/sessions?${asked}`);
+  }
 
   async function refresh() {
     clearTimeout(timer);
-    const query = new URLSearchParams({ limit: PAGE * pages });
-    for (const name of ["status", "agent"]) if (wish[name]) query.set(name, wish[name]);
+    const asked = JSON.stringify(wish);
     try {
-      ({ sessions } = await get(`/api/sessions?${query}`));
+      const found = await ask();
       connected(true);
+      // What was asked before the filters changed answers nobody.
+      if (asked !== JSON.stringify(wish)) return;
+      newest = found.sessions;
+      const first = newest[0]?.session_id ?? "";
+      if (first !== head) count24();
+      head = first;
+      if (older.length === 0) next = found.more ?? null;
       draw();
     } catch (error) {
       if (error.status) throw error;
@@ -50,6 +93,13 @@ export async function list(frame, { connected }) {
     } finally {
       if (!left) timer = setTimeout(tick, EVERY_MS);
     }
+  }
+
+  async function further() {
+    const found = await ask(next);
+    older = older.concat(found.sessions);
+    next = found.more ?? null;
+    draw();
   }
 
   /** Nobody looks at a hidden page. */
@@ -63,38 +113,70 @@ export async function list(frame, { connected }) {
     refresh().catch(() => connected(false));
   }
 
+  /** The newest page moves on while older ones stay. */
+  function loaded() {
+    const ids = new Set(newest.map((session) => session.session_id));
+    return newest.concat(older.filter((session) => !ids.has(session.session_id)));
+  }
+
   function shown() {
+    const text = search.value.toLowerCase();
     const words = (session) => [session.session_id, session.agent, session.error, session.open_question?.prompt].join(" ").toLowerCase();
-    return sessions.filter((session) => words(session).includes(wish.text));
+    const until = wish.until ? Date.parse(wish.until) : Infinity;
+    return loaded().filter((session) => words(session).includes(text) && Date.parse(session.initiated_at) <= until);
   }
 
   function draw() {
     const found = shown();
+    const sessions = loaded();
     const isNew = [...new Set(sessions.map((session) => session.agent).filter(Boolean))].sort();
     const select = agents.querySelector("select");
     for (const name of isNew) {
       if (![...select.options].some((option) => option.value === name)) select.append(el("option", { value: name }, name));
     }
+    // The checkbox or link that has the keyboard keeps it.
+    const held = document.activeElement?.closest("tr[data-id]");
+    const [heldId, heldTag] = [held?.dataset.id, document.activeElement?.tagName];
     body.replaceChildren(...found.map(row));
+    if (held) [...body.querySelectorAll("tr[data-id]")].find((item) => item.dataset.id === heldId)?.querySelector(heldTag)?.focus();
     if (found.length === 0) {
-      body.append(el("tr", {}, el("td", { colSpan: 6, class: "empty" },
-        sessions.length === 0 ? el("span", {}, "No session yet. Start one: ", el("code", {}, "daybook trigger --agent checkup")) : "None of these sessions fits.")));
+      body.append(el("tr", {}, el("td", { colSpan: 7, class: "empty" },
+        sessions.length === 0 && !FILTERS.some((name) => wish[name])
+          ? el("span", {}, "No session yet. Start one: ", el("code", {}, "daybook trigger --agent checkup")) : "None of these sessions fits.")));
     }
-    count.textContent = `${found.length} of the newest ${sessions.length} sessions of the last seven days`;
-    more.hidden = sessions.length < PAGE * pages;
+    hour.hidden = !wish.since;
+    hour.textContent = wish.since ? `× ${clock(wish.since)} to ${clock(wish.until)}` : "";
+    count.textContent = `${number(found.length)} of the newest ${number(sessions.length)} sessions`;
+    more.hidden = next === null;
+    pair();
     mark();
-    drawHistogram(found);
   }
 
   function row(session, index) {
-    const href = `#/session/${encodeURIComponent(session.session_id)}`;
-    return el("tr", { "data-index": index, onclick: () => { location.hash = href; } },
+    const id = session.session_id;
+    const href = `#/session/${encodeURIComponent(id)}`;
+    const box = el("input", { type: "checkbox", checked: marked.has(id), "aria-label": `Compare session ${id}`, onchange: () => toggle(id) });
+    return el("tr", { "data-index": index, "data-id": id, onclick: (event) => { if (!event.target.closest("input")) location.hash = href; } },
+      el("td", { class: "pick" }, box),
       el("td", {}, badge(session.status)),
       el("td", {}, session.agent ?? "—"),
-      el("td", {}, el("a", { href, title: session.session_id }, when(session.initiated_at))),
+      el("td", {}, el("a", { href, title: id }, when(session.initiated_at))),
       el("td", { class: "figure" }, duration(session.elapsed_ms)),
       el("td", { class: "figure" }, tokens(session.tokens, session.usd)),
       el("td", { class: "line" }, line(session)));
+  }
+
+  /** Of more than two the two chosen last are compared. */
+  function toggle(id) {
+    if (!marked.delete(id)) marked.add(id);
+    if (marked.size > 2) marked.delete(marked.values().next().value);
+    for (const item of body.querySelectorAll("tr[data-id]")) item.querySelector("input").checked = marked.has(item.dataset.id);
+    pair();
+  }
+
+  function pair() {
+    both.hidden = marked.size !== 2;
+    if (!both.hidden) both.href = `#/compare/${[...marked].map(encodeURIComponent).join("/")}`;
   }
 
   /** What somebody has to know of it in one line. */
@@ -103,33 +185,40 @@ export async function list(frame, { connected }) {
     if (session.asleep_until) return el("span", { class: "faint" }, `sleeps until ${clock(session.asleep_until)}`);
     if (session.error) return el("span", { class: "bad" }, session.error);
     const result = session.result ?? {};
-    const said = ["root_cause", "summary", "verdict", "recommendation", "answer"].map((name) => result[name]).find((value) => typeof value === "string");
+    const fraud = typeof result.score === "number" ? `${Math.floor(Math.round(result.score * 1000) / 10)} % likely a fraud: ${result.hypotheses?.[0] ?? ""}` : null;
+    const said = [result.root_cause, fraud, result.summary?.[0], result.reply].find((value) => typeof value === "string");
     return el("span", { class: "faint" }, said ?? (OPEN.includes(session.status) ? `${session.steps} steps so far` : `${session.steps} steps`));
   }
 
-  /** How many sessions began in each of the last hours, those that went wrong on top. */
-  function drawHistogram(found) {
-    const hour = 3600e3;
-    const now = Math.floor(Date.now() / hour);
-    const bins = Array.from({ length: HOURS }, (_, index) => ({ hour: now - HOURS + 1 + index, good: 0, bad: 0 }));
-    for (const session of found) {
-      const bin = bins[Math.floor(Date.parse(session.initiated_at) / hour) - now + HOURS - 1];
-      if (bin) bin[STATUS[session.status]?.[1] === "bad" ? "bad" : "good"] += 1;
-    }
+  /** How many sessions began in each of the last hours, those that went wrong on top; a click leaves one hour's. */
+  async function count24() {
+    clearTimeout(counting);
+    try {
+      drawHistogram((await get("/api/histogram")).buckets);
+    } catch { /* The list itself says what is wrong with the connection. */ }
+    clearTimeout(counting);
+    if (!left) counting = setTimeout(() => (document.hidden ? (counting = setTimeout(count24, COUNT_MS)) : count24()), COUNT_MS);
+  }
+
+  function drawHistogram(buckets) {
+    const bins = buckets.map(({ from, to, began, ended }) => {
+      const bad = (ended.FAILED ?? 0) + (ended.TIMED_OUT ?? 0);
+      return { since: from, until: to, began, bad, good: Math.max(0, began - bad) };
+    });
     const most = Math.max(1, ...bins.map((bin) => bin.good + bin.bad));
+    const held = [...histogram.children].indexOf(document.activeElement);
     histogram.replaceChildren(...bins.map((bin) => {
-      const at = new Date(bin.hour * hour);
-      const column = el("div", { class: "column", title: `${at.getHours()}:00 · ${bin.good + bin.bad} sessions, ${bin.bad} went wrong` });
+      const words = `${clock(bin.since)} · ${number(bin.began)} sessions began, ${number(bin.bad)} went wrong`;
+      const column = el("button", { type: "button", class: "column", title: words, "aria-label": words,
+        disabled: bin.began === 0, onclick: () => wishFor({ since: bin.since, until: bin.until, span: "" }) });
       for (const tone of ["bad", "good"]) {
-        const part = el("div", { class: tone });
+        const part = el("span", { class: tone });
         part.style.height = `${(bin[tone] / most) * 100}%`;
         column.append(part);
       }
       return column;
     }));
-    histogram.setAttribute("role", "img");
-    const bad = bins.reduce((sum, bin) => sum + bin.bad, 0);
-    histogram.setAttribute("aria-label", `Sessions of the last ${HOURS} hours by the hour; ${bad} went wrong`);
+    histogram.children[held]?.focus();
   }
 
   function mark() {
@@ -141,16 +230,18 @@ export async function list(frame, { connected }) {
 
   function key(name) {
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[name];
+    const row = chosen >= 0 ? body.querySelectorAll("tr[data-index]")[chosen] : null;
     if (step) {
       chosen = Math.max(0, chosen + step);
       mark();
-    } else if (name === "Enter" && chosen >= 0) {
-      body.querySelectorAll("tr[data-index]")[chosen]?.querySelector("a")?.click();
-    } else if (name === "/") search.focus();
+    } else if (name === "Enter" && row) row.querySelector("a")?.click();
+    else if (name === "x" && row) toggle(row.dataset.id);
+    else if (name === "c" && !both.hidden) location.hash = both.hash;
+    else if (name === "/") search.focus();
     else return false;
     return true;
   }
 
   await refresh();
-  return { key, leave: () => { left = true; clearTimeout(timer); } };
+  return { key, leave: () => { left = true; [timer, pause, counting].forEach(clearTimeout); } };
 }

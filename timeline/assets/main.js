@@ -1,7 +1,9 @@
 // Which view is shown, and what all views share: the theme, the keys, the connection's state.
 
 import { Refused, logIn } from "./api.js";
+import { compare } from "./compare.js";
 import { el } from "./dom.js";
+import { health } from "./health.js";
 import { list } from "./list.js";
 import { session } from "./session.js";
 
@@ -9,6 +11,7 @@ const main = document.getElementById("main");
 const place = document.getElementById("place");
 const connection = document.getElementById("connection");
 let view = null;
+let shownKind = null;
 
 /** What a view tells of its connection: true, false, or null when there is none to keep. */
 function connected(state) {
@@ -16,19 +19,28 @@ function connected(state) {
   connection.className = state === false ? "bad" : "";
 }
 
+/** Views by the first word of the address; each gets the rest of it. */
+const VIEWS = { session, compare, health, "": list };
+
 async function route() {
-  const hash = location.hash;
+  const [where, query = ""] = location.hash.split("?");
+  const [, kind = "", ...coded] = where.split("/");
+  const rest = coded.map(decodeURIComponent);
+  // A view that is there already may know its way to what the address names.
+  if (kind === shownKind && view?.go?.(rest, query)) return;
   view?.leave();
   view = null;
+  shownKind = kind;
   connected(null);
-  const [, kind, id] = hash.split("/");
   const frame = el("div");
   main.replaceChildren(frame);
   place.replaceChildren();
+  for (const item of document.querySelectorAll("nav a")) {
+    if (item.dataset.kind === kind) item.setAttribute("aria-current", "page");
+    else item.removeAttribute("aria-current");
+  }
   try {
-    const made = kind === "session" && id
-      ? await session(frame, decodeURIComponent(id), { place, connected })
-      : await list(frame, { connected });
+    const made = await (VIEWS[kind] ?? list)(frame, rest, { place, connected, query: new URLSearchParams(query) });
     // Whoever went on before this view was there does not get it.
     if (frame.isConnected) view = made;
     else made.leave();

@@ -1,35 +1,50 @@
-// One session: its records on an axis of time, the agent's graph with the path taken, the open question, and any record.
+// One session: what came of it, its records on an axis of time, the open question, any record, and below them the
+// graphs with the path taken, what was spent, and who worked when.
 
 import { get, path, post, watch } from "./api.js";
-import { OPEN, badge, duration, el, number, readable, svg, tokens, when } from "./dom.js";
+import { OPEN, badge, duration, el, number, readable, tokens, when } from "./dom.js";
+import { picture } from "./picture.js";
+import { drawRecord } from "./record.js";
+import { ledger, runs } from "./tables.js";
 
 const ROW_PX = 26;
 /** Rows that are drawn above and below those in sight. */
 const SPARE = 12;
 const ZOOM_MAX = 4096;
+/** Steps of the longest session that is verified unasked: all of its payloads are read for that. */
+const VERIFIED_STEPS = 2000;
 const LIVE_MS = 1000;
 
-export async function session(frame, id, { place, connected }) {
+export async function session(frame, [id, ...wanted], { place, connected }) {
   let shown = null;
   let chosen = null;
+  let cited = null;
   let zoom = 1;
   let origin = 0;
   let unwatch = null;
   let ticking = null;
   let left = false;
+  /** Whether the newest row is kept in sight: until somebody scrolls away from it, or opens a record. */
+  let follows = true;
 
   const head = el("section", { class: "head" });
   const acts = el("p", { class: "acts" });
   const question = el("section", { class: "question", "aria-live": "polite" });
-  const result = el("section", { class: "result" });
+  const conclusion = el("section", { class: "conclusion", "aria-label": "What came of it" });
+  const result = el("section", { class: "panel result" });
   const axis = el("div", { class: "axis", "aria-hidden": "true" });
   const rows = el("div", { class: "rows", role: "presentation" });
   const scroll = el("div", { class: "scroll", tabIndex: 0, role: "listbox", "aria-label": "Records, in the order of time" }, rows);
-  const graph = el("section", { class: "graph" });
+  const graphs = el("section", { class: "graphs", "aria-label": "The paths taken" });
+  const spent = el("div", { class: "graphs" });
+  const seal = el("p", { class: "faint seal", role: "status" });
   const record = el("aside", { class: "record", "aria-label": "The chosen record" });
   const said = el("p", { class: "faint", role: "status" });
   record.hidden = true;
-  scroll.addEventListener("scroll", drawRows, { passive: true });
+  scroll.addEventListener("scroll", () => {
+    follows = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - ROW_PX;
+    drawRows();
+  }, { passive: true });
   scroll.addEventListener("keydown", (event) => {
     if (["ArrowDown", "ArrowUp"].includes(event.key) && key(event.key)) { event.preventDefault(); event.stopPropagation(); }
   });
@@ -37,8 +52,8 @@ export async function session(frame, id, { place, connected }) {
     el("button", { type: "button", onclick: () => key("-"), "aria-label": "Zoom out" }, "−"),
     el("button", { type: "button", onclick: () => key("0") }, "All"),
     el("button", { type: "button", onclick: () => key("+"), "aria-label": "Zoom in" }, "+"));
-  frame.append(head, acts, question, el("div", { class: "columns" },
-    el("section", { class: "timeline" }, tools, axis, scroll, said), record), result, graph);
+  frame.append(head, seal, acts, question, conclusion, el("div", { class: "columns" },
+    el("section", { class: "timeline" }, tools, axis, scroll, said), record), result, graphs, spent);
   place.append(" / ", el("code", {}, id));
   const resized = new ResizeObserver(drawRows);
   resized.observe(scroll);
@@ -52,9 +67,12 @@ export async function session(frame, id, { place, connected }) {
   function draw() {
     drawHead();
     drawQuestion();
-    drawResult();
-    drawGraph();
+    drawOnce(conclusion, [shown.conclusion, shown.citations], conclude);
+    drawOnce(result, [shown.session.result], results);
+    drawOnce(graphs, [shown.machine, shown.graph], pictures);
+    drawOnce(spent, [shown.ledger, shown.runs, shown.lease], () => [ledger(shown.ledger), runs(shown.runs, shown.lease, shown.machine)]);
     drawRows();
+    if (!OPEN.includes(shown.session.status)) offerVerifying();
     const isOpen = OPEN.includes(shown.session.status);
     clearTimeout(ticking);
     if (isOpen && !left) ticking = setTimeout(draw, LIVE_MS);
@@ -78,7 +96,7 @@ export async function session(frame, id, { place, connected }) {
     head.replaceChildren(...[
       el("h1", {}, badge(session.status), " ", session.agent ?? "no agent"),
       el("p", {}, "began ", when(session.initiated_at), ...facts.filter(Boolean).map((fact) => ` · ${fact}`)),
-      session.error ? el("p", { class: "bad text" }, session.error, session.error_category ? ` [${session.error_category}]` : "") : null,
+      session.error && !shown.conclusion ? el("p", { class: "bad text" }, session.error) : null,
       session.asleep_until ? el("p", { class: "warn" }, "sleeps until ", when(session.asleep_until)) : null,
     ].filter(Boolean));
     drawActs();
@@ -87,13 +105,94 @@ export async function session(frame, id, { place, connected }) {
   /** Only when they change: a button that is made anew every second loses the keyboard's focus. */
   function drawActs() {
     const { status } = shown.session;
-    if (acts.dataset.status === status) return;
-    acts.dataset.status = status;
+    // A verdict is final: only a session that has none, and whose workflow is gone, can be resumed.
+    const isLeft = OPEN.includes(status) && shown.machine && shown.machine.status !== "RUNNING";
+    const text = `${status} ${isLeft}`;
+    if (acts.dataset.text === text) return;
+    acts.dataset.text = text;
     const act = (name, words) => el("button", { type: "button", onclick: () => send(name, {}) }, words);
     acts.replaceChildren(...[
       OPEN.includes(status) ? act("cancel", "Cancel this session") : null,
-      ["FAILED", "TIMED_OUT"].includes(status) ? act("resume", "Resume from its last step") : null,
+      isLeft ? act("resume", "Resume: its workflow is gone") : null,
+      el("a", { href: `#/compare/${encodeURIComponent(id)}/before` }, "Compare with the last run of the same input"),
     ].filter(Boolean));
+  }
+
+  /** Anew only when it is another: what somebody reads, or has the keyboard on, stays where it is. */
+  function drawOnce(frame, told, make) {
+    const text = JSON.stringify(told);
+    if (frame.dataset.text === text) return;
+    frame.dataset.text = text;
+    frame.replaceChildren(...make().filter(Boolean));
+  }
+
+  // --- what came of it ---
+
+  function conclude() {
+    const found = shown.conclusion;
+    if (!found) return [];
+    const isBad = shown.session.status !== "SUCCEEDED";
+    const next = found.next.map((text) => el("li", { class: "text" }, coded(text)));
+    return [
+      el("h2", {}, isBad ? "What went wrong" : "What was found", !["", "unknown"].includes(shown.session.error_category ?? "") ? el("code", { class: "tag" }, shown.session.error_category) : null),
+      el("p", { class: `text what${isBad ? " bad" : ""}` }, found.what),
+      found.session ? el("p", {}, "The other session: ", el("a", { href: `#/session/${encodeURIComponent(found.session)}` }, found.session)) : null,
+      found.at ? el("p", {}, "Where: ", link(found.at.sk, "", found.at.name)) : null,
+      found.points.length ? el("ul", {}, found.points.map((point) => el("li", {}, point.text, " ", citation(point.claim), point.source ? el("code", { class: "source", title: point.source }, point.source) : null))) : null,
+      next.length ? el("h3", {}, "What to do next") : null,
+      next.length ? el("ol", {}, next) : null,
+    ];
+  }
+
+  /** Text with what stands in backticks as code. */
+  function coded(text) {
+    return text.split("`").map((part, index) => (index % 2 ? el("code", {}, part) : part));
+  }
+
+  function citation(claim) {
+    const found = claim && shown.citations?.find((known) => known.claim === claim);
+    return found ? link(`STEP#${String(found.seq).padStart(8, "0")}`, found.pointer, `→ step ${found.seq}`) : null;
+  }
+
+  /** Leads to a record, and to a place in it. */
+  function link(sk, pointer, words) {
+    return el("a", { class: "cite", href: `#/session/${encodeURIComponent(id)}/${encodeURIComponent(sk)}${pointer.split("/").map(encodeURIComponent).join("/")}` }, words);
+  }
+
+  function results() {
+    const value = shown.session.result;
+    if (!value) return [];
+    return [el("details", { open: !shown.conclusion }, el("summary", {}, el("h2", {}, "Result")), readable(value))];
+  }
+
+  function pictures() {
+    const { machine, graph } = shown;
+    const notes = [
+      machine?.status && machine.status !== "RUNNING" ? `the execution ${machine.status.toLowerCase()}` : "",
+      machine?.executions > 1 ? `${machine.executions} executions` : "", machine?.is_cut ? "the newest states only" : "",
+    ].filter(Boolean).join(" · ");
+    return [machine?.drawing ? picture("The state machine", machine.drawing, notes) : null,
+      graph ? picture("The agent's graph", graph, "") : null];
+  }
+
+  /** Whether the records are what was written; asked for once, and of a long session only when somebody wants to know. */
+  function offerVerifying() {
+    if (seal.dataset.asked) return;
+    seal.dataset.asked = "yes";
+    if (shown.session.steps <= VERIFIED_STEPS) verify();
+    else seal.replaceChildren(el("button", { type: "button", onclick: verify }, "Verify the hash chain"));
+  }
+
+  async function verify() {
+    seal.textContent = "verifying …";
+    try {
+      const found = await get(path(id, "/verify"));
+      seal.className = found.sound ? "faint seal" : "bad seal";
+      seal.replaceChildren(found.sound ? `✓ the hash chain verifies: ${found.records} records, ${found.state}` : "✗ the records are not what was written",
+        ...(found.damage.length ? [el("ul", {}, found.damage.map((line) => el("li", { class: "text" }, line)))] : []));
+    } catch (error) {
+      seal.textContent = error.message;
+    }
   }
 
   async function send(what, body) {
@@ -157,14 +256,6 @@ export async function session(frame, id, { place, connected }) {
     ].filter(Boolean));
   }
 
-  function drawResult() {
-    const value = shown.session.result;
-    const text = JSON.stringify(value);
-    if (result.dataset.text === text) return;
-    result.dataset.text = text;
-    result.replaceChildren(...(value ? [el("h2", {}, "Result"), readable(value)] : []));
-  }
-
   // --- the rows ---
 
   /** Where a moment stands, in per cent of the axis. */
@@ -190,9 +281,10 @@ export async function session(frame, id, { place, connected }) {
     if (!shown) return;
     drawAxis();
     const { waterfall } = shown;
+    rows.style.height = `${waterfall.rows.length * ROW_PX}px`;
+    if (follows && chosen === null && OPEN.includes(shown.session.status)) scroll.scrollTop = scroll.scrollHeight;
     const first = Math.max(0, Math.floor(scroll.scrollTop / ROW_PX) - SPARE);
     const last = Math.min(waterfall.rows.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / ROW_PX) + SPARE);
-    rows.style.height = `${waterfall.rows.length * ROW_PX}px`;
     rows.replaceChildren(...waterfall.rows.slice(first, last).map((row, index) => drawRow(row, first + index)));
     scroll.setAttribute("aria-activedescendant", chosen === null ? "" : `row-${chosen}`);
   }
@@ -231,74 +323,59 @@ export async function session(frame, id, { place, connected }) {
     return item;
   }
 
-  async function open(index) {
+  async function open(index, pointer = "") {
     chosen = Math.max(0, Math.min(index, shown.waterfall.rows.length - 1));
     const row = shown.waterfall.rows[chosen];
     if (!row) return;
+    cited = pointer;
+    remember(`/${encodeURIComponent(row.sk)}${pointer.split("/").map(encodeURIComponent).join("/")}`);
     const top = chosen * ROW_PX;
     if (top < scroll.scrollTop) scroll.scrollTop = top;
     if (top + ROW_PX > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + ROW_PX - scroll.clientHeight;
     drawRows();
     record.hidden = false;
     const title = row.kind === "event" ? row.name : `Step ${row.seq} · ${row.name}`;
-    const close = el("button", { type: "button", onclick: () => key("Escape"), "aria-label": "Close the record" }, "×");
-    record.replaceChildren(el("div", { class: "bar" }, el("h2", {}, title), el("span", { class: "grow" }), close), el("p", { class: "faint" }, "fetching …"));
+    const shut = el("button", { type: "button", onclick: close, "aria-label": "Close the record" }, "×");
+    const bar = el("div", { class: "bar" }, el("h2", {}, title), el("span", { class: "grow" }), shut);
+    record.replaceChildren(bar, el("p", { class: "faint" }, "fetching …"));
     try {
       const found = await get(path(id, `/record?sk=${encodeURIComponent(row.sk)}`));
-      if (shown.waterfall.rows[chosen]?.sk !== row.sk) return;
-      drawRecord(record.firstChild, row, found);
+      if (shown.waterfall.rows[chosen]?.sk !== row.sk || cited !== pointer) return;
+      record.replaceChildren(bar, ...drawRecord(row, found, pointer));
+      reveal();
     } catch (error) {
       record.lastChild.textContent = error.message;
     }
   }
 
-  function drawRecord(bar, row, found) {
-    const { outcome, detail, call, hash, sk, ...rest } = found;
-    const payload = outcome ?? detail;
-    const facts = { when: found.finished_at ?? found.timestamp, took: row.to_ms > row.from_ms ? duration(row.to_ms - row.from_ms) : null,
-      kind: rest.kind, effect: rest.effect, writer: rest.writer, claim: rest.epoch, error: rest.error_message,
-      tokens: rest.tokens ? tokens(rest.tokens, rest.usd) || null : null, key: sk, hash };
-    record.replaceChildren(bar,
-      row.more ? el("p", { class: `text ${row.tone}` }, row.more) : "",
-      call ? el("div", {}, el("h3", {}, `Call of ${call.tool}`), el("pre", {}, JSON.stringify(call.arguments, null, 2))) : "",
-      payload === null || payload === undefined ? "" : el("div", {}, el("h3", {}, "What it holds"), el("pre", { tabIndex: 0 }, JSON.stringify(payload, null, 2))),
-      el("h3", {}, "Record"), readable(facts));
+  /** The place that a claim points at comes into sight, and has the keyboard. */
+  function reveal() {
+    const mark = record.querySelector("mark.cited");
+    if (!mark) return;
+    record.scrollIntoView({ block: "nearest" });
+    mark.scrollIntoView({ block: "center" });
+    mark.focus({ preventScroll: true });
   }
 
-  // --- the graph ---
+  function close() {
+    record.hidden = true;
+    chosen = null;
+    cited = null;
+    remember("");
+    drawRows();
+    scroll.focus({ preventScroll: true });
+  }
 
-  function drawGraph() {
-    const drawn = shown.graph;
-    const text = JSON.stringify(drawn);
-    if (!drawn || graph.dataset.text === text) return;
-    graph.dataset.text = text;
-    const [w, h, gx, gy] = [132, 34, 44, 22];
-    const layers = Math.max(...drawn.nodes.map((node) => node.layer)) + 1;
-    const places = Math.max(...drawn.nodes.map((node) => node.place)) + 1;
-    const at = (node) => [node.layer * (w + gx) + 8, node.place * (h + gy) + 18];
-    const [width, height] = [layers * (w + gx) - gx + 16, places * (h + gy) + 34];
-    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "img",
-      "aria-label": `The agent's graph; visited: ${drawn.nodes.filter((node) => node.visits).map((node) => `${node.name} ${node.visits} times`).join(", ")}` });
-    for (const edge of [...drawn.edges].sort((a, b) => a.taken - b.taken)) {
-      const [from, to] = [drawn.nodes[edge.from], drawn.nodes[edge.to]];
-      const [[fx, fy], [tx, ty]] = [at(from), at(to)];
-      const isBack = to.layer <= from.layer;
-      const d = from === to
-        ? `M ${fx + w * 0.4} ${fy + h} C ${fx + w * 0.3} ${fy + h + 20}, ${fx + w * 0.7} ${fy + h + 20}, ${fx + w * 0.6} ${fy + h}`
-        : from.layer === to.layer
-        ? `M ${fx + w / 2} ${ty > fy ? fy + h : fy} L ${tx + w / 2} ${ty > fy ? ty : ty + h}`
-        : isBack
-        ? `M ${fx + w / 2} ${fy + h} C ${fx + w / 2} ${fy + h + 34}, ${tx + w / 2} ${ty + h + 34}, ${tx + w / 2} ${ty + h}`
-        : `M ${fx + w} ${fy + h / 2} C ${fx + w + gx / 2} ${fy + h / 2}, ${tx - gx / 2} ${ty + h / 2}, ${tx} ${ty + h / 2}`;
-      picture.append(svg("path", { d, class: edge.taken ? "edge taken" : "edge" }));
-    }
-    for (const node of drawn.nodes) {
-      const [nx, ny] = at(node);
-      picture.append(svg("g", { class: `node${node.visits ? " visited" : ""}${node.is_newest ? " newest" : ""}` },
-        svg("rect", { x: nx, y: ny, width: w, height: h, rx: 6 }),
-        svg("text", { x: nx + w / 2, y: ny + h / 2 + 4, "text-anchor": "middle" }, node.visits > 1 ? `${node.name} ×${node.visits}` : node.name)));
-    }
-    graph.replaceChildren(el("h2", {}, "The agent's graph"), el("div", { class: "picture", tabIndex: 0 }, picture));
+  /** What is open stands in the address, so that a reload and a link find it again. */
+  function remember(rest) {
+    history.replaceState(null, "", `#/session/${encodeURIComponent(id)}${rest}`);
+  }
+
+  /** Opens what an address names: a record's key, and the place in it. */
+  function go([sk, ...place]) {
+    const index = sk ? shown.waterfall.rows.findIndex((row) => row.sk === sk) : -1;
+    if (index >= 0) open(index, place.map((part) => `/${part}`).join(""));
+    else if (sk) said.textContent = `There is no record ${sk}.`;
   }
 
   // --- keys and news ---
@@ -315,7 +392,7 @@ export async function session(frame, id, { place, connected }) {
     else if (name === "0") { zoom = 1; origin = 0; }
     else if (name === "ArrowRight") origin = Math.min(room, origin + 0.25 / zoom);
     else if (name === "ArrowLeft") origin = Math.max(0, origin - 0.25 / zoom);
-    else if (name === "Escape" && !record.hidden) { record.hidden = true; chosen = null; }
+    else if (name === "Escape" && !record.hidden) close();
     else if (name === "Escape") location.hash = "#/";
     else return false;
     // What is chosen stays in sight.
@@ -341,5 +418,6 @@ export async function session(frame, id, { place, connected }) {
 
   await refresh();
   if (OPEN.includes(shown.session.status)) listen();
-  return { key, leave: () => { left = true; clearTimeout(ticking); unwatch?.(); resized.disconnect(); } };
+  go(wanted);
+  return { key, go: ([other, ...rest]) => other === id && (go(rest), true), leave: () => { left = true; clearTimeout(ticking); unwatch?.(); resized.disconnect(); } };
 }

@@ -1,9 +1,16 @@
-//! An agent's graph laid out, with the path that a session took through it.
+//! A graph laid out, with the path that a session took through it: its agent's, and its state
+//! machine's.
+
+use std::collections::VecDeque;
 
 use graph::agent::Outline;
-use journal::step::{Step, StepBody};
+use journal::step::{Ending, Step, StepBody};
 use serde::Serialize;
 use serde_json::Value;
+use states::definition::{Definition, StateType};
+
+/// Most nodes of a graph that is drawn: more of them nobody takes in at a glance.
+pub const NODES_MAX: usize = 200;
 
 /// A graph on a grid: layers from the start onwards, and places within a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -12,21 +19,30 @@ pub struct Drawing {
     pub nodes: Vec<Node>,
     /// The routes, by the nodes' places in the list.
     pub edges: Vec<Edge>,
+    /// Where it starts.
+    #[serde(skip)]
+    start: Option<usize>,
 }
 
 /// A node of the graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Node {
     /// Its name.
-    pub name: &'static str,
-    /// How many routes it is from the start at least.
+    pub name: String,
+    /// The longest way to it from the start, in routes, without those that lead back.
     pub layer: usize,
-    /// Its place among the nodes of its layer.
+    /// Its column. The usual way out of a node leads straight on, others beside it, and those of
+    /// errors further out.
     pub place: usize,
     /// How often the session was there.
     pub visits: u32,
+    /// Whether it came by on its way from one visit to the next, as far as the routes tell: a node
+    /// that asks for nothing leaves no record.
+    pub is_passed: bool,
     /// Whether the session is there now, or was when it ended.
     pub is_newest: bool,
+    /// Whether the session failed here.
+    pub is_failed: bool,
 }
 
 /// A route.
@@ -38,38 +54,128 @@ pub struct Edge {
     pub to: usize,
     /// How often the session took it.
     pub taken: u32,
+    /// Whether only an error leads this way.
+    pub is_catch: bool,
+    /// Whether it leads back to where one may have been before.
+    pub is_back: bool,
 }
 
+/// A way out of a node, by the name of where it leads, and whether only an error leads there.
+type Way<'a> = (&'a str, bool);
+
+/// A node, and the route that it was first found by.
+type Found = (usize, Option<usize>);
+
 impl Drawing {
-    /// The graph with the path that these steps, in sequence, took.
+    /// The agent's graph with the path that these steps, in sequence, took.
     pub fn of(outline: &Outline, steps: &[Step<Value>]) -> Self {
-        let place = |name: &str| outline.nodes.iter().position(|node| node.name == name);
-        let mut drawing = Self { nodes: Vec::new(), edges: Vec::new() };
-        let layers = layers(outline);
-        for (node, layer) in outline.nodes.iter().zip(&layers) {
-            let place = drawing.nodes.iter().filter(|node| node.layer == *layer).count();
-            let (name, layer) = (node.name, *layer);
-            drawing.nodes.push(Node { name, layer, place, visits: 0, is_newest: false });
+        let nodes: Vec<_> = outline
+            .nodes
+            .iter()
+            .map(|node| (node.name, node.to.iter().map(|to| (*to, false)).collect()))
+            .collect();
+        let mut drawing = Self::laid_out(outline.start, &nodes);
+        let newest = drawing.walk(visits(steps));
+        let ended = steps.last().map(|step| &step.body);
+        if let (Some(at), Some(StepBody::End { ending, .. })) = (newest, ended) {
+            drawing.nodes[at].is_failed = matches!(ending, Ending::Failed | Ending::TimedOut);
         }
-        for (from, node) in outline.nodes.iter().enumerate() {
-            let to = node.to.iter().filter_map(|name| place(name));
-            drawing.edges.extend(to.map(|to| Edge { from, to, taken: 0 }));
+        drawing
+    }
+
+    /// A state machine with the path through the states that were `entered`, in order; `None` if it
+    /// has more than [`NODES_MAX`] states.
+    pub fn of_machine<'a>(
+        definition: &Definition,
+        entered: impl IntoIterator<Item = &'a str>,
+    ) -> Option<Self> {
+        let outline = definition.outline();
+        if outline.len() > NODES_MAX {
+            return None;
         }
+        let nodes: Vec<_> = outline
+            .iter()
+            .map(|s| (s.name, s.to.iter().map(|way| (way.to, way.is_catch)).collect()))
+            .collect();
+        let mut drawing = Self::laid_out(definition.start_at(), &nodes);
+        drawing.walk(entered);
+        for (node, state) in drawing.nodes.iter_mut().zip(&outline) {
+            node.is_failed = node.visits > 0 && state.state_type == StateType::Fail;
+        }
+        Some(drawing)
+    }
+
+    fn laid_out(start: &str, nodes: &[(&str, Vec<Way<'_>>)]) -> Self {
+        let place = |name: &str| nodes.iter().position(|(known, _)| *known == name);
+        let mut edges = Vec::new();
+        for (from, (_, ways)) in nodes.iter().enumerate() {
+            edges.extend(ways.iter().filter_map(|(name, is_catch)| {
+                let to = place(name)?;
+                Some(Edge { from, to, taken: 0, is_catch: *is_catch, is_back: false })
+            }));
+        }
+        let start = place(start);
+        let (layers, found) = layers(start, nodes.len(), &mut edges);
+        let columns = columns(&layers, &found, &edges);
+        let drawn = nodes.iter().zip(layers).zip(columns).map(|(((name, _), layer), place)| Node {
+            name: (*name).to_owned(),
+            layer,
+            place,
+            visits: 0,
+            is_passed: false,
+            is_newest: false,
+            is_failed: false,
+        });
+        Self { nodes: drawn.collect(), edges, start }
+    }
+
+    /// Counts a walk through the nodes of these names; where it ended.
+    fn walk<'a>(&mut self, visits: impl IntoIterator<Item = &'a str>) -> Option<usize> {
         let mut before = None;
-        for visit in visits(steps) {
-            let Some(at) = place(visit) else { continue };
-            drawing.nodes[at].visits += 1;
-            if let Some(from) = before
-                && let Some(edge) = drawing.edges.iter_mut().find(|e| e.from == from && e.to == at)
-            {
-                edge.taken += 1;
+        for visit in visits {
+            let Some(at) = self.nodes.iter().position(|node| node.name == visit) else { continue };
+            match before {
+                Some(from) => self.go(from, at),
+                None => self.start.into_iter().for_each(|start| self.go(start, at)),
             }
+            self.nodes[at].visits += 1;
             before = Some(at);
         }
         if let Some(at) = before {
-            drawing.nodes[at].is_newest = true;
+            self.nodes[at].is_newest = true;
         }
-        drawing
+        before
+    }
+
+    /// Counts the routes of the shortest way from one node to another; there may be none. Whoever is
+    /// where it was before went nowhere, or round a loop of one.
+    fn go(&mut self, from: usize, to: usize) {
+        if from == to {
+            let itself = self.edges.iter_mut().find(|edge| edge.from == from && edge.to == from);
+            itself.into_iter().filter(|_| self.nodes[from].visits > 0).for_each(|e| e.taken += 1);
+            return;
+        }
+        let mut came_by = vec![None; self.nodes.len()];
+        let mut next = VecDeque::from([from]);
+        while let Some(at) = next.pop_front() {
+            let out = self.edges.iter().enumerate().filter(|(_, edge)| edge.from == at);
+            for (edge, way) in out {
+                if came_by[way.to].is_none() {
+                    came_by[way.to] = Some(edge);
+                    next.push_back(way.to);
+                }
+            }
+        }
+        let mut at = to;
+        while let Some(edge) = came_by[at] {
+            self.edges[edge].taken += 1;
+            at = self.edges[edge].from;
+            if at == from {
+                self.nodes[from].is_passed |= self.nodes[from].visits == 0;
+                return;
+            }
+            self.nodes[at].is_passed = true;
+        }
     }
 }
 
@@ -92,34 +198,73 @@ fn visits(steps: &[Step<Value>]) -> Vec<&str> {
     visits
 }
 
-/// Each node's distance from the start; what no route leads to comes after everything.
-fn layers(outline: &Outline) -> Vec<usize> {
-    let mut layers = vec![None; outline.nodes.len()];
-    let place = |name: &str| outline.nodes.iter().position(|node| node.name == name);
-    let mut next: Vec<usize> = place(outline.start).into_iter().collect();
-    let mut layer = 0;
-    while !next.is_empty() {
-        next.retain(|at| layers[*at].is_none());
-        next.sort_unstable();
-        next.dedup();
-        next.iter().for_each(|at| layers[*at] = Some(layer));
-        next =
-            next.iter().flat_map(|at| outline.nodes[*at].to).filter_map(|to| place(to)).collect();
-        layer += 1;
+/// Each node's layer, and all nodes in the order in which they are found from the start, the first
+/// way out of each first. Marks the routes that lead back. What no route leads to comes after
+/// everything.
+fn layers(start: Option<usize>, count: usize, edges: &mut [Edge]) -> (Vec<usize>, Vec<Found>) {
+    let out: Vec<Vec<usize>> = (0..count)
+        .map(|node| (0..edges.len()).filter(|edge| edges[*edge].from == node).collect())
+        .collect();
+    let (mut found, mut finished) = (Vec::new(), Vec::new());
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    found.extend(start.map(|at| (at, None)));
+    open.extend(start.map(|at| (at, 0)));
+    while let Some((at, next)) = open.last_mut() {
+        let (from, turn) = (*at, *next);
+        *next += 1;
+        let Some(&edge) = out[from].get(turn) else {
+            finished.push(from);
+            open.pop();
+            continue;
+        };
+        let to = edges[edge].to;
+        if open.iter().any(|(at, _)| *at == to) {
+            edges[edge].is_back = true;
+        } else if found.iter().all(|(known, _)| *known != to) {
+            found.push((to, Some(edge)));
+            open.push((to, 0));
+        }
+    }
+    let mut layers = vec![None; count];
+    start.into_iter().for_each(|at| layers[at] = Some(0));
+    // From the last that was finished on, every node comes before those that it leads to.
+    for from in finished.iter().rev() {
+        let below = layers[*from].map_or(0, |layer: usize| layer + 1);
+        for edge in out[*from].iter().map(|edge| &edges[*edge]).filter(|edge| !edge.is_back) {
+            layers[edge.to] = layers[edge.to].max(Some(below));
+        }
     }
     let beyond = layers.iter().flatten().max().map_or(0, |last| last + 1);
-    layers.into_iter().map(|found| found.unwrap_or(beyond)).collect()
+    found.extend((0..count).filter(|node| layers[*node].is_none()).map(|node| (node, None)));
+    (layers.into_iter().map(|layer| layer.unwrap_or(beyond)).collect(), found)
+}
+
+/// Each node's column.
+fn columns(layers: &[usize], found: &[Found], edges: &[Edge]) -> Vec<usize> {
+    let mut columns: Vec<Option<usize>> = vec![None; layers.len()];
+    for (node, by) in found {
+        let wanted = by.map(|edge| &edges[edge]).map_or(0, |edge| {
+            let is_usual = edges.iter().find(|other| other.from == edge.from) == Some(edge);
+            let beside = if edge.is_catch { 2 } else { usize::from(!is_usual) };
+            columns[edge.from].unwrap_or_default() + beside
+        });
+        let is_taken = |column: usize| {
+            let mut placed = columns.iter().zip(layers);
+            placed.any(|(known, layer)| *known == Some(column) && *layer == layers[*node])
+        };
+        columns[*node] = (wanted..).find(|column| !is_taken(*column));
+    }
+    columns.into_iter().map(Option::unwrap_or_default).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use graph::agent::OutlineNode;
     use journal::clock::Stamp;
-    use journal::id::Runner;
-    use journal::item::Hash;
-    use journal::step::{EffectKind, EffectRef, Usage};
+    use journal::step::{EffectKind, Usage};
 
     use super::*;
+    use crate::testing::{effect, step};
 
     fn outline() -> Outline {
         let node = |name, to| OutlineNode { name, to };
@@ -136,28 +281,13 @@ mod tests {
     }
 
     fn steps(path: &[(&str, u32)]) -> Vec<Step<Value>> {
-        let step = |(place, (node, call)): (usize, &(&str, u32))| Step {
-            session: "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap(),
-            seq: u32::try_from(place).unwrap() + 1,
-            epoch: 1,
-            runner: Runner::named("agent:1"),
-            stamp: Stamp::default(),
-            expires_at: 0,
-            prev_hash: Hash::genesis(),
-            hash: Hash::genesis(),
-            body: StepBody::Outcome {
-                effect: EffectRef {
-                    node: (*node).to_owned(),
-                    kind: EffectKind::Tools,
-                    digest: Hash::genesis(),
-                    call: *call,
-                },
-                started_at: Stamp::default(),
-                usage: Usage::default(),
-                payload: Value::Null,
-            },
-        };
-        path.iter().enumerate().map(step).collect()
+        let each = (1..).zip(path);
+        each.map(|(seq, (node, call))| {
+            let effect = effect(node, EffectKind::Tools, *call);
+            let (started_at, usage) = (Stamp::default(), Usage::default());
+            step(0, seq, StepBody::Outcome { effect, started_at, usage, payload: Value::Null })
+        })
+        .collect()
     }
 
     #[test]
@@ -167,7 +297,7 @@ mod tests {
         let nodes: Vec<_> = drawing
             .nodes
             .iter()
-            .map(|n| (n.name, n.layer, n.place, n.visits, n.is_newest))
+            .map(|n| (n.name.as_str(), n.layer, n.place, n.visits, n.is_newest))
             .collect();
         assert_eq!(
             nodes,
@@ -175,18 +305,55 @@ mod tests {
                 ("plan", 0, 0, 1, false),
                 ("gather", 1, 0, 2, true),
                 ("judge", 2, 0, 1, false),
-                ("report", 1, 1, 0, false),
-                ("unreached", 3, 0, 0, false),
+                ("report", 3, 1, 0, false),
+                ("unreached", 4, 0, 0, false),
             ]
         );
+        assert!(drawing.edges.iter().all(|edge| edge.is_back == ((edge.from, edge.to) == (2, 1))));
         let taken: Vec<_> =
             drawing.edges.iter().filter(|e| e.taken > 0).map(|e| (e.from, e.to, e.taken)).collect();
         assert_eq!(taken, [(0, 1, 1), (1, 2, 1), (2, 1, 1)]);
     }
 
     #[test]
+    fn a_node_without_a_record_is_passed_on_the_way_to_one_that_has() {
+        let drawing = Drawing::of(&outline(), &steps(&[("gather", 0), ("report", 0)]));
+        let passed: Vec<_> =
+            drawing.nodes.iter().filter(|n| n.is_passed).map(|n| n.name.as_str()).collect();
+        assert_eq!(passed, ["plan", "judge"]);
+        let taken: Vec<_> =
+            drawing.edges.iter().filter(|e| e.taken > 0).map(|e| (e.from, e.to)).collect();
+        assert_eq!(taken, [(0, 1), (1, 2), (2, 3)]);
+    }
+
+    #[test]
     fn a_node_that_the_graph_does_not_have_is_passed_over() {
         let drawing = Drawing::of(&outline(), &steps(&[("plan", 0), ("of another version", 0)]));
         assert_eq!(drawing.nodes.iter().map(|node| node.visits).sum::<u32>(), 1);
+    }
+
+    #[test]
+    fn a_machine_s_failed_state_is_marked_and_its_path_counted() {
+        let text = r#"{"StartAt": "Try", "States": {
+            "Try": {"Type": "Pass", "Next": "Judge"},
+            "Judge": {"Type": "Choice", "Default": "Lost", "Choices": [
+                {"Variable": "$.a", "IsPresent": true, "Next": "Try"}]},
+            "Lost": {"Type": "Fail"}}}"#;
+        let definition = Definition::parse(text).unwrap();
+        let path = ["Try", "Judge", "Try", "within another", "Judge", "Lost"];
+        let drawing = Drawing::of_machine(&definition, path).unwrap();
+        let told: Vec<_> = drawing
+            .nodes
+            .iter()
+            .map(|n| (n.name.as_str(), n.layer, n.visits, n.is_newest, n.is_failed))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("Judge", 1, 2, false, false),
+                ("Lost", 2, 1, true, true),
+                ("Try", 0, 2, false, false)
+            ]
+        );
     }
 }

@@ -21,7 +21,7 @@ pub struct File {
 }
 
 /// All files; the first is the page itself.
-pub static FILES: [File; 8] = [
+pub static FILES: [File; 13] = [
     File {
         path: "/",
         content_type: "text/html; charset=utf-8",
@@ -40,8 +40,13 @@ pub static FILES: [File; 8] = [
     script("/page/main.js", include_str!("../assets/main.js")),
     script("/page/api.js", include_str!("../assets/api.js")),
     script("/page/dom.js", include_str!("../assets/dom.js")),
+    script("/page/compare.js", include_str!("../assets/compare.js")),
+    script("/page/health.js", include_str!("../assets/health.js")),
     script("/page/list.js", include_str!("../assets/list.js")),
+    script("/page/picture.js", include_str!("../assets/picture.js")),
+    script("/page/record.js", include_str!("../assets/record.js")),
     script("/page/session.js", include_str!("../assets/session.js")),
+    script("/page/tables.js", include_str!("../assets/tables.js")),
 ];
 
 const fn script(path: &'static str, text: &'static str) -> File {

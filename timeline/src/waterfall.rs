@@ -290,62 +290,15 @@ mod tests {
     use std::fmt::Write as _;
 
     use journal::error_message::ErrorMessage;
-    use journal::event::{About, EventStatus};
-    use journal::id::{EventId, Runner, SessionId};
-    use journal::item::Hash;
-    use journal::step::{EffectRef, Ending};
+    use journal::event::EventStatus;
+    use journal::step::Ending;
     use serde_json::json;
 
     use super::*;
-
-    fn id() -> SessionId {
-        "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap()
-    }
-
-    fn at(ms: i64) -> Stamp {
-        Stamp::from_millis(1_795_000_000_000 + ms)
-    }
-
-    fn event(ms: i64, status: EventStatus, writer: Writer) -> Event {
-        Event {
-            id: EventId::of(&id(), writer.as_str(), status.as_str(), 1),
-            session: id(),
-            stamp: at(ms),
-            sk: journal::key::event(at(ms)),
-            status,
-            about: About::Session,
-            writer,
-            error: None,
-            detail: None,
-            wall: None,
-            expires_at: 0,
-            seal: None,
-            execution_arn: None,
-            hash: Hash::genesis(),
-        }
-    }
+    use crate::testing::{at, by, claim, effect, event};
 
     fn step(ms: i64, seq: u32, epoch: u32, runner: &str, body: StepBody<Value>) -> Step<Value> {
-        Step {
-            session: id(),
-            seq,
-            epoch,
-            runner: Runner::named(&format!("{runner}:1")),
-            stamp: at(ms),
-            expires_at: 0,
-            prev_hash: Hash::genesis(),
-            hash: Hash::genesis(),
-            body,
-        }
-    }
-
-    fn effect(node: &str, kind: EffectKind, call: u32) -> EffectRef {
-        EffectRef { node: node.to_owned(), kind, digest: Hash::genesis(), call }
-    }
-
-    fn claim(supersedes: u32) -> StepBody<Value> {
-        let (agent, graph_version) = ("assistant".to_owned(), "1".to_owned());
-        StepBody::Claim { supersedes, agent, graph_version, input: None }
+        by(&format!("{runner}:1"), epoch, ms, seq, body)
     }
 
     fn outcome(from: i64, call: u32, tokens: u32) -> StepBody<Value> {

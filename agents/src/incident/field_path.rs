@@ -85,6 +85,17 @@ impl FieldPath {
     }
 }
 
+impl FieldPath {
+    /// The JSON pointer to what stands there, if anything does.
+    pub fn pointer(&self, value: &Value) -> Option<String> {
+        self.resolve(value)?;
+        Some(self.0.iter().fold(String::new(), |pointer, segment| match segment {
+            Segment::Key(key) => format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")),
+            Segment::Index(index) => format!("{pointer}/{index}"),
+        }))
+    }
+}
+
 /// A bare name, up to the next dot or bracket.
 fn named(text: &str) -> Result<(Segment, &str), NotAPath> {
     let end = text.find(['.', '[', ']']).unwrap_or(text.len());
@@ -175,6 +186,21 @@ mod tests {
         check("inline_policies[\"it's\"]", Some(json!(1)));
         check("3", Some(json!("three")));
         check(" events[0].message ", Some(json!("a")));
+    }
+
+    #[test]
+    fn a_pointer_finds_what_the_path_finds() {
+        let value = json!({"a/b": {"c~d": [{"e": 1}, {"e": 2}]}});
+        for (path, expected) in [
+            ("['a/b']['c~d'][1].e", Some("/a~1b/c~0d/1/e")),
+            ("['a/b'].c~d.0", Some("/a~1b/c~0d/0")),
+            ("['a/b'].x", None),
+        ] {
+            let path = FieldPath::parse(path).unwrap();
+            let pointer = path.pointer(&value);
+            assert_eq!(pointer.as_deref(), expected);
+            assert_eq!(pointer.and_then(|pointer| value.pointer(&pointer)), path.resolve(&value));
+        }
     }
 
     #[test]

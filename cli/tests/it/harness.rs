@@ -48,12 +48,17 @@ pub fn daybook(folder: &Path) -> Command {
 
 /// Runs a command to its end.
 pub fn run(command: &mut Command) -> Ran {
+    run_within(command, DEADLINE)
+}
+
+/// Runs a command to its end, which comes within this time.
+pub fn run_within(command: &mut Command, deadline: Duration) -> Ran {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let killer = {
         let id = child.id();
         let (done, is_done) = std::sync::mpsc::channel::<()>();
         std::thread::spawn(move || {
-            if is_done.recv_timeout(DEADLINE).is_err() {
+            if is_done.recv_timeout(deadline).is_err() {
                 let _ = Command::new("kill").args(["-KILL", &id.to_string()]).status();
             }
         });

@@ -24,6 +24,7 @@ use local::store::Journal;
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt as _;
+use workflow::admission::Limits;
 
 /// The golden session, and the one execution.
 pub(super) const SESSION: &str = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f";
@@ -213,6 +214,7 @@ async fn router(store: &SqliteStore, data: &Path) -> Router {
         executions,
         agents: agents(),
         graphs: std::sync::Arc::new([]),
+        admission: Limits::default(),
         streams: Streams::new(Default::default(), Default::default()),
         shelf: Default::default(),
         data: data.to_owned(),

@@ -58,8 +58,7 @@ pub fn router(endpoint: Endpoint, tell: Tell, guard: Guard) -> Router {
         .route("/api/sessions", get(sessions::list))
         .route("/api/histogram", get(sessions::histogram))
         .route("/api/sessions/{id}", get(sessions::show))
-        .route("/api/sessions/{id}/timeline", get(page::timeline))
-        .route("/api/sessions/{id}/record", get(page::record))
+        .merge(page::views())
         .route("/api/sessions/{id}/events", get(events))
         .route("/login", post(guard::log_in))
         .with_state(endpoint.clone());

@@ -68,16 +68,27 @@ async fn resume_session(endpoint: &Endpoint, id: &str) -> Reply {
 
 /// A session's newest execution, and how often the session was resumed.
 async fn newest(endpoint: &Endpoint, initiated: &Event) -> Result<Option<(u32, Record)>, Refusal> {
+    let mut all = executions_of(endpoint, initiated).await?;
+    let newest = all.pop();
+    Ok(newest.map(|newest| (u32::try_from(all.len()).unwrap_or(RESUMES_MAX), newest)))
+}
+
+/// A session's executions in their order: the one that it began with, and one each time that it was
+/// resumed.
+pub(super) async fn executions_of(
+    endpoint: &Endpoint,
+    initiated: &Event,
+) -> Result<Vec<Record>, Refusal> {
     let session: &SessionId = &initiated.session;
     let arn_of =
         |resumes| names::execution_arn(names::STATE_MACHINE, &execution::name(session, resumes));
     let mut arn = initiated.execution_arn.clone().unwrap_or_else(|| arn_of(0));
-    let mut newest = None;
+    let mut executions = Vec::new();
     for resumes in 0..=RESUMES_MAX {
         let found = endpoint.executions.describe(&arn).await;
         let Some(record) = found.map_err(|error| Refusal::journal(&error))? else { break };
-        newest = Some((resumes, record));
+        executions.push(record);
         arn = arn_of(resumes + 1);
     }
-    Ok(newest)
+    Ok(executions)
 }

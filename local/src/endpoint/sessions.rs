@@ -31,7 +31,7 @@ use crate::view;
 const LIST_MAX: usize = 200;
 
 /// How far back a list goes that says nothing else; every day costs sixteen reads.
-const LIST_BACK: Duration = Duration::from_secs(7 * 86_400);
+pub(super) const LIST_BACK: Duration = Duration::from_secs(7 * 86_400);
 
 /// How far back a histogram goes that says nothing else, and how long its stretches are.
 const HISTOGRAM_BACK: Duration = Duration::from_secs(86_400);

@@ -15,6 +15,12 @@ const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");
 const JSON_1_0: &str = "application/x-amz-json-1.0";
 const JSON_1_1: &str = "application/x-amz-json-1.1";
 
+/// The value of a query's parameter, decoded.
+pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+}
+
 /// A refusal, in the words of whatever API refuses.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Refusal {

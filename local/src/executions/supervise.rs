@@ -175,7 +175,7 @@ impl Executions {
         Ok(Execution::replay(definition, start, &history)?)
     }
 
-    async fn definition(&self, machine: i64) -> Result<Arc<Definition>, Error> {
+    pub(crate) async fn definition(&self, machine: i64) -> Result<Arc<Definition>, Error> {
         let known = |definitions: &Mutex<BTreeMap<i64, Arc<Definition>>>| {
             let definitions = definitions.lock().unwrap_or_else(PoisonError::into_inner);
             definitions.get(&machine).cloned()

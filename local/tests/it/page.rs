@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use local::stack::{Config, Stack};
 use reqwest::Method;
+use serde_json::Value;
 use tempfile::TempDir;
 use timeline::page::{FILES, POLICY};
 
@@ -36,7 +37,7 @@ async fn the_page_comes_with_a_policy_that_lets_nothing_else_in_and_only_under_o
 fn the_page_refers_to_its_own_files_only_and_has_no_script_or_style_in_its_markup() {
     let [page, rest @ ..] = &FILES;
     for quoted in page.text.split('"').skip(1).step_by(2).filter(|text| text.contains('/')) {
-        let is_ours = rest.iter().any(|file| file.path == quoted) || quoted == "#/";
+        let is_ours = rest.iter().any(|file| file.path == quoted) || quoted.starts_with("#/");
         assert!(is_ours, "{quoted}");
     }
     for forbidden in ["<style", "style=", "onclick=", "<script>"] {
@@ -67,8 +68,29 @@ async fn a_timeline_and_each_of_its_records_are_there_for_the_asking() {
         let (status, record) = client.get(&format!("/api/sessions/{session}/record?sk={sk}")).await;
         assert_eq!((status, &record["sk"]), (200, &row["sk"]));
     }
+    let steps: Vec<_> = rows.iter().filter(|row| row["seq"].is_u64()).collect();
+    let path = |sk: &str| format!("/api/sessions/{session}/record?sk={}", sk.replace('#', "%23"));
+    let mut parent = None;
+    for step in steps {
+        let (_, record) = client.get(&path(step["sk"].as_str().unwrap())).await;
+        assert!(parent.is_none_or(|parent| record["prev_hash"] == parent), "{record}");
+        parent = Some(record["hash"].clone());
+    }
+    let (status, verified) = client.get(&format!("/api/sessions/{session}/verify")).await;
+    assert_eq!(
+        (status, &verified["sound"], &verified["state"]),
+        (200, &true.into(), &"open, tail unprotected".into())
+    );
     for (path, expected) in [
         (format!("/api/sessions/{session}/record?sk=EVENT%23never"), 404),
+        (format!("/api/sessions/{}/verify", uuid()), 404),
+        (format!("/api/compare?a={session}"), 400),
+        (format!("/api/compare?a={session}&b={}", uuid()), 404),
+        (format!("/api/compare?a={session}&b=%3Cb%3E"), 400),
+        (format!("/api/compare?a={session}&b=before"), 404),
+        ("/api/health?hours=0".to_owned(), 400),
+        ("/api/health?hours=169".to_owned(), 400),
+        ("/api/health?hours=many".to_owned(), 400),
         (format!("/api/sessions/{session}/record"), 404),
         (format!("/api/sessions/{}/timeline", uuid()), 404),
         ("/api/sessions?limit=many".to_owned(), 400),
@@ -78,6 +100,46 @@ async fn a_timeline_and_each_of_its_records_are_there_for_the_asking() {
     client.trigger(&serde_json::json!({"agent": "checkup"})).await;
     let (_, one) = client.get("/api/sessions?limit=1").await;
     assert_eq!(one["sessions"].as_array().unwrap().len(), 1);
+    stack.shutdown().await;
+}
+
+/// What a state machine's drawing says of the path: the states that were visited, and where it is.
+fn path_of(drawn: &Value) -> (Vec<&str>, &str) {
+    let nodes = drawn["machine"]["drawing"]["nodes"].as_array().unwrap();
+    let visited = nodes.iter().filter(|node| node["visits"] != 0);
+    let newest = nodes.iter().find(|node| node["is_newest"] == true).unwrap();
+    (visited.map(|node| node["name"].as_str().unwrap()).collect(), newest["name"].as_str().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_drawn_with_its_machine_compared_with_the_one_before_and_counted() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    let mut sessions = Vec::new();
+    for _ in 0..2 {
+        let session = client.trigger(&serde_json::json!({"agent": "checkup"})).await;
+        client.ended(&session).await;
+        sessions.push(session);
+    }
+    let [first, second] = &sessions[..] else { panic!("{sessions:?}") };
+    let (_, drawn) = client.get(&format!("/api/sessions/{second}/timeline")).await;
+    let (visited, newest) = path_of(&drawn);
+    assert_eq!(newest, "Success");
+    for state in ["InitializeSession", "InvokeAgent", "CheckStatus"] {
+        assert!(visited.contains(&state), "{visited:?}");
+    }
+    assert_eq!(drawn["machine"]["status"], "SUCCEEDED");
+    assert_eq!(drawn["runs"][0]["end"], "completed");
+    assert!(drawn["conclusion"]["what"].as_str().unwrap().contains("checks"), "{drawn}");
+    let (status, compared) = client.get(&format!("/api/compare?a={second}&b=before")).await;
+    assert_eq!((status, &compared["b"]["session_id"]), (200, &first.as_str().into()));
+    assert_eq!(compared["comparison"]["is_same_path"], true);
+    let (status, health) = client.get("/api/health?hours=1").await;
+    assert_eq!((status, &health["sessions"], &health["is_cut"]), (200, &2.into(), &false.into()));
+    assert_eq!(health["health"]["total"]["succeeded"], 2);
+    assert_eq!(health["breakers"][0]["agent"], "incident");
+    assert_eq!(health["breakers"][0]["is_open"], false);
     stack.shutdown().await;
 }
 
@@ -97,7 +159,9 @@ async fn beyond_loopback_the_page_asks_for_the_token_and_the_rest_has_it_in_a_co
     };
     let nothing = ("accept", "*/*");
     assert_eq!(status(Method::GET, "/", nothing).await, 200);
-    assert_eq!(status(Method::GET, "/api/sessions", nothing).await, 401);
+    for path in ["/api/sessions", "/api/health", "/api/compare?a=x&b=y", "/api/sessions/x/verify"] {
+        assert_eq!(status(Method::GET, path, nothing).await, 401, "{path}");
+    }
     assert_eq!(status(Method::POST, "/login", nothing).await, 401);
     let request = client.request(Method::POST, "/login").bearer_auth("secret");
     let answer = request.send().await.unwrap();

@@ -19,8 +19,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("poller", &["telemetry", "journal", "workflow", "bootstrap", "graph"]),
     ("watchdog", &["telemetry", "journal", "workflow", "bootstrap"]),
     ("tools", &["telemetry"]),
-    // What people see is made of records and outlines alone, wherever they come from.
-    ("timeline", &["journal", "graph"]),
+    // What people see is made of records and outlines alone, wherever they come from; the state
+    // machine's outline is `states`'.
+    ("timeline", &["journal", "states", "graph"]),
     (
         "local",
         &[
