@@ -8,7 +8,7 @@
 //! they read the journal (`ledger`, `feed`, over the `store` of the target), speak to the endpoint (`endpoint`) and hand what
 //! they find to `render`, which is pure. `output` writes: stdout is data, stderr is talk.
 //! `typing` reads what a person types, `progress` shows how far running tools are, `counted` what a
-//! session asks of an account. `failure` is how anything goes wrong; `new_agent` is what
+//! session asks of an account, `outputs` looks up what a stack there is called. `failure` is how anything goes wrong; `new_agent` is what
 //! the crate of a new agent consists of.
 
 mod args;
@@ -22,6 +22,8 @@ mod input;
 mod ledger;
 mod new_agent;
 mod output;
+#[cfg(feature = "live")]
+mod outputs;
 mod progress;
 mod render;
 mod resolve;
