@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{DEADLINE, Ran};
 use crate::page::root;
-use account::{Account, Table};
+use account::{ALARMS, Account, Table};
 use runtime::{MODEL, Model, Runtime};
 
 struct World {
@@ -283,5 +283,29 @@ async fn the_doctor_simulates_what_a_person_may_do_to_each_thing_of_the_stack() 
         said.ends_with(&format!("is not allowed states:StartExecution on {machine}")),
         "{said}"
     );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alarm_on_a_function_has_the_incident_agent_look_into_the_account() {
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    // Source of the event's form: Amazon CloudWatch User Guide, "Alarm events and EventBridge".
+    let metric = json!({
+        "namespace": "AWS/Lambda", "name": "Errors",
+        "dimensions": { "FunctionName": "daybook-dev-invoker" },
+    });
+    let detail = json!({
+        "alarmName": "invoker-errors",
+        "state": { "value": "ALARM", "timestamp": "2026-11-22T10:30:00.000+0000", "reason": "r" },
+        "configuration": { "metrics": [{ "id": "m", "metricStat": { "metric": metric } }] },
+    });
+    let id = world.account.put_event(ALARMS, "CloudWatch Alarm State Change", &detail).await;
+    let execution = world.account.ended(&id).await;
+    assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
+    let session = world.account.shown(&id).await.remove(0);
+    assert_eq!((&session["agent"], &session["status"]), (&json!("incident"), &json!("SUCCEEDED")));
+    let diagnosis = session["result"].to_string();
+    assert!(diagnosis.contains("daybook-dev-invoker"), "{session:#}");
+    world.verified(&id).await;
     world.close().await;
 }

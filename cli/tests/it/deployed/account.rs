@@ -7,6 +7,8 @@
 //!   [`super::runtime`] stands in for. The functions find that by the AWS SDK's own variable.
 //! - A parked task's `TimeoutSeconds` is a number to it, never an expression ([`PARKED_S`]), and it knows
 //!   no heartbeats: it polls at a fixed interval.
+//! - Its alarms put no events, and nobody else may in the name of CloudWatch: the rule listens to
+//!   [`ALARMS`] instead.
 //! - What the state machine says of the time is scaled, so that silence need not be waited for
 //!   ([`SCALE`]); the agents' clock runs as fast.
 
@@ -26,6 +28,9 @@ pub const SCALE: u32 = 10;
 
 /// How long the workflow is parked between two looks, in the machine's seconds.
 const PARKED_S: u32 = 1;
+
+/// Who puts the events of alarms.
+pub const ALARMS: &str = "not-quite-aws.cloudwatch";
 
 /// The account and the region of whoever asks with [`authorization`].
 const ACCOUNT: &str = "000000000000";
@@ -164,6 +169,7 @@ impl Account {
         let arn = json!({ "Fn::GetAtt": [runtime, "AgentRuntimeArn"] }).to_string();
         let text = template.to_string();
         let text = text.replace(&arn, &json!(RUNTIME_ARN).to_string());
+        let text = text.replace(r#""aws.cloudwatch""#, &json!(ALARMS).to_string());
         assert!(!text.contains(&runtime), "something else refers to the runtime");
         serde_json::from_str(&text).unwrap()
     }
@@ -245,6 +251,14 @@ impl Account {
     async fn put_object(&self, path: &str, body: Vec<u8>) {
         let request = self.client.put(format!("{}/{path}", self.endpoint));
         answered(request.header("Authorization", authorization("s3")).body(body)).await;
+    }
+
+    /// Puts an event that is no trigger of ours; its id, which is the session's that it starts.
+    pub async fn put_event(&self, source: &str, kind: &str, detail: &Value) -> String {
+        let detail = detail.to_string();
+        let entry = json!({ "Source": source, "DetailType": kind, "Detail": detail });
+        let put = self.ask("events", "AWSEvents.PutEvents", &json!({ "Entries": [entry] })).await;
+        put["Entries"][0]["EventId"].as_str().unwrap_or_else(|| panic!("{put}")).to_owned()
     }
 
     /// From now on records are kept for so many days.
