@@ -13,7 +13,7 @@ source scripts/tools.sh
 ensure_tools awscli
 command=$1 target=$2 stage=$3
 shift 3
-[[ $stage =~ ^[a-z][a-z0-9]*$ ]] || fail "$stage is no stage" "a letter, then letters and digits: STAGE=dev"
+[[ $stage =~ ^[a-z][a-z0-9-]{0,19}$ ]] || fail "$stage is no stage" "1 to 20 of a-z, 0-9 and -, a letter first: STAGE=dev"
 stack=daybook-$stage table=daybook-$stage-journal
 
 aws() { "$tools_dir/awscli-$awscli_version/bin/aws" "$@"; }
@@ -33,22 +33,6 @@ ask_for_api_key() {
     fi
     printf '%s' "$key" |
         aws ssm put-parameter --name "$name" --type SecureString --value file:///dev/stdin >/dev/null
-}
-
-# What the stack is called, for `daybook --target aws`.
-write_names() {
-    local file=$target/$stack.env output name
-    : >"$file"
-    while read -r output name; do
-        printf 'export %s=%s\n' "$name" "$(aws cloudformation describe-stacks --stack-name "$stack" --output text \
-            --query "Stacks[0].Outputs[?OutputKey=='$output'].OutputValue")" >>"$file"
-    done <<EOF
-JournalTableName JOURNAL_TABLE_NAME
-StateMachineArn STATE_MACHINE_ARN
-AgentRuntimeArn AGENT_RUNTIME_ARN
-EventBusName EVENT_BUS_NAME
-EOF
-    echo "source $file    # then: daybook --target aws doctor"
 }
 
 push_image() {
@@ -86,7 +70,7 @@ case $command in
         push_image "${tag:-$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)}"
         ask_for_api_key "$parameter"
         cdk deploy "$stack"
-        write_names ;;
+        echo "export DAYBOOK_TARGET=aws DAYBOOK_STAGE=$stage    # then: daybook doctor" ;;
     diff)
         ensure_tools cdk-cli
         bash scripts/cdk.sh synth "$target" "stage=$stage" "$@" >/dev/null

@@ -18,6 +18,19 @@ case $architecture in
     *) fail "$architecture is no architecture of Lambda" "arm64 or x86_64" ;;
 esac
 
+# zipped FILE ZIP: without a time, so that the same function is the same zip.
+zipped() {
+    "$zig/bin/python" - "$@" <<'EOF'
+import sys
+import zipfile
+
+program = zipfile.ZipInfo("bootstrap", (1980, 1, 1, 0, 0, 0))
+program.create_system, program.external_attr, program.compress_type = 3, 0o100755 << 16, zipfile.ZIP_DEFLATED
+with open(sys.argv[1], "rb") as file, zipfile.ZipFile(sys.argv[2], "w") as archive:
+    archive.writestr(program, file.read(), compresslevel=9)
+EOF
+}
+
 ensure_tools cargo-zigbuild
 need objdump binutils
 if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$triple" ]; then
@@ -25,6 +38,8 @@ if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$triple" ]; then
         fail "Rust has no standard library for $triple here" "rustup target add $triple"
 fi
 zig=$tools_dir/cargo-zigbuild-$cargo_zigbuild_version
+# The same sources give the same bytes wherever they lie.
+export RUSTFLAGS="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$PWD=daybook"
 # Zig itself is a Python package, which the first Python on the path starts.
 PATH=$zig/bin:$PATH cargo zigbuild --quiet --profile lambda --target-dir "$target_folder" --target "$triple.$glibc" \
     "${names[@]/#/--package=}" "${names[@]/#/--bin=}" --features invoker/lambda,poller/lambda,watchdog/lambda
@@ -36,6 +51,6 @@ for name in "${names[@]}"; do
     needs=$(objdump -T "$folder/$name/bootstrap" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
     newest=$(printf '%s\n' "${needs#GLIBC_}" $glibc | sort -V | tail -n 1)
     [ "$newest" = $glibc ] || fail "$name needs $needs, and Amazon Linux 2023 has $glibc"
-    (cd "$folder/$name" && "$zig/bin/python" -m zipfile -c "../$name.zip" bootstrap)
+    zipped "$folder/$name/bootstrap" "$folder/$name.zip"
     echo "$folder/$name.zip ($(stat -c %s "$folder/$name.zip") bytes, $triple, ${needs:-no GLIBC})"
 done

@@ -8,7 +8,8 @@ ensure_tools awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm
 # A test sees neither the caller's account nor the caller's settings.
 for name in $(compgen -e); do
     case $name in
-        DAYBOOK_TOOLS) ;;
+        # A folder with the zips of `make lambdas`, to be run in the programs' stead that were built for the tests.
+        DAYBOOK_TOOLS | DAYBOOK_TEST_LAMBDAS) ;;
         AWS_* | DAYBOOK_*) unset "$name" ;;
     esac
 done

@@ -27,6 +27,8 @@ const MCP_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Config {
     /// The journal's table.
     pub table: String,
+    /// Whether it runs in an account, whose functions it may be asked about.
+    pub is_in_account: bool,
     /// The port to listen on, if a host on this machine has set one.
     pub port: Option<u16>,
     /// What a trigger that says nothing gets.
@@ -55,6 +57,7 @@ impl Config {
             env::text(lookup, env::DAYBOOK_TIME_ORIGIN).map(|text| stamp(&text)).transpose()?;
         Ok(Self {
             table: env::required(lookup, env::JOURNAL_TABLE_NAME, "the name of a table")?,
+            is_in_account: is_in_account(lookup)?,
             port: port(lookup)?,
             defaults: Defaults {
                 model: named_model(lookup)?.unwrap_or(defaults.model),
@@ -123,6 +126,15 @@ pub fn bundled_program(this: &Path) -> PathBuf {
     this.with_file_name("daybook")
 }
 
+fn is_in_account(lookup: &impl Lookup) -> Result<bool, Invalid> {
+    let (name, expected) = (env::DAYBOOK_TARGET, "local or aws");
+    match env::text(lookup, name).as_deref() {
+        None | Some("local") => Ok(false),
+        Some("aws") => Ok(true),
+        Some(value) => Err(Invalid::Malformed { name, value: value.to_owned(), expected }),
+    }
+}
+
 pub(crate) fn port(lookup: &impl Lookup) -> Result<Option<u16>, Invalid> {
     let (name, expected) = (env::DAYBOOK_AGENT_PORT, "a port number");
     env::text(lookup, name)
@@ -154,6 +166,7 @@ mod tests {
         assert_eq!(config.address().to_string(), "0.0.0.0:8080");
         assert_eq!(config.connect_timeout, Duration::from_secs(10));
         assert_eq!(config.defaults.model, Model::Policy);
+        assert!(!config.is_in_account);
     }
 
     #[test]

@@ -95,8 +95,11 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     let bundled = bundled_program(&std::env::current_exe()?);
     // A container's own files are all that it can keep simulations in; they are gone with it.
     let simulations = std::env::temp_dir().join("daybook-pk-sim");
-    let mut servers =
-        Servers::bundled(bundled.clone()).with(Servers::simulations(bundled, Some(simulations)));
+    let mut servers = Servers::bundled(bundled.clone());
+    if config.is_in_account {
+        servers = servers.with(Servers::of_account(bundled.clone(), environment));
+    }
+    servers = servers.with(Servers::simulations(bundled, Some(simulations)));
     if let Some(file) = &config.servers_file {
         let store = ParameterStore::ssm(&aws, None);
         let text = std::fs::read_to_string(file)?;

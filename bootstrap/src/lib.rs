@@ -1,11 +1,12 @@
 //! How a function serves Lambda: one event at a time, each answered before its deadline, until Lambda
 //! says stop.
 //!
-//! [`serve`] is the loop of a finished function. It knows nothing of what functions do: whatever it cuts
+//! [`start_logging`] and [`cloud::aws`] are what a finished function begins with, [`serve`] is its loop. It knows nothing of what functions do: whatever it cuts
 //! off at a deadline or a stop looks to the journal like a machine that died, which every function is
 //! written for. `stand_in` is the other side of Lambda's Runtime API, to run finished binaries against,
 //! and `conformance` what each of them must do there.
 
+pub mod cloud;
 #[cfg(feature = "test-support")]
 pub mod conformance;
 #[cfg(feature = "test-support")]
@@ -18,6 +19,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// How long before its deadline an event is given up, so that the answer still gets out.
 pub const RESERVE: Duration = Duration::from_millis(500);
@@ -29,6 +33,15 @@ pub struct Ends {
     pub malformed: &'static str,
     /// Its deadline came first: it may have been done, in part or in full.
     pub late: &'static str,
+}
+
+/// Logs lines of JSON, which CloudWatch finds fields in, whatever the function is set to: what `RUST_LOG`
+/// asks for of targets and levels, else what informs.
+pub fn start_logging(lookup: cloud::Lookup) {
+    let asked = lookup("RUST_LOG").and_then(|text| text.parse::<Targets>().ok());
+    let filter = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let lines = tracing_subscriber::fmt::layer().json();
+    tracing_subscriber::registry().with(lines).with(filter).init();
 }
 
 /// Serves events until Lambda stops the function.

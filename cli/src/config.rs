@@ -61,6 +61,8 @@ pub struct Config {
     pub target: Option<String>,
     /// `DAYBOOK_TOKEN`.
     pub token: Option<String>,
+    /// `DAYBOOK_STAGE`.
+    pub stage: Option<String>,
     /// `STATE_MACHINE_ARN`.
     pub state_machine_arn: Option<String>,
     /// `EVENT_BUS_NAME`.
@@ -121,6 +123,7 @@ impl Config {
         Self {
             target: env::text(&lookup, env::DAYBOOK_TARGET),
             token: env::text(&lookup, env::DAYBOOK_TOKEN),
+            stage: env::text(&lookup, env::DAYBOOK_STAGE),
             state_machine_arn: env::text(&lookup, env::STATE_MACHINE_ARN),
             event_bus_name: env::text(&lookup, env::EVENT_BUS_NAME),
             table: env::text(&lookup, env::JOURNAL_TABLE_NAME),

@@ -75,6 +75,11 @@ impl Feed {
         Session::of(&self.id, &self.events, &self.steps, now)
     }
 
+    /// The execution that the session began with, once its first record has come.
+    pub fn execution_arn(&self) -> Option<&str> {
+        self.events.iter().find_map(|event| event.execution_arn.as_deref())
+    }
+
     /// Whether an invocation has begun of which the journal does not say how it went.
     pub fn awaits_the_invoker(&self) -> bool {
         let invocation = lanes(&self.events).invocation;

@@ -52,6 +52,11 @@ pub struct Loaded {
 }
 
 impl Loaded {
+    /// The execution that the session began with, if its first record is there.
+    pub fn execution_arn(&self) -> Option<&str> {
+        self.events.iter().find_map(|event| event.execution_arn.as_deref())
+    }
+
     /// What the session looks like.
     pub fn view(&self, now: Stamp) -> Session {
         Session::of(&self.id, &self.events, &self.steps, now)

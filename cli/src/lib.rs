@@ -8,8 +8,8 @@
 //! they read the journal (`ledger`, `feed`, wherever the target keeps it), speak to the endpoint (`endpoint`) and hand what
 //! they find to `render`, which is pure. `output` writes: stdout is data, stderr is talk.
 //! `typing` reads what a person types, `editor` has them edit a text, `deciding` knows what they mean at a
-//! question; `progress` shows how far running tools are, `counted` what a
-//! session asks of an account. `failure` is how anything goes wrong; `new_agent` is what
+//! question; `progress` shows how far running tools are, `counted` what a session asks of an account,
+//! `outputs` looks up what a stack there is called. `failure` is how anything goes wrong; `new_agent` is what
 //! the crate of a new agent consists of.
 
 mod args;
@@ -25,6 +25,8 @@ mod input;
 mod ledger;
 mod new_agent;
 mod output;
+#[cfg(feature = "live")]
+mod outputs;
 mod progress;
 mod render;
 mod resolve;

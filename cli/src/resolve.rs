@@ -2,6 +2,7 @@
 
 pub mod answer;
 mod chaos;
+pub mod cloud;
 pub mod payments;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ use crate::input;
 use crate::new_agent::{self, NewAgent};
 use crate::output;
 use crate::render::Look;
+use cloud::Cloud;
 
 /// What every command needs to know.
 #[derive(Clone, Debug)]
@@ -48,19 +50,6 @@ pub struct Context {
     pub binary: PathBuf,
     /// The agents that it knows.
     pub agents: Arc<[Agent]>,
-}
-
-/// What the stack in the cloud is called.
-#[derive(Clone, Debug)]
-pub struct Cloud {
-    /// The state machine's ARN, if it is known.
-    pub state_machine_arn: Option<String>,
-    /// The event bus.
-    pub event_bus_name: Option<String>,
-    /// The journal's table, if it is known.
-    pub table: Option<String>,
-    /// The agent runtime's ARN, if it is known.
-    pub runtime_arn: Option<String>,
 }
 
 /// A command, ready to run.
@@ -202,6 +191,26 @@ pub enum ToolSource {
     Account(Place, Option<PathBuf>),
 }
 
+impl Action {
+    /// Whether it is done in an account, to the stack that is there. The doctor looks for that by itself.
+    pub fn is_about_an_account(&self, context: &Context) -> bool {
+        let is_about_sessions = matches!(
+            self,
+            Self::Trigger(_)
+                | Self::Sessions(_)
+                | Self::Show(_)
+                | Self::Tail(_)
+                | Self::Cancel(_)
+                | Self::Resume(_)
+                | Self::Answer(..)
+                | Self::Chat(_)
+                | Self::Export(_)
+                | Self::Verify(Subject::Session(_), _)
+        );
+        is_about_sessions && context.target == Target::Aws
+    }
+}
+
 /// A session to start.
 #[derive(Clone, Debug)]
 pub struct Order {
@@ -242,11 +251,15 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Trigger(order(trigger, stack, context.target)?)
         }
         args::Command::Dev(dev) => {
-            only_local(context.target)?;
+            only_local(context.target, "the local stack runs on this machine")?;
             Action::Dev(dev, config.stack().map_err(Failure::usage)?)
         }
         args::Command::Investigate(investigate) => {
-            only_local(context.target)?;
+            only_local(
+                context.target,
+                "the payments are read from a file of this machine: for one in an account, \
+                 trigger its agent with the URL of a transaction service",
+            )?;
             let stack = investigate.with_stack.then(|| config.stack()).transpose();
             let stack = stack.map_err(Failure::usage)?;
             Action::Investigate(payments::batch(investigate, stack)?)
@@ -268,16 +281,19 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Verify(Subject::File(file), head.as_deref().map(hash).transpose()?)
         }
         other => {
-            if matches!(other, args::Command::Chat(_) | args::Command::Import(_)) {
-                only_local(context.target)?;
+            if matches!(other, args::Command::Import(_)) {
+                only_local(
+                    context.target,
+                    "an account's journal has no writers but its stack: import into one of this machine's",
+                )?;
             }
-            action_on_sessions(other)?
+            action_on_sessions(other, context.target)?
         }
     };
     Ok(Resolved { context, action })
 }
 
-fn action_on_sessions(command: args::Command) -> Result<Action, Failure> {
+fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, Failure> {
     use args::Command as C;
     Ok(match command {
         C::Sessions(sessions) => Action::Sessions(sessions),
@@ -287,7 +303,7 @@ fn action_on_sessions(command: args::Command) -> Result<Action, Failure> {
         C::Resume(one) => Action::Resume(one.session),
         C::Answer(answer) => Action::Answer(answer.session.clone(), answer::decision(answer)?),
         C::Chat(mut chat) => {
-            chat.model = chat.model.map(|model| model_name(model, Target::Local));
+            chat.model = chat.model.map(|model| model_name(model, target));
             Action::Chat(chat)
         }
         C::Ui(ui) => Action::Ui(ui),
@@ -311,13 +327,13 @@ fn action_on_sessions(command: args::Command) -> Result<Action, Failure> {
     })
 }
 
-/// What needs a stack on this machine, or writes a journal that is a file.
-fn only_local(target: Target) -> Result<(), Failure> {
+/// Refuses what works on this machine only, with why, and what to do.
+fn only_local(target: Target, why: &str) -> Result<(), Failure> {
     match target {
         Target::Local => Ok(()),
         Target::Aws => {
-            let problem = "this command works on this machine only";
-            Err(Failure::unknown(problem).hint("use --target local"))
+            let problem = "this command works on this machine only (--target local)";
+            Err(Failure::unknown(problem).hint(why))
         }
     }
 }
@@ -351,12 +367,7 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
         json: global.json,
         look: output::look(),
         token: config.token.clone(),
-        cloud: Cloud {
-            state_machine_arn: config.state_machine_arn.clone(),
-            event_bus_name: config.event_bus_name.clone(),
-            table: config.table.clone(),
-            runtime_arn: config.runtime_arn.clone(),
-        },
+        cloud: Cloud::of(config)?,
         binary: config.binary.clone(),
         agents: Arc::clone(&config.agents),
     })

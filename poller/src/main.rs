@@ -1,7 +1,7 @@
 //! The poller as a Lambda function.
 
-use aws_config::BehaviorVersion;
 use bootstrap::Ends;
+use bootstrap::cloud::{self, Lookup};
 use journal::clock::Clock;
 use journal::dynamo::DynamoStore;
 use lambda_runtime::Diagnostic;
@@ -12,17 +12,14 @@ use workflow::{env, error_name, metric};
 
 #[tokio::main]
 async fn main() -> Result<(), lambda_runtime::Error> {
-    // Lines of JSON, which CloudWatch finds fields in, whatever the function is set to.
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().json().with_env_filter(filter).init();
+    #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
+    let lookup: Lookup = |name| std::env::var(name).ok();
+    bootstrap::start_logging(lookup);
     telemetry::figures::embed(metric::NAMESPACE);
     metric::describe();
-    #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
-    let lookup = |name: &str| std::env::var(name).ok();
     env::export_spans(&lookup, "daybook-poller")?;
     let config = Config::read(&lookup)?;
-    let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    let aws = cloud::aws(lookup);
     let store = DynamoStore::new(&aws, &config.table);
     let runtime = Runtime {
         client: aws_sdk_bedrockagentcore::Client::new(&aws),

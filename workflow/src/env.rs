@@ -41,6 +41,9 @@ pub const OTEL_RESOURCE_ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
 /// `local` or `aws`.
 pub const DAYBOOK_TARGET: &str = "DAYBOOK_TARGET";
 
+/// Which stage of an account `--target aws` is about, where the names above are not set.
+pub const DAYBOOK_STAGE: &str = "DAYBOOK_STAGE";
+
 /// The model that a trigger without one gets.
 pub const DAYBOOK_MODEL: &str = "DAYBOOK_MODEL";
 

@@ -31,6 +31,30 @@ pub const NETWORK_INVENTORY: &str = "network-inventory";
 /// The bundled server that looks at a card payment.
 pub const CARD_TRANSACTIONS: &str = "card-transactions";
 
+/// What says where our own account is, and who we are there.
+///
+/// Source: AWS SDKs and Tools Reference Guide, "Environment variables"; rustls-native-certs.
+const ACCOUNT: [&str; 10] = [
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_EC2_METADATA_DISABLED",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_ROLE_ARN",
+    "SSL_CERT_FILE",
+];
+
+/// Of the same, what nobody else is to read.
+const CREDENTIALS: [&str; 4] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+];
+
 /// The MCP servers that an agent may use, by name.
 ///
 /// Its `Debug` shows references such as `${env:TOKEN}` as they were written, and of the values of
@@ -69,6 +93,8 @@ enum Entry {
     Remote(Remote),
     /// Ours, which this program is itself, started for an input.
     Bundled(PathBuf, fn(&Path, &Value) -> Program),
+    /// The one that looks at a failing function, and how it gets to the account of our own.
+    Diagnostics { program: PathBuf, account: BTreeMap<String, Text> },
     /// Simulations, which this program is itself, and where they are kept.
     Simulations { program: PathBuf, state: Option<PathBuf> },
     /// A part of this program.
@@ -81,6 +107,9 @@ impl fmt::Debug for Entry {
             Self::Command(program) => f.debug_tuple("Command").field(program).finish(),
             Self::Remote(remote) => f.debug_tuple("Remote").field(remote).finish(),
             Self::Bundled(path, _) => f.debug_tuple("Bundled").field(path).finish(),
+            Self::Diagnostics { program, .. } => {
+                f.debug_tuple("Diagnostics").field(program).finish()
+            }
             Self::Simulations { program, state } => {
                 f.debug_tuple("Simulations").field(program).field(state).finish()
             }
@@ -99,6 +128,21 @@ impl Servers {
             (CARD_TRANSACTIONS.to_owned(), Entry::Bundled(program, transactions)),
         ]);
         Self { entries, ..Self::default() }
+    }
+
+    /// The server that looks at a failing function, in the account that `environment` leads to unless a
+    /// session's input names a folder. It is ours, so that it gets our credentials.
+    pub fn of_account(program: PathBuf, environment: impl Fn(&str) -> Option<String>) -> Self {
+        let plain =
+            ACCOUNT.iter().filter_map(|name| Some((*name, Text::plain(environment(name)?))));
+        let secret = CREDENTIALS.iter().filter_map(|name| {
+            let value = environment(name)?;
+            let shown = format!("${{env:{name}}}");
+            Some((*name, Text { shown, secrets: vec![value.clone()], value }))
+        });
+        let account = plain.chain(secret).map(|(name, text)| (name.to_owned(), text)).collect();
+        let entry = Entry::Diagnostics { program, account };
+        Self { entries: BTreeMap::from([(AWS_DIAGNOSTICS.to_owned(), entry)]), ..Self::default() }
     }
 
     /// The simulations that ship: `program mcp pk-sim`, kept in the folder `state`. Without one they
@@ -183,6 +227,14 @@ impl Servers {
             Entry::Command(program) => Launch::Program(program.clone()),
             Entry::Remote(remote) => Launch::Remote(remote.clone()),
             Entry::Bundled(path, program) => Launch::Program(program(path, input)),
+            Entry::Diagnostics { program, account } => {
+                let mut program = diagnostics(program, input);
+                if input.get("snapshot").is_none() {
+                    program.args.push(Text::plain("--target=aws"));
+                    program.env.extend(account.clone());
+                }
+                Launch::Program(program)
+            }
             Entry::Simulations { program, state } => {
                 Launch::Program(simulations(program, state.as_deref()))
             }
@@ -274,6 +326,27 @@ mod tests {
             "/bin/daybook mcp aws-diagnostics --snapshot=-x y"
         );
         assert_eq!(servers.configured().count(), 0);
+    }
+
+    #[test]
+    fn in_an_account_the_bundled_server_asks_it_unless_the_input_names_a_folder() {
+        let environment = |name: &str| match name {
+            "AWS_REGION" => Some("eu-west-1".to_owned()),
+            "AWS_SECRET_ACCESS_KEY" => Some("a secret of ours".to_owned()),
+            _ => None,
+        };
+        let servers = Servers::of_account("/bin/daybook".into(), environment);
+        let of = |input| launch(&servers, AWS_DIAGNOSTICS, input);
+        let there = of(json!({"lambda_name": "orders"}));
+        assert_eq!(there.to_string(), "/bin/daybook mcp aws-diagnostics --target=aws");
+        let Launch::Program(program) = &there else { panic!("{there}") };
+        let names: Vec<_> = program.env.keys().map(String::as_str).collect();
+        assert_eq!(names, ["AWS_REGION", "AWS_SECRET_ACCESS_KEY"]);
+        assert_eq!(there.redact("eu-west-1: a secret of ours"), "eu-west-1: ***");
+        assert!(!format!("{servers:?} {there:?}").contains("secret of"));
+        let saved = of(json!({"snapshot": "tonight"}));
+        assert_eq!(saved.to_string(), "/bin/daybook mcp aws-diagnostics --snapshot=tonight");
+        assert!(matches!(saved, Launch::Program(program) if program.env.is_empty()));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use agent::tool::{Servers, Timeouts, Toolbox};
 use agent::trace::Spans;
 use graph::agent::{Agent, Opening, Settings};
 use graph::budget::Budget;
-use graph::definition::{Attempts, Finish, Graph, Node, Route, Scope};
+use graph::definition::{Attempts, Finish, Graph, InputError, Node, Route, Scope};
 use graph::effect::{Chat, Effect, Reply};
 use journal::chain::{Author, Head, append};
 use journal::clock::{Clock, Hlc, Stamp};
@@ -59,8 +59,8 @@ static GRAPH: Graph<Work> = Graph {
         },
     }],
     init: |input, _| {
-        serde_json::from_value(input.clone())
-            .map_err(|error| graph::agent::InputError(error.to_string()))
+        let work = serde_json::from_value(input.clone());
+        work.map_err(|_| InputError::new("input", "how many steps, and how many bytes each"))
     },
     budget: Budget::UNLIMITED,
     scope: Scope::Session,

@@ -84,7 +84,7 @@ async fn start(folder: &Path) -> Stack {
         models: Models::default(),
         defaults: Defaults::default(),
         admission: Limits::default(),
-        agents: agents::all().into_iter().chain([STEPS.clone()]).collect(),
+        agents: agents::all_and(vec![STEPS.clone()]).unwrap(),
     };
     Stack::start(config).await.unwrap()
 }

@@ -65,7 +65,7 @@ pub fn measure(report: &mut Report) {
 
 /// Bytes of all items of a partition.
 async fn journaled(store: &SqliteStore, partition: &str) -> usize {
-    let (mut bytes, mut query) = (0, Query::partition(partition));
+    let (mut bytes, mut query) = (0, Query::all(partition));
     loop {
         let page = store.query(query.clone()).await.unwrap();
         bytes += page.items.iter().map(journal::item::Item::size_bytes).sum::<usize>();

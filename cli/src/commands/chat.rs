@@ -16,8 +16,9 @@ use local::view::{OpenQuestion, Record};
 use serde_json::{Map, Value, json};
 
 use super::cloud::Clients;
+use super::steer;
 use super::watch::{Vigil, exit_of};
-use crate::args;
+use crate::args::{self, Target};
 use crate::deciding::{self, Deed};
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
@@ -45,7 +46,8 @@ const MARK: &str = "> ";
 /// When there is no stack, no such thread, or the thread cannot be followed.
 pub async fn chat(context: &Context, chat: args::steer::Chat) -> Result<Exit, Failure> {
     let (endpoint, clients) = (Endpoint::new(context)?, Clients::new(context).await);
-    if endpoint.health().await?.is_none() {
+    let is_local = context.target == Target::Local;
+    if is_local && endpoint.health().await?.is_none() {
         return Err(endpoint.nothing_listens());
     }
     let ledger = Ledger::open(context).await?;
@@ -60,14 +62,14 @@ pub async fn chat(context: &Context, chat: args::steer::Chat) -> Result<Exit, Fa
     }
     let conversation = Conversation {
         context,
-        endpoint: &endpoint,
+        ledger: &ledger,
         feed: Feed::new(ledger.store.clone(), thread.clone(), Arc::clone(&context.agents)),
         vigil: Vigil::new(&endpoint, &clients, &thread),
         input: Input::of_stdin(),
         answered: BTreeSet::new(),
         thread: thread.clone(),
     };
-    let _progress = progress::show(&endpoint, &thread);
+    let _progress = is_local.then(|| progress::show(&endpoint, &thread)).flatten();
     // What is dropped then is only reading; the thread waits.
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {
@@ -105,7 +107,7 @@ fn left(thread: &SessionId) {
 /// A thread and somebody who talks in it.
 struct Conversation<'a> {
     context: &'a Context,
-    endpoint: &'a Endpoint,
+    ledger: &'a Ledger,
     feed: Feed,
     vigil: Vigil<'a>,
     input: Input,
@@ -120,7 +122,7 @@ impl Conversation<'_> {
         loop {
             let items = self.feed.next(PATIENCE).await?;
             if items.is_empty() {
-                self.vigil.look().await?;
+                self.vigil.look(self.feed.execution_arn()).await?;
             } else {
                 self.vigil.news();
             }
@@ -226,7 +228,10 @@ impl Conversation<'_> {
                 }
             };
             self.answered.insert(question.question_id);
-            match self.endpoint.post(&self.thread, "answer", &json!(answer)).await {
+            let said = json!(answer);
+            let told =
+                steer::tell(self.context, self.ledger, &self.thread, steer::Deed::Answer, &said);
+            match Box::pin(told).await {
                 Ok(_) => return Ok(true),
                 Err(refusal) => {
                     self.answered.remove(&question.question_id);

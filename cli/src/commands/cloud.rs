@@ -1,6 +1,7 @@
 //! The AWS clients: EventBridge to start a session, Step Functions to see whether its execution
 //! lives. The same code speaks to the local endpoint and to AWS; only the configuration differs.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -227,14 +228,46 @@ impl Clients {
         }
     }
 
-    /// A session's newest execution, and how often the session was resumed.
+    /// The execution that a session began with, looked for among the newest ones by what they were
+    /// started with; none if it is not there, or not yet. Those in `others` are known not to be it.
     ///
     /// # Errors
     /// When nobody answers.
-    pub async fn newest(&self, id: &SessionId) -> anyhow::Result<Option<(u32, Described)>> {
+    pub async fn began(
+        &self,
+        id: &SessionId,
+        others: &mut BTreeSet<String>,
+    ) -> anyhow::Result<Option<String>> {
+        let machine = self.state_machine_arn.as_deref().context("no state machine is known")?;
+        let listed = self.executions.list_executions().state_machine_arn(machine).send().await;
+        for execution in listed.map_err(|error| anyhow!("{}", said(&error)))?.executions() {
+            let arn = execution.execution_arn();
+            if others.contains(arn) {
+                continue;
+            }
+            let described = self.described(arn).await?;
+            let input = described.and_then(|it| serde_json::from_str::<Value>(&it.input).ok());
+            if input.is_some_and(|input| input["session_id"] == id.as_str()) {
+                return Ok(Some(arn.to_owned()));
+            }
+            others.insert(arn.to_owned());
+        }
+        Ok(None)
+    }
+
+    /// A session's newest execution, and how often the session was resumed. `first` is the execution
+    /// that it began with: what started it may have named it, so that only its first record knows.
+    ///
+    /// # Errors
+    /// When nobody answers.
+    pub async fn newest(
+        &self,
+        id: &SessionId,
+        first: Option<&str>,
+    ) -> anyhow::Result<Option<(u32, Described)>> {
         let mut newest = None;
         for resumes in 0..=RESUMES_MAX {
-            match self.described(&execution::name(id, resumes)).await? {
+            match self.described(&self.arn(id, resumes, first)?).await? {
                 Some(described) => newest = Some((resumes, described)),
                 None => break,
             }
@@ -243,17 +276,21 @@ impl Clients {
     }
 
     /// How the session's newest execution stands: one that is over may have been followed by
-    /// another, with which the session was resumed.
+    /// another, with which the session was resumed. `first` is as in [`Self::newest`].
     ///
     /// # Errors
     /// When nobody answers.
-    pub async fn execution(&self, id: &SessionId) -> anyhow::Result<Execution> {
-        let mut newest = self.execution_named(&execution::name(id, 0)).await?;
+    pub async fn execution(
+        &self,
+        id: &SessionId,
+        first: Option<&str>,
+    ) -> anyhow::Result<Execution> {
+        let mut newest = self.stands(&self.arn(id, 0, first)?).await?;
         for resumes in 1..=RESUMES_MAX {
             if !matches!(newest, Execution::Over { .. }) {
                 break;
             }
-            match self.execution_named(&execution::name(id, resumes)).await? {
+            match self.stands(&self.arn(id, resumes, first)?).await? {
                 Execution::Absent => break,
                 later => newest = later,
             }
@@ -262,15 +299,18 @@ impl Clients {
     }
 
     /// The histories of a session's executions, one after another, without what states were given.
+    /// `first` is as in [`Self::newest`].
     ///
     /// # Errors
     /// When nobody answers.
-    pub async fn history(&self, id: &SessionId) -> anyhow::Result<Vec<HistoryEvent>> {
-        let machine = self.state_machine_arn.as_deref().context("no state machine is known")?;
+    pub async fn history(
+        &self,
+        id: &SessionId,
+        first: Option<&str>,
+    ) -> anyhow::Result<Vec<HistoryEvent>> {
         let mut history = Vec::new();
         for resumes in 0..=RESUMES_MAX {
-            let arn = execution_arn(machine, &execution::name(id, resumes))
-                .context("STATE_MACHINE_ARN is no state machine's ARN")?;
+            let arn = self.arn(id, resumes, first)?;
             let mut pages = self
                 .executions
                 .get_execution_history()
@@ -295,15 +335,21 @@ impl Clients {
         Ok(history)
     }
 
-    async fn execution_named(&self, name: &str) -> anyhow::Result<Execution> {
-        let described = self.described(name).await?;
+    fn arn(&self, id: &SessionId, resumes: u32, first: Option<&str>) -> anyhow::Result<String> {
+        if let (0, Some(first)) = (resumes, first) {
+            return Ok(first.to_owned());
+        }
+        let machine = self.state_machine_arn.as_deref().context("no state machine is known")?;
+        execution_arn(machine, &execution::name(id, resumes))
+            .context("STATE_MACHINE_ARN is no state machine's ARN")
+    }
+
+    async fn stands(&self, arn: &str) -> anyhow::Result<Execution> {
+        let described = self.described(arn).await?;
         Ok(described.map_or(Execution::Absent, |described| described.execution))
     }
 
-    async fn described(&self, name: &str) -> anyhow::Result<Option<Described>> {
-        let machine = self.state_machine_arn.as_deref().context("no state machine is known")?;
-        let arn =
-            execution_arn(machine, name).context("STATE_MACHINE_ARN is no state machine's ARN")?;
+    async fn described(&self, arn: &str) -> anyhow::Result<Option<Described>> {
         let answer = match self.executions.describe_execution().execution_arn(arn).send().await {
             Ok(answer) => answer,
             Err(error) if error.as_service_error().is_some_and(is_absent) => {

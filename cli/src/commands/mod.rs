@@ -23,14 +23,34 @@ mod ui;
 mod watch;
 
 use crate::failure::{Exit, Failure};
-use crate::resolve::{Action, Resolved};
+use crate::resolve::cloud::Cloud;
+use crate::resolve::{Action, Context, Resolved};
+
+#[cfg(feature = "live")]
+pub(crate) use cloud::said;
+
+/// What the account's stack is called.
+#[cfg(feature = "live")]
+async fn there(context: &Context) -> Result<Cloud, Failure> {
+    let aws = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+    crate::outputs::named(&context.cloud, &aws).await
+}
+
+/// Only builds that reach an account look there: the environment has the names.
+#[cfg(not(feature = "live"))]
+async fn there(context: &Context) -> Result<Cloud, Failure> {
+    Ok(context.cloud.clone())
+}
 
 /// Runs a command.
 ///
 /// # Errors
 /// When it could not do what it was asked for.
 pub async fn run(command: Resolved) -> Result<Exit, Failure> {
-    let Resolved { context, action } = command;
+    let Resolved { mut context, action } = command;
+    if action.is_about_an_account(&context) {
+        context.cloud = there(&context).await?;
+    }
     match action {
         Action::Dev(options, environment) => dev::dev(&context, options, environment).await,
         Action::Trigger(order) => trigger::trigger(&context, order).await,

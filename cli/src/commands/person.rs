@@ -118,7 +118,8 @@ async fn resume(ledger: &Ledger, clients: &Clients, loaded: &Loaded) -> Result<V
     let no_execution =
         || Failure::unknown("what the session was asked for is not known: it has no execution");
     let first = loaded.events.first().ok_or_else(no_execution)?;
-    let (resumes, newest) = clients.newest(id).await?.ok_or_else(no_execution)?;
+    let (resumes, newest) =
+        clients.newest(id, loaded.execution_arn()).await?.ok_or_else(no_execution)?;
     if newest.execution == Execution::Running {
         let woken = wake(ledger, clients, id).await?;
         return Ok(json!({ "session_id": id, "woken": woken }));

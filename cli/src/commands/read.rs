@@ -115,7 +115,8 @@ struct Counted {
 
 async fn count(context: &Context, ledger: &Ledger, loaded: &Loaded) -> Result<Counted, Failure> {
     let records = export::records(&ledger.store, &loaded.id).await?;
-    let history = Clients::new(context).await.history(&loaded.id).await.ok();
+    let clients = Clients::new(context).await;
+    let history = clients.history(&loaded.id, loaded.execution_arn()).await.ok();
     Ok(Counted {
         journal: counted::by_journal(&records, &loaded.events, &loaded.steps),
         workflow: history.map(|history| counted::by_history(&history)),

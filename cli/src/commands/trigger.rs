@@ -1,11 +1,12 @@
 //! `trigger`: puts the event, and follows what becomes of it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use journal::id::SessionId;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::cloud::{Clients, Execution};
 use super::stack;
@@ -21,7 +22,7 @@ use crate::resolve::{Context, Order};
 const CLOUD_POLL_FIRST: Duration = Duration::from_secs(1);
 const CLOUD_POLL: Duration = Duration::from_secs(5);
 
-/// Failed questions in a row after which the cloud counts as out of reach.
+/// Questions in a row without an answer, or without an execution, after which nothing more is expected.
 const CLOUD_MISSES_MAX: u32 = 6;
 
 /// Starts a session and, if asked to, follows it to its end.
@@ -85,7 +86,7 @@ fn announce(context: &Context, id: &SessionId) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where the journal's table is not named, the execution says how it ended.
+/// Where the journal cannot be read, the execution says how it ended.
 async fn in_cloud(context: &Context, order: Order) -> Result<Exit, Failure> {
     let clients = Clients::new(context).await;
     let id = clients.trigger(&order.detail).await?;
@@ -93,41 +94,58 @@ async fn in_cloud(context: &Context, order: Order) -> Result<Exit, Failure> {
     if !order.wait {
         return Ok(Exit::Succeeded);
     }
-    if context.cloud.table.is_some() {
+    if cfg!(feature = "live") && context.cloud.table.is_some() {
         let (endpoint, ledger) = (Endpoint::new(context)?, Ledger::open(context).await?);
         let watch = Watch::new(context, &endpoint, &clients, &ledger, id);
         return Box::pin(watch.until_the_end()).await;
     }
     if !clients.knows_state_machine() {
         let problem = "the event was put; how its session ends cannot be read from here";
-        return Err(Failure::unknown(problem).hint(
-            "set JOURNAL_TABLE_NAME to follow its journal, or STATE_MACHINE_ARN to wait for its execution",
-        ));
+        return Err(Failure::unknown(problem)
+            .hint("set STATE_MACHINE_ARN to wait for its execution; a build with --features live reads its journal"));
     }
-    output::say("waiting for the execution; with JOURNAL_TABLE_NAME set the journal is shown");
+    output::say("waiting for the execution; a build with --features live shows the journal");
+    let (status, output, error) = outcome(&clients, &id).await?;
+    if context.json {
+        output::json(
+            &json!({"session_id": id, "execution": status, "output": output, "error": error}),
+        )?;
+    } else {
+        let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+        output::line(&crate::render::text::clean(&format!("execution {status}{error}")))?;
+    }
+    Ok(watch::exit_of_execution(&status, &output))
+}
+
+/// What the session's execution has come to, once it is over: status, output and error.
+async fn outcome(
+    clients: &Clients,
+    id: &SessionId,
+) -> Result<(String, Value, Option<String>), Failure> {
+    let (mut first, mut others) = (None, BTreeSet::new());
     let (mut misses, mut pause) = (0, CLOUD_POLL_FIRST);
     loop {
         tokio::time::sleep(pause).await;
         pause = (pause * 2).min(CLOUD_POLL);
-        match clients.execution(&id).await {
-            Ok(Execution::Over { status, output, error }) => {
-                if context.json {
-                    output::json(
-                        &json!({"session_id": id, "execution": status, "output": output, "error": error}),
-                    )?;
-                } else {
-                    let error = error.map(|error| format!(": {error}")).unwrap_or_default();
-                    output::line(&crate::render::text::clean(&format!(
-                        "execution {status}{error}"
-                    )))?;
-                }
-                return Ok(watch::exit_of_execution(&status, &output));
+        let looked = async {
+            if first.is_none() {
+                first = clients.began(id, &mut others).await?;
             }
-            Ok(_) => misses = 0,
+            clients.execution(id, first.as_deref()).await
+        };
+        misses = match looked.await {
+            Ok(Execution::Over { status, output, error }) => return Ok((status, output, error)),
+            Ok(Execution::Running) => 0,
+            Ok(Execution::Absent) if misses + 1 >= CLOUD_MISSES_MAX => {
+                return Err(Failure::unknown("the event started no execution").hint(
+                    "look at the rule and at the queue of dead letters: DEPLOYMENT.md, \
+                     \"When something is wrong\"",
+                ));
+            }
             Err(error) if misses + 1 >= CLOUD_MISSES_MAX => {
                 return Err(error).context("Step Functions cannot be asked").map_err(Failure::from);
             }
-            Err(_) => misses += 1,
-        }
+            Ok(Execution::Absent) | Err(_) => misses + 1,
+        };
     }
 }

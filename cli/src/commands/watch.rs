@@ -142,7 +142,7 @@ impl<'a> Watch<'a> {
                     let session = self.feed.view(ledger::now());
                     output::idle(&ending::so_far(&session));
                 }
-                self.vigil.look().await?;
+                self.vigil.look(self.feed.execution_arn()).await?;
             }
         }
     }
@@ -259,16 +259,17 @@ impl<'a> Vigil<'a> {
     }
 
     /// Nothing has come; if that has been so for a while, is there still something to wait for?
+    /// `first` is the execution that the session began with.
     ///
     /// # Errors
     /// When several looks in a row find nothing.
-    pub async fn look(&mut self) -> Result<(), Failure> {
+    pub async fn look(&mut self, first: Option<&str>) -> Result<(), Failure> {
         if Instant::now() < self.check_at {
             return Ok(());
         }
         self.check_at = Instant::now() + CHECK_EVERY;
         let id = &self.id;
-        let problem = match self.clients.execution(id).await {
+        let problem = match self.clients.execution(id, first).await {
             Ok(Execution::Running) => {
                 self.checks_failed = 0;
                 return Ok(());

@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::harness::{DEADLINE, Dev, Ran, daybook, free_endpoint, run, run_in};
+use crate::people::with_lines;
 
 /// A command that takes the stack for an account, with the names that an account's stack gives.
 fn in_account(folder: &Path, endpoint: &str) -> Command {
@@ -154,6 +155,36 @@ async fn the_page_of_an_account_is_served_and_what_it_is_told_reaches_the_sessio
     assert_eq!((local.exit, local.stdout.trim()), (0, dev.endpoint.as_str()));
 }
 
+#[test]
+fn a_stack_that_cannot_be_looked_at_is_named_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in [&["sessions"][..], &["show", "0190a5c4"], &["trigger"], &["chat"]] {
+        let mut nameless = in_account(folder.path(), &free_endpoint());
+        nameless.env_remove("JOURNAL_TABLE_NAME").env("DAYBOOK_STAGE", "prod");
+        let refused = run(nameless.args(command));
+        assert_eq!(refused.exit, 2, "{refused:#?}");
+        assert!(refused.stderr.contains("daybook-prod cannot be looked at"), "{refused:#?}");
+        assert!(refused.stderr.contains("hint: name the stage with DAYBOOK_STAGE"), "{refused:#?}");
+    }
+    let mut misspelt = in_account(folder.path(), &free_endpoint());
+    let refused = run(misspelt.env("DAYBOOK_STAGE", "Prod").arg("sessions"));
+    assert!(
+        refused.exit == 64 && refused.stderr.contains("DAYBOOK_STAGE is `Prod`"),
+        "{refused:#?}"
+    );
+}
+
+#[test]
+fn one_talks_with_the_assistant_in_an_account() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let mut chat = in_account(folder.path(), &dev.endpoint);
+    let talked = with_lines(chat.arg("chat"), &["what can you do?"]);
+    assert_eq!(talked.exit, 0, "{talked:#?}");
+    assert!(talked.stderr.contains("thread "), "{talked:#?}");
+    assert!(!talked.stdout.trim().is_empty(), "{talked:#?}");
+}
+
 fn states(ran: &Ran) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     ran.json().iter().map(|check| (text(&check["name"]), text(&check["state"]))).collect()
@@ -184,7 +215,7 @@ fn the_doctor_looks_at_each_thing_of_an_account_and_says_what_mends_it() {
         .filter(|check| check["state"] == "failed")
         .map(|check| check["name"].as_str().unwrap().to_owned())
         .collect();
-    assert_eq!(fixes, ["credentials", "journal", "state machine"], "{lost:#?}");
+    assert_eq!(fixes, ["credentials", "stack", "journal", "state machine"], "{lost:#?}");
     assert!(lost.json().iter().all(|check| (check["state"] == "ok") == check["fix"].is_null()));
 
     let mut nowhere = in_account(folder.path(), &dev.endpoint);

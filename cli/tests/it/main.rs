@@ -10,6 +10,8 @@ mod browser;
 mod chaos;
 mod conversations;
 #[cfg(feature = "live")]
+mod deployed;
+#[cfg(feature = "live")]
 mod deploying;
 mod document;
 mod figures;

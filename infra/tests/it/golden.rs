@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -40,6 +41,29 @@ fn the_same_choices_give_the_templates_that_were_kept() {
         let read = |folder: &Path| std::fs::read(folder.join(name)).unwrap();
         assert_eq!(read(once.path()), read(twice.path()), "{name}");
     }
+}
+
+#[test]
+fn templates_are_made_where_there_is_no_network() {
+    let Some(cdk) = cdk() else { return };
+    let alone = |program: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--net", "--", program]);
+        command
+    };
+    if !alone("true").output().is_ok_and(|tried| tried.status.success()) {
+        eprintln!("skipped: no network namespace can be made here");
+        return;
+    }
+    let (functions, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut made = alone(env!("CARGO_BIN_EXE_infra"));
+    made.arg("--packages").arg(&cdk).arg("--out").arg(out.path());
+    for (name, value) in crate::kernel::context(functions.path(), &[]) {
+        made.arg("--context").arg(format!("{name}={value}"));
+    }
+    let made = made.output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    check(out.path(), "daybook-dev.template.json");
 }
 
 #[test]

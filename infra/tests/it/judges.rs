@@ -57,6 +57,34 @@ fn cfn_lint_would_find_a_property_that_does_not_exist() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("BilingMode"));
 }
 
+/// Whether a stage is synthesised where each finding of the CDK's own validator is an error.
+fn is_valid(cdk: &Path, with: impl FnOnce(&Kernel, &App)) -> bool {
+    let strict = r#"{"@aws-cdk/core:validateAgainstDefaultRules": true}"#;
+    let kernel = start(cdk, &[("CDK_VALIDATION", "true"), ("CDK_CONTEXT_JSON", strict)]);
+    let (functions, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let context = context(functions.path(), &[]);
+    let app = infra::app(&kernel, &infra::Options { out: Some(out.path()), context }).unwrap();
+    with(&kernel, &app);
+    app.synth().is_ok()
+}
+
+#[test]
+fn the_cdk_s_own_validator_finds_nothing_where_each_finding_is_an_error() {
+    let Some(cdk) = cdk() else { return };
+    assert!(is_valid(&cdk, |_, _| ()));
+}
+
+#[test]
+fn the_cdk_s_own_validator_would_find_a_delay_that_is_no_number() {
+    let Some(cdk) = cdk() else { return };
+    assert!(!is_valid(&cdk, |kernel, app| {
+        let stack: Object = kernel.create("aws-cdk-lib.Stack", &[app, &"extra"]).unwrap();
+        let wrong = serde_json::json!({ "type": "AWS::SQS::Queue", "properties": { "DelaySeconds": "soon" } });
+        let _: Object =
+            kernel.create("aws-cdk-lib.CfnResource", &[&stack, &"Wrong", &wrong]).unwrap();
+    }));
+}
+
 /// The rules of `cdk-nag` that a stage breaks, each with the construct that does.
 fn nagged(cdk: &Path, choices: &[(&str, &str)], with: impl FnOnce(&Kernel, &App)) -> Vec<String> {
     let kernel = start(cdk, &[]);

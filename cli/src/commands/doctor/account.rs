@@ -6,27 +6,22 @@ use aws_sdk_sfn::types::{StateMachineStatus, StateMachineType};
 use journal::clock::Clock;
 use journal::dynamo::DynamoStore;
 use journal::id::SessionId;
+use journal::key::INDEX_BY_DAY;
 use journal::listing;
 use journal::store::{Key, Store as _};
 use workflow::env;
 
+use super::of_failure;
+use crate::outputs;
 use crate::render::checks::{Check, Found};
 use crate::resolve::Context;
+use crate::resolve::cloud::Cloud;
 
 /// Where the names of the stack's things are.
 const OUTPUTS: &str = "it is an output of the stack: see DEPLOYMENT.md";
 
-/// What a person's commands ask for, beside the journal.
-const ACTIONS: [&str; 8] = [
-    "events:PutEvents",
-    "dynamodb:Query",
-    "dynamodb:GetItem",
-    "dynamodb:PutItem",
-    "states:DescribeExecution",
-    "states:GetExecutionHistory",
-    "states:StartExecution",
-    "states:SendTaskSuccess",
-];
+/// What a person may do is told by a simulation, one request a thing of the stack.
+const BY_HAND: &str = "simulating takes iam:SimulatePrincipalPolicy; or compare your policy with the one in DEPLOYMENT.md";
 
 /// Looks at everything.
 pub(super) async fn checks(context: &Context) -> Vec<Check> {
@@ -39,10 +34,18 @@ pub(super) async fn checks(context: &Context) -> Vec<Check> {
     let caller = caller(&aws).await;
     let arn = caller.as_ref().ok().cloned();
     checks.push(("credentials", caller.map_or_else(|found| found, Found::good)));
-    checks.push(("journal", journal(&aws, context).await));
-    checks.push(("state machine", machine(&aws, context).await));
-    checks.push(("agent runtime", runtime(&aws, context).await));
-    checks.push(("permissions", permissions(&aws, arn.as_deref()).await));
+    // What the environment names is looked at all the same.
+    let cloud = match outputs::named(&context.cloud, &aws).await {
+        Ok(cloud) => cloud,
+        Err(failure) => {
+            checks.push(("stack", of_failure(&failure)));
+            context.cloud.clone()
+        }
+    };
+    checks.push(("journal", journal(&aws, &cloud).await));
+    checks.push(("state machine", machine(&aws, &cloud).await));
+    checks.push(("agent runtime", runtime(&aws, &cloud).await));
+    checks.push(("permissions", permissions(&aws, arn.as_deref(), &cloud).await));
     checks
 }
 
@@ -55,8 +58,8 @@ async fn caller(aws: &SdkConfig) -> Result<String, Found> {
     }
 }
 
-async fn journal(aws: &SdkConfig, context: &Context) -> Found {
-    let Some(table) = context.cloud.table.as_deref() else {
+async fn journal(aws: &SdkConfig, cloud: &Cloud) -> Found {
+    let Some(table) = cloud.table.as_deref() else {
         return Found::bad(format!("{} is not set", env::JOURNAL_TABLE_NAME), OUTPUTS);
     };
     let store = DynamoStore::new(aws, table);
@@ -81,8 +84,8 @@ async fn journal(aws: &SdkConfig, context: &Context) -> Found {
     }
 }
 
-async fn machine(aws: &SdkConfig, context: &Context) -> Found {
-    let Some(arn) = context.cloud.state_machine_arn.as_deref() else {
+async fn machine(aws: &SdkConfig, cloud: &Cloud) -> Found {
+    let Some(arn) = cloud.state_machine_arn.as_deref() else {
         return Found::bad(format!("{} is not set", env::STATE_MACHINE_ARN), OUTPUTS);
     };
     let client = aws_sdk_sfn::Client::new(aws);
@@ -104,8 +107,8 @@ async fn machine(aws: &SdkConfig, context: &Context) -> Found {
 
 /// There is no call that only looks at a runtime and is a person's; to stop a session that does not exist
 /// changes nothing and tells whether the runtime is there and may be reached.
-async fn runtime(aws: &SdkConfig, context: &Context) -> Found {
-    let Some(arn) = context.cloud.runtime_arn.as_deref() else {
+async fn runtime(aws: &SdkConfig, cloud: &Cloud) -> Found {
+    let Some(arn) = cloud.runtime_arn.as_deref() else {
         let why = format!("{} is not set", env::AGENT_RUNTIME_ARN);
         return Found::unknown(why, format!("{OUTPUTS}; no command of yours needs it"));
     };
@@ -125,31 +128,83 @@ async fn runtime(aws: &SdkConfig, context: &Context) -> Found {
     }
 }
 
-async fn permissions(aws: &SdkConfig, caller: Option<&str>) -> Found {
-    let by_hand = "simulating takes iam:SimulatePrincipalPolicy; or compare your policy with the one in \
-                   DEPLOYMENT.md";
-    let Some(principal) = caller.and_then(principal) else {
-        return Found::unknown("whose they are is not known", by_hand);
+async fn permissions(aws: &SdkConfig, caller: Option<&str>, cloud: &Cloud) -> Found {
+    let Some(caller) = caller else {
+        return Found::unknown("whose they are is not known", BY_HAND);
     };
-    let simulate = aws_sdk_iam::Client::new(aws).simulate_principal_policy();
-    let actions = ACTIONS.map(str::to_owned).to_vec();
-    match simulate.policy_source_arn(&principal).set_action_names(Some(actions)).send().await {
-        Err(error) => Found::unknown(said(&error), by_hand),
-        Ok(answer) => {
-            let refused: Vec<_> = (answer.evaluation_results().iter())
-                .filter(|result| result.eval_decision().as_str() != "allowed")
-                .map(|result| result.eval_action_name().to_owned())
-                .collect();
-            if refused.is_empty() {
-                return Found::good(format!("{principal} may do all that commands ask for"));
-            }
-            // Simulated without a resource: a policy that names the stack's things is not seen.
-            Found::unknown(
-                format!("not allowed on every resource: {}", refused.join(", ")),
-                "they are needed on the stack's things only: compare with the policy in DEPLOYMENT.md",
-            )
+    let Some(principal) = principal(caller) else {
+        let why = format!("{caller} is neither a user nor a role, and cannot be simulated");
+        return Found::unknown(why, BY_HAND);
+    };
+    let Some(asked) = asked(cloud) else {
+        return Found::unknown("what they would have to be for is not known", OUTPUTS);
+    };
+    let client = aws_sdk_iam::Client::new(aws);
+    let principal = with_path(&client, principal).await;
+    let mut refused = Vec::new();
+    for (resource, actions) in asked {
+        let simulate = client.simulate_principal_policy().policy_source_arn(&principal);
+        let actions = actions.iter().map(|action| (*action).to_owned()).collect();
+        let simulate = simulate.set_action_names(Some(actions)).resource_arns(&resource);
+        match simulate.send().await {
+            Err(error) => return Found::unknown(said(&error), BY_HAND),
+            Ok(answer) => refused.extend(
+                (answer.evaluation_results().iter())
+                    .filter(|result| result.eval_decision().as_str() != "allowed")
+                    .map(|result| format!("{} on {resource}", result.eval_action_name())),
+            ),
         }
     }
+    if refused.is_empty() {
+        return Found::good(format!("{principal} may do all that commands ask for"));
+    }
+    Found::bad(
+        format!("{principal} is not allowed {}", refused.join(", ")),
+        "add what is missing, as DEPLOYMENT.md has it; reading alone does without events:PutEvents, \
+         dynamodb:PutItem, states:StartExecution and states:SendTaskSuccess",
+    )
+}
+
+/// A role as it is filed: a session of it leaves the path out, which a simulation wants.
+async fn with_path(client: &aws_sdk_iam::Client, principal: String) -> String {
+    let Some((_, role)) = principal.split_once(":role/") else { return principal };
+    match client.get_role().role_name(role).send().await {
+        Ok(answer) => answer.role().map_or(principal, |role| role.arn().to_owned()),
+        Err(_) => principal,
+    }
+}
+
+/// What a person's commands ask for: of each thing of the stack, the actions.
+fn asked(cloud: &Cloud) -> Option<Vec<(String, &'static [&'static str])>> {
+    let (table, machine) = (cloud.table.as_deref()?, cloud.state_machine_arn.as_deref()?);
+    let (head, name) = machine.split_once(":stateMachine:")?;
+    let [arn, partition, _, region, account] = head.split(':').collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let of = |service: &str, thing: String| {
+        format!("{arn}:{partition}:{service}:{region}:{account}:{thing}")
+    };
+    let bus = cloud.event_bus_name.as_deref().unwrap_or("default");
+    Some(vec![
+        (
+            of("cloudformation", format!("stack/{}/*", cloud.stack())),
+            &["cloudformation:DescribeStacks"],
+        ),
+        (of("events", format!("event-bus/{bus}")), &["events:PutEvents"]),
+        (
+            of("dynamodb", format!("table/{table}")),
+            &["dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"],
+        ),
+        (of("dynamodb", format!("table/{table}/index/{INDEX_BY_DAY}")), &["dynamodb:Query"]),
+        (
+            machine.to_owned(),
+            &["states:DescribeStateMachine", "states:StartExecution", "states:SendTaskSuccess"],
+        ),
+        (
+            of("states", format!("execution:{name}:*")),
+            &["states:DescribeExecution", "states:GetExecutionHistory"],
+        ),
+    ])
 }
 
 /// The role behind a session of it, else the caller itself; none for an account's root.
@@ -174,6 +229,28 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_thing_of_the_stack_is_asked_about_by_its_own_name() {
+        let cloud = Cloud {
+            stage: "dev".to_owned(),
+            state_machine_arn: Some("arn:aws-cn:states:cn-north-1:1:stateMachine:m".to_owned()),
+            event_bus_name: Some("b".to_owned()),
+            table: Some("t".to_owned()),
+            runtime_arn: None,
+        };
+        let things: Vec<_> = asked(&cloud).unwrap().into_iter().map(|(thing, _)| thing).collect();
+        let expected = [
+            "arn:aws-cn:cloudformation:cn-north-1:1:stack/daybook-dev/*",
+            "arn:aws-cn:events:cn-north-1:1:event-bus/b",
+            "arn:aws-cn:dynamodb:cn-north-1:1:table/t",
+            "arn:aws-cn:dynamodb:cn-north-1:1:table/t/index/ByDay",
+            "arn:aws-cn:states:cn-north-1:1:stateMachine:m",
+            "arn:aws-cn:states:cn-north-1:1:execution:m:*",
+        ];
+        assert_eq!(things, expected);
+        assert!(asked(&Cloud { table: None, ..cloud }).is_none());
+    }
 
     #[test]
     fn a_role_s_session_is_judged_by_its_role() {

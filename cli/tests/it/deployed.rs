@@ -1,0 +1,311 @@
+//! The whole path as it is deployed, on an AWS that is none of ours: the synthesised template in an
+//! account of ministack's, the finished functions as its Lambda runs them, our agent's program behind a
+//! stand-in for AgentCore, and `daybook --target aws` in front.
+//!
+//! PutEvents → rule → transformer → state machine → putItem → invoker → agent → poller → verdict; nothing
+//! of it is written again here, it all comes from the kept template ([`account`] says what is put
+//! otherwise). Where the test runner names the packaged functions (`DAYBOOK_TEST_LAMBDAS`), these run.
+
+mod account;
+mod runtime;
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{DEADLINE, Ran};
+use crate::page::root;
+use account::{ALARMS, Account, Table};
+use runtime::{MODEL, Model, Runtime};
+
+struct World {
+    account: Account,
+    runtime: Runtime,
+}
+
+impl World {
+    /// Opens one, if this run has what it takes.
+    async fn open(table: Table, model: Model) -> Option<Self> {
+        let runtime = Runtime::start(model).await;
+        let account = Account::open(table, &runtime.endpoint).await?;
+        runtime.host(&account.environment(), account.origin)?;
+        Some(Self { account, runtime })
+    }
+
+    /// Triggers a session by the command line; its id.
+    async fn trigger(&self, arguments: &[&str]) -> String {
+        let triggered = self.account.daybook(&[&["trigger"], arguments].concat()).await;
+        assert_eq!(triggered.exit, 0, "{triggered:#?}");
+        triggered.stdout.trim().to_owned()
+    }
+
+    /// Triggers a session, follows it to its end, and has its journal verified.
+    async fn run(&self, arguments: &[&str]) -> (String, Ran) {
+        let ran = self.account.daybook(&[&["trigger", "--wait"], arguments].concat()).await;
+        let id = ran.stdout.lines().next().unwrap_or_else(|| panic!("{ran:#?}")).to_owned();
+        self.verified(&id).await;
+        (id, ran)
+    }
+
+    /// The session's journal is whole, and its head is what the execution brought as a witness.
+    async fn verified(&self, id: &str) {
+        let execution = self.account.ended(id).await;
+        let output = execution["output"].as_str().unwrap_or("{}");
+        let output: Value = serde_json::from_str(output).unwrap();
+        let mut arguments = vec!["verify", id];
+        if let Some(head) = output["head"].as_str() {
+            arguments.extend(["--head", head]);
+        }
+        let verified = self.account.daybook(&arguments).await;
+        assert_eq!(verified.exit, 0, "{verified:#?}");
+    }
+
+    /// Waits until the session's journal has an event of this status.
+    async fn until(&self, id: &str, status: &str) {
+        let waiting = async {
+            while !self.account.events(id).await.iter().any(|known| known == status) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, waiting).await.unwrap_or_else(|_| panic!("no {status}"));
+    }
+
+    /// Triggers a session whose agent waits for its model; its id.
+    async fn at_work(&self) -> String {
+        let id = self.trigger(&["--detail", &long_work().to_string()]).await;
+        let waiting = async {
+            while self.runtime.asked() == 0 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, waiting).await.expect("the model is asked");
+        self.until(&id, "AGENT_INVOCATION_SUCCEEDED").await;
+        id
+    }
+
+    async fn close(self) {
+        self.runtime.shutdown().await;
+    }
+}
+
+/// The processes of this one that run a program.
+fn children(program: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok());
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let ours = format!("({program}) ");
+    let this = std::process::id();
+    // Source: Linux, proc(5), `stat`: the number, the program in parentheses, the state, the parent.
+    let is_ours = |number: &u32| {
+        let stat = std::fs::read_to_string(Path::new("/proc").join(format!("{number}/stat")));
+        stat.is_ok_and(|stat| {
+            let parent = stat.split(&ours).nth(1).and_then(|rest| rest.split(' ').nth(1));
+            parent.is_some_and(|parent| parent == this.to_string())
+        })
+    };
+    numbers.filter(is_ours).collect()
+}
+
+fn dynamodb_local() -> Option<Table> {
+    #[expect(clippy::disallowed_methods, reason = "how the test runner says where it is")]
+    let endpoint = std::env::var("DAYBOOK_TEST_DYNAMODB").ok();
+    if endpoint.is_none() {
+        eprintln!("skipped: DAYBOOK_TEST_DYNAMODB names no DynamoDB endpoint");
+    }
+    endpoint.map(Table::At)
+}
+
+/// A trigger whose agent is at work for as long as its model hangs.
+fn long_work() -> Value {
+    json!({ "agent": "incident", "model": MODEL, "input": { "lambda_name": "daybook-dev-invoker" } })
+}
+
+const SUCCESS: [&str; 7] = [
+    "SESSION_INITIATED",
+    "AGENT_INVOCATION_STARTED",
+    "AGENT_ENTRYPOINT_STARTED",
+    "AGENT_BACKGROUND_TASK_STARTED",
+    "AGENT_BACKGROUND_TASK_COMPLETED",
+    "AGENT_INVOCATION_SUCCEEDED",
+    "SESSION_SUCCEEDED",
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_in_an_account_succeeds_and_fails_over_the_functions_as_they_are_packaged() {
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    succeeds_and_fails(&world).await;
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_journal_is_in_dynamodb_local_succeeds_and_fails_all_the_same() {
+    let Some(table) = dynamodb_local() else { return };
+    let Some(world) = World::open(table, Model::Refuses).await else { return };
+    succeeds_and_fails(&world).await;
+    world.close().await;
+}
+
+async fn succeeds_and_fails(world: &World) {
+    let (id, ran) = world.run(&[]).await;
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    let (mut events, mut expected) = (world.account.events(&id).await, SUCCESS);
+    // The agent and the invoker tell of two things that happen at once.
+    events.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(events, expected);
+    assert_eq!(world.account.ended(&id).await["status"], "SUCCEEDED");
+
+    let failing = json!({ "model": MODEL, "on_model_failure": "fail" });
+    let (id, ran) = world.run(&["--detail", &failing.to_string()]).await;
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    let events = world.account.events(&id).await;
+    assert!(events.contains(&"AGENT_BACKGROUND_TASK_FAILED".to_owned()), "{events:?}");
+    assert_eq!(events.last().unwrap(), "SESSION_FAILED");
+    let execution = world.account.ended(&id).await;
+    assert_eq!(execution["status"], "FAILED", "{execution:#}");
+
+    let (id, ran) = world.run(&["--agent", "nobody"]).await;
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    let events = world.account.events(&id).await;
+    assert!(events.contains(&"AGENT_INVOCATION_FAILED".to_owned()), "{events:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_killed_in_an_account_is_lost_and_another_one_carries_its_session_on() {
+    let Some(world) = World::open(Table::Ministack, Model::HangsOnce).await else { return };
+    let id = world.at_work().await;
+    let agents = children("agent");
+    assert_eq!(agents.len(), 1, "{agents:?}");
+    let mut kill = std::process::Command::new("kill");
+    assert!(kill.args(["-KILL", &agents[0].to_string()]).status().unwrap().success());
+    let execution = world.account.ended(&id).await;
+    let events = world.account.events(&id).await;
+    assert!(events.contains(&"AGENT_LOST".to_owned()), "{events:?}");
+    let invoked = events.iter().filter(|event| *event == "AGENT_INVOCATION_STARTED").count();
+    assert_eq!(invoked, 2, "{events:?}: {execution:#}");
+    assert!(events.last().unwrap().starts_with("SESSION_"), "{events:?}");
+    world.verified(&id).await;
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_in_an_account_whose_records_are_about_to_expire_is_timed_out() {
+    let Some(world) = World::open(Table::Ministack, Model::Hangs).await else { return };
+    // The deadline is two days before its records expire.
+    world.account.keep_records_for(2).await;
+    let (id, ran) = world.run(&["--detail", &long_work().to_string()]).await;
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    let execution = world.account.ended(&id).await;
+    assert_eq!(execution["status"], "FAILED", "{execution:#}");
+    let events = world.account.events(&id).await;
+    assert!(events.contains(&"AGENT_BACKGROUND_TASK_STARTED".to_owned()), "{events:?}");
+    assert_eq!(events.last().unwrap(), "SESSION_TIMED_OUT", "{events:?}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_execution_that_breaks_in_an_account_leaves_its_session_to_the_watchdog() {
+    let Some(world) = World::open(Table::Ministack, Model::Hangs).await else { return };
+    let id = world.at_work().await;
+    // Nobody can judge it from now on, and nobody can close it.
+    world.account.delete_function("poller").await;
+    world.until(&id, "SESSION_FAILED").await;
+    let execution = world.account.ended(&id).await;
+    assert_eq!(execution["status"], "FAILED", "{execution:#}");
+    let shown = world.account.shown(&id).await;
+    assert!(shown[0]["error"].as_str().unwrap().starts_with("Unwatched: "), "{shown:#?}");
+    world.verified(&id).await;
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_whose_execution_somebody_stops_in_an_account_is_resumed_by_another() {
+    let Some(world) = World::open(Table::Ministack, Model::HangsOnce).await else { return };
+    let id = world.at_work().await;
+    let execution = world.account.execution(&id).await;
+    let stop = json!({ "executionArn": execution["executionArn"] });
+    world.account.ask("states", "AWSStepFunctions.StopExecution", &stop).await;
+    let resumed = world.account.daybook(&["--json", "resume", &id]).await;
+    assert_eq!(resumed.exit, 0, "{resumed:#?}");
+    assert_eq!(resumed.json()[0]["execution"], format!("{id}-resume-1"));
+    let ended = world.account.daybook(&["tail", &id]).await;
+    assert!(matches!(ended.exit, 0 | 1), "{ended:#?}");
+    let cost = world.account.daybook(&["show", &id, "--cost", "--json"]).await;
+    assert!(cost.json().pop().unwrap()["counters"]["polls"].as_u64().unwrap() >= 2, "{cost:#?}");
+    world.verified(&id).await;
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_in_an_account_is_answered_by_an_event_and_its_session_is_cancelled() {
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    let id = world.trigger(&["--agent", "assistant"]).await;
+    world.until(&id, "AGENT_BACKGROUND_TASK_SUSPENDED").await;
+    let said = world.account.daybook(&["answer", &id, "--say", "what can you do?"]).await;
+    assert_eq!(said.exit, 0, "{said:#?}");
+    world.until(&id, "AGENT_BACKGROUND_TASK_RESUMED").await;
+    let cancelled = world.account.daybook(&["cancel", &id]).await;
+    assert_eq!(cancelled.exit, 0, "{cancelled:#?}");
+    let ended = world.account.daybook(&["tail", &id, "--json"]).await;
+    assert_eq!(ended.exit, 1, "{ended:#?}");
+    assert_eq!(ended.json().pop().unwrap()["status"], "CANCELLED");
+    world.verified(&id).await;
+    world.close().await;
+}
+
+/// The policy of DEPLOYMENT.md for somebody who works with sessions, in ministack's account.
+fn policy_of_a_person() -> String {
+    let page = std::fs::read_to_string(root().join("DEPLOYMENT.md")).unwrap();
+    let (_, after) = page.split_once("<!-- person -->\n```json\n").unwrap();
+    let (policy, _) = after.split_once("```").unwrap();
+    policy.replace("123456789012", "000000000000")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_doctor_simulates_what_a_person_may_do_to_each_thing_of_the_stack() {
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    let policy = policy_of_a_person();
+    let account = &world.account;
+    let well = account.doctor("person", &policy, &world.runtime.endpoint).await;
+    assert_eq!(well.exit, 0, "{well:#?}");
+    let checks = well.json();
+    assert!(checks.iter().all(|check| check["state"] == "ok"), "{checks:#?}");
+
+    let reader = policy.replace("states:StartExecution", "states:ListStateMachines");
+    let refused = account.doctor("reader", &reader, &world.runtime.endpoint).await;
+    assert_eq!(refused.exit, 1, "{refused:#?}");
+    let checks = refused.json();
+    let bad: Vec<_> = checks.iter().filter(|check| check["state"] != "ok").collect();
+    let [permissions] = &bad[..] else { panic!("{checks:#?}") };
+    let said = permissions["detail"].as_str().unwrap();
+    let machine = account::machine_arn();
+    assert!(
+        said.ends_with(&format!("is not allowed states:StartExecution on {machine}")),
+        "{said}"
+    );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_alarm_on_a_function_has_the_incident_agent_look_into_the_account() {
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    // Source of the event's form: Amazon CloudWatch User Guide, "Alarm events and EventBridge".
+    let metric = json!({
+        "namespace": "AWS/Lambda", "name": "Errors",
+        "dimensions": { "FunctionName": "daybook-dev-invoker" },
+    });
+    let detail = json!({
+        "alarmName": "invoker-errors",
+        "state": { "value": "ALARM", "timestamp": "2026-11-22T10:30:00.000+0000", "reason": "r" },
+        "configuration": { "metrics": [{ "id": "m", "metricStat": { "metric": metric } }] },
+    });
+    let id = world.account.put_event(ALARMS, "CloudWatch Alarm State Change", &detail).await;
+    let execution = world.account.ended(&id).await;
+    assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
+    let session = world.account.shown(&id).await.remove(0);
+    assert_eq!((&session["agent"], &session["status"]), (&json!("incident"), &json!("SUCCEEDED")));
+    let diagnosis = session["result"].to_string();
+    assert!(diagnosis.contains("daybook-dev-invoker"), "{session:#}");
+    world.verified(&id).await;
+    world.close().await;
+}
