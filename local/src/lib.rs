@@ -2,9 +2,10 @@
 //! the agents, behind one AWS-compatible endpoint.
 //!
 //! [`bus`] turns an event into an execution; [`executions`] drives it in the journal's file, calling
-//! [`functions`], [`dynamodb`] and the other [`services`]; [`host`] runs the agents that the invoker calls; [`endpoint`] is
-//! where clients reach all of it; [`stack`] puts them together and takes them down in order. [`list`] and [`view`] are what people see of
-//! sessions, wherever those are kept; [`desk`] serves the page over a [`store`] elsewhere.
+//! [`functions`], [`dynamodb`] and the other [`services`]; [`host`] runs the agents that the invoker
+//! calls; [`endpoint`] is where clients reach all of it; [`stack`] puts them together and takes them
+//! down in order, and has `memory` that a burst took given back. [`list`] and [`view`] are what people
+//! see of sessions, wherever those are kept; [`desk`] serves the page over a [`store`] elsewhere.
 
 pub mod bus;
 mod catch_up;
@@ -15,6 +16,7 @@ pub mod executions;
 pub mod functions;
 pub mod host;
 pub mod list;
+mod memory;
 pub mod names;
 mod process;
 pub mod services;

@@ -42,6 +42,7 @@ use crate::endpoint::{Endpoint, Guard, Streams, TokenMissing};
 use crate::executions::{self, Executions};
 use crate::functions::{self, FunctionError, Functions};
 use crate::host::{Agents, Isolated, Settings};
+use crate::memory;
 use crate::names;
 use crate::services::Services;
 use crate::store::Journal;
@@ -238,8 +239,8 @@ impl Stack {
         let watchdog = watchdog(&store, &clock, &aws);
         let watched =
             watch::watch(watchdog, executions.ends(), clock.clone(), stop_watching.clone());
-        let mut supervisor = JoinSet::new();
-        supervisor.spawn(watched);
+        let mut supervisor = JoinSet::from_iter([watched]);
+        supervisor.spawn(memory::give_back(store.clone(), stop_watching.clone()));
         let supervised = executions.clone();
         supervisor.spawn(async move { supervised.supervise().await });
         let (executing, stopping) = (executions.clone(), stop_watching.clone());

@@ -1,0 +1,40 @@
+//! Memory that a burst of sessions leaves behind goes back to the system.
+//!
+//! The allocator keeps what was freed, for the next burst. A stack whose ten thousand sessions wait for
+//! people may wait for days, and a third of what it holds is then free: 19 of 75 MB after three thousand
+//! sessions.
+
+use std::time::Duration;
+
+use journal::sqlite::SqliteStore;
+use journal::store::Store as _;
+use tokio_util::sync::CancellationToken;
+
+/// A burst is over when nothing was written for so long.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// Longer than [`QUIET`]; how long does not matter.
+const LONG: Duration = Duration::from_secs(3_600);
+
+/// Gives free memory back each time that the journal falls quiet.
+pub async fn give_back(store: SqliteStore, stop: CancellationToken) {
+    let quiet_again = async || {
+        store.changed(LONG).await;
+        while tokio::time::timeout(QUIET, store.changed(LONG)).await.is_ok() {}
+    };
+    while stop.run_until_cancelled(quiet_again()).await.is_some() {
+        // Some milliseconds, in which allocations wait.
+        let _ = tokio::task::spawn_blocking(trim).await;
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "only the C library knows what it has kept")]
+fn trim() {
+    // SAFETY: takes a number and may be called at any time from any thread.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Other allocators do so by themselves, or cannot be asked.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn trim() {}
