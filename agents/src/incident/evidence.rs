@@ -209,7 +209,9 @@ fn quotes_words(text: &str, quote: &str) -> bool {
     }
     let starts_in_word = quote.starts_with(char::is_alphanumeric);
     let ends_in_word = quote.ends_with(char::is_alphanumeric);
-    text.match_indices(quote).any(|(at, _)| {
+    // Each place, also those that overlap: words that are repeated may stand alone from the second on.
+    let mut places = text.char_indices().filter(|(at, _)| text[*at..].starts_with(quote));
+    places.any(|(at, _)| {
         let cut_before = starts_in_word && text[..at].ends_with(char::is_alphanumeric);
         let after = &text[at + quote.len()..];
         let cut_after = ends_in_word && after.starts_with(char::is_alphanumeric);
@@ -274,6 +276,14 @@ mod tests {
                 pointer(tool, field, value),
             ],
         ))
+    }
+
+    #[test]
+    fn words_that_are_repeated_are_quoted_where_they_stand_alone() {
+        // Found by the property that the policy's evidence always holds.
+        let said = "timeout \"x\"".repeat(3);
+        assert!(quotes_words(&format!("3 seconds{said}"), &"timeout \"x\"".repeat(2)));
+        assert!(!quotes_words(&format!("3 seconds{said}"), &said));
     }
 
     #[test]
