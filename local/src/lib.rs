@@ -9,6 +9,7 @@
 
 pub mod bus;
 mod catch_up;
+mod clients;
 pub mod desk;
 pub mod dynamodb;
 pub mod endpoint;

@@ -16,12 +16,7 @@ use agent::model::Models;
 use agent::progress::Broadcast;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
-use aws_config::retry::RetryConfig;
-use aws_config::timeout::TimeoutConfig;
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_credential_types::Credentials;
-use aws_credential_types::provider::SharedCredentialsProvider;
-use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use aws_config::SdkConfig;
 use axum::Router;
 use graph::agent::Agent;
 use invoker::Invoker;
@@ -37,6 +32,7 @@ use workflow::{env, metric, state_machine};
 
 use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
+use crate::clients;
 use crate::dynamodb;
 use crate::endpoint::{Endpoint, Guard, Streams, TokenMissing};
 use crate::executions::{self, Executions};
@@ -53,16 +49,6 @@ pub const JOURNAL_FILE: &str = "journal.db";
 
 /// Held for as long as a stack uses the folder.
 const LOCK_FILE: &str = "lock";
-
-/// How long the stack's own clients wait for a connection, and for an answer where they do not say
-/// otherwise, by the machine's clock.
-const CONNECT_WITHIN: Duration = Duration::from_secs(3);
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-
-/// Connections that the stack's own parts keep for their next calls, and how long. A burst of sessions
-/// opens hundreds; those that wait for a person afterwards need none.
-const IDLE_CONNECTIONS_MAX: usize = 64;
-const IDLE_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long open requests may take to finish when the stack stops, by the machine's clock.
 const REQUESTS_FINISH_WITHIN: Duration = Duration::from_secs(3);
@@ -207,7 +193,7 @@ impl Stack {
             Some(listen((Ipv4Addr::LOCALHOST, 0).into()).await?)
         };
         let own_address = own.as_ref().map_or(address, |(_, address)| *address);
-        let aws = sdk_config(own_address);
+        let aws = clients::config(own_address);
         let progress = Broadcast::default();
         let agents = agents(&config, &progress, &store, &clock, &aws, own_address)?;
         let functions = functions(&store, &clock, &aws, config.admission);
@@ -341,32 +327,6 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
     if let Err(error) = served.await {
         tracing::error!(%error, "The endpoint stopped serving.");
     }
-}
-
-/// How the stack's own parts reach it: once, so that every attempt is one that we know of.
-fn sdk_config(address: SocketAddr) -> SdkConfig {
-    let credentials = Credentials::new("local", "local", None, None, "daybook");
-    let timeouts = TimeoutConfig::builder()
-        .connect_timeout(CONNECT_WITHIN)
-        .operation_timeout(ANSWER_WITHIN)
-        .build();
-    SdkConfig::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new(names::REGION))
-        .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .endpoint_url(format!("http://{address}"))
-        .retry_config(RetryConfig::disabled())
-        .timeout_config(timeouts)
-        .http_client(http_client())
-        .build()
-}
-
-/// One pool for all parts, without TLS: the endpoint is this process.
-fn http_client() -> SharedHttpClient {
-    aws_smithy_http_client::Builder::new()
-        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-        .pool_idle_timeout(IDLE_WITHIN)
-        .build_http()
 }
 
 fn agents(

@@ -1,10 +1,14 @@
 //! The list of sessions over HTTP: what its parameters choose, how its pages join, what it refuses.
 
+use std::time::Duration;
+
+use journal::store::Store as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::endpoint::parking;
 use crate::stack::Client;
+use crate::world::PATIENCE;
 
 fn ids(list: &Value) -> Vec<&str> {
     let sessions = list["sessions"].as_array().unwrap();
@@ -20,7 +24,17 @@ async fn a_list_is_chosen_from_by_its_parameters_and_its_pages_join() {
         client.trigger(&json!({"agent": "checkup"})).await;
     }
     client.trigger(&json!({"agent": "no-such"})).await;
-    let (_, whole) = client.get("/api/sessions").await;
+    // A trigger is taken before its session's first record is there.
+    let listed = async {
+        loop {
+            let (_, whole) = client.get("/api/sessions").await;
+            if ids(&whole).len() == 6 {
+                return whole;
+            }
+            stack.store().changed(Duration::from_millis(20)).await;
+        }
+    };
+    let whole = tokio::time::timeout(PATIENCE, listed).await.unwrap();
     assert_eq!(
         (ids(&whole).len(), &whole["more"], &whole["searched"]),
         (6, &json!(null), &json!(6))
