@@ -12,7 +12,7 @@ need valgrind valgrind
 
 known=scripts/instructions.txt
 tolerance_percent=10
-bench=$(cargo test --quiet -p cli --all-features --bench daybook --no-run --message-format json \
+bench=$(cargo test --quiet --workspace --all-features --bench daybook --no-run --message-format json \
     | sed -n 's/.*"name":"daybook".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
 
 counted() {

@@ -192,12 +192,12 @@ pub enum ToolSource {
 }
 
 impl Action {
-    /// Whether it is done in an account, to the stack that is there. The doctor looks for that by itself.
+    /// Whether it is done in an account, to a stack whose names have to be found. The doctor looks for
+    /// them by itself; a trigger whose state machine is named waits for its execution, if for anything.
     pub fn is_about_an_account(&self, context: &Context) -> bool {
         let is_about_sessions = matches!(
             self,
-            Self::Trigger(_)
-                | Self::Sessions(_)
+            Self::Sessions(_)
                 | Self::Show(_)
                 | Self::Tail(_)
                 | Self::Cancel(_)
@@ -207,7 +207,9 @@ impl Action {
                 | Self::Export(_)
                 | Self::Verify(Subject::Session(_), _)
         );
-        is_about_sessions && context.target == Target::Aws
+        let is_unnamed_trigger =
+            matches!(self, Self::Trigger(_)) && context.cloud.state_machine_arn.is_none();
+        (is_about_sessions || is_unnamed_trigger) && context.target == Target::Aws
     }
 }
 

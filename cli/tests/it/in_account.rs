@@ -160,7 +160,8 @@ fn a_stack_that_cannot_be_looked_at_is_named_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     for command in [&["sessions"][..], &["show", "0190a5c4"], &["trigger"], &["chat"]] {
         let mut nameless = in_account(folder.path(), &free_endpoint());
-        nameless.env_remove("JOURNAL_TABLE_NAME").env("DAYBOOK_STAGE", "prod");
+        nameless.env_remove("JOURNAL_TABLE_NAME").env_remove("STATE_MACHINE_ARN");
+        nameless.env("DAYBOOK_STAGE", "prod");
         let refused = run(nameless.args(command));
         assert_eq!(refused.exit, 2, "{refused:#?}");
         assert!(refused.stderr.contains("daybook-prod cannot be looked at"), "{refused:#?}");

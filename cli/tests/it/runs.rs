@@ -182,8 +182,7 @@ fn in_the_cloud_the_execution_says_how_it_ended() {
         let mut command = daybook(folder.path());
         command.env("AWS_ENDPOINT_URL", &dev.endpoint).env("AWS_REGION", "us-east-1");
         command.env("AWS_ACCESS_KEY_ID", "x").env("AWS_SECRET_ACCESS_KEY", "x");
-        command.env("JOURNAL_TABLE_NAME", "daybook-journal").env("DAYBOOK_TARGET", "aws");
-        command.args(["trigger", "--wait"]).args(arguments);
+        command.env("DAYBOOK_TARGET", "aws").args(["trigger", "--wait"]).args(arguments);
         command
     };
     let machine = "arn:aws:states:us-east-1:000000000000:stateMachine:daybook";
