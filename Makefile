@@ -93,6 +93,10 @@ bench: ## every figure beside the raw disk: appends, runs, whole sessions, lists
 	cargo bench -p states --bench states
 	@$(MAKE) --no-print-directory bench-lambdas
 
+.PHONY: instructions
+instructions: ## counts what an append, a step and a resumed step take of the processor, under valgrind (part of make test)
+	@bash scripts/instructions.sh
+
 .PHONY: bench-scale
 bench-scale: ## lists and appends over files of 10,000, 100,000 and 1,000,000 sessions; minutes, and gigabytes of disk
 	cargo bench -p cli --bench daybook -- scale

@@ -36,6 +36,8 @@ cargo test --quiet --doc --workspace --all-features
 cargo nextest run --workspace --all-features --no-run
 # Fuzzing shares the libraries just built.
 bash scripts/fuzz.sh
+# What an append, a step and a resumed step cost the processor, whatever else it does.
+bash scripts/instructions.sh
 # Before the tests are believed: does each of the defects put in on purpose make one of them fail?
 cargo run --quiet -p xtask -- defects
 bash scripts/dynamodb-local.sh run cargo nextest run --workspace --all-features
