@@ -36,6 +36,8 @@ written=$(mktemp)
 trap 'rm -f "$written"' EXIT
 while read -r what few many units; do
     now=$(each "$what" "$few" "$many" "$units")
+    # Where nothing was counted the difference is nothing, too, and would pass.
+    [ "${now:-0}" -gt 0 ] || fail "no instructions of $what were counted" "try: valgrind --tool=callgrind $bench count $what $few"
     echo "$what $now" >>"$written"
     [ "${1:-}" != --write ] || continue
     before=$(sed -n "s/^$what //p" "$known")
