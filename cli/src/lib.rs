@@ -58,6 +58,11 @@ pub fn main_with(own: Vec<Agent>) -> ExitCode {
     ExitCode::from(exit as u8)
 }
 
+/// Threads for what blocks: reads of the journal, of which eight are made at once, a line from the terminal,
+/// a file. More than these would wait for the same disk, and a burst of sessions would leave each with
+/// memory of its own.
+const BLOCKING_THREADS_MAX: usize = 16;
+
 fn run(args: Args, own: Vec<Agent>) -> Result<Exit, Failure> {
     let agents = agents::all_and(own).map_err(|taken| {
         Failure::usage(taken).hint("an agent of your own needs a name that no other has")
@@ -66,7 +71,10 @@ fn run(args: Args, own: Vec<Agent>) -> Result<Exit, Failure> {
     if let Some(service) = service(&command.action) {
         config::export_spans(service).map_err(|error| Failure::usage(error.to_string()))?;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .build()?;
     let exit = runtime.block_on(commands::run(command));
     // A thread that still waits for a line from the terminal must not keep the program alive.
     runtime.shutdown_background();

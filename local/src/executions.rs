@@ -5,6 +5,7 @@
 //! writes that down (`rows`), and only then does it (`call`). Whatever is killed at any instant
 //! goes on from its rows; so does what waits for long, which leaves the memory meanwhile (`parked`).
 
+mod busy;
 mod call;
 mod error;
 mod parked;
@@ -30,6 +31,7 @@ use uuid::Uuid;
 
 use crate::names;
 use crate::services::Services;
+use busy::Work;
 use parked::Parked;
 use rows::{Fresh, Inserted};
 use runner::Command;
@@ -42,9 +44,6 @@ pub use runner::Callback;
 /// Most executions driven at once; further ones wait as rows for their turn. Those that wait for a
 /// person or a distant time are not driven.
 pub const ACTIVE_MAX: usize = 10_000;
-
-/// Most executions read at a time: after a restart with many of them, most are left alone again.
-const READ_AT_ONCE: usize = 256;
 
 /// Most ends that wait for whoever listens to them.
 const ENDS_MAX: usize = 1_024;
@@ -108,6 +107,7 @@ struct Shared {
     live: Mutex<BTreeMap<String, mpsc::Sender<Command>>>,
     parked: Mutex<Parked>,
     started: Notify,
+    work: Work,
     ends: broadcast::Sender<Arc<Record>>,
     stopping: CancellationToken,
 }
@@ -170,6 +170,7 @@ impl Executions {
             live: Mutex::default(),
             parked: Mutex::default(),
             started: Notify::new(),
+            work: Work::default(),
             ends: broadcast::channel(ENDS_MAX).0,
             stopping: CancellationToken::new(),
         };

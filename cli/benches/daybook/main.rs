@@ -3,7 +3,7 @@
 //! Everything that can be is measured in short bursts, in turn, several rounds over; the median of the
 //! rounds is printed. Absolute figures belong to the machine and the moment: the ratio to the raw disk
 //! in the same round is what can be compared. Words after `--` choose parts: `speed`, `steps`, `list`,
-//! `memory`; without any, all are measured. `scale` fills a file with 1,000,000 sessions, and
+//! `memory`, `heartbeat`; without any, all are measured. `scale` fills a file with 1,000,000 sessions, and
 //! [`alone`] has words for tools that measure this program from outside.
 //!
 //! Nothing fails on a figure.
@@ -26,6 +26,7 @@ use tokio::task::JoinSet;
 use crate::report::{FSYNC, Report};
 
 mod alone;
+mod heartbeat;
 mod list;
 mod memory;
 mod report;
@@ -52,8 +53,13 @@ const LARGER: [usize; 3] = [3_000, 30_000, 300_000];
 type Part = (&'static str, fn(&mut Report));
 
 /// In the order in which they are measured.
-const PARTS: [Part; 4] =
-    [("speed", speed), ("steps", steps::measure), ("list", lists), ("memory", memory::measure)];
+const PARTS: [Part; 5] = [
+    ("speed", speed),
+    ("steps", steps::measure),
+    ("list", lists),
+    ("memory", memory::measure),
+    ("heartbeat", heartbeat::measure),
+];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();

@@ -36,6 +36,9 @@ pub static STEPS: LazyLock<Agent> = LazyLock::new(|| Agent::of(&GRAPH));
 pub struct Work {
     steps: u32,
     bytes: usize,
+    /// How long each effect takes, by the machine's clock.
+    #[serde(default)]
+    pause_ms: u64,
     #[serde(default)]
     done: u32,
 }
@@ -65,7 +68,12 @@ static GRAPH: Graph<Work> = Graph {
     budget: Budget::UNLIMITED,
     scope: Scope::Session,
     on_limit: |_, _| Route::End(Finish::Completed(Value::Null)),
-    policy: |work, _| Reply::says(text(work.done, work.bytes)),
+    policy: |work, _| {
+        if work.pause_ms > 0 {
+            std::thread::sleep(Duration::from_millis(work.pause_ms));
+        }
+        Reply::says(text(work.done, work.bytes))
+    },
     attempts: Attempts { chat: 1, tool: 1 },
     at_most_once: &[],
     critical: &[],

@@ -30,7 +30,7 @@ const CHECKUPS: usize = 20;
 /// Sessions a second, so many at once, of an agent of ten steps that asks nobody.
 pub async fn rate(at_once: usize, within: Duration) -> f64 {
     let folder = scratch();
-    let stack = Arc::new(Running::start(folder.path()).await);
+    let stack = Arc::new(Running::start(folder.path(), 1).await);
     let running = Arc::clone(&stack);
     let detail = json!({
         "agent": STEPS.name(),
@@ -56,7 +56,7 @@ pub async fn rate(at_once: usize, within: Duration) -> f64 {
 /// From a trigger of `checkup` to its verdict, in milliseconds.
 pub async fn checkup_ms() -> f64 {
     let folder = scratch();
-    let running = Running::start(folder.path()).await;
+    let running = Running::start(folder.path(), 1).await;
     let mut times = Vec::new();
     for _ in 0..CHECKUPS {
         let began = Instant::now();
@@ -69,8 +69,8 @@ pub async fn checkup_ms() -> f64 {
 
 /// A stack, and who tells when its executions end: that many look into the journal for one verdict each
 /// would be most of what is measured.
-struct Running {
-    stack: Stack,
+pub struct Running {
+    pub stack: Stack,
     client: reqwest::Client,
     ends: Arc<Ends>,
     _listening: AbortOnDropHandle<()>,
@@ -112,8 +112,8 @@ impl Ends {
 }
 
 impl Running {
-    async fn start(folder: &Path) -> Self {
-        let stack = start(folder).await;
+    pub async fn start(folder: &Path, time_scale: u32) -> Self {
+        let stack = start(folder, time_scale).await;
         let (ends, mut ended) = (Arc::new(Ends::default()), stack.executions().ends());
         let told = Arc::clone(&ends);
         let listening = AbortOnDropHandle::new(tokio::spawn(async move {
@@ -124,8 +124,8 @@ impl Running {
         Self { stack, client: reqwest::Client::new(), ends, _listening: listening }
     }
 
-    /// Puts an event through the endpoint and waits for the execution's end.
-    async fn session(&self, detail: &str) {
+    /// Puts an event through the endpoint, waits for the execution's end and says how it ended.
+    pub async fn session(&self, detail: &str) -> Arc<Record> {
         let entry = json!({ "Source": SOURCE, "DetailType": DETAIL_TYPE, "Detail": detail });
         let answer: Value = self
             .client
@@ -143,15 +143,16 @@ impl Running {
         let ended = tokio::time::timeout(WITHIN, self.ends.of(name)).await.unwrap();
         // The poller has written the verdict before it lets the state machine succeed.
         assert_eq!(ended.status, "SUCCEEDED", "{:?}", ended.cause);
+        ended
     }
 }
 
-async fn start(folder: &Path) -> Stack {
+async fn start(folder: &Path, time_scale: u32) -> Stack {
     let config = Config {
         listen: ([127, 0, 0, 1], 0).into(),
         data: folder.to_owned(),
         durability: Durability::Fsync,
-        time_scale: 1,
+        time_scale,
         token: None,
         ttl_days: workflow::limits::TTL_DAYS,
         workflow: None,

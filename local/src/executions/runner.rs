@@ -16,6 +16,7 @@ use states::history::{Event, Failure};
 use states::time::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
+use super::busy::{BUSY_LONGEST, Busy};
 use super::{Shared, call, rows};
 
 /// Longest sleep at a stretch, by the machine's clock; a timer cannot hold three years.
@@ -74,6 +75,8 @@ pub(super) struct Runner {
     calls: FuturesUnordered<BoxFuture<'static, Answer>>,
     /// The open tasks whose calls are in flight, or were.
     called: BTreeSet<u64>,
+    /// While something is being done and not only waited for.
+    busy: Option<Busy>,
 }
 
 #[derive(PartialEq)]
@@ -100,7 +103,8 @@ impl Runner {
         commands: mpsc::Receiver<Command>,
     ) -> Self {
         let (calls, called) = (FuturesUnordered::new(), BTreeSet::new());
-        Self { shared, id, execution, commands, calls, called }
+        let busy = Some(shared.work.begin());
+        Self { shared, id, execution, commands, calls, called, busy }
     }
 
     /// Drives the execution to its end, until the stack stops, or until it waits for long.
@@ -148,6 +152,7 @@ impl Runner {
     }
 
     async fn record(&mut self, events: Vec<Event>) -> Result<(), Broken> {
+        self.busy.get_or_insert_with(|| self.shared.work.begin());
         let mut ahead = self.execution.clone();
         for event in &events {
             ahead.apply(event)?;
@@ -185,6 +190,10 @@ impl Runner {
         let is_long = pause > PARKED_AFTER && self.calls.is_empty();
         let pause =
             if is_long { LINGERED } else { self.shared.clock.real(pause).min(SLEEP_LONGEST) };
+        if self.calls.is_empty() {
+            self.busy = None;
+        }
+        let pause = if self.busy.is_some() { pause.min(BUSY_LONGEST) } else { pause };
         // Whichever loses loses nothing: calls stay in their list, commands in their queue, and a
         // sleep is begun anew from the clock.
         tokio::select! {
@@ -193,6 +202,7 @@ impl Runner {
             }
             Some(command) = self.commands.recv() => self.obey(command).await?,
             () = tokio::time::sleep(pause) => {
+                self.busy = None;
                 if is_long {
                     return Ok(Flow::Parking(until));
                 }

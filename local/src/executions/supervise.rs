@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use super::rows::{self, Record};
 use super::runner::{self, Broken, Left, Runner};
-use super::{ACTIVE_MAX, COMMANDS_MAX, Executions, READ_AT_ONCE, REREAD_AFTER};
+use super::{ACTIVE_MAX, COMMANDS_MAX, Executions, REREAD_AFTER};
 use crate::names;
 
 /// What [`Executions::supervise`] waits for beside a stop and a runner's end.
@@ -38,11 +38,12 @@ impl Executions {
         while !self.shared.stopping.is_cancelled() {
             let waiting = self.take_up_waiting(&mut runners, &mut taken_up).await;
             let due = self.until_due();
-            // Nothing is lost by losing: a start leaves its permit, a runner its result, and when the
-            // next is due is asked again.
+            // Nothing is lost by losing: a start and fewer at work leave their permits, a runner its
+            // result, and when the next is due is asked again.
             tokio::select! {
                 () = self.shared.started.notified(), if waiting == Waiting::Start => {}
                 () = due, if waiting == Waiting::Start => {}
+                () = self.shared.work.fewer(), if waiting == Waiting::Place => {}
                 () = tokio::time::sleep(REREAD_AFTER), if waiting == Waiting::Store => {}
                 Some(ended) = runners.join_next() => report(&ended),
                 () = self.shared.stopping.cancelled() => {}
@@ -67,7 +68,7 @@ impl Executions {
             while let Some(ended) = runners.try_join_next() {
                 report(&ended);
             }
-            let places = ACTIVE_MAX.saturating_sub(runners.len()).min(READ_AT_ONCE);
+            let places = ACTIVE_MAX.saturating_sub(runners.len()).min(self.shared.work.places());
             if places == 0 {
                 return Waiting::Place;
             }
