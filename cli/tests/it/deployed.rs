@@ -8,6 +8,7 @@
 
 mod access;
 mod account;
+mod messages;
 mod runtime;
 
 use std::path::Path;
@@ -357,5 +358,27 @@ async fn an_alarm_on_a_function_has_the_incident_agent_look_into_the_account() {
     let diagnosis = session["result"].to_string();
     assert!(diagnosis.contains("daybook-dev-invoker"), "{session:#}");
     world.verified(&id).await;
+    // EventBridge delivers at least once.
+    let again = world.account.put_event(ALARMS, "CloudWatch Alarm State Change", &detail).await;
+    world.until(&again, "SESSION_REJECTED").await;
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_incident_that_is_reported_to_the_topic_is_diagnosed_once() {
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    let incident = json!({ "incident_id": "inc-7", "lambda_name": "daybook-dev-invoker" });
+    let id = world.account.report(&incident).await;
+    let execution = world.account.ended(&id).await;
+    assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
+    let session = world.account.shown(&id).await.remove(0);
+    assert_eq!((&session["agent"], &session["status"]), (&json!("incident"), &json!("SUCCEEDED")));
+    assert!(session["result"].to_string().contains("daybook-dev-invoker"), "{session:#}");
+
+    // SNS and SQS deliver at least once, and so may whoever reports.
+    let again = world.account.report(&incident).await;
+    world.until(&again, "SESSION_REJECTED").await;
+    let refused = world.account.shown(&again).await.remove(0);
+    assert!(refused["error"].as_str().unwrap().contains(&id), "{refused:#}");
     world.close().await;
 }

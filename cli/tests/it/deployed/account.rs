@@ -35,7 +35,7 @@ pub const ALARMS: &str = "not-quite-aws.cloudwatch";
 
 /// The account and the region of whoever asks with [`authorization`].
 pub const ACCOUNT: &str = "000000000000";
-const REGION: &str = "us-east-1";
+pub const REGION: &str = "us-east-1";
 
 /// The name of the stack, of its machine, and the beginning of all other names.
 pub const STACK: &str = "daybook-dev";
@@ -160,10 +160,7 @@ impl Account {
 
     /// The kept template as ministack takes it.
     fn template(&self) -> Value {
-        let kept = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../infra/tests/it/golden/daybook-dev.template.json");
-        let mut template: Value =
-            serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap();
+        let mut template = kept();
         let resources = template["Resources"].as_object_mut().unwrap();
         let runtime = (resources.iter())
             .find(|(_, resource)| resource["Type"] == "AWS::BedrockAgentCore::Runtime")
@@ -236,6 +233,7 @@ impl Account {
     pub async fn form(&self, fields: &[(&str, &str)]) -> String {
         let service = match fields[0].1 {
             "CreateStack" | "DescribeStacks" => "cloudformation",
+            "Publish" => "sns",
             _ => "iam",
         };
         let form = reqwest::Url::parse_with_params(&self.endpoint, fields).unwrap();
@@ -347,6 +345,13 @@ impl Account {
     }
 }
 
+/// The template that was kept.
+pub fn kept() -> Value {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../infra/tests/it/golden/daybook-dev.template.json");
+    serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap()
+}
+
 pub fn machine_arn() -> String {
     format!("arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:{STACK}")
 }
@@ -406,6 +411,8 @@ fn authorization(service: &str) -> String {
 }
 
 async fn answered(request: reqwest::RequestBuilder) -> String {
+    // Topics and queues refuse what does not come by TLS.
+    let request = request.header("X-Forwarded-Proto", "https");
     let response = request.timeout(DEADLINE).send().await.unwrap();
     let succeeded = response.status().is_success();
     let text = response.text().await.unwrap();
