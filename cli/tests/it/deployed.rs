@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{DEADLINE, Ran};
+use crate::harness::{DEADLINE, Ran, tool};
 use access::policy_of_a_person;
 use account::{ALARMS, Account, Table};
 use runtime::{MODEL, Model, Runtime};
@@ -380,5 +380,31 @@ async fn an_incident_that_is_reported_to_the_topic_is_diagnosed_once() {
     world.until(&again, "SESSION_REJECTED").await;
     let refused = world.account.shown(&again).await.remove(0);
     assert!(refused["error"].as_str().unwrap().contains(&id), "{refused:#}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stage_that_is_removed_leaves_its_journal_until_that_is_dropped() {
+    if tool("DAYBOOK_TEST_CDK_CLI").is_none() {
+        return;
+    }
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    let (id, _) = world.run(&[]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let destroy = ["scripts/deploy.sh", "destroy", folder.path().to_str().unwrap(), "dev"];
+    let removed = world.account.script(&destroy).await;
+    assert_eq!(removed.exit, 0, "{removed:#?}");
+    assert!(removed.stdout.contains("the journal daybook-dev-journal stays"), "{removed:#?}");
+    let machines =
+        world.account.ask("states", "AWSStepFunctions.ListStateMachines", &json!({})).await;
+    assert_eq!(machines, json!({ "stateMachines": [] }));
+    let table = json!({ "TableName": "daybook-dev-journal" });
+    let kept = world.account.ask("dynamodb", "DynamoDB_20120810.Scan", &table).await;
+    assert!(kept.to_string().contains(&id), "{kept:#}");
+
+    let dropped = world.account.script(&[&destroy[..], &["drop"]].concat()).await;
+    assert_eq!(dropped.exit, 0, "{dropped:#?}");
+    let tables = world.account.ask("dynamodb", "DynamoDB_20120810.ListTables", &json!({})).await;
+    assert_eq!(tables["TableNames"], json!([]), "{dropped:#?}");
     world.close().await;
 }

@@ -22,13 +22,17 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::access::{ASKED, Keys, policy_of_a_person};
-use crate::harness::{DEADLINE, Ran, daybook, run, tool};
+use crate::harness::{DEADLINE, Ran, daybook, run, run_within, tool};
+use crate::page::root;
 
 /// How many times as fast as the machine's the clocks of state machine and agents run.
 pub const SCALE: u32 = 10;
 
 /// How long the workflow is parked between two looks, in the machine's seconds.
 const PARKED_S: u32 = 1;
+
+/// How long a script has, which may compile the stack's crate first.
+const SCRIPT_WITHIN: Duration = Duration::from_secs(240);
 
 /// Who puts the events of alarms.
 pub const ALARMS: &str = "not-quite-aws.cloudwatch";
@@ -142,6 +146,7 @@ impl Account {
             ("StackName", STACK),
             ("TemplateURL", &url),
             ("Capabilities.member.1", named),
+            ("EnableTerminationProtection", "true"),
         ])
         .await;
         let made = async {
@@ -301,6 +306,16 @@ impl Account {
         command.envs(environment(&self.endpoint, &self.table, keys));
         command.args(["--target", "aws"]).args(arguments);
         tokio::task::spawn_blocking(move || run(&mut command)).await.unwrap()
+    }
+
+    /// Runs a script of ours with the account's own keys.
+    pub async fn script(&self, arguments: &[&str]) -> Ran {
+        let mut command = Command::new("bash");
+        command.current_dir(root()).args(arguments).stdin(Stdio::null());
+        command.envs(environment(&self.endpoint, &self.table, &Keys::of_the_account()));
+        // The AWS CLI's.
+        command.env("AWS_DEFAULT_REGION", REGION);
+        tokio::task::spawn_blocking(move || run_within(&mut command, SCRIPT_WITHIN)).await.unwrap()
     }
 
     /// A session's records by their kind, as `daybook show` tells them.
