@@ -5,7 +5,8 @@ to DynamoDB is about, the state machine of a task's token, whose policies are si
 stopped, and that a function's concurrency is read and not changed. This is told here. What was asked is kept in the file ASKED, a line a request: who, what, on what, in which partition, and
 how it went.
 
-Requests to an agent runtime go on to RUNTIME, for it has none that runs. Its state machines' `dynamodb:putItem` calls its
+It makes no agent runtime of a template and runs none, so that it is told what one is called, and requests to it go on to
+RUNTIME. Its state machines' `dynamodb:putItem` calls its
 own table within the process, wherever AWS_ENDPOINT_URL_DYNAMODB points: that one goes on as well.
 """
 
@@ -21,6 +22,7 @@ from urllib.parse import quote, unquote
 from ministack.core import iam_actions, iam_evaluator
 from ministack.core.responses import get_account_id
 from ministack.services import bedrock_agentcore, dynamodb, stepfunctions
+from ministack.services.cloudformation import provisioners
 
 # Not for the functions, which have this environment.
 RUNTIME, ASKED = os.environ.pop("RUNTIME"), os.environ.pop("ASKED")
@@ -30,6 +32,12 @@ known_action = iam_actions.extract_iam_action
 known_resource = iam_actions.extract_resource_arn
 known_context = iam_actions.dynamodb_service_context
 known_enforce = iam_evaluator.enforce
+
+
+def make_runtime(logical_id, properties, stack):
+    name = properties["AgentRuntimeName"] + "-a1B2c3D4e5"
+    arn = "arn:aws:bedrock-agentcore:us-east-1:000000000000:runtime/" + name
+    return name, {"AgentRuntimeArn": arn, "AgentRuntimeId": name}
 
 
 def of_runtime(path):
@@ -109,6 +117,10 @@ iam_actions.extract_resource_arn = resource
 iam_actions.dynamodb_service_context = context
 iam_evaluator.enforce = enforce
 bedrock_agentcore.handle_request = runtime
+provisioners._RESOURCE_HANDLERS["AWS::BedrockAgentCore::Runtime"] = {
+    "create": make_runtime,
+    "delete": lambda physical_id, properties: None,
+}
 if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ:
     dynamodb._put_item = put_item
 runpy.run_module("ministack", run_name="__main__")
