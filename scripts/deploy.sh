@@ -17,6 +17,15 @@ shift 3
 stack=daybook-$stage table=daybook-$stage-journal
 
 aws() { "$tools_dir/awscli-$awscli_version/bin/aws" "$@"; }
+# looked MISSING COMMAND...: what `aws COMMAND` answers, or `none` if it says that what is asked for is MISSING. Nothing
+# else may pass for that: what is thought to be absent is not protected.
+looked() {
+    local missing=$1 problem
+    shift
+    { problem=$(aws "$@" --output text 2>&1 >&3); } 3>&1 && return
+    [[ $problem == *"$missing"* ]] || fail "aws $1 $2: ${problem##*$'\n'}"
+    echo none
+}
 cdk() { "$tools_dir/cdk-cli-$cdk_cli_version/node_modules/.bin/cdk" --app "$target/cdk.out" "$@"; }
 
 # A template cannot make a SecureString, so that it is asked for, once. It passes through no argument and no file.
@@ -76,14 +85,21 @@ case $command in
         bash scripts/cdk.sh synth "$target" "stage=$stage" "$@" >/dev/null
         cdk diff "$stack-image" "$stack" ;;
     destroy)
-        protected=$(aws dynamodb describe-table --table-name "$table" --output text \
-            --query Table.DeletionProtectionEnabled 2>/dev/null) || protected=none
+        protected=$(looked ResourceNotFoundException dynamodb describe-table --table-name "$table" \
+            --query Table.DeletionProtectionEnabled)
         if [ "${1:-}" != drop ] && [ "$protected" = False ]; then
             fail "the journal $table is not protected and would be deleted with the stack" \
                 "deploy with protect=true to keep it, or drop it: make destroy STAGE=$stage JOURNAL=drop"
         fi
         ensure_tools cdk-cli
         bash scripts/cdk.sh synth "$target" "stage=$stage" >/dev/null
+        held=$(looked "does not exist" cloudformation describe-stacks --stack-name "$stack" \
+            --query 'Stacks[0].EnableTerminationProtection')
+        # Whoever names the stage here means it; the protection is from everybody else.
+        if [ "$held" = True ]; then
+            aws cloudformation update-termination-protection --stack-name "$stack" \
+                --no-enable-termination-protection >/dev/null
+        fi
         cdk destroy "$stack" --force
         cdk destroy "$stack-image" --force
         if [ "$protected" = none ]; then

@@ -38,8 +38,10 @@ if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$triple" ]; then
         fail "Rust has no standard library for $triple here" "rustup target add $triple"
 fi
 zig=$tools_dir/cargo-zigbuild-$cargo_zigbuild_version
-# The same sources give the same bytes wherever they lie.
-export RUSTFLAGS="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo --remap-path-prefix=$PWD=daybook"
+# The same sources give the same bytes wherever they lie, in folders whose names have spaces, too.
+printf -v CARGO_ENCODED_RUSTFLAGS '%s\x1f%s' \
+    "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo" "--remap-path-prefix=$PWD=daybook"
+export CARGO_ENCODED_RUSTFLAGS
 # Zig itself is a Python package, which the first Python on the path starts.
 PATH=$zig/bin:$PATH cargo zigbuild --quiet --profile lambda --target-dir "$target_folder" --target "$triple.$glibc" \
     "${names[@]/#/--package=}" "${names[@]/#/--bin=}" --features invoker/lambda,poller/lambda,watchdog/lambda

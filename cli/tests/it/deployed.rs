@@ -6,7 +6,9 @@
 //! of it is written again here, it all comes from the kept template ([`account`] says what is put
 //! otherwise). Where the test runner names the packaged functions (`DAYBOOK_TEST_LAMBDAS`), these run.
 
+mod access;
 mod account;
+mod messages;
 mod runtime;
 
 use std::path::Path;
@@ -14,8 +16,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{DEADLINE, Ran};
-use crate::page::root;
+use crate::harness::{DEADLINE, Ran, tool};
+use access::policy_of_a_person;
 use account::{ALARMS, Account, Table};
 use runtime::{MODEL, Model, Runtime};
 
@@ -85,6 +87,7 @@ impl World {
     }
 
     async fn close(self) {
+        self.account.nobody_was_refused();
         self.runtime.shutdown().await;
     }
 }
@@ -134,6 +137,10 @@ const SUCCESS: [&str; 7] = [
 async fn a_session_in_an_account_succeeds_and_fails_over_the_functions_as_they_are_packaged() {
     let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
     succeeds_and_fails(&world).await;
+    // The watchdog is told of each execution that failed.
+    let functions = ["invoker", "poller", "watchdog"].map(|name| format!("daybook-dev-{name}"));
+    let [invoker, poller, watchdog] = functions.each_ref().map(String::as_str);
+    assert_eq!(world.account.who_asked(), ["agent", invoker, poller, watchdog, "person"]);
     world.close().await;
 }
 
@@ -192,7 +199,7 @@ async fn an_agent_that_is_killed_in_an_account_is_lost_and_another_one_carries_i
 async fn a_session_in_an_account_whose_records_are_about_to_expire_is_timed_out() {
     let Some(world) = World::open(Table::Ministack, Model::Hangs).await else { return };
     // The deadline is two days before its records expire.
-    world.account.keep_records_for(2).await;
+    world.account.redefine(|text| text.replace("$number('90')", "$number('2')")).await;
     let (id, ran) = world.run(&["--detail", &long_work().to_string()]).await;
     assert_eq!(ran.exit, 1, "{ran:#?}");
     let execution = world.account.ended(&id).await;
@@ -213,18 +220,69 @@ async fn an_execution_that_breaks_in_an_account_leaves_its_session_to_the_watchd
     let execution = world.account.ended(&id).await;
     assert_eq!(execution["status"], "FAILED", "{execution:#}");
     let shown = world.account.shown(&id).await;
-    assert!(shown[0]["error"].as_str().unwrap().starts_with("Unwatched: "), "{shown:#?}");
+    assert!(
+        shown[0]["error"].as_str().unwrap().starts_with("Unwatched: ExecutionFailed "),
+        "{shown:#?}"
+    );
+    world.verified(&id).await;
+    assert!(world.account.who_asked().contains(&"daybook-dev-watchdog".to_owned()));
+    world.close().await;
+}
+
+/// Has the state machine wait after its first record.
+fn pausing(text: String) -> String {
+    let mut machine: Value = serde_json::from_str(&text).unwrap();
+    let states = &mut machine["States"];
+    let next = std::mem::replace(&mut states["InitializeSession"]["Next"], json!("Pause"));
+    states["Pause"] = json!({ "Type": "Wait", "Seconds": 3_600, "Next": next });
+    machine.to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_execution_that_is_stopped_before_it_invokes_leaves_its_session_to_the_watchdog() {
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    world.account.redefine(pausing).await;
+    let id = world.trigger(&[]).await;
+    world.until(&id, "SESSION_INITIATED").await;
+    world.account.stop(&id).await;
+    world.until(&id, "SESSION_FAILED").await;
+    assert_eq!(world.account.ended(&id).await["status"], "ABORTED");
+    let shown = world.account.shown(&id).await;
+    assert!(
+        shown[0]["error"].as_str().unwrap().starts_with("Unwatched: ExecutionStopped "),
+        "{shown:#?}"
+    );
     world.verified(&id).await;
     world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_permission_that_a_role_has_not_got_is_missed_in_the_account() {
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    let account = &world.account;
+    let (invokes, other) =
+        ("bedrock-agentcore:InvokeAgentRuntime", "bedrock-agentcore:GetAgentRuntime");
+    account.change("InvokerRole", invokes, other).await;
+    let (id, ran) = world.run(&[]).await;
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    let session = account.shown(&id).await.remove(0);
+    assert!(session["error"].as_str().unwrap().contains("AccessDenied"), "{session:#}");
+
+    account.change("InvokerRole", "SESSION#*", "OTHER#*").await;
+    let (_, ran) = world.run(&[]).await;
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    let refused: Vec<_> = account.asked().into_iter().filter(|asked| !asked.allowed).collect();
+    assert!(refused.iter().all(|asked| asked.who == "daybook-dev-invoker"), "{refused:#?}");
+    let refused: Vec<_> = refused.iter().map(|asked| asked.action.as_str()).collect();
+    assert_eq!(refused, [invokes, "dynamodb:PutItem", "dynamodb:Query"]);
+    world.runtime.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_whose_execution_somebody_stops_in_an_account_is_resumed_by_another() {
     let Some(world) = World::open(Table::Ministack, Model::HangsOnce).await else { return };
     let id = world.at_work().await;
-    let execution = world.account.execution(&id).await;
-    let stop = json!({ "executionArn": execution["executionArn"] });
-    world.account.ask("states", "AWSStepFunctions.StopExecution", &stop).await;
+    world.account.stop(&id).await;
     let resumed = world.account.daybook(&["--json", "resume", &id]).await;
     assert_eq!(resumed.exit, 0, "{resumed:#?}");
     assert_eq!(resumed.json()[0]["execution"], format!("{id}-resume-1"));
@@ -246,6 +304,7 @@ async fn a_question_in_an_account_is_answered_by_an_event_and_its_session_is_can
     world.until(&id, "AGENT_BACKGROUND_TASK_RESUMED").await;
     let cancelled = world.account.daybook(&["cancel", &id]).await;
     assert_eq!(cancelled.exit, 0, "{cancelled:#?}");
+    world.until(&id, "SESSION_CANCELLED").await;
     let ended = world.account.daybook(&["tail", &id, "--json"]).await;
     assert_eq!(ended.exit, 1, "{ended:#?}");
     assert_eq!(ended.json().pop().unwrap()["status"], "CANCELLED");
@@ -253,26 +312,18 @@ async fn a_question_in_an_account_is_answered_by_an_event_and_its_session_is_can
     world.close().await;
 }
 
-/// The policy of DEPLOYMENT.md for somebody who works with sessions, in ministack's account.
-fn policy_of_a_person() -> String {
-    let page = std::fs::read_to_string(root().join("DEPLOYMENT.md")).unwrap();
-    let (_, after) = page.split_once("<!-- person -->\n```json\n").unwrap();
-    let (policy, _) = after.split_once("```").unwrap();
-    policy.replace("123456789012", "000000000000")
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn the_doctor_simulates_what_a_person_may_do_to_each_thing_of_the_stack() {
     let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
-    let policy = policy_of_a_person();
     let account = &world.account;
-    let well = account.doctor("person", &policy, &world.runtime.endpoint).await;
+    let well = account.daybook(&["doctor", "--json"]).await;
     assert_eq!(well.exit, 0, "{well:#?}");
     let checks = well.json();
     assert!(checks.iter().all(|check| check["state"] == "ok"), "{checks:#?}");
 
-    let reader = policy.replace("states:StartExecution", "states:ListStateMachines");
-    let refused = account.doctor("reader", &reader, &world.runtime.endpoint).await;
+    let reader = policy_of_a_person().replace("states:StartExecution", "states:ListStateMachines");
+    let keys = account.user("reader", &reader).await;
+    let refused = account.daybook_as(&keys, &["doctor", "--json"]).await;
     assert_eq!(refused.exit, 1, "{refused:#?}");
     let checks = refused.json();
     let bad: Vec<_> = checks.iter().filter(|check| check["state"] != "ok").collect();
@@ -307,5 +358,53 @@ async fn an_alarm_on_a_function_has_the_incident_agent_look_into_the_account() {
     let diagnosis = session["result"].to_string();
     assert!(diagnosis.contains("daybook-dev-invoker"), "{session:#}");
     world.verified(&id).await;
+    // EventBridge delivers at least once.
+    let again = world.account.put_event(ALARMS, "CloudWatch Alarm State Change", &detail).await;
+    world.until(&again, "SESSION_REJECTED").await;
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_incident_that_is_reported_to_the_topic_is_diagnosed_once() {
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    let incident = json!({ "incident_id": "inc-7", "lambda_name": "daybook-dev-invoker" });
+    let id = world.account.report(&incident).await;
+    let execution = world.account.ended(&id).await;
+    assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
+    let session = world.account.shown(&id).await.remove(0);
+    assert_eq!((&session["agent"], &session["status"]), (&json!("incident"), &json!("SUCCEEDED")));
+    assert!(session["result"].to_string().contains("daybook-dev-invoker"), "{session:#}");
+
+    // SNS and SQS deliver at least once, and so may whoever reports.
+    let again = world.account.report(&incident).await;
+    world.until(&again, "SESSION_REJECTED").await;
+    let refused = world.account.shown(&again).await.remove(0);
+    assert!(refused["error"].as_str().unwrap().contains(&id), "{refused:#}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stage_that_is_removed_leaves_its_journal_until_that_is_dropped() {
+    if tool("DAYBOOK_TEST_CDK_CLI").is_none() {
+        return;
+    }
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    let (id, _) = world.run(&[]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let destroy = ["scripts/deploy.sh", "destroy", folder.path().to_str().unwrap(), "dev"];
+    let removed = world.account.script(&destroy).await;
+    assert_eq!(removed.exit, 0, "{removed:#?}");
+    assert!(removed.stdout.contains("the journal daybook-dev-journal stays"), "{removed:#?}");
+    let machines =
+        world.account.ask("states", "AWSStepFunctions.ListStateMachines", &json!({})).await;
+    assert_eq!(machines, json!({ "stateMachines": [] }));
+    let table = json!({ "TableName": "daybook-dev-journal" });
+    let kept = world.account.ask("dynamodb", "DynamoDB_20120810.Scan", &table).await;
+    assert!(kept.to_string().contains(&id), "{kept:#}");
+
+    let dropped = world.account.script(&[&destroy[..], &["drop"]].concat()).await;
+    assert_eq!(dropped.exit, 0, "{dropped:#?}");
+    let tables = world.account.ask("dynamodb", "DynamoDB_20120810.ListTables", &json!({})).await;
+    assert_eq!(tables["TableNames"], json!([]), "{dropped:#?}");
     world.close().await;
 }

@@ -89,6 +89,23 @@ fn a_journal_that_would_go_with_its_stack_is_not_dropped_without_a_word() {
 }
 
 #[test]
+fn a_journal_that_cannot_be_looked_at_is_not_taken_for_absent() {
+    let Some(world) = World::open() else { return };
+    let target = tempfile::tempdir().unwrap();
+    let mut command = Command::new("bash");
+    command.arg(root().join("scripts/deploy.sh")).args([
+        "destroy",
+        target.path().to_str().unwrap(),
+        "dev",
+    ]);
+    world.there(&mut command);
+    command.env_remove("AWS_DEFAULT_REGION");
+    let stopped = run(&mut command);
+    assert_eq!(stopped.exit, 2, "{stopped:#?}");
+    assert!(stopped.stderr.contains("error: aws dynamodb describe-table: "), "{stopped:#?}");
+}
+
+#[test]
 fn a_name_that_is_no_stage_is_refused_before_anything_is_asked() {
     let Some(world) = World::open() else { return };
     for stage in ["", "Dev", "dev; rm -rf /", "../dev"] {

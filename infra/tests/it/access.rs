@@ -246,6 +246,54 @@ fn the_key_is_read_and_decrypted_by_the_agent_and_nobody_else() {
 }
 
 #[test]
+fn rules_start_the_one_machine_and_that_calls_its_two_functions() {
+    let roles = roles(&read("daybook-dev.template.json"));
+    let arn = |rest: &str| format!("arn:aws:{rest}").replace("::", ":eu-west-1:123456789012:");
+    let (start, call) = ("states:StartExecution", "lambda:InvokeFunction");
+    for (role, statements) in &roles {
+        let may = |action, rest: &str| allows(statements, &Request::on(action, &arn(rest)));
+        assert_eq!(may(start, "states::stateMachine:daybook-dev"), role == "TriggerRole", "{role}");
+        assert!(!may(start, "states::stateMachine:daybook-other"), "{role}");
+        for function in ["invoker", "poller"] {
+            let rest = format!("lambda::function:daybook-dev-{function}");
+            assert_eq!(may(call, &rest), role == "MachineRole", "{role}: {function}");
+        }
+        assert!(!may(call, "lambda::function:daybook-dev-watchdog"), "{role}");
+        assert!(!may(call, "lambda::function:orders"), "{role}");
+    }
+}
+
+#[test]
+fn the_pipe_puts_triggers_of_its_queue_s_messages_and_nothing_else() {
+    let roles = roles(&read("daybook-dev.template.json"));
+    let queue = |name: &str| format!("arn:aws:sqs:eu-west-1:123456789012:daybook-dev-{name}");
+    let put = |bus: &str, source: &str, detail_type: &str| {
+        let bus = format!("arn:aws:events:eu-west-1:123456789012:event-bus/{bus}");
+        let mut request = Request::on("events:PutEvents", &bus);
+        request.keys.insert("events:source", source.to_owned());
+        request.keys.insert("events:detail-type", detail_type.to_owned());
+        request
+    };
+    for (role, statements) in &roles {
+        let pipe = role == "MessagesRole";
+        for action in ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"] {
+            let may = |name| allows(statements, &Request::on(action, &queue(name)));
+            assert_eq!(may("incidents"), pipe, "{role}: {action}");
+            assert!(!may("dead-letters"), "{role}: {action}");
+        }
+        let may = |request| allows(statements, &request);
+        assert_eq!(may(put("default", "manual-trigger", "execute-agent")), pipe, "{role}");
+        for refused in [
+            put("default", "manual-trigger", "answer-agent"),
+            put("default", "orders", "execute-agent"),
+            put("other", "manual-trigger", "execute-agent"),
+        ] {
+            assert!(!may(refused), "{role}");
+        }
+    }
+}
+
+#[test]
 fn the_agent_may_ask_the_chosen_model_and_no_other() {
     let model =
         "arn:aws:bedrock:eu-central-1::foundation-model/anthropic.claude-sonnet-4-5-20250929-v1:0";

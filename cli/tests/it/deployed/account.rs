@@ -3,8 +3,7 @@
 //! `CloudFormation` makes everything there from the template as it is, with what ministack (1.5.33)
 //! cannot do put otherwise:
 //!
-//! - It has no AgentCore, so the runtime's resource is left out and what refers to it names one that
-//!   [`super::runtime`] stands in for. The functions find that by the AWS SDK's own variable.
+//! - It makes and runs no agent runtimes: [`super::runtime`] stands in for the stack's, behind it.
 //! - A parked task's `TimeoutSeconds` is a number to it, never an expression ([`PARKED_S`]), and it knows
 //!   no heartbeats: it polls at a fixed interval.
 //! - Its alarms put no events, and nobody else may in the name of CloudWatch: the rule listens to
@@ -21,7 +20,9 @@ use journal::clock::Stamp;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::harness::{DEADLINE, Ran, daybook, run, tool};
+use super::access::{ASKED, Keys, policy_of_a_person};
+use crate::harness::{DEADLINE, Ran, daybook, run, run_within, tool};
+use crate::page::root;
 
 /// How many times as fast as the machine's the clocks of state machine and agents run.
 pub const SCALE: u32 = 10;
@@ -29,17 +30,20 @@ pub const SCALE: u32 = 10;
 /// How long the workflow is parked between two looks, in the machine's seconds.
 const PARKED_S: u32 = 1;
 
+/// How long a script has, which may compile the stack's crate first.
+const SCRIPT_WITHIN: Duration = Duration::from_secs(240);
+
 /// Who puts the events of alarms.
 pub const ALARMS: &str = "not-quite-aws.cloudwatch";
 
 /// The account and the region of whoever asks with [`authorization`].
-const ACCOUNT: &str = "000000000000";
-const REGION: &str = "us-east-1";
+pub const ACCOUNT: &str = "000000000000";
+pub const REGION: &str = "us-east-1";
 
 /// The name of the stack, of its machine, and the beginning of all other names.
-const STACK: &str = "daybook-dev";
+pub const STACK: &str = "daybook-dev";
 
-/// What the runtime that is left out would be called.
+/// What the runtime is called there.
 pub const RUNTIME_ARN: &str =
     "arn:aws:bedrock-agentcore:us-east-1:000000000000:runtime/daybook_dev-a1B2c3D4e5";
 
@@ -52,7 +56,7 @@ pub enum Table {
     /// Ministack's own.
     Ministack,
     /// One at this endpoint. Ministack's state machines know only its own, so that their writes are
-    /// handed on (`elsewhere.py`).
+    /// handed on; nobody's permissions are looked at there.
     At(String),
 }
 
@@ -62,9 +66,12 @@ pub struct Account {
     pub origin: Stamp,
     pub endpoint: String,
     table: Table,
-    folder: TempDir,
+    pub(super) folder: TempDir,
     client: reqwest::Client,
     process: Process,
+    /// Who works with sessions.
+    person: Keys,
+    agent: Keys,
 }
 
 struct Process(Child);
@@ -91,9 +98,14 @@ impl Account {
         let process = start(&python, folder.path(), port, &endpoint, runtime, &table);
         let origin = journal::clock::Clock::system().now();
         let client = reqwest::Client::new();
-        let mut account = Self { origin, endpoint, table, folder, client, process };
+        let (person, agent) = (Keys::of_the_account(), Keys::of_the_account());
+        let mut account = Self { origin, endpoint, table, folder, client, process, person, agent };
         account.ready().await;
         account.furnish(&functions).await;
+        account.person = account.user("person", &policy_of_a_person()).await;
+        // AgentCore gives a container its role; here that takes a user with the same policy.
+        let role = account.role("RuntimeRole").await;
+        account.agent = account.user("agent", &account.policy(&role).await).await;
         Some(account)
     }
 
@@ -133,6 +145,7 @@ impl Account {
             ("StackName", STACK),
             ("TemplateURL", &url),
             ("Capabilities.member.1", named),
+            ("EnableTerminationProtection", "true"),
         ])
         .await;
         let made = async {
@@ -151,26 +164,15 @@ impl Account {
 
     /// The kept template as ministack takes it.
     fn template(&self) -> Value {
-        let kept = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../infra/tests/it/golden/daybook-dev.template.json");
-        let mut template: Value =
-            serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap();
+        let mut template = kept();
         let resources = template["Resources"].as_object_mut().unwrap();
-        let runtime = (resources.iter())
-            .find(|(_, resource)| resource["Type"] == "AWS::BedrockAgentCore::Runtime")
-            .map(|(name, _)| name.clone())
-            .unwrap();
-        resources.remove(&runtime);
         let machine = (resources.values_mut())
             .find(|resource| resource["Type"] == "AWS::StepFunctions::StateMachine")
             .unwrap();
         let text = &mut machine["Properties"]["DefinitionString"];
         *text = json!(self.as_ministack_runs(text.as_str().unwrap()));
-        let arn = json!({ "Fn::GetAtt": [runtime, "AgentRuntimeArn"] }).to_string();
         let text = template.to_string();
-        let text = text.replace(&arn, &json!(RUNTIME_ARN).to_string());
         let text = text.replace(r#""aws.cloudwatch""#, &json!(ALARMS).to_string());
-        assert!(!text.contains(&runtime), "something else refers to the runtime");
         serde_json::from_str(&text).unwrap()
     }
 
@@ -226,10 +228,9 @@ impl Account {
     /// One request of AWS's query protocol, to the service that its action is of.
     pub async fn form(&self, fields: &[(&str, &str)]) -> String {
         let service = match fields[0].1 {
+            "CreateStack" | "DescribeStacks" => "cloudformation",
             "Publish" => "sns",
-            "CreateUser" | "PutUserPolicy" | "CreateAccessKey" => "iam",
-            "SetAlarmState" | "PutMetricAlarm" => "monitoring",
-            _ => "cloudformation",
+            _ => "iam",
         };
         let form = reqwest::Url::parse_with_params(&self.endpoint, fields).unwrap();
         let form = form.query().unwrap().to_owned();
@@ -261,52 +262,51 @@ impl Account {
         put["Entries"][0]["EventId"].as_str().unwrap_or_else(|| panic!("{put}")).to_owned()
     }
 
-    /// From now on records are kept for so many days.
-    pub async fn keep_records_for(&self, days: u32) {
+    /// Puts something else into the state machine's text.
+    pub async fn redefine(&self, change: impl FnOnce(String) -> String) {
         let machine = json!({ "stateMachineArn": machine_arn() });
         let described = self.ask("states", "AWSStepFunctions.DescribeStateMachine", &machine).await;
         let text = described["definition"].as_str().unwrap();
-        assert!(text.contains("$number('90')"), "{text}");
-        let text = text.replace("$number('90')", &format!("$number('{days}')"));
-        let changed = json!({ "stateMachineArn": machine_arn(), "definition": text });
+        let changed = change(text.to_owned());
+        assert_ne!(changed, text, "nothing was changed");
+        let changed = json!({ "stateMachineArn": machine_arn(), "definition": changed });
         self.ask("states", "AWSStepFunctions.UpdateStateMachine", &changed).await;
     }
 
-    /// What leads the AWS clients of a program to the account.
+    /// Somebody stops a session's execution.
+    pub async fn stop(&self, session: &str) {
+        let execution = self.execution(session).await;
+        let stop = json!({ "executionArn": execution["executionArn"] });
+        self.ask("states", "AWSStepFunctions.StopExecution", &stop).await;
+    }
+
+    /// What leads the AWS clients of an agent to the account.
     pub fn environment(&self) -> Vec<(String, String)> {
-        environment(&self.endpoint, &self.table)
+        environment(&self.endpoint, &self.table, &self.agent)
     }
 
-    /// Runs `daybook --target aws`, which knows nothing but the stack's name.
+    /// Runs `daybook --target aws`, which knows nothing but the stack's name and may do what
+    /// DEPLOYMENT.md has whoever works with sessions do.
     pub async fn daybook(&self, arguments: &[&str]) -> Ran {
+        self.daybook_as(&self.person, arguments).await
+    }
+
+    /// The same by somebody else.
+    pub async fn daybook_as(&self, keys: &Keys, arguments: &[&str]) -> Ran {
         let mut command = daybook(self.folder.path());
-        command.envs(self.environment()).args(["--target", "aws"]).args(arguments);
+        command.envs(environment(&self.endpoint, &self.table, keys));
+        command.args(["--target", "aws"]).args(arguments);
         tokio::task::spawn_blocking(move || run(&mut command)).await.unwrap()
     }
 
-    /// What `daybook doctor` says to a user with this policy and no other.
-    pub async fn doctor(&self, user: &str, policy: &str, runtime: &str) -> Ran {
-        self.form(&[("Action", "CreateUser"), ("UserName", user)]).await;
-        self.form(&[
-            ("Action", "PutUserPolicy"),
-            ("UserName", user),
-            ("PolicyName", "work"),
-            ("PolicyDocument", policy),
-        ])
-        .await;
-        let made = self.form(&[("Action", "CreateAccessKey"), ("UserName", user)]).await;
-        let element = |name: &str| {
-            let (_, rest) = made.split_once(&format!("<{name}>")).unwrap();
-            rest.split_once('<').unwrap().0.to_owned()
-        };
-        let mut command = daybook(self.folder.path());
-        command
-            .envs(self.environment())
-            .env("AWS_ACCESS_KEY_ID", element("AccessKeyId"))
-            .env("AWS_SECRET_ACCESS_KEY", element("SecretAccessKey"))
-            .env("AWS_ENDPOINT_URL_BEDROCK_AGENTCORE", runtime)
-            .args(["--target", "aws", "doctor", "--json"]);
-        tokio::task::spawn_blocking(move || run(&mut command)).await.unwrap()
+    /// Runs a script of ours with the account's own keys.
+    pub async fn script(&self, arguments: &[&str]) -> Ran {
+        let mut command = Command::new("bash");
+        command.current_dir(root()).args(arguments).stdin(Stdio::null());
+        command.envs(environment(&self.endpoint, &self.table, &Keys::of_the_account()));
+        // The AWS CLI's.
+        command.env("AWS_DEFAULT_REGION", REGION);
+        tokio::task::spawn_blocking(move || run_within(&mut command, SCRIPT_WITHIN)).await.unwrap()
     }
 
     /// A session's records by their kind, as `daybook show` tells them.
@@ -351,16 +351,23 @@ impl Account {
     }
 }
 
+/// The template that was kept.
+pub fn kept() -> Value {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../infra/tests/it/golden/daybook-dev.template.json");
+    serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap()
+}
+
 pub fn machine_arn() -> String {
     format!("arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:{STACK}")
 }
 
-fn environment(endpoint: &str, table: &Table) -> Vec<(String, String)> {
+fn environment(endpoint: &str, table: &Table, keys: &Keys) -> Vec<(String, String)> {
     let mut variables = vec![
         ("AWS_ENDPOINT_URL", endpoint),
         ("AWS_REGION", REGION),
-        ("AWS_ACCESS_KEY_ID", ACCOUNT),
-        ("AWS_SECRET_ACCESS_KEY", "none"),
+        ("AWS_ACCESS_KEY_ID", &keys.id),
+        ("AWS_SECRET_ACCESS_KEY", &keys.secret),
         ("AWS_EC2_METADATA_DISABLED", "true"),
     ];
     if let Table::At(endpoint) = table {
@@ -377,15 +384,8 @@ fn start(
     runtime: &str,
     table: &Table,
 ) -> Process {
-    let mut command = Command::new(python);
-    match table {
-        Table::Ministack => command.args(["-m", "ministack"]),
-        Table::At(_) => {
-            let elsewhere = "tests/it/deployed/elsewhere.py";
-            command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(elsewhere))
-        }
-    };
-    let started = command
+    let started = Command::new(python)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/deployed/account.py"))
         .current_dir(folder)
         .env_clear()
         .env("HOME", folder)
@@ -396,9 +396,12 @@ fn start(
         .env("GATEWAY_PORT", port.to_string())
         // Of waits between retries, to be as quick as everything else.
         .env("SFN_WAIT_SCALE", format!("{}", 1.0 / f64::from(SCALE)))
-        // The functions have its environment.
-        .envs(environment(endpoint, table))
-        .env("AWS_ENDPOINT_URL_BEDROCK_AGENTCORE", runtime)
+        // Signatures are checked, and policies are enforced.
+        .env("AUTH", "true")
+        .env("ASKED", folder.join(ASKED))
+        .env("RUNTIME", runtime)
+        // The functions have its environment, but for the keys, which are their roles'.
+        .envs(environment(endpoint, table, &Keys::of_the_account()))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -414,6 +417,8 @@ fn authorization(service: &str) -> String {
 }
 
 async fn answered(request: reqwest::RequestBuilder) -> String {
+    // Topics and queues refuse what does not come by TLS.
+    let request = request.header("X-Forwarded-Proto", "https");
     let response = request.timeout(DEADLINE).send().await.unwrap();
     let succeeded = response.status().is_success();
     let text = response.text().await.unwrap();

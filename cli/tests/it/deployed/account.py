@@ -1,0 +1,126 @@
+"""Ministack (1.5.33) as an account in which whoever calls needs the permission.
+
+It checks signatures and evaluates policies (AUTH) but for what it does not know of some requests: the partition that one
+to DynamoDB is about, the state machine of a task's token, whose policies are simulated, that a runtime's session is
+stopped, and that a function's concurrency is read and not changed. This is told here. What was asked is kept in the file ASKED, a line a request: who, what, on what, in which partition, and
+how it went.
+
+It makes no agent runtime of a template and runs none, so that it is told what one is called, and requests to it go on to
+RUNTIME. Its state machines' `dynamodb:putItem` calls its
+own table within the process, wherever AWS_ENDPOINT_URL_DYNAMODB points: that one goes on as well.
+"""
+
+import asyncio
+import json
+import os
+import re
+import runpy
+import urllib.error
+import urllib.request
+from urllib.parse import quote, unquote
+
+from ministack.core import iam_actions, iam_evaluator
+from ministack.core.responses import get_account_id
+from ministack.services import bedrock_agentcore, dynamodb, stepfunctions
+from ministack.services.cloudformation import provisioners
+
+# Not for the functions, which have this environment.
+RUNTIME, ASKED = os.environ.pop("RUNTIME"), os.environ.pop("ASKED")
+PARTITIONS = "dynamodb:LeadingKeys"
+
+known_action = iam_actions.extract_iam_action
+known_resource = iam_actions.extract_resource_arn
+known_context = iam_actions.dynamodb_service_context
+known_enforce = iam_evaluator.enforce
+
+
+def make_runtime(logical_id, properties, stack):
+    name = properties["AgentRuntimeName"] + "-a1B2c3D4e5"
+    arn = "arn:aws:bedrock-agentcore:us-east-1:000000000000:runtime/" + name
+    return name, {"AgentRuntimeArn": arn, "AgentRuntimeId": name}
+
+
+def of_runtime(path):
+    """The runtime's ARN and the operation on it, of a path of AgentCore's data plane."""
+    found = re.fullmatch(r"/runtimes/(.+?)/(invocations|stopruntimesession)/?", unquote(path))
+    return found.groups() if found else (None, None)
+
+
+def action(service, method, path, *request):
+    if of_runtime(path)[1] == "stopruntimesession":
+        return "bedrock-agentcore:StopRuntimeSession"
+    if (service, method) == ("lambda", "GET") and path.endswith("/concurrency"):
+        return "lambda:GetFunctionConcurrency"
+    return known_action(service, method, path, *request)
+
+
+def resource(service, method, path, headers, body, query, *request):
+    # Source: AWS, "Service Authorization Reference", AWS Step Functions; AWS Identity and Access Management.
+    if service == "states" and "taskToken" in json.loads(body):
+        return next(iter(stepfunctions._state_machines))
+    if service == "iam" and "PolicySourceArn" in query:
+        return query["PolicySourceArn"][0]
+    return of_runtime(path)[0] or known_resource(service, method, path, headers, body, query, *request)
+
+
+def context(body):
+    """The condition keys of a request to DynamoDB."""
+    request, keys = json.loads(body), known_context(body)
+    item = request.get("Item") or request.get("Key")
+    condition = re.search(r"=\s*(:\w+)", request.get("KeyConditionExpression", ""))
+    if item:
+        keys[PARTITIONS] = [item["PK"]["S"]]
+    elif condition:
+        keys[PARTITIONS] = [request["ExpressionAttributeValues"][condition[1]]["S"]]
+    return keys
+
+
+def enforce(access_key, asked, service, region, resource_arn="*", service_context=None):
+    denied = known_enforce(access_key, asked, service, region, resource_arn, service_context)
+    caller = iam_evaluator.resolve_principal(access_key, get_account_id())
+    who = getattr(caller, "arn", "nobody").split(":")[-1].split("/")[-1]
+    partition = (service_context or {}).get(PARTITIONS, ["-"])[0]
+    kind = re.sub("#.*", "#", partition)
+    with open(ASKED, "a") as file:
+        file.write(f"{who} {asked} {resource_arn} {kind} {'refused' if denied else 'allowed'}\n")
+    return denied
+
+
+def sent(url, headers, body):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(url, body, headers)) as answer:
+            return answer.status, dict(answer.headers), answer.read()
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, dict(refusal.headers), refusal.read()
+
+
+async def runtime(method, path, headers, body, query):
+    arn, operation = of_runtime(path)
+    url = f"{RUNTIME}/runtimes/{quote(arn, safe='')}/{operation}"
+    passed = {name: value for name, value in headers.items() if name.lower() not in ("host", "content-length")}
+    return await asyncio.to_thread(sent, url, passed, body)
+
+
+def put_item(request):
+    headers = {
+        "Authorization": "AWS4-HMAC-SHA256 Credential=000000000000/20261122/us-east-1/dynamodb/aws4_request, "
+        "SignedHeaders=host, Signature=0",
+        "Content-Type": "application/x-amz-json-1.0",
+        "X-Amz-Target": "DynamoDB_20120810.PutItem",
+    }
+    status, _, answer = sent(os.environ["AWS_ENDPOINT_URL_DYNAMODB"], headers, json.dumps(request).encode())
+    return status, {}, answer
+
+
+iam_actions.extract_iam_action = action
+iam_actions.extract_resource_arn = resource
+iam_actions.dynamodb_service_context = context
+iam_evaluator.enforce = enforce
+bedrock_agentcore.handle_request = runtime
+provisioners._RESOURCE_HANDLERS["AWS::BedrockAgentCore::Runtime"] = {
+    "create": make_runtime,
+    "delete": lambda physical_id, properties: None,
+}
+if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ:
+    dynamodb._put_item = put_item
+runpy.run_module("ministack", run_name="__main__")
