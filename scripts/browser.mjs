@@ -365,5 +365,65 @@ await seen("the keyboard alone gets from the list to a comparison and back", asy
   await page.keyboard.press("Escape");
   await until(async () => !(await page.locator("#help[open]").count()), "the list of keys stays");
 });
+
+// --- without a script ---
+
+const scriptless = await browser.newContext({ viewport: { width: 1280, height: 860 }, javaScriptEnabled: false });
+scriptless.setDefaultTimeout(20_000);
+const bare = await scriptless.newPage();
+bare.on("request", (request) => { if (!request.url().startsWith(endpoint)) problems.push(`a request to ${request.url()}`); });
+bare.on("console", (message) => problems.push(message.text()));
+const ofSession = (id) => `${endpoint}/plain/sessions/${id}`;
+const waiting = await put(asking);
+await settled(endpoint, waiting);
+
+await seen("without a script the page leads to a plain list, whose form filters and whose rows lead to sessions", async () => {
+  await bare.goto(endpoint);
+  await bare.getByRole("link", { name: "The same to read, without one." }).click();
+  await bare.getByRole("heading", { name: "Sessions" }).waitFor();
+  assert.equal(await bare.locator(".listed tbody tr").count(), all + 2);
+  await bare.getByLabel("Status").selectOption("FAILED");
+  await bare.getByLabel("Agent").fill("incident");
+  await bare.getByRole("button", { name: "Show" }).click();
+  assert.equal(await bare.locator(".listed tbody tr").count(), 1);
+  await bare.locator(".listed a").click();
+  assert.equal(bare.url(), ofSession(ids.failed));
+  assert.match(await bare.locator(".conclusion").innerText(), /What went wrong[\s\S]*mcp_connection[\s\S]*Where: step 3, catalogue[\s\S]*What to do next[\s\S]*daybook tools aws-diagnostics/);
+});
+await seen("a plain session leads from a claim to its record, unfolded, and from a question to the terminal", async () => {
+  await bare.goto(ofSession(ids.first));
+  const cited = bare.locator(".conclusion .cite").last();
+  const record = new URL(await cited.getAttribute("href"), endpoint).hash;
+  assert.ok(!await bare.locator(record).isVisible());
+  await cited.click();
+  await bare.locator(`${record} pre`).waitFor();
+  await bare.goto(ofSession(waiting));
+  assert.match(await bare.locator(".question").innerText(), /load_simulation[\s\S]*would run[\s\S]*daybook --endpoint \S+ answer \S+ --approve/);
+});
+await seen("what a session holds is text on the plain pages, too", async () => {
+  for (const at of [`${endpoint}/plain?text=${encodeURIComponent(MARKUP)}`, ofSession(ids.hostile), ofSession(ids.unknown), ofSession(ids.said)]) {
+    await bare.goto(at);
+    await bare.getByText(MARKUP).first().waitFor({ state: "attached" });
+    assert.equal(await bare.locator("img, script").count(), 0, at);
+  }
+});
+await seen("the plain pages fit a narrow screen, in light and dark, and have nothing serious", async () => {
+  for (const [view, at] of [["plain-list", `${endpoint}/plain`], ["plain-failed", ofSession(ids.failed)], ["plain-diagnosis", ofSession(ids.first)], ["plain-question", ofSession(waiting)]]) {
+    for (const colorScheme of ["light", "dark"]) {
+      await bare.emulateMedia({ colorScheme });
+      for (const [name, width] of [["", 1280], ["narrow-", 380]]) {
+        await bare.setViewportSize({ width, height: 860 });
+        await bare.goto(at);
+        const wide = await bare.locator("html").evaluate((root) => root.scrollWidth);
+        assert.ok(wide <= width, `${view} is ${wide} wide and has ${width}`);
+        await bare.screenshot({ path: join(screenshots, `${name}${view}-${colorScheme}.png`), fullPage: true });
+      }
+    }
+    // The check is a script, which another browser runs on the same markup.
+    await page.goto(at);
+    for (const fold of await page.locator("details").all()) await fold.evaluate((details) => { details.open = true; });
+    await look(`${view}-unfolded`);
+  }
+});
 await browser.close();
 await stop("SIGKILL");

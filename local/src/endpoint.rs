@@ -8,6 +8,7 @@ mod guard;
 mod health;
 mod machine;
 mod page;
+mod plain;
 mod resume;
 mod sessions;
 mod step_functions;
@@ -92,6 +93,7 @@ impl Endpoint {
             .route("/login", post(guard::log_in))
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .layer(from_fn_with_state(guard.clone(), guard::check))
+            .merge(plain::views(guard.clone(), plain::Server::Stack))
             // They hold no secret: who has no token yet gets the page that asks for it.
             .merge(page::files().layer(from_fn_with_state(guard, guard::check_address)))
             .with_state(self)

@@ -84,7 +84,7 @@ impl Conclusion {
 }
 
 /// What an agent found, in whichever of the shapes that agents bring.
-fn found(result: &Value) -> Option<Conclusion> {
+pub(crate) fn found(result: &Value) -> Option<Conclusion> {
     diagnosis(result)
         .or_else(|| investigation(result))
         .or_else(|| report(result))

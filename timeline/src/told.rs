@@ -27,6 +27,19 @@ pub enum Tone {
     Warn,
 }
 
+impl Tone {
+    /// Its name, in small letters.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Begun => "begun",
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Warn => "warn",
+        }
+    }
+}
+
 /// What a step's line says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {

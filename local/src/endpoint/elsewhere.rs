@@ -25,7 +25,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::guard::{self, Guard};
 use super::sessions::{self, existing, json_body};
 use super::wire::{self, Refusal};
-use super::{BODY_BYTES_MAX, Endpoint, page};
+use super::{BODY_BYTES_MAX, Endpoint, page, plain};
 use crate::store::Journal;
 
 /// How often the journal is looked at for a stream. An account asks for money for every look.
@@ -73,7 +73,8 @@ pub fn router(endpoint: Endpoint, tell: Tell, guard: Guard) -> Router {
         .layer(from_fn_with_state(guard.clone(), guard::check))
         .merge(
             page::files()
-                .layer(from_fn_with_state(guard, guard::check_address))
+                .layer(from_fn_with_state(guard.clone(), guard::check_address))
+                .merge(plain::views(guard, plain::Server::Desk))
                 .with_state(endpoint),
         )
 }
