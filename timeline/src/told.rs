@@ -2,7 +2,7 @@
 
 use graph::effect::ToolCall;
 use graph::outcome::Brought;
-use graph::question::Answer;
+use graph::question::{Answer, Decision};
 use journal::event::{About, Event, EventStatus};
 use journal::step::{EffectKind, Ending, Step, StepBody};
 use serde::Serialize;
@@ -196,6 +196,9 @@ fn answer(question: u32, payload: &Value) -> Told {
     let Ok(answer) = serde_json::from_value::<Answer>(payload.clone()) else {
         return Told::new(Tone::Warn, format!("answer to #{question}: {}", brief::value(payload)));
     };
+    if answer.decision == Decision::Expired {
+        return Told::new(Tone::Warn, format!("nobody answered #{question} in time"));
+    }
     let words = answer.text.or(answer.reason).map(|words| format!(", {}", clean(&words)));
     let decision = answer.decision.as_str();
     Told::new(Tone::Warn, format!("answer to #{question}: {decision}{}", words.unwrap_or_default()))

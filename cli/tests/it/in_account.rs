@@ -133,6 +133,12 @@ async fn the_page_of_an_account_is_served_and_what_it_is_told_reaches_the_sessio
         "SESSION_INITIATED"
     );
 
+    // What the account has set for its circuit breakers, its functions know alone.
+    let health = get("/api/health").await;
+    let breaker = &health["breakers"][0];
+    assert_eq!((&breaker["agent"], &breaker["taken"]), (&"incident".into(), &0.into()), "{health}");
+    assert!(breaker["per_hour"].is_null() && breaker["is_open"].is_null(), "{health}");
+
     let wrong = post("answer", json!({ "question_id": 1, "decision": "approve" })).await;
     assert_eq!(wrong.0, 409, "{wrong:?}");
     let said = json!({ "question_id": question, "decision": "say", "text": "what can you do?" });
@@ -154,6 +160,44 @@ async fn the_page_of_an_account_is_served_and_what_it_is_told_reaches_the_sessio
 
     let local = run_in(folder.path(), &["--endpoint", &dev.endpoint, "ui"]);
     assert_eq!((local.exit, local.stdout.trim()), (0, dev.endpoint.as_str()));
+}
+
+/// Reads a stream until it has said all of these, in this order.
+async fn heard(stream: &mut reqwest::Response, words: &[&str]) {
+    let mut text = String::new();
+    for word in words {
+        loop {
+            if let Some(at) = text.find(word) {
+                text.drain(..at + word.len());
+                break;
+            }
+            let more = tokio::time::timeout(DEADLINE, stream.chunk()).await;
+            let more = more.unwrap_or_else(|_| panic!("`{word}` is not said: {text}"));
+            let more = more.unwrap().unwrap_or_else(|| panic!("it ends before `{word}`: {text}"));
+            text.push_str(&String::from_utf8_lossy(&more));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_an_account_whose_journal_does_not_answer_says_so_and_goes_on_when_it_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let dev = Dev::start(folder.path(), &data);
+    let (id, _) = asking(folder.path(), &dev);
+    let arguments = ["ui", "--listen", "127.0.0.1:0"];
+    let ui = Dev::ready(in_account(folder.path(), &dev.endpoint).args(arguments));
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{}/api/sessions/{id}/events", ui.endpoint);
+    let mut stream = http.get(url).send().await.unwrap();
+    heard(&mut stream, &["event: event", "event: step"]).await;
+    let listen = dev.endpoint.strip_prefix("http://").unwrap().to_owned();
+    dev.kill();
+    heard(&mut stream, &["event: journal", r#"{"error":"#]).await;
+    let dev = Dev::listening(&mut daybook(folder.path()), &data, &listen);
+    heard(&mut stream, &["event: journal", r#"{"error":null}"#]).await;
+    assert_eq!(ran(folder.path(), &dev, &["cancel", &id]).exit, 0);
+    heard(&mut stream, &["event: event"]).await;
 }
 
 /// What CloudFormation says of a stack whose things are those of the stack on this machine.

@@ -7,7 +7,7 @@ use agents::incident::field_path::FieldPath;
 use agents::named;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Extension, Path, RawQuery, State};
 use axum::http::Response;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue};
 use axum::routing::get;
@@ -24,9 +24,9 @@ use timeline::page::{FILES, File, POLICY};
 use timeline::runs::runs;
 use timeline::waterfall::Waterfall;
 
-use super::Endpoint;
 use super::sessions::{Records, Reply, existing};
 use super::wire::{self, Refusal};
+use super::{Endpoint, Server};
 use super::{compare, health, machine};
 use crate::view;
 
@@ -54,13 +54,13 @@ pub(super) fn files() -> Router<Endpoint> {
 }
 
 /// What the page reads beside the API that the command line shares.
-pub(super) fn views() -> Router<Endpoint> {
+pub(super) fn views(server: Server) -> Router<Endpoint> {
     Router::new()
         .route("/api/sessions/{id}/timeline", get(timeline))
         .route("/api/sessions/{id}/record", get(record))
         .route("/api/sessions/{id}/verify", get(verification))
         .route("/api/compare", get(compare::compare))
-        .route("/api/health", get(health::health))
+        .route("/api/health", get(health::health).layer(Extension(server)))
 }
 
 fn serve(file: &File) -> Response<Body> {

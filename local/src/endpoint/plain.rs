@@ -16,7 +16,7 @@ use timeline::plain::{Facts, LIST, LOGIN, POLICY, Question, refusal, token_form}
 use super::guard::{self, Guard};
 use super::page::{Drawn, secured};
 use super::wire::{self, Refusal};
-use super::{Endpoint, sessions};
+use super::{Endpoint, Server, sessions};
 use crate::list;
 use crate::store::Journal;
 use crate::view;
@@ -26,13 +26,6 @@ const FORM_BYTES_MAX: usize = 16 * 1024;
 
 /// With it a form's own page is named as its origin, which the guard wants to see.
 const REFERRER: &str = "same-origin";
-
-/// Whether the stack that runs the sessions serves the page, or somebody else over their journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Server {
-    Stack,
-    Desk,
-}
 
 /// The pages, behind a guard.
 pub(super) fn views(guard: Guard, server: Server) -> Router<Endpoint> {

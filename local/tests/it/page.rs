@@ -189,7 +189,7 @@ async fn plain_pages_have_a_policy_that_runs_no_script_and_are_guarded_as_the_ap
         ("/plain?limit=5", 200, session.as_str()),
         ("/plain?status=SUCCEEDED,FAILED", 200, "None of these sessions fits."),
         ("/plain?limit=many", 400, "`many` is no number of sessions"),
-        ("/plain?after=%3Cscript%3E", 400, "&lt;script&gt;"),
+        ("/plain?status=%3Cscript%3E", 400, "`&lt;script&gt;` is no status"),
         (&shown, 200, "SESSION_INITIATED"),
         (&format!("{shown}?part=99"), 200, "SESSION_INITIATED"),
         (&format!("/plain/sessions/{}", uuid()), 404, "there is no session"),

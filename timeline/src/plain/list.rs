@@ -174,5 +174,6 @@ fn stands_out(session: &Facts<'_>) -> (Tone, String) {
 /// A result in a line, in whichever of the shapes that agents bring.
 fn found(result: &Value) -> Option<String> {
     let conclusion = crate::conclusion::found(result).map(|found| found.what);
-    conclusion.or_else(|| result.get("reply")?.as_str().map(str::to_owned))
+    let reply = result.get("reply").and_then(Value::as_str).filter(|reply| !reply.is_empty());
+    conclusion.or_else(|| reply.map(str::to_owned))
 }

@@ -177,12 +177,11 @@ impl Session<'_> {
 
     fn conclusion(&self, found: &Conclusion) -> Html {
         let is_bad = self.facts.status != Status::Succeeded;
-        let title = if is_bad { "What went wrong" } else { "What was found" };
         let category = self.facts.category.filter(|name| !matches!(*name, "" | "unknown"));
         let tag = category.map(|name| el("code", &[("class", "tag")], [text(name)]));
         let class = if is_bad { "text what bad" } else { "text what" };
         let mut parts = vec![
-            el("h2", &[], std::iter::once(text(title)).chain(tag)),
+            el("h2", &[], std::iter::once(text(found.title)).chain(tag)),
             el("p", &[("class", class)], [text(&found.what)]),
         ];
         if let Some(other) = found.session.as_deref().and_then(|id| id.parse().ok()) {
