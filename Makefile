@@ -76,7 +76,7 @@ test: check ## make check, then every test; installs what they need (CI runs thi
 .PHONY: screenshots
 screenshots: ## takes the pictures in docs/pictures anew
 	cargo build -p cli --profile local
-	@bash scripts/screenshots.sh '$(DAYBOOK)'
+	@mkdir -p docs/pictures && bash scripts/browse.sh '$(DAYBOOK)' screenshots.mjs '$(CURDIR)' docs/pictures
 
 .PHONY: fuzz
 fuzz: ## any bytes at every border [TARGET=record] [SECONDS=60] (part of make test)
@@ -113,6 +113,11 @@ bench-peers: ## ten durable steps with Daybook, LangGraph and Restate in turn [R
 	@bench=$$(cargo bench -p cli --bench daybook --no-run --message-format json \
 	    | sed -n 's/.*"name":"daybook".*"executable":"\([^"]*\)".*/\1/p' | tail -1) \
 	    && bash scripts/bench-peers.sh "$$bench" '$(or $(ROUNDS),3)'
+
+.PHONY: bench-page
+bench-page: ## frames of the page in Chromium while it scrolls through a session of 10,000 records
+	cargo build -p cli --profile local
+	@bash scripts/browse.sh '$(DAYBOOK)' scrolling.mjs '$(CURDIR)'
 
 .PHONY: bench-lambdas
 bench-lambdas: ## the packaged functions of this machine's architecture: size, start, events, memory

@@ -45,7 +45,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
   record.hidden = true;
   scroll.addEventListener("scroll", () => {
     follows = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - ROW_PX;
-    drawRows();
+    moveRows();
   }, { passive: true });
   scroll.addEventListener("keydown", (event) => {
     if (["ArrowDown", "ArrowUp"].includes(event.key) && key(event.key)) { event.preventDefault(); event.stopPropagation(); }
@@ -285,10 +285,29 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     const { waterfall } = shown;
     rows.style.height = `${waterfall.rows.length * ROW_PX}px`;
     if (follows && chosen === null && OPEN.includes(shown.session.status)) scroll.scrollTop = scroll.scrollHeight;
-    const first = Math.max(0, Math.floor(scroll.scrollTop / ROW_PX) - SPARE);
-    const last = Math.min(waterfall.rows.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / ROW_PX) + SPARE);
-    rows.replaceChildren(...waterfall.rows.slice(first, last).map((row, index) => drawRow(row, first + index)));
+    rows.replaceChildren(...drawnRows(...inSight()));
     scroll.setAttribute("aria-activedescendant", chosen === null ? "" : `row-${chosen}`);
+  }
+
+  /** The rows in sight and some more: from the first up to, and without, the last. */
+  function inSight() {
+    const first = Math.max(0, Math.floor(scroll.scrollTop / ROW_PX) - SPARE);
+    return [first, Math.min(shown.waterfall.rows.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / ROW_PX) + SPARE)];
+  }
+
+  const drawnRows = (first, last) => shown.waterfall.rows.slice(first, last).map((row, index) => drawRow(row, first + index));
+
+  /** While somebody scrolls, what stays in sight is left as it is: a frame has no time to make all of it anew. */
+  function moveRows() {
+    if (!shown) return;
+    const [first, last] = inSight();
+    const place = (item) => Number(item.id.slice("row-".length));
+    for (const item of [...rows.children]) if (place(item) < first || place(item) >= last) item.remove();
+    if (rows.childElementCount === 0) rows.append(...drawnRows(first, last));
+    else {
+      rows.prepend(...drawnRows(first, place(rows.firstElementChild)));
+      rows.append(...drawnRows(place(rows.lastElementChild) + 1, last));
+    }
   }
 
   function drawRow(row, index) {
