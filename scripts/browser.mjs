@@ -447,8 +447,8 @@ await seen("the plain pages fit a narrow screen, in light and dark, and have not
     }
     // The check is a script, which another browser runs on the same markup.
     await page.goto(at);
-    for (const fold of await page.locator("details").all()) await fold.evaluate((details) => { details.open = true; });
-    await look(`${view}-unfolded`);
+    if (at === ofSession(another)) for (const fold of await page.locator("details").all()) await fold.evaluate((details) => { details.open = true; });
+    await look(`${view}-by-axe`);
   }
 });
 
