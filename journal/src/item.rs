@@ -177,27 +177,44 @@ impl Item {
     /// name, `{length of name}:{name}{type letter}{length of value}:{value}`, lengths in bytes and
     /// decimal, numbers in decimal. `printf` and `sha256sum` can recompute it.
     pub fn canonical_bytes(&self) -> Vec<u8> {
-        let mut all: BTreeMap<&str, (u8, std::borrow::Cow<'_, [u8]>)> = BTreeMap::new();
-        all.insert("PK", (b'S', self.pk.as_bytes().into()));
-        all.insert("SK", (b'S', self.sk.as_bytes().into()));
-        for (name, value) in &self.attributes {
-            if name != HASH {
-                all.insert(name, value.canonical());
-            }
-        }
         let mut bytes = Vec::new();
-        for (name, (letter, value)) in all {
-            bytes.extend_from_slice(format!("{}:{name}", name.len()).as_bytes());
-            bytes.push(letter);
-            bytes.extend_from_slice(format!("{}:", value.len()).as_bytes());
-            bytes.extend_from_slice(&value);
-        }
+        self.canonical(|part| bytes.extend_from_slice(part));
         bytes
     }
 
     /// The SHA-256 of [`Self::canonical_bytes`].
     pub fn hash(&self) -> Hash {
-        Hash::of(&self.canonical_bytes())
+        let mut digest = Sha256::new();
+        self.canonical(|part| digest.update(part));
+        Hash(hex::encode(digest.finalize()))
+    }
+
+    /// Gives the canonical bytes part by part: every read of an event hashes it, and needs them nowhere.
+    fn canonical(&self, mut give: impl FnMut(&[u8])) {
+        let mut attribute = |name: &str, letter: &[u8], value: &[u8]| {
+            let mut decimal = itoa::Buffer::new();
+            give(decimal.format(name.len()).as_bytes());
+            give(b":");
+            give(name.as_bytes());
+            give(letter);
+            give(decimal.format(value.len()).as_bytes());
+            give(b":");
+            give(value);
+        };
+        let mut keys = [("PK", &self.pk), ("SK", &self.sk)].into_iter().peekable();
+        for (name, value) in self.attributes.iter().filter(|(name, _)| *name != HASH) {
+            while let Some((key, text)) = keys.next_if(|(key, _)| *key < name.as_str()) {
+                attribute(key, b"S", text.as_bytes());
+            }
+            match value {
+                Value::S(text) => attribute(name, b"S", text.as_bytes()),
+                Value::N(number) => {
+                    attribute(name, b"N", itoa::Buffer::new().format(*number).as_bytes());
+                }
+                Value::B(bytes) => attribute(name, b"B", bytes),
+            }
+        }
+        keys.for_each(|(key, text)| attribute(key, b"S", text.as_bytes()));
     }
 
     /// The item with its own hash as an attribute.
@@ -248,14 +265,6 @@ impl Item {
 }
 
 impl Value {
-    fn canonical(&self) -> (u8, std::borrow::Cow<'_, [u8]>) {
-        match self {
-            Self::S(text) => (b'S', text.as_bytes().into()),
-            Self::N(number) => (b'N', number.to_string().into_bytes().into()),
-            Self::B(bytes) => (b'B', bytes.as_slice().into()),
-        }
-    }
-
     fn size_bytes(&self) -> usize {
         match self {
             Self::S(text) => text.len(),

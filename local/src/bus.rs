@@ -4,6 +4,8 @@
 //! accepted, and an answer that is one is a step of its session; one that matches nothing is accepted
 //! and gone, as on any bus.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, SecondsFormat, Utc};
 use journal::clock::{Clock, Stamp};
 use serde_json::{Value, json};
@@ -34,8 +36,8 @@ pub struct Bus {
     executions: Executions,
     functions: Functions,
     clock: Clock,
-    triggers: Rule,
-    answers: Rule,
+    triggers: Arc<Rule>,
+    answers: Arc<Rule>,
 }
 
 /// A rule: which events it is for, and what its target gets of one.
@@ -130,6 +132,7 @@ impl Bus {
         let triggers = Rule::new(rule::NAME, rule::PATTERN, paths, template)?;
         let (paths, template) = (rule::ANSWER_INPUT_PATHS, rule::ANSWER_INPUT_TEMPLATE);
         let answers = Rule::new(rule::ANSWER_NAME, rule::ANSWER_PATTERN, paths, template)?;
+        let (triggers, answers) = (Arc::new(triggers), Arc::new(answers));
         Ok(Self { executions, functions, clock, triggers, answers })
     }
 

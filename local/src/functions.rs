@@ -71,7 +71,8 @@ pub enum CallError {
 /// The functions, by name.
 #[derive(Clone, Default)]
 pub struct Functions {
-    handlers: BTreeMap<String, Handler>,
+    /// Shared: every request to the endpoint has a copy.
+    handlers: Arc<BTreeMap<String, Handler>>,
 }
 
 impl FunctionError {
@@ -131,7 +132,7 @@ impl Functions {
             }
             .boxed()
         });
-        self.handlers.insert(name_of(arn).to_owned(), handler);
+        Arc::make_mut(&mut self.handlers).insert(name_of(arn).to_owned(), handler);
         self
     }
 
@@ -149,7 +150,7 @@ impl Functions {
                 }
                 .boxed()
             });
-            self.handlers.insert(name, handler);
+            Arc::make_mut(&mut self.handlers).insert(name, handler);
         }
         self
     }

@@ -1,8 +1,8 @@
 //! The whole stack: put together in order, taken down in order.
 //!
 //! Its parts reach one another the way they do in the cloud, through SDK clients; only the address
-//! differs. Where the stack is reachable from outside, its own parts use a second, loopback port
-//! that asks for no token.
+//! differs. Where the stack is reachable from outside, isolated agents use a second, loopback port that
+//! asks for no token.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -32,7 +32,7 @@ use workflow::{env, metric, state_machine};
 
 use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
-use crate::clients;
+use crate::clients::Wire;
 use crate::dynamodb;
 use crate::endpoint::{Endpoint, Guard, Streams, TokenMissing};
 use crate::executions::{self, Executions};
@@ -158,6 +158,8 @@ pub struct Stack {
     servers: JoinSet<()>,
     stop_watching: CancellationToken,
     stop_serving: CancellationToken,
+    /// What the stack's own clients reach.
+    _routes: Arc<Router>,
     _lock: FolderLock,
 }
 
@@ -187,15 +189,17 @@ impl Stack {
         let store = SqliteStore::open(&data.join(JOURNAL_FILE), config.durability)?;
         let clock = clock(&store, config.time_scale).await?;
         let (listener, address) = listen(config.listen).await?;
-        let own = if config.listen.ip().is_loopback() {
-            None
-        } else {
+        let isolated = matches!(config.isolation, Isolation::Processes { .. });
+        let inside = if isolated && !config.listen.ip().is_loopback() {
             Some(listen((Ipv4Addr::LOCALHOST, 0).into()).await?)
+        } else {
+            None
         };
-        let own_address = own.as_ref().map_or(address, |(_, address)| *address);
-        let aws = clients::config(own_address);
+        let agents_address = inside.as_ref().map_or(address, |(_, address)| *address);
+        let wire = Wire::default();
+        let aws = wire.config();
         let progress = Broadcast::default();
-        let agents = agents(&config, &progress, &store, &clock, &aws, own_address)?;
+        let agents = agents(&config, &progress, &store, &clock, &aws, agents_address)?;
         let functions = functions(&store, &clock, &aws, config.admission);
         let functions = functions.with_file(std::mem::take(&mut config.functions));
         let text = workflow_text(&config);
@@ -215,10 +219,12 @@ impl Stack {
             shelf: Arc::default(),
             data,
         };
+        let inside_guard = Guard::new(Ipv4Addr::LOCALHOST.into(), None)?;
+        let routes = Arc::new(endpoint.clone().router(inside_guard));
+        wire.lead_to(&routes);
         let mut servers = JoinSet::new();
-        if let Some((listener, address)) = own {
-            let guard = Guard::new(address.ip(), None)?;
-            servers.spawn(serve(listener, endpoint.clone().router(guard), stop_serving.clone()));
+        if let Some((listener, _)) = inside {
+            servers.spawn(serve(listener, Router::clone(&routes), stop_serving.clone()));
         }
         servers.spawn(serve(listener, endpoint.router(guard), stop_serving.clone()));
         let stop_watching = CancellationToken::new();
@@ -245,6 +251,7 @@ impl Stack {
             servers,
             stop_watching,
             stop_serving,
+            _routes: routes,
             _lock: lock,
         })
     }

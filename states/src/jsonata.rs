@@ -154,34 +154,38 @@ impl Scope {
         expression: &Expression,
         location: &str,
     ) -> Result<Value, Fault> {
-        let opening = format!(
-            "The JSONata expression '{}' specified for the field '{location}'",
-            expression.source
-        );
+        let opening = || {
+            format!(
+                "The JSONata expression '{}' specified for the field '{location}'",
+                expression.source
+            )
+        };
         let fail = |cause| Fault::query(location, cause);
         self.growth.reset();
         // There is no context item outside `$states`: a bare name at the top finds nothing.
         let value = self
             .evaluator
             .evaluate(&expression.ast, &JValue::Undefined)
-            .map_err(|error| fail(thrown(&opening, &error)))?;
+            .map_err(|error| fail(thrown(&opening(), &error)))?;
         if value.is_function() || value.is_regex() {
-            return Err(fail(format!("{opening} returned an unsupported result type.")));
+            return Err(fail(format!("{} returned an unsupported result type.", opening())));
         }
         match growth::weigh(&value, NESTING_MAX, &mut { RESULT_BYTES_MAX }) {
             Ok(()) => {}
             Err(Unfit::TooDeep) => {
                 return Err(fail(format!(
-                    "{opening} returned a value nested more than {NESTING_MAX} levels deep."
+                    "{} returned a value nested more than {NESTING_MAX} levels deep.",
+                    opening()
                 )));
             }
             Err(Unfit::TooLarge) => {
                 return Err(fail(format!(
-                    "{opening} returned a value of more than {RESULT_BYTES_MAX} bytes."
+                    "{} returned a value of more than {RESULT_BYTES_MAX} bytes.",
+                    opening()
                 )));
             }
         }
-        to_json(&value).ok_or_else(|| fail(format!("{opening} returned nothing (undefined).")))
+        to_json(&value).ok_or_else(|| fail(format!("{} returned nothing (undefined).", opening())))
     }
 }
 

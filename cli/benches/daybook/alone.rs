@@ -1,7 +1,8 @@
 //! One thing and nothing else, for whoever measures this program from outside.
 //!
 //! `ten-step SECONDS AT_ONCE...` takes turns with somebody else's system, and prints a JSON line for
-//! each number of runs at once. `count WHAT TIMES` does something so many times, for a tool that counts
+//! each number of runs at once; `session SECONDS AT_ONCE...` does the same with whole sessions, for a
+//! profiler. `count WHAT TIMES` does something so many times, for a tool that counts
 //! the processor's instructions: `append` (a record to the journal), `step` (of one run, through the
 //! driver) or `resume` (a session of so many steps).
 
@@ -15,14 +16,23 @@ use serde_json::json;
 use tokio::runtime::Builder;
 
 use crate::runs::{self, STEPS};
-use crate::{RECORD_BYTES, runtime, scratch};
+use crate::{RECORD_BYTES, runtime, scratch, sessions};
 
 /// What is asked for.
 pub enum Asked {
-    /// Runs at once, and for how long each.
-    TenSteps { within: Duration, at_once: Vec<usize> },
+    /// Runs or sessions at once, and for how long each.
+    Rates { of: Of, within: Duration, at_once: Vec<usize> },
     /// What, and how often.
     Count { what: String, times: u32 },
+}
+
+/// What is done as often as can be.
+#[derive(Clone, Copy)]
+pub enum Of {
+    /// Runs of ten steps.
+    TenSteps,
+    /// Whole sessions of ten steps.
+    Sessions,
 }
 
 /// What the command line asks for, if it asks for something alone.
@@ -34,18 +44,24 @@ pub fn asked(arguments: &[String]) -> Option<Asked> {
     if let Some([what, times, ..]) = after("count") {
         return Some(Asked::Count { what: what.clone(), times: times.parse().ok()? });
     }
-    let mut numbers = after("ten-step")?.iter().map_while(|text| text.parse::<u32>().ok());
+    let (of, numbers) = after("ten-step")
+        .map(|numbers| (Of::TenSteps, numbers))
+        .or_else(|| Some((Of::Sessions, after("session")?)))?;
+    let mut numbers = numbers.iter().map_while(|text| text.parse::<u32>().ok());
     let within = Duration::from_secs(numbers.next().unwrap_or(3).into());
     let at_once = numbers.map(|number| usize::try_from(number).unwrap()).collect();
-    Some(Asked::TenSteps { within, at_once })
+    Some(Asked::Rates { of, within, at_once })
 }
 
 /// Does it.
 pub fn measure(asked: &Asked) {
     match asked {
-        Asked::TenSteps { within, at_once } => {
+        Asked::Rates { of, within, at_once } => {
             for &at_once in at_once {
-                let rate = runtime().block_on(runs::of_ten(at_once, *within));
+                let rate = match of {
+                    Of::TenSteps => runtime().block_on(runs::of_ten(at_once, *within)),
+                    Of::Sessions => runtime().block_on(sessions::rate(at_once, *within)),
+                };
                 println!(
                     "{}",
                     json!({ "what": "Daybook", "at_once": at_once, "per_second": rate })

@@ -4,7 +4,7 @@
 //! rounds is printed. Absolute figures belong to the machine and the moment: the ratio to the raw disk
 //! in the same round is what can be compared. Words after `--` choose parts: `speed`, `steps`, `list`,
 //! `memory`; without any, all are measured. `scale` fills a file with 1,000,000 sessions, and
-//! `ten-step SECONDS AT_ONCE...` takes turns with the neighbours ([`alone`]).
+//! [`alone`] has words for tools that measure this program from outside.
 //!
 //! Nothing fails on a figure.
 
@@ -92,7 +92,7 @@ fn speed(report: &mut Report) {
             let at = format!("{at_once:>2}");
             add(1, at.clone(), runtime.block_on(appends(at_once, RECORD_BYTES)));
             add(2, at.clone(), runtime.block_on(runs::of_ten(at_once, BURST)));
-            add(3, at, runtime.block_on(sessions::rate(at_once)));
+            add(3, at, runtime.block_on(sessions::rate(at_once, BURST)));
         }
         for bytes in LARGER {
             add(4, format!("{bytes:>6} B"), runtime.block_on(appends(1, bytes)));

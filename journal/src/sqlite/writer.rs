@@ -90,16 +90,19 @@ pub(super) fn from_sqlite(error: rusqlite::Error) -> Error {
     }
 }
 
+fn say(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(|_| ())
+}
+
 fn in_savepoint<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
-    let said = |sql| connection.prepare_cached(sql)?.execute([]).map(|_| ());
-    said("SAVEPOINT work")?;
+    say(connection, "SAVEPOINT work")?;
     let outcome = catch_unwind(AssertUnwindSafe(|| work(connection)));
     match outcome {
         Ok(Ok(value)) => {
-            said("RELEASE work")?;
+            say(connection, "RELEASE work")?;
             Ok(value)
         }
         failed => {
@@ -139,7 +142,7 @@ fn write_groups(
 }
 
 fn commit(connection: &Connection, group: Vec<Work>) -> (Vec<Answer>, Result<(), String>) {
-    let begun = connection.execute_batch("BEGIN IMMEDIATE");
+    let begun = say(connection, "BEGIN IMMEDIATE");
     let answers = group.into_iter().map(|work| work(connection)).collect();
     let committed = begun
         .and_then(|()| {
@@ -147,7 +150,7 @@ fn commit(connection: &Connection, group: Vec<Work>) -> (Vec<Answer>, Result<(),
             if connection.is_autocommit() {
                 return Err(rusqlite::Error::InvalidQuery);
             }
-            connection.execute_batch("COMMIT")
+            say(connection, "COMMIT")
         })
         .map_err(|error| error.to_string());
     if committed.is_err() && !connection.is_autocommit() {
