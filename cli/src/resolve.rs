@@ -1,7 +1,7 @@
 //! From what was typed to what is to be done: the only step that may fail on the environment.
 
 pub mod answer;
-mod chaos;
+pub mod chaos;
 pub mod cloud;
 pub mod payments;
 
@@ -103,49 +103,11 @@ pub enum Action {
     /// Make data.
     Generate(args::payments::What),
     /// Break or heal a function.
-    Chaos(ChaosOrder),
+    Chaos(chaos::Order),
     /// Check or run a state machine.
     Workflow(args::WorkflowDeed),
     /// Look for what is wrong with a place to run sessions.
     Doctor(Result<StackEnvironment, Unusable>),
-}
-
-/// A function to break or to heal.
-#[derive(Debug)]
-#[cfg_attr(not(feature = "live"), expect(dead_code, reason = "checked here, done by other builds"))]
-pub struct ChaosOrder {
-    /// The function.
-    pub function: String,
-    /// What is done to it.
-    pub deed: Deed,
-    /// Where it is.
-    pub place: Place,
-    /// The account that the credentials have to be of.
-    pub account: Option<String>,
-}
-
-/// What is done to a function.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Deed {
-    /// Its role loses these services.
-    Permission(Services),
-    /// So many invocations may run at a time.
-    Throttle(u8),
-    /// Nothing leaves its security groups.
-    Network,
-    /// A fault of this name is reverted.
-    Revert(&'static str),
-}
-
-/// The services that a role loses.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Services {
-    /// S3.
-    S3,
-    /// CloudWatch.
-    CloudWatch,
-    /// Both of them.
-    Both,
 }
 
 /// A server to run.
