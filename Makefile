@@ -53,11 +53,18 @@ dev: ## the local stack, until Ctrl-C
 
 # --- tests ---
 
+# The main job's `cli` is one without `live`. With all other crates' features as they are above, nothing but `cli` is looked
+# at a second time; one that is left out here costs time and hides nothing.
+BESIDE_CLI = agent/bedrock agent/container agent/ssm bootstrap/test-support invoker/lambda journal/clock journal/dynamodb \
+    journal/sqlite journal/test-support local/dynamodb poller/lambda telemetry/embedded telemetry/otlp telemetry/prometheus \
+    tools/embeddings tools/live watchdog/lambda
+
 .PHONY: check
 check: ## format, lints, docs, cargo deny, tidy
 	cargo fmt --all --check
 	cargo fetch --quiet $(LOCKED)
 	cargo clippy --quiet $(LOCKED) --workspace --all-targets --all-features -- -D warnings
+	cargo clippy --quiet $(LOCKED) --workspace --all-targets --features '$(BESIDE_CLI)' -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --quiet $(LOCKED) --workspace --no-deps --all-features --document-private-items
 	@source scripts/tools.sh && ensure_tools cargo-deny && set -x && cargo deny --offline check --hide-inclusion-graph bans licenses sources
 	cargo run --quiet $(LOCKED) -p xtask -- tidy
@@ -69,7 +76,7 @@ test: check ## make check, then every test; installs what they need (CI runs thi
 .PHONY: screenshots
 screenshots: ## takes the pictures in docs/pictures anew
 	cargo build -p cli --profile local
-	@bash scripts/screenshots.sh '$(DAYBOOK)'
+	@mkdir -p docs/pictures && bash scripts/browse.sh '$(DAYBOOK)' screenshots.mjs '$(CURDIR)' docs/pictures
 
 .PHONY: fuzz
 fuzz: ## any bytes at every border [TARGET=record] [SECONDS=60] (part of make test)
@@ -106,6 +113,11 @@ bench-peers: ## ten durable steps with Daybook, LangGraph and Restate in turn [R
 	@bench=$$(cargo bench -p cli --bench daybook --no-run --message-format json \
 	    | sed -n 's/.*"name":"daybook".*"executable":"\([^"]*\)".*/\1/p' | tail -1) \
 	    && bash scripts/bench-peers.sh "$$bench" '$(or $(ROUNDS),3)'
+
+.PHONY: bench-page
+bench-page: ## frames of the page in Chromium while it scrolls through a session of 10,000 records
+	cargo build -p cli --profile local
+	@bash scripts/browse.sh '$(DAYBOOK)' scrolling.mjs '$(CURDIR)'
 
 .PHONY: bench-lambdas
 bench-lambdas: ## the packaged functions of this machine's architecture: size, start, events, memory

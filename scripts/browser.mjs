@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { gzipSync } from "node:zlib";
 import { aws, browse, require, settled, start, stop, trigger, until } from "./stack.mjs";
 
@@ -364,6 +365,121 @@ await seen("the keyboard alone gets from the list to a comparison and back", asy
   await page.locator("#help[open]").waitFor();
   await page.keyboard.press("Escape");
   await until(async () => !(await page.locator("#help[open]").count()), "the list of keys stays");
+});
+
+// --- what is not there yet, or not now ---
+
+await seen("a session that is opened before its first record appears by itself", async () => {
+  const early = crypto.randomUUID();
+  isDown = true;
+  await go(`#/session/${early}`);
+  await page.getByText("The page looks again by itself.").waitFor();
+  await aws(endpoint, "AWSStepFunctions.StartExecution", { stateMachineArn: "arn:aws:states:us-east-1:000000000000:stateMachine:daybook", name: early,
+    input: JSON.stringify({ session_id: early, time: new Date().toISOString(), detail: {} }) });
+  await badge("succeeded");
+  isDown = false;
+});
+const waiting = await put(asking);
+await settled(endpoint, waiting);
+await seen("a stream that is refused is said to be, and asked for again until it is there", async () => {
+  isDown = true;
+  await page.route("**/events", (route) => route.fulfill({ status: 503, json: { error: "busy" } }));
+  await open(waiting);
+  await page.locator("#connection", { hasText: "not connected, trying again" }).waitFor();
+  await page.unroute("**/events");
+  await page.waitForFunction(() => document.getElementById("connection").textContent === "");
+  await page.locator("#words").fill("not now");
+  await button("Reject").click();
+  await page.locator(".row", { hasText: "not now" }).first().waitFor();
+  isDown = false;
+});
+
+// --- without a script ---
+
+const scriptless = await browser.newContext({ viewport: { width: 1280, height: 860 }, javaScriptEnabled: false });
+scriptless.setDefaultTimeout(20_000);
+const bare = await scriptless.newPage();
+bare.on("request", (request) => { if (!request.url().startsWith(endpoint)) problems.push(`a request to ${request.url()}`); });
+bare.on("console", (message) => problems.push(message.text()));
+const ofSession = (id) => `${endpoint}/plain/sessions/${id}`;
+const another = await put(asking);
+await settled(endpoint, another);
+
+await seen("without a script the page leads to a plain list, whose form filters and whose rows lead to sessions", async () => {
+  await bare.goto(endpoint);
+  await bare.getByRole("link", { name: "The same to read, without one." }).click();
+  await bare.getByRole("heading", { name: "Sessions" }).waitFor();
+  assert.equal(await bare.locator(".listed tbody tr").count(), all + 4);
+  await bare.getByLabel("Status").selectOption("FAILED");
+  await bare.getByLabel("Agent").fill("incident");
+  await bare.getByRole("button", { name: "Show" }).click();
+  assert.equal(await bare.locator(".listed tbody tr").count(), 1);
+  await bare.locator(".listed a").click();
+  assert.equal(bare.url(), ofSession(ids.failed));
+  assert.match(await bare.locator(".conclusion").innerText(), /What went wrong[\s\S]*mcp_connection[\s\S]*Where: step 3, catalogue[\s\S]*What to do next[\s\S]*daybook tools aws-diagnostics/);
+});
+await seen("a plain session leads from a claim to its record, unfolded, and from a question to the terminal", async () => {
+  await bare.goto(ofSession(ids.first));
+  const cited = bare.locator(".conclusion .cite").last();
+  const record = new URL(await cited.getAttribute("href"), endpoint).hash;
+  assert.ok(!await bare.locator(record).isVisible());
+  await cited.click();
+  await bare.locator(`${record} pre`).waitFor();
+  await bare.goto(ofSession(another));
+  assert.match(await bare.locator(".question").innerText(), /load_simulation[\s\S]*would run[\s\S]*daybook --endpoint \S+ answer \S+ --approve/);
+});
+await seen("what a session holds is text on the plain pages, too", async () => {
+  for (const at of [`${endpoint}/plain?text=${encodeURIComponent(MARKUP)}`, ofSession(ids.hostile), ofSession(ids.unknown), ofSession(ids.said)]) {
+    await bare.goto(at);
+    await bare.getByText(MARKUP).first().waitFor({ state: "attached" });
+    assert.equal(await bare.locator("img, script").count(), 0, at);
+  }
+});
+await seen("the plain pages fit a narrow screen, in light and dark, and have nothing serious", async () => {
+  for (const [view, at] of [["plain-list", `${endpoint}/plain`], ["plain-failed", ofSession(ids.failed)], ["plain-diagnosis", ofSession(ids.first)], ["plain-question", ofSession(another)]]) {
+    for (const [name, width, colorScheme] of [["", 1280, "light"], ["narrow-", 380, "dark"]]) {
+      await bare.emulateMedia({ colorScheme });
+      await bare.setViewportSize({ width, height: 860 });
+      await bare.goto(at);
+      const wide = await bare.locator("html").evaluate((root) => root.scrollWidth);
+      assert.ok(wide <= width, `${view} is ${wide} wide and has ${width}`);
+      await bare.screenshot({ path: join(screenshots, `${name}${view}.png`), fullPage: true });
+    }
+    // The check is a script, which another browser runs on the same markup.
+    await page.goto(at);
+    if (at === ofSession(another)) for (const fold of await page.locator("details").all()) await fold.evaluate((details) => { details.open = true; });
+    await look(`${view}-by-axe`);
+  }
+});
+
+// --- a day later ---
+
+await stop("SIGTERM");
+await start(new URL(endpoint).host, { ...environment, JOURNAL_TTL_DAYS: "3" });
+const brief = await put(asking);
+await settled(endpoint, brief);
+await stop("SIGTERM");
+// A stack goes on at the newest time of its file: a day, which ends both, and an hour.
+const file = new DatabaseSync(join(FOLDER, "data/journal.db"));
+file.exec(`UPDATE execution SET started_ms = started_ms + ${25 * 3600e3} WHERE status = 'SUCCEEDED'`);
+file.close();
+await start(new URL(endpoint).host, environment);
+for (const id of [brief, another]) await until(async () => await settled(endpoint, id) !== "WAITING", `session ${id} waits on`);
+await page.goto(endpoint);
+await seen("a session whose time was up says where it waited, and what to do next", async () => {
+  await open(brief);
+  await badge("timed out");
+  assert.match(await text(".conclusion"), /What went wrong[\s\S]*Retention[\s\S]*Where: while it waited at step 6[\s\S]*JOURNAL_TTL_DAYS/);
+  await look("timed-out");
+});
+await seen("a question that nobody answered in time says so, on its row and above all of them", async () => {
+  await open(another);
+  await badge("succeeded");
+  assert.match(await text(".conclusion"), /How it ended[\s\S]*Nobody answered in time[\s\S]*daybook chat/);
+  await page.locator(".row", { hasText: "nobody answered #6 in time" }).waitFor();
+  await look("expired");
+  await go("#/");
+  await page.locator(".sessions tr[data-id]", { hasText: "nobody answered in time" }).first().waitFor();
 });
 await browser.close();
 await stop("SIGKILL");

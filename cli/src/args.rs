@@ -376,7 +376,7 @@ pub struct Ui {
     /// Where to listen. Beyond loopback only with DAYBOOK_TOKEN set
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4600")]
     pub listen: String,
-    /// With --target aws: the stage to look at, instead of the names in the environment
+    /// With --target aws: the stage to look at, instead of DAYBOOK_STAGE and the names in the environment
     #[arg(long, value_name = "STAGE")]
     pub stage: Option<String>,
 }

@@ -62,6 +62,7 @@ pub struct Config {
     /// `DAYBOOK_TOKEN`.
     pub token: Option<String>,
     /// `DAYBOOK_STAGE`.
+    #[cfg(feature = "live")]
     pub stage: Option<String>,
     /// `STATE_MACHINE_ARN`.
     pub state_machine_arn: Option<String>,
@@ -70,6 +71,7 @@ pub struct Config {
     /// `JOURNAL_TABLE_NAME`.
     pub table: Option<String>,
     /// `AGENT_RUNTIME_ARN`.
+    #[cfg(feature = "live")]
     pub runtime_arn: Option<String>,
     /// `AWS_ENDPOINT_URL`, the AWS SDK's own.
     pub aws_endpoint_url: Option<String>,
@@ -123,10 +125,12 @@ impl Config {
         Self {
             target: env::text(&lookup, env::DAYBOOK_TARGET),
             token: env::text(&lookup, env::DAYBOOK_TOKEN),
+            #[cfg(feature = "live")]
             stage: env::text(&lookup, env::DAYBOOK_STAGE),
             state_machine_arn: env::text(&lookup, env::STATE_MACHINE_ARN),
             event_bus_name: env::text(&lookup, env::EVENT_BUS_NAME),
             table: env::text(&lookup, env::JOURNAL_TABLE_NAME),
+            #[cfg(feature = "live")]
             runtime_arn: env::text(&lookup, env::AGENT_RUNTIME_ARN),
             aws_endpoint_url: env::text(&lookup, AWS_ENDPOINT_URL),
             binary: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("daybook")),

@@ -1,7 +1,7 @@
 //! From what was typed to what is to be done: the only step that may fail on the environment.
 
 pub mod answer;
-mod chaos;
+pub mod chaos;
 pub mod cloud;
 pub mod payments;
 
@@ -90,8 +90,8 @@ pub enum Action {
     Import(PathBuf),
     /// Check a session.
     Verify(Subject, Option<Hash>),
-    /// Serve the page.
-    Ui(args::Ui),
+    /// Serve the page at this address.
+    Ui(String),
     /// List agents.
     Agents,
     /// Write the crate of an agent.
@@ -103,49 +103,11 @@ pub enum Action {
     /// Make data.
     Generate(args::payments::What),
     /// Break or heal a function.
-    Chaos(ChaosOrder),
+    Chaos(chaos::Order),
     /// Check or run a state machine.
     Workflow(args::WorkflowDeed),
     /// Look for what is wrong with a place to run sessions.
     Doctor(Result<StackEnvironment, Unusable>),
-}
-
-/// A function to break or to heal.
-#[derive(Debug)]
-#[cfg_attr(not(feature = "live"), expect(dead_code, reason = "checked here, done by other builds"))]
-pub struct ChaosOrder {
-    /// The function.
-    pub function: String,
-    /// What is done to it.
-    pub deed: Deed,
-    /// Where it is.
-    pub place: Place,
-    /// The account that the credentials have to be of.
-    pub account: Option<String>,
-}
-
-/// What is done to a function.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Deed {
-    /// Its role loses these services.
-    Permission(Services),
-    /// So many invocations may run at a time.
-    Throttle(u8),
-    /// Nothing leaves its security groups.
-    Network,
-    /// A fault of this name is reverted.
-    Revert(&'static str),
-}
-
-/// The services that a role loses.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Services {
-    /// S3.
-    S3,
-    /// CloudWatch.
-    CloudWatch,
-    /// Both of them.
-    Both,
 }
 
 /// A server to run.
@@ -205,6 +167,7 @@ impl Action {
                 | Self::Answer(..)
                 | Self::Chat(_)
                 | Self::Export(_)
+                | Self::Ui(_)
                 | Self::Verify(Subject::Session(_), _)
         );
         let is_unnamed_trigger =
@@ -245,7 +208,7 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
         let action = Action::Chaos(chaos::order(chaos.deed, services, config)?);
         return Ok(Resolved { context: context(&global, config)?, action });
     }
-    let context = context(&args.global, config)?;
+    let mut context = context(&args.global, config)?;
     let action = match args.command {
         args::Command::Trigger(trigger) => {
             let stack = trigger.with_stack.then(|| config.stack()).transpose();
@@ -267,6 +230,10 @@ pub fn resolve(args: Args, config: &Config) -> Result<Resolved, Failure> {
             Action::Investigate(payments::batch(investigate, stack)?)
         }
         args::Command::Agents => Action::Agents,
+        args::Command::Ui(ui) => {
+            context.cloud = of_stage(ui.stage.as_deref(), &context)?;
+            Action::Ui(ui.listen)
+        }
         args::Command::Doctor => Action::Doctor(config.stack()),
         args::Command::Workflow(workflow) => Action::Workflow(workflow.deed),
         args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
@@ -308,7 +275,6 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
             chat.model = chat.model.map(|model| model_name(model, target));
             Action::Chat(chat)
         }
-        C::Ui(ui) => Action::Ui(ui),
         C::Export(one) => Action::Export(one.session),
         C::Import(import) => Action::Import(import.file),
         C::Verify(verify) => {
@@ -325,8 +291,20 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
         | C::Generate(_)
         | C::Chaos(_)
         | C::Doctor
+        | C::Ui(_)
         | C::Workflow(_) => unreachable!("these are resolved before"),
     })
+}
+
+/// What the stack in the cloud is called, of a stage if one is named.
+fn of_stage(stage: Option<&str>, context: &Context) -> Result<Cloud, Failure> {
+    match (stage, context.target) {
+        (None, _) => Ok(context.cloud.clone()),
+        (Some(stage), Target::Aws) => Cloud::of_stage(stage),
+        (Some(_), Target::Local) => {
+            Err(Failure::usage("a stage is one of an account").hint("add --target aws"))
+        }
+    }
 }
 
 /// Refuses what works on this machine only, with why, and what to do.

@@ -8,6 +8,7 @@ mod guard;
 mod health;
 mod machine;
 mod page;
+mod plain;
 mod resume;
 mod sessions;
 mod step_functions;
@@ -72,6 +73,13 @@ pub struct Endpoint {
     pub data: PathBuf,
 }
 
+/// Whether the stack that runs the sessions serves a view of them, or a desk that only has their journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Server {
+    Stack,
+    Desk,
+}
+
 impl Endpoint {
     /// The routes, behind a guard.
     pub fn router(self, guard: Guard) -> Router {
@@ -84,7 +92,7 @@ impl Endpoint {
             .route("/api/sessions", get(sessions::list))
             .route("/api/histogram", get(sessions::histogram))
             .route("/api/sessions/{id}", get(sessions::show))
-            .merge(page::views())
+            .merge(page::views(Server::Stack))
             .route("/api/sessions/{id}/events", get(stream::events))
             .route("/api/sessions/{id}/cancel", post(sessions::cancel))
             .route("/api/sessions/{id}/resume", post(resume::resume))
@@ -92,6 +100,7 @@ impl Endpoint {
             .route("/login", post(guard::log_in))
             .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
             .layer(from_fn_with_state(guard.clone(), guard::check))
+            .merge(plain::views(guard.clone(), Server::Stack))
             // They hold no secret: who has no token yet gets the page that asks for it.
             .merge(page::files().layer(from_fn_with_state(guard, guard::check_address)))
             .with_state(self)

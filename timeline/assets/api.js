@@ -35,17 +35,35 @@ async function answer(response) {
 
 export const path = (id, rest = "") => `/api/sessions/${encodeURIComponent(id)}${rest}`;
 
+/** How long a stream that was refused is let alone: the first time, and the longest. */
+export const AGAIN_MS = [1000, 30_000];
+
 /**
  * Calls `changed` whenever the session has a new record, soon and not too often, and `progressed` with a tool's progress.
- * The browser takes a broken stream up again where it was.
+ * The browser takes a broken stream up again where it was; one that was refused is asked for anew until the session is over.
  */
-export function watch(id, { changed, progressed, connected }) {
-  const source = new EventSource(path(id, "/events"));
-  let due = null;
+export function watch(id, { changed, progressed, connected, isOver }) {
+  const [first, longest] = AGAIN_MS;
+  let [source, due, again, pause] = [null, null, null, first];
   const soon = () => { due ??= setTimeout(() => { due = null; changed(); }, 120); };
-  for (const type of ["event", "step", "session"]) source.addEventListener(type, soon);
-  source.addEventListener("progress", (event) => progressed(JSON.parse(event.data)));
-  source.addEventListener("open", () => connected(true));
-  source.addEventListener("error", () => connected(source.readyState === EventSource.CLOSED ? null : false));
-  return () => { clearTimeout(due); source.close(); };
+  const open = () => {
+    source = new EventSource(path(id, "/events"));
+    for (const type of ["event", "step", "session"]) source.addEventListener(type, soon);
+    source.addEventListener("progress", (event) => progressed(JSON.parse(event.data)));
+    source.addEventListener("journal", (event) => {
+      const { error } = JSON.parse(event.data);
+      connected(error === null, error);
+      if (error === null) soon();
+    });
+    source.addEventListener("open", () => { pause = first; connected(true); });
+    source.addEventListener("error", () => {
+      const isRefused = source.readyState === EventSource.CLOSED;
+      connected(isRefused && isOver() ? null : false);
+      if (!isRefused || isOver()) return;
+      again = setTimeout(open, pause);
+      pause = Math.min(2 * pause, longest);
+    });
+  };
+  open();
+  return () => { [due, again].forEach(clearTimeout); source.close(); };
 }

@@ -82,9 +82,11 @@ export async function health(frame, _, { connected }) {
     return el("section", { class: "panel" }, el("h2", {}, "Circuit breakers"),
       all.length === 0 ? el("p", { class: "faint" }, "No agent here has one.") : null,
       all.map(({ agent, per_hour, taken, is_open, next_free_at }) => el("p", { class: is_open ? "bad" : "" },
-        el("strong", {}, agent), is_open ? " ✗ open: further sessions are rejected" : " ✓ closed: sessions are let in",
-        ` · ${number(taken)} of ${number(per_hour)} slots of the last hour are taken`,
-        next_free_at ? ` · the next is free again at ${clock(next_free_at)}` : "")));
+        el("strong", {}, agent), ...(per_hour === null
+          ? [` ${number(taken)} sessions of the last hour count; how many may be is set where they run, and is not known here`]
+          : [is_open ? " ✗ open: further sessions are rejected" : " ✓ closed: sessions are let in",
+            ` · ${number(taken)} of ${number(per_hour)} slots of the last hour are taken`]),
+        next_free_at && per_hour !== null ? ` · the next is free again at ${clock(next_free_at)}` : "")));
   }
 
   await refresh();

@@ -186,7 +186,8 @@ export async function list(frame, _, { connected, query }) {
     if (session.error) return el("span", { class: "bad" }, session.error);
     const result = session.result ?? {};
     const fraud = typeof result.score === "number" ? `${Math.floor(Math.round(result.score * 1000) / 10)} % likely a fraud: ${result.hypotheses?.[0] ?? ""}` : null;
-    const said = [result.root_cause, fraud, result.summary?.[0], result.reply].find((value) => typeof value === "string");
+    const idle = result.ended === "idle" ? "nobody answered in time" : null;
+    const said = [result.root_cause, fraud, result.summary?.[0], idle, result.reply].find((value) => typeof value === "string" && value !== "");
     return el("span", { class: "faint" }, said ?? (OPEN.includes(session.status) ? `${session.steps} steps so far` : `${session.steps} steps`));
   }
 

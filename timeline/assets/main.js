@@ -1,6 +1,6 @@
 // Which view is shown, and what all views share: the theme, the keys, the connection's state.
 
-import { Refused, logIn } from "./api.js";
+import { AGAIN_MS, Refused, logIn } from "./api.js";
 import { compare } from "./compare.js";
 import { el } from "./dom.js";
 import { health } from "./health.js";
@@ -13,9 +13,9 @@ const connection = document.getElementById("connection");
 let view = null;
 let shownKind = null;
 
-/** What a view tells of its connection: true, false, or null when there is none to keep. */
-function connected(state) {
-  connection.textContent = state === false ? "not connected, trying again" : "";
+/** What a view tells of its connection: true, false with what is wrong, or null when there is none to keep. */
+function connected(state, wrong) {
+  connection.textContent = state === false ? `${wrong ?? "not connected"}, trying again` : "";
   connection.className = state === false ? "bad" : "";
 }
 
@@ -42,20 +42,30 @@ async function route() {
   try {
     const made = await (VIEWS[kind] ?? list)(frame, rest, { place, connected, query: new URLSearchParams(query) });
     // Whoever went on before this view was there does not get it.
-    if (frame.isConnected) view = made;
-    else made.leave();
+    if (!frame.isConnected) return made.leave();
+    view = made;
+    pause = AGAIN_MS[0];
   } catch (error) {
     fail(frame, error);
   }
 }
+
+/** Whether it may be over in a while: a stack that starts, or a session of which nothing is written yet. */
+const passes = ({ status }) => status === undefined || status === 503 || (status === 404 && shownKind === "session");
+let pause = AGAIN_MS[0];
 
 function fail(frame, error) {
   if (error instanceof Refused && error.status === 401) {
     askForToken(frame);
     return;
   }
+  if (passes(error)) {
+    setTimeout(() => { if (frame.isConnected) route(); }, pause);
+    pause = Math.min(2 * pause, AGAIN_MS[1]);
+  }
   frame.replaceChildren(el("div", { class: "notice bad", role: "alert" },
     el("p", {}, error instanceof Refused ? error.message : "The stack does not answer. Is `daybook dev` running?"),
+    passes(error) ? el("p", { class: "faint" }, "The page looks again by itself.") : "",
     el("p", {}, el("button", { type: "button", onclick: route }, "Try again"), " ", el("a", { href: "#/" }, "All sessions"))));
 }
 

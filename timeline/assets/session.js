@@ -8,6 +8,8 @@ import { drawRecord } from "./record.js";
 import { ledger, runs } from "./tables.js";
 
 const ROW_PX = 26;
+/** The shortest bar, as the style sheet has it. */
+const BAR_PX = 3;
 /** Rows that are drawn above and below those in sight. */
 const SPARE = 12;
 const ZOOM_MAX = 4096;
@@ -43,7 +45,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
   record.hidden = true;
   scroll.addEventListener("scroll", () => {
     follows = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - ROW_PX;
-    drawRows();
+    moveRows();
   }, { passive: true });
   scroll.addEventListener("keydown", (event) => {
     if (["ArrowDown", "ArrowUp"].includes(event.key) && key(event.key)) { event.preventDefault(); event.stopPropagation(); }
@@ -134,7 +136,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     const isBad = shown.session.status !== "SUCCEEDED";
     const next = found.next.map((text) => el("li", { class: "text" }, coded(text)));
     return [
-      el("h2", {}, isBad ? "What went wrong" : "What was found", !["", "unknown"].includes(shown.session.error_category ?? "") ? el("code", { class: "tag" }, shown.session.error_category) : null),
+      el("h2", {}, found.title, !["", "unknown"].includes(shown.session.error_category ?? "") ? el("code", { class: "tag" }, shown.session.error_category) : null),
       el("p", { class: `text what${isBad ? " bad" : ""}` }, found.what),
       found.session ? el("p", {}, "The other session: ", el("a", { href: `#/session/${encodeURIComponent(found.session)}` }, found.session)) : null,
       found.at ? el("p", {}, "Where: ", link(found.at.sk, "", found.at.name)) : null,
@@ -283,10 +285,29 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     const { waterfall } = shown;
     rows.style.height = `${waterfall.rows.length * ROW_PX}px`;
     if (follows && chosen === null && OPEN.includes(shown.session.status)) scroll.scrollTop = scroll.scrollHeight;
-    const first = Math.max(0, Math.floor(scroll.scrollTop / ROW_PX) - SPARE);
-    const last = Math.min(waterfall.rows.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / ROW_PX) + SPARE);
-    rows.replaceChildren(...waterfall.rows.slice(first, last).map((row, index) => drawRow(row, first + index)));
+    rows.replaceChildren(...drawnRows(...inSight()));
     scroll.setAttribute("aria-activedescendant", chosen === null ? "" : `row-${chosen}`);
+  }
+
+  /** The rows in sight and some more: from the first up to, and without, the last. */
+  function inSight() {
+    const first = Math.max(0, Math.floor(scroll.scrollTop / ROW_PX) - SPARE);
+    return [first, Math.min(shown.waterfall.rows.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / ROW_PX) + SPARE)];
+  }
+
+  const drawnRows = (first, last) => shown.waterfall.rows.slice(first, last).map((row, index) => drawRow(row, first + index));
+
+  /** While somebody scrolls, what stays in sight is left as it is: a frame has no time to make all of it anew. */
+  function moveRows() {
+    if (!shown) return;
+    const [first, last] = inSight();
+    const place = (item) => Number(item.id.slice("row-".length));
+    for (const item of [...rows.children]) if (place(item) < first || place(item) >= last) item.remove();
+    if (rows.childElementCount === 0) rows.append(...drawnRows(first, last));
+    else {
+      rows.prepend(...drawnRows(first, place(rows.firstElementChild)));
+      rows.append(...drawnRows(place(rows.lastElementChild) + 1, last));
+    }
   }
 
   function drawRow(row, index) {
@@ -294,7 +315,8 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     const lane = waterfall.lanes[row.lane];
     const bar = el("span", { class: `bar-${row.kind === "event" ? "event" : "step"} ${row.tone}` });
     const left = x(row.from_ms);
-    bar.style.left = `${left}%`;
+    // What was written last would begin where the track ends, and be seen no more.
+    bar.style.left = left <= 100 && row.kind !== "event" ? `min(${left}%, 100% - ${BAR_PX}px)` : `${left}%`;
     if (row.kind !== "event") bar.style.width = `${Math.max(0, x(row.to_ms) - left)}%`;
     const track = el("span", { class: "track" });
     for (const wait of waterfall.waits) {
@@ -407,6 +429,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     unwatch?.();
     unwatch = watch(id, {
       connected,
+      isOver: () => !OPEN.includes(shown.session.status),
       changed: () => refresh().then(() => connected(true), () => connected(false)),
       progressed: (news) => {
         const share = news.total ? `${Math.round((100 * news.progress) / news.total)} %` : String(news.progress ?? "");

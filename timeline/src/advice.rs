@@ -181,6 +181,14 @@ pub fn next(error: &str, category: Option<&str>, agent: Option<&str>) -> Vec<Str
             "The agent died or hung, every time it was invoked. Its log says why; the last record below is what it did before.".to_owned(),
             AGAIN.to_owned(),
         ],
+        ("SessionTimedOut", "RunningTime") => vec![
+            "It was at work for as long as a session may be, waiting not counted. The timeline shows what took longest.".to_owned(),
+            AGAIN.to_owned(),
+        ],
+        ("SessionTimedOut", "Retention") => vec![
+            "Two days before a session's records expire its time is up, and this one was still open. Answer the next one sooner, or keep records for longer (JOURNAL_TTL_DAYS).".to_owned(),
+            AGAIN.to_owned(),
+        ],
         ("Unwatched", _) => vec![
             "Its workflow was stopped or broke, and the watchdog closed the session. The state machine below shows where.".to_owned(),
             AGAIN.to_owned(),
@@ -235,7 +243,9 @@ mod tests {
             ("Rejected: BreakerOpen - circuit breaker", Some("rejected"), "circuit breaker"),
             ("AgentLost: Silent - the agent fell silent", Some("unknown"), "log"),
             ("Unwatched: ExecutionStopped - stale", Some("unknown"), "watchdog"),
-            ("SessionTimedOut: RunningTime - long", Some("timeout"), "time was up"),
+            ("SessionTimedOut: RunningTime - long", Some("timeout"), "what took longest"),
+            ("SessionTimedOut: Retention - old", Some("timeout"), "JOURNAL_TTL_DAYS"),
+            ("AgentError: Slow - long", Some("timeout"), "time was up"),
             (
                 "McpConnection: aws-diagnostics - ended",
                 Some("mcp_connection"),

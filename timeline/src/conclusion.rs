@@ -37,6 +37,8 @@ pub struct Known<'a> {
 /// What came of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Conclusion {
+    /// What stands above it.
+    pub title: &'static str,
     /// In a sentence: what went wrong, or what was found.
     pub what: String,
     /// The record in which it went wrong.
@@ -84,11 +86,33 @@ impl Conclusion {
 }
 
 /// What an agent found, in whichever of the shapes that agents bring.
-fn found(result: &Value) -> Option<Conclusion> {
-    diagnosis(result)
+pub(crate) fn found(result: &Value) -> Option<Conclusion> {
+    let found = diagnosis(result)
         .or_else(|| investigation(result))
         .or_else(|| report(result))
         .or_else(|| checks(result))
+        .map(|found| Conclusion { title: "What was found", ..found });
+    found.or_else(|| idle(result))
+}
+
+/// A conversation in which nobody said more: what it was to do was not done.
+fn idle(result: &Value) -> Option<Conclusion> {
+    if result.get("ended")?.as_str()? != "idle" {
+        return None;
+    }
+    let reply = text(result, "reply").filter(|reply| !reply.is_empty());
+    let said = reply.map(|reply| Point {
+        text: sentence(&format!("its last reply: {reply}")),
+        source: None,
+        claim: None,
+    });
+    Some(Conclusion {
+        title: "How it ended",
+        what: "Nobody answered in time, and so the conversation ended by itself.".to_owned(),
+        points: said.into_iter().collect(),
+        next: vec!["Begin another one if it is still wanted: `daybook chat`.".to_owned()],
+        ..Conclusion::default()
+    })
 }
 
 fn diagnosis(result: &Value) -> Option<Conclusion> {
@@ -109,10 +133,9 @@ fn diagnosis(result: &Value) -> Option<Conclusion> {
     });
     Some(Conclusion {
         what: sentence(&what),
-        at: None,
         points: list(result, "evidence").filter_map(point).collect(),
         next: next.collect(),
-        session: None,
+        ..Conclusion::default()
     })
 }
 
@@ -136,10 +159,9 @@ fn investigation(result: &Value) -> Option<Conclusion> {
     });
     Some(Conclusion {
         what: sentence(&format!("{share:.0} % likely a fraud, severity {severity}: {stated}")),
-        at: None,
         points: points.collect(),
         next: next.collect(),
-        session: None,
+        ..Conclusion::default()
     })
 }
 
@@ -193,8 +215,9 @@ fn failed(known: &Known<'_>) -> Conclusion {
     };
     let session = crate::advice::holder(error).map(str::to_owned);
     Conclusion {
+        title: "What went wrong",
         what: sentence(error),
-        at: spot(known.waterfall),
+        at: spot(known.waterfall, known.status),
         points: Vec::new(),
         next,
         session,
@@ -202,15 +225,22 @@ fn failed(known: &Known<'_>) -> Conclusion {
 }
 
 /// Where it went wrong: the last effect that brought an error, else the first record that tells of
-/// one; of an end the last effect before it, if there was one.
-fn spot(waterfall: &Waterfall) -> Option<Spot> {
+/// one; of an end the last effect or question before it, if there was one. What ran out of time did not
+/// go wrong where an error was got over.
+fn spot(waterfall: &Waterfall, status: Status) -> Option<Spot> {
     let is_bad = |row: &&Row| row.tone == Tone::Bad;
-    let effects = || waterfall.rows.iter().rev().filter(|row| row.kind == "outcome");
+    let newest_first = || waterfall.rows.iter().rev();
+    let failed = newest_first().filter(|row| row.kind == "outcome").find(is_bad);
     let told = || waterfall.rows.iter().find(is_bad);
-    let row = effects().find(is_bad).or_else(told)?;
-    let (row, after) = match (row.kind, effects().next()) {
-        ("end", Some(last)) => (last, "after "),
-        ("end", None) => return None,
+    let row = match status {
+        Status::TimedOut => waterfall.rows.iter().find(|row| row.kind == "end"),
+        _ => failed.or_else(told),
+    }?;
+    let (row, after) = match row.kind {
+        "end" => match newest_first().find(|row| matches!(row.kind, "outcome" | "ask"))? {
+            last if last.kind == "ask" => (last, "while it waited at "),
+            last => (last, "after "),
+        },
         _ => (row, ""),
     };
     let name = match row.seq {
@@ -240,11 +270,11 @@ fn sentence(text: &str) -> String {
 mod tests {
     use journal::error_message::ErrorMessage;
     use journal::event::{EventStatus, Writer};
-    use journal::step::{EffectKind, Usage};
+    use journal::step::{EffectKind, Ending, Step, StepBody, Usage};
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{at, claim, event, outcome, step};
+    use crate::testing::{at, claim, effect, end, event, outcome, step};
 
     fn of(status: Status, error: Option<&str>, category: Option<&str>, result: &Value) -> String {
         let failure =
@@ -349,5 +379,40 @@ mod tests {
         > Mend what the failed checks name, then run `daybook trigger` again.
         ");
         assert_eq!(of(Status::Succeeded, None, None, &json!({"reply": "hello"})), "nothing");
+    }
+
+    #[test]
+    fn a_conversation_that_nobody_went_on_with_says_so() {
+        let told =
+            |reply| of(Status::Succeeded, None, None, &json!({"reply": reply, "ended": "idle"}));
+        insta::assert_snapshot!(told("three models"), @r"
+        Nobody answered in time, and so the conversation ended by itself.
+        - its last reply: three models []
+        > Begin another one if it is still wanted: `daybook chat`.
+        ");
+        assert!(!told("").contains("reply"));
+    }
+
+    #[test]
+    fn what_ran_out_of_time_went_wrong_where_it_waited() {
+        let refused = json!({"error": "no"});
+        let ask = StepBody::Ask {
+            effect: effect("confirm", EffectKind::Ask, 0),
+            expires_at: at(9_999),
+            payload: json!({"question": {"prompt": "Go?", "choices": ["approve"]}}),
+        };
+        let looked = outcome("look", EffectKind::Tools, 12, Usage::default(), refused);
+        let mut steps = vec![step(10, 1, claim(0)), step(20, 2, looked), step(30, 3, ask)];
+        let place = |steps: &[Step<Value>]| {
+            let waterfall =
+                Waterfall::of(&[], steps.iter().map(|step| (step, None)), false, at(90));
+            spot(&waterfall, Status::TimedOut).map(|spot| spot.name)
+        };
+        steps.push(step(40, 4, end(Ending::TimedOut)));
+        assert_eq!(place(&steps).unwrap(), "while it waited at step 3, confirm");
+        steps.remove(2);
+        assert_eq!(place(&steps).unwrap(), "after step 2, look");
+        steps.remove(1);
+        assert_eq!(place(&steps), None);
     }
 }

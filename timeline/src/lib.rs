@@ -7,7 +7,7 @@
 //! [`evidence`] leads from each claim to its record. [`compare`] puts two sessions beside one another,
 //! [`health`] counts many. [`brief`] makes values short, [`text`] makes them harmless, for what stands
 //! in a journal may have been written by anybody. [`page`] holds the files of the page, which fetches
-//! the rest through the API and draws it.
+//! the rest through the API and draws it; [`plain`] is the same for browsers that run no script.
 
 pub mod advice;
 pub mod brief;
@@ -18,6 +18,7 @@ pub mod evidence;
 pub mod health;
 pub mod ledger;
 pub mod page;
+pub mod plain;
 pub mod runs;
 #[cfg(test)]
 mod testing;

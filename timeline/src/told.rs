@@ -2,7 +2,7 @@
 
 use graph::effect::ToolCall;
 use graph::outcome::Brought;
-use graph::question::Answer;
+use graph::question::{Answer, Decision};
 use journal::event::{About, Event, EventStatus};
 use journal::step::{EffectKind, Ending, Step, StepBody};
 use serde::Serialize;
@@ -25,6 +25,19 @@ pub enum Tone {
     Bad,
     /// It deserves a look.
     Warn,
+}
+
+impl Tone {
+    /// Its name, in small letters.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Begun => "begun",
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Warn => "warn",
+        }
+    }
 }
 
 /// What a step's line says.
@@ -183,6 +196,9 @@ fn answer(question: u32, payload: &Value) -> Told {
     let Ok(answer) = serde_json::from_value::<Answer>(payload.clone()) else {
         return Told::new(Tone::Warn, format!("answer to #{question}: {}", brief::value(payload)));
     };
+    if answer.decision == Decision::Expired {
+        return Told::new(Tone::Warn, format!("nobody answered #{question} in time"));
+    }
     let words = answer.text.or(answer.reason).map(|words| format!(", {}", clean(&words)));
     let decision = answer.decision.as_str();
     Told::new(Tone::Warn, format!("answer to #{question}: {decision}{}", words.unwrap_or_default()))

@@ -1,14 +1,15 @@
 //! `chaos`: breaking a function on purpose, and healing it.
 
 use crate::failure::{Exit, Failure};
-use crate::resolve::{ChaosOrder, Context};
+use crate::resolve::Context;
+use crate::resolve::chaos::Order;
 
 /// Breaks or heals a function.
 ///
 /// # Errors
 /// When this build cannot.
 #[cfg(not(feature = "live"))]
-pub async fn chaos(_: &Context, _: ChaosOrder) -> Result<Exit, Failure> {
+pub async fn chaos(_: &Context, _: Order) -> Result<Exit, Failure> {
     Err(crate::failure::not_live("AWS accounts"))
 }
 
@@ -23,10 +24,10 @@ mod live {
     use tools::account::Account;
     use tools::chaos::{Change, Chaos, Error, Fault, Kind, Services};
 
-    use super::{ChaosOrder, Context, Exit, Failure};
+    use super::{Context, Exit, Failure, Order};
     use crate::ledger::DEFAULT_FOLDER;
     use crate::output;
-    use crate::resolve::{self, Deed};
+    use crate::resolve::chaos::{self as resolved, Deed};
 
     /// Below the stack's folder, where the records are.
     const RECORDS: &str = "chaos";
@@ -35,7 +36,7 @@ mod live {
     ///
     /// # Errors
     /// When it is not allowed, or not all of it was done.
-    pub async fn chaos(context: &Context, order: ChaosOrder) -> Result<Exit, Failure> {
+    pub async fn chaos(context: &Context, order: Order) -> Result<Exit, Failure> {
         let folder = context.data.as_deref().unwrap_or(Path::new(DEFAULT_FOLDER)).join(RECORDS);
         let account = Account::open(order.place).await;
         let chaos = Chaos::open(&account, order.account.as_deref(), folder).await;
@@ -44,9 +45,9 @@ mod live {
             Deed::Revert(name) => revert(&chaos, &order.function, name).await,
             Deed::Permission(services) => {
                 let services = match services {
-                    resolve::Services::S3 => Services::S3,
-                    resolve::Services::CloudWatch => Services::CloudWatch,
-                    resolve::Services::Both => Services::Both,
+                    resolved::Services::S3 => Services::S3,
+                    resolved::Services::CloudWatch => Services::CloudWatch,
+                    resolved::Services::Both => Services::Both,
                 };
                 chaos.inject(&order.function, Fault::Permission(services)).await
             }

@@ -372,23 +372,6 @@ impl Clients {
     }
 }
 
-/// The ARN of the account's state machine with this name, if there is one.
-///
-/// # Errors
-/// When nobody answers.
-pub async fn machine_named(name: &str) -> anyhow::Result<Option<String>> {
-    let config = aws_config::load_defaults(BehaviorVersion::latest()).await;
-    let mut machines =
-        aws_sdk_sfn::Client::new(&config).list_state_machines().into_paginator().items().send();
-    while let Some(machine) = machines.next().await {
-        let machine = machine.map_err(|error| anyhow!("{}", said(&error)))?;
-        if machine.name() == name {
-            return Ok(Some(machine.state_machine_arn().to_owned()));
-        }
-    }
-    Ok(None)
-}
-
 /// A stack beyond loopback asks for its token where AWS has a signature.
 #[derive(Clone)]
 struct Bearer(String);

@@ -64,7 +64,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Export(session) => transfer::export(&context, &session).await,
         Action::Import(file) => transfer::import(&context, &file).await,
         Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
-        Action::Ui(options) => ui::ui(&context, &options).await,
+        Action::Ui(listen) => ui::ui(&context, &listen).await,
         Action::Agents => catalogue::agents(&context),
         Action::NewAgent(new) => new::agent(&context, &new),
         Action::Tools(server, environment) => {

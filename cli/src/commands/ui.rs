@@ -7,12 +7,11 @@ use futures_util::FutureExt as _;
 use local::desk::Desk;
 use local::endpoint::{self, Tell};
 use tokio::signal::unix::{SignalKind, signal};
-use workflow::rule::STACK_PREFIX;
 
-use super::cloud::{self, Clients};
+use super::cloud::Clients;
 use super::person;
 use super::steer::Deed;
-use crate::args::{self, Target};
+use crate::args::Target;
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
 use crate::ledger::Ledger;
@@ -23,30 +22,29 @@ use crate::resolve::Context;
 ///
 /// # Errors
 /// When there is no journal, or the address cannot be listened on.
-pub async fn ui(context: &Context, options: &args::Ui) -> Result<Exit, Failure> {
+pub async fn ui(context: &Context, listen: &str) -> Result<Exit, Failure> {
     let (mut interrupt, mut terminate) =
         (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-    let listen: SocketAddr = options.listen.parse().map_err(|_| {
-        Failure::usage(format!("--listen is `{}`, expected HOST:PORT", options.listen))
+    let listen: SocketAddr = listen.parse().map_err(|_| {
+        Failure::usage(format!("--listen is `{listen}`, expected HOST:PORT"))
             .hint("such as 127.0.0.1:4600; 127.0.0.1:0 takes any port that is free")
     })?;
-    let context = of_stage(context, options.stage.as_deref()).await?;
     if context.target == Target::Local {
-        let endpoint = Endpoint::new(&context)?;
+        let endpoint = Endpoint::new(context)?;
         if endpoint.health().await?.is_some() {
             output::line(&endpoint.address)?;
             output::say("the stack that runs there serves the page itself");
             return Ok(Exit::Succeeded);
         }
     }
-    let ledger = Ledger::open(&context).await?;
+    let ledger = Ledger::open(context).await?;
     let scratch = tempfile::tempdir()?;
     let desk = Desk {
         listen,
         token: context.token.clone(),
         journal: ledger.store.clone(),
         agents: Arc::clone(&context.agents),
-        tell: teller(&context, ledger).await,
+        tell: teller(context, ledger).await,
         scratch: scratch.path().to_owned(),
     };
     let serving = desk.serve().await?;
@@ -61,25 +59,6 @@ pub async fn ui(context: &Context, options: &args::Ui) -> Result<Exit, Failure> 
     }
     serving.stop().await;
     Ok(Exit::Succeeded)
-}
-
-/// The context with the names that a stage of the account has; those of the environment without one.
-async fn of_stage(context: &Context, stage: Option<&str>) -> Result<Context, Failure> {
-    let mut context = context.clone();
-    let Some(stage) = stage else { return Ok(context) };
-    if context.target == Target::Local {
-        return Err(Failure::usage("a stage is one of an account").hint("add --target aws"));
-    }
-    let machine = format!("{STACK_PREFIX}{stage}");
-    let found = cloud::machine_named(&machine).await?;
-    context.cloud.state_machine_arn = Some(found.ok_or_else(|| {
-        Failure::unknown(format!(
-            "there is no state machine `{machine}` in this account and region"
-        ))
-        .hint("look at the region; aws stepfunctions list-state-machines lists what there is")
-    })?);
-    context.cloud.table = Some(format!("{machine}-journal"));
-    Ok(context)
 }
 
 /// Tells sessions what the page is told for them.

@@ -2,11 +2,48 @@
 
 use tools::place::{Loopback, Place};
 
-use super::{ChaosOrder, Deed, Services};
 use crate::args::TargetName;
 use crate::args::chaos::{Deed as DeedArgs, FaultName};
 use crate::config::Config;
 use crate::failure::Failure;
+
+/// A function to break or to heal.
+#[derive(Debug)]
+#[cfg_attr(not(feature = "live"), expect(dead_code, reason = "checked here, done by other builds"))]
+pub struct Order {
+    /// The function.
+    pub function: String,
+    /// What is done to it.
+    pub deed: Deed,
+    /// Where it is.
+    pub place: Place,
+    /// The account that the credentials have to be of.
+    pub account: Option<String>,
+}
+
+/// What is done to a function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Deed {
+    /// Its role loses these services.
+    Permission(Services),
+    /// So many invocations may run at a time.
+    Throttle(u8),
+    /// Nothing leaves its security groups.
+    Network,
+    /// A fault of this name is reverted.
+    Revert(&'static str),
+}
+
+/// The services that a role loses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Services {
+    /// S3.
+    S3,
+    /// CloudWatch.
+    CloudWatch,
+    /// Both of them.
+    Both,
+}
 
 /// What the role loses.
 pub fn services(target: TargetName) -> Option<Services> {
@@ -26,7 +63,7 @@ pub fn order(
     deed: DeedArgs,
     services: Option<Services>,
     config: &Config,
-) -> Result<ChaosOrder, Failure> {
+) -> Result<Order, Failure> {
     use FaultName as F;
     let missing = |what: &str| Failure::usage(format!("{what} is missing"));
     let (is_inject, fault) = match deed {
@@ -63,5 +100,5 @@ pub fn order(
             ));
         }
     };
-    Ok(ChaosOrder { function: victim.function, deed, place, account: victim.account })
+    Ok(Order { function: victim.function, deed, place, account: victim.account })
 }

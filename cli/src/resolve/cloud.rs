@@ -1,20 +1,23 @@
 //! What the stack in an account is called, as far as the environment says.
 
-use workflow::{env, rule};
-
 use crate::config::Config;
 use crate::failure::Failure;
 
 /// The stage that is meant where none is named, as in `make deploy`.
+#[cfg(feature = "live")]
 const DEFAULT_STAGE: &str = "dev";
 
 /// Longest name of a stage, in characters. What deploys it has the same limit.
 const STAGE_CHARS_MAX: usize = 20;
 
+/// How a stage is spelt.
+const STAGE: &str = "1 to 20 of a-z, 0-9 and -, a letter first";
+
 /// What the stack in the cloud is called.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cloud {
     /// The stage that is looked up where the environment does not name its things.
+    #[cfg(feature = "live")]
     pub stage: String,
     /// The state machine's ARN, if it is known.
     pub state_machine_arn: Option<String>,
@@ -23,6 +26,7 @@ pub struct Cloud {
     /// The journal's table, if it is known.
     pub table: Option<String>,
     /// The agent runtime's ARN, if it is known.
+    #[cfg(feature = "live")]
     pub runtime_arn: Option<String>,
 }
 
@@ -33,17 +37,38 @@ impl Cloud {
     /// When the stage cannot be called so.
     pub fn of(config: &Config) -> Result<Self, Failure> {
         Ok(Self {
-            stage: stage(config)?,
+            #[cfg(feature = "live")]
+            stage: stage_of(config)?,
             state_machine_arn: config.state_machine_arn.clone(),
             event_bus_name: config.event_bus_name.clone(),
             table: config.table.clone(),
+            #[cfg(feature = "live")]
             runtime_arn: config.runtime_arn.clone(),
         })
     }
 
+    /// A stage that the command line names, of which nothing else is known: what the environment names may be
+    /// another's.
+    ///
+    /// # Errors
+    /// When it cannot be called so.
+    pub fn of_stage(stage: &str) -> Result<Self, Failure> {
+        if !is_stage(stage) {
+            return Err(Failure::usage(format!("--stage is `{stage}`, expected {STAGE}")));
+        }
+        Ok(Self {
+            #[cfg(feature = "live")]
+            stage: stage.to_owned(),
+            ..Self::default()
+        })
+    }
+}
+
+#[cfg(feature = "live")]
+impl Cloud {
     /// The stack's name.
     pub fn stack(&self) -> String {
-        format!("{}{}", rule::STACK_PREFIX, self.stage)
+        format!("{}{}", workflow::rule::STACK_PREFIX, self.stage)
     }
 
     /// Whether what every command needs is named already.
@@ -53,15 +78,20 @@ impl Cloud {
 }
 
 /// The stage of the environment, as it may be called where it is deployed.
-fn stage(config: &Config) -> Result<String, Failure> {
-    let Some(stage) = &config.stage else { return Ok(DEFAULT_STAGE.to_owned()) };
-    let spelt_well = stage.starts_with(|c: char| c.is_ascii_lowercase())
-        && stage.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-        && stage.len() <= STAGE_CHARS_MAX;
-    if spelt_well {
-        return Ok(stage.clone());
+#[cfg(feature = "live")]
+fn stage_of(config: &Config) -> Result<String, Failure> {
+    use workflow::env::{DAYBOOK_STAGE, Invalid};
+    match config.stage.as_deref().unwrap_or(DEFAULT_STAGE) {
+        stage if is_stage(stage) => Ok(stage.to_owned()),
+        stage => {
+            let (name, value) = (DAYBOOK_STAGE, stage.to_owned());
+            Err(Failure::usage(Invalid::Malformed { name, value, expected: STAGE }))
+        }
     }
-    let expected = "1 to 20 of a-z, 0-9 and -, a letter first";
-    let (name, value) = (env::DAYBOOK_STAGE, stage.clone());
-    Err(Failure::usage(env::Invalid::Malformed { name, value, expected }))
+}
+
+fn is_stage(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && text.len() <= STAGE_CHARS_MAX
 }

@@ -3,7 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
+use axum::Router;
+use axum::extract::State;
+use axum::routing::post;
 use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::harness::{DEADLINE, Dev, Ran, daybook, free_endpoint, run, run_in};
 use crate::people::with_lines;
@@ -129,6 +133,12 @@ async fn the_page_of_an_account_is_served_and_what_it_is_told_reaches_the_sessio
         "SESSION_INITIATED"
     );
 
+    // What the account has set for its circuit breakers, its functions know alone.
+    let health = get("/api/health").await;
+    let breaker = &health["breakers"][0];
+    assert_eq!((&breaker["agent"], &breaker["taken"]), (&"incident".into(), &0.into()), "{health}");
+    assert!(breaker["per_hour"].is_null() && breaker["is_open"].is_null(), "{health}");
+
     let wrong = post("answer", json!({ "question_id": 1, "decision": "approve" })).await;
     assert_eq!(wrong.0, 409, "{wrong:?}");
     let said = json!({ "question_id": question, "decision": "say", "text": "what can you do?" });
@@ -148,17 +158,110 @@ async fn the_page_of_an_account_is_served_and_what_it_is_told_reaches_the_sessio
     assert_eq!(get(&format!("/api/sessions/{id}")).await["session"]["status"], "CANCELLED");
     assert_eq!(ui.stop("-TERM"), 0);
 
-    let stage = run(in_account(folder.path(), &dev.endpoint).args(["ui", "--stage", "prod"]));
-    assert_eq!(stage.exit, 2, "{stage:#?}");
-    assert!(stage.stderr.contains("no state machine `daybook-prod`"), "{}", stage.stderr);
     let local = run_in(folder.path(), &["--endpoint", &dev.endpoint, "ui"]);
     assert_eq!((local.exit, local.stdout.trim()), (0, dev.endpoint.as_str()));
+}
+
+/// Reads a stream until it has said all of these, in this order.
+async fn heard(stream: &mut reqwest::Response, words: &[&str]) {
+    let mut text = String::new();
+    for word in words {
+        loop {
+            if let Some(at) = text.find(word) {
+                text.drain(..at + word.len());
+                break;
+            }
+            let more = tokio::time::timeout(DEADLINE, stream.chunk()).await;
+            let more = more.unwrap_or_else(|_| panic!("`{word}` is not said: {text}"));
+            let more = more.unwrap().unwrap_or_else(|| panic!("it ends before `{word}`: {text}"));
+            text.push_str(&String::from_utf8_lossy(&more));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_an_account_whose_journal_does_not_answer_says_so_and_goes_on_when_it_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let dev = Dev::start(folder.path(), &data);
+    let (id, _) = asking(folder.path(), &dev);
+    let arguments = ["ui", "--listen", "127.0.0.1:0"];
+    let ui = Dev::ready(in_account(folder.path(), &dev.endpoint).args(arguments));
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{}/api/sessions/{id}/events", ui.endpoint);
+    let mut stream = http.get(url).send().await.unwrap();
+    heard(&mut stream, &["event: event", "event: step"]).await;
+    let listen = dev.endpoint.strip_prefix("http://").unwrap().to_owned();
+    dev.kill();
+    heard(&mut stream, &["event: journal", r#"{"error":"#]).await;
+    let dev = Dev::listening(&mut daybook(folder.path()), &data, &listen);
+    heard(&mut stream, &["event: journal", r#"{"error":null}"#]).await;
+    assert_eq!(ran(folder.path(), &dev, &["cancel", &id]).exit, 0);
+    heard(&mut stream, &["event: event"]).await;
+}
+
+/// What CloudFormation says of a stack whose things are those of the stack on this machine.
+const OUTPUTS: &str = "<DescribeStacksResponse><DescribeStacksResult><Stacks><member>\
+    <StackName>daybook-prod</StackName><StackStatus>CREATE_COMPLETE</StackStatus>\
+    <CreationTime>2026-11-22T08:00:00Z</CreationTime><Outputs>\
+    <member><OutputKey>JournalTableName</OutputKey><OutputValue>daybook-journal</OutputValue></member>\
+    <member><OutputKey>StateMachineArn</OutputKey>\
+    <OutputValue>arn:aws:states:us-east-1:000000000000:stateMachine:daybook</OutputValue></member>\
+    </Outputs></member></Stacks></DescribeStacksResult></DescribeStacksResponse>";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_of_a_stage_is_over_the_journal_that_its_stack_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let (asked, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let describe = async |State(asked): State<UnboundedSender<String>>, body: String| {
+        let _ = asked.send(body);
+        OUTPUTS
+    };
+    let app = Router::new().route("/", post(describe)).with_state(asked);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let formation = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let triggered = ran(folder.path(), &dev, &["trigger", "--wait"]).stdout;
+    let id = triggered.lines().next().unwrap();
+    let mut command = in_account(folder.path(), &dev.endpoint);
+    command.env("AWS_ENDPOINT_URL_CLOUDFORMATION", formation);
+    command.env("JOURNAL_TABLE_NAME", "of-another-stage");
+    let ui = Dev::ready(command.args(["ui", "--stage", "prod", "--listen", "127.0.0.1:0"]));
+    let http = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().unwrap();
+    let page = http.get(format!("{}/plain/sessions/{}", ui.endpoint, id)).send().await;
+    let page = page.unwrap().text().await.unwrap();
+    assert!(page.contains("SESSION_INITIATED"), "{page}");
+    assert!(page.contains("daybook --target aws show"), "{page}");
+    let said = seen.recv().await.unwrap();
+    assert!(
+        said.contains("Action=DescribeStacks") && said.contains("StackName=daybook-prod"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_stage_that_the_page_is_to_show_counts_before_what_the_environment_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let ui = |target: &str, stage: &str| {
+        let mut named = in_account(folder.path(), &free_endpoint());
+        run(named.env("DAYBOOK_STAGE", "test").args(["ui", "--target", target, "--stage", stage]))
+    };
+    let elsewhere = ui("aws", "prod");
+    assert_eq!(elsewhere.exit, 2, "{elsewhere:#?}");
+    assert!(elsewhere.stderr.contains("daybook-prod cannot be looked at"), "{elsewhere:#?}");
+    for (refused, says) in [
+        (ui("aws", "Prod"), "--stage is `Prod`, expected 1 to 20 of a-z, 0-9 and -"),
+        (ui("local", "prod"), "a stage is one of an account"),
+    ] {
+        assert!(refused.exit == 64 && refused.stderr.contains(says), "{refused:#?}");
+    }
 }
 
 #[test]
 fn a_stack_that_cannot_be_looked_at_is_named_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
-    for command in [&["sessions"][..], &["show", "0190a5c4"], &["trigger"], &["chat"]] {
+    for command in [&["sessions"][..], &["show", "0190a5c4"], &["trigger"], &["chat"], &["ui"]] {
         let mut nameless = in_account(folder.path(), &free_endpoint());
         nameless.env_remove("JOURNAL_TABLE_NAME").env_remove("STATE_MACHINE_ARN");
         nameless.env("DAYBOOK_STAGE", "prod");

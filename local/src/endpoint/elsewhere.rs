@@ -25,11 +25,14 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::guard::{self, Guard};
 use super::sessions::{self, existing, json_body};
 use super::wire::{self, Refusal};
-use super::{BODY_BYTES_MAX, Endpoint, page};
+use super::{BODY_BYTES_MAX, Endpoint, Server, page, plain};
 use crate::store::Journal;
 
 /// How often the journal is looked at for a stream. An account asks for money for every look.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How seldom it is looked at while it does not answer: each time half as often, down to this.
+const LOOK_AT_LEAST_EVERY: Duration = Duration::from_secs(30);
 
 /// How many looks after the verdict the rest of the session's announcements is waited for.
 const LATE_LOOKS: u32 = 2;
@@ -58,7 +61,7 @@ pub fn router(endpoint: Endpoint, tell: Tell, guard: Guard) -> Router {
         .route("/api/sessions", get(sessions::list))
         .route("/api/histogram", get(sessions::histogram))
         .route("/api/sessions/{id}", get(sessions::show))
-        .merge(page::views())
+        .merge(page::views(Server::Desk))
         .route("/api/sessions/{id}/events", get(events))
         .route("/login", post(guard::log_in))
         .with_state(endpoint.clone());
@@ -73,7 +76,8 @@ pub fn router(endpoint: Endpoint, tell: Tell, guard: Guard) -> Router {
         .layer(from_fn_with_state(guard.clone(), guard::check))
         .merge(
             page::files()
-                .layer(from_fn_with_state(guard, guard::check_address))
+                .layer(from_fn_with_state(guard.clone(), guard::check_address))
+                .merge(plain::views(guard, Server::Desk))
                 .with_state(endpoint),
         )
 }
@@ -153,6 +157,8 @@ struct Stream {
     seen: Seen,
     ready: VecDeque<Event>,
     late_looks: u32,
+    /// When it is looked for the next time: longer than [`LOOK_EVERY`] while the journal does not answer.
+    pause: Duration,
     _place: OwnedSemaphorePermit,
 }
 
@@ -164,6 +170,7 @@ impl Stream {
             seen: Seen::default(),
             ready: VecDeque::new(),
             late_looks: 0,
+            pause: LOOK_EVERY,
             _place: place,
         }
     }
@@ -184,8 +191,23 @@ impl Stream {
                     return None;
                 }
             }
-            tokio::time::sleep(LOOK_EVERY).await;
-            self.look(None).await.ok()?;
+            tokio::time::sleep(self.pause).await;
+            let looked = self.look(None).await;
+            self.tell_of_trouble(looked.err());
+        }
+    }
+
+    /// Tells once that the journal does not answer, in an event `journal` whose `error` says why, and once that
+    /// it does again. A client then has all that it would have without.
+    fn tell_of_trouble(&mut self, trouble: Option<Refusal>) {
+        let was_well = self.pause == LOOK_EVERY;
+        self.pause = match trouble {
+            None => LOOK_EVERY,
+            Some(_) => (2 * self.pause).min(LOOK_AT_LEAST_EVERY),
+        };
+        if was_well != trouble.is_none() {
+            let data = json!({ "error": trouble.map(|refusal| refusal.message) }).to_string();
+            self.ready.push_back(Event::default().event("journal").data(data));
         }
     }
 

@@ -44,7 +44,7 @@ impl Guard {
     }
 
     /// Judges a request by its headers.
-    fn admit(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
+    pub(super) fn admit(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Refusal> {
         self.admit_address(headers, uri)?;
         match &self.token {
             Some(token) if !presents(headers, token) => {
@@ -52,6 +52,11 @@ impl Guard {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether this is the token, or none is asked for.
+    pub(super) fn opens(&self, given: &str) -> bool {
+        self.token.as_ref().is_none_or(|token| same(given.as_bytes(), token.as_bytes()))
     }
 
     /// Judges by whom it addresses and whose page it comes from, and not by its token.
@@ -110,22 +115,30 @@ pub(super) async fn check_address(
 }
 
 /// `POST /login` with the token as bearer: trades it for a cookie, since a browser's streams cannot
-/// carry the header. The cookie goes with no request that another site makes, and no script reads it.
+/// carry the header.
 pub(super) async fn log_in(headers: HeaderMap) -> Response<Body> {
     // The guard has let it pass, so it is the token, unless none is asked for.
-    let token = bearer(&headers).unwrap_or_default();
-    let cookie = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict");
-    match HeaderValue::from_str(&cookie) {
-        Ok(cookie) if token.bytes().all(is_cookie_octet) => {
+    match cookie(bearer(&headers).unwrap_or_default()) {
+        Ok(cookie) => {
             let mut response = wire::respond(204, "text/plain", Body::empty(), None);
             response.headers_mut().insert(SET_COOKIE, cookie);
             response
         }
-        _ => wire::api(Err(Refusal::bad(
+        Err(refusal) => wire::api(Err(refusal)),
+    }
+}
+
+/// The cookie that stands for the token. It goes with no request that another site makes, and no script
+/// reads it.
+pub(super) fn cookie(token: &str) -> Result<HeaderValue, Refusal> {
+    let cookie = format!("{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict");
+    let value = HeaderValue::from_str(&cookie).ok();
+    value.filter(|_| token.bytes().all(is_cookie_octet)).ok_or_else(|| {
+        Refusal::bad(
             "InvalidToken",
             "the token holds a character that no cookie can: choose one of letters and digits",
-        ))),
-    }
+        )
+    })
 }
 
 /// What may stand in a cookie's value.

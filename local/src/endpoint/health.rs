@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{RawQuery, State};
+use axum::extract::{Extension, RawQuery, State};
 use axum::http::Response;
 use invoker::admission::slots_taken;
 use journal::clock::Stamp;
@@ -16,9 +16,9 @@ use journal::step::{Step, StepBody, Usage};
 use serde_json::{Value, json};
 use timeline::health::{Health, Seen};
 
-use super::Endpoint;
 use super::sessions::Reply;
 use super::wire::{self, Refusal};
+use super::{Endpoint, Server};
 
 /// Most sessions that are looked at, the newest; the answer says whether there were more.
 pub(super) const SESSIONS_MAX: usize = 500;
@@ -32,12 +32,13 @@ const HOURS: u32 = 24;
 /// `?hours=` says how far back, 24 if nothing else is said.
 pub(super) async fn health(
     State(endpoint): State<Endpoint>,
+    Extension(server): Extension<Server>,
     RawQuery(query): RawQuery,
 ) -> Response<Body> {
-    wire::api(look(&endpoint, query.as_deref().unwrap_or_default()).await)
+    wire::api(look(&endpoint, server, query.as_deref().unwrap_or_default()).await)
 }
 
-async fn look(endpoint: &Endpoint, query: &str) -> Reply {
+async fn look(endpoint: &Endpoint, server: Server, query: &str) -> Reply {
     let hours = match wire::parameter(query, "hours") {
         None => HOURS,
         Some(text) => {
@@ -61,7 +62,7 @@ async fn look(endpoint: &Endpoint, query: &str) -> Reply {
     }
     let mut breakers = Vec::new();
     for agent in endpoint.graphs.iter() {
-        breakers.extend(breaker(endpoint, agent.name(), now).await.map_err(journal)?);
+        breakers.extend(breaker(endpoint, server, agent.name(), now).await.map_err(journal)?);
     }
     let health = Health::of(&seen, span, now);
     Ok((
@@ -116,16 +117,20 @@ fn agent(step: &Step) -> Option<String> {
     }
 }
 
-/// The circuit breaker of an agent, if it has one: open means that no session is let in.
+/// The circuit breaker of an agent, if it has one: open means that no session is let in. A desk sees how
+/// many were let in, and not how many may be.
 async fn breaker(
     endpoint: &Endpoint,
+    server: Server,
     agent: &str,
     now: Stamp,
 ) -> Result<Option<Value>, journal::store::Error> {
     let Some(per_hour) = endpoint.admission.per_hour(agent) else { return Ok(None) };
     let taken = slots_taken(&endpoint.store, agent, now).await?;
+    let per_hour = (server == Server::Stack).then_some(per_hour);
     Ok(Some(json!({
         "agent": agent, "per_hour": per_hour, "taken": taken.len(),
-        "is_open": taken.len() >= per_hour as usize, "next_free_at": taken.iter().min(),
+        "is_open": per_hour.map(|most| taken.len() >= most as usize),
+        "next_free_at": taken.iter().min(),
     })))
 }

@@ -94,15 +94,16 @@ pub(super) async fn answer(
 
 async fn list_sessions(endpoint: &Endpoint, query: &str) -> Reply {
     let now = endpoint.clock.now();
-    let wish = wish(query, now)?;
+    let wish = wish(query, LIST_MAX, now)?;
     let list = list::list(&endpoint.store, &endpoint.shelf, &wish, now).await;
     let List { sessions, searched, more } = list.map_err(|error| Refusal::journal(&error))?;
     let more = more.map(|place| place.to_string());
     Ok((200, json!({ "sessions": sessions, "searched": searched, "more": more })))
 }
 
-/// What a query string wishes for. Parameters that are not known are passed over.
-fn wish(query: &str, now: Stamp) -> Result<Wish, Refusal> {
+/// What a query string wishes for, so many sessions if it does not say. Parameters that are not known are
+/// passed over.
+pub(super) fn wish(query: &str, limit: usize, now: Stamp) -> Result<Wish, Refusal> {
     let mut wish = Wish {
         filter: Filter {
             since: now.before(LIST_BACK),
@@ -113,7 +114,7 @@ fn wish(query: &str, now: Stamp) -> Result<Wish, Refusal> {
             agent: None,
         },
         text: None,
-        limit: LIST_MAX,
+        limit,
         result_bytes_max: RESULT_BYTES_MAX,
     };
     let time = |text: &str| {

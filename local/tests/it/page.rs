@@ -4,9 +4,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use local::stack::{Config, Stack};
 use reqwest::Method;
+use reqwest::redirect::Policy;
 use serde_json::Value;
 use tempfile::TempDir;
 use timeline::page::{FILES, POLICY};
+use timeline::plain;
 
 use crate::endpoint::parking;
 use crate::stack::{Client, config, read};
@@ -37,7 +39,9 @@ async fn the_page_comes_with_a_policy_that_lets_nothing_else_in_and_only_under_o
 fn the_page_refers_to_its_own_files_only_and_has_no_script_or_style_in_its_markup() {
     let [page, rest @ ..] = &FILES;
     for quoted in page.text.split('"').skip(1).step_by(2).filter(|text| text.contains('/')) {
-        let is_ours = rest.iter().any(|file| file.path == quoted) || quoted.starts_with("#/");
+        let is_ours = rest.iter().any(|file| file.path == quoted)
+            || quoted.starts_with("#/")
+            || quoted == plain::LIST;
         assert!(is_ours, "{quoted}");
     }
     for forbidden in ["<style", "style=", "onclick=", "<script>"] {
@@ -170,5 +174,82 @@ async fn beyond_loopback_the_page_asks_for_the_token_and_the_rest_has_it_in_a_co
     assert_eq!(status(Method::GET, "/api/sessions", ("cookie", pair)).await, 200);
     let strange = client.request(Method::GET, "/api/sessions").header("cookie", pair);
     assert_eq!(read(strange.header("origin", "https://evil.example")).await.0, 403);
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_pages_have_a_policy_that_runs_no_script_and_are_guarded_as_the_api_is() {
+    let folder = TempDir::new().unwrap();
+    let stack = parking(&folder).await;
+    let client = Client::new(&stack);
+    let session = client.trigger(&serde_json::json!({"agent": "checkup"})).await;
+    crate::endpoint::token(&stack, &session).await;
+    let shown = format!("/plain/sessions/{session}");
+    for (path, status, says) in [
+        ("/plain?limit=5", 200, session.as_str()),
+        ("/plain?status=SUCCEEDED,FAILED", 200, "None of these sessions fits."),
+        ("/plain?limit=many", 400, "`many` is no number of sessions"),
+        ("/plain?status=%3Cscript%3E", 400, "`&lt;script&gt;` is no status"),
+        (&shown, 200, "SESSION_INITIATED"),
+        (&format!("{shown}?part=99"), 200, "SESSION_INITIATED"),
+        (&format!("/plain/sessions/{}", uuid()), 404, "there is no session"),
+        ("/plain/sessions/%3Cscript%3E", 400, "is not a session id"),
+    ] {
+        let answer = client.request(Method::GET, path).send().await.unwrap();
+        let headers = answer.headers();
+        assert_eq!(headers["content-type"], "text/html; charset=utf-8", "{path}");
+        assert_eq!(headers["content-security-policy"], plain::POLICY, "{path}");
+        assert_eq!(answer.status(), status, "{path}");
+        let page = answer.text().await.unwrap();
+        assert!(page.contains(says) && !page.contains("<script"), "{path}: {page}");
+    }
+    // What the page says in the terminal's words reaches this stack.
+    let answer = client.request(Method::GET, &shown).send().await.unwrap().text().await.unwrap();
+    let command = format!("daybook --endpoint {} cancel {session}", stack.url());
+    assert!(answer.contains(&command), "{answer}");
+    for (name, value) in [("host", "evil.example"), ("origin", "https://evil.example")] {
+        for path in [plain::LIST, &shown] {
+            let strange = client.request(Method::GET, path).header(name, value);
+            assert_eq!(strange.send().await.unwrap().status(), 403, "{path} {name}: {value}");
+        }
+    }
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn beyond_loopback_a_form_trades_the_token_for_the_cookie_without_a_script() {
+    let folder = TempDir::new().unwrap();
+    let listen = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+    let token = Some("secret".to_owned());
+    let stack = Stack::start(Config { listen, token, ..config(folder.path(), 1) }).await.unwrap();
+    let http = reqwest::Client::builder().no_proxy().redirect(Policy::none()).build().unwrap();
+    let url = stack.url().replace("0.0.0.0", "127.0.0.1");
+    let get = |path: &str| http.get(format!("{url}{path}"));
+    let send =
+        |token: &str| http.post(format!("{url}{}", plain::LOGIN)).body(format!("token={token}"));
+    for path in [plain::LIST, &format!("/plain/sessions/{}", uuid())] {
+        let answer = get(path).send().await.unwrap();
+        assert_eq!(answer.status(), 401, "{path}");
+        assert!(answer.text().await.unwrap().contains("action=\"/plain/login\""), "{path}");
+    }
+    for wrong in ["", "Secret", "secret2", "%00", "x&token=secret"] {
+        let answer = send(wrong).send().await.unwrap();
+        assert_eq!(
+            (answer.status().as_u16(), answer.headers().get("set-cookie")),
+            (401, None),
+            "{wrong}"
+        );
+    }
+    let strange = send("secret").header("origin", "https://evil.example").send().await.unwrap();
+    assert_eq!((strange.status().as_u16(), strange.headers().get("set-cookie")), (403, None));
+    let answer = send("secret").header("origin", &url).send().await.unwrap();
+    assert_eq!(
+        (answer.status().as_u16(), &answer.headers()["location"]),
+        (303, &"/plain".parse().unwrap())
+    );
+    let cookie = answer.headers()["set-cookie"].to_str().unwrap().to_owned();
+    assert_eq!(cookie, "daybook=secret; Path=/; HttpOnly; SameSite=Strict");
+    let pair = cookie.split(';').next().unwrap();
+    assert_eq!(get(plain::LIST).header("cookie", pair).send().await.unwrap().status(), 200);
     stack.shutdown().await;
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes the pictures that README and docs show anew: screenshots.sh BINARY
+# Runs a script that drives the page of a stack in a browser: browse.sh BINARY SCRIPT [ARGUMENTS...]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
@@ -7,7 +7,6 @@ ensure_tools browser
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mkdir -p docs/pictures
 DAYBOOK=$(realpath "$1") FOLDER=$folder HOME=$folder CHROMIUM=$(command -v chromium) \
     PLAYWRIGHT=$tools_dir/browser-$playwright_version-$axe_version \
-    "$tools_dir/node-$node_version/bin/node" scripts/screenshots.mjs "$PWD" docs/pictures
+    "$tools_dir/node-$node_version/bin/node" "scripts/$2" "${@:3}"
