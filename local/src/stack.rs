@@ -189,12 +189,7 @@ impl Stack {
         let store = SqliteStore::open(&data.join(JOURNAL_FILE), config.durability)?;
         let clock = clock(&store, config.time_scale).await?;
         let (listener, address) = listen(config.listen).await?;
-        let isolated = matches!(config.isolation, Isolation::Processes { .. });
-        let inside = if isolated && !config.listen.ip().is_loopback() {
-            Some(listen((Ipv4Addr::LOCALHOST, 0).into()).await?)
-        } else {
-            None
-        };
+        let inside = listen_inside(&config).await?;
         let agents_address = inside.as_ref().map_or(address, |(_, address)| *address);
         let wire = Wire::default();
         let aws = wire.config();
@@ -327,6 +322,16 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAd
     let listener = TcpListener::bind(address).await.map_err(fail)?;
     let bound = listener.local_addr().map_err(fail)?;
     Ok((listener, bound))
+}
+
+/// A port without a token for isolated agents, where the stack's own asks for one.
+async fn listen_inside(config: &Config) -> Result<Option<(TcpListener, SocketAddr)>, StartError> {
+    match config.isolation {
+        Isolation::Processes { .. } if !config.listen.ip().is_loopback() => {
+            Ok(Some(listen((Ipv4Addr::LOCALHOST, 0).into()).await?))
+        }
+        _ => Ok(None),
+    }
 }
 
 pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {

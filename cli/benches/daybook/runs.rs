@@ -36,9 +36,11 @@ pub static STEPS: LazyLock<Agent> = LazyLock::new(|| Agent::of(&GRAPH));
 pub struct Work {
     steps: u32,
     bytes: usize,
-    /// How long each effect takes, by the machine's clock.
+    /// Seconds of sleep before each of them, by the stack's clock.
     #[serde(default)]
-    pause_ms: u64,
+    nap_s: u64,
+    #[serde(default)]
+    napped: bool,
     #[serde(default)]
     done: u32,
 }
@@ -51,8 +53,18 @@ static GRAPH: Graph<Work> = Graph {
     nodes: &[Node {
         name: "work",
         to: &["work"],
-        ask: |_, _| Effect::Chat(Chat::default()),
+        ask: |work, context| match work.nap_s {
+            0 => Effect::Chat(Chat::default()),
+            _ if work.napped => Effect::Chat(Chat::default()),
+            nap => Effect::Sleep(context.now.after(Duration::from_secs(nap))),
+        },
         fold: |work, _| {
+            if work.nap_s > 0 {
+                work.napped = !work.napped;
+                if work.napped {
+                    return Route::To("work");
+                }
+            }
             work.done += 1;
             if work.done < work.steps {
                 Route::To("work")
@@ -68,12 +80,7 @@ static GRAPH: Graph<Work> = Graph {
     budget: Budget::UNLIMITED,
     scope: Scope::Session,
     on_limit: |_, _| Route::End(Finish::Completed(Value::Null)),
-    policy: |work, _| {
-        if work.pause_ms > 0 {
-            std::thread::sleep(Duration::from_millis(work.pause_ms));
-        }
-        Reply::says(text(work.done, work.bytes))
-    },
+    policy: |work, _| Reply::says(text(work.done, work.bytes)),
     attempts: Attempts { chat: 1, tool: 1 },
     at_most_once: &[],
     critical: &[],

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use journal::item::Item;
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::store::{Query, Store as _};
@@ -65,13 +66,18 @@ pub fn measure(report: &mut Report) {
 
 /// Bytes of all items of a partition.
 async fn journaled(store: &SqliteStore, partition: &str) -> usize {
-    let (mut bytes, mut query) = (0, Query::all(partition));
+    items(store, partition).await.iter().map(Item::size_bytes).sum()
+}
+
+/// All items of a partition.
+pub async fn items(store: &SqliteStore, partition: &str) -> Vec<Item> {
+    let (mut items, mut query) = (Vec::new(), Query::all(partition));
     loop {
         let page = store.query(query.clone()).await.unwrap();
-        bytes += page.items.iter().map(journal::item::Item::size_bytes).sum::<usize>();
+        items.extend(page.items);
         match page.next {
             Some(cursor) => query.after = Some(cursor),
-            None => return bytes,
+            None => return items,
         }
     }
 }
