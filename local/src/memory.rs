@@ -18,13 +18,14 @@ const LONG: Duration = Duration::from_secs(3_600);
 
 /// Gives free memory back each time that the journal falls quiet.
 pub async fn give_back(store: SqliteStore, stop: CancellationToken) {
-    let quiet_again = async || {
-        store.changed(LONG).await;
-        while tokio::time::timeout(QUIET, store.changed(LONG)).await.is_ok() {}
-    };
-    while stop.run_until_cancelled(quiet_again()).await.is_some() {
+    let quiet = async || while tokio::time::timeout(QUIET, store.changed(LONG)).await.is_ok() {};
+    // The first time without a change: a start reads what an earlier process left.
+    while stop.run_until_cancelled(quiet()).await.is_some() {
         // Some milliseconds, in which allocations wait.
         let _ = tokio::task::spawn_blocking(trim).await;
+        if stop.run_until_cancelled(store.changed(LONG)).await.is_none() {
+            return;
+        }
     }
 }
 

@@ -30,6 +30,17 @@ macro_rules! of_either {
     };
 }
 
+impl Journal {
+    /// Whether it is in an account.
+    pub fn is_in_account(&self) -> bool {
+        match self {
+            Self::Here(_) => false,
+            #[cfg(feature = "dynamodb")]
+            Self::There(_) => true,
+        }
+    }
+}
+
 impl Store for Journal {
     async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
         of_either!(self, store => store.put(item, condition).await)

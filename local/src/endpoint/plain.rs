@@ -18,7 +18,6 @@ use super::page::{Drawn, secured};
 use super::wire::{self, Refusal};
 use super::{Endpoint, Server, sessions};
 use crate::list;
-use crate::store::Journal;
 use crate::view;
 
 /// Largest form with a token, in bytes.
@@ -147,8 +146,7 @@ fn facts(session: &view::Session) -> Facts<'_> {
 
 /// How the command line is called that reaches the same sessions.
 fn command(endpoint: &Endpoint, server: Server, headers: &HeaderMap) -> String {
-    #[cfg(feature = "dynamodb")]
-    if matches!(endpoint.store, Journal::There(_)) {
+    if endpoint.store.is_in_account() {
         return "daybook --target aws".to_owned();
     }
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());

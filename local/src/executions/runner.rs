@@ -77,6 +77,17 @@ pub(super) struct Runner {
     called: BTreeSet<u64>,
     /// While something is being done and not only waited for.
     busy: Option<Busy>,
+    /// Whether it stays in memory for a while where it waits for long.
+    lingers: bool,
+}
+
+/// Why an execution is taken up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cause {
+    /// It was started, or a restart left it.
+    Running,
+    /// It was parked, and is due or called back.
+    Due,
 }
 
 #[derive(PartialEq)]
@@ -101,10 +112,13 @@ impl Runner {
         id: i64,
         execution: Execution,
         commands: mpsc::Receiver<Command>,
+        cause: Cause,
     ) -> Self {
         let (calls, called) = (FuturesUnordered::new(), BTreeSet::new());
         let busy = Some(shared.work.begin());
-        Self { shared, id, execution, commands, calls, called, busy }
+        // After a restart with ten thousand that wait, nobody looks for any of them yet.
+        let lingers = cause == Cause::Due;
+        Self { shared, id, execution, commands, calls, called, busy, lingers }
     }
 
     /// Drives the execution to its end, until the stack stops, or until it waits for long.
@@ -153,6 +167,7 @@ impl Runner {
 
     async fn record(&mut self, events: Vec<Event>) -> Result<(), Broken> {
         self.busy.get_or_insert_with(|| self.shared.work.begin());
+        self.lingers = true;
         let mut ahead = self.execution.clone();
         for event in &events {
             ahead.apply(event)?;
@@ -188,8 +203,11 @@ impl Runner {
         let millis = until.as_millis().saturating_sub(self.now().as_millis()).max(0);
         let pause = Duration::from_millis(millis.unsigned_abs());
         let is_long = pause > PARKED_AFTER && self.calls.is_empty();
-        let pause =
-            if is_long { LINGERED } else { self.shared.clock.real(pause).min(SLEEP_LONGEST) };
+        let pause = match (is_long, self.lingers) {
+            (true, true) => LINGERED,
+            (true, false) => Duration::ZERO,
+            (false, _) => self.shared.clock.real(pause).min(SLEEP_LONGEST),
+        };
         if self.calls.is_empty() {
             self.busy = None;
         }

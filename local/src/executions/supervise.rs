@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::rows::{self, Record};
-use super::runner::{self, Broken, Left, Runner};
+use super::runner::{self, Broken, Cause, Left, Runner};
 use super::{ACTIVE_MAX, COMMANDS_MAX, Executions, REREAD_AFTER};
 use crate::names;
 
@@ -88,7 +88,8 @@ impl Executions {
                 }
             };
             let is_last = due.is_empty() && records.len() < places;
-            if !self.take_up_all(runners, records, taken_up).await {
+            let cause = if due.is_empty() { Cause::Running } else { Cause::Due };
+            if !self.take_up_all(runners, records, cause, taken_up).await {
                 return Waiting::Store;
             }
             if is_last {
@@ -103,13 +104,14 @@ impl Executions {
         &self,
         runners: &mut JoinSet<()>,
         records: Vec<Record>,
+        cause: Cause,
         taken_up: &mut i64,
     ) -> bool {
         let mut records = records.into_iter();
         while let Some(record) = records.next() {
             let id = record.id;
             match self.replay(&record).await {
-                Ok(execution) => self.take_up(runners, record, execution),
+                Ok(execution) => self.take_up(runners, record, execution, cause),
                 Err(Broken::Store(error)) if error.retry() != Retry::Never => {
                     tracing::warn!(%error, "A running execution could not be read.");
                     // Those that had been taken up before are due still.
@@ -129,12 +131,18 @@ impl Executions {
         true
     }
 
-    fn take_up(&self, runners: &mut JoinSet<()>, record: Record, execution: Execution) {
+    fn take_up(
+        &self,
+        runners: &mut JoinSet<()>,
+        record: Record,
+        execution: Execution,
+        cause: Cause,
+    ) {
         let (inbox, commands) = mpsc::channel(COMMANDS_MAX);
         let Record { id, arn, .. } = record;
         self.shared.live().insert(arn.clone(), inbox);
         let shared = Arc::clone(&self.shared);
-        let runner = Runner::new(Arc::clone(&shared), id, execution, commands);
+        let runner = Runner::new(Arc::clone(&shared), id, execution, commands, cause);
         let executions = self.clone();
         runners.spawn(async move {
             let left = runner.run().await;
