@@ -162,6 +162,17 @@ await seen("a row opens by keyboard", async () => {
   await page.keyboard.press("Escape");
   await count(all);
 });
+await seen("what was just typed is still searched for after a look at a session", async () => {
+  await page.keyboard.press("/");
+  await page.keyboard.type(ids.asking.slice(-12));
+  await rows().first().click();
+  await page.locator(".row").first().waitFor();
+  await page.goBack();
+  await count(1);
+  assert.equal(await page.getByRole("searchbox").inputValue(), ids.asking.slice(-12));
+  await page.getByRole("searchbox").fill("");
+  await count(all);
+});
 await open(ids.failed);
 await seen("a failed session says what failed, where, and what to do next", async () => {
   await badge("failed");

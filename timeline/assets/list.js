@@ -16,6 +16,8 @@ const PAUSE_MS = 250;
 export async function list(frame, _, { connected, query }) {
   const wish = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""]));
   const marked = new Set();
+  /** The rows as they were made, by session. */
+  const drawn = new Map();
   let newest = [];
   let older = [];
   /** Where the list goes on, as the stack said: behind the newest page, and behind what was fetched since. */
@@ -32,7 +34,7 @@ export async function list(frame, _, { connected, query }) {
   }, values.map(([value, words]) => el("option", { value, selected: value === wish[name] }, words))));
   const search = el("input", {
     type: "search", placeholder: "id, agent, error, question", "aria-label": "Search in these sessions", value: wish.text,
-    oninput: () => { draw(); clearTimeout(pause); pause = setTimeout(() => wishFor({ text: search.value }), PAUSE_MS); },
+    oninput: () => { draw(); clearTimeout(pause); pause = setTimeout(typed, PAUSE_MS); }, onblur: typed,
   });
   const known = wish.agent ? [["", "all"], [wish.agent, wish.agent]] : [["", "all"]];
   const agents = choose("agent", "Agent", known);
@@ -52,6 +54,12 @@ export async function list(frame, _, { connected, query }) {
         ["Status", "Agent", "Began", "Took", "Used", "What stands out"].map((name) => el("th", { scope: "col" }, name)))),
       body),
     el("div", { class: "bar" }, count, both, more));
+
+  /** Whoever goes on leaves the search first: the address is written before it becomes another view's. */
+  function typed() {
+    clearTimeout(pause);
+    if (search.value !== wish.text) wishFor({ text: search.value });
+  }
 
   /** The filters stand in the address, so that a reload and a link find them again. */
   function wishFor(change) {
@@ -137,7 +145,10 @@ export async function list(frame, _, { connected, query }) {
     // The checkbox or link that has the keyboard keeps it.
     const held = document.activeElement?.closest("tr[data-id]");
     const [heldId, heldTag] = [held?.dataset.id, document.activeElement?.tagName];
-    body.replaceChildren(...found.map(row));
+    const wanted = found.map(made);
+    const stays = new Set(wanted);
+    for (const item of [...body.children]) if (!stays.has(item)) item.remove();
+    wanted.forEach((item, index) => { if (body.children[index] !== item) body.insertBefore(item, body.children[index] ?? null); });
     if (held) [...body.querySelectorAll("tr[data-id]")].find((item) => item.dataset.id === heldId)?.querySelector(heldTag)?.focus();
     if (found.length === 0) {
       body.append(el("tr", {}, el("td", { colSpan: 7, class: "empty" },
@@ -152,11 +163,21 @@ export async function list(frame, _, { connected, query }) {
     mark();
   }
 
-  function row(session, index) {
+  /** A row that says the same stays the same: one that is made anew while a button is down gets no click. */
+  function made(session) {
+    const text = JSON.stringify(session);
+    const known = drawn.get(session.session_id);
+    if (known?.text === text) return known.item;
+    const item = row(session);
+    drawn.set(session.session_id, { text, item });
+    return item;
+  }
+
+  function row(session) {
     const id = session.session_id;
     const href = `#/session/${encodeURIComponent(id)}`;
     const box = el("input", { type: "checkbox", checked: marked.has(id), "aria-label": `Compare session ${id}`, onchange: () => toggle(id) });
-    return el("tr", { "data-index": index, "data-id": id, onclick: (event) => { if (!event.target.closest("input")) location.hash = href; } },
+    return el("tr", { "data-id": id, onclick: (event) => { if (!event.target.closest("input")) location.hash = href; } },
       el("td", { class: "pick" }, box),
       el("td", {}, badge(session.status)),
       el("td", {}, session.agent ?? "—"),
@@ -223,7 +244,7 @@ export async function list(frame, _, { connected, query }) {
   }
 
   function mark() {
-    const rows = [...body.querySelectorAll("tr[data-index]")];
+    const rows = [...body.querySelectorAll("tr[data-id]")];
     chosen = Math.min(chosen, rows.length - 1);
     rows.forEach((item, index) => item.classList.toggle("chosen", index === chosen));
     rows[chosen]?.scrollIntoView({ block: "nearest" });
@@ -231,7 +252,7 @@ export async function list(frame, _, { connected, query }) {
 
   function key(name) {
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[name];
-    const row = chosen >= 0 ? body.querySelectorAll("tr[data-index]")[chosen] : null;
+    const row = chosen >= 0 ? body.querySelectorAll("tr[data-id]")[chosen] : null;
     if (step) {
       chosen = Math.max(0, chosen + step);
       mark();

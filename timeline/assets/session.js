@@ -388,9 +388,9 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     scroll.focus({ preventScroll: true });
   }
 
-  /** What is open stands in the address, so that a reload and a link find it again. */
+  /** What is open stands in the address, so that a reload and a link find it again; once the page shows something else, that does. */
   function remember(rest) {
-    history.replaceState(null, "", `#/session/${encodeURIComponent(id)}${rest}`);
+    if (frame.isConnected) history.replaceState(null, "", `#/session/${encodeURIComponent(id)}${rest}`);
   }
 
   /** Opens what an address names: a record's key, and the place in it. */
