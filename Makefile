@@ -95,10 +95,9 @@ conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conf
 	@CONFORMANCE_DIR='$(CONFORMANCE_DIR)' cargo run --quiet -p states --example conformance
 
 .PHONY: bench
-bench: ## every figure beside the raw disk: appends, runs, whole sessions, lists, memory, state machines, the packaged functions
-	cargo bench -p cli --bench daybook
+bench: ## every figure beside the raw disk: appends, runs, whole sessions, lists, memory, eight hours, state machines
 	cargo bench -p states --bench states
-	@$(MAKE) --no-print-directory bench-lambdas
+	cargo bench -p cli --bench daybook
 
 .PHONY: instructions
 instructions: ## counts what an append, a step and a resumed step take of the processor, under valgrind (part of make test)

@@ -35,7 +35,7 @@ impl<S: Store> Announcer<'_, S> {
     pub async fn announce(&self, draft: &Draft) -> Result<Event, Error> {
         for _ in 0..STAMP_COLLISIONS_MAX {
             let item = self.item(draft, self.hlc.tick());
-            match put_until_known(self.store, self.hlc, item.clone(), Condition::Absent).await? {
+            match put_until_known(self.store, self.hlc, &item, &Condition::Absent).await? {
                 Written::Done => return Ok(Event::from_item(&item)?),
                 Written::Refused(Some(there)) if there == item => {
                     return Ok(Event::from_item(&item)?);

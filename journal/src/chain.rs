@@ -84,16 +84,16 @@ pub async fn append<S: Store>(
     if head.seq >= STEPS_MAX {
         return Err(AppendError::Full);
     }
-    let read_body = body.clone();
-    let mut parts = Vec::new();
+    let (mut content, mut parts) = (Value::Null, Vec::new());
     let body = body.try_map(|json| {
         let encoded = Payload::encode(&json)?;
         parts = part_items(&author.session, author.expires_at, &encoded);
+        content = json;
         Ok::<_, TooLarge>(encoded.payload)
     })?;
     for part in parts {
         // The address is the content's hash: whoever was first wrote the same bytes.
-        put_until_known(store, hlc, part, Condition::Absent).await?;
+        put_until_known(store, hlc, &part, &Condition::Absent).await?;
     }
     hlc.observe(head.stamp);
     let mut step = Step {
@@ -109,7 +109,7 @@ pub async fn append<S: Store>(
     };
     let item = step.to_item();
     step.hash = item.hash();
-    match put_until_known(store, hlc, item.clone(), Condition::Absent).await? {
+    match put_until_known(store, hlc, &item, &Condition::Absent).await? {
         Written::Refused(Some(there)) if there == item => {}
         Written::Done => {}
         Written::Refused(Some(there)) => {
@@ -122,7 +122,7 @@ pub async fn append<S: Store>(
             return Err(AppendError::Store(Error::Corrupt(lost.into())));
         }
     }
-    Ok(Step { body: read_body, ..step.try_map(|_| Ok::<_, TooLarge>(Value::Null))? })
+    Ok(step.try_map(|_| Ok::<_, TooLarge>(content))?)
 }
 
 /// Writes an item as often as it takes to know what became of it, within
@@ -133,8 +133,8 @@ pub async fn append<S: Store>(
 pub async fn put_until_known<S: Store>(
     store: &S,
     hlc: &Hlc,
-    item: Item,
-    condition: Condition,
+    item: &Item,
+    condition: &Condition,
 ) -> Result<Written, Error> {
     let mut attempt = 1;
     loop {

@@ -366,7 +366,7 @@ pub async fn import<S: Store>(
     });
     let hlc = Hlc::new(clock.clone(), Stamp::default());
     for item in ordered {
-        match put_until_known(store, &hlc, item.clone(), Condition::Absent).await? {
+        match put_until_known(store, &hlc, item, &Condition::Absent).await? {
             Written::Done => imported.written += 1,
             Written::Refused(Some(other)) if other == *item => imported.present += 1,
             Written::Refused(_) => return Err(ImportError::Conflict(place(item))),

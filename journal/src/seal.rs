@@ -50,14 +50,14 @@ pub async fn seal<S: Store>(
     }
     let (draft, parts) = draft(&partition, end)?;
     for part in part_items(&end.session, announcer.expires_at, &parts) {
-        put_until_known(store, announcer.hlc, part, Condition::Absent).await?;
+        put_until_known(store, announcer.hlc, &part, &Condition::Absent).await?;
     }
     let events = partition.events.values().filter_map(|item| Event::from_item(item).ok());
     let mut stamp = events.map(|event| event.stamp).fold(end.stamp, Stamp::max);
     for _ in 0..STAMP_COLLISIONS_MAX {
         stamp = stamp.next();
         let item = announcer.item(&draft, stamp);
-        match put_until_known(store, announcer.hlc, item, Condition::Absent).await? {
+        match put_until_known(store, announcer.hlc, &item, &Condition::Absent).await? {
             Written::Done | Written::Refused(None) => break,
             Written::Refused(Some(there)) if is_verdict(&there) => break,
             Written::Refused(Some(_)) => {}

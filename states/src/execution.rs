@@ -215,6 +215,11 @@ impl Execution {
 
     /// What to do next. Ask after every event applied, and at the time the last answer named.
     pub fn next(&self, now: Timestamp) -> Next {
+        self.ahead(now).0
+    }
+
+    /// As [`Execution::next`], with the execution as it is when what is to be recorded is durable.
+    pub fn ahead(&self, now: Timestamp) -> (Next, Execution) {
         let mut ahead = self.clone();
         let mut events = Vec::new();
         while events.len() < BATCH_EVENTS_MAX {
@@ -229,11 +234,11 @@ impl Execution {
                     ahead.apply(&event).expect("what is decided at a position fits it");
                     events.push(event);
                 }
-                Decision::Await(next) if events.is_empty() => return next,
+                Decision::Await(next) if events.is_empty() => return (next, ahead),
                 Decision::Await(_) => break,
             }
         }
-        Next::Record(events)
+        (Next::Record(events), ahead)
     }
 
     /// How it ended, if it has.

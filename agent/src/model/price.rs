@@ -1,6 +1,7 @@
 //! What tokens cost: a table in a file, dated, with another file over it if somebody says so.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use journal::step::Usage;
 use serde::Deserialize;
@@ -50,7 +51,10 @@ impl Default for Prices {
     /// # Panics
     /// When the file in the tree is no price table, which a test would show.
     fn default() -> Self {
-        Self::parse(SHIPPED).unwrap_or_else(|error| panic!("prices.toml: {error}"))
+        static PRICES: LazyLock<Prices> = LazyLock::new(|| {
+            Prices::parse(SHIPPED).unwrap_or_else(|error| panic!("prices.toml: {error}"))
+        });
+        PRICES.clone()
     }
 }
 

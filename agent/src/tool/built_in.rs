@@ -1,5 +1,6 @@
 //! The built-in tools, with which `checkup` tests a deployment.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use agents::checkup::{CLOCK_SKEW, CONFIGURED_SERVERS, JOURNAL_PROBE, MODEL_REACHABLE};
@@ -31,19 +32,21 @@ const USAGE: &str = "usage";
 /// The attribute of a probe that is read back.
 const PROBE: &str = "Probe";
 
+/// What is offered: the same to every session, and its schemas are compiled once.
+static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(catalogue);
+
 /// The built-in tools of one session.
 #[derive(Debug)]
 pub struct BuiltIn<S> {
     session: Session<S>,
     configured: Vec<String>,
     models: Models,
-    catalogue: Catalogue,
 }
 
 impl<S: Store> BuiltIn<S> {
     /// The built-in tools of a session for which these servers are configured.
     pub fn new(session: Session<S>, configured: Vec<String>, models: Models) -> Self {
-        Self { session, configured, models, catalogue: catalogue() }
+        Self { session, configured, models }
     }
 
     async fn answer(&self, tool: &str, arguments: &Value) -> Result<Value, String> {
@@ -68,7 +71,7 @@ impl<S: Store> BuiltIn<S> {
             .with(PROBE, author.runner.as_str());
         let store = &self.session.store;
         let hlc = &self.session.hlc;
-        let written = put_until_known(store, hlc, item.clone(), Condition::Absent).await;
+        let written = put_until_known(store, hlc, &item, &Condition::Absent).await;
         match written.map_err(journal_says)? {
             Written::Done => {}
             // An earlier try had landed, and its answer was lost.
@@ -110,7 +113,7 @@ impl<S: Store> BuiltIn<S> {
 
 impl<S: Store> ToolSource for BuiltIn<S> {
     async fn catalogue(&self, _timeout: Duration) -> ToolOutcome {
-        self.catalogue.outcome()
+        CATALOGUE.outcome()
     }
 
     async fn call(
@@ -120,7 +123,7 @@ impl<S: Store> ToolSource for BuiltIn<S> {
         timeout: Duration,
         _: Option<TraceParent>,
     ) -> ToolOutcome {
-        let admitted = match self.catalogue.admit(BUILT_IN_SERVER, tool, arguments) {
+        let admitted = match CATALOGUE.admit(BUILT_IN_SERVER, tool, arguments) {
             Ok(admitted) => admitted,
             Err(outcome) => return outcome,
         };

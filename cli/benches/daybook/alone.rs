@@ -58,13 +58,13 @@ pub fn measure(asked: &Asked) {
     match asked {
         Asked::Rates { of, within, at_once } => {
             for &at_once in at_once {
-                let rate = match of {
+                let pace = match of {
                     Of::TenSteps => runtime().block_on(runs::of_ten(at_once, *within)),
                     Of::Sessions => runtime().block_on(sessions::rate(at_once, *within)),
                 };
                 println!(
                     "{}",
-                    json!({ "what": "Daybook", "at_once": at_once, "per_second": rate })
+                    json!({ "what": "Daybook", "at_once": at_once, "per_second": pace.rate })
                 );
             }
         }

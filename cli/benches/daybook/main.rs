@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 use journal::item::Item;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::store::{Condition, Store as _};
+use mimalloc::MiMalloc;
+use rustix::time::{ClockId, clock_gettime};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
@@ -33,6 +35,10 @@ mod report;
 mod runs;
 mod sessions;
 mod steps;
+
+/// As the program's.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// How long each measurement runs in each round.
 const BURST: Duration = Duration::from_millis(1_500);
@@ -87,13 +93,15 @@ fn lists(report: &mut Report) {
 fn speed(report: &mut Report) {
     let runtime = runtime();
     let mut rates: BTreeMap<(usize, String), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut costs: BTreeMap<(usize, String), Vec<f64>> = BTreeMap::new();
     for round in 0..ROUNDS {
         eprintln!("round {} of {ROUNDS} of {} ms each", round + 1, BURST.as_millis());
         let raw = raw_disk();
-        let mut add = |row: usize, at: String, rate: f64| {
-            rates.entry((row, at)).or_default().push((rate, rate / raw));
+        let mut add = |row: usize, at: String, pace: Pace| {
+            costs.entry((row, at.clone())).or_default().push(pace.processor_ms);
+            rates.entry((row, at)).or_default().push((pace.rate, pace.rate / raw));
         };
-        add(0, "1".to_owned(), raw);
+        add(0, "1".to_owned(), Pace { rate: raw, processor_ms: 0.0 });
         for at_once in AT_ONCE {
             let at = format!("{at_once:>2}");
             add(1, at.clone(), runtime.block_on(appends(at_once, RECORD_BYTES)));
@@ -114,6 +122,13 @@ fn speed(report: &mut Report) {
         let rate = middle(measured.iter().map(|(rate, _)| *rate).collect());
         let ratio = middle(measured.drain(..).map(|(_, ratio)| ratio).collect());
         report.add_rate(what, at, rate, ratio, target);
+    }
+    // What limits a rate: so many processors by this time is the most there can be.
+    for (row, what) in [(2, "processor time of a ten-step run"), (3, "processor time of a session")]
+    {
+        for ((_, at), times) in costs.iter_mut().filter(|((of, _), _)| *of == row) {
+            report.add(what, at, median(times), "ms", FSYNC);
+        }
     }
     let ms = runtime.block_on(sessions::checkup_ms());
     report.add("checkup, trigger to verdict", 1, ms, "ms", FSYNC);
@@ -162,7 +177,7 @@ fn raw_disk() -> f64 {
     rate(done, began)
 }
 
-async fn appends(writers: usize, bytes: usize) -> f64 {
+async fn appends(writers: usize, bytes: usize) -> Pace {
     let folder = scratch();
     let store = store(folder.path());
     in_parallel(writers, move |writer| {
@@ -181,13 +196,29 @@ async fn appends(writers: usize, bytes: usize) -> f64 {
     .await
 }
 
+/// How much was done.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// A second.
+    rate: f64,
+    /// Of all threads of this process, for each thing done.
+    processor_ms: f64,
+}
+
 /// Sums what many tasks did, as a rate over the whole time.
 async fn in_parallel<F: Future<Output = usize> + Send + 'static>(
     tasks: usize,
     work: impl Fn(usize) -> F,
-) -> f64 {
-    let began = Instant::now();
+) -> Pace {
+    let (began, used) = (Instant::now(), processor_ms());
     let set: JoinSet<usize> = (0..tasks).map(work).collect();
-    let done = set.join_all().await.into_iter().sum();
-    rate(done, began)
+    let done: usize = set.join_all().await.into_iter().sum();
+    let each = f64::from(u32::try_from(done.max(1)).unwrap());
+    Pace { rate: rate(done, began), processor_ms: (processor_ms() - used) / each }
+}
+
+/// What this process has used of the processors.
+fn processor_ms() -> f64 {
+    let used = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::try_from(used).unwrap().as_secs_f64() * 1e3
 }

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::{RECORD_BYTES, in_parallel, scratch, store};
+use crate::{Pace, RECORD_BYTES, in_parallel, scratch, store};
 
 /// No effect takes time here.
 const AT_ONCE: Duration = Duration::from_secs(30);
@@ -102,7 +102,7 @@ pub fn text(seed: u32, bytes: usize) -> String {
 }
 
 /// Runs of ten steps a second, so many at once.
-pub async fn of_ten(runs: usize, within: Duration) -> f64 {
+pub async fn of_ten(runs: usize, within: Duration) -> Pace {
     let folder = scratch();
     let store = store(folder.path());
     in_parallel(runs, move |_| {

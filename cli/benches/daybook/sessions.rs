@@ -19,7 +19,7 @@ use workflow::admission::Limits;
 use workflow::rule::{DETAIL_TYPE, SOURCE};
 
 use crate::runs::STEPS;
-use crate::{BURST, RECORD_BYTES, in_parallel, median, scratch};
+use crate::{BURST, Pace, RECORD_BYTES, in_parallel, median, scratch};
 
 /// A session that takes longer has got stuck.
 const WITHIN: Duration = Duration::from_secs(180);
@@ -28,7 +28,7 @@ const WITHIN: Duration = Duration::from_secs(180);
 const CHECKUPS: usize = 20;
 
 /// Sessions a second, so many at once, of an agent of ten steps that asks nobody.
-pub async fn rate(at_once: usize, within: Duration) -> f64 {
+pub async fn rate(at_once: usize, within: Duration) -> Pace {
     let folder = scratch();
     let stack = Arc::new(Running::start(folder.path(), 1).await);
     let running = Arc::clone(&stack);
@@ -36,7 +36,7 @@ pub async fn rate(at_once: usize, within: Duration) -> f64 {
         "agent": STEPS.name(),
         "input": { "steps": 10, "bytes": RECORD_BYTES },
     });
-    let rate = in_parallel(at_once, move |_| {
+    let pace = in_parallel(at_once, move |_| {
         let (stack, detail) = (Arc::clone(&running), detail.to_string());
         async move {
             let (began, mut done) = (Instant::now(), 0);
@@ -50,7 +50,7 @@ pub async fn rate(at_once: usize, within: Duration) -> f64 {
     .await;
     let stack = Arc::try_unwrap(stack).unwrap_or_else(|_| unreachable!("all tasks are done"));
     stack.stack.shutdown().await;
-    rate
+    pace
 }
 
 /// From a trigger of `checkup` to its verdict, in milliseconds.

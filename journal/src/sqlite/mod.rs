@@ -37,10 +37,14 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long `changed` sleeps where another process writes and nobody tells.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Reads that run at once, each on a thread and a connection of its own; further ones wait their turn. A
+/// Longer reads that run at once, each on a thread and a connection of its own; further ones wait their turn. A
 /// read takes microseconds, so more would only be memory: a burst of a thousand sessions had ninety
 /// threads.
 const READERS_MAX: usize = 8;
+
+/// Most items of a read that is done where it is asked for. What is wanted of a session most often is
+/// one: its newest step, its lease.
+const FEW: usize = 8;
 
 /// Pages that a reader keeps in memory, in KiB. What it reads is a session's few records, and the
 /// operating system has the file's pages anyway; SQLite's own default of 2,000, times the readers,
@@ -190,12 +194,17 @@ impl SqliteStore {
         let joined = tokio::task::spawn_blocking(move || {
             // Held by the thread: a caller who goes away does not end the read.
             let _turn = turn;
-            let reader = store.take_reader()?;
-            let answer = work(&reader);
-            store.give_back(reader);
-            answer
+            store.read_here(work)
         });
         joined.await.unwrap_or_else(|panicked| Err(Error::Unavailable(panicked.into())))
+    }
+
+    /// Runs a read of a few items on the caller's thread: it takes less time than to wake another.
+    fn read_here<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+        let reader = self.take_reader()?;
+        let answer = work(&reader);
+        self.give_back(reader);
+        answer
     }
 
     /// The items of a partition that landed after a place, each with its own, in the order in which
@@ -234,7 +243,7 @@ impl Store for SqliteStore {
     async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
         rows::check_size(&item)?;
         let item = rows::Encoded::of(item);
-        self.writer()?.run(move |connection| rows::put(connection, &item, &condition)).await?
+        self.writer()?.run_one(move |connection| rows::put(connection, &item, &condition)).await?
     }
 
     async fn update(
@@ -244,15 +253,18 @@ impl Store for SqliteStore {
         condition: Condition,
     ) -> Result<Written, Error> {
         self.writer()?
-            .run(move |connection| rows::update(connection, &key, set, &condition))
+            .run_one(move |connection| rows::update(connection, &key, set, &condition))
             .await?
     }
 
     async fn get(&self, key: Key) -> Result<Option<Item>, Error> {
-        self.read(move |connection| rows::get(connection, &key)).await
+        self.read_here(|connection| rows::get(connection, &key))
     }
 
     async fn query(&self, query: Query) -> Result<Page, Error> {
+        if query.limit.is_some_and(|limit| limit <= FEW) {
+            return self.read_here(|connection| rows::query(connection, &query));
+        }
         self.read(move |connection| rows::query(connection, &query)).await
     }
 

@@ -41,14 +41,34 @@ impl Writer {
         Self { queue: Some(queue), thread: Some(thread) }
     }
 
-    /// Has the thread do some work in its next group, and waits until it is durable.
+    /// Has the thread do some work in its next group, and waits until it is durable: all of it, or
+    /// nothing.
     pub(super) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.have_done(move |connection| in_savepoint(connection, work)).await
+    }
+
+    /// As [`Self::run`], for work of which one statement alone is a change that anybody sees: SQLite
+    /// takes that back by itself when it fails, and a savepoint around it costs more than it does.
+    pub(super) async fn run_one<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, Error> {
+        self.have_done(move |connection| {
+            caught(connection, work).unwrap_or(Err(rusqlite::Error::ExecuteReturnedResults))
+        })
+        .await
+    }
+
+    async fn have_done<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         let work: Work = Box::new(move |connection| {
-            let outcome = in_savepoint(connection, work);
+            let outcome = work(connection);
             Box::new(move |committed| {
                 let result = match (committed, outcome) {
                     (Err(why), _) => Err(Error::Unknown(why.to_owned().into())),
@@ -99,17 +119,24 @@ fn in_savepoint<T>(
     work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
     say(connection, "SAVEPOINT work")?;
-    let outcome = catch_unwind(AssertUnwindSafe(|| work(connection)));
-    match outcome {
-        Ok(Ok(value)) => {
+    match caught(connection, work) {
+        Some(Ok(value)) => {
             say(connection, "RELEASE work")?;
             Ok(value)
         }
         failed => {
             connection.execute_batch("ROLLBACK TO work; RELEASE work")?;
-            failed.unwrap_or_else(|_| Err(rusqlite::Error::ExecuteReturnedResults))
+            failed.unwrap_or(Err(rusqlite::Error::ExecuteReturnedResults))
         }
     }
+}
+
+/// What the work says; nothing if it panicked, which must not end the thread.
+fn caught<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Option<rusqlite::Result<T>> {
+    catch_unwind(AssertUnwindSafe(|| work(connection))).ok()
 }
 
 fn write_groups(

@@ -3,6 +3,8 @@
 //! The execution's row and its history's rows are written by one transaction a step, so that the
 //! status never says what the history does not. Histories are stored as the API spells them.
 
+use std::sync::Arc;
+
 use journal::sqlite::SqliteStore;
 use journal::store::{Error, Retry};
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
@@ -204,13 +206,13 @@ pub(super) async fn append(
             let body = serde_json::to_string(event).map_err(|e| Error::Refused(e.into()))?;
             Ok((event.id, event.timestamp.as_millis(), body))
         })
-        .collect::<Result<Vec<_>, Error>>()?;
+        .collect::<Result<Arc<[_]>, Error>>()?;
     transact(store, move |connection| {
         let mut insert = connection.prepare_cached(
             "INSERT INTO execution_event (execution, id, at_ms, body) VALUES (?, ?, ?, ?) \
              ON CONFLICT DO NOTHING",
         )?;
-        for (id, at_ms, body) in &bodies {
+        for (id, at_ms, body) in bodies.iter() {
             insert.execute(params![execution, *id as i64, at_ms, body])?;
         }
         if let Some((outcome, at)) = &ended {
@@ -232,18 +234,19 @@ fn close(
         Outcome::Failed(failure) | Outcome::Aborted(failure) => (None, Some(failure)),
         Outcome::TimedOut => (None, None),
     };
-    connection.execute(
-        "UPDATE execution SET status = ?, output = ?, error = ?, cause = ?, stopped_ms = ? \
-         WHERE id = ? AND status = 'RUNNING'",
-        params![
+    connection
+        .prepare_cached(
+            "UPDATE execution SET status = ?, output = ?, error = ?, cause = ?, stopped_ms = ? \
+             WHERE id = ? AND status = 'RUNNING'",
+        )?
+        .execute(params![
             outcome.status(),
             output,
             failure.and_then(|failure| failure.error.as_ref()),
             failure.and_then(|failure| failure.cause.as_ref()),
             at.as_millis(),
             execution
-        ],
-    )
+        ])
 }
 
 /// Writes until it is known what became of it. Every write here can be made twice.

@@ -125,9 +125,10 @@ impl Runner {
     pub(super) async fn run(mut self) -> Result<Left, Broken> {
         self.beat();
         loop {
-            let flow = match self.execution.next(self.now()) {
+            let (next, ahead) = self.execution.ahead(self.now());
+            let flow = match next {
                 Next::Record(events) => {
-                    self.record(events).await?;
+                    self.keep(events, ahead).await?;
                     Flow::Onwards
                 }
                 Next::RunTasks { requests, wake_at } => {
@@ -166,12 +167,17 @@ impl Runner {
     }
 
     async fn record(&mut self, events: Vec<Event>) -> Result<(), Broken> {
-        self.busy.get_or_insert_with(|| self.shared.work.begin());
-        self.lingers = true;
         let mut ahead = self.execution.clone();
         for event in &events {
             ahead.apply(event)?;
         }
+        self.keep(events, ahead).await
+    }
+
+    /// Makes events durable; `ahead` is the execution with them.
+    async fn keep(&mut self, events: Vec<Event>, ahead: Execution) -> Result<(), Broken> {
+        self.busy.get_or_insert_with(|| self.shared.work.begin());
+        self.lingers = true;
         let ended = ahead.outcome().cloned().zip(events.last().map(|event| event.timestamp));
         if ended.is_some() {
             // Its inbox closes before the row says so: nobody is told that it runs when it does not.
