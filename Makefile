@@ -110,7 +110,7 @@ bench-scale: ## lists and appends over files of 10,000, 100,000 and 1,000,000 se
 .PHONY: bench-peers
 bench-peers: ## ten durable steps with Daybook, LangGraph and Restate in turn [ROUNDS=3]; installs the two
 	@bench=$$(cargo bench -p cli --bench daybook --no-run --message-format json \
-	    | sed -n 's/.*"name":"daybook".*"executable":"\([^"]*\)".*/\1/p' | tail -1) \
+	    | sed -n 's/.*"kind":\["bench"\].*"name":"daybook".*"executable":"\([^"]*\)".*/\1/p' | tail -1) \
 	    && bash scripts/bench-peers.sh "$$bench" '$(or $(ROUNDS),3)'
 
 .PHONY: bench-page

@@ -94,8 +94,9 @@ impl Crossed {
 /// A run that ends because of its budget fails with this category.
 pub const CATEGORY_BUDGET: &str = "budget";
 
-/// Visits after which a run ends as failed, whatever its budget says.
-pub const VISITS_MAX: u64 = 10_000;
+/// Visits after which a run ends as failed, whatever its budget says. A session of so many steps still
+/// goes on within seconds after a crash (`make bench`, "resume").
+pub const VISITS_MAX: u64 = 100_000;
 
 impl Limit {
     /// All limits, in the order in which they are looked at.

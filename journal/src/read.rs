@@ -10,7 +10,7 @@ use crate::key;
 use crate::limits::SKEW_REPORTED;
 use crate::payload::{Payload, part_bytes};
 use crate::step::Step;
-use crate::store::{Error, Query, Store, query_all};
+use crate::store::{Error, Query, Store, query_all, take_all};
 
 /// The step chain is damaged: a record is missing, or does not follow the one before it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,8 +42,15 @@ pub enum ChainDamage {
 /// # Errors
 /// [`Error::Corrupt`] with a [`ChainDamage`] when they are not.
 pub async fn steps<S: Store>(store: &S, session: &SessionId) -> Result<Vec<Step>, Error> {
-    let items = query_all(store, Query::prefix(key::session(session), key::STEP_PREFIX)).await?;
-    let steps = items.iter().map(Step::from_item).collect::<Result<Vec<_>, _>>()?;
+    let mut steps = Vec::new();
+    let query = Query::prefix(key::session(session), key::STEP_PREFIX);
+    take_all(store, query, |items| {
+        for item in &items {
+            steps.push(Step::from_item(item)?);
+        }
+        Ok(())
+    })
+    .await?;
     check_chain(&steps).map_err(|damage| Error::Corrupt(damage.into()))?;
     Ok(steps)
 }
@@ -52,7 +59,9 @@ pub async fn steps<S: Store>(store: &S, session: &SessionId) -> Result<Vec<Step>
 ///
 /// # Errors
 /// The first damage found.
-pub fn check_chain<P>(steps: &[Step<P>]) -> Result<(), ChainDamage> {
+pub fn check_chain<'a, P: 'a>(
+    steps: impl IntoIterator<Item = &'a Step<P>>,
+) -> Result<(), ChainDamage> {
     let mut before = Hash::genesis();
     for (missing, step) in (1_u32..).zip(steps) {
         if step.seq != missing {
@@ -136,6 +145,15 @@ pub async fn resolve<S: Store>(store: &S, step: Step) -> Result<Step<serde_json:
     step.try_map(|_| Ok(json))
 }
 
+/// The JSON of a step whose payload is in its record; nothing if it is set apart.
+fn inline(step: &Step) -> Result<Option<serde_json::Value>, Error> {
+    Ok(match step.body.payload() {
+        Some(Payload::Parts { .. }) => None,
+        Some(stored) => Some(stored.decode(&[])?),
+        None => Some(serde_json::Value::Null),
+    })
+}
+
 /// All steps of a session with their payloads read.
 ///
 /// # Errors
@@ -144,9 +162,25 @@ pub async fn resolved_steps<S: Store>(
     store: &S,
     session: &SessionId,
 ) -> Result<Vec<Step<serde_json::Value>>, Error> {
-    let mut resolved = Vec::new();
-    for step in steps(store, session).await? {
-        resolved.push(resolve(store, step).await?);
+    let mut read = Vec::new();
+    let query = Query::prefix(key::session(session), key::STEP_PREFIX);
+    take_all(store, query, |items| {
+        for item in &items {
+            let step = Step::from_item(item)?;
+            let json = inline(&step)?;
+            read.push((step, json));
+        }
+        Ok(())
+    })
+    .await?;
+    check_chain(read.iter().map(|(step, _)| step))
+        .map_err(|damage| Error::Corrupt(damage.into()))?;
+    let mut resolved = Vec::with_capacity(read.len());
+    for (step, json) in read {
+        resolved.push(match json {
+            Some(json) => step.try_map(|_| Ok::<_, Error>(json))?,
+            None => resolve(store, step).await?,
+        });
     }
     Ok(resolved)
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use futures_util::future::join;
+
 use crate::item::{Item, Value};
 use crate::key::attribute;
 
@@ -332,4 +334,24 @@ pub async fn query_all<S: Store>(store: &S, mut query: Query) -> Result<Vec<Item
             None => return Ok(items),
         }
     }
+}
+
+/// Hands over the items of all pages of a query, page by page, each while the next one is read.
+///
+/// # Errors
+/// When the store cannot be read, or the first that `take` fails with.
+pub async fn take_all<S: Store>(
+    store: &S,
+    mut query: Query,
+    mut take: impl FnMut(Vec<Item>) -> Result<(), Error> + Send,
+) -> Result<(), Error> {
+    let mut page = store.query(query.clone()).await?;
+    while let Some(next) = page.next {
+        query.after = Some(next);
+        // In this order: the store has been asked when the items are taken.
+        let (read, taken) = join(store.query(query.clone()), async { take(page.items) }).await;
+        taken?;
+        page = read?;
+    }
+    take(page.items)
 }
