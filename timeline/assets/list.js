@@ -16,7 +16,7 @@ const PAUSE_MS = 250;
 export async function list(frame, _, { connected, query }) {
   const wish = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""]));
   const marked = new Set();
-  /** The rows as they were made, by session. */
+  /** The rows as they were made, by session, of the sessions that are loaded. */
   const drawn = new Map();
   let newest = [];
   let older = [];
@@ -146,6 +146,8 @@ export async function list(frame, _, { connected, query }) {
     const held = document.activeElement?.closest("tr[data-id]");
     const [heldId, heldTag] = [held?.dataset.id, document.activeElement?.tagName];
     const wanted = found.map(made);
+    const known = new Set(sessions.map((session) => session.session_id));
+    for (const id of drawn.keys()) if (!known.has(id)) drawn.delete(id);
     const stays = new Set(wanted);
     for (const item of [...body.children]) if (!stays.has(item)) item.remove();
     wanted.forEach((item, index) => { if (body.children[index] !== item) body.insertBefore(item, body.children[index] ?? null); });
