@@ -37,7 +37,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long `changed` sleeps where another process writes and nobody tells.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Longer reads that run at once, each on a thread and a connection of its own; further ones wait their turn. A
+/// Longer reads that run at once, each on a thread and a connection of its own; further ones wait their
+/// turn. A
 /// read takes microseconds, so more would only be memory: a burst of a thousand sessions had ninety
 /// threads.
 const READERS_MAX: usize = 8;
