@@ -38,9 +38,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Longer reads that run at once, each on a thread and a connection of its own; further ones wait their
-/// turn. A
-/// read takes microseconds, so more would only be memory: a burst of a thousand sessions had ninety
-/// threads.
+/// turn. More would only be memory: a burst of a thousand sessions had ninety threads.
 const READERS_MAX: usize = 8;
 
 /// Most items of a read that is done where it is asked for. What is wanted of a session most often is
