@@ -1,7 +1,5 @@
 //! Reading a session: its steps in sequence, its events in time, a payload's bytes.
 
-use std::collections::BTreeMap;
-
 use crate::clock::Stamp;
 use crate::event::Event;
 use crate::id::SessionId;
@@ -183,30 +181,4 @@ pub async fn resolved_steps<S: Store>(
         });
     }
     Ok(resolved)
-}
-
-/// Every item of a session's own partition by kind of key, for those who need them raw.
-#[derive(Clone, Debug, Default)]
-pub struct Partition {
-    /// The steps, by sort key.
-    pub steps: BTreeMap<String, Item>,
-    /// The events, by sort key.
-    pub events: BTreeMap<String, Item>,
-}
-
-/// Reads a session's steps and events as raw items.
-///
-/// # Errors
-/// When the store cannot be read.
-pub async fn partition<S: Store>(store: &S, session: &SessionId) -> Result<Partition, Error> {
-    let items = query_all(store, Query::all(key::session(session))).await?;
-    let mut partition = Partition::default();
-    for item in items {
-        if item.sk.starts_with(key::STEP_PREFIX) {
-            partition.steps.insert(item.sk.clone(), item);
-        } else if item.sk.starts_with(key::EVENT_PREFIX) {
-            partition.events.insert(item.sk.clone(), item);
-        }
-    }
-    Ok(partition)
 }

@@ -8,11 +8,11 @@ use crate::clock::Stamp;
 use crate::error_message::ErrorMessage;
 use crate::event::{About, Draft, Event, EventStatus, Seal};
 use crate::item::Item;
+use crate::key;
 use crate::limits::STAMP_COLLISIONS_MAX;
 use crate::payload::{Encoded, Payload, part_items};
-use crate::read;
 use crate::step::{Ending, Step, StepBody};
-use crate::store::{Condition, Error, Store, Written};
+use crate::store::{Condition, Error, Query, Store, Written, query_all};
 
 /// The verdict that an ending leads to.
 pub const fn verdict(ending: Ending) -> EventStatus {
@@ -43,16 +43,17 @@ pub async fn seal<S: Store>(
     announcer: &Announcer<'_, S>,
     end: &Step<Value>,
 ) -> Result<Event, Error> {
-    let partition = read::partition(store, &end.session).await?;
-    if let Some(verdict) = verdict_in(&partition) {
+    let partition = key::session(&end.session);
+    let sealed = query_all(store, Query::prefix(&partition, key::EVENT_PREFIX)).await?;
+    if let Some(verdict) = verdict_in(&sealed) {
         announcer.hlc.observe(verdict.stamp);
         return Ok(verdict);
     }
-    let (draft, parts) = draft(&partition, end)?;
+    let (draft, parts) = draft(&sealed, end)?;
     for part in part_items(&end.session, announcer.expires_at, &parts) {
         put_until_known(store, announcer.hlc, &part, &Condition::Absent).await?;
     }
-    let events = partition.events.values().filter_map(|item| Event::from_item(item).ok());
+    let events = sealed.iter().filter_map(|item| Event::from_item(item).ok());
     let mut stamp = events.map(|event| event.stamp).fold(end.stamp, Stamp::max);
     for _ in 0..STAMP_COLLISIONS_MAX {
         stamp = stamp.next();
@@ -63,15 +64,17 @@ pub async fn seal<S: Store>(
             Written::Refused(Some(_)) => {}
         }
     }
-    let verdict = verdict_in(&read::partition(store, &end.session).await?)
+    // Another sealer's, if it is earlier, stands behind the end and before this one.
+    let (end, newest) = (key::event(end.stamp), key::event(stamp));
+    let verdict = verdict_in(&query_all(store, Query::between(partition, &end, &newest)).await?)
         .ok_or_else(|| Error::Unavailable("no place was free for the verdict".into()))?;
     announcer.hlc.observe(verdict.stamp);
     Ok(verdict)
 }
 
 /// The verdict that counts: the earliest.
-fn verdict_in(partition: &read::Partition) -> Option<Event> {
-    let events = partition.events.values().filter_map(|item| Event::from_item(item).ok());
+fn verdict_in(events: &[Item]) -> Option<Event> {
+    let events = events.iter().filter_map(|item| Event::from_item(item).ok());
     events.filter(|event| event.status.is_verdict()).min_by_key(|event| event.stamp)
 }
 
@@ -79,12 +82,12 @@ fn is_verdict(item: &Item) -> bool {
     Event::from_item(item).is_ok_and(|event| event.status.is_verdict())
 }
 
-fn draft(partition: &read::Partition, end: &Step<Value>) -> Result<(Draft, Encoded), Error> {
+fn draft(events: &[Item], end: &Step<Value>) -> Result<(Draft, Encoded), Error> {
     let StepBody::End { ending, error, category, .. } = &end.body else {
         return Err(Error::Refused("only an end step can be sealed".into()));
     };
-    let encoded = Payload::encode(&manifest(partition.events.values()))
-        .map_err(|too_large| Error::Refused(too_large.into()))?;
+    let encoded =
+        Payload::encode(&manifest(events)).map_err(|too_large| Error::Refused(too_large.into()))?;
     let mut draft = Draft::new(verdict(*ending), About::Step(end.seq)).with_error(error.clone());
     if let Some(category) = category {
         draft = draft.with_detail(json!({ "category": category }));

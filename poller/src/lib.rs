@@ -174,7 +174,7 @@ impl<S: Store> Poller<S> {
             Decision::Wait(judgement) => Ok(reply(voice.hlc, judgement, watch, None)),
             Decision::Ended(end) => {
                 let end = read::resolve(&self.store, *end).await?;
-                self.conclude(voice, request, watch, end).await
+                self.conclude(voice, request, watch, end, &observed.events).await
             }
             Decision::End(end) => self.end(voice, request, watch, &end).await,
             Decision::Expire { question } => {
@@ -249,26 +249,31 @@ impl<S: Store> Poller<S> {
         end: &End,
     ) -> Result<CheckReply, Error> {
         let step = end_session(&self.store, voice.hlc, &author(request), end).await?;
-        self.conclude(voice, request, watch, step).await
+        self.conclude(voice, request, watch, step, &[]).await
     }
 
+    /// Seals a session that has ended; `seen` are events that are told already.
     async fn conclude(
         &self,
         voice: &Announcer<'_, S>,
         request: &CheckRequest,
         watch: Watch,
         end: Step<Value>,
+        seen: &[Event],
     ) -> Result<CheckReply, Error> {
         let StepBody::End { ending, error, .. } = &end.body else {
             return Err(Error::Request("a session without an end step has no verdict"));
         };
         let by_agent = end.runner.as_str().starts_with(Writer::Agent.as_str());
-        if let Some(told) = task_announcement(end.seq, *ending, error.as_ref()).filter(|_| by_agent)
-        {
-            self.tell(voice, &told).await;
+        let missing = task_announcement(end.seq, *ending, error.as_ref()).filter(|draft| {
+            let id = draft.status.id(voice.session, voice.writer, draft.about);
+            by_agent && seen.iter().all(|event| event.id != id)
+        });
+        if let Some(missing) = missing {
+            self.tell(voice, &missing).await;
         }
         let sealed = seal(&self.store, voice, &end).await?;
-        self.count(&sealed).await;
+        self.count(&sealed, seen).await;
         self.cloud.stop_session(&request.session_id).await;
         let closed = lease::close(&self.store, &request.session_id, request.expires_at).await;
         if let Err(error) = closed {
@@ -280,20 +285,27 @@ impl<S: Store> Poller<S> {
         Ok(reply(voice.hlc, judgement, watch, Some(verdict)))
     }
 
-    async fn count(&self, verdict: &Event) {
-        // Whose session it was takes a look at the journal, which only a figure that is kept is worth.
+    async fn count(&self, verdict: &Event, seen: &[Event]) {
+        // Whose session it was may take a look at the journal, which only a figure that is kept is worth.
         if !figures::is_on() {
             return;
         }
-        if let Ok(events) = read::events(&self.store, &verdict.session).await {
-            let began = events.first().map_or(verdict.stamp, |event| event.stamp);
-            let agent = agent_of(&events).unwrap_or("none").to_owned();
-            let status = verdict.status.as_str();
-            metrics::counter!(metric::SESSIONS_ENDED, "status" => status, "agent" => agent)
-                .increment(1);
-            metrics::histogram!(metric::SESSION_SECONDS, "status" => status)
-                .record(verdict.stamp.since(began));
-        }
+        let is_first = |event: &Event| event.status == EventStatus::SessionInitiated;
+        let read;
+        let events = if seen.iter().any(is_first) {
+            seen
+        } else {
+            let Ok(all) = read::events(&self.store, &verdict.session).await else { return };
+            read = all;
+            &read
+        };
+        let began = events.iter().map(|event| event.stamp).min().unwrap_or(verdict.stamp);
+        let agent = agent_of(events).unwrap_or("none").to_owned();
+        let status = verdict.status.as_str();
+        metrics::counter!(metric::SESSIONS_ENDED, "status" => status, "agent" => agent)
+            .increment(1);
+        metrics::histogram!(metric::SESSION_SECONDS, "status" => status)
+            .record(verdict.stamp.since(began));
     }
 
     /// Closes an open question whose time is up. Whoever gets the number has decided; an answer that

@@ -1,6 +1,6 @@
 //! [`SqliteStore`]: the journal as one SQLite file.
 //!
-//! One thread writes (`writer`), in groups: whoever waits for durability shares a flush with all
+//! One at a time writes (`writer`), in groups: whoever waits for durability shares a flush with all
 //! who wait at that moment. Readers have connections of their own and never hold a transaction
 //! across an await. The file is in WAL mode, so that any `sqlite3` can read it meanwhile; the view
 //! `journal` shows it as the table would be.
@@ -41,9 +41,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// turn. More would only be memory: a burst of a thousand sessions had ninety threads.
 const READERS_MAX: usize = 8;
 
-/// Most items of a read that is done where it is asked for. What is wanted of a session most often is
-/// one: its newest step, its lease.
-const FEW: usize = 8;
+/// Most bytes of a read that is done where it is asked for: what is wanted of a session most often is
+/// its newest step, its lease, its dozen of events.
+const READ_HERE_BYTES_MAX: usize = 64 * 1024;
 
 /// Pages that a reader keeps in memory, in KiB. What it reads is a session's few records, and the
 /// operating system has the file's pages anyway; SQLite's own default of 2,000, times the readers,
@@ -198,7 +198,7 @@ impl SqliteStore {
         joined.await.unwrap_or_else(|panicked| Err(Error::Unavailable(panicked.into())))
     }
 
-    /// Runs a read of a few items on the caller's thread: it takes less time than to wake another.
+    /// Runs a read of a little on the caller's thread: it takes less time than to wake another.
     fn read_here<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
         let reader = self.take_reader()?;
         let answer = work(&reader);
@@ -261,8 +261,13 @@ impl Store for SqliteStore {
     }
 
     async fn query(&self, query: Query) -> Result<Page, Error> {
-        if query.limit.is_some_and(|limit| limit <= FEW) {
-            return self.read_here(|connection| rows::query(connection, &query));
+        // What has one page already is much.
+        if query.after.is_none()
+            && let Some(page) = self.read_here(|connection| {
+                rows::query_within(connection, &query, READ_HERE_BYTES_MAX)
+            })?
+        {
+            return Ok(page);
         }
         self.read(move |connection| rows::query(connection, &query)).await
     }
@@ -380,6 +385,38 @@ mod tests {
         let outcomes = futures(0..100, put).await;
         assert_eq!(outcomes.iter().filter(|outcome| **outcome == Written::Done).count(), 50);
         assert_eq!(store.query(Query::all("p")).await.unwrap().items.len(), 50);
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_writes_alone_writes_on_its_own_thread_and_who_does_not_waits_its_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            SqliteStore::open(&folder.path().join("journal.db"), Durability::Fsync).unwrap();
+        let thread = || std::thread::current().id();
+        // Twice within one poll: between its own the task may have been moved.
+        let (here, there) = (thread(), store.transact(move |_| Ok(thread())).await.unwrap());
+        assert_eq!(here, there);
+        let (entered, has_entered) = std::sync::mpsc::channel();
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let of_first = store.clone();
+        let first = tokio::spawn(async move {
+            let held = move |_: &Connection| {
+                entered.send(()).unwrap();
+                gate.recv().unwrap();
+                Ok(())
+            };
+            of_first.transact(held).await
+        });
+        has_entered.recv().unwrap();
+        let mut second = Box::pin(store.transact(move |_| Ok(thread())));
+        let here = std::future::poll_fn(|context| {
+            assert!(second.as_mut().poll(context).is_pending());
+            std::task::Poll::Ready(thread())
+        })
+        .await;
+        open.send(()).unwrap();
+        first.await.unwrap().unwrap();
+        assert_ne!(second.await.unwrap(), here);
     }
 
     #[tokio::test]

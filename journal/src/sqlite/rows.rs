@@ -155,8 +155,18 @@ impl Found {
 }
 
 pub(super) fn query(connection: &Connection, query: &Query) -> Result<Page, Error> {
+    Ok(query_within(connection, query, usize::MAX)?.unwrap_or_default())
+}
+
+/// A page of items whose bodies come to at most so many bytes; nothing if there are more.
+pub(super) fn query_within(
+    connection: &Connection,
+    query: &Query,
+    bytes: usize,
+) -> Result<Option<Page>, Error> {
     let limit = query.limit.unwrap_or(PAGE_ITEMS_MAX).min(PAGE_ITEMS_MAX);
-    let mut found = select(connection, query, limit + 1).map_err(from_sqlite)?;
+    let found = select(connection, query, limit + 1, bytes).map_err(from_sqlite)?;
+    let Some(mut found) = found else { return Ok(None) };
     let more = found.len() > limit;
     found.truncate(limit);
     let next = match found.last() {
@@ -167,7 +177,7 @@ pub(super) fn query(connection: &Connection, query: &Query) -> Result<Page, Erro
         _ => None,
     };
     let items = found.into_iter().map(Found::item).collect::<Result<_, _>>()?;
-    Ok(Page { items, next })
+    Ok(Some(Page { items, next }))
 }
 
 pub(super) fn landed(
@@ -245,7 +255,12 @@ fn condition(query: &Query) -> (String, Vec<Box<dyn ToSql>>, &'static str) {
     (sql, values, column)
 }
 
-fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Result<Vec<Found>> {
+fn select(
+    connection: &Connection,
+    query: &Query,
+    limit: usize,
+    bytes: usize,
+) -> rusqlite::Result<Option<Vec<Found>>> {
     let (order, beyond) = if query.reverse { ("DESC", "<") } else { ("ASC", ">") };
     let (condition, mut values, column) = condition(query);
     let mut sql = format!("{SELECT}{condition}");
@@ -264,6 +279,13 @@ fn select(connection: &Connection, query: &Query, limit: usize) -> rusqlite::Res
     }
     sql.push_str(&format!(" ORDER BY {column} {order}, item.pos {order} LIMIT {limit}"));
     let mut statement = connection.prepare_cached(&sql)?;
-    let values = rusqlite::params_from_iter(values.iter());
-    statement.query_map(values, Found::from_row)?.collect()
+    let mut rows = statement.query(rusqlite::params_from_iter(values.iter()))?;
+    let (mut found, mut left) = (Vec::new(), bytes);
+    while let Some(row) = rows.next()? {
+        let row = Found::from_row(row)?;
+        let Some(rest) = left.checked_sub(row.body.len()) else { return Ok(None) };
+        left = rest;
+        found.push(row);
+    }
+    Ok(Some(found))
 }

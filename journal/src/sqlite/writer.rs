@@ -1,9 +1,17 @@
-//! The one thread that writes.
+//! The one who writes: a thread that takes what waits in groups, or, while nobody waits, whoever has
+//! something to write.
+//!
+//! To wake a thread and to be woken by it is more than a third of what one durable write takes, and one
+//! session at a time has nobody to share a flush with.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::OpenError;
@@ -21,28 +29,47 @@ type Work = Box<dyn FnOnce(&Connection) -> Answer + Send>;
 /// Answers one caller, once it is known whether the group was committed.
 type Answer = Box<dyn FnOnce(Result<(), &str>) + Send>;
 
+/// How a connection is made.
+type Connect = Box<dyn Fn() -> Result<Connection, OpenError> + Send + Sync>;
+
 /// The handle of the writing thread. Dropping the last one finishes the queue and ends it.
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: Option<mpsc::Sender<Work>>,
     thread: Option<JoinHandle<()>>,
+    desk: Arc<Desk>,
+}
+
+/// Where one at a time writes.
+struct Desk {
+    connection: Mutex<Connection>,
+    reconnect: Connect,
+    /// Pieces of work that the thread is to do and has not begun.
+    waiting: AtomicUsize,
+    changes: watch::Sender<u64>,
 }
 
 impl Writer {
     /// Starts the thread on an open connection; `reconnect` gives it another after a failed commit.
     pub(super) fn start(
         connection: Connection,
-        reconnect: impl Fn() -> Result<Connection, OpenError> + Send + 'static,
+        reconnect: impl Fn() -> Result<Connection, OpenError> + Send + Sync + 'static,
         changes: watch::Sender<u64>,
     ) -> Self {
         let (queue, inbox) = mpsc::channel(QUEUE_MAX);
-        let thread =
-            std::thread::spawn(move || write_groups(connection, &reconnect, inbox, &changes));
-        Self { queue: Some(queue), thread: Some(thread) }
+        let desk = Arc::new(Desk {
+            connection: Mutex::new(connection),
+            reconnect: Box::new(reconnect),
+            waiting: AtomicUsize::new(0),
+            changes,
+        });
+        let of_thread = Arc::clone(&desk);
+        let thread = std::thread::spawn(move || of_thread.write_groups(inbox));
+        Self { queue: Some(queue), thread: Some(thread), desk }
     }
 
-    /// Has the thread do some work in its next group, and waits until it is durable: all of it, or
-    /// nothing.
+    /// Has some work done, in the thread's next group or at once, and waits until it is durable: all of
+    /// it, or nothing.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -78,8 +105,15 @@ impl Writer {
                 let _ = reply.send(result);
             })
         });
-        let queue = self.queue.as_ref().ok_or_else(closed)?;
-        queue.send(work).await.map_err(|_| closed())?;
+        if let Some(connection) = self.desk.take_alone() {
+            // Other tasks of this thread go on with another; what is awaited here is done by then.
+            tokio::task::block_in_place(|| self.desk.write(connection, vec![work]));
+        } else {
+            let queue = self.queue.as_ref().ok_or_else(closed)?;
+            let place = queue.reserve().await.map_err(|_| closed())?;
+            self.desk.waiting.fetch_add(1, Ordering::AcqRel);
+            place.send(work);
+        }
         answer.await.unwrap_or_else(|_| Err(Error::Unknown("the journal's writer stopped".into())))
     }
 }
@@ -139,32 +173,54 @@ fn caught<T>(
     catch_unwind(AssertUnwindSafe(|| work(connection))).ok()
 }
 
-fn write_groups(
-    mut connection: Connection,
-    reconnect: &dyn Fn() -> Result<Connection, OpenError>,
-    mut inbox: mpsc::Receiver<Work>,
-    changes: &watch::Sender<u64>,
-) {
-    while let Some(first) = inbox.blocking_recv() {
-        let mut group = vec![first];
-        while group.len() < GROUP_MAX {
-            match inbox.try_recv() {
-                Ok(work) => group.push(work),
-                Err(_) => break,
-            }
+impl Desk {
+    /// The connection, if nobody waits for it and this thread may be held up.
+    fn take_alone(&self) -> Option<MutexGuard<'_, Connection>> {
+        let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+        let may_wait = flavor.is_ok_and(|flavor| flavor == RuntimeFlavor::MultiThread);
+        if !may_wait || self.waiting.load(Ordering::Acquire) > 0 {
+            return None;
         }
+        self.connection.try_lock().ok()
+    }
+
+    /// The thread's work, until there is no queue.
+    fn write_groups(&self, mut inbox: mpsc::Receiver<Work>) {
+        while let Some(first) = inbox.blocking_recv() {
+            let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut group = vec![first];
+            while group.len() < GROUP_MAX {
+                match inbox.try_recv() {
+                    Ok(work) => group.push(work),
+                    Err(_) => break,
+                }
+            }
+            self.waiting.fetch_sub(group.len(), Ordering::AcqRel);
+            self.write(connection, group);
+        }
+    }
+
+    /// Commits a group and answers all of it.
+    fn write(&self, mut connection: MutexGuard<'_, Connection>, group: Vec<Work>) {
         let (answers, committed) = commit(&connection, group);
         if let Err(why) = &committed {
             tracing::error!(error = %why, "A commit failed; its records may or may not be there.");
             // A connection in doubt is not used again; until there is a new one, nobody is served.
-            if let Ok(fresh) = reconnect() {
-                connection = fresh;
+            if let Ok(fresh) = (self.reconnect)() {
+                *connection = fresh;
             }
         }
+        drop(connection);
         for answer in answers {
             answer(committed.as_ref().copied().map_err(String::as_str));
         }
-        changes.send_modify(|generation| *generation += 1);
+        self.changes.send_modify(|generation| *generation += 1);
+    }
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk").field("waiting", &self.waiting).finish_non_exhaustive()
     }
 }
 
