@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use aws_config::retry::RetryConfig;
+use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_credential_types::Credentials;
@@ -63,6 +64,8 @@ impl Wire {
             .endpoint_url(ADDRESS)
             .retry_config(RetryConfig::disabled())
             .timeout_config(TimeoutConfig::builder().operation_timeout(ANSWER_WITHIN).build())
+            // An answer that is in memory does not stall.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
             .http_client(self.clone())
             .build()
     }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::error_name;
 use crate::intrinsic::Call;
@@ -161,16 +161,11 @@ impl<'a> Scope<'a> {
 
     pub(crate) fn jsonata(&mut self) -> &mut jsonata::Scope {
         self.jsonata.get_or_insert_with(|| {
-            let mut states = Map::new();
-            states.insert("input".to_owned(), self.input.clone());
-            states.insert("context".to_owned(), (self.context)());
-            if let Some(result) = self.result {
-                states.insert("result".to_owned(), result.clone());
-            }
-            if let Some(error_output) = self.error_output {
-                states.insert("errorOutput".to_owned(), error_output.clone());
-            }
-            jsonata::Scope::new(Value::Object(states), self.variables, self.now, &self.seed)
+            let context = (self.context)();
+            let mut states = vec![("input", self.input), ("context", &context)];
+            states.extend(self.result.map(|result| ("result", result)));
+            states.extend(self.error_output.map(|error| ("errorOutput", error)));
+            jsonata::Scope::new(states, self.variables, self.now, &self.seed)
         })
     }
 }

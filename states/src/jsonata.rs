@@ -54,6 +54,10 @@ const INTEGER_MAX: f64 = 9_007_199_254_740_992.0;
 pub(crate) struct Expression {
     source: String,
     ast: AstNode,
+    /// Whether it may call the functions that Step Functions adds: the name of one stands in it.
+    calls_added: bool,
+    /// Whether it calls the functions that bound what it makes texts of.
+    calls_bounds: bool,
 }
 
 /// The text between `{%` and `%}`, which must be the string's first and last characters; `None` for
@@ -72,8 +76,14 @@ impl Expression {
         if let Some(name) = top_level::stray_reference(&ast) {
             return Err(CompileError::TopLevel(name));
         }
+        let written = ast.clone();
         growth::rewrite(&mut ast);
-        Ok(Expression { source: source.to_owned(), ast })
+        Ok(Expression {
+            source: source.to_owned(),
+            calls_added: functions::NAMES.iter().any(|name| source.contains(name)),
+            calls_bounds: ast != written,
+            ast,
+        })
     }
 }
 
@@ -113,24 +123,31 @@ fn type_name(value: &Value) -> &'static str {
 }
 
 /// What an expression can see: `$states`, the variables, a time and a seed.
+///
+/// Functions are added when the first expression comes that calls them: most call none, and to add
+/// them is more work than to evaluate those.
 pub(crate) struct Scope {
     evaluator: Evaluator,
-    growth: Rc<Growth>,
+    now: Timestamp,
+    seed: String,
+    has_added: bool,
+    growth: Option<Rc<Growth>>,
 }
 
 impl Scope {
-    /// Builds a scope. `seed` must differ from one decision of an execution to the next; `now` is
-    /// what `$now()` says.
-    pub(crate) fn new(
-        states: Value,
+    /// Builds a scope. `states` are the fields of `$states`; `seed` must differ from one decision of an
+    /// execution to the next; `now` is what `$now()` says.
+    pub(crate) fn new<'a>(
+        states: impl IntoIterator<Item = (&'static str, &'a Value)>,
         variables: &BTreeMap<String, Arc<Value>>,
         now: Timestamp,
         seed: &str,
     ) -> Scope {
         let mut context = Context::new();
-        context.bind("states".to_owned(), JValue::from(states));
+        let states = states.into_iter().map(|(name, value)| (name.to_owned(), from_json(value)));
+        context.bind("states".to_owned(), JValue::object(states.collect()));
         for (name, value) in variables {
-            context.bind(name.clone(), JValue::from(Value::clone(value)));
+            context.bind(name.clone(), from_json(value));
         }
         let options = EvaluatorOptions {
             timeout_ms: Some(EVALUATION_MS_MAX),
@@ -138,10 +155,19 @@ impl Scope {
             max_stack_depth: Some(EVALUATION_DEPTH_MAX),
             max_sequence_length: Some(SEQUENCE_LENGTH_MAX),
         };
-        let mut evaluator = Evaluator::with_options(context, options);
-        functions::register(&mut evaluator, now, seed);
-        let growth = growth::register(&mut evaluator);
-        Scope { evaluator, growth }
+        let evaluator = Evaluator::with_options(context, options);
+        Scope { evaluator, now, seed: seed.to_owned(), has_added: false, growth: None }
+    }
+
+    /// Adds the functions that an expression calls, and begins to count anew what it grows by.
+    fn prepare(&mut self, expression: &Expression) {
+        if expression.calls_added && !self.has_added {
+            functions::register(&mut self.evaluator, self.now, &self.seed);
+            self.has_added = true;
+        }
+        if expression.calls_bounds {
+            self.growth.get_or_insert_with(|| growth::register(&mut self.evaluator)).reset();
+        }
     }
 
     /// Evaluates an expression that stands at `location`.
@@ -161,7 +187,7 @@ impl Scope {
             )
         };
         let fail = |cause| Fault::query(location, cause);
-        self.growth.reset();
+        self.prepare(expression);
         // There is no context item outside `$states`: a bare name at the top finds nothing.
         let value = self
             .evaluator
@@ -193,6 +219,21 @@ fn thrown(opening: &str, error: &EvaluatorError) -> String {
     // A coded message is a sentence of its own; a bare one completes ours.
     let separator = if error.code().is_some() { ". " } else { ": " };
     format!("{opening} threw an error during evaluation{separator}{}", error.message())
+}
+
+/// A value as expressions see it. Numbers are doubles.
+fn from_json(value: &Value) -> JValue {
+    match value {
+        Value::Null => JValue::Null,
+        Value::Bool(value) => JValue::Bool(*value),
+        Value::Number(value) => JValue::Number(value.as_f64().unwrap_or_default()),
+        Value::String(text) => JValue::from(text.as_str()),
+        Value::Array(items) => JValue::array(items.iter().map(from_json).collect()),
+        Value::Object(fields) => {
+            let field = |(name, field): (&String, &Value)| (name.clone(), from_json(field));
+            JValue::object(fields.iter().map(field).collect())
+        }
+    }
 }
 
 /// The JSON of a result; `None` for nothing. Whole numbers are spelled as integers, as JavaScript

@@ -57,8 +57,11 @@ pub fn measure(report: &mut Report) {
         let session = runtime.block_on(runs::run(&store, TURNS, bytes));
         let journaled = runtime.block_on(journaled(&store, &format!("SESSION#{session}")));
         #[expect(clippy::cast_precision_loss, reason = "megabytes")]
-        let ratio = journaled as f64 / (bytes * TURNS as usize) as f64;
+        let each = journaled as f64 / f64::from(TURNS);
+        #[expect(clippy::cast_precision_loss, reason = "kilobytes")]
+        let ratio = each / bytes as f64;
         let at = format!("turns of {bytes} B");
+        report.add("journaled a step", &at, each, "B", FSYNC);
         let target = if bytes == TURN_BYTES[1] { "at most 1.2" } else { "" };
         report.add_aimed("journaled by what was said", at, ratio, "times", FSYNC, target);
     }

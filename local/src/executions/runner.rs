@@ -166,10 +166,14 @@ impl Runner {
         }
     }
 
-    async fn record(&mut self, events: Vec<Event>) -> Result<(), Broken> {
-        let mut ahead = self.execution.clone();
-        for event in &events {
-            ahead.apply(event)?;
+    /// Makes an input's event durable, with what the execution makes of it: one wait for the disk, not two.
+    async fn record(&mut self, event: Event) -> Result<(), Broken> {
+        let mut after = self.execution.clone();
+        after.apply(&event)?;
+        let mut events = vec![event];
+        let (next, ahead) = after.ahead(self.now());
+        if let Next::Record(more) = next {
+            events.extend(more);
         }
         self.keep(events, ahead).await
     }
@@ -247,7 +251,7 @@ impl Runner {
             Err(failure) => self.execution.task_failed(event_id, failure, now),
         };
         match proposal {
-            Ok(event) => self.record(vec![event]).await,
+            Ok(event) => self.record(event).await,
             // The task timed out, or its callback came first: nobody waits for this answer.
             Err(_) => Ok(()),
         }
@@ -272,7 +276,7 @@ impl Runner {
                 };
                 match proposal {
                     Ok(event) => {
-                        self.record(vec![event]).await?;
+                        self.record(event).await?;
                         let _ = reply.send(Ok(()));
                     }
                     Err(refusal) => {
@@ -282,7 +286,7 @@ impl Runner {
             }
             Command::Stop { failure, reply } => match self.execution.abort(failure, now) {
                 Ok(event) => {
-                    self.record(vec![event]).await?;
+                    self.record(event).await?;
                     let _ = reply.send(Ok(now));
                 }
                 Err(refusal) => {

@@ -14,6 +14,10 @@ use crate::token;
 /// Source: AWS, "Transforming data with JSONata in Step Functions", `$range`.
 const RANGE_ITEMS_MAX: f64 = 1_000.0;
 
+/// What [`register`] adds, by name.
+pub(super) const NAMES: [&str; 9] =
+    ["partition", "range", "hash", "parse", "uuid", "random", "millis", "now", "eval"];
+
 pub(super) type Failed = EvaluatorError;
 pub(super) type Result<T = JValue> = std::result::Result<T, Failed>;
 

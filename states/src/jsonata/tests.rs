@@ -6,7 +6,7 @@ fn evaluate(source: &str) -> Result<Value, String> {
     let expression = Expression::compile(source).map_err(|error| error.to_string())?;
     let variables = BTreeMap::from([("list".to_owned(), Arc::new(json!([1, 2, 3])))]);
     let now = Timestamp::from_millis(1_795_257_000_000);
-    Scope::new(json!({"input": {"a": 1}}), &variables, now, "seed")
+    Scope::new([("input", &json!({"a": 1}))], &variables, now, "seed")
         .evaluate(&expression, "Output")
         .map_err(|error| {
             error
