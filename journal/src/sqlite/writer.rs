@@ -1,8 +1,12 @@
 //! The one who writes: a thread that takes what waits in groups, or, while nobody waits, whoever has
 //! something to write.
 //!
-//! To wake a thread and to be woken by it is more than a third of what one durable write takes, and one
-//! session at a time has nobody to share a flush with.
+//! To wake a thread and to be woken by it is a third of what one durable write takes, and one session at
+//! a time has nobody to share a flush with. It holds up a thread of the runtime for as long as one flush
+//! takes, whose other tasks go to the others.
+//!
+//! Source: measured. With `block_in_place`, which gives those tasks a thread of their own, a burst of ten
+//! thousand sessions took 9 MiB more and ten-step runs at 64 were a quarter fewer.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -106,8 +110,7 @@ impl Writer {
             })
         });
         if let Some(connection) = self.desk.take_alone() {
-            // Other tasks of this thread go on with another; what is awaited here is done by then.
-            tokio::task::block_in_place(|| self.desk.write(connection, vec![work]));
+            self.desk.write(connection, vec![work]);
         } else {
             let queue = self.queue.as_ref().ok_or_else(closed)?;
             let place = queue.reserve().await.map_err(|_| closed())?;
