@@ -16,6 +16,7 @@ const restate = await import(pathToFileURL(require.resolve("@restatedev/restate-
 const STEPS = 10;
 const OUTCOME = "x".repeat(300);
 const READY_WITHIN_MS = 60_000;
+const GONE_WITHIN_MS = 10_000;
 
 const freePort = () =>
   new Promise((resolve) => {
@@ -88,6 +89,12 @@ try {
     console.log(JSON.stringify({ what: "Restate", at_once: Number(text), per_second: rate }));
   }
 } finally {
-  server.kill("SIGTERM");
+  // Whoever removes its folder next finds nobody writing there.
+  if (server.exitCode === null && server.signalCode === null) {
+    const gone = new Promise((resolve) => server.once("exit", resolve));
+    server.kill("SIGTERM");
+    setTimeout(() => server.kill("SIGKILL"), GONE_WITHIN_MS);
+    await gone;
+  }
 }
 process.exit(0);
