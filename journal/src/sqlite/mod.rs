@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(store.query(Query::all("p")).await.unwrap().items.len(), 50);
     }
 
-    #[tokio::test(flavor = "multi_thread")]
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn who_writes_alone_writes_on_its_own_thread_and_who_does_not_waits_its_turn() {
         let folder = tempfile::tempdir().unwrap();
         let store =
@@ -417,6 +417,20 @@ mod tests {
         open.send(()).unwrap();
         first.await.unwrap().unwrap();
         assert_ne!(second.await.unwrap(), here);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn the_only_thread_of_a_runtime_is_not_held_up_by_a_flush() {
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            SqliteStore::open(&folder.path().join("journal.db"), Durability::Fsync).unwrap();
+        let mut written = Box::pin(store.transact(|_| Ok(())));
+        std::future::poll_fn(|context| {
+            assert!(written.as_mut().poll(context).is_pending());
+            std::task::Poll::Ready(())
+        })
+        .await;
+        written.await.unwrap();
     }
 
     #[tokio::test]

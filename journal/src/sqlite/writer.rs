@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::OpenError;
@@ -177,11 +177,12 @@ fn caught<T>(
 }
 
 impl Desk {
-    /// The connection, if nobody waits for it and this thread may be held up.
+    /// The connection, if nobody waits for it and this thread may be held up: a runtime that has only one
+    /// would flush for each of many writers, since no other could come meanwhile.
     fn take_alone(&self) -> Option<MutexGuard<'_, Connection>> {
-        let flavor = Handle::try_current().map(|runtime| runtime.runtime_flavor());
-        let may_wait = flavor.is_ok_and(|flavor| flavor == RuntimeFlavor::MultiThread);
-        if !may_wait || self.waiting.load(Ordering::Acquire) > 0 {
+        let workers = Handle::try_current().map(|runtime| runtime.metrics().num_workers());
+        let others_go_on = workers.is_ok_and(|workers| workers > 1);
+        if !others_go_on || self.waiting.load(Ordering::Acquire) > 0 {
             return None;
         }
         self.connection.try_lock().ok()
