@@ -65,8 +65,8 @@ pub async fn seal<S: Store>(
         }
     }
     // Another sealer's, if it is earlier, stands behind the end and before this one.
-    let (end, newest) = (key::event(end.stamp), key::event(stamp));
-    let verdict = verdict_in(&query_all(store, Query::between(partition, &end, &newest)).await?)
+    let (from, to) = (key::event(end.stamp), key::event(stamp));
+    let verdict = verdict_in(&query_all(store, Query::between(partition, &from, &to)).await?)
         .ok_or_else(|| Error::Unavailable("no place was free for the verdict".into()))?;
     announcer.hlc.observe(verdict.stamp);
     Ok(verdict)

@@ -3,7 +3,8 @@
 //!
 //! To wake a thread and to be woken by it is a third of what one durable write takes, and one session at
 //! a time has nobody to share a flush with. It holds up a thread of the runtime for as long as one flush
-//! takes, whose other tasks go to the others.
+//! takes (and, while another process has the file's lock, for as long as that is waited for), whose other
+//! tasks go to the others.
 //!
 //! Source: measured. With `block_in_place`, which gives those tasks a thread of their own, a burst of ten
 //! thousand sessions took 9 MiB more and ten-step runs at 64 were a quarter fewer.
