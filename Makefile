@@ -21,9 +21,9 @@ help: ## this list
 TARGET = $(or $(DAYBOOK_TARGET),local)
 AGENT = $(if $(filter local,$(TARGET)),incident)
 INPUT = $(if $(filter local,$(TARGET)),$(BUNDLED.$(AGENT)))
-BUNDLED.incident = incidents/s3-permission-revoked
-BUNDLED.fraud = transactions/account-takeover.json
-BUNDLED.network = networks/wrong-route-target
+BUNDLED.incident = packs/incident/incidents/s3-permission-revoked
+BUNDLED.fraud = packs/fraud/transactions/account-takeover.json
+BUNDLED.network = packs/network/networks/wrong-route-target
 
 # make exits 2 whenever a recipe fails, but a failed session is 1. A make that only answers "is it up to date?" (-q) exits
 # 1 for "no", still runs recipe lines that begin with +, and stops with 2 at $(error). So the run leaves its status in a
@@ -53,11 +53,9 @@ dev: ## the local stack, until Ctrl-C
 
 # --- tests ---
 
-# The main job's `cli` is one without `live`. With all other crates' features as they are above, nothing but `cli` is looked
-# at a second time; one that is left out here costs time and hides nothing.
-BESIDE_CLI = agent/bedrock agent/container agent/ssm bootstrap/test-support invoker/lambda journal/clock journal/dynamodb \
-    journal/sqlite journal/test-support local/dynamodb poller/lambda telemetry/embedded telemetry/otlp telemetry/prometheus \
-    tools/embeddings tools/live watchdog/lambda
+# The main job's `cli` has no `live`. The second lint run leaves these features of other crates on, so that it checks only
+# `cli` again; a feature missing here costs time and hides nothing.
+BESIDE_CLI = agent/container aws-diagnostics/live stack/dynamodb
 
 .PHONY: check
 check: ## format, lints, docs, cargo deny, tidy
@@ -67,11 +65,15 @@ check: ## format, lints, docs, cargo deny, tidy
 	cargo clippy --quiet $(LOCKED) --workspace --all-targets --features '$(BESIDE_CLI)' -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --quiet $(LOCKED) --workspace --no-deps --all-features --document-private-items
 	@source scripts/tools.sh && ensure_tools cargo-deny && set -x && cargo deny --offline check --hide-inclusion-graph bans licenses sources
-	cargo run --quiet $(LOCKED) -p xtask -- tidy
+	cargo run --quiet $(LOCKED) -p tidy
 
 .PHONY: test
-test: check ## make check, then every test; installs what they need (CI runs this)
-	@bash scripts/test.sh
+test: check ## make check, then unit and integration tests and the page's main path; installs what they need
+	@bash scripts/test.sh quick
+
+.PHONY: verify
+verify: ## all the rest: fuzzing, defects, instruction counts, long simulation, both stores, emulators, every browser test
+	@bash scripts/verify.sh
 
 .PHONY: screenshots
 screenshots: ## takes the pictures in docs/pictures anew
@@ -79,12 +81,12 @@ screenshots: ## takes the pictures in docs/pictures anew
 	@mkdir -p docs/pictures && bash scripts/browse.sh '$(DAYBOOK)' screenshots.mjs '$(CURDIR)' docs/pictures
 
 .PHONY: fuzz
-fuzz: ## any bytes at every border [TARGET=record] [SECONDS=60] (part of make test)
+fuzz: ## any bytes at every border [TARGET=record] [SECONDS=60] (part of make verify)
 	@bash scripts/fuzz.sh '$(if $(findstring command line,$(origin TARGET)),$(TARGET),all)' $(SECONDS)
 
 .PHONY: defects
 defects: ## puts defects into a copy of the workspace, one after the other: each must be found by its test
-	@source scripts/tools.sh && ensure_tools cargo-nextest && cargo run --quiet $(LOCKED) -p xtask -- defects
+	@source scripts/tools.sh && ensure_tools cargo-nextest && cargo run --quiet $(LOCKED) -p defects
 
 .PHONY: smoke-llm
 smoke-llm: ## a small real model drives the incident agent once [MODEL=openai:NAME]; optional, installs 400 MB
@@ -92,15 +94,15 @@ smoke-llm: ## a small real model drives the incident agent once [MODEL=openai:NA
 
 .PHONY: conformance
 conformance: ## what real AWS answered, replayed [CONFORMANCE_DIR=../shared/conformance]
-	@CONFORMANCE_DIR='$(CONFORMANCE_DIR)' cargo run --quiet -p states --example conformance
+	@CONFORMANCE_DIR='$(CONFORMANCE_DIR)' cargo run --quiet -p asl --example conformance
 
 .PHONY: bench
 bench: ## every figure beside the raw disk: appends, runs, whole sessions, lists, memory, eight hours, state machines
-	cargo bench -p states --bench states
+	cargo bench -p asl --bench asl
 	cargo bench -p cli --bench daybook
 
 .PHONY: instructions
-instructions: ## counts what an append, a step and a resumed step take of the processor, under valgrind (part of make test)
+instructions: ## counts what an append, a step and a resumed step take of the processor, under valgrind (part of make verify)
 	@bash scripts/instructions.sh
 
 .PHONY: bench-scale
@@ -121,7 +123,7 @@ bench-page: ## frames of the page in Chromium while it scrolls through a session
 .PHONY: bench-lambdas
 bench-lambdas: ## the packaged functions of this machine's architecture: size, start, events, memory
 	@bash scripts/lambdas.sh '$(CARGO_TARGET_DIR)' '$(LAMBDA_ARCHITECTURE)'
-	cargo bench --quiet -p bootstrap --features test-support --bench functions -- \
+	cargo bench --quiet -p lambda --bench functions -- \
 	    "$$(realpath '$(CARGO_TARGET_DIR)')/lambdas/$(LAMBDA_ARCHITECTURE)"
 
 LAMBDA_ARCHITECTURE = $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,x86_64)

@@ -1,6 +1,7 @@
 // Drives the page in a headless Chromium, as a person would, against a stack of its own.
 //
-//   node browser.mjs INCIDENTS SCREENSHOTS     INCIDENTS: the folder of bundled incidents
+//   node browser.mjs INCIDENTS SCREENSHOTS [main]    INCIDENTS: the folder of bundled incidents; main: only the main path, up to
+//                                                    the first answers
 //
 // stack.mjs says what else it needs. Prints a line for each thing seen; the first that does not hold ends it with 1. Each
 // view is left in SCREENSHOTS as a picture.
@@ -13,7 +14,7 @@ import { gzipSync } from "node:zlib";
 import { aws, browse, require, settled, start, stop, trigger, until } from "./stack.mjs";
 
 const WITHIN_MS = 150_000;
-const [incidents, screenshots] = process.argv.slice(2);
+const [incidents, screenshots, part] = process.argv.slice(2);
 // Whoever runs it would end it without its stack.
 setTimeout(() => { console.error(`not done after ${WITHIN_MS} ms`); process.exit(1); }, WITHIN_MS).unref();
 const { FOLDER, DAYBOOK } = process.env;
@@ -29,7 +30,7 @@ const MARKUP = "<img src=x onerror=alert(1)>";
 // The network agent's server starts when the gate is there, so that things can happen in the middle of a run.
 const gate = join(FOLDER, "gate");
 const gated = { command: "sh", args: ["-c", 'until [ -e "$2" ]; do sleep 0.1; done; exec "$0" mcp network-inventory --inventory "$1"',
-  DAYBOOK, join(incidents, "../networks/mtu-mismatch/network.json"), gate] };
+  DAYBOOK, join(incidents, "../../network/networks/mtu-mismatch/network.json"), gate] };
 writeFileSync(join(FOLDER, "servers.json"), JSON.stringify({ mcpServers: { "network-inventory": gated } }));
 const environment = { DAYBOOK_MCP_SERVERS: join(FOLDER, "servers.json"), MCP_CONNECT_TIMEOUT: "120", MCP_INIT_TIMEOUT: "120", PATH: process.env.PATH };
 
@@ -99,7 +100,7 @@ const badge = (word) => page.locator(".head .badge", { hasText: word }).waitFor(
 const loaded = [];
 page.on("response", (response) => loaded.push(response));
 await page.goto(endpoint);
-await page.getByText("No session yet").waitFor();
+await page.getByText("No sessions yet").waitFor();
 page.removeAllListeners("response");
 await seen(`the first load has less than ${FIRST_LOAD_BYTES_MAX} bytes, compressed`, async () => {
   const sizes = await Promise.all(loaded.map(async (response) => gzipSync(await response.body()).length));
@@ -124,7 +125,7 @@ for (const [name, detail] of Object.entries({
 for (const id of Object.values(ids)) await settled(endpoint, id);
 const all = Object.keys(ids).length;
 
-await seen("the list has every session with what stands out, and filters by status, agent, text and time", async () => {
+await seen("the list has every session with its finding, and filters by status, agent, text and time", async () => {
   await count(all);
   for (const said of ["asks:", "McpConnection"]) await page.locator(".sessions", { hasText: said }).waitFor();
   await look("list");
@@ -203,7 +204,7 @@ await seen("the axis zooms", async () => {
 await open(ids.first);
 await seen("a diagnosis leads from each claim to the place in the tool's result, also after a reload", async () => {
   await badge("succeeded");
-  assert.match(await text(".conclusion"), /What was found[\s\S]*s3:GetObject[\s\S]*What to do next/);
+  assert.match(await text(".conclusion"), /Diagnosis[\s\S]*Root cause[\s\S]*s3:GetObject[\s\S]*Remediation/);
   await look("succeeded");
   const link = page.locator(".conclusion .cite").nth(1);
   await link.focus();
@@ -214,10 +215,10 @@ await seen("a diagnosis leads from each claim to the place in the tool's result,
   await page.locator(".record mark.cited").waitFor();
   assert.equal(await text(".record mark.cited"), cited);
 });
-await seen("both graphs show the path, and the tables who worked and what was spent", async () => {
-  assert.match(await page.locator(".picture svg").first().getAttribute("aria-label"), /InvokeAgent visited once.*Success visited once, the newest/);
+await seen("both graphs show the path, and the tables show usage and runs", async () => {
+  assert.match(await page.locator(".picture svg").first().getAttribute("aria-label"), /InvokeAgent visited once.*Success visited once, most recent/);
   assert.match(await page.locator(".picture svg").last().getAttribute("aria-label"), /agent_reason visited \d times/);
-  assert.match(await text(".graphs >> nth=1"), /Ledger[\s\S]*get_recent_logs[\s\S]*total[\s\S]*Who worked on it[\s\S]*completed/);
+  assert.match(await text(".graphs >> nth=1"), /Usage[\s\S]*get_recent_logs[\s\S]*total[\s\S]*Runs[\s\S]*completed/);
 });
 
 // --- two sessions, and all of them ---
@@ -226,16 +227,16 @@ await go("#/");
 await seen("two sessions that are chosen in the list are compared", async () => {
   await count(all);
   for (const id of [ids.first, ids.other]) await page.getByLabel(`Compare session ${id}`).check();
-  await page.getByRole("link", { name: "Compare these two" }).click();
+  await page.getByRole("link", { name: "Compare selected" }).click();
   await page.locator(".compared .first").waitFor();
-  assert.match(await text("main"), /Another path[\s\S]*only in/);
+  assert.match(await text("main"), /Different paths[\s\S]*only in/);
   await look("compare");
   await page.getByRole("link", { name: /^First difference/ }).click();
   assert.equal(await page.evaluate(() => document.activeElement.className), "differs first");
 });
-await seen("a session is compared with the last run of the same input", async () => {
+await seen("a session is compared with the previous run of the same input", async () => {
   await open(ids.again);
-  await page.getByRole("link", { name: "Compare with the last run of the same input" }).click();
+  await page.getByRole("link", { name: "Compare with previous run" }).click();
   await page.locator(".sides").waitFor();
   assert.match(await text(".sides"), new RegExp(ids.first));
   assert.match(await text("main"), /No difference: all \d+ steps/);
@@ -243,7 +244,7 @@ await seen("a session is compared with the last run of the same input", async ()
 await page.getByRole("link", { name: "Health" }).click();
 await seen("health counts sessions by status and agent, and says whether the breaker is open", async () => {
   await page.locator(".bars").waitFor();
-  assert.match(await text("main"), /at most the newest 500[\s\S]*4 succeeded[\s\S]*incident[\s\S]*closed: sessions are let in · 5 of 20/);
+  assert.match(await text("main"), /at most the newest 500[\s\S]*4 succeeded[\s\S]*incident[\s\S]*closed: sessions are admitted · 5 of 20/);
   await look("health");
 });
 await seen("what a session holds is text and nothing else, in every view", async () => {
@@ -265,12 +266,12 @@ await seen("what a session holds is text and nothing else, in every view", async
 // --- answers ---
 
 await open(ids.asking);
-await seen("the open question says what would run, and arguments that are no JSON are refused here", async () => {
-  assert.match(await text(".question"), /load_simulation[\s\S]*would run/);
+await seen("the open question shows the tool call, and arguments that are not JSON are refused", async () => {
+  assert.match(await text(".question"), /The agent wants to run[\s\S]*load_simulation/);
   await look("waiting");
   await page.locator("#arguments").fill("{");
   await button("Approve as edited").click();
-  await page.locator(".question [role=alert]", { hasText: "no JSON" }).waitFor();
+  await page.locator(".question [role=alert]", { hasText: "not valid JSON" }).waitFor();
 });
 const next = (prompt) => page.locator(".question p.text", { hasText: prompt }).first().waitFor();
 await seen("an approval by keyboard alone is on the page within a second or two, and the session goes on", async () => {
@@ -297,22 +298,27 @@ await seen("a rejection with its reason is on record", async () => {
   await button("Reject").click();
   await page.locator(".row", { hasText: "not on a Friday" }).first().waitFor();
 });
+if (part === "main") {
+  await browser.close();
+  await stop("SIGKILL");
+  process.exit(0);
+}
 await open(ids.said);
 await seen("free text is an answer", async () => {
   await page.locator("#words").fill("which models are there");
-  await button("Say").click();
+  await button("Reply").click();
   await page.locator(".row", { hasText: "which models are there" }).first().waitFor();
   await next("gentamicin");
 });
-await seen("a session whose workflow is gone is resumed", async () => {
+await seen("a session whose workflow has stopped is resumed", async () => {
   await aws(endpoint, "AWSStepFunctions.StopExecution", { executionArn: `arn:aws:states:us-east-1:000000000000:execution:daybook:${ids.said}` });
   await page.reload();
-  await button("Resume: its workflow is gone").click();
+  await button("Resume: its workflow has stopped").click();
   await page.locator("figcaption", { hasText: "2 executions" }).waitFor();
 });
 await open(ids.second);
 await seen("a cancellation ends a session, live", async () => {
-  await button("Cancel this session").click();
+  await button("Cancel session").click();
   await badge("cancelled");
   await look("cancelled");
 });
@@ -330,7 +336,7 @@ await seen("a running session is watched live, and a reload in the middle of it 
   await badge("running");
   await page.locator(".row", { hasText: "claim" }).waitFor();
 });
-await seen("a restart of the server in the middle of a run is told and got over", async () => {
+await seen("the page reports a restart of the server and recovers", async () => {
   isDown = true;
   const stopped = stop("SIGTERM");
   setTimeout(() => writeFileSync(gate, ""), GATE_AFTER_MS);
@@ -360,9 +366,9 @@ await seen("every view fits a narrow screen", async () => {
 await seen("the colours change and stay changed", async () => {
   await go("#/");
   await page.reload();
-  await button("Change to dark colours").click();
+  await button("Switch to dark theme").click();
   await page.reload();
-  await button("Change to light colours").waitFor();
+  await button("Switch to light theme").waitFor();
 });
 await seen("the keyboard alone gets from the list to a comparison and back", async () => {
   await count(all + 1);
@@ -384,7 +390,7 @@ await seen("a session that is opened before its first record appears by itself",
   const early = crypto.randomUUID();
   isDown = true;
   await go(`#/session/${early}`);
-  await page.getByText("The page looks again by itself.").waitFor();
+  await page.getByText("The page retries automatically.").waitFor();
   await aws(endpoint, "AWSStepFunctions.StartExecution", { stateMachineArn: "arn:aws:states:us-east-1:000000000000:stateMachine:daybook", name: early,
     input: JSON.stringify({ session_id: early, time: new Date().toISOString(), detail: {} }) });
   await badge("succeeded");
@@ -392,11 +398,11 @@ await seen("a session that is opened before its first record appears by itself",
 });
 const waiting = await put(asking);
 await settled(endpoint, waiting);
-await seen("a stream that is refused is said to be, and asked for again until it is there", async () => {
+await seen("the page reports a refused stream and reconnects", async () => {
   isDown = true;
   await page.route("**/events", (route) => route.fulfill({ status: 503, json: { error: "busy" } }));
   await open(waiting);
-  await page.locator("#connection", { hasText: "not connected, trying again" }).waitFor();
+  await page.locator("#connection", { hasText: "not connected, retrying" }).waitFor();
   await page.unroute("**/events");
   await page.waitForFunction(() => document.getElementById("connection").textContent === "");
   await page.locator("#words").fill("not now");
@@ -412,55 +418,12 @@ scriptless.setDefaultTimeout(20_000);
 const bare = await scriptless.newPage();
 bare.on("request", (request) => { if (!request.url().startsWith(endpoint)) problems.push(`a request to ${request.url()}`); });
 bare.on("console", (message) => problems.push(message.text()));
-const ofSession = (id) => `${endpoint}/plain/sessions/${id}`;
 const another = await put(asking);
 await settled(endpoint, another);
 
-await seen("without a script the page leads to a plain list, whose form filters and whose rows lead to sessions", async () => {
+await seen("without a script the page says so and names the terminal's commands", async () => {
   await bare.goto(endpoint);
-  await bare.getByRole("link", { name: "The same to read, without one." }).click();
-  await bare.getByRole("heading", { name: "Sessions" }).waitFor();
-  assert.equal(await bare.locator(".listed tbody tr").count(), all + 4);
-  await bare.getByLabel("Status").selectOption("FAILED");
-  await bare.getByLabel("Agent").fill("incident");
-  await bare.getByRole("button", { name: "Show" }).click();
-  assert.equal(await bare.locator(".listed tbody tr").count(), 1);
-  await bare.locator(".listed a").click();
-  assert.equal(bare.url(), ofSession(ids.failed));
-  assert.match(await bare.locator(".conclusion").innerText(), /What went wrong[\s\S]*mcp_connection[\s\S]*Where: step 3, catalogue[\s\S]*What to do next[\s\S]*daybook tools aws-diagnostics/);
-});
-await seen("a plain session leads from a claim to its record, unfolded, and from a question to the terminal", async () => {
-  await bare.goto(ofSession(ids.first));
-  const cited = bare.locator(".conclusion .cite").last();
-  const record = new URL(await cited.getAttribute("href"), endpoint).hash;
-  assert.ok(!await bare.locator(record).isVisible());
-  await cited.click();
-  await bare.locator(`${record} pre`).waitFor();
-  await bare.goto(ofSession(another));
-  assert.match(await bare.locator(".question").innerText(), /load_simulation[\s\S]*would run[\s\S]*daybook --endpoint \S+ answer \S+ --approve/);
-});
-await seen("what a session holds is text on the plain pages, too", async () => {
-  for (const at of [`${endpoint}/plain?text=${encodeURIComponent(MARKUP)}`, ofSession(ids.hostile), ofSession(ids.unknown), ofSession(ids.said)]) {
-    await bare.goto(at);
-    await bare.getByText(MARKUP).first().waitFor({ state: "attached" });
-    assert.equal(await bare.locator("img, script").count(), 0, at);
-  }
-});
-await seen("the plain pages fit a narrow screen, in light and dark, and have nothing serious", async () => {
-  for (const [view, at] of [["plain-list", `${endpoint}/plain`], ["plain-failed", ofSession(ids.failed)], ["plain-diagnosis", ofSession(ids.first)], ["plain-question", ofSession(another)]]) {
-    for (const [name, width, colorScheme] of [["", 1280, "light"], ["narrow-", 380, "dark"]]) {
-      await bare.emulateMedia({ colorScheme });
-      await bare.setViewportSize({ width, height: 860 });
-      await bare.goto(at);
-      const wide = await bare.locator("html").evaluate((root) => root.scrollWidth);
-      assert.ok(wide <= width, `${view} is ${wide} wide and has ${width}`);
-      await bare.screenshot({ path: join(screenshots, `${name}${view}.png`), fullPage: true });
-    }
-    // The check is a script, which another browser runs on the same markup.
-    await page.goto(at);
-    if (at === ofSession(another)) for (const fold of await page.locator("details").all()) await fold.evaluate((details) => { details.open = true; });
-    await look(`${view}-by-axe`);
-  }
+  assert.match(await bare.locator("main").innerText(), /needs JavaScript[\s\S]*daybook sessions[\s\S]*daybook show SESSION/);
 });
 
 // --- a day later ---
@@ -486,7 +449,7 @@ await seen("a session whose time was up says where it waited, and what to do nex
 await seen("a question that nobody answered in time says so, on its row and above all of them", async () => {
   await open(another);
   await badge("succeeded");
-  assert.match(await text(".conclusion"), /How it ended[\s\S]*Nobody answered in time[\s\S]*daybook chat/);
+  assert.match(await text(".conclusion"), /Conversation[\s\S]*Nobody answered in time[\s\S]*daybook chat/);
   await page.locator(".row", { hasText: "nobody answered #6 in time" }).waitFor();
   await look("expired");
   await go("#/");

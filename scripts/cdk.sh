@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The AWS CDK from Rust: what needs its packages.
+# Commands that need the packages of the AWS CDK.
 #
 #   scripts/cdk.sh synth TARGET_FOLDER [NAME=VALUE]...    writes the templates to TARGET_FOLDER/cdk.out
-#   scripts/cdk.sh bindings                               writes infra/src/cdk anew
+#   scripts/cdk.sh bindings                               regenerates infra/src/cdk
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
@@ -21,7 +21,7 @@ case ${1:-} in
         done
         if [ -n "$functions" ]; then
             if [ ! -e "$functions/invoker/bootstrap" ]; then
-                echo "the functions are not built: the templates are complete, what they would upload is not" >&2
+                echo "the functions are not built: the templates are complete, but their assets are placeholders" >&2
                 functions=$target/lambdas/none
                 for name in invoker poller watchdog; do
                     mkdir -p "$functions/$name"

@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# One stage in the account of the current credentials.
+# Deploys or removes one stage in the account of the current credentials.
 #
-#   scripts/deploy.sh deploy TARGET_FOLDER STAGE [NAME=VALUE]...    the image's repository, the image, then the rest
-#   scripts/deploy.sh diff TARGET_FOLDER STAGE [NAME=VALUE]...      what deploying would change
-#   scripts/deploy.sh api-key TARGET_FOLDER STAGE [NAME=VALUE]...   asks for the MCP servers' key, if there is none
-#   scripts/deploy.sh destroy TARGET_FOLDER STAGE [drop]            everything but the journal; with `drop` that too
+#   scripts/deploy.sh deploy TARGET_FOLDER STAGE [NAME=VALUE]...    creates the image's repository, the image, then the rest
+#   scripts/deploy.sh diff TARGET_FOLDER STAGE [NAME=VALUE]...      prints what a deployment would change
+#   scripts/deploy.sh api-key TARGET_FOLDER STAGE [NAME=VALUE]...   asks for the MCP servers' API key if the parameter does not exist
+#   scripts/deploy.sh destroy TARGET_FOLDER STAGE [drop]            removes everything but the journal; with `drop` the journal too
 #
-# DEPLOYMENT.md has what the credentials need to allow.
+# DEPLOYMENT.md lists the permissions that the credentials need.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
 ensure_tools awscli
 command=$1 target=$2 stage=$3
 shift 3
-[[ $stage =~ ^[a-z][a-z0-9-]{0,19}$ ]] || fail "$stage is no stage" "1 to 20 of a-z, 0-9 and -, a letter first: STAGE=dev"
+[[ $stage =~ ^[a-z][a-z0-9-]{0,19}$ ]] || fail "invalid stage \`$stage\`" "use 1 to 20 characters of a-z, 0-9 and -, starting with a letter: STAGE=dev"
 stack=daybook-$stage table=daybook-$stage-journal
 
 aws() { "$tools_dir/awscli-$awscli_version/bin/aws" "$@"; }
-# looked MISSING COMMAND...: what `aws COMMAND` answers, or `none` if it says that what is asked for is MISSING. Nothing
-# else may pass for that: what is thought to be absent is not protected.
+# looked MISSING COMMAND...: prints the output of `aws COMMAND`, or `none` if it fails with the error MISSING. Any other
+# error stops the script, because a resource that seems absent is not protected.
 looked() {
     local missing=$1 problem
     shift
@@ -28,7 +28,7 @@ looked() {
 }
 cdk() { "$tools_dir/cdk-cli-$cdk_cli_version/node_modules/.bin/cdk" --app "$target/cdk.out" "$@"; }
 
-# A template cannot make a SecureString, so that it is asked for, once. It passes through no argument and no file.
+# A template cannot create a SecureString, so the script asks for it once. The value is never an argument or in a file.
 ask_for_api_key() {
     local name=$1 key
     if aws ssm get-parameter --name "$name" --query Parameter.Name --output text >/dev/null 2>&1; then
@@ -37,7 +37,7 @@ ask_for_api_key() {
     IFS= read -rsp "API key of your MCP servers, for the SSM parameter $name (empty: none): " key || true
     echo >&2
     if [ -z "$key" ]; then
-        echo "the parameter $name is not made: agents have no API key" >&2
+        echo "the parameter $name does not exist: agents have no API key" >&2
         return
     fi
     printf '%s' "$key" |
@@ -57,7 +57,7 @@ push_image() {
     "$engine" push "$repository:$1"
 }
 
-# choice NAME CHOICES...: what is chosen for NAME, if anything.
+# choice NAME CHOICES...: prints the choice for NAME, if any.
 choice() {
     local name=$1 given
     shift
@@ -95,7 +95,7 @@ case $command in
         bash scripts/cdk.sh synth "$target" "stage=$stage" >/dev/null
         held=$(looked "does not exist" cloudformation describe-stacks --stack-name "$stack" \
             --query 'Stacks[0].EnableTerminationProtection')
-        # Whoever names the stage here means it; the protection is from everybody else.
+        # The caller names the stage explicitly, so deletion protection is switched off.
         if [ "$held" = True ]; then
             aws cloudformation update-termination-protection --stack-name "$stack" \
                 --no-enable-termination-protection >/dev/null
@@ -110,7 +110,7 @@ case $command in
             aws dynamodb delete-table --table-name "$table" >/dev/null
             echo "the journal $table is deleted"
         else
-            echo "the journal $table stays; make destroy STAGE=$stage JOURNAL=drop deletes it"
+            echo "the journal $table is kept; to delete it: make destroy STAGE=$stage JOURNAL=drop"
         fi ;;
     *) fail "expected deploy, diff, api-key or destroy" ;;
 esac

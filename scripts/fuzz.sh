@@ -34,7 +34,7 @@ stack_kib=2048
 build() {
     local examples=()
     for target in "${all[@]}"; do examples+=(--example "${target%:*}"); done
-    RUSTC_WORKSPACE_WRAPPER=$PWD/fuzz/rustc.sh \
+    RUSTC_WORKSPACE_WRAPPER=$PWD/verify/fuzz/rustc.sh \
         cargo build --quiet ${CI:+--locked} --workspace --all-features "${examples[@]}"
     # Every other build has programs of the same names that do nothing, and puts them in the same place.
     mkdir -p "$target_dir/fuzz/bin"

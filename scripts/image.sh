@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 engine=$(command -v docker || command -v podman) || {
-    echo "error: no engine that builds images is here" >&2
+    echo "error: no image builder found" >&2
     echo "hint: install docker with buildx, or podman" >&2
     exit 2
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# How many of the processor's instructions an append, a step and a resumed step take, counted by valgrind in a build
-# without optimisation. They depend on neither load nor disk, so that a regression shows on any machine: more than a
-# tenth over what scripts/instructions.txt says fails.
+# Counts the processor instructions of an append, a step and a resumed step with valgrind, in a build without
+# optimisation. The counts depend on neither load nor disk, so a regression shows on any machine. The script fails if a
+# count is more than 10 % above scripts/instructions.txt.
 #
 #   scripts/instructions.sh            compares
-#   scripts/instructions.sh --write    writes the file anew, after a change that is meant
+#   scripts/instructions.sh --write    updates the file after an intended change
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
@@ -23,11 +23,16 @@ counted() {
     rm -f "$log"
 }
 
-# each WHAT FEW MANY UNITS: instructions of one, from the difference: what a program does at its start and end cancels out.
+# each WHAT FEW MANY UNITS: instructions of one unit, from the difference of two runs; start and end cancel out.
+# Both runs count at the same time, because a count does not depend on other processes.
 each() {
-    local few many
-    few=$(counted "$1" "$2")
+    local few many part
+    part=$(mktemp)
+    counted "$1" "$2" >"$part" &
     many=$(counted "$1" "$3")
+    wait $!
+    few=$(cat "$part")
+    rm -f "$part"
     echo $(((many - few) / (($3 - $2) * $4)))
 }
 
@@ -36,15 +41,15 @@ written=$(mktemp)
 trap 'rm -f "$written"' EXIT
 while read -r what few many units; do
     now=$(each "$what" "$few" "$many" "$units")
-    # Where nothing was counted the difference is nothing, too, and would pass.
+    # A failed count is a difference of zero, which would pass.
     [ "${now:-0}" -gt 0 ] || fail "no instructions of $what were counted" "try: valgrind --tool=callgrind $bench count $what $few"
     echo "$what $now" >>"$written"
     [ "${1:-}" != --write ] || continue
     before=$(sed -n "s/^$what //p" "$known")
-    echo "$what: $now instructions, known are $before"
+    echo "$what: $now instructions, expected $before"
     if [ $((now * 100)) -gt $((before * (100 + tolerance_percent))) ]; then
         echo "error: ${what} takes more than $tolerance_percent % more instructions than before" >&2
-        echo "hint: find out why, or after a change that is meant run scripts/instructions.sh --write" >&2
+        echo "hint: find the cause, or after an intended change run scripts/instructions.sh --write" >&2
         status=1
     fi
 done <<'WORK'

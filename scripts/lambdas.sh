@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the three functions for Amazon Linux 2023 and zips them: scripts/lambdas.sh TARGET_FOLDER arm64|x86_64
 #
-# Each goes to TARGET_FOLDER/lambdas/ARCHITECTURE/NAME/bootstrap, and to NAME.zip beside that folder. They are linked
-# for the C library that Amazon Linux 2023 has, whatever this machine's is, and what they need of it is looked at.
+# Each program goes to TARGET_FOLDER/lambdas/ARCHITECTURE/NAME/bootstrap, with NAME.zip beside that folder. The programs
+# are linked for the C library of Amazon Linux 2023, whatever this machine has, and the script checks the result.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
@@ -15,10 +15,10 @@ target_folder=$1 architecture=$2
 case $architecture in
     arm64) triple=aarch64-unknown-linux-gnu ;;
     x86_64) triple=x86_64-unknown-linux-gnu ;;
-    *) fail "$architecture is no architecture of Lambda" "arm64 or x86_64" ;;
+    *) fail "invalid architecture \`$architecture\`" "use arm64 or x86_64" ;;
 esac
 
-# zipped FILE ZIP: without a time, so that the same function is the same zip.
+# zipped FILE ZIP: writes a zip without timestamps, so the same program gives the same zip.
 zipped() {
     "$zig/bin/python" - "$@" <<'EOF'
 import sys
@@ -38,13 +38,13 @@ if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$triple" ]; then
         fail "Rust has no standard library for $triple here" "rustup target add $triple"
 fi
 zig=$tools_dir/cargo-zigbuild-$cargo_zigbuild_version
-# The same sources give the same bytes wherever they lie, in folders whose names have spaces, too.
+# Remapped paths make the build reproducible in any folder. The encoded form allows spaces in paths.
 printf -v CARGO_ENCODED_RUSTFLAGS '%s\x1f%s' \
     "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=cargo" "--remap-path-prefix=$PWD=daybook"
 export CARGO_ENCODED_RUSTFLAGS
-# Zig itself is a Python package, which the first Python on the path starts.
+# Zig is a Python package and runs on the first Python in PATH.
 PATH=$zig/bin:$PATH cargo zigbuild --quiet --profile lambda --target-dir "$target_folder" --target "$triple.$glibc" \
-    "${names[@]/#/--package=}" "${names[@]/#/--bin=}" --features invoker/lambda,poller/lambda,watchdog/lambda
+    --package lambda "${names[@]/#/--bin=}"
 
 for name in "${names[@]}"; do
     folder=$target_folder/lambdas/$architecture

@@ -10,7 +10,7 @@ import { browse, settled, start, stop, trigger } from "./stack.mjs";
 const [root, pictures] = process.argv.slice(2);
 const PICTURE_BYTES_MAX = 150_000;
 const json = (path) => JSON.parse(readFileSync(join(root, path), "utf8"));
-const incident = (name) => ({ agent: "incident", input: { ...json(`incidents/${name}/incident.json`), snapshot: join(root, "incidents", name) } });
+const incident = (name) => ({ agent: "incident", input: { ...json(`packs/incident/incidents/${name}/incident.json`), snapshot: join(root, "packs/incident/incidents", name) } });
 
 // A tool server that does not start, under a name that is nobody's.
 const servers = join(process.env.FOLDER, "servers.json");
@@ -22,9 +22,9 @@ await stop();
 
 const endpoint = await start("127.0.0.1:0", { PATH: process.env.PATH });
 for (const [name, detail] of Object.entries({
-  network: { agent: "network", input: { ...json("networks/wrong-route-target/query.json"), inventory: join(root, "networks/wrong-route-target/network.json") } },
+  network: { agent: "network", input: { ...json("packs/network/networks/wrong-route-target/query.json"), inventory: join(root, "packs/network/networks/wrong-route-target/network.json") } },
   throttled: incident("reserved-concurrency-zero"), refused: { agent: "incident", input: { lambda_name: 7 } },
-  fraud: { agent: "fraud", input: { ...json("transactions/account-takeover.json"), data: join(root, "transactions/sample.csv") } },
+  fraud: { agent: "fraud", input: { ...json("packs/fraud/transactions/account-takeover.json"), data: join(root, "packs/fraud/transactions/sample.csv") } },
   blocked: incident("network-blocked"),
   asking: { agent: "assistant", input: { message: "simulate 250 mg of theophylline every 8 h for 1 day" } },
   diagnosed: incident("s3-permission-revoked"),

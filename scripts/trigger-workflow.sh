@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the binary and runs one session to its end: trigger-workflow.sh BINARY TARGET AGENT INPUT (either may be empty).
-# Exits as `daybook trigger --wait` does: 0 succeeded, 1 the session failed, 2 could not find out.
+# Exits like `daybook trigger --wait`: 0 succeeded, 1 the session failed, 2 unknown.
 set -uo pipefail
 binary=$1 target=$2 agent=$3 input=$4
 
@@ -9,7 +9,7 @@ if [ "$target" != local ] && [ -d "$input" ]; then
     echo "hint: leave TARGET out, or give the incident's JSON file" >&2
     exit 64
 fi
-# Whatever goes wrong before the event is sent, no session failed.
+# An error before the event is sent is not a failed session.
 cargo build -p cli --profile local || exit 2
 
 "$binary" --target "$target" trigger ${agent:+--agent "$agent"} ${input:+--input "$input"} --wait --with-stack

@@ -1,6 +1,6 @@
-//! The container as a crate made by `daybook new agent` builds it: the same two files.
+//! The container of a crate that `daybook new agent` creates, built from the template's two files.
 
-#[path = "../../cli/template/src/lib.rs"]
+#[path = "../../crates/cli/template/src/lib.rs"]
 mod janitor;
 
-include!("../../cli/template/src/bin/agent.rs");
+include!("../../crates/cli/template/src/bin/agent.rs");

@@ -1,7 +1,7 @@
-//! Waking the parked workflow, and telling it that somebody works.
+//! Callbacks to the parked workflow: heartbeats, and the wake-up when the session's state changed.
 //!
-//! The token is in the wait item, which the poller writes. Nothing rests on a callback: one that is
-//! lost is made up for by the workflow's own time limit.
+//! The poller writes the callback's token to the wait item. A lost callback only delays: the workflow's
+//! own timeout wakes it.
 
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ use journal::wait::Wait;
 
 use crate::session::Session;
 
-/// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sends a heartbeat with the token, if the workflow is parked.
@@ -23,8 +22,8 @@ pub async fn heartbeat<S: Store>(callbacks: &Client, session: &Session<S>) {
     let request = callbacks.send_task_heartbeat().task_token(wait.token);
     let sent = request.customize().config_override(once()).send().await;
     if let Err(error) = sent {
-        // Most often the token has just been used or has timed out.
-        tracing::debug!(session_id = %session.author.session, ?error, "A heartbeat was not taken.");
+        // Usual cause: the token was just used, or has timed out.
+        tracing::debug!(session_id = %session.author.session, ?error, "The workflow did not accept a heartbeat.");
     }
 }
 
@@ -35,7 +34,7 @@ pub async fn wake<S: Store>(callbacks: &Client, session: &Session<S>) {
     let settings = settings().retry_config(RetryConfig::standard());
     let sent = request.customize().config_override(settings).send().await;
     if let Err(error) = sent {
-        tracing::debug!(session_id = %session.author.session, ?error, "The callback was not taken.");
+        tracing::debug!(session_id = %session.author.session, ?error, "The workflow did not accept the callback.");
     }
 }
 
@@ -43,7 +42,7 @@ async fn token<S: Store>(session: &Session<S>) -> Option<Wait> {
     match Wait::read(&session.store, &session.author.session).await {
         Ok(wait) => wait,
         Err(error) => {
-            tracing::warn!(session_id = %session.author.session, %error, "The wait item was not read.");
+            tracing::warn!(session_id = %session.author.session, %error, "Cannot read the wait item.");
             None
         }
     }

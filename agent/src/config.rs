@@ -4,15 +4,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use graph::agent::Agent;
 use journal::clock::{Clock, Stamp};
 use workflow::env::{self, Invalid, Lookup};
 use workflow::trigger::{Model, OnModelFailure};
 
-use crate::investigation;
 use crate::model;
 use crate::model::settings::Unusable;
-use crate::network;
-use crate::settings::{Defaults, incident_budget};
+use crate::settings::Defaults;
 
 /// Where `AgentCore` expects the HTTP contract.
 ///
@@ -46,12 +45,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the variables.
+    /// Reads the variables, those of these agents among them.
     ///
     /// # Errors
     /// When one is missing or wrong.
-    pub fn read(lookup: &impl Lookup) -> Result<Self, Unusable> {
-        let defaults = Defaults::default();
+    pub fn read(agents: &[Agent], lookup: &impl Lookup) -> Result<Self, Unusable> {
         let scale: u32 = env::parsed(lookup, env::DAYBOOK_TIME_SCALE, 1, "a whole number from 1")?;
         let origin =
             env::text(lookup, env::DAYBOOK_TIME_ORIGIN).map(|text| stamp(&text)).transpose()?;
@@ -59,13 +57,7 @@ impl Config {
             table: env::required(lookup, env::JOURNAL_TABLE_NAME, "the name of a table")?,
             is_in_account: is_in_account(lookup)?,
             port: port(lookup)?,
-            defaults: Defaults {
-                model: named_model(lookup)?.unwrap_or(defaults.model),
-                on_model_failure: on_model_failure(lookup)?.unwrap_or(defaults.on_model_failure),
-                incident_budget: incident_budget(lookup)?,
-                network: network::Defaults::read(lookup)?,
-                investigation: investigation::Defaults::read(lookup)?,
-            },
+            defaults: Defaults::read(agents, lookup)?,
             models: model::settings::Settings::read(lookup)?,
             servers_file: env::text(lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
             connect_timeout: env::seconds(lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,
@@ -155,7 +147,7 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Result<Config, Unusable> {
-        Config::read(&|name: &str| {
+        Config::read(packs::all(), &|name: &str| {
             pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
         })
     }

@@ -1,6 +1,7 @@
 //! All of the binary `agent`: the agent host as a container, the `AgentCore` HTTP contract over a
 //! `DynamoDB` journal.
 
+use std::fmt;
 use std::net::TcpListener;
 use std::sync::Arc;
 
@@ -24,25 +25,43 @@ use crate::model::Models;
 use crate::progress::Broadcast;
 use crate::tool::parameters::ParameterStore;
 use crate::tool::{Servers, Timeouts};
-use crate::{health, http, summary, trace};
+use crate::{health, http, measure, trace};
 
-/// Why the container stopped.
-pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// Why the container stopped. `main` prints an error's `Debug`, which is in words here.
+pub struct Error(Box<dyn std::error::Error + Send + Sync>);
 
-/// The program `agent` with the agents that ship and these of one's own, until it is told to stop. With
-/// `--healthy` it asks the one that runs beside it whether it answers, as the image's health check does.
+impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+/// Runs the program `agent` with these agents until a signal stops it. With `--healthy` it asks the one
+/// that runs beside it whether it answers, as the image's health check does.
 ///
 /// # Errors
-/// When two agents have one name, or the environment is not what the container needs.
-pub fn main_with(own: Vec<Agent>) -> Result<(), Error> {
+/// When the environment is not what the container needs.
+pub fn main_with(agents: Arc<[Agent]>) -> Result<(), Error> {
     if std::env::args().nth(1).as_deref() == Some("--healthy") {
         return Ok(health::ping(&environment)?);
     }
-    let agents = agents::all_and(own)?;
     start_logging();
     workflow::env::export_spans(&environment, "daybook-agent")?;
-    telemetry::figures::keep(&workflow::metric::BUCKETS);
+    telemetry::metrics::keep(&measure::buckets(&agents));
     workflow::metric::describe();
+    measure::describe(&agents);
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(agents))
 }
 
@@ -51,7 +70,7 @@ fn start_logging() {
         |_| // The MCP client logs what servers send; contents of messages do not belong into logs.
         tracing_subscriber::EnvFilter::new("info,rmcp=off"),
     );
-    let is_summary = |metadata: &tracing::Metadata<'_>| metadata.target() == summary::TARGET;
+    let is_summary = |metadata: &tracing::Metadata<'_>| metadata.target() == measure::LOG_TARGET;
     let summaries = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .event_format(Alone)
@@ -90,16 +109,15 @@ fn environment(name: &str) -> Option<String> {
 }
 
 async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
-    let config = Config::read(&environment)?;
+    let config = Config::read(&agents, &environment)?;
     let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let bundled = bundled_program(&std::env::current_exe()?);
-    // A container's own files are all that it can keep simulations in; they are gone with it.
-    let simulations = std::env::temp_dir().join("daybook-pk-sim");
-    let mut servers = Servers::bundled(bundled.clone());
+    // What servers keep is gone with the container.
+    let kept = std::env::temp_dir().join("daybook");
+    let mut servers = Servers::bundled(&bundled, &agents).keeping_state_in(&kept);
     if config.is_in_account {
-        servers = servers.with(Servers::of_account(bundled.clone(), environment));
+        servers = servers.in_account(environment);
     }
-    servers = servers.with(Servers::simulations(bundled, Some(simulations)));
     if let Some(file) = &config.servers_file {
         let store = ParameterStore::ssm(&aws, None);
         let text = std::fs::read_to_string(file)?;
@@ -130,7 +148,7 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     host.shutdown().await;
     trace::told().await;
     stop.cancel();
-    server.join().map_err(|_| "the server's thread panicked")??;
+    server.join().map_err(|_| Error("the server's thread panicked".into()))??;
     Ok(())
 }
 
@@ -163,7 +181,7 @@ mod tests {
         let line = serde_json::json!({"event": "agent_metrics", "llm_calls": 3});
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             let session = tracing::error_span!("session", session_id = "s", trace_id = "t");
-            session.in_scope(|| tracing::info!(target: summary::TARGET, "{line}"));
+            session.in_scope(|| tracing::info!(target: measure::LOG_TARGET, "{line}"));
         });
         let written = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         assert_eq!(written, format!("{line}\n"));

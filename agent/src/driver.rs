@@ -9,6 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use graph::definition::Finish;
 use graph::next::{Ask, Intent, Next, Request, Work};
 use graph::outcome::{Brought, ToolOutcome};
+use graph::profile::{Observed, Profile};
 use graph::run::Run;
 use journal::chain::{AppendError, Body, Head, append};
 use journal::clock::Stamp;
@@ -21,11 +22,9 @@ use journal::store::{Error, Retry, Store};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::investigation;
 use crate::measure;
 use crate::model::Models;
 use crate::session::Session;
-use crate::summary;
 use crate::tool::{Toolbox, built_in};
 use crate::trace::Spans;
 
@@ -83,6 +82,8 @@ pub struct Driver<S> {
     pub stop: CancellationToken,
     /// What is told of its effects.
     pub spans: Spans,
+    /// What the agent asks to be observed.
+    pub profile: &'static Profile,
 }
 
 /// What performing a request brought.
@@ -311,27 +312,32 @@ impl<S: Store> Driver<S> {
 
     async fn fold(&mut self, step: Step<Value>) -> Result<(), Driven> {
         self.head = Head::after(&step);
-        if let StepBody::End { payload, .. } = &step.body {
-            summary::log(&self.run, payload);
-            investigation::ended(&self.run, payload);
+        if let StepBody::End { .. } = &step.body {
+            measure::observed(&self.observe(&step));
             return Err(Driven::Ended(Box::new(step)));
         }
         let folded = self.run.fold(&step);
-        self.spans.fold(&self.run, &step, step.runner == self.session.author.runner);
+        let observed = self.observe(&step);
+        let is_own = step.runner == self.session.author.runner;
+        self.spans.fold(&step, is_own, &observed.attributes);
         match folded {
             Ok(()) => {
-                investigation::observe(&self.run, &step);
+                measure::observed(&observed);
                 Ok(())
             }
             Err(error) => Err(self.give_up(error.finish()).await),
         }
     }
 
+    fn observe(&self, step: &Step<Value>) -> Observed {
+        (self.profile.observe)(&self.run, step)
+    }
+
     /// Ends a session that cannot go on.
     async fn give_up(&mut self, finish: Finish) -> Driven {
         match self.append(finish.body()).await {
             Ok(step) => {
-                summary::log(&self.run, &Value::Null);
+                measure::observed(&self.observe(&step));
                 Driven::Ended(Box::new(step))
             }
             Err(AppendError::Collision(theirs)) if matches!(theirs.body, StepBody::End { .. }) => {

@@ -1,4 +1,4 @@
-//! The image's health check: `GET /ping` of the container's own server, without a client of its own.
+//! The image's health check: a `GET /ping` to the container's own server, over a plain socket.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -8,16 +8,16 @@ use workflow::env::Lookup;
 
 use crate::config;
 
-/// How long the server may take; the image's check gives up after three seconds.
+/// Timeout, below the three seconds of the image's check.
 const WITHIN: Duration = Duration::from_secs(2);
 
-/// What a good answer begins with.
+/// The beginning of a healthy response.
 const GOOD: &[u8] = b"HTTP/1.1 200 ";
 
-/// Asks the server of this container whether it answers.
+/// Checks that this container's server is healthy.
 ///
 /// # Errors
-/// When it does not, or not well.
+/// When the server does not answer, or answers another status than 200.
 pub fn ping(lookup: &impl Lookup) -> io::Result<()> {
     let port = config::port(lookup).map_err(io::Error::other)?.unwrap_or(config::PORT);
     let mut stream =
@@ -28,7 +28,7 @@ pub fn ping(lookup: &impl Lookup) -> io::Result<()> {
     let mut begin = [0; GOOD.len()];
     stream.read_exact(&mut begin)?;
     if begin != GOOD {
-        return Err(io::Error::other("the agent answers, and is not well"));
+        return Err(io::Error::other("the agent does not answer /ping with status 200"));
     }
     Ok(())
 }

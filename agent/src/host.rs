@@ -1,4 +1,4 @@
-//! The entrypoint: a request is journaled, judged, and leads to a claim or to a reason why not.
+//! The entrypoint: journals a request, validates it, and claims the session or declines with a reason.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -37,31 +37,28 @@ use crate::task::work;
 use crate::tool::{Servers, Timeouts, Toolbox};
 use crate::trace::{Spans, log_span};
 
-/// Most sessions that one host works on at once; further ones are turned away for now.
+/// Most concurrent sessions of one host; it answers further requests with status 503.
 const SESSIONS_MAX: usize = 10_000;
 
-/// What a host needs beside its journal.
+/// Dependencies of a host besides its store.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The agents that triggers may ask for by name.
+    /// The agents that triggers may name.
     pub agents: Arc<[Agent]>,
-    /// The state machine's callbacks.
+    /// The client of the state machine's callbacks.
     pub callbacks: Client,
-    /// The clock.
     pub clock: Clock,
-    /// The MCP servers.
     pub servers: Servers,
-    /// How long connecting to them may take.
+    /// For connecting to the servers.
     pub timeouts: Timeouts,
-    /// The models.
     pub models: Models,
-    /// What a trigger that says nothing gets.
+    /// Settings that apply when a trigger sets none.
     pub defaults: Defaults,
-    /// Where the progress of tool calls is told.
+    /// The channel of the tool calls' progress.
     pub progress: Broadcast,
 }
 
-/// The agents, at work on any number of sessions.
+/// The host of the agents' sessions. Clones share its state.
 #[derive(Clone, Debug)]
 pub struct Host<S> {
     shared: Arc<Shared<S>>,
@@ -82,30 +79,28 @@ struct Tasks {
     closed: bool,
 }
 
-/// What `/ping` answers, kept where a blocked runtime cannot hold it up.
+/// The answer to `/ping`, kept outside the sessions' runtime, which may be blocked.
 #[derive(Debug, Default)]
 pub struct Pulse {
-    /// Seconds since 1970 of the newest change of status; negative while healthy, positive while
-    /// busy, so that both change as one.
+    /// When the status last changed, in seconds since 1970: negative while healthy, positive while busy,
+    /// so that one atomic holds both.
     changed_at: AtomicI64,
 }
 
 /// The `AgentCore` health contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Ping {
-    /// `Healthy` while idle, `HealthyBusy` while a session is worked on.
+    /// `Healthy` while idle, `HealthyBusy` while a session runs.
     pub status: &'static str,
-    /// When the status last changed, in whole seconds since 1970. The runtime measures idleness by
-    /// it: it must not move while the status stays.
+    /// When the status last changed, in whole seconds since 1970. The runtime measures idle time with
+    /// it, so it must not change while the status stays the same.
     pub time_of_last_update: i64,
 }
 
-/// An answer of `/invocations`.
+/// A response of `/invocations`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Response {
-    /// The HTTP status.
     pub status: u16,
-    /// The body.
     pub body: Value,
 }
 
@@ -117,7 +112,7 @@ impl Pulse {
         }
     }
 
-    /// What `/ping` answers now.
+    /// The current answer to `/ping`.
     pub fn ping(&self) -> Ping {
         let changed_at = self.changed_at.load(Ordering::Acquire);
         let status = if changed_at > 0 { "HealthyBusy" } else { "Healthy" };
@@ -127,13 +122,13 @@ impl Pulse {
 
 /// Why an invocation did not lead to a claim.
 enum Declined {
-    /// With this outcome, which is no error.
+    /// An outcome that is not an error.
     As(InvokeOutcome),
     /// The request can never be served.
     Refused(ErrorMessage),
-    /// The journal did not answer; whether there is a claim is open.
+    /// The journal did not answer: a claim may or may not exist.
     Unclear(journal::store::Error),
-    /// The host takes no more sessions for now. The state machine tries again when no beat appears.
+    /// The host is full. The state machine tries again when no heartbeat appears.
     Full,
 }
 
@@ -144,24 +139,24 @@ impl From<journal::store::Error> for Declined {
 }
 
 impl<S: Store> Host<S> {
-    /// A host over a journal.
+    /// Creates a host that journals to this store.
     pub fn new(store: S, config: Config) -> Self {
         let pulse = Arc::new(Pulse::default());
         pulse.set(false, config.clock.now().seconds());
         Self { shared: Arc::new(Shared { store, config, tasks: Mutex::default(), pulse }) }
     }
 
-    /// The pulse, for whoever answers `/ping`.
+    /// The pulse, for the server of `/ping`.
     pub fn pulse(&self) -> Arc<Pulse> {
         Arc::clone(&self.shared.pulse)
     }
 
-    /// Where the progress of tool calls is told.
+    /// The channel of the tool calls' progress.
     pub fn progress(&self) -> &Broadcast {
         &self.shared.config.progress
     }
 
-    /// Serves one invocation. Returns as soon as the session is claimed, or is not to be.
+    /// Serves one invocation. Returns once the session is claimed or the claim is declined.
     pub async fn invoke(&self, body: &[u8]) -> Response {
         let request: AgentRequest = match serde_json::from_slice(body) {
             Ok(request) => request,
@@ -175,7 +170,7 @@ impl<S: Store> Host<S> {
             }
         };
         let hlc = Arc::new(Hlc::new(self.shared.config.clock.clone(), request.seen));
-        let voice = Announcer {
+        let announcer = Announcer {
             store: &self.shared.store,
             hlc: &hlc,
             session: &request.session_id,
@@ -183,9 +178,9 @@ impl<S: Store> Host<S> {
             expires_at: request.expires_at,
         };
         let about = About::Attempt(request.attempt);
-        // Durable before the claim: whoever sees the claim knows how it came about.
+        // Durable before the claim, so that every claim in the journal has its cause.
         if let Err(error) =
-            voice.announce_once(&Draft::new(EventStatus::AgentEntrypointStarted, about)).await
+            announcer.announce_once(&Draft::new(EventStatus::AgentEntrypointStarted, about)).await
         {
             return unclear(&error);
         }
@@ -209,9 +204,9 @@ impl<S: Store> Host<S> {
             Err(Declined::Refused(message)) => {
                 let failed = Draft::new(EventStatus::AgentEntrypointFailed, about);
                 if let Err(error) =
-                    voice.announce_once(&failed.with_error(Some(message.clone()))).await
+                    announcer.announce_once(&failed.with_error(Some(message.clone()))).await
                 {
-                    tracing::warn!(session_id = %request.session_id, %error, "A refusal was not journaled.");
+                    tracing::warn!(session_id = %request.session_id, %error, "Cannot journal a refusal.");
                 }
                 refusal(&message, &hlc)
             }
@@ -225,13 +220,14 @@ impl<S: Store> Host<S> {
             settings: self.shared.config.servers.guard(settings(
                 &request.session_id,
                 &request.trigger,
+                agent,
                 &self.shared.config.defaults,
             )),
         };
         agent.start(&opening.input, &opening.settings).map_err(|error| {
             Declined::Refused(ErrorMessage::new("InputError", "InvalidInput", &error.to_string()))
         })?;
-        // An older task of this session, still winding down, is no reason to wait: the claim fences it.
+        // Does not wait for an older task of this session that is still stopping: the claim fences it.
         if self.takes_no_more() {
             return Err(Declined::Full);
         }
@@ -294,7 +290,7 @@ impl<S: Store> Host<S> {
         Err(Declined::As(InvokeOutcome::AlreadyRunning))
     }
 
-    /// Says that the session is claimed and starts its background task.
+    /// Announces the claim and starts the session's background task.
     async fn begin(
         &self,
         session: Session<S>,
@@ -307,16 +303,16 @@ impl<S: Store> Host<S> {
         let lease = Lease {
             epoch: session.epoch,
             runner: Some(session.author.runner.clone()),
-            beat: 1,
-            beat_at: session.hlc.clock().now(),
+            heartbeat: 1,
+            heartbeat_at: session.hlc.clock().now(),
         };
         let (id, expires_at) = (&session.author.session, session.author.expires_at);
         match lease.write(&session.store, id, expires_at).await {
             Ok(true) => {}
-            // Another runner claimed meanwhile: this one says nothing more.
+            // Another runner claimed meanwhile, so this one writes nothing more.
             Ok(false) => return Err(Declined::As(InvokeOutcome::AlreadyRunning)),
             Err(error) => {
-                tracing::warn!(session_id = %id, %error, "The first beat was not written.");
+                tracing::warn!(session_id = %id, %error, "Cannot write the first heartbeat.");
             }
         }
         let resumed = steps.iter().any(|step| matches!(step.body, StepBody::Ask { .. }));
@@ -326,11 +322,11 @@ impl<S: Store> Host<S> {
             EventStatus::AgentBackgroundTaskStarted
         };
         let detail = json!({ "agent": agent.name(), "epoch": session.epoch, "runner": session.author.runner.as_str() });
-        let told = Draft::new(status, About::Step(claim)).with_detail(detail);
+        let draft = Draft::new(status, About::Step(claim)).with_detail(detail);
         if let Err(error) =
-            session.voice().announce_within(&told, workflow::limits::ANNOUNCE_PATIENCE).await
+            session.announcer().announce_within(&draft, workflow::limits::ANNOUNCE_TIMEOUT).await
         {
-            tracing::warn!(session_id = %session.author.session, %error, "The task's start was not journaled.");
+            tracing::warn!(session_id = %session.author.session, %error, "Cannot journal the task's start.");
         }
         self.spawn(session, agent, opening, steps, lease, trace);
         Ok(())
@@ -362,7 +358,7 @@ impl<S: Store> Host<S> {
         ));
         let models = config.models.clone();
         let log = log_span(&trace);
-        let spans = Spans::of(trace, agent, steps);
+        let (spans, profile) = (Spans::of(trace, agent, steps), agent.profile());
         let head = steps.last().map_or_else(Head::genesis, Head::after);
         let tool_timeout_s = run.as_ref().map_or(agent.tool_timeout_s(), Run::tool_timeout_s);
         let tool_timeout = Duration::from_secs(u64::from(tool_timeout_s));
@@ -384,6 +380,7 @@ impl<S: Store> Host<S> {
                             tool_timeout,
                             stop,
                             spans,
+                            profile,
                         };
                         work(driver, callbacks, lease).await;
                     }
@@ -400,7 +397,7 @@ impl<S: Store> Host<S> {
 
     fn finished(&self, session: &SessionId, runner: &Runner) {
         let mut tasks = self.tasks();
-        // A task that has ended keeps its memory until it is joined; after a burst no other begins for long.
+        // Frees the memory of finished tasks: after a burst the next task may start much later.
         while tasks.set.try_join_next().is_some() {}
         if tasks.running.get(session).is_some_and(|(current, _)| current == runner) {
             tasks.running.remove(session);
@@ -415,12 +412,12 @@ impl<S: Store> Host<S> {
         tasks.closed || tasks.running.len() >= SESSIONS_MAX
     }
 
-    /// Whether a session is worked on here.
+    /// Whether this host runs the session.
     pub fn has(&self, session: &SessionId) -> bool {
         self.tasks().running.contains_key(session)
     }
 
-    /// Tells a session's task to stop; says whether there was one.
+    /// Asks a session's task to stop. Returns whether there was one.
     pub fn stop_session(&self, session: &SessionId) -> bool {
         let tasks = self.tasks();
         let found = tasks.running.get(session);
@@ -430,7 +427,7 @@ impl<S: Store> Host<S> {
         found.is_some()
     }
 
-    /// Takes no more sessions, tells all tasks to stop, and waits until they have.
+    /// Declines new sessions, asks all tasks to stop, and waits for them.
     pub async fn shutdown(&self) {
         let mut set = {
             let mut tasks = self.tasks();
@@ -448,7 +445,7 @@ impl<S: Store> Host<S> {
     }
 }
 
-/// Whether a runner may claim on top of the newest step.
+/// Whether a runner may claim after the newest step.
 fn may_claim(newest: Option<&Step<Value>>, supersedes: u32) -> Result<(), Declined> {
     let outcome = match newest {
         None if supersedes == 0 => return Ok(()),
@@ -466,7 +463,7 @@ fn may_claim(newest: Option<&Step<Value>>, supersedes: u32) -> Result<(), Declin
 fn unknown_agent(name: &str, agents: &[Agent]) -> Declined {
     let known: Vec<_> = agents.iter().map(Agent::name).collect();
     let message =
-        format!("detail.agent: no agent is named `{name}`; there are {}", known.join(", "));
+        format!("detail.agent: no agent is named `{name}`; known agents: {}", known.join(", "));
     Declined::Refused(ErrorMessage::new("InvalidTrigger", "UnknownAgent", &message))
 }
 
@@ -481,13 +478,13 @@ fn refusal(error: &ErrorMessage, hlc: &Hlc) -> Response {
     }
 }
 
-/// Not a refusal: whoever reads it must look in the journal.
+/// Not a refusal: the caller must read the journal.
 fn unclear(error: &journal::store::Error) -> Response {
-    tracing::error!(%error, "An invocation ended without the journal's answer.");
+    tracing::error!(%error, "The journal did not answer during an invocation.");
     Response { status: 500, body: json!({ "message": "the journal did not answer" }) }
 }
 
-/// Not a refusal either: another host, or this one later, may take the session.
+/// Not a refusal either: another host may take the session, or this one later.
 fn full() -> Response {
-    Response { status: 503, body: json!({ "message": "the host takes no more sessions for now" }) }
+    Response { status: 503, body: json!({ "message": "the host has no capacity for now" }) }
 }

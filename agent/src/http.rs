@@ -1,8 +1,8 @@
-//! The `AgentCore` contract over HTTP: `POST /invocations` and `GET /ping`. Beside it `GET /progress`, which
-//! nothing in the cloud asks for: a stack on this machine reads there how far running tools are.
+//! The `AgentCore` contract over HTTP: `POST /invocations` and `GET /ping`. The local stack also reads
+//! `GET /progress`, which streams the progress of running tools, and `GET /metrics`.
 //!
-//! The server has a thread and a runtime of its own, so that `/ping` answers while the sessions'
-//! runtime is busy or blocked.
+//! The server has its own thread and runtime, so that `/ping` answers while the sessions' runtime is
+//! busy or blocked.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::host::{Host, Ping, Pulse};
 
-/// Largest invocation, in bytes: a trigger's detail with room for what surrounds it.
+/// Largest invocation, in bytes: a trigger's detail and its envelope.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 struct Served<S> {
@@ -39,7 +39,7 @@ impl<S: Clone> Clone for Served<S> {
     }
 }
 
-/// Serves the contract on a thread of its own until `stop`; sessions run on the current runtime.
+/// Serves the contract on its own thread until `stop`; sessions run on the current runtime.
 ///
 /// # Errors
 /// When the thread or its runtime cannot be started.
@@ -71,7 +71,7 @@ async fn ping<S: Store>(State(served): State<Served<S>>) -> Json<Ping> {
     Json(served.pulse.ping())
 }
 
-/// The reports of this host's sessions from now on, a JSON object a line, until it stops.
+/// Streams the progress of this host's sessions as JSON Lines until the host stops.
 async fn progress<S: Store>(
     State(served): State<Served<S>>,
     headers: HeaderMap,
@@ -82,7 +82,7 @@ async fn progress<S: Store>(
     let listening = (served.host.progress().listen(), served.stop);
     Ok(Body::from_stream(unfold(listening, |(mut reports, stop)| async move {
         loop {
-            // What a loser has not received is received by nobody: the stream ends with it.
+            // Cancelling the losing branch loses nothing: the stream ends.
             let report = tokio::select! {
                 report = reports.recv() => report,
                 () = stop.cancelled() => return None,
@@ -100,17 +100,15 @@ async fn progress<S: Store>(
     })))
 }
 
-/// What this process has counted.
 async fn metrics(headers: HeaderMap) -> Result<String, StatusCode> {
     if is_addressed_to_us(&headers) {
-        Ok(telemetry::figures::render())
+        Ok(telemetry::metrics::render())
     } else {
         Err(StatusCode::FORBIDDEN)
     }
 }
 
-/// A page in a browser that made a name of its own point here is told by the name: only addresses and
-/// `localhost` are answered.
+/// Guards against DNS rebinding: accepts only IP addresses and `localhost` as the host.
 fn is_addressed_to_us(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
     let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
@@ -133,7 +131,7 @@ async fn invocations<S: Store>(
             (status, Json(response.body))
         }
         Err(error) => {
-            tracing::error!(%error, "An invocation did not finish.");
+            tracing::error!(%error, "An invocation panicked or was cancelled.");
             let body = json!({ "message": "the invocation did not finish" });
             (StatusCode::INTERNAL_SERVER_ERROR, Json(body))
         }

@@ -1,5 +1,5 @@
-//! The binary `agent`, with the agents that ship.
+//! The binary `agent`: the container's program with the agents that ship.
 
 fn main() -> Result<(), agent::container::Error> {
-    agent::container::main_with(Vec::new())
+    agent::container::main_with(packs::all().into())
 }

@@ -1,14 +1,62 @@
-//! What a runner counts. Labels are words of this file: what models and servers say is none.
+//! A runner's metrics and log lines. Labels come from this file and from agents' profiles, never from
+//! models or servers, so that their number is bounded.
 
 use std::time::Duration;
 
+use graph::agent::Agent;
 use graph::next::{Request, Work};
 use graph::outcome::{Brought, FailureKind};
+use graph::profile::{Metric, MetricKind, Observed, Sample};
 use journal::step::Usage;
-use metrics::{counter, histogram};
+use metrics::{Unit, counter, describe_counter, describe_histogram, histogram};
 use workflow::metric;
 
-/// An effect was performed, within this time.
+/// The target of the lines that agents log, so that a program can write them bare.
+pub const LOG_TARGET: &str = "agent::summary";
+
+/// Describes the metrics of these agents to the program's recorder.
+pub fn describe(agents: &[Agent]) {
+    for metric in agents.iter().flat_map(|agent| agent.profile().metrics) {
+        let Metric { name, kind, description } = **metric;
+        match kind {
+            MetricKind::Counter => describe_counter!(name, Unit::Count, description),
+            MetricKind::Seconds => describe_histogram!(name, Unit::Seconds, description),
+            MetricKind::Histogram(_) => describe_histogram!(name, Unit::Count, description),
+        }
+    }
+}
+
+/// The upper bounds of the buckets of these agents' metrics that do not measure seconds.
+pub fn buckets(agents: &[Agent]) -> Vec<(&'static str, &'static [f64])> {
+    let metrics = agents.iter().flat_map(|agent| agent.profile().metrics);
+    let bounds = metrics.filter_map(|metric| match metric.kind {
+        MetricKind::Histogram(bounds) => Some((metric.name, bounds)),
+        MetricKind::Counter | MetricKind::Seconds => None,
+    });
+    bounds.collect()
+}
+
+/// Counts and logs what an agent observed of a step.
+pub fn observed(observed: &Observed) {
+    for Sample { metric, labels, value } in &observed.samples {
+        match metric.kind {
+            MetricKind::Counter => counter!(metric.name, labels).increment(whole(*value)),
+            MetricKind::Seconds | MetricKind::Histogram(_) => {
+                histogram!(metric.name, labels).record(*value);
+            }
+        }
+    }
+    for line in &observed.log {
+        tracing::info!(target: LOG_TARGET, "{line}");
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+fn whole(value: f64) -> u64 {
+    value as u64
+}
+
+/// Counts a performed effect.
 pub fn performed(request: &Request, brought: &Brought, elapsed: Duration) {
     let outcome = outcome(brought);
     let by = match &request.work {
@@ -26,7 +74,7 @@ pub fn performed(request: &Request, brought: &Brought, elapsed: Duration) {
     retried("chat", request.attempt);
 }
 
-/// An outcome that cost this is in the journal.
+/// Counts the usage of a journaled outcome.
 pub fn paid(usage: Usage) {
     for (direction, tokens) in [
         ("input", usage.input_tokens),
@@ -42,7 +90,7 @@ pub fn paid(usage: Usage) {
     }
 }
 
-/// A step took this long to be in the journal.
+/// Records the latency of an append.
 pub fn appended(elapsed: Duration) {
     histogram!(metric::APPEND_SECONDS).record(elapsed);
 }
@@ -69,11 +117,96 @@ fn outcome(brought: &Brought) -> &'static str {
     }
 }
 
-/// A failure's kind as labels and spans spell it.
+/// A failure's kind, as a label.
 pub fn word(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::NotSent => "not_sent",
         FailureKind::Refused => "refused",
         FailureKind::Unknown => "unknown",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use metrics::{
+        Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
+        SharedString,
+    };
+
+    use super::*;
+
+    static THINGS: Metric =
+        Metric { name: "things", kind: MetricKind::Counter, description: "Things." };
+    static SIZE: Metric =
+        Metric { name: "size", kind: MetricKind::Histogram(&[1.0, 2.0]), description: "Sizes." };
+
+    /// A recorder that keeps what it gets, by name and labels.
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<String>>>);
+
+    struct Line(Log, String);
+
+    impl Line {
+        fn keep(&self, value: impl std::fmt::Display) {
+            self.0.0.lock().unwrap().push(format!("{} {value}", self.1));
+        }
+    }
+
+    impl CounterFn for Line {
+        fn increment(&self, value: u64) {
+            self.keep(value);
+        }
+
+        fn absolute(&self, value: u64) {
+            self.keep(value);
+        }
+    }
+
+    impl HistogramFn for Line {
+        fn record(&self, value: f64) {
+            self.keep(value);
+        }
+    }
+
+    impl Log {
+        fn line(&self, key: &Key) -> Arc<Line> {
+            let labels: Vec<String> =
+                key.labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
+            Arc::new(Line(self.clone(), format!("{} {}", key.name(), labels.join(","))))
+        }
+    }
+
+    impl Recorder for Log {
+        fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+        fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+        fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
+            Counter::from_arc(self.line(key))
+        }
+
+        fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+            Gauge::noop()
+        }
+
+        fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
+            Histogram::from_arc(self.line(key))
+        }
+    }
+
+    #[test]
+    fn what_an_agent_observes_is_counted() {
+        let log = Log::default();
+        let labels = vec![("kind", "small".to_owned())];
+        let samples = vec![
+            Sample { metric: &THINGS, labels, value: 2.0 },
+            Sample { metric: &SIZE, labels: vec![], value: 1.5 },
+        ];
+        metrics::with_local_recorder(&log, || {
+            observed(&Observed { samples, ..Observed::default() });
+        });
+        assert_eq!(*log.0.lock().unwrap(), ["things kind=small 2", "size  1.5"]);
     }
 }

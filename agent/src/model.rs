@@ -1,29 +1,27 @@
-//! Models: whoever answers a chat when it is not the agent's own policy.
+//! Models: they answer the chats that the agent's own policy does not answer.
 //!
-//! [`Models`] knows all that can be asked and asks the one that a session names, once: [`bedrock`]
-//! is Amazon Bedrock, [`openai`] any server that speaks OpenAI's chat completions, [`transcript`] a
-//! recording. What comes back is an [`Attempt`]: a reply or a failure, and what it used; [`price`]
-//! says what that cost. Nothing here tries twice: retries are the graph's, one journaled attempt
-//! each.
+//! [`Models`] sends a chat, once, to the model that the session names: [`bedrock`] is Amazon Bedrock,
+//! [`openai`] any server with OpenAI's chat completions API, [`transcript`] a recording. The result is
+//! an [`Attempt`]: a reply or a failure, with its usage; [`price`] computes the cost. This module never
+//! retries: the graph does, with one journaled attempt each.
 //!
-//! A failure's category says who is to act, its kind what may have happened:
+//! A failure's category says who has to act, its kind what may have happened:
 //!
 //! | category | kind | when |
 //! |---|---|---|
 //! | [`BEDROCK_AUTH`], [`OPENAI_AUTH`] | refused | no credentials, or the server does not accept them, or there is no credit |
-//! | [`BEDROCK_TRANSIENT`], [`OPENAI_TRANSIENT`] | not sent | nobody listens, throttled, unavailable for now |
-//! | the same | unknown | no reply in time, an error inside the server, a reply cut in the middle |
-//! | [`UNKNOWN`] | refused | any other refusal: no such model, a request that the server does not take |
-//! | [`INVALID`] | unknown | a reply came and cannot be used: too large, not the protocol |
-//! | [`UNAVAILABLE`] | refused | this program cannot ask such a model: feature, file or address missing |
+//! | [`BEDROCK_TRANSIENT`], [`OPENAI_TRANSIENT`] | not sent | connection refused, throttled, temporarily unavailable |
+//! | the same | unknown | timeout, server error, truncated reply |
+//! | [`UNKNOWN`] | refused | any other refusal: no such model, invalid request |
+//! | [`INVALID`] | unknown | unusable reply: too large, not the protocol |
+//! | [`UNAVAILABLE`] | refused | not configured here: file or address missing |
 //! | [`TRANSCRIPT_MISS`] | refused | the recording has no such request |
 //!
-//! Refused is not tried again. What is unknown is charged at its maximum unless the server said what
-//! it used. A tool call whose arguments are no JSON is no failure: the text goes to the graph as the
-//! arguments, breaks the tool's schema there, and the model is told.
+//! The graph does not retry a refused chat. An unknown one is charged at its maximum unless the server
+//! reported its usage. A tool call with arguments that are not JSON is not a failure: the graph gets
+//! the text as the arguments, its schema check fails, and the model gets that error.
 
 mod assembly;
-#[cfg(feature = "bedrock")]
 pub mod bedrock;
 pub mod openai;
 pub mod price;
@@ -35,7 +33,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-#[cfg(feature = "bedrock")]
 use futures_util::future::BoxFuture;
 use graph::effect::{Chat, Form, Message, Reply};
 use graph::outcome::{Failure, FailureKind};
@@ -47,27 +44,27 @@ use self::settings::Settings;
 use self::transcript::{Recorder, Transcript};
 use crate::tool::answer::cut;
 
-/// Bedrock does not accept the credentials, or there are none.
+/// Missing or invalid credentials for Bedrock.
 pub const BEDROCK_AUTH: &str = "bedrock_auth";
-/// Bedrock cannot answer for now.
+/// Bedrock is temporarily unavailable.
 pub const BEDROCK_TRANSIENT: &str = "bedrock_transient";
 /// An OpenAI-compatible server does not accept the key, or the account has no credit.
 pub const OPENAI_AUTH: &str = "openai_auth";
-/// An OpenAI-compatible server cannot answer for now.
+/// An OpenAI-compatible server is temporarily unavailable.
 pub const OPENAI_TRANSIENT: &str = "openai_transient";
-/// A refusal of any other kind.
+/// Any other refusal.
 pub const UNKNOWN: &str = "unknown";
-/// A reply that cannot be used.
+/// An unusable reply.
 pub const INVALID: &str = "model_invalid";
-/// This program cannot ask such a model.
+/// This program is not configured for such a model.
 pub const UNAVAILABLE: &str = "model_unavailable";
 /// The recording has no such request.
 pub const TRANSCRIPT_MISS: &str = "transcript_miss";
 
-/// Largest reply as it comes over the wire, in bytes, framing included.
+/// Largest reply on the wire, in bytes, including framing.
 pub const WIRE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Largest reply as the journal gets it, in bytes: texts, tool names and arguments together.
+/// Largest reply in the journal, in bytes: texts, tool names and arguments together.
 pub const REPLY_BYTES_MAX: usize = 256 * 1024;
 
 /// Most tool calls of one reply.
@@ -76,37 +73,36 @@ pub const REPLY_CALLS_MAX: usize = 64;
 /// Longest message of a failure, in characters.
 const MESSAGE_CHARS_MAX: usize = 500;
 
-/// How long a connection may take until it stands, by the machine's clock.
+/// Connect timeout, by the machine's clock.
 pub const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long a reply may take where the chat does not say.
+/// Reply timeout of chats that set none.
 const REPLY_WITHIN: Duration = Duration::from_secs(120);
 
-/// How long a model may take for the word that a checkup asks it for.
+/// Reply timeout of a probe, in seconds.
 const PROBE_WITHIN_S: u32 = 10;
 
-/// Longest word that a checkup asks for, in tokens.
+/// Longest reply to a probe, in tokens.
 const PROBE_TOKENS_MAX: u32 = 16;
 
-/// Somebody who replies to chats.
+/// A model: it replies to chats.
 pub trait Model: Send + Sync {
-    /// Asks once. Bounded in bytes, not in time: the caller has the clock.
+    /// Sends the chat once. Bounded in bytes, not in time: the caller enforces the timeout.
     fn attempt(&self, chat: &Chat) -> impl Future<Output = Attempt> + Send;
 
     /// The failure of a reply that did not come within `seconds`.
     fn late(&self, seconds: u64) -> Failure;
 }
 
-/// What asking once brought.
+/// The result of one attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
-    /// The reply, or why there is none.
     pub brought: Result<Reply, Failure>,
-    /// What it used, as far as the server said so; without its price.
+    /// As the server reported it; without the price.
     pub usage: Usage,
 }
 
-/// All models that can be asked. Clones share their connections and recordings.
+/// All available models. Clones share connections and recordings.
 #[derive(Clone, Debug, Default)]
 pub struct Models {
     shared: Arc<Shared>,
@@ -116,16 +112,14 @@ pub struct Models {
 struct Shared {
     settings: Settings,
     openai: OnceLock<Result<reqwest::Client, String>>,
-    #[cfg(feature = "bedrock")]
     bedrock: tokio::sync::OnceCell<aws_sdk_bedrockruntime::Client>,
     transcripts: Mutex<BTreeMap<PathBuf, Read>>,
-    /// The models that refuse a form. Bounded by the triggers' model names that are asked with one
-    /// and answer.
+    /// The models without native structured output. Bounded by the number of model names in triggers.
     formless: Mutex<BTreeSet<String>>,
     recorder: Option<Recorder>,
 }
 
-/// A transcript, and when it was as it was read.
+/// A transcript, with the file's modification time when it was read.
 type Read = (Option<SystemTime>, Arc<Transcript>);
 
 impl Attempt {
@@ -133,7 +127,7 @@ impl Attempt {
         Self { brought: Err(failure), usage: Usage::default() }
     }
 
-    /// Whether the server does not take the request as it is.
+    /// Whether the server rejected the request as invalid.
     fn is_refused_request(&self) -> bool {
         let refused = |f: &Failure| f.kind == FailureKind::Refused && f.category == UNKNOWN;
         self.brought.as_ref().is_err_and(refused)
@@ -141,25 +135,24 @@ impl Attempt {
 }
 
 impl Models {
-    /// The models of these settings. Connects to nothing.
+    /// Opens no connection.
     pub fn new(settings: Settings) -> Self {
         let recorder = settings.record.clone().map(Recorder::new);
         let shared = Shared { settings, recorder, ..Shared::default() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// The same, with this client for Bedrock instead of one from the environment.
-    #[cfg(feature = "bedrock")]
+    /// Replaces the client for Bedrock, which otherwise comes from the environment.
     #[must_use]
     pub fn with_bedrock(self, client: aws_sdk_bedrockruntime::Client) -> Self {
-        // The cell of models that were just made is empty.
+        // The cell is still empty.
         let _ = self.shared.bedrock.set(client);
         self
     }
 
-    /// Asks the model of this name once, within the chat's timeout by this clock.
+    /// Sends the chat to the model once, within the chat's timeout by this clock.
     ///
-    /// The usage is without its price, which [`Self::charge`] adds. No message holds the server's key.
+    /// The usage has no price yet: [`Self::charge`] adds it. No message contains the server's key.
     pub async fn ask(&self, name: &str, chat: &Chat, clock: &Clock) -> Attempt {
         let model = match trigger::Model::try_from(name.to_owned()) {
             Ok(model) => model,
@@ -167,7 +160,7 @@ impl Models {
         };
         let asked = match model {
             trigger::Model::Policy => {
-                Attempt::failed(Failure::refused(UNAVAILABLE, "the policy is no model"))
+                Attempt::failed(Failure::refused(UNAVAILABLE, "the policy is not a model"))
             }
             trigger::Model::OpenAi(model) => match self.openai(model) {
                 Ok(model) => self.formed(&model, name, chat, clock).await,
@@ -185,7 +178,7 @@ impl Models {
         Attempt { brought: asked.brought.map_err(|failure| self.presentable(failure)), ..asked }
     }
 
-    /// Asks a model for a word.
+    /// Checks that a model replies, with a chat of one word.
     pub async fn probe(&self, name: &str, clock: &Clock) -> Attempt {
         let chat = Chat {
             system: "You are a test of a connection.".to_owned(),
@@ -196,7 +189,7 @@ impl Models {
         };
         let attempt = self.ask(name, &chat, clock).await;
         match &attempt.brought {
-            // As with any chat: what was lost is charged at its maximum.
+            // As with any chat, an attempt with an unknown outcome is charged at its maximum.
             Err(failure)
                 if failure.kind == FailureKind::Unknown && attempt.usage == Usage::default() =>
             {
@@ -207,7 +200,7 @@ impl Models {
         }
     }
 
-    /// What a usage of this model costs; see [`price::Prices::charge`].
+    /// Adds the cost to a usage; see [`price::Prices::charge`].
     pub fn charge(&self, name: &str, usage: Usage) -> Usage {
         self.shared.settings.prices.charge(name, usage)
     }
@@ -221,7 +214,7 @@ impl Models {
         }
     }
 
-    /// Read again when it was written since, as it is while it is recorded.
+    /// Reads the file again when it changed, as it does during a recording.
     fn transcript(&self, file: PathBuf) -> Result<Arc<Transcript>, Failure> {
         let written = std::fs::metadata(&file).and_then(|file| file.modified()).ok();
         let mut read = self.shared.transcripts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -237,9 +230,8 @@ impl Models {
         Ok(transcript)
     }
 
-    /// Boxed with its type hidden: the SDK's futures are nested so deeply that whoever awaits this
-    /// would reach the compiler's limit.
-    #[cfg(feature = "bedrock")]
+    /// Boxed as a trait object: the SDK's futures nest so deeply that callers would exceed the compiler's
+    /// recursion limit.
     fn ask_bedrock<'a>(
         &'a self,
         id: String,
@@ -254,19 +246,10 @@ impl Models {
         })
     }
 
-    #[cfg(not(feature = "bedrock"))]
-    #[expect(clippy::unused_async, reason = "with the feature it awaits")]
-    async fn ask_bedrock(&self, id: String, _: &str, _: &Chat, _: &Clock) -> Attempt {
-        let message = format!(
-            "this build cannot ask the model `{id}` on Bedrock: build it with the feature `bedrock`"
-        );
-        Attempt::failed(Failure::refused(UNAVAILABLE, message))
-    }
-
-    /// Asks for the chat's form natively where the model offers that, and else in words.
+    /// Requests structured output natively where the model supports it, and in the prompt elsewhere.
     ///
-    /// Which models do is not known beforehand: one that does not refuses the request, before it has
-    /// cost anything. It is then asked in words, at once and from then on.
+    /// Models do not announce their support: one without it refuses the request, at no cost. This then
+    /// asks in the prompt, for this chat and all later ones.
     async fn formed(&self, model: &impl Model, name: &str, chat: &Chat, clock: &Clock) -> Attempt {
         let Some(form) = &chat.form else { return within(model, chat, clock).await };
         let formless = || self.shared.formless.lock().unwrap_or_else(PoisonError::into_inner);
@@ -277,14 +260,14 @@ impl Models {
             }
         }
         let attempt = within(model, &in_words(chat, form), clock).await;
-        // Refused either way, it was not the form that was refused.
+        // When both requests are refused, the form was not the reason.
         if !attempt.is_refused_request() {
             formless().insert(name.to_owned());
         }
         attempt
     }
 
-    /// A server may repeat what it was sent: neither a key nor a flood belongs into the journal.
+    /// Removes the key from a server's message and truncates it, since servers may echo requests.
     fn presentable(&self, failure: Failure) -> Failure {
         let message = self.shared.settings.openai.without_key(&failure.message);
         Failure { message: cut(&message, MESSAGE_CHARS_MAX), ..failure }
@@ -299,7 +282,7 @@ async fn within(model: &impl Model, chat: &Chat, clock: &Clock) -> Attempt {
     }
 }
 
-/// The chat with its form as a sentence.
+/// The chat with its schema in the system prompt.
 fn in_words(chat: &Chat, form: &Form) -> Chat {
     let words = format!(
         "Reply with one JSON value and nothing else. It has to be valid by this JSON schema:\n{}",
@@ -309,8 +292,8 @@ fn in_words(chat: &Chat, form: &Form) -> Chat {
     Chat { system, form: None, ..chat.clone() }
 }
 
-/// What a call used whose server did not say so: a guess from above, as unsettled tokens, so that
-/// budgets hold with such servers too.
+/// An upper bound of the usage, as unsettled tokens, for servers that report none. Budgets hold with
+/// such servers too.
 fn guessed(chat: &Chat, reply: &Reply) -> Usage {
     let sent = Chat { max_output_tokens: 0, ..chat.clone() }.tokens_max();
     let text = reply.text.as_ref().map_or(0, String::len);

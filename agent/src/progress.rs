@@ -1,4 +1,4 @@
-//! What tools say of their calls while these run: told to whoever listens, never journaled.
+//! Progress of running tool calls: broadcast to listeners, never journaled.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,30 +11,27 @@ use tokio::sync::broadcast;
 
 use crate::tool::answer::cut;
 
-/// Most reports that wait for a listener. A slower one misses the oldest.
+/// Most reports buffered for a listener. A slower one misses the oldest.
 const WAITING_MAX: usize = 256;
 
-/// Longest message that is passed on, in characters.
+/// Longest forwarded message, in characters.
 const MESSAGE_CHARS_MAX: usize = 200;
 
-/// How far a running call has come, in its server's words.
+/// A server's progress report on a running call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// The session.
     pub session_id: SessionId,
-    /// The server.
     pub server: String,
-    /// The tool, unless several calls of the server are running: their reports look alike.
+    /// `None` while several calls of the server run: their reports cannot be told apart.
     pub tool: Option<String>,
-    /// So much is done, in a unit of the server's own.
+    /// In the server's own unit.
     pub progress: f64,
-    /// Of so much, if the server knows.
+    /// In the same unit, if the server knows it.
     pub total: Option<f64>,
-    /// What it is about.
     pub message: Option<String>,
 }
 
-/// Where progress is told. Nobody need listen.
+/// The channel of progress reports. It works without listeners.
 #[derive(Clone, Debug)]
 pub struct Broadcast(broadcast::Sender<Arc<Progress>>);
 
@@ -45,31 +42,31 @@ impl Default for Broadcast {
 }
 
 impl Broadcast {
-    /// The reports of all sessions from now on. A listener that is more than 256 behind misses the
-    /// oldest.
+    /// The reports of all sessions from now on. A listener that is more than 256 reports behind misses
+    /// the oldest.
     pub fn listen(&self) -> broadcast::Receiver<Arc<Progress>> {
         self.0.subscribe()
     }
 
-    /// Tells a report to whoever listens.
+    /// Sends a report to all listeners.
     pub fn tell(&self, report: Progress) {
-        // Nobody may be listening.
+        // An error means that there is no listener.
         let _ = self.0.send(Arc::new(report));
     }
 }
 
-/// Listens to one server on behalf of one session.
+/// The MCP client handler for one server and one session.
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
     session: SessionId,
     server: String,
     broadcast: Broadcast,
-    /// The tools of the calls that are running.
+    /// The tools of the running calls.
     running: Arc<Mutex<Vec<String>>>,
     ours: ClientConfig,
 }
 
-/// A running call; its end is known however it comes.
+/// Guard of a running call: removes it on drop.
 pub(crate) struct RunningCall<'a> {
     listener: &'a Listener,
     tool: &'a str,
@@ -86,7 +83,7 @@ impl Listener {
         Self { session, server, broadcast, running: Arc::default(), ours }
     }
 
-    /// Takes note that a call of this tool is running.
+    /// Registers a running call of this tool.
     pub(crate) fn begin<'a>(&'a self, tool: &'a str) -> RunningCall<'a> {
         self.running().push(tool.to_owned());
         RunningCall { listener: self, tool }
@@ -151,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_names_its_tool_where_it_can_be_no_other_s_and_is_cut() {
+    fn a_report_names_its_tool_while_only_one_call_runs() {
         let listener =
             Listener::new(SessionId::fresh(), "s", &Broadcast::default(), ClientConfig::default());
         assert_eq!(listener.report(said(1.0, "early")), None, "no call is running");

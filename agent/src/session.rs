@@ -1,4 +1,4 @@
-//! What every part of one session's work shares.
+//! The shared context of one session's run.
 
 use std::sync::Arc;
 
@@ -8,22 +8,19 @@ use journal::clock::Hlc;
 use journal::event::Writer;
 use journal::store::Store;
 
-/// One session in the hands of one runner.
+/// A session that this runner claimed.
 #[derive(Clone, Debug)]
 pub struct Session<S> {
-    /// Where the records go.
     pub store: S,
-    /// The session's clock.
     pub hlc: Arc<Hlc>,
-    /// Who writes, and for which session.
+    /// The runner and the session.
     pub author: Author,
-    /// The epoch that this runner claimed.
     pub epoch: u32,
 }
 
 impl<S: Store> Session<S> {
-    /// The agent's voice in this session.
-    pub fn voice(&self) -> Announcer<'_, S> {
+    /// Announces events as the agent.
+    pub fn announcer(&self) -> Announcer<'_, S> {
         Announcer {
             store: &self.store,
             hlc: &self.hlc,

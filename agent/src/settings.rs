@@ -1,19 +1,18 @@
-//! From what a trigger asks for to what a graph is told.
+//! From what a trigger asks for to what a graph is given.
 
-use agents::fraud::options::Options;
-use agents::incident::graph::DEADLINE_SECONDS;
-use graph::agent::{OnModelFailure, Settings};
+use std::collections::BTreeMap;
+use std::io::Read as _;
+
+use graph::agent::{Agent, OnModelFailure, Settings};
 use graph::budget::Budget;
+use graph::profile::{self, Environment, FolderQuery, TextFile, Unreadable};
 use journal::id::SessionId;
-use serde_json::{Value, json};
-use workflow::env::{self, Invalid, Lookup};
+use serde_json::{Map, Value, json};
+use workflow::env::Lookup;
 use workflow::trigger::{self, Model, Trigger};
 
-use crate::investigation;
-use crate::network;
-
-/// The agent whose budget the environment can set.
-const INCIDENT: &str = "incident";
+use crate::config::{named_model, on_model_failure};
+use crate::model::settings::Unusable;
 
 /// What a trigger that says nothing gets.
 #[derive(Clone, Debug)]
@@ -22,12 +21,9 @@ pub struct Defaults {
     pub model: Model,
     /// What happens when it stays down.
     pub on_model_failure: trigger::OnModelFailure,
-    /// What an incident may use, where that is not the agent's own.
-    pub incident_budget: Budget,
-    /// What sessions of the network agent get besides.
-    pub network: network::Defaults,
-    /// What an investigation of a payment gets besides.
-    pub investigation: investigation::Defaults,
+    /// What takes precedence for sessions of one agent, by its name. An agent that is not listed gets
+    /// what its profile gives for an environment without variables.
+    agents: BTreeMap<&'static str, profile::Defaults>,
 }
 
 impl Default for Defaults {
@@ -35,63 +31,88 @@ impl Default for Defaults {
         Self {
             model: Model::Policy,
             on_model_failure: trigger::OnModelFailure::Policy,
-            incident_budget: Budget::UNLIMITED,
-            network: network::Defaults::default(),
-            investigation: investigation::Defaults::default(),
+            agents: BTreeMap::new(),
         }
     }
 }
 
-/// What the environment says an incident may use.
-///
-/// # Errors
-/// When a variable is no number in its bounds.
-pub fn incident_budget(lookup: &impl Lookup) -> Result<Budget, Invalid> {
-    let number = |name: &'static str, most: u64, expected: &'static str| {
-        let Some(value) = env::text(lookup, name) else { return Ok(None) };
-        match value.parse() {
-            Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
-            _ => Err(Invalid::Malformed { name, value, expected }),
+impl Defaults {
+    /// Reads the host's variables and those of these agents, with the files that they name.
+    ///
+    /// # Errors
+    /// When a value or a file cannot be used.
+    pub fn read(agents: &[Agent], lookup: &impl Lookup) -> Result<Self, Unusable> {
+        let environment = Environment::of(lookup).with_folders(&read_folder);
+        let mut by_agent = BTreeMap::new();
+        for agent in agents {
+            let defaults = (agent.profile().defaults)(&environment)?;
+            if let Some(model) = &defaults.model {
+                let (agent, problem) = (agent.name(), Model::try_from(model.clone()).err());
+                if let Some(problem) = problem {
+                    return Err(Unusable::Model { agent, problem });
+                }
+            }
+            by_agent.insert(agent.name(), defaults);
         }
+        let own = Self::default();
+        Ok(Self {
+            model: named_model(lookup)?.unwrap_or(own.model),
+            on_model_failure: on_model_failure(lookup)?.unwrap_or(own.on_model_failure),
+            agents: by_agent,
+        })
+    }
+
+    fn of(&self, agent: &Agent) -> profile::Defaults {
+        let unread = || (agent.profile().defaults)(&Environment::EMPTY).unwrap_or_default();
+        self.agents.get(agent.name()).cloned().unwrap_or_else(unread)
+    }
+}
+
+/// Files of a folder, in the order of their names.
+fn read_folder(query: &FolderQuery<'_>) -> Result<Vec<TextFile>, Unreadable> {
+    let unreadable = |path: &std::path::Path| {
+        let path = path.to_owned();
+        move |source| Unreadable { path, source }
     };
-    let from_one = "a whole number from 1 to 4294967295";
-    let most = u64::from(u32::MAX);
-    let buffer = number(
-        env::INCIDENT_DEADLINE_BUFFER_SECONDS,
-        DEADLINE_SECONDS - 1,
-        "a whole number of seconds from 1 to 299",
-    )?;
-    Ok(Budget {
-        tokens: number(env::MAX_TOKENS_PER_INCIDENT, most, from_one)?,
-        visits: number(env::INCIDENT_RECURSION_LIMIT, most, from_one)?,
-        seconds: buffer.map(|buffer| DEADLINE_SECONDS - buffer),
-        ..Budget::UNLIMITED
-    })
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(query.folder).map_err(unreadable(query.folder))? {
+        let path = entry.map_err(unreadable(query.folder))?.path();
+        if path.extension().is_some_and(|extension| extension == query.extension) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    paths.truncate(query.files_max);
+    let read = |path: std::path::PathBuf| {
+        let mut text = String::new();
+        let file = std::fs::File::open(&path).map_err(unreadable(&path))?;
+        file.take(query.file_bytes_max).read_to_string(&mut text).map_err(unreadable(&path))?;
+        Ok(TextFile { path, text })
+    };
+    paths.into_iter().map(read).collect()
 }
 
 /// The settings of a session, fixed with its first claim.
-pub fn settings(session: &SessionId, trigger: &Trigger, defaults: &Defaults) -> Settings {
-    let investigation = (trigger.agent == investigation::AGENT).then_some(&defaults.investigation);
-    let own_model = investigation.and_then(|investigation| investigation.model.as_ref());
-    let model = trigger.model.as_ref().or(own_model).unwrap_or(&defaults.model).clone();
-    let is_allowed = investigation.is_none_or(|investigation| investigation.options.planner_llm);
-    let model = if is_allowed { model } else { Model::Policy };
+pub fn settings(
+    session: &SessionId,
+    trigger: &Trigger,
+    agent: &Agent,
+    defaults: &Defaults,
+) -> Settings {
+    let own = defaults.of(agent);
+    let own_model = own.model.clone().and_then(|model| Model::try_from(model).ok());
+    let model = trigger.model.clone().or(own_model).unwrap_or_else(|| defaults.model.clone());
+    let model = if own.is_policy_only { Model::Policy } else { model };
     // A transcript is there to be followed to the letter: what it does not have is not made up for
     // unless the trigger itself says so.
-    let otherwise = match &model {
-        Model::Transcript(_) => trigger::OnModelFailure::Fail,
-        _ if investigation.is_some_and(|i| !i.options.planner_fallback) => {
-            trigger::OnModelFailure::Fail
-        }
-        _ => defaults.on_model_failure,
+    let otherwise = match (&model, own.on_model_failure) {
+        (Model::Transcript(_), _) => OnModelFailure::Fail,
+        (_, Some(own)) => own,
+        (_, None) => of_graph(defaults.on_model_failure),
     };
     let model = match model {
         Model::Policy => None,
         named => Some(String::from(named)),
-    };
-    let on_model_failure = match trigger.on_model_failure.unwrap_or(otherwise) {
-        trigger::OnModelFailure::Policy => OnModelFailure::Policy,
-        trigger::OnModelFailure::Fail => OnModelFailure::Fail,
     };
     let asked = trigger.budget;
     let budget = Budget {
@@ -101,21 +122,31 @@ pub fn settings(session: &SessionId, trigger: &Trigger, defaults: &Defaults) -> 
         seconds: asked.seconds.map(u64::from),
         micro_usd: asked.usd.map(micro_usd),
     };
-    let budget = match (trigger.agent.as_str(), investigation) {
-        (INCIDENT, _) => budget.or(defaults.incident_budget),
-        (_, Some(investigation)) => budget.or(investigation.budget),
-        _ => budget,
+    Settings {
+        model,
+        on_model_failure: trigger.on_model_failure.map_or(otherwise, of_graph),
+        budget: budget.or(own.budget),
+        tool_timeout_s: own.tool_timeout_s,
+        options: options(session, own),
+        ..Settings::default()
+    }
+}
+
+fn options(session: &SessionId, own: profile::Defaults) -> Value {
+    let Some(name) = own.session_option else { return own.options };
+    let mut options = match own.options {
+        Value::Object(options) => options,
+        _ => Map::new(),
     };
-    let (options, tool_timeout_s) = match (trigger.agent.as_str(), investigation) {
-        (network::AGENT, _) => (defaults.network.options(), None),
-        (_, Some(investigation)) => {
-            let options =
-                Options { investigation_id: session.to_string(), ..investigation.options.clone() };
-            (json!(options), Some(options.tool_timeout_seconds))
-        }
-        _ => (Value::Null, None),
-    };
-    Settings { model, on_model_failure, budget, options, tool_timeout_s, ..Settings::default() }
+    options.insert(name.to_owned(), json!(session.as_str()));
+    Value::Object(options)
+}
+
+fn of_graph(asked: trigger::OnModelFailure) -> OnModelFailure {
+    match asked {
+        trigger::OnModelFailure::Policy => OnModelFailure::Policy,
+        trigger::OnModelFailure::Fail => OnModelFailure::Fail,
+    }
 }
 
 /// The trigger's check keeps dollars between 0 and 4,000, so that the conversion is exact enough.
@@ -130,49 +161,104 @@ fn micro_usd(usd: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use graph::profile::Profile;
     use serde_json::json;
 
     use super::*;
 
+    /// What an agent of somebody's own reads of the environment.
+    static PROFILE: Profile = Profile {
+        variables: &["OWN_VISITS", "OWN_NOTES"],
+        defaults: |environment| {
+            let expected = "a whole number";
+            let query =
+                |folder| FolderQuery { folder, extension: "txt", files_max: 2, file_bytes_max: 4 };
+            let notes = match environment.text("OWN_NOTES") {
+                Some(folder) => environment.files("notes", &query(folder.as_ref()))?,
+                None => vec![],
+            };
+            let notes: Vec<String> = notes.into_iter().map(|file| file.text).collect();
+            Ok(profile::Defaults {
+                model: environment.text("OWN_MODEL"),
+                is_policy_only: environment.flag("OWN_POLICY")?.unwrap_or(false),
+                on_model_failure: Some(OnModelFailure::Fail),
+                budget: Budget {
+                    visits: environment.whole_number("OWN_VISITS", 1..=9, expected)?,
+                    ..Budget::UNLIMITED
+                },
+                tool_timeout_s: Some(7),
+                options: json!({ "notes": notes }),
+                session_option: Some("id"),
+            })
+        },
+        ..Profile::PLAIN
+    };
+
+    fn plain() -> Agent {
+        packs::find("checkup").unwrap().clone()
+    }
+
+    fn own() -> Agent {
+        plain().with_profile(&PROFILE)
+    }
+
+    fn settings_of(agent: &Agent, detail: &Value, variables: &[(&str, &str)]) -> Settings {
+        let lookup = |name: &str| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        };
+        let defaults = Defaults::read(std::slice::from_ref(agent), &lookup).unwrap();
+        let trigger = Trigger::parse_or(detail, Some(agent.name())).unwrap();
+        settings(&SessionId::fresh(), &trigger, agent, &defaults)
+    }
+
     #[test]
     fn a_trigger_that_says_nothing_gets_the_policy() {
-        let trigger = Trigger::parse(&json!({})).unwrap();
-        assert_eq!(
-            settings(&SessionId::fresh(), &trigger, &Defaults::default()),
-            Settings::default()
-        );
+        assert_eq!(settings_of(&plain(), &json!({}), &[]), Settings::default());
     }
 
     #[test]
-    fn the_environment_s_bounds_are_an_incident_s_unless_the_trigger_has_its_own() {
-        let lookup = |name: &str| {
-            let set = [
-                ("MAX_TOKENS_PER_INCIDENT", "5000"),
-                ("INCIDENT_RECURSION_LIMIT", "6"),
-                ("INCIDENT_DEADLINE_BUFFER_SECONDS", "100"),
-            ];
-            set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-        };
-        let incident_budget = incident_budget(&lookup).unwrap();
-        let defaults = Defaults { incident_budget, ..Defaults::default() };
-        let budget_of = |detail| {
-            settings(&SessionId::fresh(), &Trigger::parse(&detail).unwrap(), &defaults).budget
-        };
-        let incident = budget_of(json!({"agent": "incident", "budget": {"visits": 3}}));
-        assert_eq!((incident.tokens, incident.visits), (Some(5_000), Some(3)));
-        assert_eq!(incident.seconds, Some(200));
-        assert_eq!(budget_of(json!({"agent": "checkup"})), Budget::UNLIMITED);
+    fn what_an_agent_reads_holds_for_its_sessions_unless_the_trigger_says_otherwise() {
+        let variables = [("OWN_VISITS", "6"), ("OWN_MODEL", "openai:m")];
+        let own = own();
+        let settings = settings_of(&own, &json!({"budget": {"tokens": 5}}), &variables);
+        assert_eq!((settings.budget.tokens, settings.budget.visits), (Some(5), Some(6)));
+        assert_eq!(settings.model.as_deref(), Some("openai:m"));
+        assert_eq!(settings.on_model_failure, OnModelFailure::Fail);
+        assert_eq!(settings.tool_timeout_s, Some(7));
+        assert_eq!(settings.options["id"].as_str().map(str::len), Some(36));
+        let asked = json!({
+            "budget": {"visits": 3}, "model": "openai:n", "on_model_failure": "policy",
+        });
+        let settings = settings_of(&own, &asked, &variables);
+        assert_eq!(settings.budget.visits, Some(3));
+        assert_eq!(settings.model.as_deref(), Some("openai:n"));
+        assert_eq!(settings.on_model_failure, OnModelFailure::Policy);
+        let settings = settings_of(&own, &asked, &[("OWN_POLICY", "true")]);
+        assert_eq!(settings.model, None);
+        assert_eq!(settings_of(&plain(), &json!({}), &variables), Settings::default());
     }
 
     #[test]
-    fn a_bound_of_an_incident_that_is_none_stops_the_program() {
-        for (name, value) in [
-            ("MAX_TOKENS_PER_INCIDENT", "0"),
-            ("INCIDENT_RECURSION_LIMIT", "many"),
-            ("INCIDENT_DEADLINE_BUFFER_SECONDS", "300"),
+    fn files_of_a_folder_are_read_by_name_within_bounds() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [("b.txt", "second"), ("a.txt", "one"), ("c.txt", "3"), ("0.md", "0")] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let named = folder.path().to_str().unwrap();
+        let settings = settings_of(&own(), &json!({}), &[("OWN_NOTES", named)]);
+        assert_eq!(settings.options["notes"], json!(["one", "seco"]));
+    }
+
+    #[test]
+    fn what_an_agent_cannot_use_stops_the_program() {
+        for (name, value, expected) in [
+            ("OWN_VISITS", "many", "OWN_VISITS is `many`, expected a whole number"),
+            ("OWN_NOTES", "/nonexistent", "cannot read the notes in /nonexistent"),
+            ("OWN_MODEL", "gpt", "the agent `checkup` cannot use its model: `gpt` is none of"),
         ] {
-            let refusal = incident_budget(&|asked: &str| (asked == name).then(|| value.to_owned()));
-            assert!(refusal.unwrap_err().to_string().starts_with(&format!("{name} is `{value}`")));
+            let lookup = |asked: &str| (asked == name).then(|| value.to_owned());
+            let refusal = Defaults::read(&[own()], &lookup).unwrap_err().to_string();
+            assert!(refusal.starts_with(expected), "{refusal}");
         }
     }
 
@@ -186,18 +272,15 @@ mod tests {
             ),
             (json!({"model": "openai:m"}), OnModelFailure::Policy),
         ] {
-            let trigger = Trigger::parse(&detail).unwrap();
-            let settings = settings(&SessionId::fresh(), &trigger, &Defaults::default());
+            let settings = settings_of(&plain(), &detail, &[]);
             assert_eq!(settings.on_model_failure, expected, "{detail}");
         }
     }
 
     #[test]
     fn a_trigger_s_bounds_reach_the_graph() {
-        let trigger =
-            Trigger::parse(&json!({"model": "openai:m", "budget": {"usd": 1.5, "visits": 3}}))
-                .unwrap();
-        let settings = settings(&SessionId::fresh(), &trigger, &Defaults::default());
+        let detail = json!({"model": "openai:m", "budget": {"usd": 1.5, "visits": 3}});
+        let settings = settings_of(&plain(), &detail, &[]);
         assert_eq!(settings.model.as_deref(), Some("openai:m"));
         assert_eq!(settings.budget.micro_usd, Some(1_500_000));
         assert_eq!(settings.budget.visits, Some(3));

@@ -1,4 +1,5 @@
-//! The background task of a session: drive, beat, and say how it ended.
+//! The background task of a session: runs the driver beside the heartbeats, then announces the outcome
+//! and releases the lease.
 
 use aws_sdk_sfn::Client;
 use journal::event::Draft;
@@ -8,23 +9,23 @@ use journal::step::StepBody;
 use journal::store::Store;
 use workflow::limits::SILENT_AFTER;
 
-use crate::beat::{Left, Silenced, beat, release};
 use crate::callback;
 use crate::driver::{Driven, Driver};
+use crate::heartbeat::{Left, LostLease, keep, release};
 use crate::trace::told;
 
-/// Works on a claimed session until there is nothing more for this runner to do.
-pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, first_beat: Lease) {
+/// Runs a claimed session until it ends, waits for a person, or this runner must stop.
+pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, lease: Lease) {
     let session = driver.session.clone();
     let toolbox = driver.toolbox.clone();
     let id = session.author.session.clone();
-    // A runner that others take for lost stops at once: the drive is dropped at an await, and what
-    // it may still have sent is fenced by the claim that follows.
+    // Stops at once when other components consider this runner lost: drops the driver at an await. The
+    // next claim fences everything that the driver may still have sent.
     let driven = tokio::select! {
         driven = driver.drive() => driven,
-        silenced = beat(&session, &callbacks, first_beat) => match silenced {
-            Silenced::Fenced => Driven::Fenced,
-            Silenced::Unheard => Driven::Stopped,
+        lost = keep(&session, &callbacks, lease) => match lost {
+            LostLease::Fenced => Driven::Fenced,
+            LostLease::Expired => Driven::Stopped,
         },
     };
     toolbox.close().await;
@@ -38,16 +39,16 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, first_beat: Le
         }
         Driven::Ended(end) => {
             if let StepBody::End { ending, error, .. } = &end.body
-                && let Some(told) = task_announcement(end.seq, *ending, error.as_ref())
+                && let Some(draft) = task_announcement(end.seq, *ending, error.as_ref())
             {
-                tell(&session, &told).await;
+                announce(&session, &draft).await;
             }
         }
         Driven::Suspended { question } => {
-            tell(&session, &suspension(question)).await;
+            announce(&session, &suspension(question)).await;
         }
         Driven::Stopped => {
-            tracing::info!(session_id = %id, "The task was stopped; another runner may go on.");
+            tracing::info!(session_id = %id, "The task was stopped; another runner may resume it.");
         }
         Driven::Broken(error) => {
             tracing::error!(session_id = %id, %error, "The journal refuses the session's next step.");
@@ -57,10 +58,10 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, first_beat: Le
     callback::wake(&callbacks, &session).await;
 }
 
-/// Announces a durable step; goes on trying as long as anybody would wait for it. Whoever finds it
-/// missing writes it again.
-async fn tell<S: Store>(session: &crate::session::Session<S>, draft: &Draft) {
-    if let Err(error) = session.voice().announce_within(draft, SILENT_AFTER).await {
+/// Announces a durable step, with retries until the runner counts as lost. Other components announce a
+/// missing event again.
+async fn announce<S: Store>(session: &crate::session::Session<S>, draft: &Draft) {
+    if let Err(error) = session.announcer().announce_within(draft, SILENT_AFTER).await {
         tracing::warn!(
             session_id = %session.author.session, event = %draft.status, %error,
             "An event was not written; the journal has a gap here."
@@ -68,7 +69,7 @@ async fn tell<S: Store>(session: &crate::session::Session<S>, draft: &Draft) {
     }
 }
 
-/// Ends a session that cannot be resumed, and says so.
+/// Ends a session that cannot be resumed, and announces the end.
 pub async fn fail<S: Store>(
     session: crate::session::Session<S>,
     head: journal::chain::Head,
@@ -88,13 +89,13 @@ pub async fn fail<S: Store>(
     match appended {
         Ok(end) => {
             if let StepBody::End { ending, error, .. } = &end.body
-                && let Some(told) = task_announcement(end.seq, *ending, error.as_ref())
+                && let Some(draft) = task_announcement(end.seq, *ending, error.as_ref())
             {
-                tell(&session, &told).await;
+                announce(&session, &draft).await;
             }
         }
         Err(error) => {
-            tracing::error!(session_id = %id, %error, "A session that cannot go on was not ended.")
+            tracing::error!(session_id = %id, %error, "Cannot end a session that cannot be resumed.")
         }
     }
     release(&session, Left::ToOthers).await;

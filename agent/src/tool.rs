@@ -1,24 +1,23 @@
-//! The tools of one session: those of MCP servers and the built-in ones.
+//! The tools of one session: built-in tools and those of MCP servers.
 //!
-//! [`Servers`] says which servers there are. A [`Toolbox`] has them for one run of a session: it
-//! starts a server at its first use, holds arguments and results against the server's own schemas,
-//! and turns whatever can go wrong into a [`ToolOutcome`] that says what may have happened. A
-//! [`ToolSource`] is one server ([`server`]) or what is built in ([`built_in`]).
+//! [`Servers`] is the configuration. A [`Toolbox`] holds the servers of one run of a session: it starts
+//! a server at its first use, validates arguments and results against the server's schemas, and maps
+//! every failure to a [`ToolOutcome`] that says what may have happened. A [`ToolSource`] is one server
+//! ([`server`]) or the built-in tools ([`built_in`]).
 //!
-//! A server is a process of ours ([`process`]), a part of this program ([`in_process`]), or somewhere
-//! else and reached over HTTP ([`remote`]). What a call that brought no result may have done:
+//! A server is a child process ([`process`]), a task of this program ([`in_process`]), or remote, over
+//! HTTP ([`remote`]). The failures of a call:
 //!
 //! | kind | category | when |
 //! |---|---|---|
-//! | not sent | [`CATEGORY_CONNECTION`] | it does not start or cannot be reached; HTTP 429; a session that it forgot |
+//! | not sent | [`CATEGORY_CONNECTION`] | server not started or unreachable; HTTP 429; expired MCP session |
 //! | refused | [`CATEGORY_CONNECTION`] | HTTP 401 and 403, any other 4xx, a redirect to another origin |
-//! | unknown | [`CATEGORY_CONNECTION`] | no answer in time, gone during the call, HTTP 5xx, an answer beyond its bound |
-//! | not sent | [`CATEGORY_INIT`] | it answers, but its handshake or its list of tools cannot be used |
+//! | unknown | [`CATEGORY_CONNECTION`] | timeout, server exited during the call, HTTP 5xx, answer too large |
+//! | not sent | [`CATEGORY_INIT`] | unusable handshake or list of tools |
 //!
-//! A server is somebody else's program and is not trusted: it gets none of our environment, every
-//! wait for it has a deadline, everything that it sends has a bound, its schemas may not have
-//! anything fetched, and it does not outlive us. One that is a part of this program is held to the
-//! same.
+//! Servers are third-party programs and are not trusted: a server gets none of our environment, every
+//! wait for it has a deadline, all that it sends is bounded, its schemas cannot fetch anything, and it
+//! does not outlive this process. The same holds for servers inside this program.
 
 pub mod answer;
 pub mod built_in;
@@ -55,34 +54,33 @@ use crate::model::Models;
 use crate::progress::{Broadcast, Listener};
 use crate::session::Session;
 
-/// The name of the server that is built in. A call that names no server is one of it, too.
+/// The name of the built-in server. It also serves calls that name no server.
 pub const BUILT_IN_SERVER: &str = "daybook";
 
-/// The category of failures to reach a server: it does not start, does not answer in time, is gone, or
-/// does not accept our credentials.
+/// The category of connection failures: the server does not start, does not answer in time, has exited,
+/// or does not accept our credentials.
 pub const CATEGORY_CONNECTION: &str = "mcp_connection";
 
-/// The category of failures of a server's handshake: it answers, but not so that it can be used.
+/// The category of handshake failures: the server answers, but not as a usable MCP server.
 pub const CATEGORY_INIT: &str = "mcp_init";
 
-/// How long a server may take until it can be called.
+/// Timeouts of opening a connection to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
-    /// To start, or to be connected to.
+    /// For starting the server, or connecting to it.
     pub connect: Duration,
-    /// To shake hands and list its tools; over Streamable HTTP this begins with the connection, which
-    /// is made for the first request.
+    /// For the handshake and the list of tools. Over Streamable HTTP it includes connecting, which the
+    /// first request does.
     pub init: Duration,
 }
 
-/// Somebody who has tools.
+/// A source of tools.
 pub trait ToolSource: Send + Sync {
-    /// What it offers: `{"tools": [ToolSpec…]}`, and those that cannot be used as `"unusable":
-    /// [{"name", "reason"}]`.
+    /// Its tools: `{"tools": [ToolSpec…]}`, with unusable ones as `"unusable": [{"name", "reason"}]`.
     fn catalogue(&self, timeout: Duration) -> impl Future<Output = ToolOutcome> + Send;
 
-    /// Calls a tool, which is told the span that it is called from. Ends within `timeout`, and what it
-    /// takes to reach the source the first time.
+    /// Calls a tool, with `parent` as its span's parent. Ends within `timeout`, plus the time to connect
+    /// to the source at its first use.
     fn call(
         &self,
         tool: &str,
@@ -92,7 +90,7 @@ pub trait ToolSource: Send + Sync {
     ) -> impl Future<Output = ToolOutcome> + Send;
 }
 
-/// The tools of one session's run. To be closed; what is only dropped is killed.
+/// The tools of one session's run. Close it: servers of a dropped toolbox are killed.
 #[derive(Debug)]
 pub struct Toolbox<S> {
     built_in: BuiltIn<S>,
@@ -100,7 +98,7 @@ pub struct Toolbox<S> {
 }
 
 impl<S: Store> Toolbox<S> {
-    /// The tools of a session with this input. Starts nothing.
+    /// The tools of a session with this input. Starts no server.
     pub fn new(
         session: Session<S>,
         servers: Servers,
@@ -116,16 +114,15 @@ impl<S: Store> Toolbox<S> {
         Self { built_in: BuiltIn::new(session, configured, models), servers }
     }
 
-    /// Makes one call, at once and once; several may run at a time. [`CATALOGUE`] asks what a
-    /// server offers.
+    /// Makes one call, without retries; calls may run concurrently. [`CATALOGUE`] lists a server's tools.
     ///
-    /// `timeout` is the call's own, by the session's clock; a server that is not running yet has
-    /// besides what [`Timeouts`] allow.
+    /// `timeout` bounds the call alone, by the session's clock; starting a server has the additional
+    /// [`Timeouts`].
     pub async fn call(&self, call: &ToolCall, timeout: Duration) -> ToolOutcome {
         self.call_from(None, call, timeout).await
     }
 
-    /// As [`Self::call`], from within a span.
+    /// [`Self::call`] with a parent span.
     pub async fn call_from(
         &self,
         parent: Option<TraceParent>,
@@ -141,14 +138,13 @@ impl<S: Store> Toolbox<S> {
         }
     }
 
-    /// Ends all servers: closes their stdin and kills those that do not stop. Nothing can be
-    /// called afterwards.
+    /// Stops all servers: closes their stdin and kills those that do not exit. Later calls fail.
     pub async fn close(&self) {
         join_all(self.servers.values().map(Server::close)).await;
     }
 }
 
-/// What one server offers, outside any session: starts it, asks it and ends it.
+/// Lists the tools of one server outside any session: starts it, asks it and stops it.
 pub async fn offer(
     servers: &Servers,
     name: &str,
@@ -156,9 +152,9 @@ pub async fn offer(
     timeouts: Timeouts,
     clock: &Clock,
 ) -> ToolOutcome {
-    // Nobody listens: nothing is called.
-    let nobody = (SessionId::fresh(), Broadcast::default());
-    let listens = |name: &str| listener(&nobody.0, name, &nobody.1);
+    // Without a call there is no progress.
+    let unheard = (SessionId::fresh(), Broadcast::default());
+    let listens = |name: &str| listener(&unheard.0, name, &unheard.1);
     let servers = of_input(servers, input, timeouts, clock, listens);
     let Some(server) = servers.get(name) else {
         return ToolOutcome::Failed(no_such_server(&servers, name));
@@ -191,7 +187,7 @@ fn no_such_server(servers: &BTreeMap<String, Server>, name: &str) -> Failure {
     let names: Vec<&str> = servers.keys().map(String::as_str).collect();
     let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     let message = format!(
-        "no MCP server is named `{name}`; there are: {names}; others are configured in the file \
+        "no MCP server is named `{name}`; known servers: {names}; configure others in the file \
          that DAYBOOK_MCP_SERVERS names"
     );
     Failure::refused(CATEGORY_CONNECTION, cut(&message, ERROR_CHARS_MAX))

@@ -1,11 +1,10 @@
-//! What a runner tells of its effects: a span for each, with the identity that its steps give it.
+//! Spans of a runner's effects, one for each attempt. Their ids derive from the session's steps.
 
 use std::collections::BTreeMap;
 
 use graph::agent::{Agent, SpanNames};
 use graph::next::{Request, Work};
 use graph::outcome::Brought;
-use graph::run::Run;
 use journal::clock::Stamp;
 use journal::step::{EffectRef, Step};
 use serde_json::Value;
@@ -16,10 +15,9 @@ use telemetry::span::{self, Span};
 use workflow::trace::Trace;
 use workflow::trace::effects::{self, Attempt, Effects, How};
 
-use crate::investigation;
 use crate::measure::word;
 
-/// What is kept for the spans of one run. It is empty, and costs nothing, where none are exported.
+/// The spans of one run. Empty, at no cost, when no exporter is configured.
 #[derive(Debug, Default)]
 pub struct Spans(Option<Active>);
 
@@ -33,7 +31,7 @@ struct Active {
     under_way: BTreeMap<(String, u32), UnderWay>,
 }
 
-/// An attempt that was begun, and what the journal will not tell of it.
+/// An attempt that has begun, with the attributes that the journal does not record.
 #[derive(Debug)]
 struct UnderWay {
     effect: EffectRef,
@@ -44,7 +42,7 @@ struct UnderWay {
 }
 
 impl Spans {
-    /// Those of a run that goes on after these steps, its own claim the last.
+    /// The spans of a run that continues after these steps, its own claim the last.
     pub fn of(trace: Trace, agent: &Agent, steps: &[Step<Value>]) -> Self {
         if !export::is_on() {
             return Self::default();
@@ -63,7 +61,7 @@ impl Spans {
         }))
     }
 
-    /// An effect is begun. Returns the span that what it causes hangs on.
+    /// Notes that an effect begins. Returns the parent of the spans that it causes.
     pub fn begin(&mut self, request: &Request, now: Stamp) -> Option<TraceParent> {
         let active = self.0.as_mut()?;
         let number = active.effects.next(&request.effect);
@@ -71,7 +69,7 @@ impl Spans {
         Some(effects::context(&active.trace, &request.effect, number))
     }
 
-    /// An effect brought something, which is not journaled yet.
+    /// Notes an effect's outcome, which is not journaled yet.
     pub fn learn(&mut self, effect: &EffectRef, brought: &Brought) {
         let Some(under_way) = self.0.as_mut().and_then(|a| a.under_way.get_mut(&key(effect)))
         else {
@@ -89,21 +87,22 @@ impl Spans {
         }
     }
 
-    /// A step is in the journal and folded into the run. What it closed is told if it is this runner's own.
-    pub fn fold(&mut self, run: &Run, step: &Step<Value>, is_own: bool) {
+    /// Folds a journaled step. Exports the spans of the attempts that it closes, with these attributes, if
+    /// this runner wrote it.
+    pub fn fold(&mut self, step: &Step<Value>, is_own: bool, attributes: &[(&'static str, Value)]) {
         let Some(active) = &mut self.0 else { return };
         for attempt in active.effects.fold(step) {
             let under_way = active.under_way.remove(&key(&attempt.effect));
             if is_own && !attempt.how.is_question() {
                 let mut span = active.span(&attempt, under_way);
-                span.attributes.extend(investigation::attributes(run, step));
+                span.attributes.extend(attributes.iter().filter_map(attribute_of));
                 export::record(span);
             }
         }
     }
 
-    /// The session has ended: what was under way will never be journaled, and may have caused spans
-    /// elsewhere that hang on it.
+    /// Exports the spans of the attempts that the session's end left open: the journal will never close
+    /// them, and they may be the parents of other spans.
     pub fn abandon(&mut self, end: &Step<Value>) {
         let Some(active) = &mut self.0 else { return };
         for under_way in std::mem::take(&mut active.under_way).into_values() {
@@ -121,14 +120,14 @@ impl Spans {
     }
 }
 
-/// What every line of the log about a session stands in, so that a line leads to the trace.
+/// The log span of a session: adds its id and trace id to every log line.
 pub fn log_span(trace: &Trace) -> tracing::Span {
-    // An error's span is written whatever the filter lets through.
+    // Level error: no filter removes it.
     tracing::error_span!("session", session_id = %trace.session_id(), trace_id = trace.id())
 }
 
-/// Waits until the spans of a run are out, within bounds. Whoever is told afterwards that the run has
-/// ended need not make them again.
+/// Flushes the spans, within a time limit, before the run's end is reported. Components that learn of
+/// the end then need not create the spans again.
 pub async fn told() {
     if export::is_on() {
         let _ = tokio::task::spawn_blocking(export::flush).await;
@@ -185,17 +184,26 @@ impl Active {
     }
 }
 
-/// What serves the agents' own rules.
+/// The provider of the agents' own rules.
 const POLICY: &str = "daybook.policy";
 
-/// Who serves a model of this name, by OpenTelemetry's word, and the name without it. A transcript's
-/// path is nobody's business.
+/// The provider in OpenTelemetry's spelling, and the name without it. Hides a transcript's path.
 fn provider(model: &str) -> (&'static str, &str) {
     match model.split_once(':') {
         Some(("bedrock", id)) => ("aws.bedrock", id),
         Some(("openai", name)) => ("openai", name),
         _ => ("daybook.transcript", "transcript"),
     }
+}
+
+fn attribute_of((name, value): &(&'static str, Value)) -> Option<(&'static str, span::Value)> {
+    let value = match value {
+        Value::String(text) => text.as_str().into(),
+        Value::Number(number) => span::Value::Number(number.as_i64()?),
+        Value::Bool(flag) => span::Value::Flag(*flag),
+        _ => return None,
+    };
+    Some((name, value))
 }
 
 fn key(effect: &EffectRef) -> (String, u32) {

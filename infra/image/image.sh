@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The steps of the image's build stage, so that they can be run by hand as well:
+# The steps of the image's build stage, which can also be run by hand:
 #
 #   infra/image/image.sh build amd64|arm64 FOLDER    compiles `agent` and `daybook` for a platform into FOLDER
-#   infra/image/image.sh lay FOLDER ROOT             lays the image's files out below ROOT
+#   infra/image/image.sh lay FOLDER ROOT             installs the image's files in ROOT
 
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -17,7 +17,7 @@ case ${1:-} in
         case $2 in
             amd64) triple=x86_64-unknown-linux-gnu gcc=x86_64-linux-gnu-gcc package=gcc-x86-64-linux-gnu libc=libc6-dev-amd64-cross ;;
             arm64) triple=aarch64-unknown-linux-gnu gcc=aarch64-linux-gnu-gcc package=gcc-aarch64-linux-gnu libc=libc6-dev-arm64-cross ;;
-            *) fail "$2 is no platform: amd64 or arm64" ;;
+            *) fail "unknown platform \`$2\`: expected amd64 or arm64" ;;
         esac
         packages=(ca-certificates cmake)
         linker=()
@@ -38,7 +38,7 @@ case ${1:-} in
         cp target/$triple/release/agent target/$triple/release/daybook "$3" ;;
     lay)
         built=$2 root=$3
-        # Readable and executable for everybody, writable for root alone: sessions run as nobody in particular.
+        # Readable and executable by all users, writable by root only: the container runs as an unprivileged user.
         install -d -m 0755 "$root/usr/local/bin" "$root/etc/daybook" "$root/etc/ssl/certs"
         install -m 0755 "$built/agent" "$built/daybook" "$root/usr/local/bin"
         install -m 0644 "$here/servers.json" "$root/etc/daybook/servers.json"

@@ -1,4 +1,4 @@
-//! What somebody is told of, and what they look at then.
+//! Alarms, the topic that they notify, and the dashboard.
 
 use anyhow::Result;
 use jsii::{Handle as _, Is as _, Kernel};
@@ -16,22 +16,22 @@ use crate::cdk::aws_sns::{Topic, TopicProps};
 use crate::cdk::{Duration, Stack};
 use crate::names::Names;
 
-/// Over how long a figure is added up, in minutes.
+/// Period of an alarm's metric, in minutes.
 const PERIOD_MINUTES: u32 = 5;
 
-/// What is watched: from 1 on, somebody is told.
+/// An alarm: it fires from 1 on.
 struct Watched {
     id: &'static str,
     about: &'static str,
     namespace: &'static str,
     metric: &'static str,
-    /// A level, of which the highest counts, or occurrences, which are added up.
+    /// Whether the metric is a level, of which the maximum counts, or a count, which is summed.
     level: bool,
     dimensions: Vec<(&'static str, String)>,
 }
 
 impl Watched {
-    /// Occurrences of a metric, which is named with its namespace.
+    /// An alarm on a count.
     fn new(
         id: &'static str,
         about: &'static str,
@@ -42,7 +42,7 @@ impl Watched {
     }
 }
 
-/// Makes the alarms, the topic that they tell, and the dashboard. Gives the topic.
+/// Creates the alarms, their topic and the dashboard. Returns the topic.
 pub(crate) fn make(stack: &Stack, names: &Names) -> Result<Topic> {
     let kernel = stack.object().kernel();
     let props = TopicProps::new()
@@ -69,8 +69,8 @@ pub(crate) fn make(stack: &Stack, names: &Names) -> Result<Topic> {
     Ok(topic)
 }
 
-/// Lets alarms tell a topic: the policy that asks for TLS takes the place of the one that a topic has of
-/// itself, which would let them.
+/// Lets alarms publish to a topic. The policy that enforces TLS replaces the topic's default policy, which would allow
+/// it.
 pub(crate) fn may_publish(topic: &Topic, alarms: &str) -> Result<()> {
     let statement = json!({
         "Sid": "Alarms",
@@ -102,8 +102,8 @@ fn of_sessions(names: &Names) -> [Watched; 5] {
     };
     let incidents = vec![("agent", "incident".to_owned())];
     let (lost, refused) = (
-        "An agent fell silent and was invoked again.",
-        "Incidents were refused: too many in an hour.",
+        "An agent stopped responding and was invoked again.",
+        "Incidents were rejected: too many in an hour.",
     );
     [
         execution(
@@ -111,8 +111,12 @@ fn of_sessions(names: &Names) -> [Watched; 5] {
             "A session failed; its journal says why.",
             "ExecutionsFailed",
         ),
-        execution("ExecutionsTimedOut", "A state machine ran out of time.", "ExecutionsTimedOut"),
-        execution("ExecutionsThrottled", "Step Functions slows down.", "ExecutionThrottled"),
+        execution("ExecutionsTimedOut", "An execution timed out.", "ExecutionsTimedOut"),
+        execution(
+            "ExecutionsThrottled",
+            "Step Functions throttles executions.",
+            "ExecutionThrottled",
+        ),
         own("AgentsLost", lost, metric::AGENTS_LOST, vec![]),
         own("BreakerOpen", refused, metric::BREAKER_OPEN, incidents),
     ]
@@ -124,9 +128,9 @@ fn of_queues(names: &Names) -> [Watched; 2] {
         let watched = Watched::new(id, about, metric, vec![("QueueName", names.of(queue))]);
         Watched { level: true, ..watched }
     };
-    let aside = "A message about an incident is no trigger.";
+    let aside = "A message about an incident could not be converted to a trigger.";
     [
-        queue("DeadLetters", "An event reached nobody.", "dead-letters"),
+        queue("DeadLetters", "An event could not be delivered.", "dead-letters"),
         queue("IncidentsPutAside", aside, "incidents-put-aside"),
     ]
 }
@@ -148,7 +152,7 @@ fn of_capacity(names: &Names) -> [Watched; 6] {
         function("InvokerThrottled", "Lambda throttles the invoker.", "Throttles", "invoker"),
         function("PollerThrottled", "Lambda throttles the poller.", "Throttles", "poller"),
         function("WatchdogThrottled", "Lambda throttles the watchdog.", "Throttles", "watchdog"),
-        function("WatchdogFailed", "The watchdog could not do its work.", "Errors", "watchdog"),
+        function("WatchdogFailed", "The watchdog failed.", "Errors", "watchdog"),
     ]
 }
 
@@ -163,7 +167,7 @@ fn metric(kernel: &Kernel, watched: &Watched) -> Result<Metric> {
     Ok(Metric::new(kernel, props)?)
 }
 
-/// The names of alarms and dashboards are all in small letters.
+/// The names of alarms and dashboards are in lower case.
 fn hyphenated(id: &str) -> String {
     let mut name = String::new();
     for letter in id.chars() {
@@ -202,9 +206,9 @@ fn dashboard(stack: &Stack, names: &Names, alarms: &[Alarm]) -> Result<()> {
 
 type Graph = (&'static str, Vec<Watched>);
 
-/// The graphs, row by row.
+/// The dashboard's graphs, row by row.
 fn graphs(names: &Names) -> Vec<Vec<Graph>> {
-    // A graph has a name for itself alone.
+    // Each metric in a graph needs a label of its own.
     let shown = |namespace, metric, dimensions: &[(&'static str, String)]| {
         Watched::new("", "", (namespace, metric), dimensions.to_vec())
     };

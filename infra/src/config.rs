@@ -1,12 +1,13 @@
-//! What can be chosen of a stack, read from the CDK's context and checked.
+//! The stack's settings, read from the CDK's context and validated.
 
+use graph::profile::RateLimit;
+use incident::profile::INCIDENTS_PER_HOUR;
 use jsii::Value;
-use workflow::admission::{INCIDENTS_PER_HOUR, PER_HOUR_MAX};
 use workflow::limits::{TTL_DAYS, TTL_DAYS_MIN};
 
 use crate::cdk::aws_logs::RetentionDays;
 
-/// The names of all choices.
+/// The names of all settings.
 pub const NAMES: &[&str] = &[
     STAGE,
     BUS,
@@ -39,22 +40,22 @@ const API_KEY: &str = "mcpApiKeyParameter";
 const DIAGNOSTICS: &str = "diagnostics";
 const PROTECT: &str = "protect";
 
-/// Longest stage: with what is put around it the shortest limit, 64 characters for a function's or a
-/// role's name, is kept.
+/// Longest stage name. With prefix and suffix the longest name stays within 64 characters, the
+/// limit for functions and roles.
 const STAGE_CHARS_MAX: usize = 20;
 
-/// The bus that every account has.
+/// The account's default bus.
 pub const DEFAULT_BUS: &str = "default";
 
-/// Where the incident specification keeps the MCP servers' key.
+/// The default parameter with the MCP servers' key.
 ///
 /// Source: the incident specification, section 7.
 const API_KEY_PARAMETER: &str = "/incident-response/mcp-api-key";
 
-/// How long logs are kept, in days, unless something else is chosen.
+/// Default log retention, in days.
 const LOG_DAYS_DEFAULT: u32 = 90;
 
-/// The retentions that CloudWatch Logs has, in days.
+/// The retentions that CloudWatch Logs supports, in days.
 ///
 /// Source: AWS, CloudWatch Logs API reference, `PutRetentionPolicy`.
 const RETENTIONS: &[(u32, RetentionDays)] = &[
@@ -77,62 +78,58 @@ const RETENTIONS: &[(u32, RetentionDays)] = &[
     (3_653, RetentionDays::TenYears),
 ];
 
-/// A function's memory in MiB, from and to.
+/// Range of a function's memory, in MiB.
 ///
 /// Source: AWS, "Lambda quotas".
 const MEMORY_MIB: std::ops::RangeInclusive<u32> = 128..=10_240;
 
-/// How long an idle runtime session is kept, in seconds, from and to.
+/// Range of an idle runtime session's timeout, in seconds.
 ///
 /// Source: AWS, Bedrock `AgentCore` control plane, `LifecycleConfiguration`.
 const IDLE_SECONDS: std::ops::RangeInclusive<u32> = 60..=28_800;
 
-/// `AgentCore`'s own default for it, in seconds.
+/// `AgentCore`'s default, in seconds.
 const IDLE_SECONDS_DEFAULT: u32 = 900;
 
-/// What was chosen.
+/// The settings of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Tells the stacks of one account apart: `dev`.
+    /// Distinguishes the stacks of one account: `dev`.
     pub stage: String,
-    /// The bus that triggers come on; one that is not the default is made.
+    /// The bus for triggers. If it is not the default one, the stack creates it.
     pub bus: String,
-    /// The tag of the agent's image.
+    /// Tag of the agent's image.
     pub image_tag: String,
-    /// The folder with a folder for each function, in which its `bootstrap` is.
+    /// A folder with one folder per function, each with its `bootstrap`.
     pub functions: String,
-    /// What the functions are built for.
     pub architecture: Architecture,
-    /// A function's memory in MiB.
+    /// In MiB.
     pub function_memory_mib: u32,
-    /// How long logs are kept.
     pub log_retention: RetentionDays,
     /// How long records are kept, in days.
     pub ttl_days: u32,
-    /// How many sessions of the incident agent may begin in an hour.
+    /// Most sessions of the incident agent started per hour.
     pub incidents_per_hour: u32,
-    /// How long an idle runtime session is kept, in seconds.
+    /// Timeout of an idle runtime session, in seconds.
     pub idle_seconds: u32,
-    /// The Bedrock model that sessions without one get, if any.
+    /// The Bedrock model of sessions that name none; `None` for the agent's rules.
     pub model: Option<String>,
     /// The SSM parameter with the MCP servers' key.
     pub api_key_parameter: String,
-    /// Whether the agent may look into the account's functions, their logs and roles.
+    /// Whether the agent may inspect the account's functions, their logs and roles.
     pub diagnostics: bool,
     /// Whether the journal outlives its stack.
     pub protect: bool,
 }
 
-/// What a function is built for.
+/// The processor architecture of the functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Architecture {
-    /// Graviton.
     Arm64,
-    /// Intel and AMD.
     X86,
 }
 
-/// A choice that cannot be used.
+/// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     name: &'static str,
@@ -143,13 +140,14 @@ pub struct Invalid {
 impl std::fmt::Display for Invalid {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { name, value, expected } = self;
-        write!(f, "context `{name}` is `{value}`, expected {expected}")
+        write!(f, "invalid context `{name}={value}`: expected {expected}")
     }
 }
 
 impl std::error::Error for Invalid {}
 
-/// A context value as text: on a command line all are, in a file a number or a truth is one.
+/// A context value as text: on a command line all values are text, in a file they may be numbers or
+/// booleans.
 pub fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -160,13 +158,18 @@ pub fn text(value: &Value) -> Option<String> {
 }
 
 impl Config {
-    /// Reads the choices.
+    /// Reads the settings.
     ///
     /// # Errors
-    /// When one is set to what it does not take.
+    /// A setting has an invalid value.
     pub fn read(lookup: &impl Fn(&str) -> Option<String>) -> Result<Self, Invalid> {
-        let stage =
-            matching(lookup, STAGE, "dev", is_stage, "1 to 20 of a-z, 0-9 and -, a letter first")?;
+        let stage = matching(
+            lookup,
+            STAGE,
+            "dev",
+            is_stage,
+            "1 to 20 characters of a-z, 0-9 and -, starting with a letter",
+        )?;
         Ok(Self {
             bus: matching(
                 lookup,
@@ -193,7 +196,12 @@ impl Config {
             function_memory_mib: within(lookup, MEMORY, 256, MEMORY_MIB)?,
             log_retention: log_retention(lookup)?,
             ttl_days: within(lookup, TTL, TTL_DAYS, TTL_DAYS_MIN..=3_650)?,
-            incidents_per_hour: within(lookup, PER_HOUR, INCIDENTS_PER_HOUR, 1..=PER_HOUR_MAX)?,
+            incidents_per_hour: within(
+                lookup,
+                PER_HOUR,
+                INCIDENTS_PER_HOUR,
+                1..=RateLimit::PER_HOUR_MAX,
+            )?,
             idle_seconds: within(lookup, IDLE, IDLE_SECONDS_DEFAULT, IDLE_SECONDS)?,
             model: match matching(lookup, MODEL, "", |v| v.is_empty() || is_model(v), "bedrock:ID")?
             {
@@ -311,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_chosen_has_a_default() {
+    fn every_setting_has_a_default() {
         let config = read(&[]).unwrap();
         assert_eq!((config.stage.as_str(), config.bus.as_str()), ("dev", "default"));
         assert_eq!((config.ttl_days, config.incidents_per_hour), (90, 20));
@@ -320,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn every_choice_can_be_made() {
+    fn every_setting_can_be_set() {
         let config = read(&[
             (STAGE, "prod-eu"),
             (BUS, "agents"),
@@ -339,33 +347,41 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_choice_is_named_with_its_value_and_what_is_taken() {
+    fn an_invalid_setting_is_named_with_the_accepted_form() {
         for (name, value, message) in [
             (
                 STAGE,
                 "Prod",
-                "context `stage` is `Prod`, expected 1 to 20 of a-z, 0-9 and -, a letter first",
+                "invalid context `stage=Prod`: expected 1 to 20 characters of a-z, 0-9 and -, starting with a letter",
             ),
             (
                 STAGE,
                 "",
-                "context `stage` is ``, expected 1 to 20 of a-z, 0-9 and -, a letter first",
+                "invalid context `stage=`: expected 1 to 20 characters of a-z, 0-9 and -, starting with a letter",
             ),
             (
                 MEMORY,
                 "64",
-                "context `functionMemoryMb` is `64`, expected a whole number from 128 to 10240",
+                "invalid context `functionMemoryMb=64`: expected a whole number from 128 to 10240",
             ),
-            (TTL, "2", "context `journalTtlDays` is `2`, expected a whole number from 3 to 3650"),
+            (
+                TTL,
+                "2",
+                "invalid context `journalTtlDays=2`: expected a whole number from 3 to 3650",
+            ),
             (
                 PER_HOUR,
                 "lots",
-                "context `incidentsPerHour` is `lots`, expected a whole number from 1 to 1000",
+                "invalid context `incidentsPerHour=lots`: expected a whole number from 1 to 1000",
             ),
-            (IDLE, "30", "context `idleSeconds` is `30`, expected a whole number from 60 to 28800"),
-            (ARCHITECTURE, "mips", "context `architecture` is `mips`, expected arm64 or x86_64"),
-            (MODEL, "claude", "context `model` is `claude`, expected bedrock:ID"),
-            (PROTECT, "yes", "context `protect` is `yes`, expected true or false"),
+            (
+                IDLE,
+                "30",
+                "invalid context `idleSeconds=30`: expected a whole number from 60 to 28800",
+            ),
+            (ARCHITECTURE, "mips", "invalid context `architecture=mips`: expected arm64 or x86_64"),
+            (MODEL, "claude", "invalid context `model=claude`: expected bedrock:ID"),
+            (PROTECT, "yes", "invalid context `protect=yes`: expected true or false"),
         ] {
             assert_eq!(read(&[(name, value)]).unwrap_err().to_string(), message);
         }

@@ -1,6 +1,7 @@
-//! The three functions.
+//! The three Lambda functions.
 
 use anyhow::Result;
+use incident::profile::MAX_INCIDENTS_PER_HOUR;
 use jsii::Handle as _;
 use workflow::env;
 
@@ -13,11 +14,11 @@ use crate::config::{self, Config};
 use crate::names::Names;
 use crate::roles;
 
-/// How long the invoker and the poller may take, in seconds: less than the 120 s after which the state
-/// machine takes a call for lost.
+/// Timeout of the invoker and the poller, in seconds: less than the 120 s after which the state
+/// machine treats a call as lost.
 const CALL_SECONDS: u32 = 110;
 
-/// How long the watchdog's sweep may take, in seconds: less than the time to the next one.
+/// Timeout of the watchdog's sweep, in seconds: less than the time between sweeps.
 const SWEEP_SECONDS: u32 = 240;
 
 pub(crate) struct Functions {
@@ -26,7 +27,7 @@ pub(crate) struct Functions {
     pub(crate) watchdog: Function,
 }
 
-/// Makes them; what cannot be delivered to the watchdog goes to `dead_letters`.
+/// Creates the functions. Events that cannot be delivered to the watchdog go to `dead_letters`.
 pub(crate) fn make(
     stack: &Stack,
     names: &Names,
@@ -70,7 +71,7 @@ impl Maker<'_> {
         let Self { stack, names, config, runtime_arn } = *self;
         let logs = log_group(stack, &format!("{id}Logs"), &names.function_log_group(name), config)?;
         let role = roles::make(stack, names, config, &format!("{id}Role"))?;
-        // Whatever the library would add on its own is in the role already.
+        // The role already has every permission that the library would add.
         let role: IRole = role.without_policy_updates()?;
         let kernel = self.kernel();
         let code = Code::from_asset(kernel, format!("{}/{name}", config.functions))?;
@@ -79,7 +80,7 @@ impl Maker<'_> {
             (env::AGENT_RUNTIME_ARN, runtime_arn.to_owned()),
         ];
         if name == "invoker" {
-            environment.push((env::MAX_INCIDENTS_PER_HOUR, config.incidents_per_hour.to_string()));
+            environment.push((MAX_INCIDENTS_PER_HOUR, config.incidents_per_hour.to_string()));
         }
         let props = FunctionProps::new(&code, "bootstrap", &Runtime::provided_al2023(kernel)?)
             .function_name(names.of(name))
@@ -96,7 +97,7 @@ impl Maker<'_> {
     }
 }
 
-/// Makes a log group whose events are kept as long as was chosen.
+/// Creates a log group with the configured retention.
 pub(crate) fn log_group(stack: &Stack, id: &str, name: &str, config: &Config) -> Result<LogGroup> {
     let props = LogGroupProps::new()
         .log_group_name(name)

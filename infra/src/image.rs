@@ -1,4 +1,5 @@
-//! The repository of the agent's image, in a stack of its own: it must hold an image before anything runs.
+//! The repository of the agent's image, in a stack of its own: it must hold an image before the other stack can be
+//! deployed.
 
 use anyhow::Result;
 use jsii::Is as _;
@@ -9,13 +10,13 @@ use crate::config::Config;
 use crate::names::Names;
 use crate::stack::{of, tag};
 
-/// Images without a tag are kept at most this many: each is one that another took the place of.
+/// Most untagged images to keep: their tags were moved to newer images.
 const UNTAGGED_IMAGES_MAX: u32 = 10;
 
-/// Makes the stack.
+/// Creates the stack.
 ///
 /// # Errors
-/// When the library refuses.
+/// The CDK rejects it.
 pub fn stack(app: &App, config: &Config) -> Result<Stack> {
     let name = format!("{}-image", Names::prefix(config));
     let props = StackProps::new()
@@ -27,7 +28,7 @@ pub fn stack(app: &App, config: &Config) -> Result<Stack> {
     let props = RepositoryProps::new()
         .repository_name(names.of("agent"))
         .image_scan_on_push(true)
-        // What was deployed under a tag stays what it was.
+        // A deployed tag must always name the same image.
         .image_tag_mutability(TagMutability::Immutable)
         .lifecycle_rules(&[LifecycleRule::new()
             .max_image_count(UNTAGGED_IMAGES_MAX)
@@ -38,7 +39,7 @@ pub fn stack(app: &App, config: &Config) -> Result<Stack> {
         &stack,
         "AgentRepositoryUri",
         CfnOutputProps::new(repository.repository_uri()?)
-            .description("Where the agent's image is pushed to."),
+            .description("The repository to push the agent's image to."),
     )?;
     Ok(stack.upcast())
 }

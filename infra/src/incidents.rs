@@ -1,7 +1,8 @@
-//! The way in for incidents that somebody reports: a topic, a queue behind it, and a pipe that makes a
-//! trigger of each message.
+//! The entry point for reported incidents: a topic, its queue, and a pipe that converts each
+//! message to a trigger.
 
 use anyhow::Result;
+use incident::alarms::MESSAGE_TEMPLATE;
 use jsii::{Handle as _, Is as _};
 use workflow::rule;
 
@@ -21,15 +22,15 @@ use crate::names::Names;
 use crate::roles;
 use crate::triggers::queue;
 
-/// How often a message is tried before it is put aside.
+/// Attempts per message before it goes to the queue of failed messages.
 const RECEIVES_MAX: u32 = 5;
 
-/// How long a message is hidden while the pipe has it, in seconds.
+/// Visibility timeout of a message that the pipe is processing, in seconds.
 const HIDDEN_SECONDS: u32 = 60;
 
 pub(crate) struct Incidents {
     pub(crate) topic: Topic,
-    /// Messages that the pipe could not make a trigger of.
+    /// Messages that could not be converted to a trigger.
     pub(crate) put_aside: Queue,
 }
 
@@ -47,7 +48,7 @@ pub(crate) fn make(
     let messages = queue(stack, "Incidents", &names.of("incidents"), props)?;
     let props = TopicProps::new()
         .topic_name(names.of("incidents"))
-        .display_name("Daybook: incidents to be diagnosed")
+        .display_name("Daybook: incidents to diagnose")
         .enforce_ssl(true);
     let topic = Topic::new_with(stack, "IncidentTopic", props)?;
     may_publish(&topic, &names.arn("cloudwatch", "alarm:*"))?;
@@ -55,11 +56,11 @@ pub(crate) fn make(
 
     let role = roles::make(stack, names, config, "MessagesRole")?;
     let source = CfnPipePipeSourceParametersProperty::new().sqs_queue_parameters(
-        // Each message is a trigger of its own, so that one that fails holds no other up.
+        // One trigger per message, so that a message that fails does not delay others.
         CfnPipePipeSourceSqsQueueParametersProperty::new().batch_size(1),
     );
     let target = CfnPipePipeTargetParametersProperty::new()
-        .input_template(rule::MESSAGE_TEMPLATE)
+        .input_template(MESSAGE_TEMPLATE)
         .event_bridge_event_bus_parameters(
             CfnPipePipeTargetEventBridgeEventBusParametersProperty::new()
                 .source(rule::SOURCE)
@@ -69,7 +70,7 @@ pub(crate) fn make(
     let props =
         CfnPipeProps::new(CfnPipePropsRequired { role_arn: &role, source: &from, target: &to })
             .name(names.of("incidents"))
-            .description("Makes a trigger of the incident agent of each message.")
+            .description("Converts each message to a trigger of the incident agent.")
             .source_parameters(source)
             .target_parameters(target);
     CfnPipe::new(stack, "Messages", props)?;

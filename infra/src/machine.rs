@@ -1,4 +1,4 @@
-//! The state machine: the text that runs on one machine, too, with the stack's names put in.
+//! The state machine: the same definition that runs locally, with the stack's names inserted.
 
 use anyhow::{Result, ensure};
 use jsii::Handle as _;
@@ -21,7 +21,7 @@ pub(crate) fn make(
     functions: &Functions,
 ) -> Result<StateMachine> {
     let role: IRole = roles::make(stack, names, config, "MachineRole")?.without_policy_updates()?;
-    // Log groups whose names begin so share one resource policy, which has room for only ten others.
+    // Log groups with this prefix share one resource policy; there can be only ten such policies.
     let logs = format!("/aws/vendedlogs/states/{}", names.machine());
     let logs = log_group(stack, "MachineLogs", &logs, config)?;
     let substitutions = [
@@ -33,7 +33,7 @@ pub(crate) fn make(
     for name in state_machine::SUBSTITUTIONS {
         ensure!(
             substitutions.iter().any(|(known, _)| known == name),
-            "the state machine's text wants {name}, which the stack does not give it"
+            "the state machine's definition contains the unknown placeholder {name}"
         );
     }
     let text = DefinitionBody::from_string(stack.object().kernel(), state_machine::TEXT)?;
@@ -42,7 +42,7 @@ pub(crate) fn make(
         .definition_body(&text)
         .definition_substitutions(&substitutions)
         .role(&role)
-        // What sessions are about is in the journal, and not to be in a log as well.
+        // The contents of sessions belong into the journal, not into a log.
         .logs(
             LogOptions::new().destination(&logs).level(LogLevel::All).include_execution_data(false),
         )

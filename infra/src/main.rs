@@ -1,4 +1,4 @@
-//! `infra`: writes Daybook's CloudFormation templates. Under the CDK's own commands it is their app.
+//! `infra`: writes Daybook's CloudFormation templates. The CDK's own commands run it as their app.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,13 +12,13 @@ use infra::{Options, synth};
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// The folder with the CDK's packages (`scripts/tools.sh aws-cdk` makes it).
+    /// The folder with the CDK's packages (`scripts/tools.sh aws-cdk` creates it).
     #[arg(long)]
     packages: PathBuf,
-    /// The folder for the templates; without it the CDK's command says, or `cdk.out`.
+    /// The folder for the templates; by default the one from the CDK's command, or `cdk.out`.
     #[arg(long)]
     out: Option<PathBuf>,
-    /// What is chosen: NAME=VALUE, as often as needed; ARCHITECTURE.md lists the names.
+    /// A setting, NAME=VALUE; repeat as needed. infra/README.md lists the names.
     #[arg(long, value_parser = pair)]
     context: Vec<(String, String)>,
 }
@@ -38,7 +38,7 @@ fn run(arguments: Arguments) -> Result<()> {
     let kernel = packages.start(&[])?;
     let options = Options { out: arguments.out.as_deref(), context: arguments.context };
     synth(&kernel, &options)?;
-    kernel.exit().context("the templates are written, but the kernel did not end well")
+    kernel.exit().context("the templates are written, but the jsii kernel failed on exit")
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

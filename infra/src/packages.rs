@@ -1,4 +1,4 @@
-//! The npm packages that the CDK is, as `scripts/tools.sh aws-cdk` puts them into a folder.
+//! The CDK's npm packages, in a folder that `scripts/tools.sh aws-cdk` creates.
 
 use std::path::{Path, PathBuf};
 
@@ -10,21 +10,20 @@ use crate::cdk;
 /// The kernel's program in the folder.
 const RUNTIME: &str = "runtime/webpack/bin/jsii-runtime.js";
 
-/// The file that lists the packages in the order in which they are loaded: a line each, with name,
-/// version and the tarball's name in the folder.
+/// The file that lists the packages in load order, one per line: name, version and tarball.
 const LIST: &str = "packages";
 
-/// What the kernel's environment has beside the caller's own.
+/// Additional environment of the kernel.
 ///
-/// The CDK would look its own template over, which takes as long as making it; `cfn-lint` and `cdk-nag`
-/// do that in the tests. Of the versions of Node.js the tests say which serve.
+/// Disables the CDK's template validation, which takes as long as synthesis; in tests `cfn-lint`
+/// and `cdk-nag` validate the template. Disables its check of the Node.js version; the tests show
+/// which versions work.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("CDK_VALIDATION", "false"),
     ("JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION", "20"),
     ("JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION", "true"),
 ];
 
-/// The folder, read.
 #[derive(Clone, Debug)]
 pub struct Packages {
     folder: PathBuf,
@@ -42,11 +41,12 @@ impl Packages {
     /// Reads the folder's list.
     ///
     /// # Errors
-    /// When there is none, or it holds other versions than the bindings were written from.
+    /// There is no list, or its versions differ from those of the bindings.
     pub fn at(folder: &Path) -> Result<Self> {
         let list = folder.join(LIST);
-        let text = std::fs::read_to_string(&list)
-            .with_context(|| format!("{}; `scripts/tools.sh aws-cdk` makes it", list.display()))?;
+        let text = std::fs::read_to_string(&list).with_context(|| {
+            format!("{}; hint: `scripts/tools.sh aws-cdk` creates it", list.display())
+        })?;
         let packages: Option<Vec<Package>> = text
             .lines()
             .map(|line| match line.split_whitespace().collect::<Vec<_>>()[..] {
@@ -63,7 +63,7 @@ impl Packages {
         for (name, version) in cdk::PACKAGES {
             ensure!(
                 packages.iter().any(|p| p.name == *name && p.version == *version),
-                "the bindings are of {name} {version}, which {} does not list: `make bindings`",
+                "the bindings are for {name} {version}, which {} does not list; hint: `make bindings`",
                 list.display()
             );
         }
@@ -73,12 +73,12 @@ impl Packages {
     /// Starts a kernel and loads the packages.
     ///
     /// # Errors
-    /// When Node.js is missing or a package cannot be loaded.
+    /// Node.js is missing, or a package cannot be loaded.
     pub fn start(&self, environment: &[(&str, &str)]) -> Result<Kernel> {
         let cache = self.folder.join("cache");
-        let cache = cache.to_str().context("the packages' folder is no UTF-8")?;
+        let cache = cache.to_str().context("the packages' folder name is not UTF-8")?;
         let mut all = ENVIRONMENT.to_vec();
-        // Unpacked once and not at every start.
+        // Unpack once, not at every start.
         all.push(("JSII_RUNTIME_PACKAGE_CACHE_ROOT", cache));
         all.extend(environment);
         let kernel = process::start(Path::new("node"), &self.folder.join(RUNTIME), &all)?;

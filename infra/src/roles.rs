@@ -1,7 +1,7 @@
-//! What each role may do: what the program behind it does, and nothing else.
+//! The permissions of each role: exactly what its program needs.
 //!
-//! Nobody may delete or update an item, nor write in batches: whatever is wrong with a program, the
-//! journal's records stay as they were written, but for an overwriting put, which every writer's own
+//! No role may delete or update an item of the journal or write in batches. So even a faulty
+//! program cannot change stored records, except by an overwriting put, which each writer's own
 //! condition prevents.
 
 use anyhow::{Context as _, Result};
@@ -12,16 +12,14 @@ use crate::cdk::aws_iam::{IPrincipal, PolicyDocument, Role, RoleProps, ServicePr
 use crate::cdk::constructs::Construct;
 use crate::cdk::{Acknowledgment, AcknowledgmentRequired, Stack, Validations};
 use crate::config::Config;
-use crate::names::{Names, Place};
+use crate::names::{ArnParts, Names};
 use crate::policy::{Statement, document};
 
-/// A session's partition.
 const SESSIONS: &str = "SESSION#*";
-/// The partitions of its large payloads.
+/// Partitions of its large payloads.
 const BLOBS: &str = "BLOB#*";
-/// Who holds an agent's key.
+/// The holder of an agent's deduplication key.
 const KEYS: &str = "DEDUPE#*";
-/// An agent's slots.
 const SLOTS: &str = "ADMIT#*";
 /// What `checkup` writes and reads back.
 const PROBES: &str = "PROBE#*";
@@ -32,18 +30,16 @@ const GET: &str = "dynamodb:GetItem";
 const PUT: &str = "dynamodb:PutItem";
 const QUERY: &str = "dynamodb:Query";
 
-/// A role and who takes it.
+/// A role and the service that assumes it.
 #[derive(Clone, Debug)]
 pub struct Grant {
-    /// Its construct's name.
     pub id: &'static str,
-    /// The service that takes it.
+    /// The service that assumes it.
     pub service: &'static str,
-    /// What it may do.
     pub statements: Vec<Statement>,
 }
 
-/// Every role of the stack.
+/// All roles of the stack.
 pub fn all(names: &Names, config: &Config) -> Vec<Grant> {
     vec![
         grant("MachineRole", "states.amazonaws.com", machine(names)),
@@ -79,7 +75,7 @@ fn machine(names: &Names) -> Vec<Statement> {
             ],
             &["*".to_owned()],
         )
-        .wide("CloudWatch Logs has no resources for log deliveries; Step Functions asks for exactly these."),
+        .wide("CloudWatch Logs has no resource type for log deliveries; Step Functions needs exactly these actions."),
         traces(),
     ]
 }
@@ -112,7 +108,7 @@ fn watchdog(names: &Names) -> Vec<Statement> {
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS]),
         Statement::allow("OpenLeases", &[QUERY], &[index]).on_keys(&[LEASES]),
         Statement::allow("Executions", &["states:DescribeExecution"], &[names.executions_arn()])
-            .wide("Executions of the one state machine; their names are not known before."),
+            .wide("Executions of this state machine; their names are not known in advance."),
         on_runtime(names, "Stop", &["bedrock-agentcore:StopRuntimeSession"]),
         Statement::allow(
             "Undelivered",
@@ -142,26 +138,24 @@ fn runtime(names: &Names, config: &Config) -> Vec<Statement> {
     statements
 }
 
-/// Reading one parameter, and decrypting that one.
+/// Reading and decrypting this one parameter.
 fn api_key(names: &Names, config: &Config) -> [Statement; 2] {
     let parameter = names.arn("ssm", &format!("parameter{}", config.api_key_parameter));
-    let through = format!("ssm.{}.amazonaws.com", names.place().region);
+    let through = format!("ssm.{}.amazonaws.com", names.arn_parts().region);
     [
         Statement::allow("ApiKey", &["ssm:GetParameter"], std::slice::from_ref(&parameter)),
         Statement::allow("DecryptApiKey", &["kms:Decrypt"], &[names.arn("kms", "key/*")])
             .when("StringEquals", "kms:ViaService", through)
             .when("StringEquals", "kms:EncryptionContext:PARAMETER_ARN", parameter)
-            .wide(
-                "Whichever key the parameter is encrypted with, but only to read that parameter.",
-            ),
+            .wide("Any key that encrypts the parameter, but only to read that parameter."),
     ]
 }
 
-/// Converse and its stream are these two actions; the model's inference profile needs the model behind
-/// it in every region that it routes to.
+/// Converse and ConverseStream use these two actions. An inference profile needs the model in every
+/// region that it routes to.
 fn model(names: &Names, config: &Config) -> Option<Statement> {
     let id = config.model.as_deref()?.strip_prefix("bedrock:")?;
-    let partition = &names.place().partition;
+    let partition = &names.arn_parts().partition;
     let base = ["us.", "eu.", "apac.", "global."].iter().find_map(|region| id.strip_prefix(region));
     let model = format!("arn:{partition}:bedrock:*::foundation-model/{}", base.unwrap_or(id));
     let mut resources = vec![model];
@@ -170,13 +164,14 @@ fn model(names: &Names, config: &Config) -> Option<Statement> {
     }
     let actions = ["bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"];
     let statement = Statement::allow("Model", &actions, &resources);
-    Some(statement.wide("The one model, in whichever region an inference profile routes to."))
+    Some(statement.wide("This model, in each region that an inference profile routes to."))
 }
 
-/// What `tools/iam/aws-diagnostics.json` allows, within this account.
+/// The permissions of `packs/incident/iam/aws-diagnostics.json`, within this account.
 fn diagnostics(names: &Names) -> [Statement; 3] {
     let because = "An incident may be about any function of the account; these calls only read.";
-    let roles = format!("arn:{}:iam::{}:role/*", names.place().partition, names.place().account);
+    let roles =
+        format!("arn:{}:iam::{}:role/*", names.arn_parts().partition, names.arn_parts().account);
     [
         Statement::allow(
             "ReadFunctions",
@@ -204,7 +199,7 @@ fn diagnostics(names: &Names) -> [Statement; 3] {
     ]
 }
 
-/// What `AgentCore` itself does with the role.
+/// The permissions that `AgentCore` itself needs.
 ///
 /// Source: AWS, "IAM permissions for `AgentCore` Runtime", execution role.
 fn container(names: &Names) -> [Statement; 7] {
@@ -222,24 +217,25 @@ fn container(names: &Names) -> [Statement; 7] {
             &["ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
             &[names.arn("ecr", &format!("repository/{}", names.of("agent")))],
         ),
-        Statement::allow("SignIn", &["ecr:GetAuthorizationToken"], &["*".to_owned()])
-            .wide("A registry's token is the account's; the action has no resources."),
+        Statement::allow("SignIn", &["ecr:GetAuthorizationToken"], &["*".to_owned()]).wide(
+            "The token is for the account's whole registry; the action has no resource type.",
+        ),
         Statement::allow(
             "LogGroups",
             &["logs:CreateLogGroup", "logs:DescribeLogStreams"],
             &[names.arn("logs", runtime_logs)],
         )
-        .wide("AgentCore names a runtime's log group after its id, which is not known before."),
+        .wide("AgentCore names a runtime's log group after its id, which is not known in advance."),
         Statement::allow(
             "LogStreams",
             &["logs:CreateLogStream", "logs:PutLogEvents"],
             &[names.arn("logs", &format!("{runtime_logs}:log-stream:*"))],
         )
-        .wide("AgentCore names a runtime's log group after its id, which is not known before."),
+        .wide("AgentCore names a runtime's log group after its id, which is not known in advance."),
         traces(),
         Statement::allow("Metrics", &["cloudwatch:PutMetricData"], &["*".to_owned()])
             .when("StringEquals", "cloudwatch:namespace", "bedrock-agentcore")
-            .wide("Metrics are no resources; the namespace is AgentCore's own."),
+            .wide("Metrics have no resource type; the namespace is AgentCore's own."),
         Statement::allow(
             "Identity",
             &[
@@ -249,7 +245,7 @@ fn container(names: &Names) -> [Statement; 7] {
             ],
             &identities,
         )
-        .wide("AgentCore ends the identity's name with letters of its own."),
+        .wide("AgentCore chooses the last letters of the identity's name."),
     ]
 }
 
@@ -272,12 +268,12 @@ fn messages(names: &Names, config: &Config) -> Vec<Statement> {
     ]
 }
 
-/// What every function does: it logs, and traces.
+/// The permissions of every function: logs and traces.
 fn function(names: &Names, function: &str) -> Vec<Statement> {
     let streams = names.log_streams_arn(&names.function_log_group(function));
     vec![
         Statement::allow("Logs", &["logs:CreateLogStream", "logs:PutLogEvents"], &[streams])
-            .wide("The streams of the function's own log group; Lambda names them."),
+            .wide("The streams of the function's own log group; Lambda chooses their names."),
         traces(),
     ]
 }
@@ -288,48 +284,48 @@ fn traces() -> Statement {
         &["xray:PutTraceSegments", "xray:PutTelemetryRecords"],
         &["*".to_owned()],
     )
-    .wide("X-Ray has no resources for segments.")
+    .wide("X-Ray has no resource type for segments.")
 }
 
 fn journal(names: &Names, sid: &'static str, actions: &[&'static str], keys: &[&str]) -> Statement {
     Statement::allow(sid, actions, &[names.table_arn()]).on_keys(keys)
 }
 
-/// The runtime's id ends with letters that are not known before.
+/// The id of the runtime ends with letters that AWS chooses.
 fn on_runtime(names: &Names, sid: &'static str, actions: &[&'static str]) -> Statement {
     let runtime = names.arn("bedrock-agentcore", &format!("runtime/{}-*", names.runtime()));
-    Statement::allow(sid, actions, &[runtime]).wide(
-        "AgentCore ends the runtime's id with letters of its own, and endpoints stand below it.",
-    )
+    Statement::allow(sid, actions, &[runtime])
+        .wide("AgentCore chooses the last letters of the runtime's id; endpoints are below it.")
 }
 
-/// Makes a role.
+/// Creates a role.
 ///
 /// # Errors
-/// When the library refuses.
+/// The CDK rejects it.
 pub(crate) fn make(stack: &Stack, names: &Names, config: &Config, id: &str) -> Result<Role> {
     let grant = all(names, config).into_iter().find(|grant| grant.id == id);
-    let grant = grant.with_context(|| format!("no role is called {id}"))?;
+    let grant = grant.with_context(|| format!("unknown role {id}"))?;
     let kernel = jsii::Handle::object(stack).kernel();
     let policy = PolicyDocument::from_json(kernel, &document(&grant.statements))?;
     let props = RoleProps::new(&principal(kernel, names, &grant)?)
         .inline_policies(&[("Work", policy)])
         .description(format!(
-            "Daybook: what {} may do.",
+            "Daybook: permissions of {}.",
             id.trim_end_matches("Role").to_lowercase()
         ));
     let role = Role::new(stack, id, props)?;
-    let spelt = all(&Names::new(config, Place::spelt()), config);
+    let spelt = all(&Names::new(config, ArnParts::spelt()), config);
     for grant in spelt.iter().filter(|grant| grant.id == id) {
         acknowledge(&role, grant)?;
     }
     Ok(role)
 }
 
-/// A service that acts for the whole account is only let in for its things in this account.
+/// A service that acts for the whole account may assume the role only for resources in this
+/// account.
 fn principal(kernel: &Kernel, names: &Names, grant: &Grant) -> Result<IPrincipal> {
     let service = ServicePrincipal::new(kernel, grant.service)?;
-    let account = &names.place().account;
+    let account = &names.arn_parts().account;
     let mut conditions = vec![("StringEquals", json!({ "aws:SourceAccount": account }))];
     let source = match grant.service {
         "bedrock-agentcore.amazonaws.com" => Some(names.arn("bedrock-agentcore", "*")),
@@ -345,7 +341,7 @@ fn principal(kernel: &Kernel, names: &Names, grant: &Grant) -> Result<IPrincipal
     Ok(service.with_conditions(&conditions)?.upcast())
 }
 
-/// Tells `cdk-nag` why a wildcard stands where one does.
+/// Tells `cdk-nag` the reason for each wildcard.
 fn acknowledge(role: &impl Is<Construct>, grant: &Grant) -> Result<()> {
     let reasons: Vec<Acknowledgment> = grant
         .statements

@@ -1,4 +1,4 @@
-//! Everything but the image's repository.
+//! The main stack: everything except the image's repository.
 
 use anyhow::Result;
 use jsii::Is;
@@ -6,13 +6,13 @@ use jsii::Is;
 use crate::cdk::constructs::Construct;
 use crate::cdk::{App, CfnOutput, CfnOutputProps, Stack, StackProps, Tags};
 use crate::config::Config;
-use crate::names::{Names, Place};
+use crate::names::{ArnParts, Names};
 use crate::{alarms, functions, incidents, machine, runtime, table, triggers};
 
-/// Makes the stack; `images` is deployed before it.
+/// Creates the stack; `images` is deployed before it.
 ///
 /// # Errors
-/// When the library refuses.
+/// The CDK rejects it.
 pub fn stack(app: &App, config: &Config, images: &Stack) -> Result<Stack> {
     let name = Names::prefix(config);
     let props = StackProps::new()
@@ -39,21 +39,28 @@ pub fn stack(app: &App, config: &Config, images: &Stack) -> Result<Stack> {
         ("JournalTableName", table.table_name()?, "JOURNAL_TABLE_NAME of daybook --target aws"),
         ("StateMachineArn", machine.state_machine_arn()?, "STATE_MACHINE_ARN"),
         ("AgentRuntimeArn", runtime_arn, "AGENT_RUNTIME_ARN"),
-        ("EventBusName", config.bus.clone(), "EVENT_BUS_NAME; triggers are put on it"),
-        ("IncidentTopicArn", incidents.topic.topic_arn()?, "Messages about incidents come here"),
-        ("IncidentsPutAsideUrl", incidents.put_aside.queue_url()?, "Messages that were no trigger"),
-        ("AlarmTopicArn", alarms.topic_arn()?, "Subscribe to be told of alarms"),
+        ("EventBusName", config.bus.clone(), "EVENT_BUS_NAME; the bus for triggers"),
+        ("IncidentTopicArn", incidents.topic.topic_arn()?, "Topic for messages about incidents"),
+        (
+            "IncidentsPutAsideUrl",
+            incidents.put_aside.queue_url()?,
+            "Messages that could not be converted to a trigger",
+        ),
+        ("AlarmTopicArn", alarms.topic_arn()?, "Subscribe to be notified of alarms"),
     ] {
         CfnOutput::new(&stack, id, CfnOutputProps::new(value).description(description))?;
     }
     Ok(stack)
 }
 
-/// The names at the place where a stack will be.
+/// The names for a stack's account and region.
 pub(crate) fn names(stack: &Stack, config: &Config) -> Result<Names> {
-    let place =
-        Place { partition: stack.partition()?, region: stack.region()?, account: stack.account()? };
-    Ok(Names::new(config, place))
+    let arn_parts = ArnParts {
+        partition: stack.partition()?,
+        region: stack.region()?,
+        account: stack.account()?,
+    };
+    Ok(Names::new(config, arn_parts))
 }
 
 pub(crate) fn tag(stack: &Stack, config: &Config) -> Result<()> {
@@ -63,7 +70,6 @@ pub(crate) fn tag(stack: &Stack, config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// Any construct as one.
 pub(crate) fn of(construct: &impl Is<Construct>) -> Construct {
     construct.upcast()
 }

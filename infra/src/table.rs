@@ -1,4 +1,4 @@
-//! The journal: one table, with the keys and indexes that `journal` names.
+//! The journal's table, with the keys and indexes that the crate `journal` defines.
 
 use anyhow::Result;
 use journal::key::{self, attribute};
@@ -21,7 +21,7 @@ pub(crate) fn make(stack: &Stack, names: &Names, config: &Config) -> Result<Tabl
         .billing_mode(BillingMode::PayPerRequest)
         .time_to_live_attribute(attribute::EXPIRES_AT)
         .point_in_time_recovery_specification(PointInTimeRecoverySpecification::new(true))
-        // The account's key for DynamoDB: every use of it is in the account's trail.
+        // The account's key for DynamoDB: its uses appear in CloudTrail.
         .encryption(TableEncryption::AwsManaged)
         .deletion_protection(config.protect)
         .removal_policy(if config.protect {
@@ -32,7 +32,7 @@ pub(crate) fn make(stack: &Stack, names: &Names, config: &Config) -> Result<Tabl
     let table = Table::new(stack, "Journal", props)?;
     for (index, partition, sort) in [
         (key::INDEX_BY_DAY, attribute::DAY, attribute::TIMESTAMP),
-        (key::INDEX_OPEN_LEASES, lease::OPEN, lease::BEAT_AT),
+        (key::INDEX_OPEN_LEASES, lease::OPEN, lease::HEARTBEAT_AT),
     ] {
         let props = GlobalSecondaryIndexProps::new(index)
             .partition_key(text(partition))

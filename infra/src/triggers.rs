@@ -1,6 +1,7 @@
-//! What starts things: rules on the event bus, each with what happens to events that cannot be delivered.
+//! Rules on the event bus, and the queue for events that cannot be delivered.
 
 use anyhow::{Context as _, Result};
+use incident::alarms;
 use jsii::{Handle as _, Is as _, Value};
 use serde_json::json;
 use workflow::limits::SWEEP_EVERY;
@@ -21,21 +22,21 @@ use crate::functions::Functions;
 use crate::names::Names;
 use crate::roles;
 
-/// How long an event may wait to be delivered, in seconds: an incident that is older is over.
+/// Maximum age of an event until delivery, in seconds: an older incident is over.
 const EVENT_AGE_SECONDS_MAX: u32 = 3_600;
 
-/// How often a delivery is tried again.
+/// How often a delivery is retried.
 const EVENT_RETRIES_MAX: u32 = 24;
 
-/// How long what was not delivered is kept, in days: the longest that SQS keeps anything.
+/// Retention of undelivered events, in days: the longest that SQS supports.
 const DEAD_LETTER_DAYS: u32 = 14;
 
-/// Makes the queue of what could not be delivered.
+/// Creates the queue of undelivered events.
 pub(crate) fn dead_letters(stack: &Stack, names: &Names) -> Result<Queue> {
     queue(stack, "DeadLetters", &names.of("dead-letters"), QueueProps::new())
 }
 
-/// Makes a queue that is encrypted, reached by TLS only, and keeps messages as long as it can.
+/// Creates a queue that is encrypted, requires TLS, and keeps messages as long as possible.
 pub(crate) fn queue(stack: &Stack, id: &str, name: &str, props: QueueProps) -> Result<Queue> {
     let kept = Duration::days(stack.object().kernel(), DEAD_LETTER_DAYS)?;
     let props = props
@@ -47,7 +48,7 @@ pub(crate) fn queue(stack: &Stack, id: &str, name: &str, props: QueueProps) -> R
     Ok(Queue::new_with(stack, id, props)?)
 }
 
-/// The bus that triggers come on: the account's own, or one that is made.
+/// The bus for triggers: the account's default, or a new one.
 pub(crate) fn bus(stack: &Stack, config: &Config) -> Result<IEventBus> {
     if config.bus == DEFAULT_BUS {
         return Ok(EventBus::from_event_bus_name(stack, "Bus", DEFAULT_BUS)?);
@@ -56,7 +57,6 @@ pub(crate) fn bus(stack: &Stack, config: &Config) -> Result<IEventBus> {
     Ok(EventBus::new_with(stack, "Bus", props)?.upcast())
 }
 
-/// Makes the rules.
 pub(crate) fn make(
     stack: &Stack,
     names: &Names,
@@ -82,14 +82,14 @@ pub(crate) fn make(
             .event_pattern(&parse(rule::PATTERN)?),
         start("Machine", rule::INPUT_PATHS, rule::INPUT_TEMPLATE)?,
     )?;
-    // AWS's own events come on the default bus only.
+    // AWS services send their events to the default bus only.
     rules.make(
         "Alarms",
         "alarms",
         CfnRuleProps::new()
-            .description("Has an alarm on a function diagnosed.")
-            .event_pattern(&parse(rule::ALARM_PATTERN)?),
-        start("Machine", rule::ALARM_INPUT_PATHS, rule::ALARM_INPUT_TEMPLATE)?,
+            .description("Starts the diagnosis of an alarm on a function.")
+            .event_pattern(&parse(alarms::PATTERN)?),
+        start("Machine", alarms::INPUT_PATHS, alarms::INPUT_TEMPLATE)?,
     )?;
     let transformer = CfnRuleInputTransformerProperty::new(rule::ANSWER_INPUT_TEMPLATE)
         .input_paths_map(rule::ANSWER_INPUT_PATHS);
@@ -98,7 +98,7 @@ pub(crate) fn make(
         "Answers",
         "answers",
         CfnRuleProps::new()
-            .description("Takes what a person answers to a session's question.")
+            .description("Passes a person's answer to the poller.")
             .event_bus_name(&config.bus)
             .event_pattern(&parse(rule::ANSWER_PATTERN)?),
         rules.target("Poller", &poller)?.input_transformer(transformer),
@@ -107,13 +107,13 @@ pub(crate) fn make(
     let ended = rules.make(
         "Ended",
         "ended",
-        CfnRuleProps::new()
-            .description("Tells the watchdog of executions that ended without a verdict.")
-            .event_pattern(&json!({
+        CfnRuleProps::new().description("Reports ended executions to the watchdog.").event_pattern(
+            &json!({
                 "source": [rule::EXECUTION_SOURCE],
                 "detail-type": [rule::EXECUTION_STATUS_CHANGE],
                 "detail": { "status": rule::EXECUTION_BROKEN, "stateMachineArn": [&machine] },
-            })),
+            }),
+        ),
         rules.target("Watchdog", &watchdog)?,
     )?;
     let every = SWEEP_EVERY.as_secs() / 60;
@@ -121,7 +121,7 @@ pub(crate) fn make(
         "Sweep",
         "sweep",
         CfnRuleProps::new()
-            .description("Has the watchdog look for sessions that nobody looks after.")
+            .description("Starts the watchdog's sweep for abandoned sessions.")
             .schedule_expression(format!("rate({every} minutes)")),
         rules.target("Watchdog", &watchdog)?,
     )?;
@@ -130,7 +130,7 @@ pub(crate) fn make(
     may_call(stack, "SweepMayCall", &watchdog, &sweep)
 }
 
-/// Lets a rule call a function.
+/// Lets a rule invoke a function.
 fn may_call(stack: &Stack, id: &str, function: &str, rule: &CfnRule) -> Result<()> {
     let props = CfnPermissionProps::new(CfnPermissionPropsRequired {
         action: "lambda:InvokeFunction",
@@ -158,7 +158,7 @@ impl Rules<'_> {
             .retry_policy(retries))
     }
 
-    /// Makes a rule and lets it put into the queue what it cannot deliver.
+    /// Creates a rule, and lets it send undeliverable events to the queue.
     fn make(
         &self,
         id: &str,
@@ -184,5 +184,5 @@ impl Rules<'_> {
 }
 
 fn parse(pattern: &str) -> Result<Value> {
-    serde_json::from_str(pattern).context("an event pattern is no JSON")
+    serde_json::from_str(pattern).context("the event pattern is not JSON")
 }

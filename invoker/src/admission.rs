@@ -6,6 +6,11 @@
 //! number of invokers at once no two are told the same; and both say yes again to a session that has
 //! been told yes, so that a second attempt takes nothing twice.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use graph::agent::Agent;
+use graph::profile::{self, Limits, RateLimit};
 use journal::clock::Stamp;
 use journal::id::SessionId;
 use journal::item::{Hash, Item};
@@ -15,9 +20,11 @@ use journal::read;
 use journal::status::{Status, status};
 use journal::store::{Condition, Error, Query, Store, Written, query_all};
 use serde_json::{Value, json};
-use workflow::admission::{Limits, WINDOW, dedupe_key};
 use workflow::contract::InvokeRequest;
-use workflow::trigger::Trigger;
+use workflow::trigger::{DEDUPE_KEY_BYTES_MAX, Trigger};
+
+/// How long a session counts against its agent's limit.
+pub const WINDOW: Duration = Duration::from_secs(3_600);
 
 /// The attribute with the session that holds a key or a slot.
 const SESSION: &str = "Session";
@@ -28,6 +35,41 @@ const FREE_AT: &str = "FreeAt";
 /// How often a key is taken over in one admission. Each time somebody else was quicker; the last of
 /// them is alive.
 const TAKEOVERS_MAX: usize = 8;
+
+/// The rules by which sessions are admitted: those of the agents' profiles, with the limits that the
+/// environment sets. The default admits every session that names its agent.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// The agents that have rules.
+    pub agents: Arc<[Agent]>,
+    /// The limits that the environment sets.
+    pub limits: Limits,
+}
+
+impl Rules {
+    /// The agent that runs when a trigger names none.
+    pub fn default_agent(&self) -> Option<&'static str> {
+        profile::default_agent(&self.agents).map(Agent::name)
+    }
+
+    /// What makes a trigger the same as another of its agent: its own key, else what the agent derives
+    /// from the input. A derived key that is too long is dropped: the agent will refuse its input.
+    pub fn dedupe_key(&self, trigger: &Trigger) -> Option<String> {
+        let derived = || (self.agent(trigger)?.profile().dedupe_key)(&trigger.input);
+        let fits = |key: &String| !key.is_empty() && key.len() <= DEDUPE_KEY_BYTES_MAX;
+        trigger.dedupe_key.clone().or_else(derived).filter(fits)
+    }
+
+    fn rate_limit(&self, trigger: &Trigger) -> Option<RateLimit> {
+        let agent = self.agent(trigger)?;
+        let per_hour = self.limits.per_hour(agent)?;
+        agent.profile().rate_limit.map(|limit| RateLimit { per_hour, ..limit })
+    }
+
+    fn agent(&self, trigger: &Trigger) -> Option<&Agent> {
+        self.agents.iter().find(|agent| agent.name() == trigger.agent)
+    }
+}
 
 /// Why a session is not admitted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -41,10 +83,12 @@ pub enum Refusal {
         holder: String,
     },
     /// As many sessions as are allowed began within the window.
-    #[error("circuit breaker: too many incidents in window ({per_hour} in an hour)")]
+    #[error("circuit breaker: too many {plural} in window ({per_hour} in an hour)")]
     BreakerOpen {
         /// How many are allowed.
         per_hour: u32,
+        /// What the sessions are about.
+        plural: &'static str,
     },
 }
 
@@ -67,12 +111,12 @@ pub type Admitted = Option<Value>;
 /// When the store does not answer. The same request may be made again.
 pub async fn admit<S: Store>(
     store: &S,
-    limits: Limits,
+    rules: &Rules,
     request: &InvokeRequest,
     trigger: &Trigger,
 ) -> Result<Result<Admitted, Refusal>, Error> {
-    let (key, per_hour) = (dedupe_key(trigger), limits.per_hour(&trigger.agent));
-    if (key.is_none() && per_hour.is_none()) || has_begun(store, &request.session_id).await? {
+    let (key, limit) = (rules.dedupe_key(trigger), rules.rate_limit(trigger));
+    if (key.is_none() && limit.is_none()) || has_begun(store, &request.session_id).await? {
         return Ok(Ok(None));
     }
     let applicant = Applicant { store, request, agent: &trigger.agent };
@@ -81,11 +125,11 @@ pub async fn admit<S: Store>(
     {
         return Ok(Err(refusal));
     }
-    let slot = match per_hour {
+    let slot = match limit {
         None => None,
-        Some(per_hour) => match applicant.take_slot(per_hour).await? {
+        Some(RateLimit { per_hour, plural, .. }) => match applicant.take_slot(per_hour).await? {
             Some(slot) => Some(slot),
-            None => return Ok(Err(Refusal::BreakerOpen { per_hour })),
+            None => return Ok(Err(Refusal::BreakerOpen { per_hour, plural })),
         },
     };
     let mut admitted = json!({});
@@ -221,4 +265,51 @@ fn first_slot(session: &str, per_hour: u32) -> u32 {
 
 fn slot_number(sk: &str) -> Option<u32> {
     sk.strip_prefix(key::SLOT_PREFIX)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use graph::profile::Profile;
+    use serde_json::json;
+
+    use super::*;
+
+    static PROFILE: Profile = Profile {
+        is_default: true,
+        dedupe_key: |input| input["id"].as_str().map(str::to_owned),
+        rate_limit: Some(RateLimit { per_hour: 7, variable: None, plural: "things" }),
+        ..Profile::PLAIN
+    };
+
+    fn rules() -> Rules {
+        let agents = packs::all()[..1].iter().map(|agent| agent.clone().with_profile(&PROFILE));
+        Rules { agents: agents.collect(), limits: Limits::default() }
+    }
+
+    fn trigger(detail: &Value) -> Trigger {
+        Trigger::parse_or(detail, rules().default_agent()).unwrap()
+    }
+
+    #[test]
+    fn a_key_that_is_given_takes_precedence_over_one_that_is_derived() {
+        for (detail, expected) in [
+            (json!({"input": {"id": "i"}}), Some("i")),
+            (json!({"input": {"id": "i"}, "dedupe_key": "k"}), Some("k")),
+            (json!({"input": {"id": ""}}), None),
+            (json!({"input": {"id": "x".repeat(300)}}), None),
+            (json!({"input": {"id": "i"}, "agent": "other"}), None),
+        ] {
+            assert_eq!(rules().dedupe_key(&trigger(&detail)).as_deref(), expected, "{detail}");
+        }
+    }
+
+    #[test]
+    fn only_an_agent_with_a_rate_limit_is_limited() {
+        let of = |rules: &Rules, detail| Some(rules.rate_limit(&trigger(&detail))?.per_hour);
+        let rules = rules();
+        assert_eq!(of(&rules, json!({})), Some(7));
+        assert_eq!(of(&rules, json!({"agent": "other"})), None);
+        let limits = Limits::of(rules.agents[0].name(), 3);
+        assert_eq!(of(&Rules { limits, ..rules }, json!({})), Some(3));
+    }
 }

@@ -1,27 +1,26 @@
-//! Why an invocation did not lead to a reply, by what the state machine does about it.
+//! The invoker's errors, by the state machine's reaction.
 
+use agentcore::invoke::CallError;
 use journal::chain::AppendError;
 use workflow::error_name;
 use workflow::trigger::InvalidTrigger;
 
-use crate::runtime::CallError;
-
-/// See [`Error::name`] for how the state machine tells them apart.
+/// The state machine distinguishes the variants by [`Error::name`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The trigger asks for something that does not exist. The session fails.
+    /// The trigger is invalid. The session fails.
     #[error(transparent)]
     InvalidTrigger(#[from] InvalidTrigger),
-    /// The call was certainly not accepted and may be made again.
-    #[error("the agent runtime did not take the invocation: {0}")]
+    /// The call was certainly not accepted and may be retried.
+    #[error("the agent runtime did not accept the invocation: {0}")]
     Throttled(String),
     /// The call was refused for good. The session fails.
     #[error("{0}")]
     Failed(String),
     /// The call may have been accepted. Only the journal can tell.
-    #[error("the agent runtime may have taken the invocation: {0}")]
+    #[error("the agent runtime may have accepted the invocation: {0}")]
     Unknown(String),
-    /// A session could not be admitted, or a rejected one not be ended.
+    /// The journal failed while the session was admitted or rejected.
     #[error(transparent)]
     Journal(#[from] journal::store::Error),
 }

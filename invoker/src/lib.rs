@@ -1,10 +1,12 @@
-//! The Lambda that invokes the agent: it judges the trigger, admits the session, journals that it is
-//! about to call, calls, and journals what came of it.
+//! The invoker: the Lambda function that admits a session and invokes its agent.
 //!
-//! [`Invoker::handle`] is the whole of it; [`admission`] says which sessions are paid for, [`runtime`]
-//! makes the call and tells "refused" from "may
-//! have been accepted", which is the difference that everything after it rests on.
+//! [`Invoker::handle`] validates the trigger, admits the session ([`admission`]), journals the start of
+//! the invocation, calls the agent runtime ([`agentcore`]) and journals the outcome. It distinguishes a
+//! call that was refused from one that may have been accepted: only a refused call is retried or fails
+//! the session.
 
+use agentcore::Runtime;
+use agentcore::invoke::CallError;
 use journal::announce::Announcer;
 use journal::chain::{Author, End, end_session};
 use journal::clock::{Clock, Hlc};
@@ -18,49 +20,44 @@ use journal::store::Store;
 use serde_json::{Value, json};
 use telemetry::{attribute, export};
 use tracing::Instrument as _;
-use workflow::admission::Limits;
 use workflow::contract::{AgentRequest, InvokeOutcome, InvokeReply, InvokeRequest};
-use workflow::limits::ANNOUNCE_PATIENCE;
+use workflow::limits::ANNOUNCE_TIMEOUT;
 use workflow::metric;
 use workflow::trace::{self, Trace};
 use workflow::trigger::{InvalidTrigger, Trigger};
 
 pub mod admission;
-pub mod config;
 pub mod error;
-pub mod runtime;
 
 pub use error::Error;
-pub use runtime::Runtime;
 
-use admission::Refusal;
-use runtime::CallError;
+use admission::{Refusal, Rules};
 
-/// The invoker with all that it reaches.
+/// The invoker with its clients.
 #[derive(Clone, Debug)]
 pub struct Invoker<S> {
     store: S,
     runtime: Runtime,
     clock: Clock,
-    limits: Limits,
+    rules: Rules,
 }
 
 impl<S: Store> Invoker<S> {
     /// An invoker over a journal and an agent runtime.
     pub fn new(store: S, runtime: Runtime, clock: Clock) -> Self {
-        Self { store, runtime, clock, limits: Limits::default() }
+        Self { store, runtime, clock, rules: Rules::default() }
     }
 
-    /// The same with other limits on admission.
+    /// Sets the rules of admission.
     #[must_use]
-    pub fn with_limits(self, limits: Limits) -> Self {
-        Self { limits, ..self }
+    pub fn with_rules(self, rules: Rules) -> Self {
+        Self { rules, ..self }
     }
 
-    /// Invokes the agent for a session. Safe to be called again with the same request.
+    /// Invokes the agent for a session. Idempotent.
     ///
     /// # Errors
-    /// Each error is one that the state machine tells apart by [`Error::name`].
+    /// The state machine distinguishes the errors by [`Error::name`].
     pub async fn handle(&self, request: InvokeRequest) -> Result<InvokeReply, Error> {
         let remote = trace::of_detail(&request.detail);
         let trace = Trace::of(&request.session_id, remote.unwrap_or_default());
@@ -68,7 +65,7 @@ impl<S: Store> Invoker<S> {
             "session", session_id = %request.session_id, trace_id = trace.id()
         );
         if let Err(error) = remote {
-            // What was sent instead is the sender's, and no log's.
+            // The invalid value is untrusted input: keep it out of the log.
             log.in_scope(|| tracing::warn!(%error, "The trigger's traceparent was left out."));
         }
         let begun_at = self.clock.now();
@@ -89,7 +86,7 @@ impl<S: Store> Invoker<S> {
 
     async fn invoke(&self, request: InvokeRequest, trace: &Trace) -> Result<InvokeReply, Error> {
         let hlc = Hlc::new(self.clock.clone(), request.seen);
-        let voice = Announcer {
+        let announcer = Announcer {
             store: &self.store,
             hlc: &hlc,
             session: &request.session_id,
@@ -97,20 +94,22 @@ impl<S: Store> Invoker<S> {
             expires_at: request.expires_at,
         };
         let about = About::Attempt(request.attempt());
-        let trigger = match Trigger::parse(&request.detail) {
+        let trigger = match Trigger::parse_or(&request.detail, self.rules.default_agent()) {
             Ok(trigger) => trigger,
             Err(refusal @ InvalidTrigger::TooLarge { .. }) => {
-                return self.reject(&voice, &request, refusal.code(), &refusal.to_string()).await;
+                return self
+                    .reject(&announcer, &request, refusal.code(), &refusal.to_string())
+                    .await;
             }
             Err(refusal) => {
                 let error =
                     ErrorMessage::new("InvalidTrigger", refusal.code(), &refusal.to_string());
                 let failed = Draft::new(EventStatus::AgentInvocationFailed, about);
-                tell(&voice, failed.with_error(Some(error))).await;
+                announce(&announcer, failed.with_error(Some(error))).await;
                 return Err(Error::InvalidTrigger(refusal));
             }
         };
-        let admitted = admission::admit(&self.store, self.limits, &request, &trigger).await?;
+        let admitted = admission::admit(&self.store, &self.rules, &request, &trigger).await?;
         let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => {
@@ -123,7 +122,9 @@ impl<S: Store> Invoker<S> {
                     Refusal::Duplicate { .. } => "duplicate",
                 };
                 metrics::counter!(metric::ADMISSIONS, "outcome" => outcome).increment(1);
-                return self.reject(&voice, &request, refusal.code(), &refusal.to_string()).await;
+                return self
+                    .reject(&announcer, &request, refusal.code(), &refusal.to_string())
+                    .await;
             }
         };
         metrics::counter!(metric::ADMISSIONS, "outcome" => "admitted").increment(1);
@@ -136,44 +137,44 @@ impl<S: Store> Invoker<S> {
         if let Some(admitted) = admitted {
             started = started.with_detail(json!({ "admitted": admitted }));
         }
-        tell(&voice, started).await;
+        announce(&announcer, started).await;
         let parent = trace.invocation(request.attempt());
         let asked = agent_request(&request, trigger, hlc.tick());
         let called = self.runtime.invoke(&asked, parent).await;
-        self.conclude(&voice, about, called).await
+        self.conclude(&announcer, about, called).await
     }
 
     async fn conclude(
         &self,
-        voice: &Announcer<'_, S>,
+        announcer: &Announcer<'_, S>,
         about: About,
         called: Result<workflow::contract::AgentReply, CallError>,
     ) -> Result<InvokeReply, Error> {
         match called {
             Ok(reply) => {
-                voice.hlc.observe(reply.seen);
+                announcer.hlc.observe(reply.seen);
                 let succeeded = Draft::new(EventStatus::AgentInvocationSucceeded, about)
                     .with_detail(json!({ "outcome": reply.outcome }));
-                tell(voice, succeeded).await;
-                Ok(InvokeReply { outcome: reply.outcome, seen: voice.hlc.newest() })
+                announce(announcer, succeeded).await;
+                Ok(InvokeReply { outcome: reply.outcome, seen: announcer.hlc.newest() })
             }
             Err(error) => {
                 if let Some(seen) = error.seen() {
-                    voice.hlc.observe(seen);
+                    announcer.hlc.observe(seen);
                 }
                 if let Some(message) = error.message() {
                     let failed = Draft::new(EventStatus::AgentInvocationFailed, about);
-                    tell(voice, failed.with_error(Some(message))).await;
+                    announce(announcer, failed.with_error(Some(message))).await;
                 }
                 Err(Error::from(error))
             }
         }
     }
 
-    /// Ends a session that is refused before anything is paid for. Its verdict is the invoker's.
+    /// Ends and seals a rejected session, before any model or runtime cost.
     async fn reject(
         &self,
-        voice: &Announcer<'_, S>,
+        announcer: &Announcer<'_, S>,
         request: &InvokeRequest,
         code: &str,
         why: &str,
@@ -189,9 +190,9 @@ impl<S: Store> Invoker<S> {
             category: Some("rejected".to_owned()),
             result: Value::Null,
         };
-        let step = end_session(&self.store, voice.hlc, &author, &end).await?;
-        seal(&self.store, voice, &step).await?;
-        Ok(InvokeReply { outcome: InvokeOutcome::Rejected, seen: voice.hlc.newest() })
+        let step = end_session(&self.store, announcer.hlc, &author, &end).await?;
+        seal(&self.store, announcer, &step).await?;
+        Ok(InvokeReply { outcome: InvokeOutcome::Rejected, seen: announcer.hlc.newest() })
     }
 }
 
@@ -211,11 +212,11 @@ fn agent_request(
     }
 }
 
-/// Announces as well as it can: the invocation does not wait for a journal that is out of reach.
-async fn tell<S: Store>(voice: &Announcer<'_, S>, draft: Draft) {
-    if let Err(error) = voice.announce_within(&draft, ANNOUNCE_PATIENCE).await {
+/// Announces an event, best effort: the invocation does not wait for an unavailable journal.
+async fn announce<S: Store>(announcer: &Announcer<'_, S>, draft: Draft) {
+    if let Err(error) = announcer.announce_within(&draft, ANNOUNCE_TIMEOUT).await {
         tracing::warn!(
-            session_id = %voice.session, event = %draft.status, %error,
+            session_id = %announcer.session, event = %draft.status, %error,
             "An event was not written; the journal has a gap here."
         );
     }

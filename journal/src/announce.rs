@@ -1,4 +1,4 @@
-//! Writing events: told once each, at a time that sorts after what caused them.
+//! Writes events, each once and with a timestamp after that of its cause.
 
 use crate::chain::put_until_known;
 use crate::clock::{Hlc, Stamp};
@@ -9,29 +9,25 @@ use crate::key;
 use crate::limits::{EVENTS_MAX, SKEW_NOTED, STAMP_COLLISIONS_MAX};
 use crate::store::{Condition, Error, Query, Store, Written, query_all};
 
-/// One writer's voice in a session.
+/// Writes the events of one component to one session.
 #[derive(Debug)]
 pub struct Announcer<'a, S> {
-    /// Where the records go.
     pub store: &'a S,
-    /// The session's clock.
     pub hlc: &'a Hlc,
-    /// The session.
     pub session: &'a SessionId,
-    /// Who speaks.
     pub writer: Writer,
     /// When the session's records expire, in seconds since 1970.
     pub expires_at: i64,
 }
 
 impl<S: Store> Announcer<'_, S> {
-    /// Writes an event and returns it as it stands.
+    /// Writes an event and returns it as stored.
     ///
-    /// A conditional put only prevents overwriting: when another event has this nanosecond, the next
-    /// one is taken.
+    /// If another event has the same nanosecond, the next free one is used: a conditional put only
+    /// prevents overwriting.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// The store cannot be written.
     pub async fn announce(&self, draft: &Draft) -> Result<Event, Error> {
         for _ in 0..STAMP_COLLISIONS_MAX {
             let item = self.item(draft, self.hlc.tick());
@@ -44,11 +40,11 @@ impl<S: Store> Announcer<'_, S> {
             }
         }
         Err(Error::Unavailable(
-            format!("{STAMP_COLLISIONS_MAX} nanoseconds in a row were taken").into(),
+            format!("{STAMP_COLLISIONS_MAX} consecutive timestamps are taken").into(),
         ))
     }
 
-    /// The item of an event at a stamp, with the writer's clock if that is far from it.
+    /// The item of an event with this timestamp, with the writer's clock if they differ much.
     pub(crate) fn item(&self, draft: &Draft, stamp: Stamp) -> Item {
         let wall = self.hlc.clock().now();
         let apart = stamp.since(wall).max(wall.since(stamp));
@@ -56,12 +52,12 @@ impl<S: Store> Announcer<'_, S> {
         draft.to_item(self.session, self.writer, stamp, noted, self.expires_at)
     }
 
-    /// Writes an event unless it has been told already; for writers that may be a second attempt.
+    /// Writes an event unless it has been written already; for writers that may be a second
+    /// attempt.
     ///
     /// # Errors
-    /// When the store cannot be read or written, and [`Error::Refused`] when what the event leads to
-    /// is told already, or the session has [`EVENTS_MAX`] events but one: the last place is the
-    /// verdict's.
+    /// The store cannot be read or written. [`Error::Refused`] if an event that follows from this
+    /// one is already written, or if the session has room for its verdict only ([`EVENTS_MAX`]).
     pub async fn announce_once(&self, draft: &Draft) -> Result<Event, Error> {
         let id = draft.status.id(self.session, self.writer, draft.about);
         let query = Query::prefix(key::session(self.session), key::EVENT_PREFIX);
@@ -77,19 +73,20 @@ impl<S: Store> Announcer<'_, S> {
             }
         }
         if is_late {
-            // Told now it would sort behind its own effect. The gap is the caller's to log.
-            let late = format!("what {} leads to is told already", draft.status);
+            // Written now, it would sort after its own effect. The caller logs the gap.
+            let late = format!("an event that follows {} is already written", draft.status);
             return Err(Error::Refused(late.into()));
         }
         if items.len() + 1 >= EVENTS_MAX {
-            let full = format!("the session has {} events and takes only its verdict", items.len());
+            let full =
+                format!("the session has {} events and accepts only its verdict", items.len());
             return Err(Error::Refused(full.into()));
         }
         self.announce(draft).await
     }
 
-    /// As [`Self::announce_once`], trying for `patience` and no longer: for events whose absence must
-    /// not hold up the work. What could not be written is the caller's to log.
+    /// Like [`Self::announce_once`], for at most `timeout`: for events that must not delay the
+    /// work. The caller logs an event that could not be written.
     ///
     /// # Errors
     /// The last error of the store.
@@ -97,12 +94,12 @@ impl<S: Store> Announcer<'_, S> {
     pub async fn announce_within(
         &self,
         draft: &Draft,
-        patience: std::time::Duration,
+        timeout: std::time::Duration,
     ) -> Result<Event, Error> {
-        let late = || Error::Unknown(format!("no answer within {patience:?}").into());
+        let late = || Error::Unknown(format!("no reply within {timeout:?}").into());
         self.hlc
             .clock()
-            .timeout(patience, self.announce_once(draft))
+            .timeout(timeout, self.announce_once(draft))
             .await
             .unwrap_or_else(|| Err(late()))
     }

@@ -1,4 +1,4 @@
-//! Writing steps: whoever gets number n + 1 has decided.
+//! Appends steps. The writer that gets number n + 1 decides what follows n.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::read;
 use crate::step::{Ending, Step, StepBody};
 use crate::store::{Condition, Error, Retry, Store, Written};
 
-/// What a step's content is once its payload is read.
+/// A step's content with its payload read.
 pub type Body = StepBody<Value>;
 
 /// The end of a session's step chain, as one writer knows it.
@@ -20,56 +20,51 @@ pub type Body = StepBody<Value>;
 pub struct Head {
     /// The newest step's number, 0 before the first.
     pub seq: u32,
-    /// Its hash.
     pub hash: Hash,
-    /// Its time: the step after it is later, whatever its writer's clock says.
+    /// Its timestamp: the next step is later, whatever its writer's clock shows.
     pub stamp: Stamp,
 }
 
 impl Head {
-    /// The head of a session without steps.
     pub fn genesis() -> Self {
         Self { seq: 0, hash: Hash::genesis(), stamp: Stamp::default() }
     }
 
-    /// The head after this step.
     pub fn after<P>(step: &Step<P>) -> Self {
         Self { seq: step.seq, hash: step.hash.clone(), stamp: step.stamp }
     }
 }
 
-/// Who writes, and for which session.
+/// The author of steps in one session.
 #[derive(Clone, Debug)]
 pub struct Author {
-    /// The session.
     pub session: SessionId,
-    /// The process.
     pub runner: Runner,
     /// When the session's records expire, in seconds since 1970.
     pub expires_at: i64,
 }
 
-/// Why a step was not written. The variants are what the writer does next.
+/// Why a step was not written; each variant calls for a different reaction.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// Another record has this number: fold it or stop, as its kind demands.
+    /// Another record has this number. Read it, then continue or stop, depending on its kind.
     #[error("step {} was decided by another writer", .0.seq)]
     Collision(Box<Step<Value>>),
-    /// The payload can never be stored.
+    /// The payload is too large and can never be stored.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// The session has used up its numbers.
-    #[error("the session has {STEPS_MAX} steps and takes no more")]
+    /// The session has reached [`STEPS_MAX`].
+    #[error("the session has reached the limit of {STEPS_MAX} steps")]
     Full,
-    /// The store did not take it.
     #[error(transparent)]
     Store(#[from] Error),
 }
 
-/// Writes the step after `head`, under `epoch`.
+/// Appends a step after `head`, under `epoch`.
 ///
-/// Large payloads are written first, so that no record ever names bytes that are not there. A lost
-/// answer is resolved by sending the same record again: finding it there means that it had landed.
+/// Parts of a large payload are written first, so that no record names bytes that do not exist. If
+/// the store's reply is lost, the same record is sent again; finding it stored means that the first
+/// write succeeded.
 ///
 /// # Errors
 /// See [`AppendError`].
@@ -92,7 +87,7 @@ pub async fn append<S: Store>(
         Ok::<_, TooLarge>(encoded.payload)
     })?;
     for part in parts {
-        // The address is the content's hash: whoever was first wrote the same bytes.
+        // The address is the hash of the content, so another writer stored the same bytes.
         put_until_known(store, hlc, &part, &Condition::Absent).await?;
     }
     hlc.observe(head.stamp);
@@ -118,18 +113,18 @@ pub async fn append<S: Store>(
             return Err(AppendError::Collision(Box::new(read::resolve(store, winner).await?)));
         }
         Written::Refused(None) => {
-            let lost = "the store refused a record as present and then had none";
+            let lost = "the store rejected a record as existing, but has no such record";
             return Err(AppendError::Store(Error::Corrupt(lost.into())));
         }
     }
     Ok(step.try_map(|_| Ok::<_, TooLarge>(content))?)
 }
 
-/// Writes an item as often as it takes to know what became of it, within
-/// [`WRITE_ATTEMPTS_MAX`]. An item that is refused because it is there itself had landed before.
+/// Writes an item, and repeats the write until its result is known, at most [`WRITE_ATTEMPTS_MAX`]
+/// times. If the same item already exists, an earlier attempt succeeded.
 ///
 /// # Errors
-/// The last try's error, or one that trying again cannot help.
+/// The last attempt's error, or one that a retry cannot help.
 pub async fn put_until_known<S: Store>(
     store: &S,
     hlc: &Hlc,
@@ -140,7 +135,10 @@ pub async fn put_until_known<S: Store>(
     loop {
         match store.put(item.clone(), condition.clone()).await {
             Err(error) if attempt < WRITE_ATTEMPTS_MAX => match error.retry() {
-                Retry::After(pause) => pause_for(hlc, pause * attempt).await,
+                // The caller compares what refuses the condition with the item.
+                Retry::After(pause) | Retry::Unknown(pause) => {
+                    pause_for(hlc, pause * attempt).await;
+                }
                 Retry::Never => return Err(error),
             },
             known => return known,
@@ -157,26 +155,24 @@ async fn pause_for(hlc: &Hlc, pause: std::time::Duration) {
 #[cfg(not(feature = "clock"))]
 async fn pause_for(_: &Hlc, _: std::time::Duration) {}
 
-/// How a session ends, and what is said about it.
+/// How a session ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct End {
-    /// The way it ends.
     pub ending: Ending,
-    /// What went wrong.
     pub error: Option<ErrorMessage>,
-    /// The error's category.
     pub category: Option<String>,
-    /// The result, or what is known of the failure.
+    /// The result, or what is known about the failure.
     pub result: Value,
 }
 
-/// Ends a session from outside its agent, unless it has ended: returns the step that ended it,
-/// whoever wrote it.
+/// Ends a session from outside its agent, unless it has ended. Returns its end step, whoever wrote
+/// it.
 ///
-/// Records that come first are stepped over; that is how cancelling against completing is decided.
+/// If another record takes the number first, the next number is tried. This decides between a
+/// cancellation and a completion at the same time.
 ///
 /// # Errors
-/// When the store cannot be read or written.
+/// The store cannot be read or written.
 pub async fn end_session<S: Store>(
     store: &S,
     hlc: &Hlc,
@@ -207,6 +203,8 @@ pub async fn end_session<S: Store>(
             decided => return decided,
         }
     }
-    let busy = format!("{END_COLLISIONS_MAX} records came first while ending the session");
+    let busy = format!(
+        "{END_COLLISIONS_MAX} other writers took the step's number while the session was being ended"
+    );
     Err(AppendError::Store(Error::Unavailable(busy.into())))
 }

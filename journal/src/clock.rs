@@ -1,4 +1,4 @@
-//! Time: stamps, the hybrid logical clock, and the one place where a clock is read.
+//! Timestamps, the hybrid logical clock, and the only place that reads the system clock.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -7,30 +7,26 @@ use std::time::Duration;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An instant in nanoseconds since 1970, written as RFC 3339 in UTC with exactly nine fractional
-/// digits, so that its text sorts as its time does.
+/// An instant in nanoseconds since 1970. Written as RFC 3339 in UTC with exactly nine fractional
+/// digits, so that text order is time order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Stamp(i64);
 
-/// Why a text is no stamp.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not an RFC 3339 time")]
+#[error("invalid time `{text}`; expected RFC 3339")]
 pub struct InvalidStamp {
     text: String,
 }
 
 impl Stamp {
-    /// The stamp of so many nanoseconds since 1970.
     pub const fn from_nanos(nanos: i64) -> Self {
         Self(nanos)
     }
 
-    /// The stamp of so many milliseconds since 1970.
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis * 1_000_000)
     }
 
-    /// Nanoseconds since 1970.
     pub const fn nanos(self) -> i64 {
         self.0
     }
@@ -45,10 +41,10 @@ impl Stamp {
         self.0.div_euclid(1_000_000_000)
     }
 
-    /// Reads RFC 3339 with any number of fractional digits and any offset.
+    /// Parses RFC 3339 with any number of fractional digits and any offset.
     ///
     /// # Errors
-    /// When the text is something else, or outside the years 1678 to 2261.
+    /// Another format, or a year outside 1678 to 2261.
     pub fn parse(text: &str) -> Result<Self, InvalidStamp> {
         DateTime::parse_from_rfc3339(text)
             .ok()
@@ -57,27 +53,24 @@ impl Stamp {
             .ok_or_else(|| InvalidStamp { text: text.chars().take(60).collect() })
     }
 
-    /// The next nanosecond.
     pub const fn next(self) -> Self {
         Self(self.0.saturating_add(1))
     }
 
-    /// This instant and `by` more.
     pub fn after(self, by: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(by.as_nanos()).unwrap_or(i64::MAX)))
     }
 
-    /// This instant less `by`.
     pub fn before(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(i64::try_from(by.as_nanos()).unwrap_or(i64::MAX)))
     }
 
-    /// The time from `earlier` until this instant; zero if `earlier` is later.
+    /// Time from `earlier` until this instant; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// The day in UTC, `2026-11-21`.
+    /// The date in UTC, `2026-11-21`.
     pub fn date(self) -> String {
         self.utc().format("%Y-%m-%d").to_string()
     }
@@ -106,8 +99,8 @@ impl<'de> Deserialize<'de> for Stamp {
     }
 }
 
-/// A hybrid logical clock: its stamps never fall behind what the session has already seen, so that
-/// causes sort before effects whatever the clocks of the machines say.
+/// A hybrid logical clock. Its timestamps are always later than any the session has seen, so that
+/// causes sort before effects whatever the machines' clocks show.
 #[derive(Debug)]
 pub struct Hlc {
     clock: Clock,
@@ -115,30 +108,28 @@ pub struct Hlc {
 }
 
 impl Hlc {
-    /// A clock that has seen `seen`.
     pub fn new(clock: Clock, seen: Stamp) -> Self {
         Self { clock, newest: Mutex::new(seen) }
     }
 
-    /// The stamp for what happens now: the wall clock, or one nanosecond after the newest seen.
+    /// A timestamp for now: the wall clock, or one nanosecond after the newest timestamp seen.
     pub fn tick(&self) -> Stamp {
         let mut newest = self.lock();
         *newest = self.clock.now().max(newest.next());
         *newest
     }
 
-    /// Takes note of a stamp that a message carried.
+    /// Records a timestamp that a message carried.
     pub fn observe(&self, stamp: Stamp) {
         let mut newest = self.lock();
         *newest = stamp.max(*newest);
     }
 
-    /// The newest stamp given out or seen.
+    /// The newest timestamp issued or seen.
     pub fn newest(&self) -> Stamp {
         *self.lock()
     }
 
-    /// The clock underneath.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
@@ -148,7 +139,7 @@ impl Hlc {
     }
 }
 
-/// Where time comes from: the system's clock, one that runs faster, or one that stands still.
+/// The time source: the system clock, a scaled clock, or a fixed one.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -167,12 +158,11 @@ enum Source {
 }
 
 impl Clock {
-    /// A clock that always shows `stamp`; its sleeps end at once.
+    /// A clock that always shows `stamp`; its sleeps return at once.
     pub fn fixed(stamp: Stamp) -> Self {
         Self(Source::Fixed(stamp))
     }
 
-    /// What the clock shows.
     pub fn now(&self) -> Stamp {
         match &self.0 {
             Source::Fixed(stamp) => *stamp,
@@ -189,7 +179,6 @@ impl Clock {
 
 #[cfg(feature = "clock")]
 impl Clock {
-    /// The machine's own clock.
     pub fn system() -> Self {
         Self(Source::System)
     }
@@ -215,7 +204,7 @@ impl Clock {
         }
     }
 
-    /// How long `duration` of this clock takes in the machine's own time.
+    /// Converts a duration of this clock to the machine's own time.
     pub fn real(&self, duration: Duration) -> Duration {
         match &self.0 {
             Source::Fixed(_) => Duration::ZERO,
@@ -224,7 +213,6 @@ impl Clock {
         }
     }
 
-    /// Waits until this clock has advanced by `duration`.
     pub async fn sleep(&self, duration: Duration) {
         tokio::time::sleep(self.real(duration)).await;
     }
@@ -232,7 +220,7 @@ impl Clock {
     /// The future's output, or `None` if this clock advances by `duration` first.
     pub async fn timeout<F: Future>(&self, duration: Duration, future: F) -> Option<F::Output> {
         if let Source::Fixed(_) = self.0 {
-            // A clock that stands still never reaches the limit.
+            // A fixed clock never reaches a timeout.
             return Some(future.await);
         }
         tokio::time::timeout(self.real(duration), future).await.ok()
@@ -251,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_has_nine_digits_and_reads_any() {
+    fn a_stamp_prints_nine_digits_and_parses_any_number() {
         for (text, written) in [
             ("2026-11-21T10:30:00Z", "2026-11-21T10:30:00.000000000Z"),
             ("2024-11-04T10:30:00.123Z", "2024-11-04T10:30:00.123000000Z"),
@@ -264,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_sort_before_effects_although_the_clock_stands_behind() {
+    fn causes_sort_before_effects_although_the_clock_lags() {
         let seen = Stamp::from_millis(2_000);
         let hlc = Hlc::new(Clock::fixed(Stamp::from_millis(1_000)), Stamp::default());
         assert_eq!(hlc.tick(), Stamp::from_millis(1_000));

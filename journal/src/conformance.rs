@@ -1,9 +1,9 @@
-//! What every [`Store`] must do: one suite that all implementations run.
+//! The conformance suite of [`Store`], which every implementation runs.
 //!
-//! The cases here are about items; those in [`records`] are about what is built on them.
+//! The cases here test items; [`records`] tests what is built on them.
 //!
-//! Each case works in a session or partition of its own, so that all of them can share one store
-//! and run at once. A case panics where the store does not conform.
+//! Each case uses a session or partition of its own, so that all of them can share a store and run
+//! concurrently. A case panics if the store does not conform.
 
 #![expect(clippy::unwrap_used, reason = "a case that cannot go on has failed, and says where")]
 
@@ -20,17 +20,16 @@ use crate::lease::{self, Lease};
 use crate::limits::{ITEM_BYTES_MAX, PART_BYTES_MAX};
 use crate::store::{Condition, Error, Key, Query, Store, Written, query_all};
 
-/// Runs every case, one after another.
 pub async fn all<S: Store>(store: S) {
     only_the_first_put_of_a_key_lands(&store).await;
-    a_second_delivery_is_told_from_a_repetition(&store).await;
+    a_second_delivery_is_distinguished_from_a_retry(&store).await;
     at_most_compares_numbers_as_numbers_and_text_as_bytes(&store).await;
     conditions_combine(&store).await;
     an_update_keeps_what_it_does_not_set(&store).await;
     an_update_creates_only_where_its_condition_allows(&store).await;
     every_kind_of_value_survives(&store).await;
     a_part_of_full_size_survives(&store).await;
-    an_item_over_the_limit_is_refused(&store).await;
+    an_item_over_the_limit_is_rejected(&store).await;
     a_query_reads_its_range_in_order(&store).await;
     sort_keys_are_ordered_by_bytes(&store).await;
     pages_join_without_gap_or_repetition(&store).await;
@@ -38,12 +37,12 @@ pub async fn all<S: Store>(store: S) {
     partitions_are_apart(&store).await;
     one_of_two_concurrent_writers_wins(&store).await;
     the_index_lists_a_day_by_time(&store).await;
-    the_index_of_open_leases_holds_those_that_are_open_by_their_beat(&store).await;
+    open_leases_are_indexed_by_their_last_heartbeat(&store).await;
     waiting_for_a_change_ends(&store).await;
     records::concurrent_runners_leave_a_dense_chain(&store).await;
     records::a_session_ends_once(&store).await;
     records::announcements_at_one_nanosecond_are_all_kept(&store).await;
-    records::an_announcement_is_told_once(&store).await;
+    records::an_announcement_is_written_once(&store).await;
     records::a_large_payload_is_read_back(&store).await;
 }
 
@@ -73,7 +72,7 @@ pub async fn only_the_first_put_of_a_key_lands<S: Store>(store: &S) {
 }
 
 /// The condition of SESSION_INITIATED: absent, or written by the same execution.
-pub async fn a_second_delivery_is_told_from_a_repetition<S: Store>(store: &S) {
+pub async fn a_second_delivery_is_distinguished_from_a_retry<S: Store>(store: &S) {
     let key = place("EVENT#2026-11-21T10:30:00.000000000Z");
     let deliver = |execution: &'static str| {
         let mine = Condition::equals("ExecutionArn", execution);
@@ -86,7 +85,8 @@ pub async fn a_second_delivery_is_told_from_a_repetition<S: Store>(store: &S) {
     assert_eq!(deliver("arn:two").await.unwrap(), Written::Refused(Some(there)));
 }
 
-/// 9 is less than 10 and `"10"` less than `"9"`; another type or no attribute is never at most.
+/// 9 is less than 10, and `"10"` less than `"9"`. A missing attribute or one of another type is
+/// never at most a value.
 pub async fn at_most_compares_numbers_as_numbers_and_text_as_bytes<S: Store>(store: &S) {
     for (found, bound, holds) in [
         (Value::N(9), Value::N(10), true),
@@ -122,7 +122,7 @@ pub async fn at_most_compares_numbers_as_numbers_and_text_as_bytes<S: Store>(sto
     }
 }
 
-/// All, any, none, nested, and on names that DynamoDB reserves.
+/// All, any, none and nested conditions, also on attribute names that DynamoDB reserves.
 pub async fn conditions_combine<S: Store>(store: &S) {
     let is = |name: &str, value: &str| Condition::equals(name, value);
     for (condition, on_absent, on_present) in [
@@ -155,7 +155,7 @@ pub async fn conditions_combine<S: Store>(store: &S) {
     }
 }
 
-/// An update sets attributes and leaves the others; a refused one returns what is there.
+/// An update sets attributes and keeps the others; a rejected one returns the stored item.
 pub async fn an_update_keeps_what_it_does_not_set<S: Store>(store: &S) {
     let key = place("LEASE");
     put(store, item(&key).with("Epoch", 1_i64).with("Runner", "a")).await;
@@ -171,7 +171,7 @@ pub async fn an_update_keeps_what_it_does_not_set<S: Store>(store: &S) {
     assert_eq!(store.get(key).await.unwrap(), Some(there));
 }
 
-/// An update of an absent item creates it, unless its condition needs one.
+/// An update of an absent item creates it, unless its condition requires one.
 pub async fn an_update_creates_only_where_its_condition_allows<S: Store>(store: &S) {
     let set = BTreeMap::from([("Status".to_owned(), Value::from("x"))]);
     let key = place("A");
@@ -186,7 +186,7 @@ pub async fn an_update_creates_only_where_its_condition_allows<S: Store>(store: 
     assert_eq!(store.get(key.clone()).await.unwrap(), Some(item(&key).with("Status", "x")));
 }
 
-/// Text of any script, empty text, empty and arbitrary bytes, the largest and smallest numbers.
+/// Text in any script, empty text, empty and arbitrary bytes, the largest and smallest numbers.
 pub async fn every_kind_of_value_survives<S: Store>(store: &S) {
     let key = place("EVENT#ü/日本/🦀 %_'\"");
     let whole = item(&key)
@@ -215,7 +215,7 @@ fn noise(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// The largest part of a payload fits into an item, and several into a partition.
+/// The largest part of a payload fits into an item, and several fit into a partition.
 pub async fn a_part_of_full_size_survives<S: Store>(store: &S) {
     let pk = place("").pk;
     let part = |n: u32| {
@@ -226,13 +226,13 @@ pub async fn a_part_of_full_size_survives<S: Store>(store: &S) {
     for n in 0..4 {
         put(store, part(n)).await;
     }
-    // More than the megabyte that DynamoDB puts on a page.
+    // More than the megabyte that fits on a page of DynamoDB.
     let items = query_all(store, Query::all(pk.as_str())).await.unwrap();
     assert_eq!(items, (0..4).map(part).collect::<Vec<_>>());
 }
 
-/// What is too large is refused for good, and nothing is written.
-pub async fn an_item_over_the_limit_is_refused<S: Store>(store: &S) {
+/// A too large item is rejected permanently, and nothing is written.
+pub async fn an_item_over_the_limit_is_rejected<S: Store>(store: &S) {
     let key = place("A");
     let large = item(&key).with("Bytes", noise(ITEM_BYTES_MAX));
     let error = store.put(large, Condition::Absent).await.unwrap_err();
@@ -252,7 +252,7 @@ async fn sks<S: Store>(store: &S, query: Query) -> Vec<String> {
     query_all(store, query).await.unwrap().into_iter().map(|item| item.sk).collect()
 }
 
-/// Whole partitions, prefixes, ranges that include both ends, in both directions, with a limit.
+/// Whole partitions, prefixes, inclusive ranges, in both directions, with a limit.
 pub async fn a_query_reads_its_range_in_order<S: Store>(store: &S) {
     let pk = fill(store, &["WAIT", "STEP#02", "EVENT#b", "LEASE", "STEP#01", "EVENT#a"]).await;
     let all = ["EVENT#a", "EVENT#b", "LEASE", "STEP#01", "STEP#02", "WAIT"];
@@ -276,7 +276,7 @@ pub async fn a_query_reads_its_range_in_order<S: Store>(store: &S) {
     assert!(sks(store, Query::all(place("").pk)).await.is_empty());
 }
 
-/// The order of keys is that of their UTF-8 bytes, whatever a language would say.
+/// Sort keys are ordered by their UTF-8 bytes, not by a language's rules.
 pub async fn sort_keys_are_ordered_by_bytes<S: Store>(store: &S) {
     let mut expected =
         vec!["a", "B", "b", "Z", "_", "-", "é", "e\u{301}", "日", "🦀", "\u{ffee}", "1", "10", "9"];
@@ -304,7 +304,7 @@ pub async fn pages_join_without_gap_or_repetition<S: Store>(store: &S) {
                     Some(next) => query.after = Some(next),
                     None => break,
                 }
-                assert!(found.len() <= names.len(), "a query that does not end");
+                assert!(found.len() <= names.len(), "the query does not end");
             }
             let mut expected = names[1..=5].to_vec();
             if reverse {
@@ -315,7 +315,7 @@ pub async fn pages_join_without_gap_or_repetition<S: Store>(store: &S) {
     }
 }
 
-/// Reading after an acknowledged write shows it, in every kind of read.
+/// Every kind of read shows an acknowledged write.
 pub async fn a_write_is_seen_by_the_next_read<S: Store>(store: &S) {
     let pk = place("").pk;
     for n in 1..=20 {
@@ -327,7 +327,7 @@ pub async fn a_write_is_seen_by_the_next_read<S: Store>(store: &S) {
     }
 }
 
-/// A partition whose key begins like another's shows nothing of it.
+/// A partition whose key is a prefix of another's does not contain its items.
 pub async fn partitions_are_apart<S: Store>(store: &S) {
     let pk = fill(store, &["A"]).await;
     for other in [format!("{pk}#"), format!("{pk} "), pk.to_lowercase(), pk[..pk.len() - 1].into()]
@@ -337,7 +337,7 @@ pub async fn partitions_are_apart<S: Store>(store: &S) {
     }
 }
 
-/// Of writers of one key at one time one wins, and every other is given the winner's item.
+/// Of concurrent writers of one key one succeeds, and the others receive its item.
 pub async fn one_of_two_concurrent_writers_wins<S: Store>(store: &S) {
     for _ in 0..10 {
         let key = place("STEP#00000001");
@@ -352,7 +352,7 @@ pub async fn one_of_two_concurrent_writers_wins<S: Store>(store: &S) {
         let results = writers.join_all().await;
         let mut winners = results.iter().filter(|(_, written)| *written == Written::Done);
         let winner = &winners.next().unwrap().0;
-        assert!(winners.next().is_none(), "two writers were told that they won");
+        assert!(winners.next().is_none(), "two writers succeeded");
         for (mine, written) in &results {
             if mine != winner {
                 assert_eq!(*written, Written::Refused(Some(winner.clone())));
@@ -362,7 +362,7 @@ pub async fn one_of_two_concurrent_writers_wins<S: Store>(store: &S) {
     }
 }
 
-/// The by-day index holds the items that have a day, by time, in both directions and in pages.
+/// The by-day index holds items with a day, by time, in both directions and in pages.
 pub async fn the_index_lists_a_day_by_time<S: Store>(store: &S) {
     let day = format!("DAY#2026-11-21#{}", SessionId::fresh());
     let at = |n: i64| Stamp::from_millis(1_795_000_000_000 + n).to_string();
@@ -406,8 +406,8 @@ pub async fn the_index_lists_a_day_by_time<S: Store>(store: &S) {
     assert_eq!(query_all(store, range).await.unwrap().len(), 3);
 }
 
-/// The index of open leases holds a lease as long as it is open, at the time of its last beat.
-pub async fn the_index_of_open_leases_holds_those_that_are_open_by_their_beat<S: Store>(store: &S) {
+/// The index of open leases holds a lease while it is open, ordered by its last heartbeat.
+pub async fn open_leases_are_indexed_by_their_last_heartbeat<S: Store>(store: &S) {
     let at = |n: i64| Stamp::from_millis(1_795_000_000_000 + n);
     let sessions: Vec<_> = (0..5).map(|_| SessionId::fresh()).collect();
     let expires_at = 4_000_000_000;
@@ -415,9 +415,13 @@ pub async fn the_index_of_open_leases_holds_those_that_are_open_by_their_beat<S:
         let lease = Lease::unclaimed(0, at(n));
         assert!(lease.create(store, session, expires_at).await.unwrap());
     }
-    // The first beats again and so comes last; the second's session is over.
-    let beating =
-        Lease { epoch: 1, runner: Some(Runner::named("agent:1")), beat: 2, beat_at: at(9) };
+    // The first sends another heartbeat and comes last; the second's session has ended.
+    let beating = Lease {
+        epoch: 1,
+        runner: Some(Runner::named("agent:1")),
+        heartbeat: 2,
+        heartbeat_at: at(9),
+    };
     assert!(beating.write(store, &sessions[0], expires_at).await.unwrap());
     lease::close(store, &sessions[1], expires_at).await.unwrap();
     lease::close(store, &SessionId::fresh(), expires_at).await.unwrap();
@@ -428,7 +432,7 @@ pub async fn the_index_of_open_leases_holds_those_that_are_open_by_their_beat<S:
             let query = Query::open(lease::shard(digit)).limited(2);
             found.extend(query_all(store, query).await.unwrap());
         }
-        found.sort_by_key(|item| item.text_opt(lease::BEAT_AT).map(str::to_owned));
+        found.sort_by_key(|item| item.text_opt(lease::HEARTBEAT_AT).map(str::to_owned));
         let found: Vec<_> = found.iter().filter_map(|item| key::session_of(&item.pk)).collect();
         let found: Vec<_> = found.into_iter().filter(|id| sessions.contains(id)).collect();
         if found == expected {
@@ -442,9 +446,9 @@ pub async fn the_index_of_open_leases_holds_those_that_are_open_by_their_beat<S:
     assert!(closed.runner.is_none(), "the lease is still there");
 }
 
-/// Waiting ends within its patience although nothing is written.
+/// A wait ends within its timeout although nothing is written.
 pub async fn waiting_for_a_change_ends<S: Store>(store: &S) {
-    let patience = Duration::from_millis(20);
-    let waited = tokio::time::timeout(Duration::from_secs(10), store.changed(patience)).await;
-    assert!(waited.is_ok(), "waiting outlasted its patience by far");
+    let timeout = Duration::from_millis(20);
+    let waited = tokio::time::timeout(Duration::from_secs(10), store.changed(timeout)).await;
+    assert!(waited.is_ok(), "waiting far exceeded its timeout");
 }

@@ -1,7 +1,7 @@
-//! The store in the cloud: one DynamoDB table.
+//! The DynamoDB store: one table.
 //!
-//! Every name and value goes through a placeholder, since `Status` and `Timestamp` are reserved
-//! words. The SDK's own retries are off: who writes records decides when to send one again.
+//! All names and values use placeholders, because `Status` and `Timestamp` are reserved words. The
+//! SDK's retries are off: the writers of records decide when to retry.
 
 mod expression;
 
@@ -24,16 +24,14 @@ use crate::lease;
 use crate::store::{Condition, Cursor, Error, Key, Page, Partition, Query, Store, Written};
 use expression::Placeholders;
 
-/// How long [`Store::changed`] waits before it lets its caller look again; the table cannot call.
+/// Polling interval of [`Store::changed`]; the table sends no notifications.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long one request may take. DynamoDB answers within milliseconds or is in trouble.
+/// Timeout of a request. DynamoDB normally replies within milliseconds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The journal in a DynamoDB table.
 #[derive(Clone, Debug)]
 pub struct DynamoStore {
     client: Client,
@@ -43,7 +41,7 @@ pub struct DynamoStore {
 type Attributes = HashMap<String, AttributeValue>;
 
 impl DynamoStore {
-    /// The journal in this table; `config` is an `aws_config` or a DynamoDB configuration.
+    /// Creates a store; `config` is an `aws_config` or a DynamoDB configuration.
     pub fn new(config: impl Into<aws_sdk_dynamodb::config::Builder>, table: &str) -> Self {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(CONNECT_TIMEOUT)
@@ -54,7 +52,7 @@ impl DynamoStore {
         Self { client: Client::from_conf(config), table: table.into() }
     }
 
-    /// What a refused write found: from its answer, or read again where the answer left it out.
+    /// The item that made a condition fail: from the reply, or read again if the reply omits it.
     async fn refused(&self, key: Key, found: Option<&Attributes>) -> Result<Written, Error> {
         let found = match found {
             Some(attributes) if !attributes.is_empty() => Some(read_item(attributes)?),
@@ -136,7 +134,7 @@ impl Store for DynamoStore {
         if let (Some(from), Some(to)) = (&query.from, &query.to)
             && from > to
         {
-            // DynamoDB refuses a range that ends before it begins; it simply holds nothing.
+            // DynamoDB rejects a range whose end precedes its start; such a range is empty.
             return Ok(Page::default());
         }
         let mut placeholders = Placeholders::default();
@@ -151,7 +149,7 @@ impl Store for DynamoStore {
             }
             Partition::Open(shard) => {
                 let hash = (lease::OPEN, shard.as_str());
-                let start = after.map(|after| write_cursor(after, hash, lease::BEAT_AT));
+                let start = after.map(|after| write_cursor(after, hash, lease::HEARTBEAT_AT));
                 (Some(INDEX_OPEN_LEASES.to_owned()), start)
             }
         };
@@ -160,7 +158,7 @@ impl Store for DynamoStore {
             .client
             .query()
             .table_name(&*self.table)
-            // An index is only eventually consistent; DynamoDB refuses to be asked for more.
+            // DynamoDB rejects consistent reads of an index.
             .consistent_read(index.is_none())
             .set_index_name(index)
             .key_condition_expression(expression)
@@ -175,8 +173,8 @@ impl Store for DynamoStore {
         Ok(Page { items, next })
     }
 
-    async fn changed(&self, patience: Duration) {
-        tokio::time::sleep(patience.min(POLL_INTERVAL)).await;
+    async fn changed(&self, timeout: Duration) {
+        tokio::time::sleep(timeout.min(POLL_INTERVAL)).await;
     }
 }
 
@@ -188,7 +186,7 @@ fn write_value(value: Value) -> AttributeValue {
     }
 }
 
-/// `None` for a value that no writer of ours makes.
+/// `None` for a value of a type that the journal never writes.
 fn read_value(value: &AttributeValue) -> Option<Value> {
     match value {
         AttributeValue::S(text) => Some(Value::S(text.clone())),
@@ -214,13 +212,13 @@ fn write_item(item: Item) -> Attributes {
 fn read_key(attributes: &Attributes) -> Result<Key, Error> {
     let text = |name: &str| match attributes.get(name) {
         Some(AttributeValue::S(text)) => Ok(text.clone()),
-        _ => Err(Error::Corrupt(format!("an item's `{name}` is not a text").into())),
+        _ => Err(Error::Corrupt(format!("attribute `{name}` of an item is not a string").into())),
     };
     Ok(Key { pk: text("PK")?, sk: text("SK")? })
 }
 
-/// Reads an item and leaves out attributes of types that the journal does not write: other programs
-/// may add theirs, and a session must not become unreadable by it.
+/// Reads an item and ignores attributes of types that the journal does not write. Other programs
+/// may add attributes; the session must stay readable.
 fn read_item(attributes: &Attributes) -> Result<Item, Error> {
     let Key { pk, sk } = read_key(attributes)?;
     let attributes = attributes
@@ -231,7 +229,7 @@ fn read_item(attributes: &Attributes) -> Result<Item, Error> {
     Ok(Item { pk, sk, attributes })
 }
 
-/// The place in an index: the item's own key and that of the index, `hash` and the attribute `range`.
+/// The start key in an index: the item's own key, and the index's keys `hash` and `range`.
 fn write_cursor(cursor: &Cursor, hash: (&str, &str), range: &str) -> Attributes {
     let mut attributes = write_key(&cursor.key);
     attributes.insert(hash.0.to_owned(), AttributeValue::S(hash.1.to_owned()));
@@ -241,12 +239,12 @@ fn write_cursor(cursor: &Cursor, hash: (&str, &str), range: &str) -> Attributes 
 }
 
 fn read_cursor(attributes: &Attributes) -> Result<Cursor, Error> {
-    let range = [attribute::TIMESTAMP, lease::BEAT_AT].into_iter();
+    let range = [attribute::TIMESTAMP, lease::HEARTBEAT_AT].into_iter();
     let at = range.filter_map(|name| attributes.get(name)).find_map(|at| at.as_s().ok().cloned());
     Ok(Cursor { key: read_key(attributes)?, at })
 }
 
-/// A read changes nothing, so what is unknown of it may simply be asked again.
+/// A read has no side effects, so a request whose fate is unknown may be repeated.
 fn read_error<E>(error: SdkError<E>) -> Error
 where
     E: std::error::Error + ProvideErrorMetadata + Send + Sync + 'static,
@@ -263,7 +261,7 @@ where
 {
     match &error {
         SdkError::ConstructionFailure(_) => Error::Refused(error.into()),
-        // A read timeout is a dispatch failure too, and what was sent may have arrived.
+        // A read timeout is a dispatch failure too, and the request may have arrived.
         SdkError::DispatchFailure(failure) if failure.is_user() => Error::Refused(error.into()),
         SdkError::DispatchFailure(failure) if !failure.is_timeout() && unconnected(&error) => {
             Error::Unavailable(error.into())
@@ -276,8 +274,8 @@ where
     }
 }
 
-/// What an error that DynamoDB itself answered means. An internal error (500) says nothing about
-/// whether the item was written; 503 and throttling say that it was not.
+/// Classifies an error that DynamoDB returned. After an internal error (500) the item may have been
+/// written; after 503 and throttling it was not.
 ///
 /// Source: AWS, "Error handling with DynamoDB", error messages and codes.
 fn service_error(
@@ -299,7 +297,7 @@ fn service_error(
     }
 }
 
-/// Whether no connection was made, so that certainly nothing was sent.
+/// Whether no connection was established, so that nothing was sent.
 fn unconnected(error: &(dyn std::error::Error + 'static)) -> bool {
     use std::io::ErrorKind as Kind;
     std::iter::successors(Some(error), |error| error.source()).any(|cause| {
@@ -315,7 +313,6 @@ fn unconnected(error: &(dyn std::error::Error + 'static)) -> bool {
     })
 }
 
-#[cfg(feature = "test-support")]
 mod test_table;
 
 #[cfg(test)]
@@ -333,9 +330,9 @@ mod tests {
         DynamoStore::new(config, "journal")
     }
 
-    /// Without its default features the SDK compiles without a connector and fails when it is used.
+    /// Without its default features the SDK compiles without a connector and fails at run time.
     #[tokio::test]
-    async fn the_client_speaks_https_and_a_refused_connection_sent_nothing() {
+    async fn a_refused_https_connection_has_sent_nothing() {
         let store = store_at("https://127.0.0.1:1");
         let put = store.put(Item::new("p", "s"), Condition::Absent).await.unwrap_err();
         assert!(matches!(put, Error::Unavailable(_)), "{put:?}");
@@ -344,7 +341,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_connection_leaves_a_write_unknown_and_a_read_unanswered() {
+    async fn a_broken_connection_leaves_a_write_unknown() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
@@ -362,15 +359,15 @@ mod tests {
     }
 
     #[test]
-    fn an_answered_error_says_whether_the_item_may_be_there() {
+    fn an_error_reply_shows_whether_the_write_may_have_happened() {
         for (code, status, expected) in [
-            ("ThrottlingException", 400, "out of reach"),
-            ("ProvisionedThroughputExceededException", 400, "out of reach"),
-            ("ServiceUnavailable", 503, "out of reach"),
-            ("InternalServerError", 500, "did not say"),
-            ("ValidationException", 400, "refused"),
-            ("ResourceNotFoundException", 400, "refused"),
-            ("AccessDeniedException", 400, "refused"),
+            ("ThrottlingException", 400, "unavailable"),
+            ("ProvisionedThroughputExceededException", 400, "unavailable"),
+            ("ServiceUnavailable", 503, "unavailable"),
+            ("InternalServerError", 500, "unknown whether"),
+            ("ValidationException", 400, "rejected"),
+            ("ResourceNotFoundException", 400, "rejected"),
+            ("AccessDeniedException", 400, "rejected"),
         ] {
             let error = service_error(Some(code), status)("cause".into());
             assert!(error.to_string().contains(expected), "{code}: {error}");
@@ -378,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_of_other_types_are_left_out() {
+    fn attributes_of_other_types_are_ignored() {
         let attributes = HashMap::from([
             ("PK".to_owned(), AttributeValue::S("p".to_owned())),
             ("SK".to_owned(), AttributeValue::S("s".to_owned())),

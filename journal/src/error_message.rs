@@ -1,4 +1,4 @@
-//! The one line that says what went wrong.
+//! One-line error messages of records.
 
 use std::fmt;
 
@@ -9,14 +9,15 @@ use crate::limits::ERROR_MESSAGE_CHARS_MAX;
 pub struct ErrorMessage(String);
 
 impl ErrorMessage {
-    /// The line for an error of a type, with its code and what it says.
+    /// Builds a message from an error's type, code and text.
     ///
-    /// Control characters become spaces; what is too long is cut and ends with an ellipsis.
+    /// Control characters become spaces. A message that is too long is truncated and ends with an
+    /// ellipsis.
     pub fn new(kind: &str, code: &str, message: &str) -> Self {
         Self::from_text(&format!("{kind}: {code} - {message}"))
     }
 
-    /// A line that already has the form, as read from a record or handed on by another component.
+    /// A message that already has this form, read from a record or received from another component.
     pub fn from_text(text: &str) -> Self {
         let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         if clean.chars().count() <= ERROR_MESSAGE_CHARS_MAX {
@@ -27,7 +28,6 @@ impl ErrorMessage {
         Self(cut)
     }
 
-    /// The line's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

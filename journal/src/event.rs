@@ -1,4 +1,4 @@
-//! Events: the announcements that people query.
+//! Events: announcements of a session's lifecycle.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,12 +21,10 @@ macro_rules! names {
             /// Every variant, in order.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
-            /// The name as records spell it.
             pub const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
 
-            /// The variant with this name.
             pub fn parse(text: &str) -> Option<Self> {
                 match text { $($text => Some(Self::$variant),)+ _ => None }
             }
@@ -42,7 +40,7 @@ macro_rules! names {
 pub(crate) use names;
 
 names! {
-    /// An event's name. A name is never changed or used for something else.
+    /// The name of an event. A name is never changed or reused.
     pub enum EventStatus {
         /// The state machine began.
         SessionInitiated = "SESSION_INITIATED",
@@ -50,11 +48,11 @@ names! {
         AgentInvocationStarted = "AGENT_INVOCATION_STARTED",
         /// The agent runtime answered.
         AgentInvocationSucceeded = "AGENT_INVOCATION_SUCCEEDED",
-        /// The agent runtime refused, or certainly was not reached.
+        /// The agent runtime rejected the invocation, or was certainly not reached.
         AgentInvocationFailed = "AGENT_INVOCATION_FAILED",
         /// The agent received the request.
         AgentEntrypointStarted = "AGENT_ENTRYPOINT_STARTED",
-        /// The agent could not begin.
+        /// The agent could not start.
         AgentEntrypointFailed = "AGENT_ENTRYPOINT_FAILED",
         /// The background task has claimed the session.
         AgentBackgroundTaskStarted = "AGENT_BACKGROUND_TASK_STARTED",
@@ -66,30 +64,29 @@ names! {
         AgentBackgroundTaskSuspended = "AGENT_BACKGROUND_TASK_SUSPENDED",
         /// A suspended session runs again.
         AgentBackgroundTaskResumed = "AGENT_BACKGROUND_TASK_RESUMED",
-        /// The agent fell silent.
+        /// The agent stopped responding.
         AgentLost = "AGENT_LOST",
         /// The open question was answered.
         InputReceived = "INPUT_RECEIVED",
-        /// Somebody asked for the session's end.
+        /// A person requested the session's end.
         CancelRequested = "CANCEL_REQUESTED",
         /// Verdict: the agent reached its result.
         SessionSucceeded = "SESSION_SUCCEEDED",
-        /// Verdict: the session failed.
         SessionFailed = "SESSION_FAILED",
-        /// Verdict: the session's time was up.
+        /// Verdict: the session exceeded its deadline.
         SessionTimedOut = "SESSION_TIMED_OUT",
         /// Verdict: the session was cancelled.
         SessionCancelled = "SESSION_CANCELLED",
-        /// Verdict: admission refused the session.
+        /// Verdict: admission rejected the session.
         SessionRejected = "SESSION_REJECTED",
     }
 }
 
 impl EventStatus {
-    /// The event's identity in a session: what happened, told by whom.
+    /// The event's id in a session, computed from what happened and which component wrote it.
     ///
-    /// Announcements of a durable step may be written by anybody who finds them missing, and are
-    /// one event all the same.
+    /// Any component may write a missing announcement of a durable step; all such writes have the
+    /// same id.
     pub fn id(self, session: &SessionId, writer: Writer, about: About) -> EventId {
         let teller = match self {
             announcement if announcement.announces_a_step() => Writer::Agent.as_str(),
@@ -99,8 +96,8 @@ impl EventStatus {
         EventId::of(session, teller, self.as_str(), u64::from(about.ordinal()))
     }
 
-    /// Whether this event announces a step that is durable already, so that whoever finds it missing
-    /// may write it again. The verdict, which also seals, is not among them.
+    /// Whether this event announces a durable step, so that any component may write it if it is
+    /// missing. The verdict is not among them, because it also seals.
     pub const fn announces_a_step(self) -> bool {
         matches!(
             self,
@@ -111,7 +108,8 @@ impl EventStatus {
         )
     }
 
-    /// Whether `other`, of the same attempt, follows from this event, so that it cannot be told first.
+    /// Whether `other`, of the same attempt, follows from this event and therefore must not precede
+    /// it.
     pub const fn leads_to(self, other: Self) -> bool {
         matches!(
             (self, other),
@@ -125,7 +123,7 @@ impl EventStatus {
         )
     }
 
-    /// Whether this event closes the session.
+    /// Whether this event ends the session.
     pub const fn is_verdict(self) -> bool {
         matches!(
             self,
@@ -139,38 +137,35 @@ impl EventStatus {
 }
 
 names! {
-    /// Who writes records.
+    /// The component that wrote a record.
     pub enum Writer {
-        /// The state machine itself, through its DynamoDB integration.
+        /// The state machine, through its DynamoDB integration.
         StateMachine = "state-machine",
-        /// The Lambda that invokes the agent.
         Invoker = "invoker",
-        /// The agent.
         Agent = "agent",
-        /// The Lambda that judges.
+        /// The Lambda that writes verdicts.
         Poller = "poller",
-        /// The Lambda that closes what no workflow watches any more.
+        /// The Lambda that ends sessions whose workflow is gone.
         Watchdog = "watchdog",
         /// A person, through the command line or the page.
         Person = "person",
     }
 }
 
-/// What an event speaks of, which decides between several events of one kind.
+/// The subject of an event, which orders events of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum About {
-    /// The session as such.
+    /// The session itself.
     Session,
-    /// The n-th attempt to invoke the agent, counted by the state machine.
+    /// Attempt n to invoke the agent, counted by the state machine.
     Attempt(u32),
     /// The n-th claim.
     Epoch(u32),
-    /// The step with this number.
     Step(u32),
 }
 
 impl About {
-    /// The number, 0 for the session as such.
+    /// The number; 0 for the session itself.
     pub const fn ordinal(self) -> u32 {
         match self {
             Self::Session => 0,
@@ -179,62 +174,51 @@ impl About {
     }
 }
 
-/// The part of an event that its writer decides; [`crate::announce`] adds time and place.
+/// The content of an event; [`crate::announce`] adds session, time and key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// What happened.
     pub status: EventStatus,
-    /// What it happened to.
     pub about: About,
-    /// What went wrong, for events that tell of a failure.
+    /// The error, for events that report a failure.
     pub error: Option<ErrorMessage>,
-    /// More about it, at most [`DETAIL_BYTES_MAX`] bytes.
+    /// Details, at most [`DETAIL_BYTES_MAX`] bytes.
     pub detail: Option<serde_json::Value>,
-    /// The seal, in a verdict.
     pub seal: Option<Seal>,
 }
 
-/// What a verdict event holds beside its status.
+/// The seal of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seal {
-    /// The number of the end step.
+    /// Number of the end step.
     pub end_seq: u32,
-    /// The hash of the end step.
+    /// Hash of the end step.
     pub end_hash: Hash,
-    /// The list of (sort key, hash) of every event up to the verdict.
+    /// Sort key and hash of every event up to the verdict.
     pub manifest: Payload,
 }
 
-/// One announcement, as it stands in the journal.
+/// An event as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// The session.
     pub session: SessionId,
-    /// When, by the hybrid logical clock; also its place.
+    /// Its time by the hybrid logical clock; part of its key.
     pub stamp: Stamp,
-    /// The sort key as stored: older writers used fewer digits.
+    /// Its sort key as stored: older writers used fewer digits.
     pub sk: String,
-    /// What happened.
     pub status: EventStatus,
-    /// What it happened to.
     pub about: About,
-    /// Who wrote it.
     pub writer: Writer,
-    /// What it is, however often it was written.
+    /// Its identity, the same however often it was written.
     pub id: EventId,
-    /// What went wrong.
     pub error: Option<ErrorMessage>,
-    /// More about it.
     pub detail: Option<serde_json::Value>,
-    /// The writer's wall clock, where it differs much from the stamp.
+    /// The writer's wall clock, if it differs much from the timestamp.
     pub wall: Option<Stamp>,
     /// When the session's records expire, in seconds since 1970; 0 if the record does not say.
     pub expires_at: i64,
-    /// The seal, in a verdict.
     pub seal: Option<Seal>,
     /// The execution's ARN, in SESSION_INITIATED.
     pub execution_arn: Option<String>,
-    /// The hash of the whole item.
     pub hash: Hash,
 }
 
@@ -249,31 +233,29 @@ const STEP: &str = "Step";
 const END_HASH: &str = "EndHash";
 
 impl Draft {
-    /// A draft with nothing but a status.
     pub fn new(status: EventStatus, about: About) -> Self {
         Self { status, about, error: None, detail: None, seal: None }
     }
 
-    /// The draft with what went wrong.
     #[must_use]
     pub fn with_error(mut self, error: Option<ErrorMessage>) -> Self {
         self.error = error;
         self
     }
 
-    /// The draft with a detail; one that is too large is replaced by a note of its size.
+    /// Adds a detail; one that is too large is replaced by a note of its size.
     #[must_use]
     pub fn with_detail(mut self, detail: serde_json::Value) -> Self {
         let bytes = detail.to_string().len();
         self.detail = Some(if bytes <= DETAIL_BYTES_MAX {
             detail
         } else {
-            serde_json::json!({ "omitted": format!("a detail of {bytes} bytes is over the limit of {DETAIL_BYTES_MAX}") })
+            serde_json::json!({ "omitted": format!("the detail of {bytes} bytes exceeds the limit of {DETAIL_BYTES_MAX}") })
         });
         self
     }
 
-    /// The draft as an item, hashed. `wall` is the writer's clock if it is worth noting.
+    /// The hashed item of this draft. `wall` is the writer's clock if it differs much.
     pub fn to_item(
         &self,
         session: &SessionId,
@@ -310,13 +292,13 @@ impl Draft {
 }
 
 impl Event {
-    /// Reads an event.
+    /// Parses an event.
     ///
-    /// Records of other writers may lack what ours always have: the id is then the sort key, the
-    /// writer the state machine.
+    /// Records of other writers may lack fields that ours always have. Their id is then the sort
+    /// key, and their writer the state machine.
     ///
     /// # Errors
-    /// When the item is no event, or its status or time cannot be read.
+    /// The item is not an event, or its status or time is invalid.
     pub fn from_item(item: &Item) -> Result<Self, ItemError> {
         let session = key::session_of(&item.pk)
             .ok_or_else(|| item.malformed("PK", "a session's partition"))?;

@@ -1,8 +1,9 @@
-//! Exporting a session as JSON Lines, reading such a file, and importing it.
+//! Exports a session as JSON Lines, and reads, verifies and imports such files.
 //!
-//! One record a line, `{"record": <DynamoDB's JSON>, "hash": "…"}`: the session's partition by sort
-//! key, then the parts of its payloads. The last line is the witness, `{"witness": {…}}`, which
-//! says how many records there are, and states the hashes of the verdict and of the newest step.
+//! Each line holds one record, `{"record": <DynamoDB's JSON>, "hash": "…"}`: first the session's
+//! partition by sort key, then the parts of its payloads. The last line is the witness,
+//! `{"witness": {…}}`, with the number of records and the hashes of the verdict and of the newest
+//! step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufRead, Read as _, Write};
@@ -26,57 +27,52 @@ pub const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Most records of an export.
 pub const RECORDS_MAX: usize = 1_000_000;
 
-/// Largest export that is read, in bytes.
+/// Largest file that is read, in bytes.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// An export's last line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// The session.
     pub session: SessionId,
-    /// How many records there are.
+    /// Number of records.
     pub records: usize,
-    /// The hash of the verdict event, if there is one.
+    /// Hash of the verdict event, if any.
     pub head: Option<Hash>,
-    /// The newest step's number and hash, if there is one.
+    /// Number and hash of the newest step, if any.
     pub last_step: Option<(u32, Hash)>,
 }
 
-/// An export as it was read.
+/// An export that was read.
 #[derive(Clone, Debug, Default)]
 pub struct Export {
-    /// The records, in the order of the file.
+    /// The records in file order.
     pub records: Vec<Item>,
-    /// The last line, if it is there.
+    /// The last line, if present.
     pub witness: Option<Witness>,
-    /// The lines that are not what was exported.
+    /// Damaged lines.
     pub damage: Vec<Damage>,
 }
 
-/// Why an export could not be read at all.
+/// Why an export cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The file could not be read.
-    #[error("line {line} could not be read")]
+    #[error("line {line} cannot be read")]
     Io {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// A line is too long.
     #[error("line {line} is longer than {LINE_BYTES_MAX} bytes")]
     LineTooLong {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// There are too many lines, or the file is too large.
     #[error(
         "the file has more than {RECORDS_MAX} records or {FILE_BYTES_MAX} bytes at line {line}"
     )]
     TooLarge {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
 }
@@ -84,21 +80,22 @@ pub enum ReadError {
 /// Why an export was not imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// The file is not what was exported. Nothing was written.
+    /// The file is damaged. Nothing was written.
     #[error("the file is damaged: {}", .0.first().map(ToString::to_string).unwrap_or_default())]
     Damaged(Vec<Damage>),
-    /// Another record stands where one of the file's belongs.
-    #[error("another record is at {} {}", .0.pk, .0.sk)]
+    /// The store holds a different record under one of the file's keys.
+    #[error("the store holds a different record at {} {}", .0.pk, .0.sk)]
     Conflict(Key),
-    /// The store could not be read or written. Importing again goes on where it stopped.
+    /// The store cannot be read or written. Importing again continues.
     #[error(transparent)]
     Store(#[from] Error),
 }
 
-/// Reads all that an export holds: a session's records and the parts of their payloads, in order.
+/// Reads everything that an export holds: a session's records and the parts of their payloads, in
+/// order.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// The store cannot be read.
 pub async fn records<S: Store>(store: &S, session: &SessionId) -> Result<Vec<Item>, Error> {
     let mut records = query_all(store, Query::all(key::session(session))).await?;
     records.retain(|item| !matches!(item.sk.as_str(), key::LEASE | key::WAIT | "SESSION"));
@@ -106,7 +103,7 @@ pub async fn records<S: Store>(store: &S, session: &SessionId) -> Result<Vec<Ite
         .iter()
         .filter_map(|item| match Payload::read_from(item) {
             Ok(Some(Payload::Parts { sha256, .. })) => Some(key::blob(session, sha256.as_str())),
-            // What cannot be read is exported as it is; verifying names it.
+            // An unreadable payload is exported unchanged; verifying reports it.
             _ => None,
         })
         .collect();
@@ -118,7 +115,7 @@ pub async fn records<S: Store>(store: &S, session: &SessionId) -> Result<Vec<Ite
     Ok(records)
 }
 
-/// The witness of these records, as [`records`] returns them.
+/// The witness of these records, in the order of [`records`].
 pub fn witness(session: &SessionId, records: &[Item]) -> Witness {
     let of_session = || records.iter().filter(|item| item.pk == key::session(session));
     let verdict = of_session()
@@ -139,10 +136,10 @@ pub fn witness(session: &SessionId, records: &[Item]) -> Witness {
     }
 }
 
-/// Writes records, as [`records`] returns them, and their witness.
+/// Writes records, in the order of [`records`], and their witness.
 ///
 /// # Errors
-/// When they cannot be written.
+/// The output cannot be written.
 pub fn write(session: &SessionId, records: &[Item], out: &mut impl Write) -> io::Result<()> {
     for item in records {
         writeln!(out, "{}", json!({ "record": item.to_json(), "hash": item.hash().as_str() }))?;
@@ -187,11 +184,11 @@ enum Line {
     Witness(Witness),
 }
 
-/// Reads an export. A line that is not what was exported is damage, not an error, so that
-/// everything wrong with a file is named at once.
+/// Reads an export. A damaged line is reported in the result, not as an error, so that one run
+/// finds all damage.
 ///
 /// # Errors
-/// When the file cannot be read or is larger than any export.
+/// The file cannot be read, or is larger than any export.
 pub fn read(mut input: impl BufRead) -> Result<Export, ReadError> {
     let mut export = Export::default();
     let mut bytes_read = 0;
@@ -228,17 +225,16 @@ pub fn read(mut input: impl BufRead) -> Result<Export, ReadError> {
         }
     }
     if export.witness.is_none() {
-        let problem = "it is missing: the file is cut off".to_owned();
+        let problem = "it is missing: the file is truncated".to_owned();
         export.damage.push(Damage::Witness { problem });
     }
     Ok(export)
 }
 
-/// How a line differs from what was exported.
+/// How a line is damaged.
 enum Unlike {
-    /// It holds a record that does not hash to what the line states.
+    /// It holds a record whose hash differs from the stated one.
     Changed(Box<Item>, String),
-    /// It holds none.
     Unreadable(String),
 }
 
@@ -248,24 +244,24 @@ fn read_line(bytes: &[u8]) -> Result<Line, Unlike> {
     let object = json.as_object().ok_or_else(|| unreadable("it is not an object"))?;
     if let (Some(witness), 1) = (object.get("witness"), object.len()) {
         let witness = Witness::from_json(witness);
-        return witness.map(Line::Witness).ok_or_else(|| unreadable("it is no witness"));
+        return witness.map(Line::Witness).ok_or_else(|| unreadable("it is not a witness"));
     }
     let (Some(record), Some(stated), 2) =
         (object.get("record"), object.get("hash").and_then(Value::as_str), object.len())
     else {
-        return Err(unreadable("it is neither a record with its hash nor the witness"));
+        return Err(unreadable("it is neither a record with a hash nor the witness"));
     };
     let item = Item::from_json(record).map_err(|error| Unlike::Unreadable(error.to_string()))?;
     let found = item.hash();
     if stated == found.as_str() {
         return Ok(Line::Record(item));
     }
-    let text = format!("{} hashes to {found} and the line states {stated}", item.sk);
+    let text = format!("{} hashes to {found} but the line states {stated}", item.sk);
     Err(Unlike::Changed(Box::new(item), text))
 }
 
 impl Export {
-    /// The session that the file is about: that of most records, or without any the witness's.
+    /// The session of the file: that of most records, or the witness's if there are none.
     pub fn session(&self) -> Option<SessionId> {
         let mut counts = BTreeMap::new();
         for session in self.records.iter().filter_map(|item| key::session_of(&item.pk)) {
@@ -275,12 +271,12 @@ impl Export {
         most.or_else(|| self.witness.as_ref().map(|witness| witness.session.clone()))
     }
 
-    /// Judges the file: its lines, its records and its witness; `head` is the verdict's hash as
-    /// somebody kept it elsewhere. `now` is as for [`verify::verify`].
+    /// Verifies the file: its lines, its records and its witness. `head` is the verdict's hash from
+    /// another source; `now` is as for [`verify::verify`].
     pub fn verify(&self, head: Option<&Hash>, now: Stamp) -> Report {
         let mut damage = self.damage.clone();
         let Some(session) = self.session() else {
-            // Nobody knows which session it was; but where there is a head there was a verdict.
+            // The session is unknown, but a head proves that there was a verdict.
             damage.extend(head.map(|head| Damage::VerdictMissing { head: head.clone() }));
             return Report { state: State::Open, damage, unsealed: Vec::new() };
         };
@@ -307,11 +303,10 @@ fn witness_problems(stated: &Witness, found: &Witness) -> Vec<Damage> {
     };
     let mut problems = Vec::new();
     if stated.session != found.session {
-        problems
-            .push(format!("it is of session {}, they are of {}", stated.session, found.session));
+        problems.push(format!("its session is {}, theirs is {}", stated.session, found.session));
     }
     if stated.records != found.records {
-        problems.push(format!("it counts {} records, there are {}", stated.records, found.records));
+        problems.push(format!("it states {} records, there are {}", stated.records, found.records));
     }
     if stated.head != found.head {
         let (stated, found) = (hash(stated.head.as_ref()), hash(found.head.as_ref()));
@@ -324,18 +319,16 @@ fn witness_problems(stated: &Witness, found: &Witness) -> Vec<Damage> {
     problems.into_iter().map(|problem| Damage::Witness { problem }).collect()
 }
 
-/// What importing did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// How many records were written.
+    /// Records written.
     pub written: usize,
-    /// How many were there already.
+    /// Records that existed already.
     pub present: usize,
 }
 
-/// Writes an export's records into a store. Whatever is there stays: a record that is there
-/// already is passed over, and another one in its place refuses the import before any write, as
-/// does a file that no session could have been exported to.
+/// Imports an export's records into a store. Existing records stay: an identical one is skipped. A
+/// different record under the same key, or a damaged file, rejects the import before any write.
 ///
 /// # Errors
 /// See [`ImportError`].
@@ -354,7 +347,7 @@ pub async fn import<S: Store>(
         }
     }
     let mut imported = Imported { written: 0, present: 0 };
-    // As they were written: no record names bytes that are not there, and no event a step.
+    // In the original order: parts before the record that names them, steps before events.
     let mut ordered: Vec<_> = export.records.iter().collect();
     ordered.sort_by_key(|item| {
         let turn = match &item.sk {
@@ -375,7 +368,7 @@ pub async fn import<S: Store>(
     Ok(imported)
 }
 
-/// The session of an export whose lines are all as they were exported and belong to it.
+/// The session of an undamaged export, all of whose lines belong to it.
 fn acceptable(export: &Export) -> Result<SessionId, Vec<Damage>> {
     if !export.damage.is_empty() {
         return Err(export.damage.clone());
@@ -395,15 +388,15 @@ fn acceptable(export: &Export) -> Result<SessionId, Vec<Damage>> {
         let is_record = item.pk == partition
             && (item.sk.starts_with(key::STEP_PREFIX) || item.sk.starts_with(key::EVENT_PREFIX));
         if !is_record && !item.pk.starts_with(&blobs) {
-            return refused("is no record of the session".to_owned());
+            return refused("is not a record of the session".to_owned());
         }
-        // The store would refuse these two later, when it holds half the file.
+        // The store would reject these two later, after half of the file was written.
         if !places.insert((&item.pk, &item.sk)) {
-            return refused("stands there twice".to_owned());
+            return refused("occurs twice".to_owned());
         }
         let bytes = item.size_bytes();
         if bytes > ITEM_BYTES_MAX {
-            return refused(format!("has {bytes} bytes, of which {ITEM_BYTES_MAX} are allowed"));
+            return refused(format!("has {bytes} bytes; at most {ITEM_BYTES_MAX} are allowed"));
         }
     }
     Ok(stated.session.clone())

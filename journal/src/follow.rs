@@ -1,4 +1,4 @@
-//! Following a session live: each record once, as it is noticed.
+//! Follows a running session and returns each record once.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -18,14 +18,12 @@ use crate::store::{Error, Query, Store, query_all};
 /// A step or an event.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Record {
-    /// A step, its payload as it is stored.
+    /// A step with its payload as stored.
     Step(Step),
-    /// An event.
     Event(Event),
 }
 
 impl Record {
-    /// When it was written.
     pub fn stamp(&self) -> Stamp {
         match self {
             Self::Step(step) => step.stamp,
@@ -34,7 +32,7 @@ impl Record {
     }
 }
 
-/// A view of one session that knows what it has shown.
+/// A reader of one session that remembers what it has returned.
 #[derive(Debug)]
 pub struct Follow<S> {
     store: S,
@@ -44,23 +42,23 @@ pub struct Follow<S> {
 }
 
 impl<S: Store> Follow<S> {
-    /// Follows a session from its first record on.
+    /// Follows a session from its first record.
     pub fn new(store: S, session: SessionId) -> Self {
         Self { store, session, last_seq: 0, events: BTreeSet::new() }
     }
 
-    /// The records that came since the last call, ordered by their stamps; waits for at most
-    /// `patience` if there are none. May return empty earlier, when something else was written.
+    /// The records since the last call, ordered by timestamp. Waits for at most `timeout` if there
+    /// are none. May return an empty list earlier, when another record was written.
     ///
-    /// Across calls records come in the order in which they were noticed: a writer that was held
-    /// up may add an event with an earlier stamp than one shown before.
+    /// Later calls can return earlier timestamps: a delayed writer may add an event with an earlier
+    /// timestamp than one already returned.
     ///
     /// # Errors
-    /// When the store cannot be read. The next call shows what this one did not.
-    pub async fn next(&mut self, patience: Duration) -> Result<Vec<Record>, Error> {
+    /// The store cannot be read. The next call returns what this one did not.
+    pub async fn next(&mut self, timeout: Duration) -> Result<Vec<Record>, Error> {
         let store = self.store.clone();
-        let mut changed = pin!(store.changed(patience));
-        // Waiting begins before reading: a record that lands between the two must not be slept over.
+        let mut changed = pin!(store.changed(timeout));
+        // Subscribe before reading, so that a record written in between is not missed.
         let already = poll_fn(|context| Poll::Ready(changed.as_mut().poll(context))).await;
         let records = self.unseen().await?;
         if !records.is_empty() {
@@ -72,11 +70,11 @@ impl<S: Store> Follow<S> {
         self.unseen().await
     }
 
-    /// Reads what has not been shown.
     async fn unseen(&mut self) -> Result<Vec<Record>, Error> {
         let partition = key::session(&self.session);
-        // Events first: what they announce is a step, and is then found in the same turn. All of
-        // them, since an event may land late with an early stamp; there are at most a thousand.
+        // Read events before steps, so that a step is found in the same turn as the event that
+        // announces it. Read all events, at most a thousand, because one may arrive late with an
+        // early timestamp.
         let query = Query::prefix(partition.as_str(), key::EVENT_PREFIX);
         let items = query_all(&self.store, query).await?;
         let mut events = read::in_order(items.iter())?;

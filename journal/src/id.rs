@@ -1,4 +1,4 @@
-//! Identities, checked at birth.
+//! Ids, validated on construction.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,36 +6,35 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A session's id: the id of the trigger event, the execution's name, the runtime session's id.
+/// A session's id, which is also the id of the trigger event, the execution's name and the runtime
+/// session's id.
 ///
-/// 33 to 100 characters of `[A-Za-z0-9][A-Za-z0-9-_]*`, which is what `AgentCore` accepts both in
-/// requests and in answers. A hyphenated UUID fits.
+/// 33 to 100 characters of `[A-Za-z0-9][A-Za-z0-9-_]*`, which `AgentCore` accepts in requests and
+/// in replies. A hyphenated UUID fits.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SessionId(String);
 
-/// Why a text is no session id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is not a session id: 33 to 100 letters, digits, hyphens or underscores, the first a letter or digit"
+    "invalid session id `{text}`: expected 33 to 100 letters, digits, hyphens or underscores, starting with a letter or digit"
 )]
 pub struct InvalidSessionId {
     text: String,
 }
 
 impl SessionId {
-    /// A fresh random id, such as EventBridge gives an event.
+    /// A random id, as EventBridge assigns to an event.
     pub fn fresh() -> Self {
         Self(Uuid::new_v4().to_string())
     }
 
-    /// The id's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The hexadecimal digit that the id begins with, which spreads a day's sessions over
-    /// partitions; `0` for ids that begin otherwise.
+    /// The id's first hexadecimal digit, which distributes a day's sessions over partitions; `0` if
+    /// the id starts otherwise.
     pub fn shard(&self) -> char {
         self.0.chars().next().filter(|first| matches!(first, '0'..='9' | 'a'..='f')).unwrap_or('0')
     }
@@ -76,7 +75,8 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// What an event is, whoever noticed it and whenever: two records with one id tell of one thing.
+/// An event's identity: independent of who noticed it and when. Two records with one id report the
+/// same fact.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(String);
 
@@ -86,41 +86,39 @@ impl EventId {
         Self("initiated".to_owned())
     }
 
-    /// The UUID (version 5) of what happened in a session.
+    /// The UUID (version 5) of a fact in a session.
     ///
-    /// `ordinal` is the attempt, epoch or step number that the event speaks of.
+    /// `ordinal` is the attempt, epoch or step number of the event.
     pub fn of(session: &SessionId, writer: &str, what: &str, ordinal: u64) -> Self {
         let name = format!("{session}/{writer}/{what}/{ordinal}");
         Self(Uuid::new_v5(&Uuid::NAMESPACE_OID, name.as_bytes()).to_string())
     }
 
-    /// An id as it was read from a record.
+    /// An id read from a record.
     pub fn from_record(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// The id's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// One process at work on a session: part of every step it writes.
+/// A process that works on a session; part of each step that it writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Runner(String);
 
 impl Runner {
-    /// A runner of the given role (`agent`, `poller` …) with a fresh random id.
+    /// A runner with the given role (`agent`, `poller` …) and a random id.
     pub fn fresh(role: &str) -> Self {
         Self(format!("{role}:{}", Uuid::new_v4()))
     }
 
-    /// A runner as it was read from a record, or named by a test.
+    /// A runner read from a record, or named by a test.
     pub fn named(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// The runner's text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

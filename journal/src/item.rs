@@ -10,28 +10,25 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-/// The attribute that holds a record's hash, the only one that the hash does not cover.
+/// The attribute with a record's hash, the only one that the hash does not cover.
 pub const HASH: &str = "Hash";
 
-/// An attribute's value. The journal writes no other types.
+/// An attribute's value, of the types that the journal uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Text.
     S(String),
-    /// A whole number.
     N(i64),
-    /// Bytes.
     B(Vec<u8>),
 }
 
-/// One item of the table.
+/// An item of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     /// The partition key, `PK`.
     pub pk: String,
     /// The sort key, `SK`.
     pub sk: String,
-    /// All other attributes; in byte order of name, which is the order that is hashed.
+    /// All other attributes, in byte order of name, the order of hashing.
     pub attributes: BTreeMap<String, Value>,
 }
 
@@ -40,22 +37,20 @@ pub struct Item {
 pub struct Hash(String);
 
 impl Hash {
-    /// What the first step names as the hash before it.
+    /// The previous hash of the first step.
     pub fn genesis() -> Self {
         Self("0".repeat(64))
     }
 
-    /// The hash of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(hex::encode(Sha256::digest(bytes)))
     }
 
-    /// A hash as it was read from a record.
+    /// A hash read from a record.
     pub fn from_record(text: &str) -> Self {
         Self(text.to_owned())
     }
 
-    /// The hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -67,46 +62,35 @@ impl fmt::Display for Hash {
     }
 }
 
-/// Why an item could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ItemError {
-    /// An attribute that the record needs is not there.
     #[error("{sk}: attribute `{name}` is missing")]
-    Missing {
-        /// The item's sort key.
-        sk: String,
-        /// The attribute.
-        name: String,
-    },
-    /// An attribute has another type or form than the record needs.
+    Missing { sk: String, name: String },
+    /// An attribute has the wrong type or form.
     #[error("{sk}: attribute `{name}` is not {expected}")]
     Malformed {
-        /// The item's sort key.
         sk: String,
-        /// The attribute.
         name: String,
-        /// What it should have been.
+        /// The expected type or form.
         expected: &'static str,
     },
-    /// The text is not an item in DynamoDB's JSON.
     #[error("not an item: {0}")]
     NotAnItem(String),
 }
 
 impl Item {
-    /// An item with no attributes but its key.
     pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
         Self { pk: pk.into(), sk: sk.into(), attributes: BTreeMap::new() }
     }
 
-    /// The item with one more attribute.
+    /// Adds an attribute.
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.attributes.insert(name.to_owned(), value.into());
         self
     }
 
-    /// The item with one more attribute, if there is a value for it.
+    /// Adds an attribute if there is a value for it.
     #[must_use]
     pub fn with_some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
         match value {
@@ -115,7 +99,7 @@ impl Item {
         }
     }
 
-    /// The attribute's value; the keys count as attributes.
+    /// An attribute's value; the keys count as attributes.
     pub fn get(&self, name: &str) -> Option<Value> {
         match name {
             "PK" => Some(Value::S(self.pk.clone())),
@@ -124,10 +108,10 @@ impl Item {
         }
     }
 
-    /// A text attribute.
+    /// A string attribute.
     ///
     /// # Errors
-    /// When it is missing or no text.
+    /// The attribute is missing or not a string.
     pub fn text(&self, name: &str) -> Result<&str, ItemError> {
         match self.attributes.get(name) {
             Some(Value::S(text)) => Ok(text),
@@ -136,7 +120,7 @@ impl Item {
         }
     }
 
-    /// A text attribute that may be absent; one of another type counts as absent.
+    /// An optional string attribute; one of another type counts as absent.
     pub fn text_opt(&self, name: &str) -> Option<&str> {
         match self.attributes.get(name) {
             Some(Value::S(text)) => Some(text),
@@ -144,10 +128,10 @@ impl Item {
         }
     }
 
-    /// A whole number.
+    /// A number attribute.
     ///
     /// # Errors
-    /// When it is missing or no number.
+    /// The attribute is missing or not a number.
     pub fn number(&self, name: &str) -> Result<i64, ItemError> {
         match self.attributes.get(name) {
             Some(Value::N(number)) => Ok(*number),
@@ -156,15 +140,14 @@ impl Item {
         }
     }
 
-    /// A whole number that must fit the type asked for.
+    /// A number attribute, converted to the requested type.
     ///
     /// # Errors
-    /// When it is missing, no number, or out of range.
+    /// The attribute is missing, not a number, or out of range.
     pub fn small<T: TryFrom<i64>>(&self, name: &str) -> Result<T, ItemError> {
         T::try_from(self.number(name)?).map_err(|_| self.malformed(name, "in range"))
     }
 
-    /// The error for an attribute of the wrong form.
     pub fn malformed(&self, name: &str, expected: &'static str) -> ItemError {
         ItemError::Malformed { sk: self.sk.clone(), name: name.to_owned(), expected }
     }
@@ -173,9 +156,9 @@ impl Item {
         ItemError::Missing { sk: self.sk.clone(), name: name.to_owned() }
     }
 
-    /// The bytes that are hashed: for every attribute but [`HASH`], keys included, in byte order of
-    /// name, `{length of name}:{name}{type letter}{length of value}:{value}`, lengths in bytes and
-    /// decimal, numbers in decimal. `printf` and `sha256sum` can recompute it.
+    /// The bytes that are hashed: for every attribute but [`HASH`], keys included, in byte order of name, `{length of
+    /// name}:{name}{type letter}{length of value}:{value}`, lengths in bytes and decimal, numbers in decimal. `printf`
+    /// and `sha256sum` can recompute it.
     pub fn canonical_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.canonical(|part| bytes.extend_from_slice(part));
@@ -189,7 +172,7 @@ impl Item {
         Hash(hex::encode(digest.finalize()))
     }
 
-    /// Gives the canonical bytes part by part: every read of an event hashes it, and needs them nowhere.
+    /// Produces the canonical bytes in parts: every read of an event hashes them, so they are not collected.
     fn canonical(&self, mut give: impl FnMut(&[u8])) {
         let mut attribute = |name: &str, letter: &[u8], value: &[u8]| {
             let mut decimal = itoa::Buffer::new();
@@ -217,14 +200,14 @@ impl Item {
         keys.for_each(|(key, text)| attribute(key, b"S", text.as_bytes()));
     }
 
-    /// The item with its own hash as an attribute.
+    /// Adds the item's own hash.
     #[must_use]
     pub fn hashed(self) -> Self {
         let hash = self.hash();
         self.with(HASH, hash.0)
     }
 
-    /// The item's size as DynamoDB counts it, near enough to refuse what is too large.
+    /// The item's approximate size as DynamoDB counts it, for rejecting items that are too large.
     pub fn size_bytes(&self) -> usize {
         let keys = "PK".len() + self.pk.len() + "SK".len() + self.sk.len();
         self.attributes.iter().map(|(name, value)| name.len() + value.size_bytes()).sum::<usize>()
@@ -242,13 +225,13 @@ impl Item {
         serde_json::Value::Object(object)
     }
 
-    /// Reads DynamoDB's JSON.
+    /// Parses DynamoDB's JSON.
     ///
     /// # Errors
-    /// When a key is missing or a value has a type that the journal does not write.
+    /// A key is missing, or a value has a type that the journal does not write.
     pub fn from_json(json: &serde_json::Value) -> Result<Self, ItemError> {
         let object =
-            json.as_object().ok_or_else(|| ItemError::NotAnItem("no object".to_owned()))?;
+            json.as_object().ok_or_else(|| ItemError::NotAnItem("not an object".to_owned()))?;
         let mut attributes = BTreeMap::new();
         for (name, value) in object {
             let value = Value::from_json(value).ok_or_else(|| {
@@ -258,7 +241,7 @@ impl Item {
         }
         let mut key = |name: &str| match attributes.remove(name) {
             Some(Value::S(text)) => Ok(text),
-            _ => Err(ItemError::NotAnItem(format!("`{name}` is not a text"))),
+            _ => Err(ItemError::NotAnItem(format!("`{name}` is not a string"))),
         };
         Ok(Self { pk: key("PK")?, sk: key("SK")?, attributes })
     }
@@ -282,7 +265,7 @@ impl Value {
         }
     }
 
-    /// Reads DynamoDB's JSON; `None` for a type that the journal does not write.
+    /// Parses DynamoDB's JSON; `None` for a type that the journal does not write.
     pub fn from_json(json: &serde_json::Value) -> Option<Self> {
         let object = json.as_object().filter(|object| object.len() == 1)?;
         let (letter, value) = object.iter().next()?;
@@ -296,7 +279,7 @@ impl Value {
     }
 }
 
-/// In DynamoDB's JSON, as [`Value::to_json`] has it.
+/// As DynamoDB's JSON; see [`Value::to_json`].
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_map(Some(1))?;
@@ -309,7 +292,7 @@ impl Serialize for Value {
     }
 }
 
-/// From DynamoDB's JSON, as [`Value::from_json`] reads it.
+/// From DynamoDB's JSON; see [`Value::from_json`].
 impl<'de> Deserialize<'de> for Value {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]

@@ -1,17 +1,22 @@
-//! The journal: what happened to a session, as records that nobody changes.
+//! The event journal of agent sessions: append-only records, their hashes, and the stores for them.
 //!
-//! A session's **steps** decide ([`step`], [`chain`]): whoever writes number n + 1 has decided what
-//! comes after n. Its **events** announce ([`event`], [`announce`]); what they add up to is a pure
-//! fold ([`status`]). Both are [`item`]s in a [`store`], keyed as [`key`] says, with large contents
-//! set apart by [`payload`]. [`lease`] and [`wait`] are the two mutable items: they say who is alive
-//! and who is waiting, never what is true. [`seal`] closes a session and [`verify`] finds every later
-//! change.
+//! A session has two kinds of immutable records:
 //!
-//! Readers find sessions by [`listing`], which says of each what it adds up to ([`tally`]), watch one with [`follow`], read one with [`read`], and take
-//! it elsewhere with [`export`]. With features there are two stores, `dynamo` and `sqlite`, and the
-//! suite that both pass, `conformance`.
+//! - **Steps** decide ([`step`], [`chain`]). They form one numbered hash chain. A writer appends step
+//!   n + 1 on the condition that it does not exist; the writer that succeeds decides what follows n.
+//! - **Events** announce the lifecycle ([`event`], [`announce`]). A pure fold over them gives the
+//!   session's [`status`].
 //!
-//! Without features this crate does no IO and reads no clock.
+//! Both are [`item`]s in a [`store`], under the keys of [`key`]. Large contents are stored separately
+//! by [`payload`]. Two items are mutable and decide nothing: [`lease`] shows that a runner is alive,
+//! and [`wait`] holds the token of a waiting workflow. [`seal`] closes a session; [`verify`] finds
+//! every later change.
+//!
+//! Readers find sessions with [`listing`], sum them up with [`tally`], watch one with [`follow`], read
+//! one with [`read`] and copy one with [`export`].
+//!
+//! The features `dynamo` and `sqlite` add a store each, and `test-support` the `conformance` suite
+//! that both pass. Without features this crate performs no IO and reads no clock.
 
 pub mod announce;
 pub mod chain;
@@ -36,7 +41,7 @@ pub mod tally;
 pub mod verify;
 pub mod wait;
 
-#[cfg(feature = "test-support")]
+#[cfg(feature = "clock")]
 pub mod conformance;
 #[cfg(feature = "dynamodb")]
 pub mod dynamo;

@@ -1,12 +1,12 @@
-//! Listing sessions, newest first, over the by-day index.
+//! Lists sessions, newest first, using the by-day index.
 //!
-//! A [`Lister`] walks over the index; a [`Search`] reads the sessions that may fit a [`Filter`], and
-//! no others: of an ended session the index has the verdict. What was read before stands on a
-//! [`Shelf`]; a [`histogram()`] counts in the index alone. One search looks at so many sessions and no more, and says where the next goes on.
+//! A [`Lister`] walks the index. A [`Search`] reads the sessions that may match a [`Filter`]; for ended sessions the
+//! index already has the verdict. Summaries are cached in a [`SummaryCache`]. A [`histogram()`] counts in the index
+//! alone. A search examines a limited number of sessions and returns a cursor for the next one.
 
+mod cache;
 mod histogram;
 mod search;
-mod shelf;
 mod summary;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,22 +22,22 @@ use crate::id::SessionId;
 use crate::key;
 use crate::store::{Cursor, Error, Query, Store};
 
+pub use cache::SummaryCache;
 pub use histogram::{BUCKETS_MAX, Bucket, InvalidBuckets, buckets, histogram};
 pub use search::{Filter, READ_MAX, RECORDS_MAX, SEARCHED_MAX, Search};
-pub use shelf::Shelf;
 pub use summary::Summary;
 
-/// How many entries of the index are read first from each of a day's sixteen partitions. A short list
-/// needs no more; every further page is twice as long.
+/// Entries of the first page read from each of a day's sixteen partitions. A short list needs no more; each further
+/// page is twice as long.
 const PAGE_ITEMS_FIRST: usize = 8;
 
-/// How many entries of the index are read at once from each of a day's sixteen partitions, at most.
+/// Most entries of a page read from each of a day's sixteen partitions.
 const PAGE_ITEMS_MAX: usize = 128;
 
-/// Most sessions that are looked at for one whose id begins in a certain way.
+/// Most sessions examined to resolve an id prefix.
 pub const CANDIDATES_MAX: usize = 10_000;
 
-/// Most days that are looked at for one list.
+/// Most days examined for one list.
 pub const DAYS_MAX: u32 = 3_660;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -45,19 +45,16 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// A session as the by-day index shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listed {
-    /// The session.
     pub session: SessionId,
-    /// Its first event.
     pub initiated: Event,
-    /// Its verdict, if it has one that is not later than what was asked for.
+    /// Its verdict, unless it is later than the requested time.
     pub verdict: Option<Event>,
 }
 
-/// The sessions that began between `since` and `until`, both included, newest first, at most
-/// `limit`.
+/// The sessions that started between `since` and `until`, both inclusive, newest first, at most `limit`.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// The store cannot be read.
 pub async fn list<S: Store>(
     store: &S,
     since: Stamp,
@@ -74,58 +71,54 @@ pub async fn list<S: Store>(
     Ok(listed)
 }
 
-/// Walks over sessions, newest first, and reads no more of the index than it is asked for.
+/// Walks over sessions, newest first, and reads the index on demand.
 #[derive(Debug)]
 pub struct Lister<'a, S> {
     store: &'a S,
     since: Stamp,
     until: Stamp,
-    /// The day whose partitions are being read.
+    /// The day being read.
     day: Stamp,
     days_left: u32,
     shards: Vec<Shard>,
-    /// Verdicts whose sessions have not come yet: they are later than their sessions.
+    /// Verdicts of sessions that follow in the list: a verdict is later than its session's start.
     verdicts: BTreeMap<SessionId, Event>,
-    /// The sessions that began at one instant, the largest id first, so that a place among them can be
-    /// found again.
+    /// Sessions that started at the same instant, the largest id first, so that a cursor can point between them.
     together: VecDeque<Event>,
-    /// The instant of the last of them, with their ids.
+    /// That instant, and the ids already listed.
     listed: (Stamp, BTreeSet<SessionId>),
 }
 
-/// A session's place in the list: where it began, and of those that began together, which one it is.
+/// A cursor in the list: a session's start time and id.
 ///
-/// As text it is what an API hands out as the place to go on after.
+/// An API returns its text as the cursor of the next page.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    /// When the session began.
+pub struct ListCursor {
     pub at: Stamp,
-    /// The session.
     pub session: SessionId,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ListCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}~{}", self.at, self.session)
     }
 }
 
-impl FromStr for Place {
-    type Err = InvalidPlace;
+impl FromStr for ListCursor {
+    type Err = InvalidListCursor;
 
-    fn from_str(text: &str) -> Result<Self, InvalidPlace> {
-        let (at, session) = text.split_once('~').ok_or(InvalidPlace)?;
-        let at = Stamp::parse(at).map_err(|_| InvalidPlace)?;
-        Ok(Self { at, session: session.parse().map_err(|_| InvalidPlace)? })
+    fn from_str(text: &str) -> Result<Self, InvalidListCursor> {
+        let (at, session) = text.split_once('~').ok_or(InvalidListCursor)?;
+        let at = Stamp::parse(at).map_err(|_| InvalidListCursor)?;
+        Ok(Self { at, session: session.parse().map_err(|_| InvalidListCursor)? })
     }
 }
 
-/// A text is no place in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no place in a list of sessions: it is the `more` of the list before, as it was")]
-pub struct InvalidPlace;
+#[error("invalid cursor; pass the `more` value of the previous page unchanged")]
+pub struct InvalidListCursor;
 
-/// One partition of the index, read page by page from its newest entry.
+/// A partition of the index, read page by page from its newest entry.
 #[derive(Debug)]
 struct Shard {
     query: Query,
@@ -141,7 +134,7 @@ enum Rest {
 }
 
 impl<'a, S: Store> Lister<'a, S> {
-    /// A walk over the sessions that began between `since` and `until`, both included.
+    /// The sessions that started between `since` and `until`, both inclusive.
     pub fn new(store: &'a S, since: Stamp, until: Stamp) -> Self {
         Self {
             store,
@@ -156,10 +149,10 @@ impl<'a, S: Store> Lister<'a, S> {
         }
     }
 
-    /// The next session, or `None` when there are no more.
+    /// The next session, if any.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// The store cannot be read.
     pub async fn next(&mut self) -> Result<Option<Listed>, Error> {
         if self.together.is_empty() {
             self.gather().await?;
@@ -171,7 +164,7 @@ impl<'a, S: Store> Lister<'a, S> {
         }))
     }
 
-    /// Takes the sessions of the next instant at which any began.
+    /// Reads the sessions of the next instant with any.
     async fn gather(&mut self) -> Result<(), Error> {
         while self.until >= self.since {
             let Some(at) = self.peek().await? else {
@@ -198,7 +191,7 @@ impl<'a, S: Store> Lister<'a, S> {
 
     fn take(&mut self, event: Event) {
         if event.status.is_verdict() {
-            // Of several verdicts the earliest counts, and time runs backwards here.
+            // The earliest of several verdicts counts, and entries come newest first.
             self.verdicts.insert(event.session.clone(), event);
         } else if event.status == EventStatus::SessionInitiated {
             if self.listed.0 != event.stamp {
@@ -210,7 +203,7 @@ impl<'a, S: Store> Lister<'a, S> {
         }
     }
 
-    /// The time of the newest entry of the day.
+    /// Time of the day's newest unread entry.
     async fn peek(&mut self) -> Result<Option<Stamp>, Error> {
         let store = self.store;
         let empty = self.shards.iter_mut().filter(|shard| shard.read.is_empty());
@@ -218,7 +211,7 @@ impl<'a, S: Store> Lister<'a, S> {
         Ok(self.shards.iter().filter_map(|shard| shard.read.front()).map(|event| event.stamp).max())
     }
 
-    /// Takes the newest entry of the day, which was filled.
+    /// Takes the day's newest unread entry, which `peek` has read.
     fn pop(&mut self) -> Option<Event> {
         let newest = |shard: &Shard| shard.read.front().map(|event| event.stamp);
         self.shards.iter_mut().max_by_key(|shard| newest(shard))?.read.pop_front()
@@ -234,7 +227,7 @@ impl Shard {
                 Rest::Nothing => return Ok(()),
             };
             let page = store.query(self.query.clone()).await?;
-            // An entry that is no event of ours was put there by somebody else.
+            // Another program wrote an entry that is not an event.
             self.read.extend(page.items.iter().filter_map(|item| Event::from_item(item).ok()));
             self.rest = page.next.map_or(Rest::Nothing, Rest::After);
             let longer = self.query.limit.unwrap_or(PAGE_ITEMS_FIRST) * 2;

@@ -1,7 +1,7 @@
-//! Payloads: JSON that is too free or too large for attributes of its own.
+//! Payloads: JSON that is too variable or too large for attributes of its own.
 //!
-//! Small ones are text, larger ones compressed, the largest are set apart in content-addressed
-//! parts. A payload is hashed as the bytes that are stored.
+//! A small payload is stored as text and a larger one compressed. The largest are split into
+//! content-addressed parts. The hash of a payload covers the stored bytes.
 
 use crate::id::SessionId;
 use crate::item::{Hash, Item, ItemError, Value};
@@ -22,73 +22,54 @@ pub enum Payload {
     /// JSON text, readable in the table.
     Text(String),
     /// JSON text compressed with zstd.
-    Zstd {
-        /// The compressed bytes.
-        bytes: Vec<u8>,
-        /// The text's length.
-        raw_bytes: u32,
-    },
-    /// Compressed JSON text in parts beside the session.
+    Zstd { bytes: Vec<u8>, raw_bytes: u32 },
+    /// Compressed JSON text in separate parts.
     Parts {
-        /// The hash of the stored bytes, which is the parts' address.
+        /// Hash of the stored bytes, which is also the address of the parts.
         sha256: Hash,
-        /// The text's length.
         raw_bytes: u32,
-        /// How many parts there are.
         parts: u32,
     },
 }
 
-/// A payload made ready for storing: the parts must be written before the record that names them.
+/// An encoded payload. Write its parts before the record that names them.
 #[derive(Clone, Debug)]
 pub struct Encoded {
     /// What the record holds.
     pub payload: Payload,
-    /// The bytes of the parts, in order; empty for payloads that stay inline.
+    /// The parts in order; empty for an inline payload.
     pub parts: Vec<Vec<u8>>,
 }
 
-/// The payload is larger than the journal takes. Terminal: the same payload never fits.
+/// The payload exceeds the limit. Permanent: retrying does not help.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a payload of {bytes} bytes is over the limit of {PAYLOAD_BYTES_MAX}")]
+#[error("the payload of {bytes} bytes exceeds the limit of {PAYLOAD_BYTES_MAX}")]
 pub struct TooLarge {
-    /// Its length as JSON text.
+    /// Length of the JSON text.
     pub bytes: usize,
 }
 
-/// Why stored bytes are no payload.
+/// Why stored bytes are not a valid payload.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The bytes are not those that the record named.
-    #[error("the stored bytes hash to {found}, the record names {expected}")]
-    Changed {
-        /// What the record names.
-        expected: Hash,
-        /// What is there.
-        found: Hash,
-    },
-    /// The bytes do not decompress to the length that the record names.
+    #[error("the stored bytes hash to {found}, but the record names {expected}")]
+    Changed { expected: Hash, found: Hash },
     #[error("the stored bytes do not decompress to {raw_bytes} bytes")]
-    Compression {
-        /// The length that the record names.
-        raw_bytes: u32,
-    },
-    /// The text is not JSON.
+    Compression { raw_bytes: u32 },
     #[error("the payload is not JSON")]
     NotJson,
-    /// A part is missing.
     #[error("part {number} is missing")]
     PartMissing {
-        /// Its number, from 0.
+        /// From 0.
         number: u32,
     },
 }
 
 impl Payload {
-    /// Makes a JSON value ready for storing.
+    /// Encodes a JSON value.
     ///
     /// # Errors
-    /// When its text is longer than [`PAYLOAD_BYTES_MAX`]. Nothing has been written then.
+    /// Its text is longer than [`PAYLOAD_BYTES_MAX`].
     pub fn encode(json: &serde_json::Value) -> Result<Encoded, TooLarge> {
         let text = json.to_string();
         if text.len() > PAYLOAD_BYTES_MAX {
@@ -109,7 +90,7 @@ impl Payload {
         Ok(Encoded { payload: Self::Parts { sha256, raw_bytes, parts: count }, parts })
     }
 
-    /// How long the JSON text is, in bytes.
+    /// Length of the JSON text in bytes.
     pub fn text_bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
@@ -119,10 +100,10 @@ impl Payload {
         }
     }
 
-    /// The JSON value, given the bytes of the parts (empty for inline payloads).
+    /// Decodes the JSON value, given the parts (none for an inline payload).
     ///
     /// # Errors
-    /// When the bytes are not those that were stored.
+    /// The bytes differ from those that were stored.
     pub fn decode(&self, parts: &[Vec<u8>]) -> Result<serde_json::Value, DecodeError> {
         let text = match self {
             Self::Text(text) => text.clone().into_bytes(),
@@ -155,10 +136,10 @@ impl Payload {
         }
     }
 
-    /// Reads the payload's attributes from a record, if it has one.
+    /// Reads a record's payload attributes, if any.
     ///
     /// # Errors
-    /// When they are there and make no sense.
+    /// The attributes are invalid.
     pub fn read_from(item: &Item) -> Result<Option<Self>, ItemError> {
         match item.attributes.get(PAYLOAD) {
             Some(Value::S(text)) => return Ok(Some(Self::Text(text.clone()))),
@@ -180,7 +161,7 @@ impl Payload {
     }
 }
 
-/// The items of a payload's parts, each with its own hash, so that a changed one can be named.
+/// The items of a payload's parts, each with its own hash, so that a changed part can be named.
 pub fn part_items(session: &SessionId, expires_at: i64, encoded: &Encoded) -> Vec<Item> {
     let Payload::Parts { sha256, .. } = &encoded.payload else { return Vec::new() };
     let pk = key::blob(session, sha256.as_str());
@@ -195,10 +176,10 @@ pub fn part_items(session: &SessionId, expires_at: i64, encoded: &Encoded) -> Ve
         .collect()
 }
 
-/// The bytes of parts as read back, in order.
+/// The bytes of parts that were read, in order.
 ///
 /// # Errors
-/// When one of the `count` parts is not among the items.
+/// One of the `count` parts is missing.
 pub fn part_bytes(items: &[Item], count: u32) -> Result<Vec<Vec<u8>>, DecodeError> {
     (0..count)
         .map(|number| {
@@ -212,8 +193,8 @@ pub fn part_bytes(items: &[Item], count: u32) -> Result<Vec<Vec<u8>>, DecodeErro
         .collect()
 }
 
-/// Decompresses into exactly the length that the record names, so that a forged frame cannot ask
-/// for more memory than the limit.
+/// Decompresses to exactly the length that the record names, so that a forged frame cannot allocate
+/// more than the limit.
 fn decompress(bytes: &[u8], raw_bytes: u32) -> Result<Vec<u8>, DecodeError> {
     let error = DecodeError::Compression { raw_bytes };
     let capacity = usize::try_from(raw_bytes).unwrap_or(usize::MAX);
@@ -270,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_over_the_limit_is_refused_before_any_write() {
+    fn an_oversized_payload_is_rejected_before_any_write() {
         assert!(Payload::encode(&noise(PAYLOAD_BYTES_MAX - 2)).is_ok());
         assert!(Payload::encode(&noise(PAYLOAD_BYTES_MAX)).is_err());
     }
@@ -284,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forged_length_does_not_ask_for_memory() {
+    fn a_forged_length_allocates_no_memory() {
         let bytes = zstd::bulk::compress(&vec![b' '; 50_000_000], 1).unwrap();
         let forged = Payload::Zstd { bytes, raw_bytes: 50_000_000 };
         assert!(matches!(forged.decode(&[]), Err(DecodeError::Compression { .. })));

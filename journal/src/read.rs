@@ -1,4 +1,4 @@
-//! Reading a session: its steps in sequence, its events in time, a payload's bytes.
+//! Reads a session: its steps in sequence, its events in order of time, its payloads.
 
 use crate::clock::Stamp;
 use crate::event::Event;
@@ -10,35 +10,31 @@ use crate::payload::{Payload, part_bytes};
 use crate::step::Step;
 use crate::store::{Error, Query, Store, query_all, take_all};
 
-/// The step chain is damaged: a record is missing, or does not follow the one before it.
+/// The step chain is damaged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainDamage {
-    /// A number is missing.
-    #[error("step {missing} is missing: the next one there is {found}")]
+    #[error("step {missing} is missing; the next one is {found}")]
     Gap {
-        /// The missing number.
         missing: u32,
         /// The number found in its place.
         found: u32,
     },
-    /// A step names another hash than the step before it has.
     #[error(
-        "step {seq} does not follow the step before it: it names {named}, that one hashes to {found}"
+        "step {seq} does not follow the previous step: it names the hash {named}, but that step's hash is {found}"
     )]
     Broken {
-        /// The step's number.
         seq: u32,
         /// The hash that it names.
         named: Hash,
-        /// The hash of the step before.
+        /// The hash of the previous step.
         found: Hash,
     },
 }
 
-/// All steps of a session, in sequence, checked to be a chain without gaps.
+/// All steps of a session, in sequence, verified to be a chain without gaps.
 ///
 /// # Errors
-/// [`Error::Corrupt`] with a [`ChainDamage`] when they are not.
+/// [`Error::Corrupt`] with a [`ChainDamage`] if it is not.
 pub async fn steps<S: Store>(store: &S, session: &SessionId) -> Result<Vec<Step>, Error> {
     let mut steps = Vec::new();
     let query = Query::prefix(key::session(session), key::STEP_PREFIX);
@@ -53,10 +49,10 @@ pub async fn steps<S: Store>(store: &S, session: &SessionId) -> Result<Vec<Step>
     Ok(steps)
 }
 
-/// Whether steps, in order of number, are a chain from 1 without gaps.
+/// Checks that steps, sorted by number, form a chain from 1 without gaps.
 ///
 /// # Errors
-/// The first damage found.
+/// The first damage.
 pub fn check_chain<'a, P: 'a>(
     steps: impl IntoIterator<Item = &'a Step<P>>,
 ) -> Result<(), ChainDamage> {
@@ -74,30 +70,30 @@ pub fn check_chain<'a, P: 'a>(
     Ok(())
 }
 
-/// The newest step, if there is one.
+/// The newest step, if any.
 ///
 /// # Errors
-/// When the store or the step cannot be read.
+/// The store or the step cannot be read.
 pub async fn newest_step<S: Store>(store: &S, session: &SessionId) -> Result<Option<Step>, Error> {
     let query = Query::prefix(key::session(session), key::STEP_PREFIX).reversed().limited(1);
     let page = store.query(query).await?;
     Ok(page.items.first().map(Step::from_item).transpose()?)
 }
 
-/// All events of a session, in order of time, each shown once.
+/// All events of a session, in order of time, without duplicates.
 ///
 /// # Errors
-/// When the store or an event cannot be read.
+/// The store or an event cannot be read.
 pub async fn events<S: Store>(store: &S, session: &SessionId) -> Result<Vec<Event>, Error> {
     let items = query_all(store, Query::prefix(key::session(session), key::EVENT_PREFIX)).await?;
     in_order(items.iter())
 }
 
-/// Reads events and lists them as people see them: by parsed time, since older writers used fewer
-/// digits, and of several with one id only the earliest.
+/// Parses events and sorts them by parsed time, since older writers used fewer digits. Of several
+/// events with one id only the earliest is returned.
 ///
 /// # Errors
-/// When an event cannot be read.
+/// An event cannot be read.
 pub fn in_order<'a>(items: impl Iterator<Item = &'a Item>) -> Result<Vec<Event>, Error> {
     let mut events = items.map(Event::from_item).collect::<Result<Vec<_>, _>>()?;
     events.sort_by(|a, b| (a.stamp, &a.sk).cmp(&(b.stamp, &b.sk)));
@@ -106,16 +102,16 @@ pub fn in_order<'a>(items: impl Iterator<Item = &'a Item>) -> Result<Vec<Event>,
     Ok(events)
 }
 
-/// The events stamped further ahead of the reader's clock than clocks that are kept right ever
-/// are: some writer's clock is wrong, and what it wrote seems to lie in the future.
+/// Events with timestamps further ahead of the reader's clock than [`SKEW_REPORTED`]: some writer's
+/// clock is wrong.
 pub fn ahead(events: &[Event], now: Stamp) -> impl Iterator<Item = &Event> {
     events.iter().filter(move |event| event.stamp > now.after(SKEW_REPORTED))
 }
 
-/// The JSON of a payload; reads its parts if it is set apart.
+/// The JSON of a payload, including parts.
 ///
 /// # Errors
-/// When the parts cannot be read, or are not those that were stored.
+/// The parts cannot be read, or differ from those that were stored.
 pub async fn payload<S: Store>(
     store: &S,
     session: &SessionId,
@@ -131,7 +127,7 @@ pub async fn payload<S: Store>(
     Ok(payload.decode(&parts)?)
 }
 
-/// A step with its payload read.
+/// A step with its payload.
 ///
 /// # Errors
 /// As [`payload`].
@@ -143,7 +139,7 @@ pub async fn resolve<S: Store>(store: &S, step: Step) -> Result<Step<serde_json:
     step.try_map(|_| Ok(json))
 }
 
-/// The JSON of a step whose payload is in its record; nothing if it is set apart.
+/// The JSON of an inline payload; `None` if it has parts.
 fn inline(step: &Step) -> Result<Option<serde_json::Value>, Error> {
     Ok(match step.body.payload() {
         Some(Payload::Parts { .. }) => None,
@@ -152,7 +148,7 @@ fn inline(step: &Step) -> Result<Option<serde_json::Value>, Error> {
     })
 }
 
-/// All steps of a session with their payloads read.
+/// All steps of a session with their payloads.
 ///
 /// # Errors
 /// As [`steps`] and [`payload`].

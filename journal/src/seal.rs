@@ -1,4 +1,4 @@
-//! Sealing a session: its verdict holds the end of the step chain and a list of every event.
+//! Seals a session: its verdict holds the end of the step chain and a list of all events.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ use crate::payload::{Encoded, Payload, part_items};
 use crate::step::{Ending, Step, StepBody};
 use crate::store::{Condition, Error, Query, Store, Written, query_all};
 
-/// The verdict that an ending leads to.
+/// The verdict of an ending.
 pub const fn verdict(ending: Ending) -> EventStatus {
     match ending {
         Ending::Completed => EventStatus::SessionSucceeded,
@@ -25,19 +25,19 @@ pub const fn verdict(ending: Ending) -> EventStatus {
     }
 }
 
-/// The list of (sort key, hash) of events, in order of sort key.
+/// Sort keys and hashes of events, in order of sort key.
 pub fn manifest<'a>(events: impl IntoIterator<Item = &'a Item>) -> Value {
     events.into_iter().map(|item| json!([item.sk, item.hash().as_str()])).collect()
 }
 
 /// Writes the verdict of a session whose end step is durable, unless it has one.
 ///
-/// It stands one nanosecond after the newest record that it seals, not at the time of sealing: an
-/// announcement that lands meanwhile sorts behind it and is *unsealed*, never taken for forged. Of
-/// two sealers at once the earliest verdict counts, and both return it.
+/// The verdict's timestamp is one nanosecond after the newest record that it seals, not the time of
+/// sealing. An announcement written meanwhile sorts after it and is *unsealed*, not reported as
+/// forged. If two sealers run concurrently, the earliest verdict counts, and both return it.
 ///
 /// # Errors
-/// When the store cannot be read or written.
+/// The store cannot be read or written.
 pub async fn seal<S: Store>(
     store: &S,
     announcer: &Announcer<'_, S>,
@@ -64,15 +64,15 @@ pub async fn seal<S: Store>(
             Written::Refused(Some(_)) => {}
         }
     }
-    // Another sealer's, if it is earlier, stands behind the end and before this one.
+    // A concurrent sealer's earlier verdict lies between the end step and this one.
     let (from, to) = (key::event(end.stamp), key::event(stamp));
     let verdict = verdict_in(&query_all(store, Query::between(partition, &from, &to)).await?)
-        .ok_or_else(|| Error::Unavailable("no place was free for the verdict".into()))?;
+        .ok_or_else(|| Error::Unavailable("no free timestamp for the verdict".into()))?;
     announcer.hlc.observe(verdict.stamp);
     Ok(verdict)
 }
 
-/// The verdict that counts: the earliest.
+/// The earliest verdict, which counts.
 fn verdict_in(events: &[Item]) -> Option<Event> {
     let events = events.iter().filter_map(|item| Event::from_item(item).ok());
     events.filter(|event| event.status.is_verdict()).min_by_key(|event| event.stamp)
@@ -84,7 +84,7 @@ fn is_verdict(item: &Item) -> bool {
 
 fn draft(events: &[Item], end: &Step<Value>) -> Result<(Draft, Encoded), Error> {
     let StepBody::End { ending, error, category, .. } = &end.body else {
-        return Err(Error::Refused("only an end step can be sealed".into()));
+        return Err(Error::Refused("the step is not an end step".into()));
     };
     let encoded =
         Payload::encode(&manifest(events)).map_err(|too_large| Error::Refused(too_large.into()))?;
@@ -100,8 +100,8 @@ fn draft(events: &[Item], end: &Step<Value>) -> Result<(Draft, Encoded), Error> 
     Ok((draft, encoded))
 }
 
-/// What is announced of a durable step, in all its words but who says it and when; `None` for the
-/// kinds of steps of which nothing is, or whose announcement says more than the step does.
+/// The announcement of a durable step, complete but for writer and time; `None` for kinds of steps
+/// without an announcement, or whose announcement contains more than the step.
 pub fn announcement<P>(step: &Step<P>) -> Option<Draft> {
     match &step.body {
         StepBody::Ask { .. } => Some(suspension(step.seq)),
@@ -113,14 +113,14 @@ pub fn announcement<P>(step: &Step<P>) -> Option<Draft> {
     }
 }
 
-/// What is announced when a session waits for the answer to the question with this number.
+/// The announcement that a session waits for the answer to a question.
 pub fn suspension(question: u32) -> Draft {
     Draft::new(EventStatus::AgentBackgroundTaskSuspended, About::Step(question))
         .with_detail(json!({ "question_id": question }))
 }
 
-/// What is announced when a session's background task has ended, before the verdict; `None` for
-/// endings that the task did not reach by itself.
+/// The announcement that a session's background task has ended, before the verdict; `None` for
+/// endings that the task did not cause.
 pub fn task_announcement(seq: u32, ending: Ending, error: Option<&ErrorMessage>) -> Option<Draft> {
     let status = match ending {
         Ending::Completed => EventStatus::AgentBackgroundTaskCompleted,

@@ -1,36 +1,33 @@
-//! What a session's events add up to, and which event may come next.
+//! Computes a session's status from its events, and decides which event may follow.
 //!
-//! [`status`] is a fold over a join: every event raises one lane to the highest it has seen, so
-//! that any order of the same events, and any event said twice, give the same status.
+//! [`status`] is a commutative and idempotent fold: each event raises one lane to the highest value
+//! seen. So any order of the same events, and any repetition, gives the same status.
 
 use serde::{Deserialize, Serialize};
 
 use crate::event::{About, Event, EventStatus, names};
 
 names! {
-    /// Where a session stands.
+    /// The status of a session.
     pub enum Status {
-        /// The state machine began; no agent yet.
+        /// Started; no agent has been invoked yet.
         Initiated = "INITIATED",
-        /// An agent is being invoked or works.
+        /// An agent is being invoked or is working.
         Running = "RUNNING",
-        /// A question or a distant time is waited for.
+        /// Waits for an answer or a point in time.
         Waiting = "WAITING",
-        /// Ended with a result.
         Succeeded = "SUCCEEDED",
-        /// Ended without one.
         Failed = "FAILED",
-        /// Ended because its time was up.
+        /// Exceeded its deadline.
         TimedOut = "TIMED_OUT",
-        /// Ended because somebody asked.
         Cancelled = "CANCELLED",
-        /// Never began: admission refused it.
+        /// Rejected by admission before it started.
         Rejected = "REJECTED",
     }
 }
 
 impl Status {
-    /// Whether nothing comes after it.
+    /// Whether no status follows it.
     pub const fn is_terminal(self) -> bool {
         matches!(
             self,
@@ -44,20 +41,19 @@ impl Status {
 pub struct Lanes {
     /// Invocations, by attempt.
     pub invocation: Option<(u32, EventStatus)>,
-    /// Requests that reached the agent, by attempt.
+    /// Requests received by the agent, by attempt.
     pub entrypoint: Option<(u32, EventStatus)>,
-    /// The background task and its interruptions, by step.
+    /// The background task and its suspensions, by step.
     pub task: Option<(u32, EventStatus)>,
-    /// Silences, by epoch.
+    /// Losses, by epoch.
     pub lost: Option<(u32, EventStatus)>,
-    /// Whether somebody asked for the end.
     pub cancel_requested: bool,
     /// The verdict, by end step.
     pub verdict: Option<(u32, EventStatus)>,
 }
 
 impl Lanes {
-    /// The lanes after one more event.
+    /// Adds an event to the lanes.
     #[must_use]
     pub fn with(mut self, status: EventStatus, about: About) -> Self {
         use EventStatus as E;
@@ -87,7 +83,6 @@ impl Lanes {
         self
     }
 
-    /// The status that the lanes amount to.
     pub fn status(&self) -> Status {
         use EventStatus as E;
         match (self.verdict, self.task) {
@@ -105,33 +100,32 @@ impl Lanes {
     }
 }
 
-/// The lanes of a set of events, in any order.
+/// The lanes of events in any order.
 pub fn lanes<'a>(events: impl IntoIterator<Item = &'a Event>) -> Lanes {
     events.into_iter().fold(Lanes::default(), |lanes, event| lanes.with(event.status, event.about))
 }
 
-/// The status of a set of events, in any order; no events at all count as initiated.
+/// The status of events in any order; without events a session counts as initiated.
 pub fn status<'a>(events: impl IntoIterator<Item = &'a Event>) -> Status {
     lanes(events).status()
 }
 
-/// An event that a writer may not add.
+/// A writer may not add this event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a session that is {status} takes no {event}")]
+#[error("a session with status {status} does not accept {event}")]
 pub struct IllegalTransition {
-    /// Where the session stands.
     pub status: Status,
-    /// What was to be added.
+    /// The event to add.
     pub event: EventStatus,
 }
 
 /// Whether a writer that sees `status` may add `event`.
 ///
-/// An event may be missing where it could not be written, so what is admitted is wider than the
-/// path of an undisturbed session.
+/// This admits more than the sequence of an undisturbed session, because an event that could not be
+/// written may be missing.
 ///
 /// # Errors
-/// When it may not; the writer then writes nothing.
+/// The event is not allowed; do not write it.
 pub fn admits(status: Status, event: EventStatus) -> Result<(), IllegalTransition> {
     use EventStatus as E;
     let admitted = match status {
@@ -160,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_matrix_of_admitted_events() {
+    fn admitted_events_per_status_match_the_golden_matrix() {
         let mut matrix = String::new();
         for event in EventStatus::ALL {
             matrix.push_str(&format!("{event:<32}"));

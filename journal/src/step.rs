@@ -1,4 +1,4 @@
-//! Steps: the decisions, in one dense sequence.
+//! Steps: a session's decisions, numbered without gaps.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,182 +10,145 @@ use crate::item::{Hash, Item, ItemError};
 use crate::key::{self, attribute};
 use crate::payload::Payload;
 
-/// The version of the records' schema. A reader refuses newer ones.
+/// The schema version of records. A reader rejects newer ones.
 pub const SCHEMA_VERSION: i64 = 1;
 
 names! {
     /// What a step decides.
     pub enum StepKind {
-        /// A runner takes the session over.
+        /// A runner takes over the session.
         Claim = "claim",
         /// A tool that may run only once is about to be called.
         Intent = "intent",
-        /// What an effect brought.
+        /// The outcome of an effect.
         Outcome = "outcome",
-        /// A question is open; nothing goes on before it is closed.
+        /// A question is open; the session waits until it is closed.
         Ask = "ask",
         /// The open question's answer, expiry or cancellation.
         Answer = "answer",
-        /// Something worth keeping that answers no effect, such as a crossed budget.
+        /// Additional information, such as a reached budget.
         Note = "note",
-        /// The end. No step comes after it.
+        /// The end. No step follows it.
         End = "end",
     }
 }
 
 names! {
-    /// What an effect asks of the world.
+    /// The kind of an effect.
     pub enum EffectKind {
-        /// A model's reply.
         Chat = "chat",
-        /// Tool calls.
         Tools = "tools",
-        /// A person's answer.
         Ask = "ask",
-        /// A later time.
         Sleep = "sleep",
     }
 }
 
 names! {
-    /// How a session ended.
     pub enum Ending {
-        /// With a result.
         Completed = "completed",
-        /// Without one.
         Failed = "failed",
-        /// Because somebody asked.
         Cancelled = "cancelled",
-        /// Because its time was up.
+        /// It exceeded its deadline.
         TimedOut = "timed_out",
-        /// Because admission refused it.
         Rejected = "rejected",
     }
 }
 
-/// Which effect a step belongs to.
+/// The effect that a step belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectRef {
-    /// The graph node that asked for it.
+    /// The graph node that requested it.
     pub node: String,
-    /// Its kind.
     pub kind: EffectKind,
-    /// The digest of what was asked, without prompts, models and times.
+    /// Digest of the request, without prompts, models and times.
     pub digest: Hash,
-    /// The call's place among parallel tool calls, from 0.
+    /// Index among parallel tool calls, from 0.
     pub call: u32,
 }
 
-/// What a step cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Tokens sent to a model, those of its cache included.
+    /// Tokens sent to a model, cached ones included.
     pub input_tokens: u32,
-    /// Tokens received from it.
     pub output_tokens: u32,
     /// Tokens of calls whose outcome was lost, counted at their maximum.
     pub unsettled_tokens: u32,
     /// Millionths of a dollar.
     pub micro_usd: u32,
-    /// Of the tokens sent, those that the model had in its cache.
+    /// Sent tokens that the model read from its cache.
     #[serde(default)]
     pub cache_read_tokens: u32,
-    /// Of the tokens sent, those that the model put into its cache.
+    /// Sent tokens that the model wrote to its cache.
     #[serde(default)]
     pub cache_write_tokens: u32,
-    /// Of all tokens, those for which no price was known: `micro_usd` says nothing about them.
+    /// Tokens without a known price; `micro_usd` does not include them.
     #[serde(default)]
     pub unpriced_tokens: u32,
 }
 
-/// What a step says, with a payload of type `P`: stored ([`Payload`]) or read (JSON).
+/// A step's content, with payloads as stored ([`Payload`]) or as JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepBody<P> {
     /// See [`StepKind::Claim`].
     Claim {
-        /// The epoch that this claim supersedes; 0 for the first.
+        /// The superseded epoch; 0 for the first claim.
         supersedes: u32,
-        /// The agent.
         agent: String,
-        /// The version of its graph.
+        /// Version of the agent's graph.
         graph_version: String,
-        /// The trigger's input and settings, in the first claim.
+        /// The trigger's input and settings; only in the first claim.
         input: Option<P>,
     },
     /// See [`StepKind::Intent`].
-    Intent {
-        /// The effect.
-        effect: EffectRef,
-        /// The call.
-        payload: P,
-    },
+    Intent { effect: EffectRef, payload: P },
     /// See [`StepKind::Outcome`].
-    Outcome {
-        /// The effect.
-        effect: EffectRef,
-        /// When it was begun.
-        started_at: Stamp,
-        /// What it cost.
-        usage: Usage,
-        /// What it brought.
-        payload: P,
-    },
+    Outcome { effect: EffectRef, started_at: Stamp, usage: Usage, payload: P },
     /// See [`StepKind::Ask`].
     Ask {
-        /// The effect.
         effect: EffectRef,
-        /// When the question expires.
         expires_at: Stamp,
         /// The question, and a snapshot of the graph's state.
         payload: P,
     },
     /// See [`StepKind::Answer`].
     Answer {
-        /// The number of the ask step.
+        /// Number of the ask step.
         question: u32,
-        /// The decision.
         payload: P,
     },
     /// See [`StepKind::Note`].
     Note {
-        /// What it is about, one word.
+        /// The subject, one word.
         subject: String,
-        /// The note.
         payload: P,
     },
     /// See [`StepKind::End`].
     End {
-        /// How it ended.
         ending: Ending,
-        /// What went wrong.
         error: Option<ErrorMessage>,
-        /// The error's category.
         category: Option<String>,
-        /// The result, or what is known of the failure.
+        /// The result, or what is known about the failure.
         payload: P,
     },
 }
 
-/// One step as it stands in the journal.
+/// A step as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step<P = Payload> {
-    /// The session.
     pub session: SessionId,
-    /// Its number, from 1 without gaps.
+    /// From 1, without gaps.
     pub seq: u32,
-    /// The number of the claim that it was written under; 0 before the first.
+    /// Number of the claim under which it was written; 0 before the first.
     pub epoch: u32,
     /// The process that wrote it.
     pub runner: Runner,
-    /// When.
     pub stamp: Stamp,
     /// When the session's records expire, in seconds since 1970.
     pub expires_at: i64,
-    /// The hash of the step before.
+    /// Hash of the previous step.
     pub prev_hash: Hash,
-    /// The hash of this step's item.
+    /// Hash of this step's item.
     pub hash: Hash,
-    /// What it says.
     pub body: StepBody<P>,
 }
 
@@ -217,7 +180,6 @@ const ERROR_MESSAGE: &str = "ErrorMessage";
 const CATEGORY: &str = "ErrorCategory";
 
 impl<P> StepBody<P> {
-    /// The step's kind.
     pub fn kind(&self) -> StepKind {
         match self {
             Self::Claim { .. } => StepKind::Claim,
@@ -230,7 +192,7 @@ impl<P> StepBody<P> {
         }
     }
 
-    /// The payload, which only a claim may lack.
+    /// The payload; only a claim may have none.
     pub fn payload(&self) -> Option<&P> {
         match self {
             Self::Claim { input, .. } => input.as_ref(),
@@ -243,7 +205,7 @@ impl<P> StepBody<P> {
         }
     }
 
-    /// The effect that the step belongs to, if it belongs to one.
+    /// The effect of the step, if it has one.
     pub fn effect(&self) -> Option<&EffectRef> {
         match self {
             Self::Intent { effect, .. }
@@ -253,10 +215,10 @@ impl<P> StepBody<P> {
         }
     }
 
-    /// The same body with another payload: `with` is called once if there is one.
+    /// Replaces the payload, if any, by the result of `with`.
     ///
     /// # Errors
-    /// Whatever `with` fails with.
+    /// The error of `with`.
     pub fn try_map<Q, E>(self, with: impl FnOnce(P) -> Result<Q, E>) -> Result<StepBody<Q>, E> {
         Ok(match self {
             Self::Claim { supersedes, agent, graph_version, input } => StepBody::Claim {
@@ -286,10 +248,10 @@ impl<P> StepBody<P> {
 }
 
 impl<P> Step<P> {
-    /// The same step with its payload read.
+    /// Replaces the payload, if any, by the result of `with`.
     ///
     /// # Errors
-    /// Whatever `with` fails with.
+    /// The error of `with`.
     pub fn try_map<Q, E>(self, with: impl FnOnce(P) -> Result<Q, E>) -> Result<Step<Q>, E> {
         Ok(Step {
             session: self.session,
@@ -306,7 +268,6 @@ impl<P> Step<P> {
 }
 
 impl Step {
-    /// The step's item, hashed.
     pub fn to_item(&self) -> Item {
         let item = Item::new(key::session(&self.session), key::step(self.seq))
             .with(attribute::VERSION, SCHEMA_VERSION)
@@ -333,13 +294,13 @@ impl Step {
         .hashed()
     }
 
-    /// Reads a step.
+    /// Parses a step.
     ///
     /// # Errors
-    /// When the item is no step of a schema that this reader knows.
+    /// The item is not a step, or has an unknown schema version.
     pub fn from_item(item: &Item) -> Result<Self, ItemError> {
         if item.number(attribute::VERSION)? > SCHEMA_VERSION {
-            return Err(item.malformed(attribute::VERSION, "a schema that this version knows"));
+            return Err(item.malformed(attribute::VERSION, "a supported schema version"));
         }
         let seq: u32 = item.small(SEQ)?;
         if item.sk != key::step(seq) {
@@ -422,7 +383,7 @@ fn read_body(item: &Item) -> Result<StepBody<Payload>, ItemError> {
         }
         StepKind::End => StepBody::End {
             ending: Ending::parse(item.text(ENDING)?)
-                .ok_or_else(|| item.malformed(ENDING, "a way to end"))?,
+                .ok_or_else(|| item.malformed(ENDING, "a known ending"))?,
             error: item.text_opt(ERROR_MESSAGE).map(ErrorMessage::from_text),
             category: item.text_opt(CATEGORY).map(str::to_owned),
             payload: payload()?,

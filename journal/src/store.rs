@@ -1,4 +1,4 @@
-//! The store: where items are, behind one trait with two implementations.
+//! The store of items: one trait with two implementations.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,23 +9,23 @@ use futures_util::future::join;
 use crate::item::{Item, Value};
 use crate::key::attribute;
 
-/// Keeps items and answers for their durability: when a write is acknowledged it survives a crash.
+/// A durable store of items: an acknowledged write survives a crash.
 ///
-/// Every read is strongly consistent, those of an index excepted.
+/// All reads are strongly consistent, except those of an index.
 pub trait Store: Clone + Send + Sync + 'static {
-    /// Writes a whole item if the condition holds for what is there.
+    /// Writes a whole item if the condition holds for the stored one.
     ///
     /// # Errors
-    /// [`Error::Unknown`] when the item may have been written all the same: send it again and
-    /// compare. [`Error::Unavailable`] when it was certainly not written.
+    /// [`Error::Unknown`] if the item may have been written: send it again and compare.
+    /// [`Error::Unavailable`] if it was certainly not written.
     fn put(
         &self,
         item: Item,
         condition: Condition,
     ) -> impl Future<Output = Result<Written, Error>> + Send;
 
-    /// Sets attributes of an item if the condition holds for it; creates it if it is absent and the
-    /// condition allows that.
+    /// Sets attributes of an item if the condition holds. Creates an absent item if the condition
+    /// allows that.
     ///
     /// # Errors
     /// As [`Self::put`].
@@ -36,23 +36,22 @@ pub trait Store: Clone + Send + Sync + 'static {
         condition: Condition,
     ) -> impl Future<Output = Result<Written, Error>> + Send;
 
-    /// The item under a key.
+    /// Reads an item.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// The store cannot be read.
     fn get(&self, key: Key) -> impl Future<Output = Result<Option<Item>, Error>> + Send;
 
-    /// One page of a partition in order of sort key.
+    /// Reads one page of a partition in order of sort key.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// The store cannot be read.
     fn query(&self, query: Query) -> impl Future<Output = Result<Page, Error>> + Send;
 
-    /// How many items a query finds, by the text of their `Status`. A store that can count where the
-    /// items are does; any other reads all of them.
+    /// Counts the items of a query by their `Status`. The default implementation reads all of them.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// The store cannot be read.
     fn count_by_status(
         &self,
         query: Query,
@@ -60,53 +59,47 @@ pub trait Store: Clone + Send + Sync + 'static {
         count_pages(self, query)
     }
 
-    /// Returns when something may have been written, at the latest after `patience`.
-    fn changed(&self, patience: Duration) -> impl Future<Output = ()> + Send;
+    /// Returns when something may have been written, at the latest after `timeout`.
+    fn changed(&self, timeout: Duration) -> impl Future<Output = ()> + Send;
 }
 
-/// An item's place.
+/// An item's key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    /// The partition key.
     pub pk: String,
-    /// The sort key.
     pub sk: String,
 }
 
 impl Key {
-    /// The place with these keys.
     pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
         Self { pk: pk.into(), sk: sk.into() }
     }
 }
 
-/// What must hold for the item that is there (or is absent) for a write to happen.
+/// A condition on the stored item for a write to happen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// There is no item.
+    /// The item does not exist.
     Absent,
-    /// There is an item whose attribute has this value.
+    /// The item exists and its attribute has this value.
     Equals(String, Value),
-    /// There is an item whose attribute is of the same type and at most this value.
+    /// The item exists and its attribute has the same type and at most this value.
     AtMost(String, Value),
     /// All of these.
     All(Vec<Condition>),
-    /// At least one of these.
     Any(Vec<Condition>),
 }
 
 impl Condition {
-    /// There is an item whose attribute has this value.
     pub fn equals(name: &str, value: impl Into<Value>) -> Self {
         Self::Equals(name.to_owned(), value.into())
     }
 
-    /// There is an item whose attribute is at most this value.
     pub fn at_most(name: &str, value: impl Into<Value>) -> Self {
         Self::AtMost(name.to_owned(), value.into())
     }
 
-    /// Whether the condition holds for what is there.
+    /// Evaluates the condition.
     pub fn holds(&self, existing: Option<&Item>) -> bool {
         match self {
             Self::Absent => existing.is_none(),
@@ -131,85 +124,76 @@ fn is_at_most(found: &Value, bound: &Value) -> bool {
     }
 }
 
-/// What became of a conditional write.
+/// The result of a conditional write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// The item is durable.
     Done,
-    /// The condition did not hold; this is what was there, and is durable.
+    /// The condition did not hold; the stored item, which is durable.
     Refused(Option<Item>),
 }
 
-/// Which items to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// The partition.
     pub partition: Partition,
-    /// The smallest sort key.
     pub from: Option<String>,
-    /// The largest sort key.
     pub to: Option<String>,
-    /// Largest first.
     pub reverse: bool,
-    /// At most so many items on a page; a store may return fewer and a cursor.
+    /// Page size; a store may return fewer items and a cursor.
     pub limit: Option<usize>,
-    /// Where the page before ended.
+    /// The end of the previous page.
     pub after: Option<Cursor>,
 }
 
-/// A part of the table that has an order.
+/// An ordered part of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Partition {
     /// The items with this partition key, by sort key.
     Table(String),
-    /// One partition of the by-day index (`DAY#date#digit`), by time.
+    /// A partition of the by-day index (`DAY#date#digit`), by time.
     Day(String),
-    /// One partition of the index of open leases (`LEASE#digit`), by the time of the last beat.
+    /// A partition of the index of open leases (`LEASE#digit`), by time of the last heartbeat.
     Open(String),
 }
 
-/// Where a page ended: opaque outside the store that gave it.
+/// The end of a page; opaque outside the store that returned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
-    /// The last item's place.
     pub key: Key,
-    /// The last item's time, in an index.
+    /// Time of the last item, in an index.
     pub at: Option<String>,
 }
 
-/// Items in order, and where to go on if there are more.
+/// A page of items, with a cursor if there may be more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The items.
     pub items: Vec<Item>,
-    /// Where the next page begins, if there may be one.
+    /// Start of the next page, if there may be one.
     pub next: Option<Cursor>,
 }
 
 impl Query {
-    /// All items of a partition, smallest key first.
+    /// All items of a partition, in ascending order.
     pub fn all(pk: impl Into<String>) -> Self {
         Self::of(Partition::Table(pk.into()))
     }
 
-    /// The items of a partition whose sort key begins with a prefix.
     pub fn prefix(pk: impl Into<String>, prefix: &str) -> Self {
         let mut to = prefix.to_owned();
         to.push('\u{10ffff}');
         Self::between(pk, prefix, &to)
     }
 
-    /// The items of a partition with sort keys from `from` to `to`, both included.
+    /// The items of a partition with sort keys from `from` to `to`, both inclusive.
     pub fn between(pk: impl Into<String>, from: &str, to: &str) -> Self {
         Self { from: Some(from.to_owned()), to: Some(to.to_owned()), ..Self::all(pk) }
     }
 
-    /// One partition of the by-day index.
+    /// A partition of the by-day index.
     pub fn day(day: impl Into<String>) -> Self {
         Self::of(Partition::Day(day.into()))
     }
 
-    /// One partition of the index of open leases.
+    /// A partition of the index of open leases.
     pub fn open(shard: impl Into<String>) -> Self {
         Self::of(Partition::Open(shard.into()))
     }
@@ -218,14 +202,13 @@ impl Query {
         Self { partition, from: None, to: None, reverse: false, limit: None, after: None }
     }
 
-    /// The same, largest key first.
+    /// In descending order.
     #[must_use]
     pub fn reversed(mut self) -> Self {
         self.reverse = true;
         self
     }
 
-    /// The same, at most so many items.
     #[must_use]
     pub fn limited(mut self, limit: usize) -> Self {
         self.limit = Some(limit);
@@ -233,36 +216,47 @@ impl Query {
     }
 }
 
-/// Why the store did not answer. The variants are what a caller does next.
+/// A store operation failed; each variant calls for a different reaction.
 #[derive(Debug)]
 pub enum Error {
-    /// Nothing was written, and trying again may help: throttled, locked, out of reach.
+    /// Nothing was written and a retry may help: throttled, locked, unreachable.
     Unavailable(Cause),
-    /// The write may have happened: send it again and compare with what is there.
+    /// The write may have happened: send it again and compare.
     Unknown(Cause),
-    /// This request can never succeed: too large, not permitted, no such table.
+    /// The request can never succeed: too large, not permitted, no such table.
     Refused(Cause),
-    /// What is stored cannot be read.
+    /// A stored record cannot be read.
     Corrupt(Cause),
 }
 
-/// The cause of an [`Error`].
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// How long a caller pauses before it sends a request again; most multiply it by the attempt.
+///
+/// The SQLite writer commits a group in a few milliseconds, so several pass in this time; SQLite has
+/// waited for another process's lock, and the AWS client has backed off from a throttled table, before
+/// either reports an error. All [`WRITE_ATTEMPTS_MAX`](crate::limits::WRITE_ATTEMPTS_MAX) attempts take
+/// half a second, a fraction of the 3 s that a Lambda gives an announcement.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// What to do about an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Try again after this time.
+    /// Nothing was written: send the same request again after this time.
     After(Duration),
+    /// It may have been written: send the same request again after this time. If its condition is
+    /// refused then, compare what is there with the request; they are equal if the first attempt landed.
+    Unknown(Duration),
     /// Trying again cannot help.
     Never,
 }
 
 impl Error {
-    /// Whether the same request may succeed later.
+    /// What a caller does next.
     pub fn retry(&self) -> Retry {
         match self {
-            Self::Unavailable(_) | Self::Unknown(_) => Retry::After(Duration::from_millis(50)),
+            Self::Unavailable(_) => Retry::After(RETRY_PAUSE),
+            Self::Unknown(_) => Retry::Unknown(RETRY_PAUSE),
             Self::Refused(_) | Self::Corrupt(_) => Retry::Never,
         }
     }
@@ -271,10 +265,10 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Unavailable(_) => "the journal is out of reach",
-            Self::Unknown(_) => "the journal did not say whether the record was written",
-            Self::Refused(_) => "the journal refused the request",
-            Self::Corrupt(_) => "the journal holds something unreadable",
+            Self::Unavailable(_) => "the journal is unavailable",
+            Self::Unknown(_) => "it is unknown whether the journal wrote the record",
+            Self::Refused(_) => "the journal rejected the request",
+            Self::Corrupt(_) => "the journal contains an unreadable record",
         })
     }
 }
@@ -302,7 +296,7 @@ impl From<crate::payload::DecodeError> for Error {
     }
 }
 
-/// Counts the items of a query by their `Status`, page by page.
+/// Counts the items of a query by `Status`, page by page.
 async fn count_pages<S: Store>(
     store: &S,
     mut query: Query,
@@ -323,7 +317,7 @@ async fn count_pages<S: Store>(
 /// Reads all pages of a query.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// The store cannot be read.
 pub async fn query_all<S: Store>(store: &S, mut query: Query) -> Result<Vec<Item>, Error> {
     let mut items = Vec::new();
     loop {
@@ -336,10 +330,10 @@ pub async fn query_all<S: Store>(store: &S, mut query: Query) -> Result<Vec<Item
     }
 }
 
-/// Hands over the items of all pages of a query, page by page, each while the next one is read.
+/// Passes the items of all pages to `take`, page by page, while the next page is being read.
 ///
 /// # Errors
-/// When the store cannot be read, or the first that `take` fails with.
+/// The store cannot be read, or the first error of `take`.
 pub async fn take_all<S: Store>(
     store: &S,
     mut query: Query,
@@ -348,7 +342,7 @@ pub async fn take_all<S: Store>(
     let mut page = store.query(query.clone()).await?;
     while let Some(next) = page.next {
         query.after = Some(next);
-        // In this order: the store has been asked when the items are taken.
+        // In this order, so that the next query runs while the items are processed.
         let (read, taken) = join(store.query(query.clone()), async { take(page.items) }).await;
         taken?;
         page = read?;

@@ -1,8 +1,8 @@
-//! What a session's records add up to in a few figures: of its events [`Told`], of its steps [`Tally`].
+//! Sums up a session: [`Reported`] from its events, [`Tally`] from its steps.
 //!
-//! Both are pure folds. Steps are taken one at a time and in sequence, so that who has counted a
-//! session up to a step needs only the steps after it; events may come late and in any order, so that
-//! all of them, which are few, are taken at once.
+//! Both are pure folds. Steps are counted one at a time and in sequence, so that an earlier count
+//! needs only the newer steps. Events may arrive late and in any order, so all of them, which are
+//! few, are read each time.
 
 use crate::clock::Stamp;
 use crate::error_message::ErrorMessage;
@@ -10,27 +10,25 @@ use crate::event::{Event, EventStatus};
 use crate::status::{Status, status};
 use crate::step::{Step, StepBody, Usage};
 
-/// What a session's events say of it.
+/// What a session's events report.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Told {
-    /// Where the session stands.
+pub struct Reported {
     pub status: Status,
-    /// Its first event's time.
     pub initiated_at: Option<Stamp>,
-    /// Its verdict's time; of several verdicts the earliest counts.
+    /// Time of the earliest verdict.
     pub ended_at: Option<Stamp>,
-    /// The agent, as an event names it.
+    /// The agent, from an event.
     pub agent: Option<String>,
-    /// The error that the verdict tells, else the one that was told last.
+    /// The verdict's error, or else the last one reported.
     pub error: Option<ErrorMessage>,
-    /// The error's category, as the verdict tells it.
+    /// The verdict's error category.
     pub error_category: Option<String>,
-    /// Whether the agent's background task ever began.
+    /// Whether the agent's background task ever started.
     pub has_run: bool,
 }
 
-impl Told {
-    /// What these events say, in order of time and each once.
+impl Reported {
+    /// Sums up events, sorted by time and without duplicates.
     pub fn of(events: &[Event]) -> Self {
         let verdict = events.iter().find(|event| event.status.is_verdict());
         let named = |event: &Event, name: &str| {
@@ -50,64 +48,56 @@ impl Told {
     }
 }
 
-/// What a session's steps add up to, up to the newest that was counted.
+/// What a session's steps add up to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tally<P> {
-    /// The number of the newest step; 0 before the first.
+    /// Number of the newest step; 0 before the first.
     pub steps: u32,
-    /// The agent, as the first claim names it.
+    /// The agent, from the first claim.
     pub agent: Option<String>,
-    /// What its effects used.
+    /// Payload of the first claim: input and settings.
+    pub opening: Option<P>,
     pub spent: Spent,
-    /// The question that is open: the newest step.
+    /// The open question, if the newest step is one.
     pub ask: Option<Asked<P>>,
-    /// The end.
     pub end: Option<Ended<P>>,
 }
 
-/// A question that was asked, or a sleep.
+/// An open question, or a sleep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked<P> {
-    /// Its step.
     pub seq: u32,
     /// When it expires, or the sleep ends.
     pub expires_at: Stamp,
-    /// The question.
     pub payload: P,
 }
 
-/// How a session ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended<P> {
-    /// What went wrong.
     pub error: Option<ErrorMessage>,
-    /// The error's category.
     pub error_category: Option<String>,
-    /// The result.
     pub payload: P,
 }
 
-/// What effects used of models.
+/// Model usage of effects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Tokens sent.
     pub input_tokens: u64,
-    /// Tokens received.
     pub output_tokens: u64,
     /// Tokens of calls whose outcome was lost, counted at their maximum.
     pub unsettled_tokens: u64,
-    /// Of those sent, the ones that the model had in its cache.
+    /// Sent tokens that the model read from its cache.
     pub cache_read_tokens: u64,
-    /// Of those sent, the ones that the model put into its cache.
+    /// Sent tokens that the model wrote to its cache.
     pub cache_write_tokens: u64,
-    /// Of all of them, the ones for which no price was known.
+    /// Tokens without a known price.
     pub unpriced_tokens: u64,
     /// Millionths of a dollar.
     pub micro_usd: u64,
 }
 
 impl Spent {
-    /// Counts what one effect used.
+    /// Adds the usage of one effect.
     pub fn add(&mut self, used: Usage) {
         self.input_tokens += u64::from(used.input_tokens);
         self.output_tokens += u64::from(used.output_tokens);
@@ -121,12 +111,12 @@ impl Spent {
 
 impl<P> Default for Tally<P> {
     fn default() -> Self {
-        Self { steps: 0, agent: None, spent: Spent::default(), ask: None, end: None }
+        Self { steps: 0, agent: None, opening: None, spent: Spent::default(), ask: None, end: None }
     }
 }
 
 impl<P: Clone> Tally<P> {
-    /// What these steps add up to, in sequence.
+    /// Sums up steps, in sequence.
     pub fn of<'a>(steps: impl IntoIterator<Item = &'a Step<P>>) -> Self
     where
         P: 'a,
@@ -136,13 +126,13 @@ impl<P: Clone> Tally<P> {
         tally
     }
 
-    /// Counts the next step.
     pub fn count(&mut self, step: &Step<P>) {
         self.steps = step.seq;
         self.ask = None;
         match &step.body {
-            StepBody::Claim { agent, .. } => {
+            StepBody::Claim { agent, input, .. } => {
                 self.agent.get_or_insert_with(|| agent.clone());
+                self.opening = self.opening.take().or_else(|| input.clone());
             }
             StepBody::Outcome { usage, .. } => self.spent.add(*usage),
             StepBody::Ask { expires_at, payload, .. } => {

@@ -1,4 +1,4 @@
-//! The wait item: the callback token of the parked workflow. It never says what is true.
+//! The wait item: the callback token of the waiting workflow. It decides nothing.
 
 use crate::clock::Stamp;
 use crate::id::SessionId;
@@ -9,20 +9,19 @@ use crate::store::{Condition, Error, Key, Store, Written};
 const TOKEN: &str = "Token";
 const PARKED_AT: &str = "ParkedAt";
 
-/// A parked workflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// The task token to wake it with.
+    /// The task token that resumes it.
     pub token: String,
-    /// When it was parked, by the state machine's clock: a later parking replaces an earlier one.
+    /// Start of the wait, by the state machine's clock: a later wait replaces an earlier one.
     pub parked_at: Stamp,
 }
 
 impl Wait {
-    /// Writes the item unless a later parking is there. Says whether it was written.
+    /// Writes the item unless a later one exists. Returns whether it was written.
     ///
     /// # Errors
-    /// When the store cannot be written.
+    /// The store cannot be written.
     pub async fn write<S: Store>(
         &self,
         store: &S,
@@ -43,7 +42,7 @@ impl Wait {
     /// Reads a session's wait item.
     ///
     /// # Errors
-    /// When the store cannot be read or the item is none.
+    /// The store cannot be read, or the item is invalid.
     pub async fn read<S: Store>(store: &S, session: &SessionId) -> Result<Option<Self>, Error> {
         let item = store.get(Key::new(key::session(session), key::WAIT)).await?;
         Ok(item.as_ref().map(Self::from_item).transpose()?)

@@ -1,148 +1,68 @@
-//! A person's answer to the open question: held against the question, journaled, announced.
-//!
-//! The question is a step, and so is its answer, right after it. Whoever gets that number has closed
-//! the question: of two answers, or of an answer, a cancellation and an expiry, one wins, and the
-//! others learn that they came too late.
+//! A person's answer, received as an event or as the output of the parked workflow's callback.
+//! [`Control::answer`] handles both.
 
-use graph::question::{Answer, AnswerRefused, OpenQuestion, Question};
-use journal::announce::Announcer;
-use journal::chain::{AppendError, Author, Head, append};
-use journal::clock::{Clock, Hlc, Stamp};
-use journal::event::{About, Draft, Event, EventStatus, Writer};
-use journal::id::{Runner, SessionId};
-use journal::read;
-use journal::step::{Step, StepBody};
-use journal::store::{self, Store};
+use control::{Control, Workflow};
+use journal::id::SessionId;
+use journal::store::Store;
 use serde_json::Value;
+use workflow::contract::{AnswerReply, AnswerRequest};
 
-/// Why an answer was not taken. Only [`Error::Journal`] may be tried again with the same answer.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The session waits for no answer.
-    #[error("the session has no open question")]
-    NoQuestion,
-    /// It does not fit the question, which stays open.
-    #[error(transparent)]
-    Refused(#[from] AnswerRefused),
-    /// It comes after the question's time.
-    #[error("the question has expired")]
-    Expired,
-    /// Something else closed the question first.
-    #[error("the question has been closed")]
-    Closed,
-    /// It cannot be journaled: it is too large, or the session has no room.
-    #[error(transparent)]
-    Unfit(AppendError),
-    /// The journal did not answer; whether the answer stands is open.
-    #[error(transparent)]
-    Journal(#[from] store::Error),
-}
+use crate::Poller;
+use crate::error::Error;
 
-/// The question that a session waits for, with its step.
-///
-/// # Errors
-/// [`Error::NoQuestion`], and [`Error::Journal`] when what is journaled is no question.
-pub fn open_question(steps: &[Step<Value>]) -> Result<(&Step<Value>, OpenQuestion), Error> {
-    let ask = steps.last().ok_or(Error::NoQuestion)?;
-    let StepBody::Ask { payload, expires_at, .. } = &ask.body else {
-        return Err(Error::NoQuestion);
-    };
-    let question: Question = serde_json::from_value(payload["question"].clone())
-        .map_err(|error| store::Error::Corrupt(error.into()))?;
-    Ok((ask, OpenQuestion { question_id: ask.seq, question, expires_at: *expires_at }))
-}
+/// A workflow whose callback carried the answer. It no longer waits.
+struct Awake;
 
-/// Answers a session's open question. Returns the number of the answer's step; whoever parked the
-/// workflow is to be woken then.
-///
-/// # Errors
-/// See [`Error`].
-pub async fn answer<S: Store>(
-    store: &S,
-    clock: &Clock,
-    session: &SessionId,
-    answer: Answer,
-) -> Result<u32, Error> {
-    let events = read::events(store, session).await?;
-    let steps = read::resolved_steps(store, session).await?;
-    let (ask, open) = open_question(&steps)?;
-    let answer = open.question.settle(answer);
-    open.check(&answer)?;
-    if open.expires_at <= clock.now() {
-        return Err(Error::Expired);
-    }
-    let hlc = Hlc::new(clock.clone(), newest(&events, &steps));
-    let author = Author {
-        session: session.clone(),
-        runner: Runner::fresh(Writer::Person.as_str()),
-        expires_at: ask.expires_at,
-    };
-    match append(store, &hlc, &author, &Head::after(ask), ask.epoch, answer.body()).await {
-        Ok(step) => {
-            tell(store, &hlc, &author, step.seq).await;
-            Ok(step.seq)
-        }
-        Err(AppendError::Collision(_)) => Err(Error::Closed),
-        Err(AppendError::Store(error)) => Err(error.into()),
-        Err(error) => Err(Error::Unfit(error)),
+impl Workflow for Awake {
+    async fn wake(&self, _token: &str) -> Result<bool, control::Error> {
+        Ok(false)
     }
 }
 
-/// What became of something that was said to a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Taken {
-    /// It is the answer, at this step.
-    Step(u32),
-    /// No question is open that it could answer, for this reason.
-    TooLate(String),
-    /// It is no answer to the question, which stays open, for this reason.
-    Refused(String),
-}
-
-/// Takes what somebody said where nobody waits for a reply: what is no answer to the open question
-/// is logged with its reason, and the question stays open.
-///
-/// # Errors
-/// When the journal did not answer; to be tried again.
-pub async fn take<S: Store>(
-    store: &S,
-    clock: &Clock,
-    session: &SessionId,
-    said: &Value,
-) -> Result<Taken, store::Error> {
-    let answered = match serde_json::from_value::<Answer>(said.clone()) {
-        Err(error) => Ok(Taken::Refused(format!("it is no answer: {error}"))),
-        Ok(said) => match answer(store, clock, session, said).await {
-            Ok(step) => return Ok(Taken::Step(step)),
-            Err(Error::Journal(error)) => Err(error),
-            Err(error @ (Error::NoQuestion | Error::Closed)) => {
-                Ok(Taken::TooLate(error.to_string()))
+impl<S: Store> Poller<S> {
+    /// Handles an answer from an event, and wakes the workflow. Idempotent.
+    ///
+    /// # Errors
+    /// If the journal or the state machine is unavailable: the event bus delivers the event again.
+    pub async fn answer(&self, request: AnswerRequest) -> Result<AnswerReply, Error> {
+        let session: SessionId = match serde_json::from_value(request.answer["session_id"].clone())
+        {
+            Ok(session) => session,
+            Err(error) => {
+                tracing::warn!(%error, "An answer without a valid session id was ignored.");
+                return Ok(AnswerReply::Refused { reason: format!("detail.session_id: {error}") });
             }
-            Err(refusal) => Ok(Taken::Refused(refusal.to_string())),
-        },
-    };
-    if let Ok(Taken::TooLate(reason) | Taken::Refused(reason)) = &answered {
-        tracing::warn!(session_id = %session, reason, "An answer was not taken.");
+        };
+        self.take(&self.cloud, &session, &request.answer).await
     }
-    answered
-}
 
-fn newest(events: &[Event], steps: &[Step<Value>]) -> Stamp {
-    let stamps = events.iter().map(|event| event.stamp);
-    stamps.chain(steps.iter().map(|step| step.stamp)).max().unwrap_or_default()
-}
+    /// Handles an answer from the callback's output.
+    pub(crate) async fn answer_of_callback(
+        &self,
+        session: &SessionId,
+        said: &Value,
+    ) -> Result<(), Error> {
+        self.take(&Awake, session, said).await.map(drop)
+    }
 
-/// The step decides; anybody may write its announcement later.
-async fn tell<S: Store>(store: &S, hlc: &Hlc, author: &Author, seq: u32) {
-    let voice = Announcer {
-        store,
-        hlc,
-        session: &author.session,
-        writer: Writer::Person,
-        expires_at: author.expires_at,
-    };
-    let told = Draft::new(EventStatus::InputReceived, About::Step(seq));
-    if let Err(error) = voice.announce_once(&told).await {
-        tracing::warn!(session_id = %author.session, %error, "An answer was not announced.");
+    /// Logs a refusal, for which no caller waits. The question stays open.
+    async fn take(
+        &self,
+        workflow: &impl Workflow,
+        session: &SessionId,
+        said: &Value,
+    ) -> Result<AnswerReply, Error> {
+        let (store, clock) = (self.store.clone(), self.clock.clone());
+        let control = Control { store, clock, executions: workflow };
+        match control.answer(session, said).await {
+            Ok(answered) => Ok(AnswerReply::Taken { step: answered.step }),
+            Err(control::Error::Refused(refused)) => {
+                let reason = refused.to_string();
+                tracing::warn!(session_id = %session, reason, "An answer was refused.");
+                Ok(AnswerReply::Refused { reason })
+            }
+            Err(control::Error::Journal(error)) => Err(error.into()),
+            Err(error) => Err(Error::Callback(error.to_string())),
+        }
     }
 }

@@ -1,32 +1,20 @@
-//! What the poller reaches beside the journal: the state machine's callbacks and the agent runtime.
+//! The poller's AWS clients beside the journal: the state machine's callbacks and the agent runtime.
 
-use aws_sdk_bedrockagentcore::config::retry::RetryConfig as RuntimeRetries;
-use aws_sdk_bedrockagentcore::config::timeout::TimeoutConfig as RuntimeTimeouts;
+use agentcore::Runtime;
 use aws_sdk_sfn::config::retry::RetryConfig;
 use aws_sdk_sfn::config::timeout::TimeoutConfig;
 use aws_sdk_sfn::operation::send_task_success::SendTaskSuccessError;
-use journal::id::SessionId;
+use control::Workflow;
 
 use crate::error::Error;
 
-/// How long one call may take.
+/// Timeout of one call.
 const CALL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
-
-/// How the agent runtime is reached.
-#[derive(Clone, Debug)]
-pub struct Runtime {
-    /// The client.
-    pub client: aws_sdk_bedrockagentcore::Client,
-    /// The runtime's ARN.
-    pub arn: String,
-    /// The runtime's endpoint, if not the default one.
-    pub qualifier: Option<String>,
-}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Cloud {
     callbacks: aws_sdk_sfn::Client,
-    runtime: Runtime,
+    pub(crate) runtime: Runtime,
 }
 
 impl Cloud {
@@ -34,8 +22,12 @@ impl Cloud {
         Self { callbacks, runtime }
     }
 
-    /// Sends a token that was just written. One that is no longer waited for is no error.
-    pub(crate) async fn wake(&self, token: &str) -> Result<(), Error> {
+    /// Sends a token; returns whether the workflow was still waiting with it.
+    pub(crate) async fn wake(&self, token: &str) -> Result<bool, Error> {
+        self.send(token).await.map_err(Error::Callback)
+    }
+
+    async fn send(&self, token: &str) -> Result<bool, String> {
         let settings = aws_sdk_sfn::config::Config::builder()
             .retry_config(RetryConfig::standard())
             .timeout_config(TimeoutConfig::builder().operation_timeout(CALL_TIMEOUT).build());
@@ -49,37 +41,17 @@ impl Cloud {
             .send()
             .await;
         match sent.map_err(aws_sdk_sfn::error::SdkError::into_service_error) {
-            Ok(_)
-            | Err(
+            Ok(_) => Ok(true),
+            Err(
                 SendTaskSuccessError::TaskTimedOut(_) | SendTaskSuccessError::TaskDoesNotExist(_),
-            ) => Ok(()),
-            Err(error) => Err(Error::Callback(format!("{error:?}"))),
+            ) => Ok(false),
+            Err(error) => Err(format!("{error:?}")),
         }
     }
+}
 
-    /// Stops what may still run for a session, so that nothing idles and bills. Fencing makes it
-    /// safe without; so a failure is logged and no more.
-    pub(crate) async fn stop_session(&self, session: &SessionId) {
-        use aws_sdk_bedrockagentcore::operation::stop_runtime_session::StopRuntimeSessionError as E;
-        let settings = aws_sdk_bedrockagentcore::config::Config::builder()
-            .retry_config(RuntimeRetries::disabled())
-            .timeout_config(RuntimeTimeouts::builder().operation_timeout(CALL_TIMEOUT).build());
-        let stopped = self
-            .runtime
-            .client
-            .stop_runtime_session()
-            .agent_runtime_arn(&self.runtime.arn)
-            .set_qualifier(self.runtime.qualifier.clone())
-            .runtime_session_id(session.as_str())
-            .customize()
-            .config_override(settings)
-            .send()
-            .await;
-        match stopped.map_err(aws_sdk_bedrockagentcore::error::SdkError::into_service_error) {
-            Ok(_) | Err(E::ResourceNotFoundException(_)) => {}
-            Err(error) => {
-                tracing::warn!(session_id = %session, ?error, "The runtime session was not stopped.");
-            }
-        }
+impl Workflow for Cloud {
+    async fn wake(&self, token: &str) -> Result<bool, control::Error> {
+        self.send(token).await.map_err(|why| control::Error::Executions(why.into()))
     }
 }

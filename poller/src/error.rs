@@ -1,25 +1,23 @@
-//! Why the poller did not reply, by what the state machine does about it.
+//! The poller's errors, by the state machine's reaction.
 
 use journal::chain::AppendError;
 use journal::store;
 use workflow::error_name;
 
-/// See [`Error::name`] for how the state machine tells them apart.
+/// The state machine distinguishes the variants by [`Error::name`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The journal is out of reach for now.
+    /// The journal is temporarily unavailable.
     #[error("{0}")]
     JournalUnavailable(#[source] store::Error),
-    /// The journal holds something unreadable, or refuses what it is asked for.
+    /// A journal record is unreadable, or the journal refuses the operation.
     #[error("{0}")]
     JournalDamaged(#[source] store::Error),
     /// The workflow could not be woken.
-    #[error("the callback was not taken: {0}")]
+    #[error("the callback failed: {0}")]
     Callback(String),
-    /// The request is none.
-    #[error("the request cannot be read: {0}")]
+    #[error("invalid request: {0}")]
     Malformed(#[from] serde_json::Error),
-    /// The request lacks something.
     #[error("{0}")]
     Request(&'static str),
 }

@@ -1,6 +1,6 @@
-//! The decision: what to do about a session, from what is seen of it and what is remembered.
+//! The decision about a session, from its records and the poller's memory ([`Watch`]).
 //!
-//! Pure. Where the newest step and the events differ, the step is right.
+//! This module performs no IO. If the newest step and the events differ, the step is right.
 
 use std::time::Duration;
 
@@ -20,35 +20,30 @@ use workflow::limits::{
 
 use crate::observe::Observed;
 
-/// Shortest wait that the state machine is asked for, in seconds: its heartbeat must be shorter.
+/// Shortest wait of the state machine, in seconds: its heartbeat must be shorter.
 const TIMEOUT_S_MIN: u32 = 2;
 
-/// What to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decision {
     /// The session has ended by this step: seal it.
     Ended(Box<Step>),
-    /// The session is to end now.
+    /// End the session now.
     End(End),
-    /// Nothing but wait: busy or waiting.
+    /// Wait: the agent runs, or the session waits.
     Wait(Judgement),
-    /// The open question's time is up: close it and invoke the agent again.
-    Expire {
-        /// The question's step.
-        question: u32,
-    },
+    /// The open question has expired: close it and invoke the agent again.
+    Expire { question: u32 },
     /// The question was answered: invoke the agent again.
     Resume,
-    /// The agent fell silent: say so and invoke it again.
+    /// The agent stopped responding: announce the loss and invoke it again.
     Lost {
-        /// The epoch that fell silent, 0 if it never claimed.
+        /// The lost epoch, 0 if the agent never claimed.
         epoch: u32,
-        /// How it showed.
         why: &'static str,
     },
 }
 
-/// What the state machine calls an ending.
+/// The judgement for an ending.
 pub const fn judgement_of(ending: Ending) -> Judgement {
     match ending {
         Ending::Completed => Judgement::Completed,
@@ -59,7 +54,7 @@ pub const fn judgement_of(ending: Ending) -> Judgement {
     }
 }
 
-/// Decides, and says what to remember.
+/// Returns the decision and the new memory.
 pub fn judge(observed: &Observed, request: &CheckRequest) -> (Decision, Watch) {
     let mut watch = clocked(request);
     watch.seq = observed.seq();
@@ -68,7 +63,7 @@ pub fn judge(observed: &Observed, request: &CheckRequest) -> (Decision, Watch) {
     (decision, watch)
 }
 
-/// The watch with the time since the check before added to the time of running.
+/// The watch, with the time since the previous check added to the running time.
 fn clocked(request: &CheckRequest) -> Watch {
     let mut watch = request.watch.clone();
     if let (true, Some(before)) = (watch.running, watch.checked_at) {
@@ -118,7 +113,7 @@ fn decide(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Dec
     }
 }
 
-/// Whether some runner holds the lease under the newest epoch.
+/// Whether a runner holds the lease under the newest epoch.
 fn is_held(observed: &Observed) -> bool {
     let lease = observed.lease.as_ref();
     lease.is_some_and(|lease| lease.runner.is_some() && lease.epoch >= observed.epoch())
@@ -143,7 +138,7 @@ fn deadline(request: &CheckRequest, watch: &Watch) -> Option<End> {
     })
 }
 
-/// Leads to another invocation, unless there were too many.
+/// Invokes the agent again, up to the limit.
 fn again(watch: &mut Watch, observed: &Observed, decision: impl FnOnce() -> Decision) -> Decision {
     if watch.invocation >= INVOCATIONS_MAX {
         return Decision::End(failed(
@@ -170,7 +165,7 @@ fn liveness(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> D
         let invoked_at = watch.invoked_at.as_deref().and_then(|text| Stamp::parse(text).ok());
         let waited = request.now.since(invoked_at.unwrap_or(request.now));
         if waited >= START_GRACE {
-            return lost(observed, watch, "no beat appeared after the invocation");
+            return lost(observed, watch, "no heartbeat appeared after the invocation");
         }
         poll(watch, Some(START_GRACE.saturating_sub(waited)));
         return Decision::Wait(Judgement::Busy);
@@ -191,7 +186,7 @@ fn liveness(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> D
     }
     let silence = request.now.since(watch.pulse_at.unwrap_or(request.now));
     if silence >= SILENT_AFTER || (watch.silent && silence >= SILENCE_CONFIRMED_AFTER) {
-        return lost(observed, watch, "the beat stood still");
+        return lost(observed, watch, "its heartbeat stopped");
     }
     let until_confirmed = watch.silent.then(|| SILENCE_CONFIRMED_AFTER.saturating_sub(silence));
     poll(watch, until_confirmed);
@@ -211,8 +206,10 @@ fn lost(observed: &Observed, watch: &mut Watch, why: &'static str) -> Decision {
         watch.lost_at_seq = observed.seq();
     }
     if watch.lost > LOST_WITHOUT_OUTCOME_MAX {
-        let silences =
-            format!("the agent fell silent {} times without a new outcome: {why}", watch.lost);
+        let silences = format!(
+            "the agent stopped responding {} times without a new outcome: {why}",
+            watch.lost
+        );
         return Decision::End(failed("Silent", &silences));
     }
     again(watch, observed, || Decision::Lost { epoch: observed.epoch(), why })
@@ -227,8 +224,8 @@ fn failed(code: &str, why: &str) -> End {
     }
 }
 
-/// The failure of an invocation that certainly did not begin. One that may have begun is left to
-/// the lease to show.
+/// The failure of an invocation that certainly did not start. If it may have started, the lease
+/// shows.
 fn invocation_failed(observed: &Observed, request: &CheckRequest) -> Option<End> {
     let failure = request.failure.as_ref()?;
     let certain = [
@@ -255,14 +252,14 @@ fn invocation_failed(observed: &Observed, request: &CheckRequest) -> Option<End>
     })
 }
 
-/// A Lambda's error comes as JSON in the cause.
+/// Parses a Lambda function's error, which is JSON in the cause.
 fn message_of(failure: &Failure) -> ErrorMessage {
     let cause: Option<Value> = serde_json::from_str(&failure.cause).ok();
     let said = cause.as_ref().and_then(|cause| cause["errorMessage"].as_str());
     ErrorMessage::new("InvocationError", &failure.error, said.unwrap_or(&failure.cause))
 }
 
-/// Sets the next wait: a quarter longer than the one before, or what is asked for if that is less.
+/// Sets the next wait: a quarter longer than the previous one, but at most the given time.
 fn poll(watch: &mut Watch, at_most: Option<Duration>) {
     let longest = u64::try_from(POLL_LONGEST.as_millis()).unwrap_or(u64::MAX);
     let first = u64::try_from(POLL_FIRST.as_millis()).unwrap_or(u64::MAX);
@@ -273,7 +270,7 @@ fn poll(watch: &mut Watch, at_most: Option<Duration>) {
     wait_for(watch, at_most.map_or(next, |limit| next.min(limit)), SILENT_AFTER);
 }
 
-/// The state machine counts whole seconds, and wants the heartbeat shorter than the timeout.
+/// The state machine takes whole seconds, and a heartbeat shorter than the timeout.
 fn wait_for(watch: &mut Watch, wait: Duration, silence: Duration) {
     let seconds = |duration: Duration| {
         u32::try_from(duration.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX)

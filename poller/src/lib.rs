@@ -1,16 +1,18 @@
-//! The Lambda that reads the journal and judges: it ends what must end, seals what has ended, and
-//! parks the workflow while there is nothing to do.
+//! The poller: the Lambda function that reads a session's journal and decides how the workflow
+//! continues.
 //!
-//! [`observe`] makes the two reads, [`judge`] decides without IO, [`Poller::handle`] does what was
-//! decided. [`answer`](mod@answer) takes what a person says to a session that waits, whether it comes
-//! with the token or as an event of its own.
+//! It ends sessions that must end, seals ended ones, and parks the workflow while the agent runs or the
+//! session waits. [`observe`] reads the journal, [`judge`] decides without IO, and [`Poller::handle`]
+//! acts on the decision. `answer` passes a person's answer to `control`, whether it arrives with the
+//! callback's token or as an event.
 
+use agentcore::Runtime;
 use journal::announce::Announcer;
 use journal::chain::{AppendError, Author, End, Head, append, end_session};
 use journal::clock::{Clock, Hlc, Stamp};
 use journal::error_message::ErrorMessage;
 use journal::event::{About, Draft, Event, EventStatus, Writer};
-use journal::id::{Runner, SessionId};
+use journal::id::Runner;
 use journal::lease;
 use journal::read;
 use journal::seal::{seal, task_announcement};
@@ -18,31 +20,26 @@ use journal::step::{Ending, Step, StepBody};
 use journal::store::Store;
 use journal::wait::Wait;
 use serde_json::{Map, Value, json};
-use telemetry::{attribute, export, figures};
+use telemetry::{attribute, export};
 use tracing::Instrument as _;
-use workflow::contract::{
-    AnswerReply, AnswerRequest, CheckReply, CheckRequest, Failure, Judgement, Mode, Verdict, Watch,
-};
+use workflow::contract::{CheckReply, CheckRequest, Failure, Judgement, Mode, Verdict, Watch};
 use workflow::error_name;
-use workflow::limits::ANNOUNCE_PATIENCE;
+use workflow::limits::ANNOUNCE_TIMEOUT;
 use workflow::metric;
 use workflow::trace::{Trace, lifecycle};
 
-pub mod answer;
-pub mod cloud;
-pub mod config;
+mod answer;
+mod cloud;
 pub mod error;
 pub mod judge;
 pub mod observe;
 
-pub use cloud::Runtime;
 pub use error::Error;
 
-use answer::Taken;
 use cloud::Cloud;
 use judge::Decision;
 
-/// The poller with all that it reaches.
+/// The poller with its clients.
 #[derive(Clone, Debug)]
 pub struct Poller<S> {
     store: S,
@@ -56,13 +53,13 @@ impl<S: Store> Poller<S> {
         Self { store, cloud: Cloud::new(callbacks, runtime), clock }
     }
 
-    /// Does what the state machine asks for. Safe to be called again with the same request.
+    /// Handles a request of the state machine. Idempotent.
     ///
     /// # Errors
-    /// Each error is one that the state machine tells apart by [`Error::name`].
+    /// The state machine distinguishes the errors by [`Error::name`].
     pub async fn handle(&self, request: CheckRequest) -> Result<CheckReply, Error> {
         let hlc = Hlc::new(self.clock.clone(), request.seen);
-        let voice = Announcer {
+        let announcer = Announcer {
             store: &self.store,
             hlc: &hlc,
             session: &request.session_id,
@@ -76,9 +73,9 @@ impl<S: Store> Poller<S> {
         let begun_at = self.clock.now();
         let done = async {
             match request.mode {
-                Mode::Check => self.check(&voice, &request).await,
-                Mode::Park => self.park(&voice, &request).await,
-                Mode::Close => self.close(&voice, &request).await,
+                Mode::Check => self.check(&announcer, &request).await,
+                Mode::Park => self.park(&announcer, &request).await,
+                Mode::Close => self.close(&announcer, &request).await,
             }
         };
         let done = async {
@@ -91,7 +88,7 @@ impl<S: Store> Poller<S> {
         done.instrument(log).await
     }
 
-    /// Exports this request's span, and the whole session's if that is over.
+    /// Exports this request's span, and those of the whole session after its end.
     async fn tell_of(
         &self,
         trace: &Trace,
@@ -116,16 +113,16 @@ impl<S: Store> Poller<S> {
         if done.as_ref().is_ok_and(|reply| reply.verdict.is_some()) {
             match lifecycle::read(&self.store, trace).await {
                 Ok(spans) => spans.into_iter().for_each(export::record),
-                Err(error) => tracing::warn!(%error, "A session's trace was not told."),
+                Err(error) => tracing::warn!(%error, "A session's trace could not be exported."),
             }
             let _ = tokio::task::spawn_blocking(export::flush).await;
         }
     }
 
-    /// Serves whoever calls: the state machine, or the rule for answers.
+    /// Handles requests of both callers: the state machine and the rule for answers.
     ///
     /// # Errors
-    /// As [`Self::handle`] and [`Self::answer`], and when the payload is neither's.
+    /// As [`Self::handle`] and [`Self::answer`], and if the payload is valid for neither.
     pub async fn serve(&self, payload: Value) -> Result<Value, Error> {
         Ok(if payload.get("answer").is_some() {
             json!(self.answer(serde_json::from_value(payload)?).await?)
@@ -134,79 +131,53 @@ impl<S: Store> Poller<S> {
         })
     }
 
-    /// Takes an answer that came as an event, and wakes the workflow. Safe to be called again with
-    /// the same request.
-    ///
-    /// # Errors
-    /// When the journal or the state machine is out of reach: the event is to be delivered again.
-    pub async fn answer(&self, request: AnswerRequest) -> Result<AnswerReply, Error> {
-        let session: SessionId = match serde_json::from_value(request.answer["session_id"].clone())
-        {
-            Ok(session) => session,
-            Err(error) => {
-                tracing::warn!(%error, "An answer names no session.");
-                return Ok(AnswerReply::Refused { reason: format!("detail.session_id: {error}") });
-            }
-        };
-        let reply = match answer::take(&self.store, &self.clock, &session, &request.answer).await? {
-            Taken::Step(step) => AnswerReply::Taken { step },
-            Taken::Refused(reason) => return Ok(AnswerReply::Refused { reason }),
-            // Whoever answered before may have died before waking anybody.
-            Taken::TooLate(reason) => AnswerReply::Refused { reason },
-        };
-        if let Some(parked) = Wait::read(&self.store, &session).await? {
-            self.cloud.wake(&parked.token).await?;
-        }
-        Ok(reply)
-    }
-
     async fn check(
         &self,
-        voice: &Announcer<'_, S>,
+        announcer: &Announcer<'_, S>,
         request: &CheckRequest,
     ) -> Result<CheckReply, Error> {
         if let Some(said) = said(&request.callback) {
-            answer::take(&self.store, &self.clock, &request.session_id, said).await?;
+            self.answer_of_callback(&request.session_id, said).await?;
         }
-        let observed = observe::observe(&self.store, voice.hlc, &request.session_id).await?;
+        let observed = observe::observe(&self.store, announcer.hlc, &request.session_id).await?;
         let (decision, watch) = judge::judge(&observed, request);
         match decision {
-            Decision::Wait(judgement) => Ok(reply(voice.hlc, judgement, watch, None)),
+            Decision::Wait(judgement) => Ok(reply(announcer.hlc, judgement, watch, None)),
             Decision::Ended(end) => {
                 let end = read::resolve(&self.store, *end).await?;
-                self.conclude(voice, request, watch, end, &observed.events).await
+                self.conclude(announcer, request, watch, end, &observed.events).await
             }
-            Decision::End(end) => self.end(voice, request, watch, &end).await,
+            Decision::End(end) => self.end(announcer, request, watch, &end).await,
             Decision::Expire { question } => {
-                self.expire(voice, request, question).await?;
-                Ok(reply(voice.hlc, Judgement::Resume, watch, None))
+                self.expire(announcer, request, question).await?;
+                Ok(reply(announcer.hlc, Judgement::Resume, watch, None))
             }
             Decision::Resume => {
-                self.cloud.stop_session(&request.session_id).await;
-                Ok(reply(voice.hlc, Judgement::Resume, watch, None))
+                self.cloud.runtime.stop_session(&request.session_id).await;
+                Ok(reply(announcer.hlc, Judgement::Resume, watch, None))
             }
             Decision::Lost { epoch, why } => {
                 let lost = Draft::new(EventStatus::AgentLost, About::Epoch(epoch))
                     .with_detail(json!({ "why": why, "invocation": request.watch.invocation }));
-                self.tell(voice, &lost).await;
+                self.announce(announcer, &lost).await;
                 metrics::counter!(metric::AGENTS_LOST).increment(1);
-                self.cloud.stop_session(&request.session_id).await;
-                Ok(reply(voice.hlc, Judgement::Lost, watch, None))
+                self.cloud.runtime.stop_session(&request.session_id).await;
+                Ok(reply(announcer.hlc, Judgement::Lost, watch, None))
             }
         }
     }
 
-    /// Writes the token and *then* looks again: what came in between finds no token to send, so it
-    /// is sent here.
+    /// Writes the token and *then* reads the journal again: a writer in between found no token to send,
+    /// so it is sent here.
     async fn park(
         &self,
-        voice: &Announcer<'_, S>,
+        announcer: &Announcer<'_, S>,
         request: &CheckRequest,
     ) -> Result<CheckReply, Error> {
         let token = request.token.clone().ok_or(Error::Request("parking takes a token"))?;
         let wait = Wait { token, parked_at: request.now };
         wait.write(&self.store, &request.session_id, request.expires_at).await?;
-        let observed = observe::observe(&self.store, voice.hlc, &request.session_id).await?;
+        let observed = observe::observe(&self.store, announcer.hlc, &request.session_id).await?;
         let (decision, _) = judge::judge(&observed, request);
         let judgement = match decision {
             Decision::Wait(judgement)
@@ -219,12 +190,12 @@ impl<S: Store> Poller<S> {
                 Judgement::Busy
             }
         };
-        Ok(reply(voice.hlc, judgement, request.watch.clone(), None))
+        Ok(reply(announcer.hlc, judgement, request.watch.clone(), None))
     }
 
     async fn close(
         &self,
-        voice: &Announcer<'_, S>,
+        announcer: &Announcer<'_, S>,
         request: &CheckRequest,
     ) -> Result<CheckReply, Error> {
         let failure = request.failure.clone().unwrap_or_else(|| Failure {
@@ -237,25 +208,25 @@ impl<S: Store> Poller<S> {
             category: Some("unknown".to_owned()),
             result: Value::Null,
         };
-        self.end(voice, request, request.watch.clone(), &end).await
+        self.end(announcer, request, request.watch.clone(), &end).await
     }
 
-    /// Ends the session, or finds that somebody else did, and seals it.
+    /// Ends the session, unless another writer has ended it, and seals it.
     async fn end(
         &self,
-        voice: &Announcer<'_, S>,
+        announcer: &Announcer<'_, S>,
         request: &CheckRequest,
         watch: Watch,
         end: &End,
     ) -> Result<CheckReply, Error> {
-        let step = end_session(&self.store, voice.hlc, &author(request), end).await?;
-        self.conclude(voice, request, watch, step, &[]).await
+        let step = end_session(&self.store, announcer.hlc, &author(request), end).await?;
+        self.conclude(announcer, request, watch, step, &[]).await
     }
 
-    /// Seals a session that has ended; `seen` are events that are told already.
+    /// Seals an ended session; `seen` are the events announced so far.
     async fn conclude(
         &self,
-        voice: &Announcer<'_, S>,
+        announcer: &Announcer<'_, S>,
         request: &CheckRequest,
         watch: Watch,
         end: Step<Value>,
@@ -266,15 +237,15 @@ impl<S: Store> Poller<S> {
         };
         let by_agent = end.runner.as_str().starts_with(Writer::Agent.as_str());
         let missing = task_announcement(end.seq, *ending, error.as_ref()).filter(|draft| {
-            let id = draft.status.id(voice.session, voice.writer, draft.about);
+            let id = draft.status.id(announcer.session, announcer.writer, draft.about);
             by_agent && seen.iter().all(|event| event.id != id)
         });
         if let Some(missing) = missing {
-            self.tell(voice, &missing).await;
+            self.announce(announcer, &missing).await;
         }
-        let sealed = seal(&self.store, voice, &end).await?;
+        let sealed = seal(&self.store, announcer, &end).await?;
         self.count(&sealed, seen).await;
-        self.cloud.stop_session(&request.session_id).await;
+        self.cloud.runtime.stop_session(&request.session_id).await;
         let closed = lease::close(&self.store, &request.session_id, request.expires_at).await;
         if let Err(error) = closed {
             // The watchdog closes what it finds sealed.
@@ -282,12 +253,12 @@ impl<S: Store> Poller<S> {
         }
         let judgement = judge::judgement_of(*ending);
         let verdict = verdict(request, judgement, error.as_ref(), sealed.hash.as_str());
-        Ok(reply(voice.hlc, judgement, watch, Some(verdict)))
+        Ok(reply(announcer.hlc, judgement, watch, Some(verdict)))
     }
 
     async fn count(&self, verdict: &Event, seen: &[Event]) {
-        // Whose session it was may take a look at the journal, which only a figure that is kept is worth.
-        if !figures::is_on() {
+        // The agent's name may need a read of the journal: skip it if no metrics are recorded.
+        if !telemetry::metrics::is_on() {
             return;
         }
         let is_first = |event: &Event| event.status == EventStatus::SessionInitiated;
@@ -308,11 +279,11 @@ impl<S: Store> Poller<S> {
             .record(verdict.stamp.since(began));
     }
 
-    /// Closes an open question whose time is up. Whoever gets the number has decided; an answer that
-    /// came first stands.
+    /// Closes an expired question. The first writer of the next step decides: an earlier answer
+    /// remains.
     async fn expire(
         &self,
-        voice: &Announcer<'_, S>,
+        announcer: &Announcer<'_, S>,
         request: &CheckRequest,
         question: u32,
     ) -> Result<(), Error> {
@@ -326,23 +297,23 @@ impl<S: Store> Poller<S> {
         let body = StepBody::Answer { question, payload };
         let head = Head::after(&newest);
         let author = author(request);
-        match append(&self.store, voice.hlc, &author, &head, newest.epoch, body).await {
+        match append(&self.store, announcer.hlc, &author, &head, newest.epoch, body).await {
             Ok(_) | Err(AppendError::Collision(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    async fn tell(&self, voice: &Announcer<'_, S>, draft: &Draft) {
-        if let Err(error) = voice.announce_within(draft, ANNOUNCE_PATIENCE).await {
+    async fn announce(&self, announcer: &Announcer<'_, S>, draft: &Draft) {
+        if let Err(error) = announcer.announce_within(draft, ANNOUNCE_TIMEOUT).await {
             tracing::warn!(
-                session_id = %voice.session, event = %draft.status, %error,
+                session_id = %announcer.session, event = %draft.status, %error,
                 "An event was not written; the journal has a gap here."
             );
         }
     }
 }
 
-/// The agent that took the session up, in its own words: one that is registered.
+/// The agent that claimed the session, if it is registered.
 fn agent_of(events: &[Event]) -> Option<&str> {
     let told = events.iter().find(|event| {
         event.status == EventStatus::AgentBackgroundTaskStarted && event.writer == Writer::Agent
@@ -350,7 +321,7 @@ fn agent_of(events: &[Event]) -> Option<&str> {
     told.detail.as_ref()?.get("agent")?.as_str()
 }
 
-/// What the token was sent with, if it is more than a wish to have the journal looked at.
+/// The token's output, if it is more than a request to read the journal.
 fn said(callback: &Value) -> Option<&Value> {
     let is_a_wish = callback.is_null() || callback.as_object().is_some_and(Map::is_empty);
     (!is_a_wish).then_some(callback)

@@ -1,5 +1,4 @@
-//! What the poller sees of a session: two consistent reads, and a third of a session in which much
-//! was told.
+//! Reads a session for the poller: two consistent reads, and a third one for sessions with many events.
 
 use journal::clock::Hlc;
 use journal::event::{Event, EventStatus};
@@ -10,17 +9,15 @@ use journal::read::newest_step;
 use journal::step::Step;
 use journal::store::{Error, Query, Store, query_all};
 
-/// The newest events looked at, and the lease, which sorts behind them.
+/// The number of newest items that are read: events, and the lease, which sorts after them.
 const NEWEST: usize = 21;
 
 /// A session at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Observed {
-    /// The newest step.
     pub step: Option<Step>,
-    /// The newest events, newest first, and a request to end the session however old it is.
+    /// The newest events, newest first, and a cancellation request of any age.
     pub events: Vec<Event>,
-    /// The lease.
     pub lease: Option<Lease>,
 }
 
@@ -36,7 +33,7 @@ impl Observed {
     }
 }
 
-/// Reads a session and lets the clock know of everything seen.
+/// Reads a session and advances the clock past every record.
 ///
 /// # Errors
 /// When the journal cannot be read.
@@ -59,7 +56,7 @@ pub async fn observe<S: Store>(
     }
     let cancelled = |event: &Event| event.status == EventStatus::CancelRequested;
     if page.next.is_some() && !observed.events.iter().any(cancelled) {
-        // A request to end stays one however much was told since, and nobody repeats it.
+        // A cancellation request stays valid however many events follow, and is not repeated.
         (query.after, query.limit) = (page.next, None);
         let older = query_all(store, query).await?;
         let older = older.iter().filter_map(|item| Event::from_item(item).ok());

@@ -1,4 +1,4 @@
-//! A reply, put together from the pieces of a stream, and what came of listening to one.
+//! Assembles a reply from the pieces of a stream.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Attempt, INVALID, REPLY_BYTES_MAX, REPLY_CALLS_MAX, guessed};
 
-/// What came of a reply so far.
+/// A partial reply and its usage.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) reply: Assembly,
@@ -17,8 +17,8 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// What the attempt came to whose stream was listened to until it ended, or until this failure.
-    /// `transient` is the category of a stream that ends too early.
+    /// The attempt's result, once the stream ended or failed. `transient` is the category of a stream that
+    /// ends too early.
     pub(super) fn attempt(
         self,
         listened: Result<(), Failure>,
@@ -28,7 +28,7 @@ impl Heard {
     ) -> Attempt {
         let ended = self.reply.has_ended();
         let failure = match listened {
-            // What breaks after the model is done takes at most the usage with it.
+            // A failure after the model finished loses at most the usage.
             Err(failure) if !ended || failure.category == INVALID => failure,
             Ok(()) if !ended => {
                 Failure::unknown(transient, "the stream ended before the model was done")
@@ -43,14 +43,12 @@ impl Heard {
     }
 }
 
-/// A reply as far as it has come.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     text: String,
-    /// By the place that the server gives them.
+    /// By the server's index.
     calls: BTreeMap<i64, Partial>,
     bytes: usize,
-    /// Whether the model said that it is done.
     ended: bool,
 }
 
@@ -62,7 +60,7 @@ struct Partial {
 }
 
 impl Assembly {
-    /// More of the text.
+    /// Appends to the text.
     ///
     /// # Errors
     /// When the reply becomes too large.
@@ -72,7 +70,7 @@ impl Assembly {
         Ok(())
     }
 
-    /// More of the call at a place: pieces of its id, name and arguments, each of which may be empty.
+    /// Appends to the call at an index: pieces of its id, name and arguments, each possibly empty.
     ///
     /// # Errors
     /// When the reply becomes too large or has too many calls.
@@ -89,7 +87,7 @@ impl Assembly {
             return Err(Failure::unknown(INVALID, message));
         }
         let partial = self.calls.entry(place).or_default();
-        // Servers that repeat them with every piece mean the same call.
+        // Some servers repeat id and name with every piece.
         if partial.id.is_empty() {
             partial.id.push_str(id);
         }
@@ -100,22 +98,20 @@ impl Assembly {
         Ok(())
     }
 
-    /// The place after the last, for servers that give none.
+    /// The index after the last, for servers that send none.
     pub(super) fn next_place(&self) -> i64 {
         self.calls.keys().next_back().map_or(0, |last| last.saturating_add(1))
     }
 
-    /// The model said that it is done.
+    /// Notes that the model finished.
     pub(super) fn end(&mut self) {
         self.ended = true;
     }
 
-    /// Whether it did.
     pub(super) fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// The reply.
     pub(super) fn reply(self, model: &str) -> Reply {
         let call = |partial: Partial| ToolCall {
             id: Some(partial.id).filter(|id| !id.is_empty()),
@@ -140,7 +136,8 @@ impl Assembly {
     }
 }
 
-/// What is no JSON stays a text: it breaks every tool's schema, and the model is told so.
+/// Arguments that are not JSON stay a text: they fail every tool's schema, and the model gets that
+/// error.
 fn arguments(text: &str) -> Value {
     if text.trim().is_empty() {
         return json!({});
@@ -153,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_is_put_together_by_place() {
+    fn a_reply_is_assembled_by_index() {
         let mut reply = Assembly::default();
         reply.text("Let me ").unwrap();
         reply.call(1, "b", "second", "").unwrap();
@@ -169,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_no_json_stay_a_text() {
+    fn arguments_that_are_not_json_stay_a_text() {
         let mut reply = Assembly::default();
         reply.call(0, "", "t", "{\"x\": ").unwrap();
         let reply = reply.reply("m");

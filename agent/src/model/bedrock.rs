@@ -1,8 +1,8 @@
-//! Models on Amazon Bedrock, by its Converse API, streamed.
+//! Models on Amazon Bedrock, over its `ConverseStream` API.
 //!
-//! The client tries once: attempts are the graph's. Its region and credentials come from where every
-//! AWS client finds them; its address only from what is said of Bedrock itself, so that an
-//! `AWS_ENDPOINT_URL` that points at the local stack does not redirect it.
+//! The client does not retry: the graph does. Region and credentials come from the default AWS
+//! provider chain. The client ignores `AWS_ENDPOINT_URL`, which may point at the local stack; only
+//! Bedrock's own variable changes its endpoint.
 
 mod wire;
 
@@ -25,12 +25,12 @@ use super::{
     WIRE_BYTES_MAX, chain,
 };
 
-/// The client that the environment describes.
+/// A client from the environment.
 pub(super) async fn client_of_environment() -> Client {
     client(&aws_config::load_defaults(BehaviorVersion::latest()).await)
 }
 
-/// A client by this configuration, without its general address.
+/// A client from this configuration, without its general endpoint URL.
 pub fn client(config: &SdkConfig) -> Client {
     let mut builder = config.clone().into_builder();
     builder.set_endpoint_url(None);
@@ -43,7 +43,7 @@ pub fn client(config: &SdkConfig) -> Client {
     Client::from_conf(config)
 }
 
-/// Ends a reply that takes too many bytes, before anything is made of them.
+/// Interceptor: fails a reply with too many bytes before the SDK parses it.
 #[derive(Debug)]
 struct Bounded;
 
@@ -65,7 +65,6 @@ impl Intercept for Bounded {
     }
 }
 
-/// One model on Bedrock.
 #[derive(Debug)]
 pub(super) struct Converse<'a> {
     pub(super) client: &'a Client,
@@ -116,21 +115,21 @@ impl Heard {
                     let place = i64::from(event.content_block_index);
                     self.reply.call(place, "", "", &tool.input)?;
                 }
-                // Thoughts and citations are not what was asked for.
+                // Reasoning and citations are not used.
                 _ => {}
             },
             ConverseStreamOutput::MessageStop(_) => self.reply.end(),
             ConverseStreamOutput::Metadata(event) => {
                 self.usage = event.usage.map(|usage| wire::usage(&usage));
             }
-            // What this version does not know, and what carries nothing.
+            // Unknown events, and events without content.
             _ => {}
         }
         Ok(())
     }
 }
 
-/// What an error means for the attempt.
+/// Classifies an SDK error.
 fn failure<E, R>(error: &SdkError<E, R>) -> Failure
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
@@ -190,7 +189,7 @@ fn is_about_credentials(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.is::<aws_credential_types::provider::error::CredentialsError>()
 }
 
-/// No connection ever stood.
+/// Whether connecting failed.
 fn is_about_connecting(error: &(dyn std::error::Error + 'static)) -> bool {
     let refused = |cause: &(dyn std::error::Error + 'static)| {
         let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
@@ -218,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Says where a request would have gone, and does not let it.
+    /// Interceptor: stops every request and reports its address.
     #[derive(Debug)]
     struct Stopped;
 
@@ -238,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_local_stack_s_address_does_not_redirect_bedrock() {
+    async fn the_general_endpoint_url_does_not_redirect_bedrock() {
         let credentials = Credentials::new("a", "b", None, None, "test");
         let config = SdkConfig::builder()
             .behavior_version(BehaviorVersion::latest())

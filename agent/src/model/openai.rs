@@ -1,8 +1,7 @@
 //! Models behind an OpenAI-compatible server: `POST {base}/chat/completions`, streamed.
 //!
-//! Servers differ in what they leave out. The reply is read from the stream's events, or from one
-//! JSON body where a server does not stream; a stream that ends before the model has said that it is
-//! done is a failure, whatever arrived before.
+//! A reply comes as a stream of events, or as one JSON body from servers that do not stream. A stream
+//! that ends before the model reports a finish reason is a failure, whatever arrived before.
 
 mod events;
 mod wire;
@@ -25,25 +24,25 @@ use super::{
     WIRE_BYTES_MAX, chain,
 };
 
-/// Where a server is looked for that nobody named: Ollama's own address.
+/// Default address: Ollama's.
 const BASE_URL: &str = "http://127.0.0.1:11434/v1";
 
-/// The one server that wants another name for the longest reply.
+/// OpenAI's own server, which renamed the field `max_tokens`.
 const OPENAI_HOST: &str = "api.openai.com";
 
-/// How much of a refusal's body is read, in bytes.
+/// Longest body of a refusal that is read, in bytes.
 const REFUSAL_BYTES_MAX: usize = 16 * 1024;
 
-/// Which server, and as whom.
+/// The server and its key.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The base of its addresses, such as `http://127.0.0.1:11434/v1`.
+    /// Such as `http://127.0.0.1:11434/v1`.
     pub base_url: Url,
-    /// The key that every request carries.
+    /// Sent with every request.
     pub key: Option<Key>,
 }
 
-/// A key. It is shown to nobody.
+/// An API key. `Debug` redacts it.
 #[derive(Clone)]
 pub struct Key(String);
 
@@ -69,10 +68,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads the variables.
-    ///
     /// # Errors
-    /// When one is wrong. The key's value is not repeated.
+    /// When a variable is invalid. The error does not repeat the key.
     pub fn read(lookup: &impl Lookup) -> Result<Self, Invalid> {
         let (name, expected) = (env::OPENAI_BASE_URL, "a URL such as http://127.0.0.1:11434/v1");
         let base_url = match env::text(lookup, name) {
@@ -89,7 +86,7 @@ impl Settings {
         Ok(Self { base_url, key })
     }
 
-    /// A text without the key, should it hold it.
+    /// The text with the key redacted.
     pub(super) fn without_key(&self, text: &str) -> String {
         match &self.key {
             Some(Key(key)) => text.replace(key.as_str(), "[hidden]"),
@@ -115,9 +112,9 @@ fn base_url(text: &str) -> Option<Url> {
     usable.then_some(url)
 }
 
-/// The connections to the server; why there can be none.
+/// The HTTP client, or why it cannot be built.
 pub(super) fn client(settings: &Settings) -> Result<Client, String> {
-    // Nothing is sent on to where a redirect points: it holds the conversation.
+    // No redirects: the request contains the conversation.
     let builder = Client::builder()
         .connect_timeout(CONNECT_WITHIN)
         .redirect(reqwest::redirect::Policy::none());
@@ -125,7 +122,6 @@ pub(super) fn client(settings: &Settings) -> Result<Client, String> {
     builder.build().map_err(|error| chain(&error))
 }
 
-/// One model of the server.
 #[derive(Debug)]
 pub(super) struct Completions<'a> {
     pub(super) client: &'a Client,
@@ -205,7 +201,7 @@ impl Heard {
 
     fn piece(&mut self, json: &[u8]) -> Result<(), Failure> {
         let piece: Piece = serde_json::from_slice(json).map_err(|error| {
-            Failure::unknown(INVALID, format!("a piece of the reply is no such JSON: {error}"))
+            Failure::unknown(INVALID, format!("invalid JSON in the reply: {error}"))
         })?;
         if let Some(error) = piece.error {
             let message = format!("the server failed within its reply: {}", said(&error));
@@ -238,9 +234,9 @@ impl Heard {
     }
 }
 
-/// The request may have arrived unless no connection ever stood.
+/// Without a connection the request was not sent; otherwise it may have arrived.
 fn not_answered(error: &reqwest::Error) -> Failure {
-    // The address may hold what it should not; the cause says enough.
+    // The address may contain secrets; the cause is enough.
     let message = chain(&std::io::Error::other(error_without_url(error)));
     if error.is_connect() {
         return Failure::not_sent(OPENAI_TRANSIENT, message);
@@ -267,7 +263,7 @@ fn refused(status: StatusCode, body: &[u8]) -> Failure {
     let message = format!("the server answers {status}: {said}");
     match status.as_u16() {
         401 | 403 => Failure::refused(OPENAI_AUTH, message),
-        // Waiting does not bring the credit back.
+        // A retry does not help without credit.
         429 if code == Some("insufficient_quota") => Failure::refused(OPENAI_AUTH, message),
         429 | 503 => Failure::not_sent(OPENAI_TRANSIENT, message),
         408 | 500.. => Failure::unknown(OPENAI_TRANSIENT, message),
@@ -275,13 +271,13 @@ fn refused(status: StatusCode, body: &[u8]) -> Failure {
     }
 }
 
-/// What an error object says.
+/// The message of an error object.
 fn said(error: &Value) -> String {
     let message = error.get("message").and_then(Value::as_str).or_else(|| error.as_str());
     message.map_or_else(|| error.to_string(), str::to_owned)
 }
 
-/// The beginning of a refusal; a body that breaks off is as good as one that ends.
+/// The beginning of a refusal's body, which may be truncated.
 async fn body_of(response: Response) -> Vec<u8> {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
@@ -321,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_base_is_an_http_address_without_secrets_in_it() {
+    fn a_base_url_is_an_http_address_without_secrets() {
         for (text, usable) in [
             ("http://127.0.0.1:11434/v1", true),
             ("https://api.openai.com/v1/", true),

@@ -1,4 +1,4 @@
-//! What tokens cost: a table in a file, dated, with another file over it if somebody says so.
+//! Prices of tokens: a dated table that ships, and an optional file that overrides it.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -13,26 +13,24 @@ const SHIPPED: &str = include_str!("../../prices.toml");
 #[derive(Clone, Debug)]
 pub struct Prices(BTreeMap<String, Price>);
 
-/// What a million tokens of one model cost, in dollars.
+/// Dollars per million tokens of one model.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Price {
     input: f64,
     output: f64,
-    /// As `input` if absent.
+    /// Defaults to `input`.
     cache_read: Option<f64>,
-    /// As `input` if absent.
+    /// Defaults to `input`.
     cache_write: Option<f64>,
 }
 
-/// Why a text is no price table.
+/// An invalid price table.
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
-    /// Its form is wrong.
     #[error("{0}")]
     Form(#[from] toml::de::Error),
-    /// A price is.
-    #[error("the price of `{0}` is not between 0 and 1,000,000 dollars for a million tokens")]
+    #[error("the price of `{0}` must be between 0 and 1,000,000 dollars per million tokens")]
     Price(String),
 }
 
@@ -49,7 +47,7 @@ impl Default for Prices {
     /// The prices that ship.
     ///
     /// # Panics
-    /// When the file in the tree is no price table, which a test would show.
+    /// When the table that ships is invalid, which a test rules out.
     fn default() -> Self {
         static PRICES: LazyLock<Prices> = LazyLock::new(|| {
             Prices::parse(SHIPPED).unwrap_or_else(|error| panic!("prices.toml: {error}"))
@@ -59,10 +57,8 @@ impl Default for Prices {
 }
 
 impl Prices {
-    /// Reads a table.
-    ///
     /// # Errors
-    /// When it is none.
+    /// When the text is not a valid table.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let table: Table = toml::from_str(text)?;
         let amounts = |price: &Price| {
@@ -77,15 +73,15 @@ impl Prices {
         Ok(Self(table.models))
     }
 
-    /// These prices, with `other` where that has some.
+    /// These prices, overridden by those of `other`.
     #[must_use]
     pub fn with(mut self, other: Self) -> Self {
         self.0.extend(other.0);
         self
     }
 
-    /// The usage with its cost in millionths of a dollar, rounded up; unsettled tokens at the dearest
-    /// price of the model. Where no price is known the usage says so, and costs nothing.
+    /// Adds the cost in millionths of a dollar, rounded up. Unsettled tokens cost the model's highest
+    /// price. Tokens of a model without a price cost nothing and count as unpriced.
     pub fn charge(&self, model: &str, usage: Usage) -> Usage {
         match self.of(model) {
             Some(price) => Usage { micro_usd: price.micro_usd(usage), ..usage },
@@ -97,8 +93,7 @@ impl Prices {
         }
     }
 
-    /// A model's price. A cross-region profile on Bedrock costs what its model costs, unless it has a
-    /// price of its own.
+    /// A cross-region profile on Bedrock has its model's price, unless the table lists the profile itself.
     fn of(&self, model: &str) -> Option<Price> {
         let plain = || {
             let (place, id) = model.strip_prefix("bedrock:")?.split_once('.')?;
@@ -116,7 +111,7 @@ impl Price {
         reason = "at most 2^32 tokens at one dollar each; `as` saturates beyond"
     )]
     fn micro_usd(self, usage: Usage) -> u32 {
-        // A dollar for a million tokens is a millionth of a dollar for one.
+        // One dollar per million tokens is one millionth of a dollar per token.
         let cost = |tokens: u32, price: f64| f64::from(tokens) * price;
         let cached = usage.cache_read_tokens.saturating_add(usage.cache_write_tokens);
         let dearest = self.output.max(self.input).max(self.cache_write.unwrap_or(0.0));
@@ -125,7 +120,7 @@ impl Price {
             + cost(usage.cache_write_tokens, self.cache_write.unwrap_or(self.input))
             + cost(usage.output_tokens, self.output)
             + cost(usage.unsettled_tokens, dearest);
-        // What a fraction like 0.3 lacks in binary must not become a whole millionth.
+        // The binary rounding error of a fraction such as 0.3 must not add a whole millionth.
         (sum - 1e-6).ceil() as u32
     }
 }
@@ -173,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_over_another_stands_where_it_says_something() {
+    fn a_second_table_overrides_only_the_models_that_it_lists() {
         let other = "as_of = \"2026-02-01\"\n[models.\"openai:free\"]\ninput = 1\noutput = 1\n";
         let prices = prices().with(Prices::parse(other).unwrap());
         assert_eq!(prices.charge("openai:free", usage(1, 1)).micro_usd, 2);
@@ -181,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_price_table_is_refused() {
+    fn an_invalid_price_table_is_refused() {
         for text in [
             "",
             "as_of = \"x\"\n[models.m]\ninput = 1\n",
@@ -193,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_that_ships_is_one() {
+    fn the_table_that_ships_is_valid() {
         assert!(
             Prices::default().of("bedrock:anthropic.claude-3-5-sonnet-20241022-v2:0").is_some()
         );

@@ -1,48 +1,49 @@
-//! What the environment says about models, read once.
+//! Settings of the models, from environment variables.
 
 use std::path::PathBuf;
 
+use graph::profile;
 use workflow::env::{self, Invalid, Lookup};
 
 use super::openai;
 use super::price::Prices;
-use crate::network::PlansError;
 
-/// What models are asked with.
+/// Settings of the models.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The OpenAI-compatible server.
     pub openai: openai::Settings,
-    /// What tokens cost.
     pub prices: Prices,
-    /// The file to which every reply of a model is appended.
+    /// The file to which every reply is recorded.
     pub record: Option<PathBuf>,
 }
 
-/// Why the environment cannot be used.
+/// Invalid settings.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// A variable has a wrong value.
     #[error(transparent)]
     Variable(#[from] Invalid),
-    /// The price table cannot be read.
+    /// An unreadable or invalid price table.
     #[error("{name} names {}: {why}", path.display(), name = env::DAYBOOK_PRICES)]
-    Prices {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// The plans that it names cannot be used.
+    Prices { path: PathBuf, why: String },
+    /// An agent's setting cannot be used.
     #[error(transparent)]
-    Plans(#[from] PlansError),
+    Agent(#[from] profile::Unusable),
+    /// An agent's profile names no model.
+    #[error("the agent `{agent}` cannot use its model: {problem}")]
+    Model {
+        /// The agent's name.
+        agent: &'static str,
+        /// What is wrong with the model's name.
+        problem: String,
+    },
 }
 
 impl Settings {
-    /// Reads the variables, and the file with prices if there is one.
+    /// Reads the variables, and the price file if one is set.
     ///
     /// # Errors
-    /// When a value or the file cannot be used. A key's value is in no error.
+    /// When a value or the file is invalid. No error contains a key.
     pub fn read(lookup: &impl Lookup) -> Result<Self, Unusable> {
         let prices = match env::text(lookup, env::DAYBOOK_PRICES).map(PathBuf::from) {
             None => Prices::default(),
@@ -72,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_stops_the_program_and_names_what_it_takes() {
+    fn an_invalid_value_is_refused_with_what_is_expected() {
         let refusal = read(&[("OPENAI_BASE_URL", "localhost:11434")]).unwrap_err().to_string();
         assert_eq!(
             refusal,
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_shown_to_nobody() {
+    fn a_key_is_redacted_everywhere() {
         let settings = read(&[("OPENAI_API_KEY", "sk-very-secret")]).unwrap();
         assert!(!format!("{settings:?}").contains("very-secret"), "{settings:?}");
         let refusal = read(&[("OPENAI_API_KEY", "sk-very\nsecret")]).unwrap_err().to_string();

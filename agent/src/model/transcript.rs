@@ -1,10 +1,10 @@
-//! A recorded transcript in a model's place: it answers what it has heard before, word for word.
+//! Recorded transcripts: a model that answers recorded requests with their recorded replies.
 //!
 //! The file is JSON Lines, one reply a line: `{"request": {"digest", "system", "messages", "tools"},
-//! "reply", "usage"}`. A request is found by its digest, which covers what it says: the system
-//! prompt, the messages and the tools on offer. Step numbers are no part of it, and neither are the
-//! ids of calls beyond which result belongs to which call, so that a resumed session finds its place.
-//! What was never heard is refused, naming where the nearest recorded request differs.
+//! "reply", "usage"}`. Requests match by digest, which covers the system prompt, the messages and the
+//! tools. It covers neither step numbers nor the ids of calls, only which result belongs to which call,
+//! so a resumed session still matches. A request without a match is refused, and the failure shows
+//! where the nearest recorded request differs.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -23,37 +23,29 @@ use serde_json::{Value, json};
 use super::{Attempt, Model, TRANSCRIPT_MISS};
 use crate::tool::answer::cut;
 
-/// Largest file that is read, in bytes.
+/// Largest file, in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// How much of each side a difference shows, in characters.
+/// Longest excerpt of each side in a difference, in characters.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// A recording.
 #[derive(Debug)]
 pub struct Transcript {
     entries: Vec<Entry>,
 }
 
-/// Why a file is no transcript.
+/// An invalid transcript.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("the transcript {} cannot be read: {why}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        why: String,
-    },
-    /// A line of it is no entry.
-    #[error("line {line} of the transcript {} is no recorded reply: {why}", path.display())]
+    File { path: PathBuf, why: String },
+    /// A line is not an entry.
+    #[error("line {line} of the transcript {} is not a recorded reply: {why}", path.display())]
     Line {
-        /// The file.
         path: PathBuf,
-        /// The line, from 1.
+        /// Counted from 1.
         line: usize,
-        /// What is wrong with it.
         why: String,
     },
 }
@@ -65,7 +57,7 @@ struct Entry {
     usage: Usage,
 }
 
-/// What a chat says.
+/// The recorded part of a chat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Request {
     digest: String,
@@ -75,10 +67,8 @@ struct Request {
 }
 
 impl Transcript {
-    /// Reads a recording.
-    ///
     /// # Errors
-    /// When the file cannot be read, or a line of it is no entry.
+    /// When the file cannot be read, or a line is not an entry.
     pub fn read(path: &Path) -> Result<Self, Unreadable> {
         let unreadable = |why: String| Unreadable::File { path: path.to_owned(), why };
         let length = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
@@ -121,7 +111,7 @@ impl Transcript {
             let apart = entry.request.messages.len().abs_diff(asked.messages.len());
             (shared, std::cmp::Reverse(apart))
         };
-        // Of several that are as near, the last: `max_by_key` says so.
+        // `max_by_key` returns the last of several maxima.
         match self.entries.iter().max_by_key(alike) {
             None => "the transcript is empty".to_owned(),
             Some(nearest) => format!(
@@ -141,7 +131,7 @@ impl Request {
         let tool = |tool: &graph::effect::ToolSpec| json!({"name": tool.name, "description": tool.description, "input_schema": tool.input_schema});
         let tools: Vec<Value> = chat.tools.iter().map(tool).collect();
         let mut of = json!({"system": chat.system, "messages": messages, "tools": tools});
-        // Absent, not null: recordings made before there were forms keep their digests.
+        // Absent, not null: keeps the digests of recordings made before forms existed.
         if let Some(form) = &chat.form {
             of["form"] = json!(form.schema);
         }
@@ -149,7 +139,7 @@ impl Request {
         Self { digest, system: chat.system.clone(), messages, tools }
     }
 
-    /// The first place in which they differ; `self` is the recorded one.
+    /// Describes the first difference; `self` is the recorded one.
     fn difference(&self, asked: &Self) -> String {
         if self.system != asked.system {
             return apart("in its system prompt", &self.system, &asked.system);
@@ -170,7 +160,7 @@ impl Request {
     }
 }
 
-/// Both sides from shortly before the first character in which they differ.
+/// Excerpts of both sides, from shortly before the first character that differs.
 fn apart(place: &str, recorded: &str, asked: &str) -> String {
     let pairs = recorded.chars().zip(asked.chars());
     let same = pairs.take_while(|(one, other)| one == other).count();
@@ -184,7 +174,7 @@ fn apart(place: &str, recorded: &str, asked: &str) -> String {
     )
 }
 
-/// A message without its source, with calls named by the order of their first mention.
+/// A message without its source, its calls numbered in order of first mention.
 fn said(content: &Content, ids: &mut BTreeMap<String, usize>) -> Value {
     let mut place = |id: &str| {
         let next = ids.len() + 1;
@@ -206,11 +196,10 @@ fn said(content: &Content, ids: &mut BTreeMap<String, usize>) -> Value {
     }
 }
 
-/// Where replies are recorded.
+/// Appends replies to a recording.
 #[derive(Debug)]
 pub(super) struct Recorder {
     path: PathBuf,
-    /// One line at a time.
     writing: Mutex<()>,
 }
 
@@ -219,8 +208,8 @@ impl Recorder {
         Self { path, writing: Mutex::default() }
     }
 
-    /// Appends a reply. A session does not fail for it: what is not recorded is said in the log, and
-    /// missed when the transcript is used.
+    /// Appends a reply. A failure is logged and does not fail the session: the transcript then lacks the
+    /// request.
     pub(super) fn record(&self, chat: &Chat, reply: &Reply, usage: Usage) {
         let entry = Entry { request: Request::of(chat), reply: reply.clone(), usage };
         let written =
@@ -259,7 +248,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_recorded_is_answered_and_anything_else_names_the_nearest_difference() {
+    async fn a_request_without_a_match_names_the_nearest_difference() {
         let (_folder, transcript) = recorded(&[chat("s", &["a"]), chat("s", &["a", "b"])]);
         let heard = transcript.attempt(&chat("s", &["a", "b"])).await;
         assert_eq!(heard.brought.unwrap().text.as_deref(), Some("1"));
@@ -282,8 +271,8 @@ mod tests {
     }
 
     #[test]
-    fn neither_step_numbers_nor_the_names_of_calls_matter() {
-        let told = |source: u32, id: &str| {
+    fn step_numbers_and_call_ids_do_not_matter() {
+        let request = |source: u32, id: &str| {
             let call = ToolCall { id: Some(id.to_owned()), ..ToolCall::built_in("t", json!({})) };
             let reply = Reply { text: None, calls: vec![call], by: Author::Policy };
             let (id, tool) = (id.to_owned(), "t".to_owned());
@@ -292,11 +281,11 @@ mod tests {
                 vec![Message::assistant(source, &reply), Message { source: source + 1, content }];
             Request::of(&Chat { messages, ..Chat::default() })
         };
-        assert_eq!(told(2, "x"), told(5, "y"));
+        assert_eq!(request(2, "x"), request(5, "y"));
     }
 
     #[test]
-    fn a_line_that_is_no_entry_is_named() {
+    fn an_invalid_line_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.jsonl");
         std::fs::write(&path, "\n{\"request\": 7}\n").unwrap();

@@ -1,30 +1,30 @@
-//! What a tool's result becomes: a value, or an error's text. Pure.
+//! Converts a tool's result to a value or an error text. Pure.
 
 use graph::outcome::ToolOutcome;
 use journal::limits::PAYLOAD_BYTES_MAX;
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::{Value, json};
 
-/// Largest content of a result, in bytes of JSON: what the journal takes, with room for what is
-/// written around it. A larger result is an error to whoever called, and not the session's end.
+/// Largest content of a result, in bytes of JSON: the journal's limit, minus room for the envelope. A
+/// larger result is an error of the call and does not end the session.
 pub const RESULT_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - 64 * 1024;
 
 /// Longest text of an error, in characters. A longer one is cut and ends with an ellipsis.
 pub const ERROR_CHARS_MAX: usize = 4_000;
 
-/// The error of a call whose result holds nothing.
+/// The error of a call with an empty result.
 pub const EMPTY_RESPONSE: &str = "Tool returned empty response";
 
-/// What a result holds.
+/// The content of a result.
 #[derive(Debug, PartialEq)]
 pub(super) enum Content {
-    /// A value, not yet held against a schema.
+    /// A value, not yet validated against a schema.
     Value(Value),
-    /// The tool says that it went wrong, or says nothing.
+    /// The tool reported an error, or returned nothing.
     Error(String),
 }
 
-/// Reads a result. The structured content counts before the text, which is often its copy.
+/// Reads a result. Prefers the structured content; the text is often its copy.
 pub(super) fn content(result: CallToolResult) -> Content {
     let CallToolResult { content, structured_content, is_error, .. } = result;
     let structured = structured_content.filter(|value| !value.is_null());
@@ -37,18 +37,18 @@ pub(super) fn content(result: CallToolResult) -> Content {
     }
 }
 
-/// The value as the outcome, unless the journal could not take it.
+/// The value as an outcome, or an error if it exceeds the journal's limit.
 pub(super) fn bounded(what: &str, value: Value) -> ToolOutcome {
     let bytes = value.to_string().len();
     if bytes <= RESULT_BYTES_MAX {
         return ToolOutcome::Ok(value);
     }
     ToolOutcome::Error(format!(
-        "{what} is too large: {bytes} bytes, of which {RESULT_BYTES_MAX} are allowed; ask for less"
+        "{what} is too large: {bytes} bytes; the limit is {RESULT_BYTES_MAX} bytes; ask for less"
     ))
 }
 
-/// The text, of at most so many characters.
+/// Truncates a text to so many characters, with an ellipsis.
 pub(crate) fn cut(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.to_owned();
@@ -65,8 +65,8 @@ fn unstructured(blocks: Vec<ContentBlock>) -> Option<Value> {
     }
 }
 
-/// A text as the JSON that it is, or as itself; of anything else a summary, since neither a journal
-/// nor a model gains by an image in base64.
+/// A text becomes its JSON value, or a string. Other contents become a summary, since an image in base64
+/// helps neither the journal nor a model.
 fn block(block: ContentBlock) -> Option<Value> {
     let value = match block {
         ContentBlock::Text(text) if text.text.trim().is_empty() => return None,
@@ -96,7 +96,7 @@ fn binary(kind: &str, mime_type: &str, base64: &str) -> Value {
     json!({"type": kind, "mime_type": mime_type, "bytes": decoded_bytes(base64)})
 }
 
-/// How many bytes a base64 text stands for.
+/// The decoded length of a base64 text, in bytes.
 fn decoded_bytes(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_the_structured_content_or_what_the_text_says() {
+    fn a_value_is_the_structured_content_or_else_the_text() {
         let check = |result: Value, expected: Value| {
             assert_eq!(read(result), Content::Value(expected));
         };
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_with_nothing_in_it_is_an_error() {
+    fn an_empty_result_is_an_error() {
         for content in [json!([]), json!([text("")]), json!([text(" \n")])] {
             for is_error in [false, true] {
                 let result = json!({"content": content, "isError": is_error});
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_result_is_an_error_whatever_it_holds() {
+    fn an_error_result_is_an_error_whatever_its_content() {
         let result = json!({"content": [text("denied")], "isError": true});
         assert_eq!(read(result), Content::Error("denied".to_owned()));
         let result = json!({"content": [], "structuredContent": {"a": 1}, "isError": true});
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_text_is_summed_up() {
+    fn content_other_than_text_becomes_a_summary() {
         let image = json!({"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"});
         let link = json!({"type": "resource_link", "uri": "file:///a", "name": "a"});
         let blob = json!({"type": "resource", "resource": {"uri": "x:y", "blob": "aGVsbG8="}});
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_journal_cannot_take_is_an_error_that_names_its_size() {
+    fn a_result_beyond_the_journal_s_limit_is_an_error() {
         let fits = json!("x".repeat(RESULT_BYTES_MAX - 2));
         assert!(matches!(bounded("it", fits), ToolOutcome::Ok(_)));
         let ToolOutcome::Error(error) = bounded("it", json!("x".repeat(RESULT_BYTES_MAX))) else {

@@ -1,9 +1,9 @@
-//! The built-in tools, with which `checkup` tests a deployment.
+//! The built-in tools, with which an agent tests a deployment.
 
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use agents::checkup::{CLOCK_SKEW, CONFIGURED_SERVERS, JOURNAL_PROBE, MODEL_REACHABLE};
+use graph::built_in::{CLOCK_SKEW, CONFIGURED_SERVERS, JOURNAL_PROBE, MODEL_REACHABLE};
 use graph::effect::{ToolCall, ToolSpec};
 use graph::outcome::{Failure, ToolOutcome};
 use journal::chain::put_until_known;
@@ -23,19 +23,18 @@ use super::{BUILT_IN_SERVER, ToolSource};
 use crate::model::Models;
 use crate::session::Session;
 
-/// The model that is none: the agent's own rules.
+/// The agent's own rules in place of a model.
 const POLICY: &str = "policy";
 
-/// The field of an answer that says what it used of a model.
+/// The field of an answer with the model usage.
 const USAGE: &str = "usage";
 
-/// The attribute of a probe that is read back.
+/// The attribute of a probe record.
 const PROBE: &str = "Probe";
 
-/// What is offered: the same to every session, and its schemas are compiled once.
+/// The catalogue, the same in every session. Its schemas are compiled once.
 static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(catalogue);
 
-/// The built-in tools of one session.
 #[derive(Debug)]
 pub struct BuiltIn<S> {
     session: Session<S>,
@@ -44,7 +43,7 @@ pub struct BuiltIn<S> {
 }
 
 impl<S: Store> BuiltIn<S> {
-    /// The built-in tools of a session for which these servers are configured.
+    /// The built-in tools of a session with these configured servers.
     pub fn new(session: Session<S>, configured: Vec<String>, models: Models) -> Self {
         Self { session, configured, models }
     }
@@ -59,8 +58,8 @@ impl<S: Store> BuiltIn<S> {
         }
     }
 
-    /// Writes a record of its own, which no reader of sessions sees, and reads it back. It is written
-    /// as every record is: an answer that is lost once does not keep sessions from working.
+    /// Writes a record under a key that no reader of sessions sees, and reads it back. It retries like
+    /// every append, so that one lost answer does not fail the check.
     async fn probe(&self) -> Result<Value, String> {
         let clock = self.session.hlc.clock();
         let (begun_at, stamp) = (clock.now(), self.session.hlc.tick());
@@ -74,20 +73,22 @@ impl<S: Store> BuiltIn<S> {
         let written = put_until_known(store, hlc, &item, &Condition::Absent).await;
         match written.map_err(journal_says)? {
             Written::Done => {}
-            // An earlier try had landed, and its answer was lost.
+            // An earlier try succeeded, but its answer was lost.
             Written::Refused(Some(there)) if there == item => {}
-            Written::Refused(_) => return Err("the journal holds a record not written yet".into()),
+            Written::Refused(_) => {
+                return Err("the journal already has a record under a new key".into());
+            }
         }
         match store.get(key).await.map_err(journal_says)? {
             Some(found) if found == item => {}
-            Some(_) => return Err("the journal read back something else than was written".into()),
-            None => return Err("the journal does not have what was written a moment ago".into()),
+            Some(_) => return Err("the journal returned another record than was written".into()),
+            None => return Err("the journal does not return a record that was just written".into()),
         }
         let ms = u64::try_from(clock.now().since(begun_at).as_millis()).unwrap_or(u64::MAX);
         Ok(json!({"detail": format!("a record was written and read back in {ms} ms"), "ms": ms}))
     }
 
-    /// Asks a model for a word. That it gave none is an answer too, for it may have been paid for.
+    /// Probes a model. A failure is an answer too, since the attempt may have cost something.
     async fn reach(&self, model: &str) -> Result<Value, String> {
         if model == POLICY {
             return Ok(json!({"detail": "the policy needs no model"}));
@@ -99,8 +100,8 @@ impl<S: Store> BuiltIn<S> {
         })
     }
 
-    /// This clock less the newest time that another component wrote, which for a session that was
-    /// just invoked is a moment ago. Our own stamps say nothing about other clocks.
+    /// This clock minus the newest time that another component wrote. In a new session that was a moment
+    /// ago, so the difference is the skew. Our own stamps say nothing about other clocks.
     async fn skew(&self) -> Result<Value, String> {
         let events = read::events(&self.session.store, &self.session.author.session).await;
         let events = events.map_err(journal_says)?;
@@ -139,14 +140,14 @@ impl<S: Store> ToolSource for BuiltIn<S> {
     }
 }
 
-/// The model that a call of the built-in server asks, if it asks one.
+/// The model that a call of the built-in server probes, if any.
 pub fn model_of(call: &ToolCall) -> Option<&str> {
     let is_own = call.server.as_deref().is_none_or(|server| server == BUILT_IN_SERVER);
     let asks = is_own && call.tool == MODEL_REACHABLE;
     call.arguments.get("model").filter(|_| asks)?.as_str()
 }
 
-/// What a call of the built-in server used of a model.
+/// The model usage of a call of the built-in server.
 pub fn usage(call: &ToolCall, outcome: &ToolOutcome) -> Usage {
     let ToolOutcome::Ok(content) = outcome else { return Usage::default() };
     let used = model_of(call).and_then(|_| content.get(USAGE));
@@ -157,7 +158,7 @@ fn millis_apart(now: Stamp, then: Stamp) -> i64 {
     now.nanos().saturating_sub(then.nanos()) / 1_000_000
 }
 
-/// The whole chain of causes: whoever reads it set up the store.
+/// The error with its causes, for the person who set up the store.
 fn journal_says(error: Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(&error);

@@ -1,4 +1,4 @@
-//! What a source offers: tools with their schemas, compiled once.
+//! The tools of a source, with their schemas compiled once.
 
 use graph::effect::{CATALOGUE_AT_MOST_ONCE, ToolSpec};
 use graph::outcome::{Failure, ToolOutcome};
@@ -8,26 +8,24 @@ use serde_json::{Value, json};
 
 use super::answer;
 
-/// Most tools that one server may offer; the first of them count.
+/// Most tools of one server; further ones are ignored.
 pub const TOOLS_MAX: usize = 256;
 
-/// Longest description of a tool that is passed on, in characters.
+/// Longest description of a tool, in characters; longer ones are truncated.
 pub const DESCRIPTION_CHARS_MAX: usize = 4_096;
 
-/// The category of failures that are nobody's connection: a tool that does not exist, a request
-/// that the server would not read.
+/// The category of failures other than of the connection: an unknown tool, a request that the server
+/// rejected.
 pub const CATEGORY_UNKNOWN: &str = "unknown";
 
-/// The tools of one source.
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
     tools: Vec<Tool>,
     unusable: Vec<Unusable>,
-    /// Those that the source says change the world.
+    /// Tools with side effects, by the source's hints.
     at_most_once: Vec<String>,
 }
 
-/// A tool that can be called.
 #[derive(Debug)]
 pub(super) struct Tool {
     pub(super) spec: ToolSpec,
@@ -35,7 +33,7 @@ pub(super) struct Tool {
     output: Option<Schema>,
 }
 
-/// A tool that is on the server's list but not on ours.
+/// A listed tool that cannot be called.
 #[derive(Debug)]
 struct Unusable {
     name: String,
@@ -43,8 +41,8 @@ struct Unusable {
 }
 
 impl Catalogue {
-    /// Adds a tool. One whose schemas cannot be used is set aside with the reason; a second one of
-    /// a name is ignored, as is what comes after [`TOOLS_MAX`].
+    /// Adds a tool. A tool with an unusable schema is kept apart with the reason. Ignores a second tool of
+    /// the same name, and tools beyond [`TOOLS_MAX`].
     pub(super) fn add(&mut self, mut spec: ToolSpec, output_schema: Option<&Value>) {
         let known = self.tools.len() + self.unusable.len();
         if known >= TOOLS_MAX || self.tool(&spec.name).is_some() {
@@ -58,14 +56,14 @@ impl Catalogue {
                     &format!("its {which} schema cannot be used: {error}"),
                     answer::ERROR_CHARS_MAX,
                 );
-                tracing::warn!(tool = %spec.name, which, "A tool's schema cannot be used.");
+                tracing::warn!(tool = %spec.name, which, "Ignoring a tool with an unusable schema.");
                 self.unusable.push(Unusable { name: spec.name, reason });
             }
         }
     }
 
-    /// Notes what the source says of a tool that was added. Hints are not believed when they ask for
-    /// less care: a tool that nothing is said of is handled as its agent's code has it.
+    /// Notes the source's hints on a tool. Hints can only demand more care, never less: without them the
+    /// agent's own settings apply.
     pub(super) fn hint(&mut self, name: &str, hints: &ToolAnnotations) {
         let changes = hints.destructive_hint == Some(true) || hints.idempotent_hint == Some(false);
         let repeatable = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
@@ -74,11 +72,11 @@ impl Catalogue {
         }
     }
 
-    /// The tool to call with these arguments.
+    /// The tool for a call with these arguments.
     ///
     /// # Errors
-    /// The outcome of the call, which need not be made: there is no such tool, or the arguments
-    /// miss its schema.
+    /// The outcome of the call, which must not be made: there is no such tool, or the arguments do not
+    /// match its schema.
     pub(super) fn admit(
         &self,
         source: &str,
@@ -103,7 +101,7 @@ impl Catalogue {
         }
     }
 
-    /// `{"tools": [ToolSpec…]}`, and if there are some, `"unusable": [{"name", "reason"}]` and
+    /// `{"tools": [ToolSpec…]}`, and unless empty, `"unusable": [{"name", "reason"}]` and
     /// `"at_most_once": [NAME]`.
     pub(super) fn outcome(&self) -> ToolOutcome {
         let specs: Vec<&ToolSpec> = self.tools.iter().map(|tool| &tool.spec).collect();
@@ -143,7 +141,7 @@ impl Catalogue {
 }
 
 impl Tool {
-    /// A result's content, held against the output schema if the tool has one.
+    /// Validates a result's content against the output schema, if any.
     pub(super) fn result(&self, content: Value) -> ToolOutcome {
         let name = &self.spec.name;
         let violations = self.output.as_ref().and_then(|schema| schema.violations(&content));
@@ -185,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_whose_schema_reaches_outside_is_listed_apart_and_never_called() {
+    fn a_tool_with_a_remote_schema_reference_is_never_called() {
         let catalogue = catalogue();
         let ToolOutcome::Ok(content) = catalogue.outcome() else { panic!("a list") };
         let specs = ToolSpec::catalogue(&content);
@@ -198,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_held_against_the_schema() {
+    fn arguments_are_validated_against_the_schema() {
         let catalogue = catalogue();
         assert!(catalogue.admit("s", "good", &json!({"a": 1})).is_ok());
         for arguments in [json!({}), json!([]), json!(null)] {
@@ -208,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_held_against_the_schema() {
+    fn results_are_validated_against_the_schema() {
         let catalogue = catalogue();
         let tool = catalogue.admit("s", "good", &json!({"a": 1})).unwrap();
         assert_eq!(tool.result(json!(1)), ToolOutcome::Ok(json!(1)));
@@ -217,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_ask_for_more_care_and_never_for_less() {
+    fn hints_can_only_demand_more_care() {
         let hinted = |hints: Value| {
             let mut catalogue = catalogue();
             catalogue.hint("good", &serde_json::from_value(hints).unwrap());
@@ -242,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_has_an_end() {
+    fn the_list_of_tools_is_bounded() {
         let mut catalogue = Catalogue::default();
         (0..300).for_each(|n| catalogue.add(spec(&format!("t{n}"), json!({})), None));
         assert_eq!(catalogue.tools.len(), TOOLS_MAX);

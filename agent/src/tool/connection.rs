@@ -1,4 +1,4 @@
-//! One connection to a server: opened with its tools listed, asked, and ended.
+//! One connection to a server: opens it and lists its tools, calls them, and closes it.
 
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -30,21 +30,21 @@ use super::stdout::{Lines, Oddities};
 use super::{CATEGORY_CONNECTION, CATEGORY_INIT, Timeouts};
 use crate::progress::Listener;
 
-/// Most pages of tools that a server is asked for. A list that goes on is not usable.
+/// Most pages of a server's list of tools. A longer list is an error.
 pub const PAGES_MAX: usize = 32;
 
-/// How long a server that missed a call's deadline may take to say that it is still there.
+/// Timeout of the ping to a server that missed a call's deadline.
 pub const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Longest text about a failed handshake, in characters: it may quote what the server sent.
+/// Longest message about a failed handshake, in characters: it may quote the server.
 const HANDSHAKE_CHARS_MAX: usize = 300;
 
-/// Where a request's `_meta` says which span it is sent from.
+/// The field of a request's `_meta` with the parent span.
 ///
 /// Source: Model Context Protocol, SEP-414, "Request meta: OpenTelemetry trace context".
 pub(super) const TRACEPARENT_META: &str = "traceparent";
 
-/// Whom a connection is to, for its messages.
+/// The server of a connection.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) name: String,
@@ -53,23 +53,23 @@ pub(super) struct Target {
     pub(super) listener: Listener,
 }
 
-/// A server that was started and has listed its tools.
+/// A connection to a running server with its list of tools.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) catalogue: Catalogue,
     target: Target,
     peer: Peer<RoleClient>,
-    /// None once the connection is being ended.
+    /// `None` once the connection is closing.
     running: Mutex<Option<Client>>,
     process: Mutex<Running>,
     oddities: Arc<Oddities>,
-    /// Set when a call's deadline passed: the server may hang.
+    /// Set when a call missed its deadline: the server may hang.
     is_suspect: AtomicBool,
-    /// Set when the server can only be reached by another connection.
+    /// Set when the server needs a new connection.
     is_over: AtomicBool,
 }
 
-/// What a server is spoken to through.
+/// The transport to a server.
 enum Wire {
     Pipes(Pipes),
     Remote(remote::Wire),
@@ -77,21 +77,21 @@ enum Wire {
 
 /// Why a handshake failed.
 enum Handshake {
-    /// It took longer than this.
+    /// It took longer than this timeout.
     Late(Duration),
-    /// The process closed its stdout, or was cut off.
+    /// The server closed its stdout, or wrote a message that is too long.
     Gone,
-    /// The server answered something that is no use.
+    /// The server's answer is unusable.
     Unusable(String),
-    /// A request over HTTP did not bring what it should have.
+    /// A request over HTTP failed.
     Mishap(Mishap),
 }
 
 impl Connection {
-    /// Starts a server, shakes hands and lists its tools.
+    /// Starts a server, performs the handshake and lists its tools.
     ///
     /// # Errors
-    /// A failure of the kind `NotSent`: no tool was called.
+    /// A failure of the kind `NotSent` or `Refused`: no tool was called.
     pub(super) async fn open(target: &Target, timeouts: Timeouts) -> Result<Self, Failure> {
         let oddities = Arc::new(Oddities::default());
         let (mut process, wire) = target.start(timeouts.connect, &oddities).await?;
@@ -125,7 +125,7 @@ impl Connection {
         Err(target.not_opened(&mishap))
     }
 
-    /// Whether it can be called. Asks the server if there is reason to doubt it.
+    /// Whether it can be called. Pings a suspect server.
     pub(super) async fn is_usable(&self) -> bool {
         if self.peer.is_transport_closed() || self.is_over.load(Ordering::Relaxed) {
             return false;
@@ -134,7 +134,7 @@ impl Connection {
             return true;
         }
         let ping = self.peer.send_request(ClientRequest::PingRequest(PingRequest::default()));
-        // An error is an answer, too: not every server knows the request.
+        // An error is an answer too: not every server supports pings.
         let answer = match self.target.clock.timeout(PING_TIMEOUT, ping).await {
             Some(Ok(_) | Err(ServiceError::McpError(_))) => true,
             Some(Err(_)) | None => false,
@@ -143,10 +143,10 @@ impl Connection {
         answer
     }
 
-    /// Calls a tool, whatever its schema says.
+    /// Calls a tool without checking its schema.
     ///
     /// # Errors
-    /// What came instead of an answer; `None` if the deadline did.
+    /// Why there is no answer; `None` after a timeout.
     pub(super) async fn call(
         &self,
         tool: &str,
@@ -161,7 +161,7 @@ impl Connection {
             meta.0.insert(TRACEPARENT_META.to_owned(), parent.to_string().into());
         }
         let _running = self.target.listener.begin(tool);
-        // Dropping the call at its deadline tells the server that it is cancelled.
+        // Dropping the call at its deadline notifies the server of the cancellation.
         match self.target.clock.timeout(timeout, self.peer.call_tool_once(request)).await {
             Some(answered) => answered.map_err(Some),
             None => {
@@ -171,7 +171,8 @@ impl Connection {
         }
     }
 
-    /// What an error of a transport over HTTP means. If it ends the connection, the next call has another.
+    /// Classifies an error of a transport over HTTP. After a fatal one the next call opens a new
+    /// connection.
     pub(super) fn mishap(&self, error: &DynamicTransportError) -> Option<Mishap> {
         let mishap = Mishap::of(error)?;
         if mishap.is_over {
@@ -180,16 +181,17 @@ impl Connection {
         Some(mishap)
     }
 
-    /// Why the server is gone: how it ended and what it last said.
-    pub(super) async fn obituary(&self) -> String {
+    /// Why the server is gone: its exit status and the end of its stderr.
+    pub(super) async fn exit_reason(&self) -> String {
         let mut process = self.process.lock().await;
         let status = process.exit_status(&self.target.clock).await;
-        let status = status.map_or_else(|| "it hung up".to_owned(), |status| status.to_string());
+        let status =
+            status.map_or_else(|| "it disconnected".to_owned(), |status| status.to_string());
         let about = about(&process, &self.oddities);
         self.target.launch.redact(&format!("{status}{about}"))
     }
 
-    /// Lets the server stop by itself, and kills it if it does not.
+    /// Stops the server, and kills it if it does not exit.
     pub(super) async fn close(&self) {
         let running = self.running.lock().await.take();
         if let Some(mut running) = running {
@@ -198,7 +200,7 @@ impl Connection {
         self.process.lock().await.end(&self.target.clock).await;
     }
 
-    /// Kills the server, which is gone or hangs.
+    /// Kills a server that has exited or hangs.
     pub(super) async fn kill(&self) {
         drop(self.running.lock().await.take());
         self.process.lock().await.kill(&self.target.clock).await;
@@ -206,7 +208,7 @@ impl Connection {
 }
 
 impl Handshake {
-    /// A deadline counts as a connection that failed, as does a process that is gone.
+    /// A missed deadline and an exited process count as failures of the connection.
     fn category(&self) -> &'static str {
         match self {
             Self::Late(_) | Self::Gone => CATEGORY_CONNECTION,
@@ -215,14 +217,14 @@ impl Handshake {
         }
     }
 
-    /// What the server did, given how it ended if it has.
+    /// What the server did, with its exit status if it has exited.
     fn problem(&self, status: Option<ExitStatus>) -> String {
         match (self, status) {
             (Self::Late(within), _) => {
                 format!("did not finish the handshake within {}", seconds(*within))
             }
             (Self::Gone, Some(status)) => format!("ended before the handshake was done ({status})"),
-            (Self::Gone, None) => "hung up before the handshake was done".to_owned(),
+            (Self::Gone, None) => "closed the connection before the handshake was done".to_owned(),
             (Self::Unusable(why), _) => why.clone(),
             (Self::Mishap(mishap), _) => mishap.problem.clone(),
         }
@@ -230,7 +232,7 @@ impl Handshake {
 }
 
 impl Target {
-    /// Starts the server, or reaches it.
+    /// Starts the server, or connects to it.
     async fn start(
         &self,
         within: Duration,
@@ -260,8 +262,8 @@ impl Target {
         Err(self.not_sent(CATEGORY_CONNECTION, &problem, hint))
     }
 
-    /// The failure of a connection that a request did not lead to. No tool was called; whether it is
-    /// worth another try is what the request says.
+    /// The failure of opening a connection. No tool was called; the failed request decides whether a retry
+    /// makes sense.
     fn not_opened(&self, mishap: &Mishap) -> Failure {
         let hint = format!("{}, try it with `daybook tools {}`", mishap.hint, self.name);
         let message = self.message(&mishap.problem, &hint);
@@ -273,7 +275,7 @@ impl Target {
         }
     }
 
-    /// The failure of a call whose request did not bring an answer.
+    /// The failure of a call without an answer.
     pub(super) fn not_answered(&self, tool: &str, mishap: &Mishap) -> Failure {
         let problem = format!("{}, asked for `{tool}`", mishap.problem);
         let message = |hint: &str| self.message(&problem, hint);
@@ -292,12 +294,12 @@ impl Target {
         }
     }
 
-    /// The failure of a call that was not made, about this server.
+    /// The failure of a call that was not made.
     pub(super) fn not_sent(&self, category: &str, problem: &str, hint: &str) -> Failure {
         Failure::not_sent(category, self.message(problem, hint))
     }
 
-    /// What is wrong with this server and what to do, without the secrets that it was given.
+    /// A message about this server with a hint, its secrets redacted.
     pub(super) fn message(&self, problem: &str, hint: &str) -> String {
         let Self { name, launch, .. } = self;
         let noun = launch.noun();
@@ -306,14 +308,14 @@ impl Target {
     }
 }
 
-/// What a server said outside its messages, to be appended to a sentence.
+/// A server's other output, to append to a message.
 fn about(process: &Running, oddities: &Oddities) -> String {
     let mut about = String::new();
     if let Some(oddity) = oddities.describe() {
         about.push_str("; ");
         about.push_str(&oddity);
     }
-    let words = process.last_words();
+    let words = process.stderr_tail();
     if !words.is_empty() {
         about.push_str("; its stderr ends: ");
         about.push_str(&words);
@@ -333,8 +335,8 @@ async fn handshake(
     oddities: Arc<Oddities>,
 ) -> Result<(Client, Catalogue), Handshake> {
     let client = target.listener.clone();
-    // Every server that exists knows the old handshake; probing for the newest one costs those that
-    // do not answer unknown requests the whole time they have.
+    // All servers support the old handshake. A probe for the newest one would run into the timeout
+    // with servers that ignore unknown requests.
     let lifecycle = ClientLifecycleMode::Initialize;
     let running = match wire {
         Wire::Pipes(Pipes { stdin, stdout }) => {
@@ -374,7 +376,7 @@ async fn catalogue(server: &str, peer: &Peer<RoleClient>) -> Result<Catalogue, H
         let page = PaginatedRequestParams::default().with_cursor(cursor);
         let page = match peer.list_tools(Some(page)).await {
             Ok(page) => page,
-            // A server without tools need not know the request.
+            // A server without tools need not support the request.
             Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
                 ListToolsResult::default()
             }

@@ -1,7 +1,7 @@
-//! A server that is a part of this program: the same protocol over a pipe in memory.
+//! A server inside this program: MCP over a pipe in memory.
 //!
-//! It is for programs that bring tools of their own, and for the simulator, whose clock stands
-//! still for no child process.
+//! For programs with their own tools, and for the simulator, whose simulated clock cannot control a
+//! child process.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use tokio::task::JoinSet;
 
 use super::process::Pipes;
 
-/// Serves one client until it hangs up: from the session's input and the server's end of the pipe.
+/// Serves one client until it disconnects. Gets the session's input and the server's end of the pipe.
 pub type Serve = dyn Fn(&Value, DuplexStream) -> BoxFuture<'static, ()> + Send + Sync;
 
-/// How much may be on its way in each direction before the writer waits, in bytes.
+/// Buffer of each direction, in bytes.
 const PIPE_BYTES: usize = 64 * 1024;
 
 /// A server for a session with this input.
@@ -29,7 +29,7 @@ pub(super) struct InProcess {
 }
 
 impl InProcess {
-    /// Starts it. It ends with what is returned.
+    /// Starts it. Dropping the task ends it.
     pub(super) fn start(&self) -> (Task, Pipes) {
         let (ours, theirs) = duplex(PIPE_BYTES);
         let mut task = JoinSet::new();
@@ -45,18 +45,17 @@ impl fmt::Debug for InProcess {
     }
 }
 
-/// A server at work. Dropping it ends it.
+/// A running server. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Task(JoinSet<()>);
 
 impl Task {
-    /// Waits until it ends by itself, its client having hung up, and then ends it.
+    /// Waits until it ends by itself, after its client disconnected, and aborts it otherwise.
     pub(super) async fn end(&mut self, within: Duration, clock: &Clock) {
         clock.timeout(within, self.0.join_next()).await;
         self.kill();
     }
 
-    /// Ends it.
     pub(super) fn kill(&mut self) {
         self.0.abort_all();
     }

@@ -1,4 +1,4 @@
-//! How a server is started, or reached.
+//! How to start a server, or to reach it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,19 +10,19 @@ use super::in_process::InProcess;
 use super::remote::Remote;
 use super::text::{self, Text};
 
-/// How a server is started, or reached. Displays as a person wrote it.
+/// How to start a server, or to reach it. `Display` shows it as configured, without secrets.
 #[derive(Clone, Debug)]
 pub(super) enum Launch {
-    /// As a process of its own.
+    /// A child process.
     Program(Program),
-    /// As a task of ours.
+    /// A task of this process.
     InProcess(InProcess),
-    /// It runs somewhere else.
+    /// A server that runs elsewhere.
     Remote(Remote),
 }
 
 impl Launch {
-    /// What its display is of it.
+    /// The noun for its `Display` text.
     pub(super) fn noun(&self) -> &'static str {
         match self {
             Self::Program(_) | Self::InProcess(_) => "command",
@@ -30,12 +30,12 @@ impl Launch {
         }
     }
 
-    /// A text without the secrets that this server was given.
+    /// Redacts the secrets of this server's configuration.
     pub(super) fn redact(&self, text: &str) -> String {
         text::redact(text, &self.secrets())
     }
 
-    /// What a tool brought without the secrets that its server was given.
+    /// Redacts the secrets of this server's configuration in a tool's result.
     pub(super) fn redact_value(&self, value: Value) -> Value {
         text::redact_value(value, &self.secrets())
     }
@@ -59,7 +59,7 @@ impl fmt::Display for Launch {
     }
 }
 
-/// A command, its arguments and its whole environment.
+/// A command, its arguments and its complete environment.
 #[derive(Clone)]
 pub(super) struct Program {
     path: Text,
@@ -68,13 +68,13 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Without arguments, in an empty environment.
+    /// No arguments, empty environment.
     pub(super) fn new(path: Text) -> Self {
         Self { path, args: Vec::new(), env: BTreeMap::new() }
     }
 
-    /// The command, its three streams piped, leading a process group of its own: what it starts is
-    /// killed with it, and a Ctrl-C in our terminal does not reach it before we close it.
+    /// The command with piped streams, in its own process group. Killing the group includes grandchildren,
+    /// and a Ctrl-C in the terminal does not reach the server before we close it.
     pub(super) fn command(&self) -> tokio::process::Command {
         let mut command = tokio::process::Command::new(&self.path.value);
         command.args(self.args.iter().map(|arg| &arg.value));

@@ -1,17 +1,16 @@
-//! Secrets that the servers file refers to and AWS keeps: parameters of the Systems Manager.
+//! SSM parameters: secrets that the servers file refers to and AWS stores.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// A value that nobody is shown.
+/// A secret value. `Debug` redacts it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// Parameters that were read, by name.
+/// Parameter values by name.
 pub type Parameters = BTreeMap<String, Secret>;
 
 impl Secret {
-    /// The value, for whom it is meant.
     pub(super) fn reveal(&self) -> &str {
         &self.0
     }
@@ -29,31 +28,29 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where parameters are read, if anywhere.
+/// The source of parameters.
 #[derive(Clone, Debug)]
 pub enum ParameterStore {
-    /// Nowhere, for this reason, such as that nobody said which account may be asked.
+    /// None, for this reason, such as that no account is configured.
     Closed(&'static str),
-    /// AWS, or what stands in for it.
-    #[cfg(feature = "ssm")]
+    /// AWS, or a local emulation.
+    #[cfg(feature = "container")]
     Ssm(aws_sdk_ssm::Client),
 }
 
-/// Why a parameter was not read. Its value is in none of these.
+/// Why a parameter was not read. Contains no values.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the SSM parameter `{name}` cannot be read: {why}")]
 pub struct Error {
-    /// The parameter.
     pub name: String,
-    /// What is in the way.
     pub why: String,
 }
 
 impl ParameterStore {
-    /// Reads parameters, decrypted. Asks nobody if there are none to be read.
+    /// Reads and decrypts parameters. Sends no request when there are none.
     ///
     /// # Errors
-    /// [`Error`] for the first that cannot be.
+    /// [`Error`] for the first that cannot be read.
     pub async fn read(&self, names: &BTreeSet<String>) -> Result<Parameters, Error> {
         let mut parameters = Parameters::new();
         for name in names {
@@ -67,16 +64,16 @@ impl ParameterStore {
     async fn one(&self, name: &str) -> Result<Secret, String> {
         match self {
             Self::Closed(reason) => {
-                tracing::debug!(parameter = name, "A parameter is not asked for.");
+                tracing::debug!(parameter = name, "Skipped reading a parameter.");
                 Err((*reason).to_owned())
             }
-            #[cfg(feature = "ssm")]
+            #[cfg(feature = "container")]
             Self::Ssm(client) => ssm::read(client, name).await,
         }
     }
 }
 
-#[cfg(feature = "ssm")]
+#[cfg(feature = "container")]
 mod ssm {
     use std::time::Duration;
 
@@ -88,16 +85,14 @@ mod ssm {
     use super::{ParameterStore, Secret};
     use crate::tool::answer::cut;
 
-    /// How long reading one parameter may take, all tries together. Nothing has begun yet that would
-    /// wait for it but a program's start.
+    /// Timeout of reading one parameter, including retries. Only a program's start waits for it.
     const READ_WITHIN: Duration = Duration::from_secs(15);
 
     /// Longest reason, in characters.
     const REASON_CHARS_MAX: usize = 500;
 
     impl ParameterStore {
-        /// Asks with this configuration; at `endpoint` and nowhere else, if one is given, whatever the
-        /// environment says of SSM.
+        /// A client from this configuration. A given `endpoint` takes precedence over the environment.
         pub fn ssm(config: &SdkConfig, endpoint: Option<&str>) -> Self {
             let timeouts = TimeoutConfig::builder().operation_timeout(READ_WITHIN).build();
             let builder = aws_sdk_ssm::config::Builder::from(config).timeout_config(timeouts);
@@ -114,7 +109,7 @@ mod ssm {
         match answer {
             Ok(answer) => match answer.parameter.and_then(|parameter| parameter.value) {
                 Some(value) if !value.is_empty() => Ok(Secret::from(value.as_str())),
-                _ => Err("it holds nothing".to_owned()),
+                _ => Err("it has no value".to_owned()),
             },
             Err(SdkError::ServiceError(refusal)) => {
                 let error = refusal.err();

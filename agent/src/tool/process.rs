@@ -1,5 +1,4 @@
-//! A server at work on this machine, most often a process: started so that it cannot outlive us,
-//! watched, and ended.
+//! A running server. A local server process is started so that it cannot outlive this process.
 
 use std::io;
 use std::process::ExitStatus;
@@ -15,17 +14,16 @@ use tokio::task::JoinSet;
 use super::in_process::{InProcess, Task};
 use super::launch::Program;
 
-/// How much of the end of what a server writes to stderr is kept, in bytes.
+/// How much of the end of a server's stderr is kept, in bytes.
 pub const STDERR_BYTES_MAX: usize = 2 * 1024;
 
-/// How long a server may take to end by itself once its stdin is closed, and then to be gone once
-/// it is killed.
+/// How long a server may take to exit after its stdin is closed, and again after it is killed.
 ///
-/// Source: MCP specification, "Lifecycle", shutdown over stdio, which leaves the time open; its
-/// own clients wait 2 to 3 s.
+/// Source: MCP specification, "Lifecycle", shutdown over stdio. It leaves the time open; its own
+/// clients wait 2 to 3 s.
 pub const CLOSE_GRACE: Duration = Duration::from_secs(2);
 
-/// How long to wait for the exit status of a server that has hung up: it is about to end.
+/// How long to wait for the exit status of a server that closed its stdout.
 const EXIT_GRACE: Duration = Duration::from_millis(200);
 
 /// A running server. Dropping it kills it.
@@ -33,27 +31,25 @@ const EXIT_GRACE: Duration = Duration::from_millis(200);
 pub(super) enum Running {
     Process(Box<Process>),
     Task(Task),
-    /// Somewhere else, where others start and end it.
+    /// A remote server, which this process neither starts nor stops.
     Elsewhere,
 }
 
 impl Running {
-    /// Starts a program.
-    ///
     /// # Errors
-    /// When the operating system will not: there is no such program, or it may not be run.
+    /// When the operating system cannot start it: no such program, or no permission.
     pub(super) async fn program(program: &Program) -> io::Result<(Self, Pipes)> {
         let (process, pipes) = Process::start(program).await?;
         Ok((Self::Process(Box::new(process)), pipes))
     }
 
-    /// Starts a part of this program.
+    /// Starts a server inside this program.
     pub(super) fn task(server: &InProcess) -> (Self, Pipes) {
         let (task, pipes) = server.start();
         (Self::Task(task), pipes)
     }
 
-    /// How its process ended, if it has one and that has ended or is about to.
+    /// The exit status, if its process has exited or exits within a short wait.
     pub(super) async fn exit_status(&mut self, clock: &Clock) -> Option<ExitStatus> {
         match self {
             Self::Process(process) => process.exit_status(clock).await,
@@ -61,15 +57,15 @@ impl Running {
         }
     }
 
-    /// The last that it wrote to stderr, in one line; empty if it wrote nothing.
-    pub(super) fn last_words(&self) -> String {
+    /// The end of its stderr, in one line.
+    pub(super) fn stderr_tail(&self) -> String {
         match self {
             Self::Process(process) => process.stderr.text(),
             Self::Task(_) | Self::Elsewhere => String::new(),
         }
     }
 
-    /// Waits until it ends by itself, its stdin being closed, then kills it and what it started.
+    /// Waits for it to exit after its stdin was closed, then kills its process group.
     pub(super) async fn end(&mut self, clock: &Clock) {
         match self {
             Self::Process(process) => process.end(clock).await,
@@ -78,7 +74,7 @@ impl Running {
         }
     }
 
-    /// Kills it and what it started, unless it has ended.
+    /// Kills its process group, unless it has exited.
     pub(super) async fn kill(&mut self, clock: &Clock) {
         match self {
             Self::Process(process) => process.kill(clock).await,
@@ -92,15 +88,15 @@ impl Running {
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
-    /// The leader's id, which is the group's too.
+    /// The leader's id, which is also the group's.
     group: Option<u32>,
     stderr: Arc<Tail>,
-    /// Reads stderr to its end, lest the server blocks on a full pipe.
+    /// Reads stderr to its end, so that the server never blocks on a full pipe.
     reader: JoinSet<()>,
     _keeper: Keeper,
 }
 
-/// What a server is spoken to through.
+/// The pipes to a server.
 pub(super) struct Pipes {
     pub(super) stdin: Box<dyn AsyncWrite + Send + Unpin>,
     pub(super) stdout: Box<dyn AsyncRead + Send + Unpin>,
@@ -124,14 +120,14 @@ impl Process {
 
     async fn exit_status(&mut self, clock: &Clock) -> Option<ExitStatus> {
         let status = clock.timeout(EXIT_GRACE, self.child.wait()).await?.ok();
-        // What it wrote last may still be in the pipe.
+        // The pipe may still contain its last output.
         clock.timeout(EXIT_GRACE, self.reader.join_next()).await;
         status
     }
 
     async fn end(&mut self, clock: &Clock) {
         if clock.timeout(CLOSE_GRACE, self.child.wait()).await.is_none() {
-            tracing::warn!(pid = self.group, "An MCP server did not stop by itself and is killed.");
+            tracing::warn!(pid = self.group, "Killing an MCP server that did not exit.");
         }
         self.kill(clock).await;
     }
@@ -139,13 +135,13 @@ impl Process {
     async fn kill(&mut self, clock: &Clock) {
         self.kill_group();
         if clock.timeout(CLOSE_GRACE, self.child.wait()).await.is_none() {
-            tracing::error!(pid = self.group, "An MCP server cannot be killed.");
+            tracing::error!(pid = self.group, "Cannot kill an MCP server.");
         }
         self.reader.abort_all();
     }
 
     fn kill_group(&self) {
-        // `id` is none once the child is reaped, after which the group's id may be another's.
+        // `id` is `None` once the child is reaped. The group's id may then be reused.
         if let (Some(_), Some(group)) = (self.child.id(), self.group) {
             os::kill_group(group);
         }
@@ -158,14 +154,14 @@ impl Drop for Process {
     }
 }
 
-/// The thread that a server was started from, which lasts as long as the server's [`Process`].
+/// The thread that started a server. It lives as long as the server's [`Process`].
 ///
-/// The kernel's promise to kill a child with its parent is kept when the *thread* ends that started
-/// it. A runtime's threads may end long before the process does (those of `spawn_blocking` after
-/// ten idle seconds), so each server has one of its own, which does nothing but wait.
+/// The kernel's parent-death signal fires when the *thread* that started the child exits. A runtime's
+/// threads may exit long before the process does (those of `spawn_blocking` after ten idle seconds), so
+/// each server has its own thread, which only waits.
 #[derive(Debug)]
 struct Keeper {
-    /// Dropped to let the thread end.
+    /// Dropped to end the thread.
     _release: std::sync::mpsc::Sender<()>,
 }
 
@@ -180,7 +176,7 @@ impl Keeper {
                 let _context = runtime.enter();
                 command.spawn()
             };
-            // If nobody waits for the child any more it is dropped here, which kills it.
+            // Without a receiver the child is dropped here, which kills it.
             if started.send(child).is_ok() {
                 let _ = released.recv();
             }
@@ -190,7 +186,7 @@ impl Keeper {
     }
 }
 
-/// The end of a text that grows.
+/// The last bytes of a stream.
 #[derive(Debug, Default)]
 struct Tail(Mutex<Vec<u8>>);
 
@@ -217,12 +213,11 @@ async fn follow(mut stderr: ChildStderr, tail: Arc<Tail>) {
     }
 }
 
-/// The two system calls that no safe interface offers.
+/// The two system calls without a safe interface.
 mod os {
     use tokio::process::Command;
 
-    /// Has the kernel kill the child when the thread that starts it ends, so that a server that
-    /// hangs does not outlive an agent that was killed. Elsewhere than on Linux nothing does that.
+    /// Sets the parent-death signal, so that a hanging server does not outlive a killed agent. Linux only.
     #[cfg(target_os = "linux")]
     #[expect(unsafe_code, reason = "code between fork and exec can only be given as unsafe")]
     pub(super) fn die_with_parent(command: &mut Command) {
@@ -231,14 +226,14 @@ mod os {
             // SAFETY: both are single system calls on integers.
             let (armed, now) =
                 unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
-            // The parent may have been killed before the call above, which would then wait for the
-            // end of whoever adopted the child.
+            // The parent may have died before the call above. The signal would then wait for the
+            // process that adopted the child.
             if armed == -1 || u32::try_from(now) != Ok(parent) {
                 return Err(std::io::Error::from_raw_os_error(libc::ESRCH));
             }
             Ok(())
         };
-        // SAFETY: `arm` allocates nothing, takes no lock and calls only what is async-signal-safe.
+        // SAFETY: `arm` allocates nothing, takes no lock and calls only async-signal-safe functions.
         unsafe { command.pre_exec(arm) };
     }
 
@@ -249,7 +244,7 @@ mod os {
     #[expect(unsafe_code, reason = "the standard library kills single processes only")]
     pub(super) fn kill_group(leader: u32) {
         let Ok(leader) = i32::try_from(leader) else { return };
-        assert!(leader > 1, "a group of our own");
+        assert!(leader > 1, "not init and not our own group");
         // SAFETY: one system call on integers; it fails if there is no such group.
         unsafe { libc::kill(-leader, libc::SIGKILL) };
     }
@@ -267,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_keeps_the_last_of_it() {
+    fn the_tail_keeps_the_last_bytes() {
         let tail = Tail::default();
         (0..1_000).for_each(|n| tail.push(format!("line {n}\n").as_bytes()));
         let text = tail.text();
@@ -275,14 +270,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_is_not_there_is_an_error() {
+    async fn a_missing_program_is_an_error() {
         let program = Program::new(Text::plain("/nonexistent/server"));
         let error = Process::start(&program).await.err().unwrap();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 
     #[tokio::test]
-    async fn last_words_and_exit_status_are_known() {
+    async fn stderr_and_exit_status_of_a_server_are_known() {
         let (mut process, _pipes) =
             Process::start(&shell("echo one >&2; echo two >&2; exit 3")).await.unwrap();
         let mut status = None;
@@ -296,10 +291,10 @@ mod tests {
         assert_eq!(process.stderr.text(), "one | two");
     }
 
-    /// The kernel kills a child with the thread that started it, so that must not be a thread that
-    /// a runtime ends when it is idle.
+    /// The kernel kills a child with the thread that started it, so that thread must not be one that a
+    /// runtime ends when idle.
     #[test]
-    fn a_server_outlives_the_thread_that_asked_for_it() {
+    fn a_server_outlives_the_thread_that_requested_it() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let handle = runtime.handle().clone();
         let (mut process, pipes) = std::thread::spawn(move || {

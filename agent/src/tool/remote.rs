@@ -1,8 +1,8 @@
-//! A server that runs somewhere else and is reached over HTTP: Streamable HTTP, which `rmcp` speaks,
-//! or the older HTTP with server-sent events (`sse`).
+//! A remote server: Streamable HTTP, which `rmcp` implements, or the older HTTP with server-sent events
+//! (`sse`).
 //!
-//! Neither follows a redirect to another origin, takes a proxy from the environment or sends anything
-//! twice: a `Mishap` says what a request that failed may have done, and the graph decides.
+//! Neither follows redirects to another origin, uses a proxy from the environment, or retries: a
+//! `Mishap` says what a failed request may have done, and the graph decides.
 
 pub(super) mod sse;
 mod traced;
@@ -29,20 +29,19 @@ use super::stdout::{MESSAGE_BYTES_MAX, Oddities};
 use super::text::Text;
 use super::{CATEGORY_CONNECTION, CATEGORY_INIT};
 
-/// Most redirects within a server's origin that one request follows.
+/// Most redirects of one request, all within the server's origin.
 pub const REDIRECTS_MAX: usize = 3;
 
-/// Most calls whose request one connection has under way; further ones wait, within their own time.
+/// Most concurrent requests of one connection; further calls wait, within their own timeouts.
 pub const REQUESTS_MAX: usize = 64;
 
-/// How often a stream that breaks off is taken up again where it was, one after the other without
-/// success. No call is sent again by that.
+/// Most consecutive failed attempts to resume an interrupted stream. Resuming sends no call again.
 pub const STREAM_RETRIES_MAX: usize = 3;
 
-/// Longest word of a server about a request that failed, in characters.
+/// Longest quote from a server about a failed request, in characters.
 const SAID_CHARS_MAX: usize = 300;
 
-/// Headers that are the protocol's own, or say which span a call is sent from, and cannot be configured.
+/// Headers of the protocol and of tracing, which cannot be configured.
 ///
 /// Source: MCP specification 2025-11-25, "Transports"; RFC 9110; W3C, "Trace Context".
 const RESERVED_HEADERS: [&str; 9] = [
@@ -57,16 +56,15 @@ const RESERVED_HEADERS: [&str; 9] = [
     "traceparent",
 ];
 
-/// How a server is spoken to over HTTP.
+/// The protocol of a remote server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// Streamable HTTP.
     Http,
-    /// HTTP with server-sent events, which came before it.
+    /// HTTP with server-sent events, the predecessor of Streamable HTTP.
     Sse,
 }
 
-/// Where a server is and what it is told with every request. Displays as a person wrote it.
+/// A server's address and headers. `Display` shows the address as configured, without secrets.
 #[derive(Clone)]
 pub(super) struct Remote {
     /// As written.
@@ -78,38 +76,36 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// A server at this address.
-    ///
     /// # Errors
-    /// When the address cannot be used; what is wrong with it.
+    /// What is wrong with the address.
     pub(super) fn new(address: Text, protocol: Protocol) -> Result<Self, &'static str> {
         let expected = "must be an address such as https://tools.example/mcp";
         let url = Url::parse(&address.value).map_err(|_| expected)?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(expected);
         }
-        // It would show in every message about the server.
+        // They would show in every message about the server.
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("holds a user's name or password: give them in `headers`");
+            return Err("must not contain a user name or password: use `headers`");
         }
         let Text { shown, secrets, .. } = address;
         Ok(Self { shown, url, protocol, headers: HeaderMap::new(), secrets })
     }
 
-    /// Adds a header that goes with every request.
+    /// Adds a header to every request.
     ///
     /// # Errors
-    /// When it cannot be sent; what is wrong with it.
+    /// What is wrong with the header.
     pub(super) fn add_header(&mut self, name: &str, value: Text) -> Result<(), &'static str> {
-        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| "is no header's name")?;
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| "is not a header name")?;
         if RESERVED_HEADERS.contains(&name.as_str()) {
             return Err("is set by the protocol");
         }
         let mut header = HeaderValue::from_str(&value.value)
-            .map_err(|_| "holds what a header cannot: a line break or a control character")?;
+            .map_err(|_| "contains a line break or a control character")?;
         header.set_sensitive(true);
-        // Written out or referred to, what a header holds is nobody else's business; of `Bearer x`
-        // a server may repeat the `x`.
+        // Treats every header value as a secret, literal or referenced. A server may echo only the
+        // `x` of `Bearer x`.
         let token = value.value.split_once(' ').map(|(_, token)| token.trim().to_owned());
         self.secrets.extend(token);
         self.secrets.extend(value.secrets);
@@ -122,7 +118,7 @@ impl Remote {
         self.secrets.iter().map(String::as_str)
     }
 
-    /// Gets ready to shake hands. Only the older protocol sends something for that.
+    /// Prepares the handshake. Only the older protocol sends a request here.
     ///
     /// # Errors
     /// [`Mishap`]; no tool was called.
@@ -152,7 +148,7 @@ impl Remote {
             .connect_timeout(connect_within)
             .redirect(Policy::custom(stay))
             .retry(reqwest::retry::never())
-            // Where the calls and their secrets go is in the servers file and nowhere else.
+            // Only the servers file decides where calls and their secrets go.
             .no_proxy()
             .build()
     }
@@ -163,7 +159,7 @@ impl Remote {
         let mut config = StreamableHttpClientTransportConfig::with_uri(self.url.as_str())
             .max_concurrent_requests(REQUESTS_MAX)
             .max_sse_event_size(MESSAGE_BYTES_MAX)
-            // It would send a call again that the journal does not know to be sent twice.
+            // Would send a call again without a record in the journal.
             .reinit_on_expired_session(false);
         config.retry_config = Arc::new(retry);
         config
@@ -187,7 +183,7 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// Headers go along on a redirect, and with them the secrets: it may lead nowhere else.
+/// Refuses redirects to another origin, since the headers with their secrets would go along.
 fn stay(attempt: Attempt<'_>) -> reqwest::redirect::Action {
     let origin = attempt.previous().first().map(Url::origin);
     if origin != Some(attempt.url().origin()) {
@@ -204,29 +200,28 @@ fn stay(attempt: Attempt<'_>) -> reqwest::redirect::Action {
 #[error("it redirects {0}")]
 struct Astray(String);
 
-/// What a server over HTTP is spoken to through.
+/// The transport to a remote server.
 pub(super) enum Wire {
     Http(Box<StreamableHttpClientTransport<Traced>>),
     Sse(Box<Events>),
 }
 
-/// A request that did not bring what it should have.
+/// A failed request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mishap {
-    /// What it may have done.
+    /// What the request may have done.
     pub(super) kind: FailureKind,
-    /// Whether the server is there and lets us in, but does not answer as an MCP server does.
+    /// Whether the server is reachable and accepts our credentials, but does not answer as an MCP server.
     pub(super) answers: bool,
-    /// What the server did, as the rest of a sentence about it.
+    /// What the server did, as the predicate of a sentence.
     pub(super) problem: String,
-    /// What to look at.
     pub(super) hint: &'static str,
-    /// Whether only a new connection can be of use.
+    /// Whether the server needs a new connection.
     pub(super) is_over: bool,
 }
 
 impl Mishap {
-    /// What an error of either protocol's transport means; `None` if it is of neither.
+    /// Classifies an error of either protocol's transport; `None` for any other error.
     pub(super) fn of(error: &DynamicTransportError) -> Option<Self> {
         let error = error.error.as_ref();
         if let Some(error) = error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
@@ -235,8 +230,7 @@ impl Mishap {
         error.downcast_ref::<sse::Error>().map(Self::of_sse)
     }
 
-    /// The category of a connection that it kept from being made: whoever refuses our credentials
-    /// has not let us connect.
+    /// The category when a connection cannot be opened. Refused credentials count as a failure to connect.
     pub(super) fn category(&self) -> &'static str {
         if self.answers { CATEGORY_INIT } else { CATEGORY_CONNECTION }
     }
@@ -251,11 +245,11 @@ impl Mishap {
             E::SessionExpired => Self {
                 kind: FailureKind::NotSent,
                 is_over: true,
-                ..Self::unknown("does not know our session any more (HTTP 404)".to_owned())
+                ..Self::unknown("has no record of our MCP session (HTTP 404)".to_owned())
             },
             E::UnexpectedServerResponse(text) => match status_of(text) {
                 Some((status, said)) => Self::of_status(status, said),
-                None => Self::no_mcp(&format!("answers what is no MCP: {text}")),
+                None => Self::no_mcp(&format!("does not answer with MCP: {text}")),
             },
             E::UnexpectedContentType(kind) => {
                 let kind = kind.as_deref().unwrap_or("no content type");
@@ -277,13 +271,13 @@ impl Mishap {
         }
     }
 
-    /// Its own text would name the address, and with that perhaps a secret.
+    /// Uses the root cause: the error's own text names the address, which may contain a secret.
     fn of_request(error: &reqwest::Error) -> Self {
         let mut root = error.source();
         while let Some(cause) = root.and_then(std::error::Error::source) {
             root = Some(cause);
         }
-        let root = root.map_or_else(|| "the request cannot be made".to_owned(), |e| e.to_string());
+        let root = root.map_or_else(|| "the request failed".to_owned(), |e| e.to_string());
         let root = cut(&root, SAID_CHARS_MAX);
         if error.is_connect() {
             let mishap = Self::unknown(format!("cannot be reached: {root}"));
@@ -314,7 +308,7 @@ impl Mishap {
             },
             429 => Self {
                 kind: FailureKind::NotSent,
-                ..Self::unknown(format!("turns requests away for now ({status_line})"))
+                ..Self::unknown(format!("throttles requests ({status_line})"))
             },
             408 | 500.. => Self::unknown(format!("failed: {status_line}{said}")),
             _ => Self::refused(format!("answers {status_line}{said}"), "check its url"),
@@ -336,7 +330,7 @@ impl Mishap {
     }
 }
 
-/// The status and the body in `rmcp`'s words about an answer that it could make nothing of.
+/// Parses status and body from `rmcp`'s text about an unexpected response.
 fn status_of(text: &str) -> Option<(u16, &str)> {
     let (line, body) = text.strip_prefix("HTTP ")?.split_once(": ")?;
     let status = line.split(' ').next()?.parse().ok()?;
@@ -352,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_one_of_the_web_without_a_user() {
+    fn an_address_is_an_http_url_without_a_user() {
         for url in ["http://127.0.0.1:1/mcp", "https://tools.example/a?b=c"] {
             assert!(remote(url).is_ok(), "{url}");
         }
@@ -371,7 +365,7 @@ mod tests {
         assert!(shown.contains("authorization") && !shown.contains("sesame"), "{shown}");
         assert!(remote.secrets().any(|secret| secret == "sesame-open"));
         assert_eq!(remote.add_header("Mcp-Session-Id", text("x")), Err("is set by the protocol"));
-        assert_eq!(remote.add_header("a b", text("x")), Err("is no header's name"));
+        assert_eq!(remote.add_header("a b", text("x")), Err("is not a header name"));
         assert!(remote.add_header("x", text("a\r\nb: c")).unwrap_err().contains("line break"));
     }
 
@@ -384,7 +378,7 @@ mod tests {
             (404, K::Refused, true, "answers HTTP 404 Not Found: gone"),
             (302, K::Refused, true, "answers HTTP 302 Found: gone"),
             (408, K::Unknown, false, "failed: HTTP 408 Request Timeout: gone"),
-            (429, K::NotSent, false, "turns requests away for now (HTTP 429 Too Many Requests)"),
+            (429, K::NotSent, false, "throttles requests (HTTP 429 Too Many Requests)"),
             (500, K::Unknown, false, "failed: HTTP 500 Internal Server Error: gone"),
             (503, K::Unknown, false, "failed: HTTP 503 Service Unavailable: gone"),
             (799, K::Unknown, false, "failed: HTTP 799: gone"),
@@ -396,17 +390,17 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_read_from_the_library_s_words() {
+    fn a_status_is_read_from_the_library_s_message() {
         let read = |text: &'static str| {
             Mishap::of_streamable(&StreamableHttpError::UnexpectedServerResponse(text.into()))
         };
         assert_eq!(read("HTTP 401 Unauthorized: no"), Mishap::of_status(401, "no"));
         assert_eq!(read("HTTP 418 I'm a teapot: a: b"), Mishap::of_status(418, "a: b"));
-        assert!(read("HTTP over carrier pigeon").problem.contains("no MCP: HTTP over"));
+        assert!(read("HTTP over carrier pigeon").problem.contains("with MCP: HTTP over"));
     }
 
     #[test]
-    fn a_session_that_the_server_forgot_was_not_served() {
+    fn a_call_in_an_expired_mcp_session_was_not_sent() {
         let mishap = Mishap::of_streamable(&StreamableHttpError::SessionExpired);
         assert_eq!((mishap.kind, mishap.is_over), (FailureKind::NotSent, true));
     }

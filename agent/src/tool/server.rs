@@ -1,4 +1,4 @@
-//! One MCP server for one run of a session: started at its first use, started again if it died.
+//! One MCP server for one run of a session: started at its first use, and restarted if it exited.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ use super::launch::Launch;
 use super::{CATEGORY_CONNECTION, Timeouts, ToolSource};
 use crate::progress::Listener;
 
-/// How often a server is started in one run, the first time included.
+/// Most starts of a server in one run, including the first.
 pub const STARTS_MAX: u32 = 5;
 
 /// A server, running or not.
@@ -27,18 +27,18 @@ pub const STARTS_MAX: u32 = 5;
 pub struct Server {
     target: Target,
     timeouts: Timeouts,
-    /// How many starts have ended, read outside the lock.
+    /// Completed starts, read outside the lock.
     starts: AtomicU32,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 enum State {
-    /// Not started, or the last start failed so.
+    /// Not started, or the last start failed with this.
     Down(Option<Failure>),
-    /// Running, as far as we know.
+    /// Running, as far as known.
     Up(Arc<Connection>),
-    /// Ended for good.
+    /// Stopped for good.
     Closed,
 }
 
@@ -58,7 +58,7 @@ impl Server {
         }
     }
 
-    /// Ends the server for good.
+    /// Stops the server for good.
     pub(super) async fn close(&self) {
         let mut state = self.state.lock().await;
         if let State::Up(connection) = std::mem::replace(&mut *state, State::Closed) {
@@ -66,7 +66,7 @@ impl Server {
         }
     }
 
-    /// The server, started if it is not running.
+    /// The connection; starts the server if it is not running.
     async fn connection(&self) -> Result<Arc<Connection>, Failure> {
         let starts_before = self.starts.load(Ordering::Acquire);
         let mut state = self.state.lock().await;
@@ -83,8 +83,8 @@ impl Server {
             State::Down(failure) => failure.clone(),
         };
         let starts = self.starts.load(Ordering::Acquire);
-        // Of calls that waited for the same start, all share its failure: each trying for itself
-        // would make the last wait for all the others' deadlines.
+        // Calls that waited for the same start share its failure. With a start each, the last call
+        // would wait for the deadlines of all others.
         if let Some(failure) = last_failure.as_ref().filter(|_| starts > starts_before) {
             return Err(failure.clone());
         }
@@ -112,7 +112,7 @@ impl Server {
         }
     }
 
-    /// What a call brought that brought no answer.
+    /// The outcome of a call without an answer.
     async fn unanswered(
         &self,
         connection: &Connection,
@@ -136,7 +136,7 @@ impl Server {
                 };
             }
             Some(ServiceError::UnexpectedResponse) => {
-                let said = format!("server `{name}` answered `{tool}` with what is no tool result");
+                let said = format!("server `{name}` answered `{tool}` with an invalid tool result");
                 return ToolOutcome::Error(said);
             }
             Some(error) => {
@@ -145,7 +145,7 @@ impl Server {
                 {
                     return ToolOutcome::Failed(self.target.not_answered(tool, &mishap));
                 }
-                format!("ended during the call of `{tool}`: {}", connection.obituary().await)
+                format!("ended during the call of `{tool}`: {}", connection.exit_reason().await)
             }
         };
         let message = self.target.message(&problem, "whether the call had an effect is not known");

@@ -1,4 +1,4 @@
-//! Which MCP servers there are: the file that `DAYBOOK_MCP_SERVERS` names, and the bundled ones.
+//! The configured MCP servers: those of the file that `DAYBOOK_MCP_SERVERS` names, and those of packs.
 
 mod file;
 
@@ -7,7 +7,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use graph::agent::Settings;
+use graph::agent::{Agent, Settings};
+use graph::profile;
 use serde_json::Value;
 use workflow::env::OTEL_EXPORTER_OTLP_ENDPOINT;
 
@@ -19,19 +20,7 @@ use super::parameters::{self, ParameterStore, Parameters};
 use super::remote::Remote;
 use super::text::Text;
 
-/// The bundled server that looks at a failing function.
-pub const AWS_DIAGNOSTICS: &str = "aws-diagnostics";
-
-/// The bundled server of simulations.
-pub const PK_SIM: &str = "pk-sim";
-
-/// The bundled server that looks at a described network.
-pub const NETWORK_INVENTORY: &str = "network-inventory";
-
-/// The bundled server that looks at a card payment.
-pub const CARD_TRANSACTIONS: &str = "card-transactions";
-
-/// What says where our own account is, and who we are there.
+/// Environment variables that lead to the host's AWS account.
 ///
 /// Source: AWS SDKs and Tools Reference Guide, "Environment variables"; rustls-native-certs.
 const ACCOUNT: [&str; 10] = [
@@ -47,7 +36,7 @@ const ACCOUNT: [&str; 10] = [
     "SSL_CERT_FILE",
 ];
 
-/// Of the same, what nobody else is to read.
+/// The secret ones of these variables.
 const CREDENTIALS: [&str; 4] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -57,30 +46,29 @@ const CREDENTIALS: [&str; 4] = [
 
 /// The MCP servers that an agent may use, by name.
 ///
-/// Its `Debug` shows references such as `${env:TOKEN}` as they were written, and of the values of
-/// `env` only the names.
+/// `Debug` shows references such as `${env:TOKEN}` as written, and only the names of `env`.
 #[derive(Clone, Debug, Default)]
 pub struct Servers {
     entries: BTreeMap<String, Entry>,
     gates: BTreeMap<String, Gates>,
 }
 
-/// What configuration says of a server's tools, by their names.
+/// The configured gates of a server's tools, by tool name.
 #[derive(Clone, Debug, Default)]
 struct Gates {
     /// A person must approve each call.
     critical: Vec<String>,
-    /// They change the world: no call is made a second time unless the first provably was not.
+    /// Tools with side effects: a call is repeated only if the first one provably was not sent.
     at_most_once: Vec<String>,
 }
 
-/// Why the servers of a file cannot be had.
+/// Why a servers file cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The file is not usable.
+    /// The file is invalid.
     #[error(transparent)]
     File(#[from] Error),
-    /// A secret that it refers to cannot be read.
+    /// A parameter cannot be read.
     #[error(transparent)]
     Parameter(#[from] parameters::Error),
 }
@@ -91,14 +79,21 @@ enum Entry {
     Command(Program),
     /// An address, from the file.
     Remote(Remote),
-    /// Ours, which this program is itself, started for an input.
-    Bundled(PathBuf, fn(&Path, &Value) -> Program),
-    /// The one that looks at a failing function, and how it gets to the account of our own.
-    Diagnostics { program: PathBuf, account: BTreeMap<String, Text> },
-    /// Simulations, which this program is itself, and where they are kept.
-    Simulations { program: PathBuf, state: Option<PathBuf> },
-    /// A part of this program.
+    /// A pack's server, which the program `daybook` contains.
+    Bundled(Bundled),
+    /// A server inside this program.
     InProcess(Arc<Serve>),
+}
+
+/// A pack's server with this host's settings for it.
+#[derive(Clone)]
+struct Bundled {
+    program: PathBuf,
+    server: &'static profile::Server,
+    /// The environment for the host's own account, for a server that may use it.
+    account: Option<BTreeMap<String, Text>>,
+    /// The folder of its state.
+    state: Option<PathBuf>,
 }
 
 impl fmt::Debug for Entry {
@@ -106,12 +101,9 @@ impl fmt::Debug for Entry {
         match self {
             Self::Command(program) => f.debug_tuple("Command").field(program).finish(),
             Self::Remote(remote) => f.debug_tuple("Remote").field(remote).finish(),
-            Self::Bundled(path, _) => f.debug_tuple("Bundled").field(path).finish(),
-            Self::Diagnostics { program, .. } => {
-                f.debug_tuple("Diagnostics").field(program).finish()
-            }
-            Self::Simulations { program, state } => {
-                f.debug_tuple("Simulations").field(program).field(state).finish()
+            Self::Bundled(bundled) => {
+                let Bundled { program, state, .. } = bundled;
+                f.debug_tuple("Bundled").field(program).field(state).finish()
             }
             Self::InProcess(_) => f.debug_tuple("InProcess").finish_non_exhaustive(),
         }
@@ -119,20 +111,22 @@ impl fmt::Debug for Entry {
 }
 
 impl Servers {
-    /// The servers that ship: `program mcp NAME`, over what the session's input names. Of our
-    /// environment they get the collector's address at most.
-    pub fn bundled(program: PathBuf) -> Self {
-        let entries = BTreeMap::from([
-            (AWS_DIAGNOSTICS.to_owned(), Entry::Bundled(program.clone(), diagnostics)),
-            (NETWORK_INVENTORY.to_owned(), Entry::Bundled(program.clone(), inventory)),
-            (CARD_TRANSACTIONS.to_owned(), Entry::Bundled(program, transactions)),
-        ]);
-        Self { entries, ..Self::default() }
+    /// The servers of these agents: `program mcp NAME`, on the source that the session's input names. Their
+    /// only variable from our environment is the address of the OpenTelemetry collector.
+    pub fn bundled(program: &Path, agents: &[Agent]) -> Self {
+        let servers = agents.iter().flat_map(|agent| agent.profile().servers);
+        let entry = |server: &'static profile::Server| {
+            let program = program.to_owned();
+            let bundled = Bundled { program, server, account: None, state: None };
+            (server.name.to_owned(), Entry::Bundled(bundled))
+        };
+        Self { entries: servers.map(entry).collect(), ..Self::default() }
     }
 
-    /// The server that looks at a failing function, in the account that `environment` leads to unless a
-    /// session's input names a folder. It is ours, so that it gets our credentials.
-    pub fn of_account(program: PathBuf, environment: impl Fn(&str) -> Option<String>) -> Self {
+    /// Gives the account of `environment` to each server that may use it. The server uses it unless a
+    /// session's input names another source. These servers are ours, so they get our credentials.
+    #[must_use]
+    pub fn in_account(mut self, environment: impl Fn(&str) -> Option<String>) -> Self {
         let plain =
             ACCOUNT.iter().filter_map(|name| Some((*name, Text::plain(environment(name)?))));
         let secret = CREDENTIALS.iter().filter_map(|name| {
@@ -140,42 +134,54 @@ impl Servers {
             let shown = format!("${{env:{name}}}");
             Some((*name, Text { shown, secrets: vec![value.clone()], value }))
         });
-        let account = plain.chain(secret).map(|(name, text)| (name.to_owned(), text)).collect();
-        let entry = Entry::Diagnostics { program, account };
-        Self { entries: BTreeMap::from([(AWS_DIAGNOSTICS.to_owned(), entry)]), ..Self::default() }
+        let account: BTreeMap<_, _> =
+            plain.chain(secret).map(|(name, text)| (name.to_owned(), text)).collect();
+        for bundled in self.bundled_mut().filter(|bundled| bundled.server.in_account.is_some()) {
+            bundled.account = Some(account.clone());
+        }
+        self
     }
 
-    /// The simulations that ship: `program mcp pk-sim`, kept in the folder `state`. Without one they
-    /// end with the server, and so with each question that the session asks. Its environment is as theirs.
-    pub fn simulations(program: PathBuf, state: Option<PathBuf>) -> Self {
-        let entry = Entry::Simulations { program, state };
-        let entries = BTreeMap::from([(PK_SIM.to_owned(), entry)]);
-        Self { entries, ..Self::default() }
+    /// The same, of which those that keep something keep it in a folder of their own below this one.
+    /// Without one it ends with the server, and so with each question that the session asks.
+    #[must_use]
+    pub fn keeping_state_in(mut self, folder: &Path) -> Self {
+        for bundled in self.bundled_mut() {
+            bundled.state = Some(folder.join(bundled.server.name));
+        }
+        self
     }
 
-    /// A server of this name that is a part of this program: `serve` is given a session's input and
-    /// speaks MCP over the stream, once for each time that the server would be started.
+    fn bundled_mut(&mut self) -> impl Iterator<Item = &mut Bundled> {
+        self.entries.values_mut().filter_map(|entry| match entry {
+            Entry::Bundled(bundled) => Some(bundled),
+            Entry::Command(_) | Entry::Remote(_) | Entry::InProcess(_) => None,
+        })
+    }
+
+    /// A server of this name inside this program. Each start of the server calls `serve` with the session's
+    /// input and a stream for MCP.
     pub fn in_process(name: &str, serve: Arc<Serve>) -> Self {
         let entries = BTreeMap::from([(name.to_owned(), Entry::InProcess(serve))]);
         Self { entries, ..Self::default() }
     }
 
-    /// Reads `{"mcpServers": {NAME: {"command", "args"?, "env"?} or {"url", "transport"?,
-    /// "headers"?}}}`, each with `"critical"?` and `"at_most_once"?`, lists of its tools. Values may
-    /// hold `${env:NAME}`, which `environment` resolves, now and once.
+    /// Parses `{"mcpServers": {NAME: {"command", "args"?, "env"?} or {"url", "transport"?,
+    /// "headers"?}}}`, each with `"critical"?` and `"at_most_once"?`, lists of its tools. Resolves
+    /// `${env:NAME}` in values with `environment`.
     ///
     /// # Errors
-    /// [`Error`], which names server and field and never quotes a value; also for a value that refers
-    /// to a parameter: those are read by [`Servers::load`].
+    /// [`Error`], which names server and field and never quotes a value. References to parameters are an
+    /// error here: use [`Servers::load`].
     pub fn parse(text: &str, environment: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         File::read(text)?.servers(&environment, &Parameters::new())
     }
 
-    /// Reads the same, and the parameters that values refer to as `${ssm:NAME}`, or as
-    /// `${mcp-api-key}`: the one that `MCP_API_KEY_PARAMETER` names.
+    /// Like [`Servers::parse`], and resolves parameters: `${ssm:NAME}`, and `${mcp-api-key}` for the one
+    /// that `MCP_API_KEY_PARAMETER` names.
     ///
     /// # Errors
-    /// [`LoadError`], in which there is no value either.
+    /// [`LoadError`], which never quotes a value.
     pub async fn load(
         text: &str,
         environment: impl Fn(&str) -> Option<String>,
@@ -186,7 +192,7 @@ impl Servers {
         Ok(file.servers(&environment, &parameters)?)
     }
 
-    /// These servers and `configured`, of which those win that have the same name.
+    /// Adds the servers of `configured`, which override servers of the same name.
     #[must_use]
     pub fn with(mut self, configured: Self) -> Self {
         self.entries.extend(configured.entries);
@@ -194,8 +200,8 @@ impl Servers {
         self
     }
 
-    /// A session's settings with what is configured besides of tools that a person must approve or that
-    /// are called at most once. It is added to what there is; nothing can be taken away.
+    /// Adds the configured gates to a session's settings: tools that need approval, and tools that are
+    /// called at most once. Configuration cannot remove a gate.
     #[must_use]
     pub fn guard(&self, mut settings: Settings) -> Settings {
         for (server, gates) in &self.gates {
@@ -211,8 +217,7 @@ impl Servers {
         self.entries.keys().map(String::as_str)
     }
 
-    /// The names of those that somebody configured, in order: not the bundled ones, which work for
-    /// what the session's input names.
+    /// The names of the servers from the file, in order, without the bundled ones.
     pub fn configured(&self) -> impl Iterator<Item = &str> {
         let configured = |entry: &Entry| matches!(entry, Entry::Command(_) | Entry::Remote(_));
         self.entries
@@ -221,23 +226,12 @@ impl Servers {
             .map(|(name, _)| name.as_str())
     }
 
-    /// How each server is started for a session with this input.
+    /// How to start each server for a session with this input.
     pub(super) fn launches(&self, input: &Value) -> Vec<(String, Launch)> {
         let launch = |entry: &Entry| match entry {
             Entry::Command(program) => Launch::Program(program.clone()),
             Entry::Remote(remote) => Launch::Remote(remote.clone()),
-            Entry::Bundled(path, program) => Launch::Program(program(path, input)),
-            Entry::Diagnostics { program, account } => {
-                let mut program = diagnostics(program, input);
-                if input.get("snapshot").is_none() {
-                    program.args.push(Text::plain("--target=aws"));
-                    program.env.extend(account.clone());
-                }
-                Launch::Program(program)
-            }
-            Entry::Simulations { program, state } => {
-                Launch::Program(simulations(program, state.as_deref()))
-            }
+            Entry::Bundled(bundled) => Launch::Program(bundled.program(input)),
             Entry::InProcess(serve) => {
                 Launch::InProcess(InProcess { input: input.clone(), serve: Arc::clone(serve) })
             }
@@ -246,45 +240,36 @@ impl Servers {
     }
 }
 
-/// A server of ours: the one kind that is trusted with where our own spans go.
-fn ours(path: &Path, server: &str) -> Program {
-    let mut program = Program::new(Text::plain(path.to_string_lossy()));
-    program.args.extend(["mcp", server].map(Text::plain));
-    if let Some(endpoint) = telemetry::export::endpoint() {
-        program.env.insert(OTEL_EXPORTER_OTLP_ENDPOINT.to_owned(), Text::plain(endpoint));
+impl Bundled {
+    /// The command for a session with this input. Only these servers, which are ours, get the collector's
+    /// address.
+    fn program(&self, input: &Value) -> Program {
+        let Self { program, server, account, state } = self;
+        let mut program = Program::new(Text::plain(program.to_string_lossy()));
+        program.args.extend(["mcp", server.name].map(Text::plain));
+        if let Some(endpoint) = telemetry::export::endpoint() {
+            program.env.insert(OTEL_EXPORTER_OTLP_ENDPOINT.to_owned(), Text::plain(endpoint));
+        }
+        // One argument each, so that a value that begins with a hyphen is no option.
+        let mut option = |name: &str, value: &str| {
+            program.args.push(Text::plain(format!("{name}={value}")));
+        };
+        for (field, name) in server.options {
+            if let Some(value) = input.get(field).and_then(Value::as_str) {
+                option(name, value);
+            }
+        }
+        if let (Some(name), Some(state)) = (server.state_option, state) {
+            option(name, &state.to_string_lossy());
+        }
+        if let (Some(in_account), Some(account)) = (&server.in_account, account)
+            && input.get(in_account.unless).is_none()
+        {
+            program.args.push(Text::plain(in_account.argument));
+            program.env.extend(account.clone());
+        }
+        program
     }
-    program
-}
-
-fn simulations(path: &Path, state: Option<&Path>) -> Program {
-    let mut program = ours(path, PK_SIM);
-    program.args.extend(state.map(|state| Text::plain(format!("--state={}", state.display()))));
-    program
-}
-
-fn diagnostics(path: &Path, input: &Value) -> Program {
-    let mut program = ours(path, AWS_DIAGNOSTICS);
-    if let Some(folder) = input.get("snapshot").and_then(Value::as_str) {
-        // One argument, so that a folder whose name begins with a hyphen is no option.
-        program.args.push(Text::plain(format!("--snapshot={folder}")));
-    }
-    program
-}
-
-fn inventory(path: &Path, input: &Value) -> Program {
-    let mut program = ours(path, NETWORK_INVENTORY);
-    if let Some(file) = input.get("inventory").and_then(Value::as_str) {
-        program.args.push(Text::plain(format!("--inventory={file}")));
-    }
-    program
-}
-
-fn transactions(path: &Path, input: &Value) -> Program {
-    let mut program = ours(path, CARD_TRANSACTIONS);
-    if let Some(data) = input.get("data").and_then(Value::as_str) {
-        program.args.push(Text::plain(format!("--data={data}")));
-    }
-    program
 }
 
 #[cfg(test)]
@@ -303,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration_adds_gates_and_takes_none_away() {
+    fn configuration_can_only_add_gates() {
         let servers = parse(json!({
             "till": {"command": "x", "critical": ["pay"], "at_most_once": ["post", "print"]},
             "shop": {"url": "http://a/", "at_most_once": ["order"]},
@@ -315,77 +300,82 @@ mod tests {
         assert_eq!(settings.at_most_once, ["shop.order", "till.post", "till.print"]);
     }
 
+    static OWN: profile::Profile = profile::Profile {
+        servers: &[profile::Server {
+            name: "own",
+            options: &[("folder", "--folder")],
+            in_account: Some(profile::InAccount { argument: "--here", unless: "folder" }),
+            state_option: Some("--state"),
+        }],
+        ..profile::Profile::PLAIN
+    };
+
+    fn bundled() -> Servers {
+        let agent = packs::find("checkup").unwrap().clone().with_profile(&OWN);
+        Servers::bundled(Path::new("/bin/daybook"), &[agent])
+    }
+
     #[test]
-    fn the_input_says_which_folder_the_bundled_server_reads() {
-        let servers = Servers::bundled("/bin/daybook".into());
-        let command = |input| launch(&servers, AWS_DIAGNOSTICS, input).to_string();
-        assert_eq!(command(json!({})), "/bin/daybook mcp aws-diagnostics");
-        assert_eq!(command(json!({"snapshot": 1})), "/bin/daybook mcp aws-diagnostics");
-        assert_eq!(
-            command(json!({"snapshot": "-x y"})),
-            "/bin/daybook mcp aws-diagnostics --snapshot=-x y"
-        );
+    fn the_input_names_the_source_of_a_bundled_server() {
+        let servers = bundled();
+        let command = |input| launch(&servers, "own", input).to_string();
+        assert_eq!(command(json!({})), "/bin/daybook mcp own");
+        assert_eq!(command(json!({"folder": 1})), "/bin/daybook mcp own");
+        assert_eq!(command(json!({"folder": "-x y"})), "/bin/daybook mcp own --folder=-x y");
         assert_eq!(servers.configured().count(), 0);
     }
 
     #[test]
-    fn in_an_account_the_bundled_server_asks_it_unless_the_input_names_a_folder() {
+    fn a_bundled_server_uses_the_account_unless_the_input_decides() {
         let environment = |name: &str| match name {
             "AWS_REGION" => Some("eu-west-1".to_owned()),
             "AWS_SECRET_ACCESS_KEY" => Some("a secret of ours".to_owned()),
             _ => None,
         };
-        let servers = Servers::of_account("/bin/daybook".into(), environment);
-        let of = |input| launch(&servers, AWS_DIAGNOSTICS, input);
-        let there = of(json!({"lambda_name": "orders"}));
-        assert_eq!(there.to_string(), "/bin/daybook mcp aws-diagnostics --target=aws");
+        let servers = bundled().in_account(environment);
+        let there = launch(&servers, "own", json!({"lambda_name": "orders"}));
+        assert_eq!(there.to_string(), "/bin/daybook mcp own --here");
         let Launch::Program(program) = &there else { panic!("{there}") };
         let names: Vec<_> = program.env.keys().map(String::as_str).collect();
         assert_eq!(names, ["AWS_REGION", "AWS_SECRET_ACCESS_KEY"]);
         assert_eq!(there.redact("eu-west-1: a secret of ours"), "eu-west-1: ***");
         assert!(!format!("{servers:?} {there:?}").contains("secret of"));
-        let saved = of(json!({"snapshot": "tonight"}));
-        assert_eq!(saved.to_string(), "/bin/daybook mcp aws-diagnostics --snapshot=tonight");
+        let saved = launch(&servers, "own", json!({"folder": "tonight"}));
+        assert_eq!(saved.to_string(), "/bin/daybook mcp own --folder=tonight");
         assert!(matches!(saved, Launch::Program(program) if program.env.is_empty()));
     }
 
     #[test]
-    fn simulations_are_kept_where_it_is_said() {
-        let command = |state: Option<&str>| {
-            let servers = Servers::simulations("/bin/daybook".into(), state.map(PathBuf::from));
-            launch(&servers, PK_SIM, json!({})).to_string()
-        };
-        assert_eq!(command(None), "/bin/daybook mcp pk-sim");
-        assert_eq!(command(Some("-x y")), "/bin/daybook mcp pk-sim --state=-x y");
+    fn a_bundled_server_keeps_its_state_in_the_given_folder() {
+        let servers = bundled().keeping_state_in(Path::new("/-x y"));
+        let command = launch(&servers, "own", json!({})).to_string();
+        assert_eq!(command, "/bin/daybook mcp own --state=/-x y/own");
     }
 
     #[test]
-    fn the_input_says_which_network_the_bundled_server_reads() {
-        let servers = Servers::bundled("/bin/daybook".into());
-        let command = |input| launch(&servers, NETWORK_INVENTORY, input).to_string();
-        assert_eq!(command(json!({"query": "q"})), "/bin/daybook mcp network-inventory");
-        assert_eq!(
-            command(json!({"inventory": "-n"})),
-            "/bin/daybook mcp network-inventory --inventory=-n"
-        );
+    fn the_servers_that_ship_are_started_with_their_options() {
+        let environment = |name: &str| (name == "AWS_REGION").then(|| "eu-west-1".to_owned());
+        let servers = Servers::bundled(Path::new("/bin/daybook"), packs::all());
+        let servers = servers.in_account(environment).keeping_state_in(Path::new("/kept"));
+        for (name, input, expected) in [
+            ("aws-diagnostics", json!({}), "aws-diagnostics --target=aws"),
+            ("aws-diagnostics", json!({"snapshot": "-x y"}), "aws-diagnostics --snapshot=-x y"),
+            ("network-inventory", json!({"query": "q"}), "network-inventory"),
+            ("network-inventory", json!({"inventory": "-n"}), "network-inventory --inventory=-n"),
+            ("card-transactions", json!({"data": 1}), "card-transactions"),
+            ("card-transactions", json!({"data": "--a"}), "card-transactions --data=--a"),
+            ("pk-sim", json!({}), "pk-sim --state=/kept/pk-sim"),
+        ] {
+            let command = launch(&servers, name, input).to_string();
+            assert_eq!(command, format!("/bin/daybook mcp {expected}"));
+        }
     }
 
     #[test]
-    fn the_input_says_which_transactions_the_bundled_server_reads() {
-        let servers = Servers::bundled("/bin/daybook".into());
-        let command = |input| launch(&servers, CARD_TRANSACTIONS, input).to_string();
-        assert_eq!(command(json!({"data": 1})), "/bin/daybook mcp card-transactions");
-        assert_eq!(
-            command(json!({"data": "--allow-remote"})),
-            "/bin/daybook mcp card-transactions --data=--allow-remote"
-        );
-    }
-
-    #[test]
-    fn a_configured_server_wins_over_the_bundled_one() {
-        let configured = parse(json!({AWS_DIAGNOSTICS: {"command": "x"}}));
-        let servers = Servers::bundled("/bin/daybook".into()).with(configured);
-        assert_eq!(launch(&servers, AWS_DIAGNOSTICS, json!({"snapshot": "y"})).to_string(), "x");
-        assert_eq!(servers.configured().collect::<Vec<_>>(), [AWS_DIAGNOSTICS]);
+    fn a_configured_server_overrides_the_bundled_one() {
+        let configured = parse(json!({"own": {"command": "x"}}));
+        let servers = bundled().with(configured);
+        assert_eq!(launch(&servers, "own", json!({"folder": "y"})).to_string(), "x");
+        assert_eq!(servers.configured().collect::<Vec<_>>(), ["own"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What a server writes to stdout: messages, one a line, with a bound on each.
+//! A server's stdout: one message a line, each of bounded length.
 
 use std::io;
 use std::pin::Pin;
@@ -7,42 +7,43 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Longest message of a server, in bytes. A server that writes a longer one is cut off.
+/// Longest message of a server, in bytes. A longer one closes the connection.
 ///
-/// Below `rmcp`'s own bound, which only drops the message: the call would wait for its deadline.
+/// Below `rmcp`'s own bound, which only drops the message: the call would then wait for its deadline.
 pub const MESSAGE_BYTES_MAX: usize = 12 * 1024 * 1024;
 
-/// How much is kept of a line that is no message, in bytes.
+/// How much of a line that is not a message is kept, in bytes.
 const CHATTER_BYTES_MAX: usize = 160;
 
-/// What was seen on a stdout that should not be there.
+/// Output that does not belong on stdout.
 #[derive(Debug, Default)]
 pub(super) struct Oddities(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// The newest line that is no JSON: a program that is no MCP server, or logs to stdout.
+    /// The newest line that is not JSON. The program may log to stdout, or not be an MCP server.
     chatter: Option<String>,
-    /// Whether a message was too long.
     oversized: bool,
 }
 
 impl Oddities {
-    /// What was seen, as a sentence about the server; `None` if nothing was.
+    /// A clause about the server, or `None` without oddities.
     pub(super) fn describe(&self) -> Option<String> {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.oversized {
             return Some(format!("it sent a message of more than {MESSAGE_BYTES_MAX} bytes"));
         }
-        seen.chatter.as_ref().map(|line| format!("it sends what is no message: `{line}`"))
+        seen.chatter
+            .as_ref()
+            .map(|line| format!("its stdout has a line that is not JSON: `{line}`"))
     }
 
-    /// A message was longer than [`MESSAGE_BYTES_MAX`].
+    /// Notes a message longer than [`MESSAGE_BYTES_MAX`].
     pub(super) fn note_oversized(&self) {
         self.note(|seen| seen.oversized = true);
     }
 
-    /// A line was no message.
+    /// Notes a line that is not a message.
     pub(super) fn note_chatter(&self, line: &str) {
         let head: String = line.trim().chars().take(CHATTER_BYTES_MAX).collect();
         let line = head.replace(char::is_control, " ");
@@ -54,7 +55,7 @@ impl Oddities {
     }
 }
 
-/// Reads on, counting the bytes of each line.
+/// A reader that counts the bytes of each line.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     inner: R,
@@ -105,7 +106,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Lines<R> {
         ready!(Pin::new(&mut self.inner).poll_read(context, buffer))?;
         let taken = self.take(&buffer.filled()[before..]);
         if taken.is_err() {
-            // A read that fails has read nothing.
+            // A failed read must not fill the buffer.
             buffer.set_filled(before);
         }
         Poll::Ready(taken)
@@ -132,14 +133,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_message_is_remembered() {
+    async fn a_line_that_is_not_json_is_remembered() {
         let (read, seen) = read(b"Listening on \x1b[1m8080\n{}\n").await;
         assert!(read.is_ok());
         assert!(seen.unwrap().ends_with("`Listening on  [1m8080`"));
     }
 
     #[tokio::test]
-    async fn a_message_without_end_is_cut_off() {
+    async fn a_message_that_is_too_long_fails_the_read() {
         let (read, seen) = read(&vec![b'{'; MESSAGE_BYTES_MAX + 1]).await;
         assert_eq!(read.unwrap_err().kind(), io::ErrorKind::InvalidData);
         assert!(seen.unwrap().contains("more than"));

@@ -1,26 +1,26 @@
-//! Texts of the configuration that may hold secrets, and keeping these out of what others read.
+//! Texts of the configuration that may contain secrets, and the redaction of these secrets.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// Shorter secrets are not looked for in messages: they would be found everywhere.
+/// Shorter secrets are not redacted in messages: they would match everywhere.
 const SECRET_CHARS_MIN: usize = 4;
 
-/// Shorter secrets are not looked for in what a tool brought, where chance finds more.
+/// Shorter secrets are not redacted in tool results, which are larger and match more by chance.
 const SECRET_IN_DATA_CHARS_MIN: usize = 8;
 
-/// What stands where a secret was.
+/// Replaces a redacted secret.
 const MASK: &str = "***";
 
-/// A text with its references as they were written, and with them resolved.
+/// A text before and after its references are resolved.
 #[derive(Clone)]
 pub(super) struct Text {
-    /// As written: fit for messages.
+    /// As written: safe in messages.
     pub(super) shown: String,
-    /// Resolved: perhaps secret.
+    /// Resolved: may be secret.
     pub(super) value: String,
-    /// What the references stand for.
+    /// The values of the references.
     pub(super) secrets: Vec<String>,
 }
 
@@ -37,13 +37,12 @@ impl fmt::Debug for Text {
     }
 }
 
-/// A message without these secrets.
+/// Redacts these secrets in a message.
 pub(super) fn redact(text: &str, secrets: &[&str]) -> String {
     masked(text, secrets, SECRET_CHARS_MIN)
 }
 
-/// What a tool brought without these secrets, which it may have echoed: it is journaled, and read by
-/// models.
+/// Redacts these secrets in a tool's result, which may echo them and goes to the journal and to models.
 pub(super) fn redact_value(value: Value, secrets: &[&str]) -> Value {
     if secrets.is_empty() {
         return value;
@@ -66,7 +65,7 @@ pub(super) fn redact_value(value: Value, secrets: &[&str]) -> Value {
 fn masked(text: &str, secrets: &[&str], chars_min: usize) -> String {
     let mut secrets: Vec<&str> =
         secrets.iter().copied().filter(|secret| secret.chars().count() >= chars_min).collect();
-    // A secret may be a part of another one, whose rest would be left standing.
+    // Longest first: replacing a secret inside a longer one would leave the rest of the longer one.
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     secrets.into_iter().fold(text.to_owned(), |text, secret| text.replace(secret, MASK))
 }
@@ -78,13 +77,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_goes_and_the_longest_first() {
+    fn secrets_are_redacted_longest_first() {
         let secrets = ["hunter2", "Bearer hunter2", "abc"];
         assert_eq!(redact("Bearer hunter2, abc, hunter2", &secrets), "***, abc, ***");
     }
 
     #[test]
-    fn what_a_tool_echoes_is_masked_at_any_depth() {
+    fn secrets_in_a_tool_result_are_redacted_at_any_depth() {
         let echoed = json!({"headers": [{"a": "Bearer hunter2-hunter2"}], "hunter2-hunter2": 1});
         let masked = redact_value(echoed, &["hunter2-hunter2", "true"]);
         assert_eq!(masked, json!({"headers": [{"a": "Bearer ***"}], "***": 1}));

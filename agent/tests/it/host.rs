@@ -25,10 +25,10 @@ use serde_json::{Value, json};
 use workflow::contract::{AgentRequest, InvokeOutcome};
 use workflow::trigger::Trigger;
 
-/// Nothing takes longer, however loaded the machine.
+/// Generous timeout for a loaded machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Nothing listens there: no workflow is parked in these tests.
+/// A closed port: these tests park no workflow.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 struct World {
@@ -38,8 +38,7 @@ struct World {
     session: SessionId,
 }
 
-/// The diagnostics server that ships, served by this very binary; not a test unless it is told to
-/// serve.
+/// Not a test: serves the shipped diagnostics server when the test binary runs as its process.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how this binary knows its role")]
 fn diagnostics_server() {
@@ -47,19 +46,19 @@ fn diagnostics_server() {
     let delay = std::env::var("HOST_DELAY_MS").unwrap_or_default().parse().unwrap_or(0);
     std::thread::sleep(Duration::from_millis(delay));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(tools::aws_diagnostics::serve_stdio(PathBuf::from(snapshot))).unwrap();
+    runtime.block_on(aws_diagnostics::serve_stdio(PathBuf::from(snapshot))).unwrap();
     std::process::exit(0);
 }
 
 pub fn incident(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../incidents").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../packs/incident/incidents").join(name)
 }
 
 pub fn servers(snapshot: &Path) -> Servers {
     slow_servers(snapshot, Duration::ZERO)
 }
 
-/// The diagnostics server, which takes its time to start.
+/// The diagnostics server with a delayed start.
 fn slow_servers(snapshot: &Path, delay: Duration) -> Servers {
     let file = json!({ "mcpServers": { "aws-diagnostics": {
         "command": std::env::current_exe().unwrap(),
@@ -80,7 +79,7 @@ pub fn callbacks() -> aws_sdk_sfn::Client {
 }
 
 fn host_over(store: &SqliteStore, servers: Servers) -> Host<SqliteStore> {
-    host_of(store, servers, agents::all())
+    host_of(store, servers, packs::all())
 }
 
 fn host_of(store: &SqliteStore, servers: Servers, agents: &[Agent]) -> Host<SqliteStore> {
@@ -124,7 +123,7 @@ impl World {
             invocation_id: "1".to_owned(),
             attempt: 10 * (supersedes + 1),
             supersedes,
-            trigger: Trigger::parse(detail).unwrap(),
+            trigger: Trigger::parse_or(detail, Some("checkup")).unwrap(),
             expires_at: 4_000_000_000,
             seen: Stamp::default(),
         }
@@ -169,8 +168,8 @@ fn ending(steps: &[Step<Value>]) -> (Ending, Option<String>, Value) {
     }
 }
 
-/// What was learned, once for each outcome. A chat's digest names the steps that its messages come
-/// from, and those move by one with every further claim.
+/// A name for each outcome. It leaves out a chat's digest: the digest has the numbers of the steps that
+/// its messages come from, and each further claim shifts these by one.
 fn outcomes(steps: &[Step<Value>]) -> Vec<String> {
     let effects = steps.iter().filter(|step| matches!(step.body, StepBody::Outcome { .. }));
     let name = |effect: &EffectRef| match effect.kind {
@@ -181,14 +180,14 @@ fn outcomes(steps: &[Step<Value>]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_session_is_announced_claimed_worked_on_and_ended() {
-    let world = world(Servers::bundled("/nonexistent".into()));
+async fn a_session_is_announced_claimed_run_and_ended() {
+    let world = world(Servers::bundled("/nonexistent".as_ref(), packs::all()));
     world.accepted(&json!({}), 0).await;
     world.done().await;
     use EventStatus as E;
-    let told =
+    let announced =
         [E::AgentEntrypointStarted, E::AgentBackgroundTaskStarted, E::AgentBackgroundTaskCompleted];
-    assert_eq!(world.statuses().await, told);
+    assert_eq!(world.statuses().await, announced);
     let steps = world.steps().await;
     assert!(matches!(steps[0].body, StepBody::Claim { supersedes: 0, .. }));
     let (ended, error, result) = ending(&steps);
@@ -198,11 +197,11 @@ async fn a_session_is_announced_claimed_worked_on_and_ended() {
         "{result}"
     );
     let lease = Lease::read(&world.store, &world.session).await.unwrap().unwrap();
-    assert_eq!((lease.epoch, lease.runner), (1, None), "the lease was given up");
+    assert_eq!((lease.epoch, lease.runner), (1, None), "the lease is released");
 }
 
 #[tokio::test]
-async fn an_incident_is_diagnosed_through_the_server_that_ships() {
+async fn an_incident_is_diagnosed_with_the_shipped_server() {
     let (detail, world) = diagnosing();
     world.accepted(&detail, 0).await;
     world.done().await;
@@ -213,10 +212,10 @@ async fn an_incident_is_diagnosed_through_the_server_that_ships() {
 }
 
 #[tokio::test]
-async fn a_server_inside_this_program_is_reached_like_any_other() {
+async fn an_in_process_server_works_like_any_other() {
     let folder = incident("s3-permission-revoked");
     let serve = move |_: &Value, stream: tokio::io::DuplexStream| -> BoxFuture<'static, ()> {
-        let server = tools::aws_diagnostics::server(folder.clone()).unwrap();
+        let server = aws_diagnostics::server(folder.clone()).unwrap();
         Box::pin(async move {
             server.serve(tokio::io::split(stream)).await.unwrap().waiting().await.unwrap();
         })
@@ -230,24 +229,24 @@ async fn a_server_inside_this_program_is_reached_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_server_inside_this_program_that_hangs_up_is_one_that_cannot_be_reached() {
+async fn an_in_process_server_that_exits_is_a_failed_connection() {
     let hangs_up = |_: &Value, _| -> BoxFuture<'static, ()> { Box::pin(async {}) };
     let (detail, world) = diagnosing_by(Servers::in_process("aws-diagnostics", Arc::new(hangs_up)));
     world.accepted(&detail, 0).await;
     world.done().await;
     let (ended, error, _) = ending(&world.steps().await);
     assert_eq!(ended, Ending::Failed);
-    assert!(error.unwrap().contains("hung up before the handshake was done"));
+    assert!(error.unwrap().contains("closed the connection before the handshake was done"));
 }
 
 #[tokio::test]
-async fn a_tool_has_no_more_time_than_its_session_has_left() {
-    // Whoever connects there waits for an answer for ever.
+async fn a_tool_call_ends_by_the_deadline_of_its_session() {
+    // Accepts connections and never answers.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", silent.local_addr().unwrap());
     let serve = move |_: &Value, stream: tokio::io::DuplexStream| -> BoxFuture<'static, ()> {
-        let remote = tools::card_transactions::Remote::Refused;
-        let server = tools::card_transactions::server(&address, remote).unwrap();
+        let remote = card_transactions::Remote::Refused;
+        let server = card_transactions::server(&address, remote).unwrap();
         Box::pin(async move {
             server.serve(tokio::io::split(stream)).await.unwrap().waiting().await.unwrap();
         })
@@ -266,18 +265,18 @@ async fn a_tool_has_no_more_time_than_its_session_has_left() {
 }
 
 #[tokio::test]
-async fn an_agent_is_known_to_the_host_that_was_given_it() {
+async fn a_host_knows_only_its_own_agents() {
     let mut world = world(Servers::default());
-    world.host = host_of(&world.store, Servers::default(), &agents::all()[1..]);
+    world.host = host_of(&world.store, Servers::default(), &packs::all()[1..]);
     let (status, body) = world.invoke(&json!({ "agent": "checkup" }), 0).await;
     assert_eq!(status, 400);
-    let error = "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `checkup`; there \
-                 are incident, fraud, network, assistant";
+    let error = "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `checkup`; known \
+                 agents: incident, fraud, network, assistant";
     assert_eq!(body["error"], error);
 }
 
 #[tokio::test]
-async fn a_session_is_resumed_from_every_prefix_and_learns_nothing_twice() {
+async fn a_session_resumes_from_every_prefix_and_repeats_nothing() {
     let (detail, first) = diagnosing();
     first.accepted(&detail, 0).await;
     first.done().await;
@@ -306,10 +305,11 @@ async fn a_session_is_resumed_from_every_prefix_and_learns_nothing_twice() {
 }
 
 #[tokio::test]
-async fn of_many_invocations_at_once_one_claims() {
-    let world = world(Servers::bundled("/nonexistent".into()));
-    let hosts: Vec<_> =
-        (0..8).map(|_| host_over(&world.store, Servers::bundled("/nonexistent".into()))).collect();
+async fn one_of_many_concurrent_invocations_claims() {
+    let world = world(Servers::bundled("/nonexistent".as_ref(), packs::all()));
+    let hosts: Vec<_> = (0..8)
+        .map(|_| host_over(&world.store, Servers::bundled("/nonexistent".as_ref(), packs::all())))
+        .collect();
     let body = serde_json::to_vec(&world.request(&json!({}), 0)).unwrap();
     let answers = futures_util::future::join_all(hosts.iter().map(|host| host.invoke(&body))).await;
     let accepted = answers.iter().filter(|answer| answer.body["outcome"] == "accepted").count();
@@ -327,7 +327,7 @@ async fn of_many_invocations_at_once_one_claims() {
 }
 
 #[tokio::test]
-async fn a_runner_whose_session_was_claimed_by_another_writes_nothing_more() {
+async fn a_runner_superseded_by_another_writes_nothing_more() {
     let (detail, mut world) = diagnosing();
     let folder = incident("s3-permission-revoked");
     let quick = host_over(&world.store, servers(&folder));
@@ -336,9 +336,9 @@ async fn a_runner_whose_session_was_claimed_by_another_writes_nothing_more() {
     let slow = std::mem::replace(&mut world.host, quick);
     world.accepted(&detail, 1).await;
     world.done().await;
-    let (steps, told) = (world.steps().await, world.statuses().await);
+    let (steps, statuses) = (world.steps().await, world.statuses().await);
     assert_eq!(ending(&steps).0, Ending::Completed);
-    // The slow one's server has started by now, and what it brings collides with the claim.
+    // The slow runner's server has started by now. Its outcome collides with the claim.
     let fenced = async {
         while slow.has(&world.session) {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -346,24 +346,24 @@ async fn a_runner_whose_session_was_claimed_by_another_writes_nothing_more() {
     };
     tokio::time::timeout(DEADLINE, fenced).await.unwrap();
     assert_eq!(world.steps().await, steps);
-    assert_eq!(world.statuses().await, told);
+    assert_eq!(world.statuses().await, statuses);
     let lease = Lease::read(&world.store, &world.session).await.unwrap().unwrap();
     assert_eq!((lease.epoch, lease.runner), (2, None));
 }
 
 #[tokio::test]
-async fn what_cannot_begin_is_refused_by_name_and_leaves_no_claim() {
+async fn a_refused_request_names_the_reason_and_leaves_no_claim() {
     for (detail, expected) in [
         (
             json!({ "agent": "nobody" }),
-            "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `nobody`; there are checkup, incident, fraud, network, assistant",
+            "InvalidTrigger: UnknownAgent - detail.agent: no agent is named `nobody`; known agents: checkup, incident, fraud, network, assistant",
         ),
         (
             json!({ "agent": "checkup", "input": { "x": 1 } }),
             "InputError: InvalidInput - input field `x`: expected nothing: checkup takes no input",
         ),
     ] {
-        let world = world(Servers::bundled("/nonexistent".into()));
+        let world = world(Servers::bundled("/nonexistent".as_ref(), packs::all()));
         let (status, body) = world.invoke(&detail, 0).await;
         assert_eq!((status, body["error"].as_str().unwrap()), (400, expected));
         assert_eq!(
@@ -375,8 +375,8 @@ async fn what_cannot_begin_is_refused_by_name_and_leaves_no_claim() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_none_is_refused() {
-    let world = world(Servers::bundled("/nonexistent".into()));
+async fn a_malformed_request_is_refused() {
+    let world = world(Servers::bundled("/nonexistent".as_ref(), packs::all()));
     let response = world.host.invoke(b"{\"session_id\": 7}").await;
     assert_eq!(response.status, 400);
     assert!(
@@ -385,7 +385,7 @@ async fn a_request_that_is_none_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_start_fails_the_session_with_its_category() {
+async fn a_server_that_does_not_start_fails_the_session() {
     let (detail, _) = diagnosing();
     let file = r#"{"mcpServers": {"aws-diagnostics": {"command": "/nonexistent/server"}}}"#;
     let world = world(Servers::parse(file, |_| None).unwrap());
@@ -401,7 +401,7 @@ async fn a_server_that_does_not_start_fails_the_session_with_its_category() {
 }
 
 #[tokio::test]
-async fn a_named_model_that_cannot_be_asked_hands_over_to_the_policy_or_fails() {
+async fn an_unavailable_model_falls_back_to_the_policy_or_fails() {
     for (on_failure, expected) in [("policy", Ending::Completed), ("fail", Ending::Failed)] {
         let (mut detail, world) = diagnosing();
         detail["model"] = json!("transcript:/nonexistent");
@@ -413,17 +413,13 @@ async fn a_named_model_that_cannot_be_asked_hands_over_to_the_policy_or_fails() 
         let noted = steps.iter().any(
             |step| matches!(&step.body, StepBody::Note { subject, .. } if subject == "fallback"),
         );
-        assert_eq!(
-            noted,
-            on_failure == "policy",
-            "the journal shows from where on the policy answers"
-        );
+        assert_eq!(noted, on_failure == "policy", "the journal records the fallback to the policy");
     }
 }
 
 #[tokio::test]
-async fn ping_changes_its_time_only_with_its_status() {
-    let world = world(Servers::bundled("/nonexistent".into()));
+async fn a_ping_changes_its_time_only_with_its_status() {
+    let world = world(Servers::bundled("/nonexistent".as_ref(), packs::all()));
     let idle = world.host.pulse().ping();
     assert_eq!(idle.status, "Healthy");
     assert_eq!(world.host.pulse().ping(), idle);

@@ -1,4 +1,4 @@
-//! What a runner writes, and when, if something comes between it and its journal.
+//! What a runner writes while its journal fails or another runner interferes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,27 +24,27 @@ use serde_json::{Value as Json, json};
 use workflow::contract::AgentRequest;
 use workflow::trigger::Trigger;
 
-/// Nothing takes longer, however loaded the machine.
+/// Generous timeout for a loaded machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// When the records expire, in seconds since 1970: after every test.
+/// In seconds since 1970, far in the future.
 const EXPIRES_AT: i64 = 4_000_000_000;
 
-/// The runner that comes in between.
+/// The other runner.
 const OTHER: &str = "agent:other";
 
-/// How many times as fast as ours the session's clock runs: it pauses often while it cannot write.
+/// Speed of the session's clock: the runner pauses often while it cannot write.
 const SCALE: u32 = 50;
 
-/// A journal in which something comes between a runner and one of its first steps.
+/// A store that interferes with one of a runner's first steps.
 #[derive(Clone)]
 struct Disturbed {
     store: SqliteStore,
-    /// How often the first outcome is refused as if the journal were out of reach.
+    /// How often the write of the first outcome fails, as if the journal were unavailable.
     refusals: Arc<AtomicU32>,
-    /// The kind of the step just before which another runner claims the session, once.
+    /// Another runner claims the session just before a step of this kind, once.
     claimed_before: Arc<Mutex<Option<StepKind>>>,
-    /// The key of each record that was sent, and whether it went through.
+    /// The key of each record that was sent, and whether it was written.
     sent: Arc<Mutex<Vec<(String, bool)>>>,
 }
 
@@ -63,7 +63,7 @@ impl Disturbed {
         self.sent.lock().unwrap().clone()
     }
 
-    /// Claims the session over whatever epoch it finds, as an invocation elsewhere does.
+    /// Claims the session over its current epoch, like an invocation elsewhere.
     async fn claim(&self, session: SessionId) {
         let newest = read::newest_step(&self.store, &session).await.unwrap();
         let (head, epoch) =
@@ -124,21 +124,20 @@ impl Store for Disturbed {
         self.store.query(query).await
     }
 
-    async fn changed(&self, patience: Duration) {
-        self.store.changed(patience).await;
+    async fn changed(&self, timeout: Duration) {
+        self.store.changed(timeout).await;
     }
 }
 
-/// Invokes a checkup and waits until its runner, if there is one, has nothing more to do. Returns what
-/// the invocation led to.
+/// Invokes a checkup and waits for its runner, if any. Returns the outcome of the invocation.
 async fn run(store: &Disturbed) -> (SessionId, Json) {
     let config = Config {
-        agents: agents::all().into(),
+        agents: packs::all().into(),
         models: Models::default(),
         callbacks: crate::host::callbacks(),
         progress: Default::default(),
         clock: Clock::scaled(Clock::system().now(), SCALE),
-        servers: Servers::bundled("/nonexistent".into()),
+        servers: Servers::bundled("/nonexistent".as_ref(), packs::all()),
         timeouts: Timeouts { connect: DEADLINE, init: DEADLINE },
         defaults: Defaults::default(),
     };
@@ -148,7 +147,7 @@ async fn run(store: &Disturbed) -> (SessionId, Json) {
         invocation_id: "1".to_owned(),
         attempt: 10,
         supersedes: 0,
-        trigger: Trigger::parse(&json!({})).unwrap(),
+        trigger: Trigger::parse(&json!({"agent": "checkup"})).unwrap(),
         expires_at: EXPIRES_AT,
         seen: Stamp::default(),
     };
@@ -164,17 +163,17 @@ async fn run(store: &Disturbed) -> (SessionId, Json) {
 }
 
 #[tokio::test]
-async fn nothing_is_done_with_an_outcome_before_it_is_durable() {
+async fn no_outcome_is_used_before_it_is_durable() {
     let folder = tempfile::tempdir().unwrap();
-    // So often that a write is given up twice and the driver has to begin it again.
+    // Often enough that the store gives up twice and the driver has to retry.
     let store = Disturbed::new(folder.path(), 2 * WRITE_ATTEMPTS_MAX + 1, None);
     let (session, outcome) = run(&store).await;
     assert_eq!(outcome, "accepted");
     let sent = store.sent();
-    assert!(sent.iter().any(|(_, landed)| !landed), "the journal was never out of reach");
+    assert!(sent.iter().any(|(_, landed)| !landed), "the journal was never unavailable");
     let mut landed = 0;
     for (place, has_landed) in sent.iter().filter(|(sk, _)| sk.starts_with(key::STEP_PREFIX)) {
-        assert_eq!(*place, key::step(landed + 1), "a step was built on one that is not durable");
+        assert_eq!(*place, key::step(landed + 1), "a step follows one that is not durable");
         landed += u32::from(*has_landed);
     }
     let steps = read::resolved_steps(&store, &session).await.unwrap();
@@ -183,9 +182,9 @@ async fn nothing_is_done_with_an_outcome_before_it_is_durable() {
     assert!(matches!(end, StepBody::End { ending: Ending::Completed, .. }), "{end:?}");
 }
 
-/// The other runner has only claimed so far: there is no end that the fenced one could run into.
+/// The other runner has only claimed so far, so the fenced one cannot collide with an end.
 #[tokio::test]
-async fn a_runner_that_runs_into_another_s_claim_sends_nothing_more() {
+async fn a_runner_fenced_by_another_claim_sends_nothing_more() {
     let folder = tempfile::tempdir().unwrap();
     let store = Disturbed::new(folder.path(), 0, Some(StepKind::Outcome));
     let (session, outcome) = run(&store).await;
@@ -197,13 +196,13 @@ async fn a_runner_that_runs_into_another_s_claim_sends_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_claim_that_comes_second_is_no_claim() {
+async fn the_second_of_two_claims_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let store = Disturbed::new(folder.path(), 0, Some(StepKind::Claim));
     let (session, outcome) = run(&store).await;
     assert_eq!(outcome, "already_running");
     let steps = read::resolved_steps(&store, &session).await.unwrap();
     let runners: Vec<_> = steps.iter().map(|step| step.runner.as_str()).collect();
-    assert_eq!(runners, [OTHER], "the claim that came first is alone");
+    assert_eq!(runners, [OTHER], "only the first claim is written");
     assert_eq!(store.sent(), [], "after the claim that collided");
 }

@@ -1,4 +1,4 @@
-//! The agent host from outside.
+//! Integration tests of the agent host.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 

@@ -1,11 +1,10 @@
-//! Models behind loopback servers that speak the real wire formats, through whole incidents.
+//! Models behind loopback servers with the real wire formats, in complete incident sessions.
 
 mod behaviour;
-#[cfg(feature = "bedrock")]
 mod environment;
 mod failures;
 mod form;
-mod ledger;
 mod server;
+mod tokens;
 mod transcript;
 mod world;

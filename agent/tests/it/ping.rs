@@ -1,5 +1,5 @@
-//! `/ping` while everything else stands still: a runtime without a free worker, a journal that does
-//! not answer.
+//! `/ping` while everything else is blocked: a runtime without a free worker, a journal that does not
+//! answer.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -25,46 +25,45 @@ use workflow::trigger::Trigger;
 
 use crate::host::callbacks;
 
-/// Nothing takes longer, however loaded the machine.
+/// Generous timeout for a loaded machine.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Workers of the sessions' runtime, and as many sessions, so that none is free.
+/// Workers of the sessions' runtime. As many sessions keep all of them busy.
 const WORKERS: usize = 2;
 
 const PINGS: usize = 200;
 
-/// What `AgentCore` is promised. Asserted of 99 in a hundred: the machine that runs the tests has
-/// other things to do, too.
+/// The promise to `AgentCore`. Asserted as the 99th percentile, since the machine also runs other
+/// tests.
 const WITHIN: Duration = Duration::from_millis(50);
 
-/// Asserted of every one: far below the two seconds after which the local host counts one as silent.
+/// Asserted of every ping: far below the two seconds after which the local host considers it lost.
 const AT_MOST: Duration = Duration::from_millis(500);
 
-/// Seconds of the host's clock in one of the machine's, so that its time visibly goes on while the
-/// pings are sent.
+/// Speed of the host's clock, so that its seconds advance while the pings are sent.
 const TIME_SCALE: u32 = 5;
 
-/// What a session's task does from its first step after the claim on.
+/// How a session's task misbehaves from its first step after the claim.
 #[derive(Clone, Copy, Debug)]
 enum Plight {
-    /// Every call of the journal hangs, everybody's.
+    /// Every call of the journal hangs, for all callers.
     Stalls,
-    /// It keeps its worker busy and never yields.
+    /// The task keeps its worker busy and never yields.
     Burns,
 }
 
-/// A journal that serves until a session begins its work.
+/// A store that works until a session begins its work.
 #[derive(Clone, Debug)]
 struct Troubled {
     inner: SqliteStore,
     plight: Plight,
-    /// How many tasks are in trouble.
+    /// The number of misbehaving tasks.
     caught: Arc<AtomicUsize>,
     over: Arc<AtomicBool>,
 }
 
 impl Troubled {
-    /// Where a task gets into trouble: at what it writes after its claim.
+    /// A task misbehaves at its first write after the claim.
     async fn write(&self, sk: &str) {
         let works = sk.starts_with(key::STEP_PREFIX) && sk != key::step(1);
         if works && !self.over.load(Ordering::Acquire) {
@@ -112,12 +111,12 @@ impl Store for Troubled {
         self.inner.query(query).await
     }
 
-    async fn changed(&self, patience: Duration) {
-        self.inner.changed(patience).await;
+    async fn changed(&self, timeout: Duration) {
+        self.inner.changed(timeout).await;
     }
 }
 
-/// Sends a request on a connection of its own; the whole answer.
+/// Sends a request on a new connection. Returns the whole response.
 fn send(address: SocketAddr, head: &str, body: &[u8]) -> String {
     let mut stream = TcpStream::connect_timeout(&address, DEADLINE).unwrap();
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
@@ -137,14 +136,14 @@ fn ping(address: SocketAddr) -> serde_json::Value {
     serde_json::from_str(body).unwrap()
 }
 
-/// How long each ping took, shortest first. All must have the same answer.
+/// The latency of each ping, sorted. All must have the same answer.
 fn ping_often(address: SocketAddr) -> Vec<Duration> {
     let clock = Clock::system();
     let first = ping(address);
     assert_eq!(first["status"], "HealthyBusy");
     let measure = |_| {
         let began = clock.now();
-        assert_eq!(ping(address), first, "what a ping says moves only when the status does");
+        assert_eq!(ping(address), first, "a ping's answer changes only with the status");
         let took = clock.now().since(began);
         std::thread::sleep(Duration::from_millis(5));
         took
@@ -160,7 +159,7 @@ fn invocation() -> Vec<u8> {
         invocation_id: "1".to_owned(),
         attempt: 10,
         supersedes: 0,
-        trigger: Trigger::parse(&json!({})).unwrap(),
+        trigger: Trigger::parse(&json!({"agent": "checkup"})).unwrap(),
         expires_at: 4_000_000_000,
         seen: Stamp::default(),
     };
@@ -176,9 +175,9 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Everything from outside: on threads, for the runtime's workers are the matter.
+/// Sends all requests from threads, since the test is about the runtime's workers.
 fn check(address: SocketAddr, troubled: &Troubled) {
-    // A session that keeps its worker for itself may keep its answer, too.
+    // A session that blocks its worker may also block its response.
     let sessions: Vec<_> = (0..WORKERS)
         .map(|_| std::thread::spawn(move || send(address, "POST /invocations", &invocation())))
         .collect();
@@ -186,19 +185,19 @@ fn check(address: SocketAddr, troubled: &Troubled) {
         Plight::Stalls => 1,
         Plight::Burns => WORKERS,
     };
-    until("the sessions get into trouble", || troubled.caught.load(Ordering::Acquire) >= wanted);
-    // One more that hangs or finds no worker.
+    until("the sessions misbehave", || troubled.caught.load(Ordering::Acquire) >= wanted);
+    // One more, which hangs or finds no worker.
     let late = std::thread::spawn(move || send(address, "POST /invocations", &invocation()));
     let took = ping_often(address);
     let (p99, max) = (took[PINGS * 99 / 100], took[PINGS - 1]);
-    assert!(p99 < WITHIN && max < AT_MOST, "99 in a hundred within {p99:?}, all within {max:?}");
+    assert!(p99 < WITHIN && max < AT_MOST, "p99 {p99:?}, max {max:?}");
     assert!(!late.is_finished(), "the journal or the workers were free");
     troubled.over.store(true, Ordering::Release);
     for invocation in sessions.into_iter().chain([late]) {
         let answer = invocation.join().unwrap();
         assert!(answer.contains(r#""outcome":"accepted""#), "{answer}");
     }
-    until("what was held up ends", || ping(address)["status"] == "Healthy");
+    until("the sessions end", || ping(address)["status"] == "Healthy");
 }
 
 async fn pings_are_answered_while_a_task(plight: Plight) {
@@ -208,11 +207,11 @@ async fn pings_are_answered_while_a_task(plight: Plight) {
     let host = Host::new(
         troubled.clone(),
         Config {
-            agents: agents::all().into(),
+            agents: packs::all().into(),
             callbacks: callbacks(),
             progress: Default::default(),
             clock: Clock::scaled(Clock::system().now(), TIME_SCALE),
-            servers: Servers::bundled("/nonexistent".into()),
+            servers: Servers::bundled("/nonexistent".as_ref(), packs::all()),
             timeouts: Timeouts { connect: DEADLINE, init: DEADLINE },
             models: Models::default(),
             defaults: Defaults::default(),

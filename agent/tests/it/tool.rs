@@ -1,4 +1,4 @@
-//! Tools over MCP, against real child processes: this test binary in the role of a server.
+//! MCP tools against real child processes: this test binary acts as the server.
 
 mod built_in;
 mod calls;

@@ -1,4 +1,4 @@
-//! What the roles of the kept template allow, judged statement by statement.
+//! The permissions of the roles in the golden template, evaluated statement by statement.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::template::{of_type, read, resolved};
 const SESSION: &str = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f";
 const TABLE: &str = "arn:aws:dynamodb:eu-west-1:123456789012:table/daybook-dev-journal";
 
-/// A request: the action, the resource, and the keys that conditions may ask for.
+/// A request: the action, the resource, and the keys for conditions.
 struct Request<'a> {
     action: &'a str,
     resource: String,
@@ -22,7 +22,7 @@ impl<'a> Request<'a> {
         Self { action, resource: resource.to_owned(), keys: BTreeMap::new() }
     }
 
-    /// An operation on a partition of the table, or of the index that has partitions of this kind.
+    /// An operation on a partition of the table, or of the index with partitions of this kind.
     fn on_partition(action: &'a str, kind: &str) -> Self {
         let index = match kind {
             "LEASE#" => "/index/OpenLeases",
@@ -34,7 +34,7 @@ impl<'a> Request<'a> {
         request
     }
 
-    /// As the simulator lists it.
+    /// A request as the simulator lists it.
     fn listed(action: &'a str, about: &str) -> Self {
         let machine = "daybook-dev";
         match about {
@@ -55,7 +55,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// `*` stands for any text.
+/// `*` matches any text.
 fn fits(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
@@ -100,7 +100,7 @@ fn allows(statements: &[Value], request: &Request<'_>) -> bool {
     })
 }
 
-/// Each role's statements, by the start of its logical name.
+/// Each role's statements, by prefix of its logical id.
 fn roles(template: &Value) -> BTreeMap<String, Vec<Value>> {
     of_type(template, "AWS::IAM::Role")
         .map(|(name, role)| {
@@ -126,9 +126,9 @@ fn role_of(program: &str) -> &'static str {
     }
 }
 
-/// What runs were seen to ask for: role, action, and what it was about.
+/// The requests seen in simulated runs: role, action and resource.
 fn seen() -> Seen {
-    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../sim/tests/it/requests.txt");
+    let list = Path::new(env!("CARGO_MANIFEST_DIR")).join("../verify/sim/tests/it/requests.txt");
     let text = std::fs::read_to_string(list).unwrap();
     text.lines()
         .map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
@@ -142,8 +142,8 @@ fn seen() -> Seen {
 
 type Seen = BTreeSet<(String, String, String)>;
 
-/// What is allowed although no simulated session needs it: payloads over 96 KiB are written as parts, and
-/// in DynamoDB a writer reads what stood in its way where the refusal does not bring it.
+/// Permissions that no simulated session needs: payloads over 96 KiB are written as parts, and after a rejected write a
+/// writer reads the item if DynamoDB's reply omits it.
 fn is_rare(seen: &Seen, role: &str, action: &str, about: &str) -> bool {
     let writes = (role.to_owned(), "dynamodb:PutItem".to_owned(), about.to_owned());
     let of_parts = ["dynamodb:PutItem", "dynamodb:GetItem", "dynamodb:Query"];
@@ -152,7 +152,7 @@ fn is_rare(seen: &Seen, role: &str, action: &str, about: &str) -> bool {
 }
 
 #[test]
-fn each_role_allows_what_runs_ask_for() {
+fn each_role_allows_the_requests_of_simulated_runs() {
     let roles = roles(&read("daybook-dev.template.json"));
     let seen = seen();
     assert!(seen.len() > 20, "{seen:?}");
@@ -165,7 +165,7 @@ fn each_role_allows_what_runs_ask_for() {
 }
 
 #[test]
-fn no_role_allows_anything_else_of_the_journal_the_machine_and_the_runtime() {
+fn no_role_allows_more_than_simulated_runs_need() {
     let roles = roles(&read("daybook-dev.template.json"));
     let seen = seen();
     let partitions =
@@ -214,7 +214,7 @@ fn no_role_allows_anything_else_of_the_journal_the_machine_and_the_runtime() {
 }
 
 #[test]
-fn the_key_is_read_and_decrypted_by_the_agent_and_nobody_else() {
+fn only_the_agent_reads_and_decrypts_the_api_key() {
     let roles = roles(&read("daybook-dev.template.json"));
     let arn = |name: &str| format!("arn:aws:ssm:eu-west-1:123456789012:parameter{name}");
     let decrypt = |parameter: &str, through: &str| {
@@ -246,7 +246,7 @@ fn the_key_is_read_and_decrypted_by_the_agent_and_nobody_else() {
 }
 
 #[test]
-fn rules_start_the_one_machine_and_that_calls_its_two_functions() {
+fn rules_start_the_machine_which_calls_two_functions() {
     let roles = roles(&read("daybook-dev.template.json"));
     let arn = |rest: &str| format!("arn:aws:{rest}").replace("::", ":eu-west-1:123456789012:");
     let (start, call) = ("states:StartExecution", "lambda:InvokeFunction");
@@ -264,7 +264,7 @@ fn rules_start_the_one_machine_and_that_calls_its_two_functions() {
 }
 
 #[test]
-fn the_pipe_puts_triggers_of_its_queue_s_messages_and_nothing_else() {
+fn the_pipe_only_converts_messages_of_its_queue() {
     let roles = roles(&read("daybook-dev.template.json"));
     let queue = |name: &str| format!("arn:aws:sqs:eu-west-1:123456789012:daybook-dev-{name}");
     let put = |bus: &str, source: &str, detail_type: &str| {
@@ -294,7 +294,7 @@ fn the_pipe_puts_triggers_of_its_queue_s_messages_and_nothing_else() {
 }
 
 #[test]
-fn the_agent_may_ask_the_chosen_model_and_no_other() {
+fn the_agent_may_use_only_the_configured_model() {
     let model =
         "arn:aws:bedrock:eu-central-1::foundation-model/anthropic.claude-sonnet-4-5-20250929-v1:0";
     let profile = "arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.claude-sonnet-4-5-20250929-v1:0";
@@ -308,12 +308,12 @@ fn the_agent_may_ask_the_chosen_model_and_no_other() {
 }
 
 #[test]
-fn no_action_has_a_wildcard_and_every_wide_resource_has_a_reason() {
+fn no_action_and_no_unexplained_resource_has_a_wildcard() {
     use infra::config::Config;
-    use infra::names::{Names, Place};
+    use infra::names::{ArnParts, Names};
 
     let config = Config::read(&|_: &str| None).unwrap();
-    let grants = infra::roles::all(&Names::new(&config, Place::spelt()), &config);
+    let grants = infra::roles::all(&Names::new(&config, ArnParts::spelt()), &config);
     for grant in &grants {
         for statement in &grant.statements {
             let wide = statement.resources.iter().any(|arn| arn.contains('*'));
@@ -325,7 +325,7 @@ fn no_action_has_a_wildcard_and_every_wide_resource_has_a_reason() {
             );
         }
     }
-    // The template has these roles and no others, and nothing that the library added to them.
+    // The template has exactly these roles, and the library has added nothing to them.
     let template = read("daybook-dev.template.json");
     let made = roles(&template);
     assert_eq!(made.len(), grants.len());

@@ -1,4 +1,4 @@
-//! The templates are what was kept of them; `INSTA_UPDATE=always` keeps them anew.
+//! The templates equal the golden ones; `INSTA_UPDATE=always` updates those.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::kernel::{OTHER, cdk, synthesised};
 use crate::template::{kept, read, resolved};
 
-#[expect(clippy::disallowed_methods, reason = "the switch that insta has for the same")]
+#[expect(clippy::disallowed_methods, reason = "insta's own switch for updating")]
 fn updates() -> bool {
     std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always")
 }
@@ -33,7 +33,7 @@ fn check(folder: &Path, name: &str) {
 }
 
 #[test]
-fn the_same_choices_give_the_templates_that_were_kept() {
+fn the_same_settings_give_the_golden_templates() {
     let Some(cdk) = cdk() else { return };
     let (once, twice) = (synthesised(&cdk, &[]), synthesised(&cdk, &[]));
     for name in ["daybook-dev.template.json", "daybook-dev-image.template.json"] {
@@ -44,7 +44,7 @@ fn the_same_choices_give_the_templates_that_were_kept() {
 }
 
 #[test]
-fn templates_are_made_where_there_is_no_network() {
+fn templates_are_synthesised_without_network() {
     let Some(cdk) = cdk() else { return };
     let alone = |program: &str| {
         let mut command = Command::new("unshare");
@@ -52,7 +52,7 @@ fn templates_are_made_where_there_is_no_network() {
         command
     };
     if !alone("true").output().is_ok_and(|tried| tried.status.success()) {
-        eprintln!("skipped: no network namespace can be made here");
+        eprintln!("skipped: cannot create a network namespace");
         return;
     }
     let (functions, out) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -67,7 +67,7 @@ fn templates_are_made_where_there_is_no_network() {
 }
 
 #[test]
-fn every_choice_changes_its_template_as_was_kept() {
+fn every_setting_changes_the_golden_template() {
     let Some(cdk) = cdk() else { return };
     let made = synthesised(&cdk, OTHER);
     check(made.path(), "daybook-other.template.json");
@@ -75,7 +75,7 @@ fn every_choice_changes_its_template_as_was_kept() {
 }
 
 #[test]
-fn a_choice_that_cannot_be_used_is_named() {
+fn an_invalid_setting_is_named() {
     let Some(cdk) = cdk() else { return };
     let kernel = crate::kernel::start(&cdk, &[]);
     let folder = tempfile::tempdir().unwrap();
@@ -83,11 +83,11 @@ fn a_choice_that_cannot_be_used_is_named() {
     let refusal = infra::app(&kernel, &infra::Options { out: None, context }).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "context `stage` is `Prod`, expected 1 to 20 of a-z, 0-9 and -, a letter first"
+        "invalid context `stage=Prod`: expected 1 to 20 characters of a-z, 0-9 and -, starting with a letter"
     );
 }
 
-/// All names that the account or the region knows only once.
+/// Names that must be unique in an account or region.
 fn names(template: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for resource in template["Resources"].as_object().unwrap().values() {
@@ -103,7 +103,7 @@ fn names(template: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn two_stages_have_no_name_in_common() {
+fn two_stages_share_no_names() {
     let one = names(&read("daybook-dev.template.json"));
     let other = names(&read("daybook-other.template.json"));
     assert!(one.len() > 20 && other.len() > 20, "{one:?} {other:?}");

@@ -1,4 +1,4 @@
-//! The template before linters that others wrote.
+//! Third-party linters check the templates.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::kernel::{OTHER, cdk, context, start, tool};
 use crate::template::kept;
 
-/// What `cfn-lint` says of the templates that were kept, without the places.
+/// The findings of `cfn-lint` in the golden templates, without positions.
 fn findings(linter: &Path, names: &[&str]) -> BTreeSet<String> {
     let output = Command::new(linter)
-        // The rule that names should be left to CloudFormation: here they tell stages apart.
+        // W3005 wants CloudFormation to choose names; here names distinguish the stages.
         .args(["--format", "json", "--ignore-checks", "W3005", "--"])
         .args(names.iter().map(|name| kept(name)))
         .output()
@@ -31,13 +31,13 @@ fn findings(linter: &Path, names: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn cfn_lint_finds_nothing_but_what_it_does_not_know() {
+fn cfn_lint_reports_only_jsonata_fields() {
     let Some(linter) = tool("DAYBOOK_TEST_CFN_LINT") else { return };
     let names = ["daybook-dev", "daybook-dev-image", "daybook-other", "daybook-other-image"]
         .map(|name| format!("{name}.template.json"));
     let found = findings(&linter, &names.each_ref().map(String::as_str));
-    // It checks a state machine by the fields of JSONPath; in JSONata both may be expressions, which
-    // asl-validator knows.
+    // cfn-lint checks a state machine as JSONPath. In JSONata both fields may be expressions;
+    // asl-validator accepts them.
     let unknown = [
         "heartbeat_s %}' is not of type 'number' at 'States/WaitForCompletion/HeartbeatSeconds'",
         "timeout_s %}' is not of type 'number' at 'States/WaitForCompletion/TimeoutSeconds'",
@@ -47,7 +47,7 @@ fn cfn_lint_finds_nothing_but_what_it_does_not_know() {
 }
 
 #[test]
-fn cfn_lint_would_find_a_property_that_does_not_exist() {
+fn cfn_lint_reports_an_unknown_property() {
     let Some(linter) = tool("DAYBOOK_TEST_CFN_LINT") else { return };
     let folder = tempfile::tempdir().unwrap();
     let broken = folder.path().join("broken.template.json");
@@ -57,7 +57,7 @@ fn cfn_lint_would_find_a_property_that_does_not_exist() {
     assert!(String::from_utf8_lossy(&output.stdout).contains("BilingMode"));
 }
 
-/// Whether a stage is synthesised where each finding of the CDK's own validator is an error.
+/// Whether a stage synthesises when every finding of the CDK's own validator is an error.
 fn is_valid(cdk: &Path, with: impl FnOnce(&Kernel, &App)) -> bool {
     let strict = r#"{"@aws-cdk/core:validateAgainstDefaultRules": true}"#;
     let kernel = start(cdk, &[("CDK_VALIDATION", "true"), ("CDK_CONTEXT_JSON", strict)]);
@@ -69,13 +69,13 @@ fn is_valid(cdk: &Path, with: impl FnOnce(&Kernel, &App)) -> bool {
 }
 
 #[test]
-fn the_cdk_s_own_validator_finds_nothing_where_each_finding_is_an_error() {
+fn the_cdk_validator_reports_nothing() {
     let Some(cdk) = cdk() else { return };
     assert!(is_valid(&cdk, |_, _| ()));
 }
 
 #[test]
-fn the_cdk_s_own_validator_would_find_a_delay_that_is_no_number() {
+fn the_cdk_validator_reports_a_delay_that_is_not_a_number() {
     let Some(cdk) = cdk() else { return };
     assert!(!is_valid(&cdk, |kernel, app| {
         let stack: Object = kernel.create("aws-cdk-lib.Stack", &[app, &"extra"]).unwrap();
@@ -85,7 +85,7 @@ fn the_cdk_s_own_validator_would_find_a_delay_that_is_no_number() {
     }));
 }
 
-/// The rules of `cdk-nag` that a stage breaks, each with the construct that does.
+/// The `cdk-nag` rules that a stage violates, each with the construct.
 fn nagged(cdk: &Path, choices: &[(&str, &str)], with: impl FnOnce(&Kernel, &App)) -> Vec<String> {
     let kernel = start(cdk, &[]);
     kernel.load("cdk-nag", "3.0.2", &cdk.join("cdk-nag.tgz")).unwrap();
@@ -96,7 +96,7 @@ fn nagged(cdk: &Path, choices: &[(&str, &str)], with: impl FnOnce(&Kernel, &App)
     let pack: Object = kernel.create("cdk-nag.AwsSolutionsChecks", &[]).unwrap();
     let validations: Object = kernel.call_static("aws-cdk-lib.Validations", "of", &[&app]).unwrap();
     let () = validations.call("addPlugins", &[&pack]).unwrap();
-    // Findings make it fail, and stand in the report.
+    // Findings make synthesis fail and are in the report.
     let _ = app.synth();
     let report = std::fs::read_to_string(out.path().join("validation-report.json")).unwrap();
     broken(&serde_json::from_str(&report).unwrap())
@@ -117,14 +117,14 @@ fn broken(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn cdk_nag_finds_nothing_that_is_not_acknowledged_with_a_reason() {
+fn cdk_nag_reports_nothing_unacknowledged() {
     let Some(cdk) = cdk() else { return };
     let found = nagged(&cdk, &[], |_, _| ());
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]
-fn cdk_nag_looks_at_every_choice_and_would_find_a_queue_without_tls() {
+fn cdk_nag_reports_a_queue_without_tls() {
     let Some(cdk) = cdk() else { return };
     let found = nagged(&cdk, OTHER, |kernel, app| {
         let stack: Object = kernel.create("aws-cdk-lib.Stack", &[app, &"extra"]).unwrap();

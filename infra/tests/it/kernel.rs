@@ -1,4 +1,4 @@
-//! A kernel with the CDK in it, where the test runner has the packages, and what it makes.
+//! A kernel with the CDK, if the test runner provides its packages, and synthesised templates.
 
 use std::path::{Path, PathBuf};
 
@@ -7,16 +7,15 @@ use infra::{Options, synth};
 use jsii::Kernel;
 use tempfile::TempDir;
 
-#[expect(clippy::disallowed_methods, reason = "how the test runner says where the tools are")]
+#[expect(clippy::disallowed_methods, reason = "the test runner passes the tools' folders")]
 pub fn tool(name: &str) -> Option<PathBuf> {
     let found = std::env::var_os(name).map(PathBuf::from);
     if found.is_none() {
-        eprintln!("skipped: {name} is not set (`make test` sets it)");
+        eprintln!("skipped: {name} is not set (`make verify` sets it)");
     }
     found
 }
 
-/// The CDK's packages.
 pub fn cdk() -> Option<PathBuf> {
     tool("DAYBOOK_TEST_CDK")
 }
@@ -25,7 +24,7 @@ pub fn start(cdk: &Path, environment: &[(&str, &str)]) -> Kernel {
     Packages::at(cdk).unwrap().start(environment).unwrap()
 }
 
-/// The choices for a stage whose functions are always the same three files.
+/// Settings of a stage whose functions are always the same three files.
 pub fn context(folder: &Path, choices: &[(&str, &str)]) -> Vec<(String, String)> {
     for function in ["invoker", "poller", "watchdog"] {
         std::fs::create_dir_all(folder.join(function)).unwrap();
@@ -46,7 +45,7 @@ pub fn synthesised(cdk: &Path, choices: &[(&str, &str)]) -> TempDir {
     out
 }
 
-/// Choices beside the defaults, so that each takes effect somewhere.
+/// Settings other than the defaults, each of which has an effect.
 pub const OTHER: &[(&str, &str)] = &[
     ("stage", "other"),
     ("bus", "agents"),

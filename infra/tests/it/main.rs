@@ -1,4 +1,4 @@
-//! The stack: its template, before judges that are not ours, and what its roles allow.
+//! Tests of the stack: its templates, third-party linters, and the permissions of its roles.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 

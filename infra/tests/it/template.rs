@@ -1,10 +1,10 @@
-//! A template that was kept, and what is in it.
+//! Golden templates and queries on them.
 
 use std::path::PathBuf;
 
 use serde_json::Value;
 
-/// Where the templates are kept.
+/// The path of a golden template.
 pub fn kept(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden").join(name)
 }
@@ -13,7 +13,7 @@ pub fn read(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(kept(name)).unwrap()).unwrap()
 }
 
-/// The resources of a type, with their logical names.
+/// The resources of a type, with their logical ids.
 pub fn of_type<'a>(
     template: &'a Value,
     kind: &'a str,
@@ -23,7 +23,7 @@ pub fn of_type<'a>(
     resources.iter().filter(wanted).map(|(name, resource)| (name.as_str(), &resource["Properties"]))
 }
 
-/// A value with what is known at deployment only put in: account 123456789012 in eu-west-1.
+/// A value with deployment tokens replaced: account 123456789012 in eu-west-1.
 pub fn resolved(value: &Value) -> Value {
     let Value::Object(members) = value else {
         return match value {

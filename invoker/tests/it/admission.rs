@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use invoker::admission::{Refusal, admit};
+use graph::profile::Limits;
+use invoker::admission::{Refusal, Rules, WINDOW, admit};
 use journal::announce::Announcer;
 use journal::chain::{Author, End, end_session};
 use journal::clock::{Clock, Hlc, Stamp};
@@ -17,7 +18,6 @@ use journal::step::Ending;
 use journal::store::{Query, Store, query_all};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use workflow::admission::{Limits, WINDOW};
 use workflow::contract::InvokeRequest;
 use workflow::trigger::Trigger;
 
@@ -69,8 +69,8 @@ fn now() -> Stamp {
     Stamp::parse("2026-11-21T10:00:00Z").unwrap()
 }
 
-fn limits(incidents_per_hour: u32) -> Limits {
-    Limits { incidents_per_hour }
+fn rules(per_hour: u32) -> Rules {
+    Rules { agents: packs::all().into(), limits: Limits::of("incident", per_hour) }
 }
 
 fn incident(key: &str) -> Value {
@@ -92,8 +92,9 @@ fn request(detail: Value, asked_at: Stamp) -> InvokeRequest {
 }
 
 async fn apply<S: Store>(store: &S, limit: u32, request: &InvokeRequest) -> Result<(), Refusal> {
-    let trigger = Trigger::parse(&request.detail).unwrap();
-    admit(store, limits(limit), request, &trigger).await.unwrap().map(|_| ())
+    let rules = rules(limit);
+    let trigger = Trigger::parse_or(&request.detail, rules.default_agent()).unwrap();
+    admit(store, &rules, request, &trigger).await.unwrap().map(|_| ())
 }
 
 /// All of them at once; their answers.

@@ -1,20 +1,21 @@
-//! The invoker against a loopback stand-in for the agent runtime, through the real SDK client.
+//! The invoker against a fake of the agent runtime on loopback, through the real SDK client.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
 mod admission;
-#[cfg(feature = "lambda")]
-mod bootstrap;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentcore::Runtime;
 use aws_credential_types::Credentials;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Response};
 use axum::routing::post;
-use invoker::{Error, Invoker, Runtime};
+use graph::profile::Limits;
+use invoker::admission::Rules;
+use invoker::{Error, Invoker};
 use journal::clock::{Clock, Stamp};
 use journal::event::EventStatus;
 use journal::id::SessionId;
@@ -23,7 +24,7 @@ use journal::sqlite::{Durability, SqliteStore};
 use serde_json::{Value, json};
 use workflow::contract::{AgentRequest, InvokeOutcome, InvokeReply, InvokeRequest};
 
-/// What the stand-in answers: status, error type, body; and how much of the body it sends.
+/// The fake's response: status, error type, body; and how much of the body it sends.
 #[derive(Clone)]
 struct Answer {
     status: u16,
@@ -100,7 +101,8 @@ async fn world(answer: Option<Answer>) -> World {
     );
     let arn = "arn:aws:bedrock-agentcore:us-east-1:000000000000:runtime/daybook-local".to_owned();
     let runtime = Runtime { client, arn, qualifier: None };
-    let invoker = Invoker::new(store.clone(), runtime, Clock::fixed(now()));
+    let rules = Rules { agents: packs::all().into(), limits: Limits::default() };
+    let invoker = Invoker::new(store.clone(), runtime, Clock::fixed(now())).with_rules(rules);
     World { _folder: folder, store, invoker, calls }
 }
 
@@ -138,7 +140,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn the_journal_says_that_the_call_is_about_to_be_made_and_what_came_of_it() {
+async fn a_call_is_journaled_before_and_after_it_is_made() {
     let world = world(Some(accepted())).await;
     let reply = world
         .invoke(json!({ "agent": "incident", "input": { "lambda_name": "f" } }))
@@ -161,7 +163,7 @@ async fn the_journal_says_that_the_call_is_about_to_be_made_and_what_came_of_it(
 }
 
 #[tokio::test]
-async fn a_lambda_that_is_retried_tells_nothing_twice() {
+async fn a_retried_invoker_announces_nothing_twice() {
     let world = world(Some(accepted())).await;
     world.invoke(json!({})).await.unwrap();
     world.invoke(json!({})).await.unwrap();
@@ -171,7 +173,7 @@ async fn a_lambda_that_is_retried_tells_nothing_twice() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_apart_from_a_call_that_may_have_been_accepted() {
+async fn a_refused_call_differs_from_one_maybe_accepted() {
     let refusal = json!({ "error": "InputError: InvalidInput - input field `x`", "seen": "2026-11-21T10:00:01Z" });
     let wrapped = format!("Received error (400) from runtime: {refusal}");
     for (answer, name, failed) in [
@@ -216,7 +218,7 @@ async fn a_failure_is_told_apart_from_a_call_that_may_have_been_accepted() {
 }
 
 #[tokio::test]
-async fn a_connection_that_never_came_about_was_certainly_not_accepted() {
+async fn a_failed_connection_was_certainly_not_accepted() {
     let world = world(None).await;
     let error = world.invoke(json!({})).await.unwrap_err();
     assert_eq!(error.name(), "InvocationThrottled", "{error}");
@@ -255,7 +257,7 @@ async fn a_detail_that_is_too_large_is_rejected_with_its_verdict() {
 }
 
 #[tokio::test]
-async fn a_session_that_is_not_admitted_is_rejected_with_its_verdict_and_nothing_is_called() {
+async fn a_session_without_admission_is_rejected_uninvoked() {
     let world = world(Some(accepted())).await;
     let other = Other::claims(&world, "i-1").await;
     let detail = json!({ "agent": "incident", "input": { "incident_id": "i-1" } });
@@ -281,7 +283,7 @@ impl Other {
 }
 
 #[tokio::test]
-async fn the_journal_says_what_a_session_was_admitted_with() {
+async fn an_admission_is_journaled() {
     let world = world(Some(accepted())).await;
     let detail = json!({ "agent": "incident", "input": { "incident_id": "i-1" } });
     world.invoke(detail.clone()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Steps and events on a store: chains, ends and announcements by several writers at once.
+//! Steps and events on a store: chains, ends and announcements with concurrent writers.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,8 @@ fn note(text: &str) -> Body {
     StepBody::Note { subject: "case".to_owned(), payload: json!(text) }
 }
 
-/// Appends until it lands, folding what came first, or the session has ended; returns the head.
+/// Appends until it succeeds, reading the steps of others first, or until the session has ended.
+/// Returns the head.
 async fn append_after_all<S: Store>(
     store: &S,
     author: &Author,
@@ -54,7 +55,7 @@ async fn append_after_all<S: Store>(
     }
 }
 
-/// Eight runners that append at once lose nothing and leave no gap.
+/// Eight concurrent runners lose no step and leave no gap.
 pub async fn concurrent_runners_leave_a_dense_chain<S: Store>(store: &S) {
     let session = SessionId::fresh();
     let mut runners = tokio::task::JoinSet::new();
@@ -72,7 +73,7 @@ pub async fn concurrent_runners_leave_a_dense_chain<S: Store>(store: &S) {
     assert_eq!(steps.len(), 40);
     let texts: BTreeSet<_> =
         steps.iter().filter_map(|step| step.body.payload()).map(Json::to_string).collect();
-    assert_eq!(texts.len(), 40, "a note is missing or there twice");
+    assert_eq!(texts.len(), 40, "a note is missing or duplicated");
     for runner in 0..8 {
         let name = format!("runner:{runner}");
         let mine = steps.iter().filter(|step| step.runner.as_str() == name);
@@ -82,7 +83,7 @@ pub async fn concurrent_runners_leave_a_dense_chain<S: Store>(store: &S) {
     }
 }
 
-/// Whoever ends a session at one time with others, all learn of one end, and nothing follows it.
+/// All that end a session concurrently learn of the same end, and nothing follows it.
 pub async fn a_session_ends_once<S: Store>(store: &S) {
     for _ in 0..5 {
         let session = SessionId::fresh();
@@ -100,7 +101,7 @@ pub async fn a_session_ends_once<S: Store>(store: &S) {
         let steps = read::resolved_steps(store, &session).await.unwrap();
         let last = steps.last().unwrap();
         assert_eq!(steps.iter().filter(|step| is_end(&step.body)).count(), 1);
-        assert!(ends.iter().all(|end| end == last), "an end that is not the session's last step");
+        assert!(ends.iter().all(|end| end == last), "the end is not the session's last step");
     }
 }
 
@@ -134,11 +135,11 @@ pub async fn announcements_at_one_nanosecond_are_all_kept<S: Store>(store: &S) {
     assert_eq!(stamps, (0..8).collect::<Vec<_>>());
 }
 
-/// A second attempt adopts what the first one wrote, and a reader shows a doubled one once.
-pub async fn an_announcement_is_told_once<S: Store>(store: &S) {
+/// A second attempt adopts what the first one wrote, and readers show a duplicate once.
+pub async fn an_announcement_is_written_once<S: Store>(store: &S) {
     let session = SessionId::fresh();
     let draft = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(1));
-    let mut told = Vec::new();
+    let mut announced = Vec::new();
     for once in [true, true, false] {
         let hlc = hlc();
         let announcer = Announcer {
@@ -148,18 +149,17 @@ pub async fn an_announcement_is_told_once<S: Store>(store: &S) {
             writer: Writer::Invoker,
             expires_at: hlc.clock().now().seconds() + 86_400,
         };
-        told.push(if once {
+        announced.push(if once {
             announcer.announce_once(&draft).await.unwrap()
         } else {
             announcer.announce(&draft).await.unwrap()
         });
     }
-    assert_eq!(told[0], told[1]);
-    assert_ne!(told[0].sk, told[2].sk);
-    assert_eq!(read::events(store, &session).await.unwrap(), told[..1]);
+    assert_eq!(announced[0], announced[1]);
+    assert_ne!(announced[0].sk, announced[2].sk);
+    assert_eq!(read::events(store, &session).await.unwrap(), announced[..1]);
 }
 
-/// A payload of several parts comes back as it was.
 pub async fn a_large_payload_is_read_back<S: Store>(store: &S) {
     let session = SessionId::fresh();
     let text = hex::encode(noise(900_000));

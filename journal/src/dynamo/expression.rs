@@ -1,4 +1,4 @@
-//! Rendering conditions as DynamoDB's expressions.
+//! Converts conditions to DynamoDB expressions.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,7 +10,6 @@ use crate::key::attribute;
 use crate::lease;
 use crate::store::{Condition, Partition, Query};
 
-/// The names and values of one request's expressions.
 #[derive(Debug, Default)]
 pub(super) struct Placeholders {
     names: Vec<String>,
@@ -18,7 +17,6 @@ pub(super) struct Placeholders {
 }
 
 impl Placeholders {
-    /// A condition expression.
     pub(super) fn condition(&mut self, condition: &Condition) -> String {
         match condition {
             Condition::Absent => format!("attribute_not_exists({})", self.name("PK")),
@@ -29,27 +27,26 @@ impl Placeholders {
         }
     }
 
-    /// Joins conditions; the expression language has no word for true or false, so none at all
-    /// become a condition that always or never holds.
+    /// Joins conditions. The expression language has no literal for true or false, so an empty list
+    /// becomes a condition that always or never holds.
     fn joined(&mut self, conditions: &[Condition], with: &str, opposite: &str) -> String {
         if conditions.is_empty() {
             let pk = self.name("PK");
             return format!("(attribute_exists({pk}){opposite}attribute_not_exists({pk}))");
         }
         if let [only] = conditions {
-            // DynamoDB refuses redundant parentheses.
+            // DynamoDB rejects redundant parentheses.
             return self.condition(only);
         }
         let each: Vec<_> = conditions.iter().map(|condition| self.condition(condition)).collect();
         format!("({})", each.join(with))
     }
 
-    /// The expression for a query's partition and range.
     pub(super) fn key_condition(&mut self, query: &Query) -> String {
         let (hash, range, partition) = match &query.partition {
             Partition::Table(pk) => ("PK", "SK", pk),
             Partition::Day(day) => (attribute::DAY, attribute::TIMESTAMP, day),
-            Partition::Open(shard) => (lease::OPEN, lease::BEAT_AT, shard),
+            Partition::Open(shard) => (lease::OPEN, lease::HEARTBEAT_AT, shard),
         };
         let of_partition = self.compare(hash, "=", partition.as_str().into());
         let within = match (&query.from, &query.to) {
@@ -66,14 +63,14 @@ impl Placeholders {
         format!("{of_partition} AND {within}")
     }
 
-    /// An update expression, or none where nothing is set.
+    /// An update expression, or `None` if nothing is set.
     pub(super) fn update(&mut self, set: &BTreeMap<String, Value>) -> Option<String> {
         let each: Vec<_> =
             set.iter().map(|(name, value)| self.compare(name, "=", value.clone())).collect();
         (!each.is_empty()).then(|| format!("SET {}", each.join(", ")))
     }
 
-    /// What the placeholders of names stand for; DynamoDB refuses an empty list.
+    /// Attribute names by placeholder; `None` if empty, because DynamoDB rejects an empty map.
     pub(super) fn names(&self) -> Option<HashMap<String, String>> {
         let names = self.names.iter().enumerate();
         let names: HashMap<_, _> =
@@ -81,7 +78,7 @@ impl Placeholders {
         (!names.is_empty()).then_some(names)
     }
 
-    /// What the placeholders of values stand for.
+    /// Attribute values by placeholder.
     pub(super) fn values(&self) -> Option<HashMap<String, AttributeValue>> {
         let values = self.values.iter().enumerate();
         let values: HashMap<_, _> = values
@@ -115,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_condition_names_nothing_directly() {
+    fn a_condition_uses_placeholders_only() {
         let mut placeholders = Placeholders::default();
         let condition = Condition::Any(vec![
             Condition::Absent,
@@ -135,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_rendered_by_what_it_bounds() {
+    fn a_range_is_rendered_by_its_bounds() {
         let mut query = Query::between("p", "a", "b");
         let render = |query: &Query| Placeholders::default().key_condition(query);
         assert_eq!(render(&query), "#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2");

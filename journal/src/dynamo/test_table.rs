@@ -1,4 +1,4 @@
-//! A table for tests.
+//! Creates tables for tests.
 
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::operation::create_table::builders::CreateTableFluentBuilder;
@@ -13,10 +13,10 @@ use crate::lease;
 use crate::store::Error;
 
 impl DynamoStore {
-    /// A fresh table at a DynamoDB that accepts any credentials.
+    /// Creates a table at a DynamoDB that accepts any credentials.
     ///
     /// # Errors
-    /// When the table cannot be made.
+    /// The table cannot be created.
     pub async fn fresh_for_tests(endpoint: &str) -> Result<Self, Error> {
         let config = aws_sdk_dynamodb::Config::builder()
             .behavior_version(BehaviorVersion::latest())
@@ -31,12 +31,12 @@ impl DynamoStore {
     }
 }
 
-/// The journal's keys and its indexes. In the cloud the infrastructure defines the table.
+/// The table's keys and indexes. In an AWS account `infra` defines the table.
 fn table_definition(
     table: CreateTableFluentBuilder,
 ) -> Result<CreateTableFluentBuilder, aws_sdk_dynamodb::error::BuildError> {
     let mut table = table.billing_mode(BillingMode::PayPerRequest);
-    let of_indexes = [attribute::DAY, attribute::TIMESTAMP, lease::OPEN, lease::BEAT_AT];
+    let of_indexes = [attribute::DAY, attribute::TIMESTAMP, lease::OPEN, lease::HEARTBEAT_AT];
     for name in [PARTITION, SORT].into_iter().chain(of_indexes) {
         table = table.attribute_definitions(
             AttributeDefinition::builder()
@@ -49,7 +49,7 @@ fn table_definition(
         .key_schema(key(PARTITION, KeyType::Hash)?)
         .key_schema(key(SORT, KeyType::Range)?)
         .global_secondary_indexes(index(INDEX_BY_DAY, attribute::DAY, attribute::TIMESTAMP)?)
-        .global_secondary_indexes(index(INDEX_OPEN_LEASES, lease::OPEN, lease::BEAT_AT)?))
+        .global_secondary_indexes(index(INDEX_OPEN_LEASES, lease::OPEN, lease::HEARTBEAT_AT)?))
 }
 
 fn index(

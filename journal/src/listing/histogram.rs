@@ -1,49 +1,48 @@
-//! How many sessions began and ended, by time.
+//! Counts of started and ended sessions over time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
 
-use super::{DAY, Shelf};
+use super::{DAY, SummaryCache};
 use crate::clock::Stamp;
 use crate::event::{About, EventStatus};
 use crate::key;
 use crate::status::{Lanes, Status};
 use crate::store::{Error, Query, Store};
 
-/// Most stretches of one histogram.
+/// Most buckets of a histogram.
 pub const BUCKETS_MAX: usize = 400;
 
-/// How long after a stretch records may still be stamped into it. A verdict stands right behind the
-/// newest record that it seals, and the watchdog may give it later.
+/// How long after a bucket's end records may still be added to it. A verdict's timestamp directly
+/// follows the newest record that it seals, and the watchdog may write it later.
 pub(super) const LATE: Duration = Duration::from_secs(3_600);
 
-/// How long a stretch is taken for counted in which records are no longer expected.
+/// How long the count of a bucket is cached when no more records are expected.
 pub(super) const COUNTED_FOR: Duration = Duration::from_secs(600);
 
-/// What happened in one stretch of time.
+/// Counts of one time interval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// Its begin.
+    /// Start, inclusive.
     pub from: Stamp,
-    /// Its end, which is not in it.
+    /// End, exclusive.
     pub to: Stamp,
-    /// How many sessions began in it.
+    /// Sessions started in it.
     pub began: u64,
-    /// How many ended in it, by how they did, wherever they began.
+    /// Sessions ended in it, by status, whenever they started.
     pub ended: BTreeMap<Status, u64>,
 }
 
-/// A histogram has too many stretches, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a histogram has 1 to {BUCKETS_MAX} stretches of at least a minute, not {0}")]
+#[error("invalid number of buckets {0}: expected 1 to {BUCKETS_MAX}, each at least one minute")]
 pub struct InvalidBuckets(u128);
 
-/// The stretches of this length, counted from 1970, that reach from `since` to `until`.
+/// Buckets of this length, aligned to 1970, that cover `since` to `until`.
 ///
 /// # Errors
-/// When they are none, or too many.
+/// There are none, or too many.
 pub fn buckets(
     since: Stamp,
     until: Stamp,
@@ -59,23 +58,23 @@ pub fn buckets(
     Ok(begins.take_while(|from| *from <= until).map(|from| (from, from.after(length))).collect())
 }
 
-/// Counts what happened in these stretches, by the index alone.
+/// Counts sessions in these buckets, using the index alone.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// The store cannot be read.
 pub async fn histogram<S: Store>(
     store: &S,
-    shelf: &Shelf,
+    cache: &SummaryCache,
     stretches: &[(Stamp, Stamp)],
     now: Stamp,
 ) -> Result<Vec<Bucket>, Error> {
     let mut histogram = Vec::new();
     for (from, to) in stretches {
-        let bucket = match shelf.counted(*from, *to, now) {
+        let bucket = match cache.counted(*from, *to, now) {
             Some(bucket) => bucket,
             None => {
                 let bucket = count(store, *from, *to).await?;
-                shelf.count(bucket.clone(), now);
+                cache.count(bucket.clone(), now);
                 bucket
             }
         };
@@ -116,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_are_counted_from_1970_and_bounded() {
+    fn histogram_buckets_align_to_1970_and_are_limited() {
         let at = |text| Stamp::parse(text).unwrap();
         let (since, until) = (at("2026-11-20T22:30:00Z"), at("2026-11-21T01:00:00Z"));
         let hours = buckets(since, until, Duration::from_secs(3_600)).unwrap();

@@ -1,53 +1,51 @@
-//! Looking for the sessions that fit, within bounds.
+//! Finds sessions that match a filter, within limits.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use super::{Listed, Lister, Place, Shelf, Summary};
+use super::{ListCursor, Listed, Lister, Summary, SummaryCache};
 use crate::clock::Stamp;
 use crate::event::Event;
 use crate::status::{Status, status};
 use crate::store::{Error, Store};
 
-/// Most sessions that one search looks at. It ends there and says where the next one goes on.
+/// Most sessions that one search examines. It then returns a cursor.
 pub const SEARCHED_MAX: usize = 500;
 
-/// Most sessions that one search reads because their place in the index does not tell whether they
-/// fit. It ends there as at [`SEARCHED_MAX`].
+/// Most sessions that one search reads because the index does not show whether they match. It then
+/// returns a cursor.
 pub const READ_MAX: usize = 200;
 
-/// Most records that one search reads. A search that comes to it in the middle of a session reads that
-/// one to its end.
+/// Most records that one search reads. It still finishes the session being read.
 pub const RECORDS_MAX: usize = 20_000;
 
-/// How many sessions are read at a time.
+/// How many sessions are read concurrently.
 const AT_ONCE: usize = 8;
 
 /// Which sessions to list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Those that began at this time or later.
+    /// Started at this time or later.
     pub since: Stamp,
-    /// Those that began at this time or earlier.
+    /// Started at this time or earlier.
     pub until: Stamp,
-    /// Those that stand behind this place in the list.
-    pub after: Option<Place>,
-    /// Those that stand in one of these ways; in any if it is empty.
+    /// After this cursor.
+    pub after: Option<ListCursor>,
+    /// With one of these statuses; any if empty.
     pub statuses: Vec<Status>,
-    /// Those of this agent.
     pub agent: Option<String>,
 }
 
 impl Filter {
     fn admits(&self, summary: &Summary) -> bool {
-        (self.statuses.is_empty() || self.statuses.contains(&summary.told.status))
+        (self.statuses.is_empty() || self.statuses.contains(&summary.reported.status))
             && (self.agent.is_none() || self.agent.as_deref() == summary.agent())
     }
 
-    /// Whether the index alone shows that a session does not fit. `has_verdicts` says whether the index
-    /// was looked at from the present on, so that a session without a verdict has none.
+    /// Whether the index alone shows that a session does not match. `has_verdicts` tells whether
+    /// the index was read from the present on, so that a session without a verdict has none.
     fn refuses(&self, verdict: Option<&Event>, has_verdicts: bool) -> bool {
         if self.statuses.is_empty() {
             return false;
@@ -59,31 +57,30 @@ impl Filter {
     }
 }
 
-/// Walks over the sessions that a filter admits, newest first, within the bounds of one search.
+/// Walks the matching sessions, newest first, within the limits of one search.
 #[derive(Debug)]
 pub struct Search<'a, S> {
     store: &'a S,
-    shelf: &'a Shelf,
+    cache: &'a SummaryCache,
     filter: &'a Filter,
     now: Stamp,
     lister: Lister<'a, S>,
-    /// What was looked at and not yet handed out: those that fit have a summary.
-    seen: VecDeque<(Place, Option<Arc<Summary>>)>,
+    /// Examined sessions that have not been returned; matching ones have a summary.
+    seen: VecDeque<(ListCursor, Option<Arc<Summary>>)>,
     searched: usize,
     read: usize,
     records: usize,
-    place: Option<Place>,
+    place: Option<ListCursor>,
     is_over: bool,
 }
 
 impl<'a, S: Store> Search<'a, S> {
-    /// A search at `now`.
-    pub fn new(store: &'a S, shelf: &'a Shelf, filter: &'a Filter, now: Stamp) -> Self {
+    pub fn new(store: &'a S, cache: &'a SummaryCache, filter: &'a Filter, now: Stamp) -> Self {
         let until = filter.after.as_ref().map_or(filter.until, |after| after.at.min(filter.until));
         let lister = Lister::new(store, filter.since, until);
         Self {
             store,
-            shelf,
+            cache,
             filter,
             now,
             lister,
@@ -96,10 +93,10 @@ impl<'a, S: Store> Search<'a, S> {
         }
     }
 
-    /// The next session that fits; `None` when there are no more, or the search has come to a bound.
+    /// The next matching session; `None` at the end or when a limit is reached.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// The store cannot be read.
     pub async fn next(&mut self) -> Result<Option<Arc<Summary>>, Error> {
         loop {
             while let Some((place, found)) = self.seen.pop_front() {
@@ -119,17 +116,17 @@ impl<'a, S: Store> Search<'a, S> {
         }
     }
 
-    /// How many sessions were looked at, those that do not fit included.
+    /// Number of sessions examined, matching or not.
     pub fn searched(&self) -> usize {
         self.searched
     }
 
-    /// Where another search goes on; `None` when nothing is left.
-    pub fn more(&self) -> Option<Place> {
+    /// The cursor for the next search; `None` if nothing is left.
+    pub fn more(&self) -> Option<ListCursor> {
         self.place.clone().filter(|_| !self.is_over || !self.seen.is_empty())
     }
 
-    /// Looks at the next few sessions.
+    /// Examines the next few sessions.
     async fn look(&mut self) -> Result<(), Error> {
         let mut candidates = Vec::new();
         while candidates.len() < AT_ONCE {
@@ -137,7 +134,7 @@ impl<'a, S: Store> Search<'a, S> {
                 self.is_over = true;
                 break;
             };
-            let place = Place { at: listed.initiated.stamp, session: listed.session.clone() };
+            let place = ListCursor { at: listed.initiated.stamp, session: listed.session.clone() };
             if self.filter.after.as_ref().is_none_or(|after| place < *after) {
                 candidates.push((place, listed));
             }
@@ -153,7 +150,7 @@ impl<'a, S: Store> Search<'a, S> {
         Ok(())
     }
 
-    /// What a list would show of a session that may fit, and how many records were read for it.
+    /// The summary of a session that may match, and the number of records read for it.
     async fn summary(&self, listed: &Listed) -> Result<(Option<Arc<Summary>>, usize), Error> {
         let verdict = listed.verdict.as_ref();
         let has_verdicts = self.filter.after.is_none() && self.filter.until >= self.now;
@@ -161,7 +158,7 @@ impl<'a, S: Store> Search<'a, S> {
             return Ok((None, 0));
         }
         let at = verdict.map(|verdict| verdict.stamp);
-        match self.shelf.summary(self.store, &listed.session, at, self.now).await {
+        match self.cache.summary(self.store, &listed.session, at, self.now).await {
             Err(error @ Error::Corrupt(_)) => {
                 Ok((Some(Arc::new(Summary::unreadable(listed, &error))), 1))
             }

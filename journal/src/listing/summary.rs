@@ -1,4 +1,4 @@
-//! What a list shows of a session, read.
+//! What a list shows of a session.
 
 use super::Listed;
 use crate::error_message::ErrorMessage;
@@ -9,26 +9,23 @@ use crate::payload::Payload;
 use crate::read;
 use crate::step::Step;
 use crate::store::{Error, Query, Store};
-use crate::tally::{Tally, Told};
+use crate::tally::{Reported, Tally};
 
-/// What a list shows of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// The session.
     pub session: SessionId,
-    /// What its events say.
-    pub told: Told,
+    pub reported: Reported,
     /// What its steps add up to.
     pub tally: Tally<Payload>,
 }
 
 impl Summary {
-    /// Its agent: as the first claim names it, else as an event does.
+    /// Its agent, from the first claim or else from an event.
     pub fn agent(&self) -> Option<&str> {
-        self.tally.agent.as_deref().or(self.told.agent.as_deref())
+        self.tally.agent.as_deref().or(self.reported.agent.as_deref())
     }
 
-    /// Reads what is new of a session whose steps were counted so far. Says how many records that were.
+    /// Reads what is new since the steps counted so far; also returns the number of records read.
     pub(super) async fn read<S: Store>(
         store: &S,
         session: &SessionId,
@@ -36,7 +33,7 @@ impl Summary {
     ) -> Result<(Option<Self>, usize), Error> {
         let pk = key::session(session);
         let mut events = Vec::new();
-        // Before the first step is known, one look at all of the session is less than two.
+        // Before the first step is known, one query for the whole session replaces two.
         let from_the_first = tally.steps == 0;
         let to = if from_the_first { key::STEP_PREFIX } else { key::EVENT_PREFIX };
         let mut queries = vec![Query::between(&pk, key::EVENT_PREFIX, &format!("{to}\u{10ffff}"))];
@@ -65,17 +62,17 @@ impl Summary {
         if events.is_empty() && tally.steps == 0 {
             return Ok((None, read));
         }
-        let told = Told::of(&read::in_order(events.iter())?);
-        Ok((Some(Self { session: session.clone(), told, tally }), read))
+        let reported = Reported::of(&read::in_order(events.iter())?);
+        Ok((Some(Self { session: session.clone(), reported, tally }), read))
     }
 
-    /// A session whose records cannot be read, as the index shows it: it must not hide the others.
+    /// A session with unreadable records, as the index shows it. It must not hide other sessions.
     pub(super) fn unreadable(listed: &Listed, error: &Error) -> Self {
         let events: Vec<_> =
             [&listed.initiated].into_iter().chain(&listed.verdict).cloned().collect();
-        let mut told = Told::of(&events);
+        let mut reported = Reported::of(&events);
         let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-        told.error = Some(ErrorMessage::new("Journal", "Unreadable", &cause));
-        Self { session: listed.session.clone(), told, tally: Tally::default() }
+        reported.error = Some(ErrorMessage::new("Journal", "Unreadable", &cause));
+        Self { session: listed.session.clone(), reported, tally: Tally::default() }
     }
 }

@@ -1,9 +1,8 @@
-//! [`SqliteStore`]: the journal as one SQLite file.
+//! [`SqliteStore`]: the journal in one SQLite file.
 //!
-//! One at a time writes (`writer`), in groups: whoever waits for durability shares a flush with all
-//! who wait at that moment. Readers have connections of their own and never hold a transaction
-//! across an await. The file is in WAL mode, so that any `sqlite3` can read it meanwhile; the view
-//! `journal` shows it as the table would be.
+//! There is one writer (`writer`), which commits in groups: concurrent appends share a flush. Readers have connections
+//! of their own and hold no transaction across an await. The file is in WAL mode, so that any `sqlite3` can read it at
+//! the same time; its view `journal` shows the items as in the table.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,44 +16,45 @@ use tokio::sync::{Semaphore, watch};
 use crate::item::{Item, Value};
 use crate::store::{Condition, Error, Key, Page, Query, Store, Written};
 
+mod failure;
 mod rows;
 mod writer;
 
+use failure::Failure;
 use writer::Writer;
 
-/// What a commit waits for.
+/// How durable a commit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// The disk: SQLite's synchronous FULL.
+    /// Waits for the disk: SQLite's synchronous FULL.
     Fsync,
-    /// The operating system: SQLite's synchronous NORMAL. A power cut may take the last commits.
+    /// Waits for the operating system: SQLite's synchronous NORMAL. A power failure may lose the last commits.
     Relaxed,
 }
 
 /// How long a connection waits for another process's lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long `changed` sleeps where another process writes and nobody tells.
+/// Polling interval of `changed` for writes of another process, which sends no notifications.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Longer reads that run at once, each on a thread and a connection of its own; further ones wait their
-/// turn. More would only be memory: a burst of a thousand sessions had ninety threads.
+/// Concurrent reads on the blocking pool, each with a thread and a connection; further ones wait. More of them only
+/// cost memory: a burst of a thousand sessions had ninety threads.
 const READERS_MAX: usize = 8;
 
-/// Most bytes of a read that is done where it is asked for: what is wanted of a session most often is
-/// its newest step, its lease, its dozen of events.
+/// Most bytes of a read on the caller's thread. The most frequent reads are small: the newest step, the lease, a dozen
+/// events.
 const READ_HERE_BYTES_MAX: usize = 64 * 1024;
 
-/// Pages that a reader keeps in memory, in KiB. What it reads is a session's few records, and the
-/// operating system has the file's pages anyway; SQLite's own default of 2,000, times the readers,
-/// was most of what a stack with ten thousand waiting sessions took.
+/// Page cache of a reader, in KiB. A reader needs a session's few records, and the operating system caches the file.
+/// With SQLite's default of 2,000, the readers used most of the memory of a stack with ten thousand waiting sessions.
 const READER_CACHE_KIB: i64 = 256;
 
-/// Statements that a connection keeps prepared; beyond that the one that was used longest ago is prepared
-/// anew. We have some thirty.
+/// Prepared statements per connection; beyond it the least recently used one is evicted. There are about thirty
+/// statements.
 const STATEMENTS_MAX: usize = 64;
 
-/// The schema's version, kept in `PRAGMA user_version`.
+/// The schema version, in `PRAGMA user_version`.
 const SCHEMA: i64 = 1;
 
 const CREATE: &str = "
@@ -82,7 +82,7 @@ CREATE VIEW IF NOT EXISTS journal AS
     FROM item JOIN partition ON partition.id = item.partition;
 ";
 
-/// A journal in a file.
+/// The journal in a file.
 #[derive(Clone, Debug)]
 pub struct SqliteStore {
     shared: Arc<Shared>,
@@ -91,48 +91,44 @@ pub struct SqliteStore {
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
-    /// `None` in a store that only reads.
+    /// `None` if opened read-only.
     writer: Option<Writer>,
     readers: Mutex<Vec<Connection>>,
     turns: Arc<Semaphore>,
     changes: watch::Sender<u64>,
 }
 
-/// Why a file could not be opened as a journal.
+/// Size of a file's contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub items: i64,
+    /// Of the whole file, including other tables.
+    pub bytes: i64,
+}
+
+/// Why a file cannot be opened as a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The file cannot be opened, or is no SQLite database.
+    /// The file cannot be opened, or is not an SQLite database.
     #[error("cannot open the journal {}", path.display())]
     Sqlite {
-        /// The file.
         path: PathBuf,
-        /// What SQLite says.
         #[source]
         source: rusqlite::Error,
     },
     /// The file was written by a newer version.
-    #[error("the journal {} has schema {found}, this version knows {SCHEMA}", path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-    },
-    /// A setting on which durability rests did not take.
+    #[error("the journal {} has schema {found}; this version supports {SCHEMA}", path.display())]
+    Newer { path: PathBuf, found: i64 },
+    /// SQLite did not accept a setting that durability depends on.
     #[error("the journal {} did not accept {setting}", path.display())]
-    Setting {
-        /// The file.
-        path: PathBuf,
-        /// The setting.
-        setting: &'static str,
-    },
+    Setting { path: PathBuf, setting: &'static str },
 }
 
 impl SqliteStore {
-    /// Opens a journal for writing, and creates it if it is absent. One process at a time.
+    /// Opens a journal for writing, and creates it if absent. Only one process may do so at a time.
     ///
     /// # Errors
-    /// When the file is no journal of this version.
+    /// The file is not a journal of this version.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, OpenError> {
         let connect = {
             let path = path.to_owned();
@@ -144,10 +140,10 @@ impl SqliteStore {
         Ok(Self::new(path, Some(writer), changes))
     }
 
-    /// Opens a journal that another process may be writing. Its writes are refused.
+    /// Opens a journal that another process may be writing. Writes are rejected.
     ///
     /// # Errors
-    /// When the file is absent or no journal of this version.
+    /// The file is absent, or not a journal of this version.
     pub fn open_read_only(path: &Path) -> Result<Self, OpenError> {
         let reader = open_reading(path)?;
         check_version(&reader, path)?;
@@ -162,17 +158,16 @@ impl SqliteStore {
         Self { shared: Arc::new(Shared { path, writer, readers, turns, changes }) }
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.shared.path
     }
 
-    /// Runs statements on the writer's connection, all or nothing, durable when it returns.
+    /// Runs statements on the writer's connection in one transaction, which is durable on return.
     ///
-    /// For tables of one's own in the same file; the journal's are written by [`Store`] alone.
+    /// For other tables in the same file; only [`Store`] may write those of the journal.
     ///
     /// # Errors
-    /// [`Error::Unknown`] when the commit's fate is unknown.
+    /// [`Error::Unknown`] if it is unknown whether the commit happened.
     pub async fn transact<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -180,10 +175,10 @@ impl SqliteStore {
         self.writer()?.run(work).await
     }
 
-    /// Runs a read on a connection of its own.
+    /// Runs a read on the blocking pool.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// The file cannot be read.
     pub async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
@@ -191,14 +186,18 @@ impl SqliteStore {
         let store = self.clone();
         let turn = Arc::clone(&self.shared.turns).acquire_owned().await;
         let joined = tokio::task::spawn_blocking(move || {
-            // Held by the thread: a caller who goes away does not end the read.
+            // The thread holds the permit: a caller that goes away does not end the read.
             let _turn = turn;
             store.read_here(work)
         });
-        joined.await.unwrap_or_else(|panicked| Err(Error::Unavailable(panicked.into())))
+        joined.await.unwrap_or_else(|error| match error.try_into_panic() {
+            Ok(panic) => Err(Failure::of_panic(&*panic).into()),
+            // The runtime is shutting down.
+            Err(cancelled) => Err(Error::Unavailable(cancelled.into())),
+        })
     }
 
-    /// Runs a read of a little on the caller's thread: it takes less time than to wake another.
+    /// Runs a small read on the caller's thread, which is faster than waking another.
     fn read_here<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
         let reader = self.take_reader()?;
         let answer = work(&reader);
@@ -206,21 +205,42 @@ impl SqliteStore {
         answer
     }
 
-    /// The items of a partition that landed after a place, each with its own, in the order in which
-    /// they first landed; at most a thousand. Places only grow.
+    /// The items of a partition written after a position, with their positions, in the order of their first write; at
+    /// most a thousand. Positions only increase.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// The file cannot be read.
     pub async fn landed(&self, partition: &str, after: i64) -> Result<Vec<(i64, Item)>, Error> {
         let partition = partition.to_owned();
         self.read(move |connection| rows::landed(connection, &partition, after)).await
+    }
+
+    /// The items of all partitions after a key, ordered by partition and sort key.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn scan(&self, after: Option<Key>, limit: usize) -> Result<Vec<Item>, Error> {
+        self.read(move |connection| rows::scan(connection, after, limit)).await
+    }
+
+    /// The size of the file's contents.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn size(&self) -> Result<Size, Error> {
+        self.read(|connection| {
+            let one = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+            let bytes = one("PRAGMA page_count")? * one("PRAGMA page_size")?;
+            Ok(Size { items: one("SELECT count(*) FROM item")?, bytes })
+        })
+        .await
     }
 
     fn writer(&self) -> Result<&Writer, Error> {
         self.shared
             .writer
             .as_ref()
-            .ok_or_else(|| Error::Refused("this journal was opened to read".into()))
+            .ok_or_else(|| Error::Refused("this journal was opened read-only".into()))
     }
 
     fn take_reader(&self) -> Result<Connection, Error> {
@@ -261,7 +281,7 @@ impl Store for SqliteStore {
     }
 
     async fn query(&self, query: Query) -> Result<Page, Error> {
-        // What has one page already is much.
+        // Cursor reads are large, so they use the blocking pool.
         if query.after.is_none()
             && let Some(page) = self.read_here(|connection| {
                 rows::query_within(connection, &query, READ_HERE_BYTES_MAX)
@@ -276,13 +296,13 @@ impl Store for SqliteStore {
         self.read(move |connection| rows::count_by_status(connection, &query)).await
     }
 
-    async fn changed(&self, patience: Duration) {
+    async fn changed(&self, timeout: Duration) {
         if self.shared.writer.is_none() {
-            return tokio::time::sleep(patience.min(POLL_INTERVAL)).await;
+            return tokio::time::sleep(timeout.min(POLL_INTERVAL)).await;
         }
         let mut changes = self.shared.changes.subscribe();
-        // Whether the wait ended by a change or by time makes no difference to the caller.
-        let _ = tokio::time::timeout(patience, changes.changed()).await;
+        // The caller does not need to know whether the wait ended by a change or a timeout.
+        let _ = tokio::time::timeout(timeout, changes.changed()).await;
     }
 }
 
@@ -298,7 +318,7 @@ fn open_writing(path: &Path, durability: Durability) -> Result<Connection, OpenE
     };
     connection.pragma_update(None, "journal_mode", "wal").map_err(fail)?;
     connection.pragma_update(None, "synchronous", synchronous).map_err(fail)?;
-    // Bounds the WAL; measured best between rarely and every commit.
+    // Limits the size of the WAL; this value performed best.
     connection.pragma_update(None, "wal_autocheckpoint", 4_000).map_err(fail)?;
     connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024).map_err(fail)?;
     let mode: String =
@@ -322,13 +342,13 @@ fn open_reading(path: &Path) -> Result<Connection, OpenError> {
     let connection = Connection::open_with_flags(path, flags).map_err(fail)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
     keep_plans(&connection).map_err(fail)?;
-    // Negative: in KiB, not in pages. Source: SQLite, "PRAGMA cache_size".
+    // A negative value is in KiB, not in pages. Source: SQLite, "PRAGMA cache_size".
     connection.pragma_update(None, "cache_size", -READER_CACHE_KIB).map_err(fail)?;
     Ok(connection)
 }
 
-/// Has a statement keep its plan whatever values it gets. Otherwise each is planned anew for each time's
-/// values, which was an eighth of what a whole session costs.
+/// Enables SQLite's query planner stability guarantee. Otherwise SQLite plans statements again for new values, which
+/// took an eighth of a session's time.
 ///
 /// Source: SQLite, "The Query Planner Stability Guarantee".
 fn keep_plans(connection: &Connection) -> rusqlite::Result<()> {
@@ -350,9 +370,10 @@ fn check_version(connection: &Connection, path: &Path) -> Result<(), OpenError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Retry;
 
     #[tokio::test]
-    async fn a_file_of_a_newer_schema_is_refused() {
+    async fn a_file_with_a_newer_schema_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.db");
         drop(SqliteStore::open(&path, Durability::Fsync).unwrap());
@@ -363,7 +384,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_read_only_store_reads_what_another_writes_and_writes_nothing() {
+    async fn a_read_only_store_reads_and_rejects_writes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal.db");
         let writing = SqliteStore::open(&path, Durability::Fsync).unwrap();
@@ -375,7 +396,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_refused_item_does_not_roll_back_its_group() {
+    async fn one_rejected_item_does_not_roll_back_its_group() {
         let folder = tempfile::tempdir().unwrap();
         let store =
             SqliteStore::open(&folder.path().join("journal.db"), Durability::Fsync).unwrap();
@@ -388,12 +409,12 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn who_writes_alone_writes_on_its_own_thread_and_who_does_not_waits_its_turn() {
+    async fn an_uncontended_append_commits_on_the_callers_thread() {
         let folder = tempfile::tempdir().unwrap();
         let store =
             SqliteStore::open(&folder.path().join("journal.db"), Durability::Fsync).unwrap();
         let thread = || std::thread::current().id();
-        // Twice within one poll: between its own the task may have been moved.
+        // Twice within one poll, because between polls the task may move to another thread.
         let (here, there) = (thread(), store.transact(move |_| Ok(thread())).await.unwrap());
         assert_eq!(here, there);
         let (entered, has_entered) = std::sync::mpsc::channel();
@@ -420,7 +441,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-    async fn the_only_thread_of_a_runtime_is_not_held_up_by_a_flush() {
+    async fn a_flush_does_not_block_a_single_threaded_runtime() {
         let folder = tempfile::tempdir().unwrap();
         let store =
             SqliteStore::open(&folder.path().join("journal.db"), Durability::Fsync).unwrap();
@@ -434,11 +455,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_shares_a_commit_that_fails_is_not_acknowledged() {
+    async fn work_in_a_failed_commit_is_not_acknowledged() {
         let folder = tempfile::tempdir().unwrap();
         let store =
             SqliteStore::open(&folder.path().join("journal.db"), Durability::Fsync).unwrap();
-        // A reference that is looked at when the transaction is committed, and not before.
+        // A reference that is checked at commit, not before.
         let tables = "CREATE TABLE one (id INTEGER PRIMARY KEY); CREATE TABLE other \
                       (id INTEGER REFERENCES one(id) DEFERRABLE INITIALLY DEFERRED);";
         store.transact(move |connection| connection.execute_batch(tables)).await.unwrap();
@@ -454,7 +475,7 @@ mod tests {
             Box::pin(store.transact(move |connection| connection.execute(poisonous, [])));
         let item = Item::new("p", "s").with("A", "a");
         let mut put = Box::pin(store.put(item.clone(), Condition::Absent));
-        // While the thread is held up in one group, the other two come together in the next.
+        // While the thread is busy with one group, the other two join the next.
         std::future::poll_fn(|context| {
             assert!(gate.as_mut().poll(context).is_pending());
             has_entered.recv().unwrap();
@@ -476,7 +497,7 @@ mod tests {
         put: impl Fn(u32) -> F,
     ) -> Vec<Written> {
         let mut started: Vec<_> = numbers.map(|n| Box::pin(put(n))).collect();
-        // Polled once each, all of them wait in the writer's queue before any is answered.
+        // Polled once each, all of them wait in the writer's queue before any is done.
         std::future::poll_fn(|context| {
             for future in &mut started {
                 assert!(future.as_mut().poll(context).is_pending());
@@ -492,7 +513,51 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_failed_transaction_leaves_nothing_behind() {
+    async fn a_panic_in_a_transaction_is_rejected_and_rolled_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            SqliteStore::open(&folder.path().join("journal.db"), Durability::Fsync).unwrap();
+        let panicked = store
+            .transact(|connection| {
+                connection.execute("CREATE TABLE mine (a)", [])?;
+                if connection.changes() == 0 {
+                    panic!("out of {}", "cheese");
+                }
+                Ok(())
+            })
+            .await
+            .unwrap_err();
+        assert_eq!(panicked.retry(), Retry::Never);
+        let Error::Refused(cause) = panicked else { panic!("{panicked:?}") };
+        assert_eq!(cause.to_string(), "the database work panicked: out of cheese");
+        store.transact(|connection| connection.execute("CREATE TABLE mine (a)", [])).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_read_is_rejected() {
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            SqliteStore::open(&folder.path().join("journal.db"), Durability::Fsync).unwrap();
+        let read = store.read(|_| -> Result<(), Error> { panic!("out of cheese") }).await;
+        let Err(Error::Refused(cause)) = read else { panic!("{read:?}") };
+        assert_eq!(cause.to_string(), "the database work panicked: out of cheese");
+    }
+
+    #[tokio::test]
+    async fn a_transaction_rolled_back_by_sqlite_is_unknown() {
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            SqliteStore::open(&folder.path().join("journal.db"), Durability::Fsync).unwrap();
+        let ended = store.transact(|connection| connection.execute_batch("ROLLBACK")).await;
+        let Err(error @ Error::Unknown(_)) = ended else { panic!("{ended:?}") };
+        assert!(matches!(error.retry(), Retry::Unknown(_)));
+        let cause = std::error::Error::source(&error).unwrap().to_string();
+        assert_eq!(cause, "SQLite rolled back the transaction before its commit");
+        store.transact(|_| Ok(())).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_failed_transaction_changes_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let store =
             SqliteStore::open(&folder.path().join("journal.db"), Durability::Fsync).unwrap();

@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, ToSql, params};
 
-use super::writer::from_sqlite;
 use crate::item::{Item, Value};
 use crate::key::attribute;
 use crate::lease;
 use crate::limits::ITEM_BYTES_MAX;
 use crate::store::{Condition, Cursor, Error, Key, Page, Partition, Query, Written};
 
-/// Most items on a page whatever the query allows, so that a reader's memory is bounded.
+/// Most items on a page, whatever the query allows, to limit a reader's memory.
 const PAGE_ITEMS_MAX: usize = 1_000;
 
 const SELECT: &str = "SELECT partition.pk, item.sk, item.body, item.at, item.pos \
                       FROM item JOIN partition ON partition.id = item.partition";
 
-/// A write's outcome inside its transaction: SQLite's own errors outside, the journal's inside.
+/// The result of a write in its transaction: SQLite's own errors are the outer ones, the journal's
+/// the inner ones.
 pub(super) type Outcome = rusqlite::Result<Result<Written, Error>>;
 
-/// An item as its row is written. Made before its turn in the writer's queue: what one thread does for
-/// all, all wait for.
+/// An item encoded as a row. Encoded before it enters the writer's queue, because the writer's
+/// thread is shared by all.
 pub(super) struct Encoded {
     key: Key,
     body: String,
@@ -36,7 +36,7 @@ impl Encoded {
         let (day, open) = (text(attribute::DAY), text(lease::OPEN));
         let at = match (&day, &open) {
             (Some(_), _) => text(attribute::TIMESTAMP),
-            (None, Some(_)) => text(lease::BEAT_AT),
+            (None, Some(_)) => text(lease::HEARTBEAT_AT),
             (None, None) => None,
         };
         // The keys have columns of their own.
@@ -66,13 +66,13 @@ pub(super) fn put(connection: &Connection, item: &Encoded, condition: &Condition
     Ok(Ok(Written::Done))
 }
 
-/// Whether an item is small enough to be stored, here as in the cloud.
+/// Checks the item's size; the limit is the same as in DynamoDB.
 pub(super) fn check_size(item: &Item) -> Result<(), Error> {
     let bytes = item.size_bytes();
     if bytes <= ITEM_BYTES_MAX {
         return Ok(());
     }
-    let refusal = format!("an item of {bytes} bytes is over the limit of {ITEM_BYTES_MAX}");
+    let refusal = format!("the item of {bytes} bytes exceeds the limit of {ITEM_BYTES_MAX}");
     Err(Error::Refused(refusal.into()))
 }
 
@@ -100,7 +100,7 @@ pub(super) fn update(
 }
 
 pub(super) fn get(connection: &Connection, key: &Key) -> Result<Option<Item>, Error> {
-    read(connection, key).map_err(from_sqlite)?
+    read(connection, key)?
 }
 
 fn intern(connection: &Connection, pk: &str) -> rusqlite::Result<i64> {
@@ -158,14 +158,14 @@ pub(super) fn query(connection: &Connection, query: &Query) -> Result<Page, Erro
     Ok(query_within(connection, query, usize::MAX)?.unwrap_or_default())
 }
 
-/// A page of items whose bodies come to at most so many bytes; nothing if there are more.
+/// A page of items whose bodies have at most this many bytes in total; `None` if there are more.
 pub(super) fn query_within(
     connection: &Connection,
     query: &Query,
     bytes: usize,
 ) -> Result<Option<Page>, Error> {
     let limit = query.limit.unwrap_or(PAGE_ITEMS_MAX).min(PAGE_ITEMS_MAX);
-    let found = select(connection, query, limit + 1, bytes).map_err(from_sqlite)?;
+    let found = select(connection, query, limit + 1, bytes)?;
     let Some(mut found) = found else { return Ok(None) };
     let more = found.len() > limit;
     found.truncate(limit);
@@ -193,11 +193,28 @@ pub(super) fn landed(
         let found = |row: &Row<'_>| Ok((row.get(4)?, Found::from_row(row)?));
         statement.query_map(params![partition, after], found)?.collect()
     };
-    let found = select().map_err(from_sqlite)?;
+    let found = select()?;
     found.into_iter().map(|(place, found)| Ok((place, found.item()?))).collect()
 }
 
-/// Counts by `Status`. In the by-day index nothing but an index is read, which grouping in SQL would
+/// Items of all partitions in key order; all keys are greater than two empty texts.
+pub(super) fn scan(
+    connection: &Connection,
+    after: Option<Key>,
+    limit: usize,
+) -> Result<Vec<Item>, Error> {
+    let sql = format!(
+        "{SELECT} WHERE (partition.pk, item.sk) > (?, ?) \
+         ORDER BY partition.pk, item.sk LIMIT {}",
+        limit.min(PAGE_ITEMS_MAX)
+    );
+    let after = after.unwrap_or_else(|| Key::new("", ""));
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map(params![after.pk, after.sk], Found::from_row)?;
+    rows.map(|found| found?.item()).collect()
+}
+
+/// Counts by `Status`. For the by-day index this reads only an index, which grouping in SQL would
 /// not do.
 pub(super) fn count_by_status(
     connection: &Connection,
@@ -222,10 +239,10 @@ pub(super) fn count_by_status(
         }
         Ok(counts)
     };
-    count().map_err(from_sqlite)
+    Ok(count()?)
 }
 
-/// What a query's items fulfil, the values of that, and the column that orders them.
+/// The condition of a query, its values, and the column that orders the items.
 fn condition(query: &Query) -> (String, Vec<Box<dyn ToSql>>, &'static str) {
     let mut sql = String::new();
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
@@ -265,7 +282,7 @@ fn select(
     let (condition, mut values, column) = condition(query);
     let mut sql = format!("{SELECT}{condition}");
     if let Some(cursor) = &query.after {
-        // Within one instant of an index the row's position decides.
+        // Entries of an index with the same time are ordered by row position.
         let place = "(SELECT i.pos FROM item i JOIN partition p ON p.id = i.partition \
                      WHERE p.pk = ? AND i.sk = ?)";
         let at = match &query.partition {

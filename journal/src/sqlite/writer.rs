@@ -1,13 +1,12 @@
-//! The one who writes: a thread that takes what waits in groups, or, while nobody waits, whoever has
-//! something to write.
+//! The SQLite writer: group commit, with an inline fast path when uncontended.
 //!
-//! To wake a thread and to be woken by it is a third of what one durable write takes, and one session at
-//! a time has nobody to share a flush with. It holds up a thread of the runtime for as long as one flush
-//! takes (and, while another process has the file's lock, for as long as that is waited for), whose other
-//! tasks go to the others.
+//! A thread commits waiting work in groups. If no work is waiting, the caller commits on its own thread: waking the
+//! writer's thread and being woken by it takes a third of the time of a durable write, and a single session has no
+//! others to share a flush with. This blocks one thread of the runtime for one flush, or while another process holds
+//! the file's lock; the runtime's other threads take over its tasks.
 //!
-//! Source: measured. With `block_in_place`, which gives those tasks a thread of their own, a burst of ten
-//! thousand sessions took 9 MiB more and ten-step runs at 64 were a quarter fewer.
+//! Source: measured. With `block_in_place`, which moves those tasks to a new thread, a burst of ten thousand sessions
+//! took 9 MiB more and ten-step runs at 64 were a quarter fewer.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,102 +19,107 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::OpenError;
+use super::failure::Failure;
 use crate::store::Error;
 
 /// Most pieces of work in one commit.
 const GROUP_MAX: usize = 512;
 
-/// Most pieces of work waiting; further callers wait for a place.
+/// Capacity of the queue; further callers wait.
 const QUEUE_MAX: usize = 4_096;
 
-/// Does its statements inside the group's transaction and says what to answer after the commit.
+/// Runs statements inside the group's transaction; returns what to reply after the commit.
 type Work = Box<dyn FnOnce(&Connection) -> Answer + Send>;
 
-/// Answers one caller, once it is known whether the group was committed.
-type Answer = Box<dyn FnOnce(Result<(), &str>) + Send>;
+/// Replies to one caller once it is known whether the group was committed.
+type Answer = Box<dyn FnOnce(Result<(), &Arc<Failure>>) + Send>;
 
-/// How a connection is made.
+/// Opens a connection.
 type Connect = Box<dyn Fn() -> Result<Connection, OpenError> + Send + Sync>;
 
-/// The handle of the writing thread. Dropping the last one finishes the queue and ends it.
+/// A handle of the writer's thread. Dropping the last one finishes the queue and ends the thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: Option<mpsc::Sender<Work>>,
     thread: Option<JoinHandle<()>>,
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
 }
 
-/// Where one at a time writes.
-struct Desk {
+/// State shared by the writer's thread and its callers.
+struct Shared {
     connection: Mutex<Connection>,
     reconnect: Connect,
-    /// Pieces of work that the thread is to do and has not begun.
+    /// Queued work that the thread has not started.
     waiting: AtomicUsize,
     changes: watch::Sender<u64>,
 }
 
 impl Writer {
-    /// Starts the thread on an open connection; `reconnect` gives it another after a failed commit.
+    /// Starts the thread with an open connection; `reconnect` opens another after a failed commit.
     pub(super) fn start(
         connection: Connection,
         reconnect: impl Fn() -> Result<Connection, OpenError> + Send + Sync + 'static,
         changes: watch::Sender<u64>,
     ) -> Self {
         let (queue, inbox) = mpsc::channel(QUEUE_MAX);
-        let desk = Arc::new(Desk {
+        let shared = Arc::new(Shared {
             connection: Mutex::new(connection),
             reconnect: Box::new(reconnect),
             waiting: AtomicUsize::new(0),
             changes,
         });
-        let of_thread = Arc::clone(&desk);
+        let of_thread = Arc::clone(&shared);
         let thread = std::thread::spawn(move || of_thread.write_groups(inbox));
-        Self { queue: Some(queue), thread: Some(thread), desk }
+        Self { queue: Some(queue), thread: Some(thread), shared }
     }
 
-    /// Has some work done, in the thread's next group or at once, and waits until it is durable: all of
-    /// it, or nothing.
+    /// Runs work in the thread's next group or inline, and waits until it is durable. All of it is committed, or
+    /// nothing.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
-        self.have_done(move |connection| in_savepoint(connection, work)).await
+        self.have_done(move |connection| Ok(in_savepoint(connection, work)?)).await
     }
 
-    /// As [`Self::run`], for work of which one statement alone is a change that anybody sees: SQLite
-    /// takes that back by itself when it fails, and a savepoint around it costs more than it does.
+    /// Like [`Self::run`], for work in which a single statement makes the only visible change. SQLite reverts a failed
+    /// statement by itself, and a savepoint costs more than that statement.
     pub(super) async fn run_one<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
         self.have_done(move |connection| {
-            caught(connection, work).unwrap_or(Err(rusqlite::Error::ExecuteReturnedResults))
+            catch_panic(connection, work).map_err(|failure| match failure {
+                // Without a savepoint, a statement before the panic is committed with its group.
+                Failure::Panicked(_) => Error::Unknown(failure.into()),
+                failure => failure.into(),
+            })
         })
         .await
     }
 
     async fn have_done<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         let work: Work = Box::new(move |connection| {
             let outcome = work(connection);
             Box::new(move |committed| {
                 let result = match (committed, outcome) {
-                    (Err(why), _) => Err(Error::Unknown(why.to_owned().into())),
-                    (Ok(()), outcome) => outcome.map_err(from_sqlite),
+                    (Err(failure), _) => Err(Error::Unknown(Arc::clone(failure).into())),
+                    (Ok(()), outcome) => outcome,
                 };
-                // The caller may have gone; the work is done all the same.
+                // The caller may be gone; the work is done anyway.
                 let _ = reply.send(result);
             })
         });
-        if let Some(connection) = self.desk.take_alone() {
-            self.desk.write(connection, vec![work]);
+        if let Some(connection) = self.shared.take_alone() {
+            self.shared.write(connection, vec![work]);
         } else {
             let queue = self.queue.as_ref().ok_or_else(closed)?;
             let place = queue.reserve().await.map_err(|_| closed())?;
-            self.desk.waiting.fetch_add(1, Ordering::AcqRel);
+            self.shared.waiting.fetch_add(1, Ordering::AcqRel);
             place.send(work);
         }
         answer.await.unwrap_or_else(|_| Err(Error::Unknown("the journal's writer stopped".into())))
@@ -126,7 +130,7 @@ impl Drop for Writer {
     fn drop(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
-            // It can only have panicked, which its callers have been told.
+            // It can only have panicked, and its callers have received the error.
             let _ = thread.join();
         }
     }
@@ -136,18 +140,6 @@ fn closed() -> Error {
     Error::Unavailable("the journal's writer has stopped".into())
 }
 
-/// SQLite's error as the caller must take it.
-pub(super) fn from_sqlite(error: rusqlite::Error) -> Error {
-    use rusqlite::ErrorCode as Code;
-    match error.sqlite_error_code() {
-        Some(Code::DatabaseCorrupt | Code::NotADatabase) => Error::Corrupt(error.into()),
-        Some(Code::ReadOnly | Code::ConstraintViolation | Code::TypeMismatch | Code::ApiMisuse) => {
-            Error::Refused(error.into())
-        }
-        _ => Error::Unavailable(error.into()),
-    }
-}
-
 fn say(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(|_| ())
 }
@@ -155,31 +147,31 @@ fn say(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
 fn in_savepoint<T>(
     connection: &Connection,
     work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> rusqlite::Result<T> {
+) -> Result<T, Failure> {
     say(connection, "SAVEPOINT work")?;
-    match caught(connection, work) {
-        Some(Ok(value)) => {
-            say(connection, "RELEASE work")?;
-            Ok(value)
-        }
-        failed => {
-            connection.execute_batch("ROLLBACK TO work; RELEASE work")?;
-            failed.unwrap_or(Err(rusqlite::Error::ExecuteReturnedResults))
-        }
+    let outcome = catch_panic(connection, work);
+    if outcome.is_ok() {
+        say(connection, "RELEASE work")?;
+    } else {
+        connection.execute_batch("ROLLBACK TO work; RELEASE work")?;
+    }
+    outcome
+}
+
+/// Turns a panic into an error: it must not end the writer's thread.
+fn catch_panic<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> Result<T, Failure> {
+    match catch_unwind(AssertUnwindSafe(|| work(connection))) {
+        Ok(outcome) => Ok(outcome?),
+        Err(panic) => Err(Failure::of_panic(&*panic)),
     }
 }
 
-/// What the work says; nothing if it panicked, which must not end the thread.
-fn caught<T>(
-    connection: &Connection,
-    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
-) -> Option<rusqlite::Result<T>> {
-    catch_unwind(AssertUnwindSafe(|| work(connection))).ok()
-}
-
-impl Desk {
-    /// The connection, if nobody waits for it and this thread may be held up: a runtime that has only one
-    /// would flush for each of many writers, since no other could come meanwhile.
+impl Shared {
+    /// The connection, if no work is waiting and this thread may block. The thread of a single-threaded runtime may
+    /// not: it would flush once per write, because no other write can join in the meantime.
     fn take_alone(&self) -> Option<MutexGuard<'_, Connection>> {
         let workers = Handle::try_current().map(|runtime| runtime.metrics().num_workers());
         let others_go_on = workers.is_ok_and(|workers| workers > 1);
@@ -189,7 +181,7 @@ impl Desk {
         self.connection.try_lock().ok()
     }
 
-    /// The thread's work, until there is no queue.
+    /// The thread's main loop, which ends with the queue.
     fn write_groups(&self, mut inbox: mpsc::Receiver<Work>) {
         while let Some(first) = inbox.blocking_recv() {
             let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
@@ -205,44 +197,42 @@ impl Desk {
         }
     }
 
-    /// Commits a group and answers all of it.
+    /// Commits a group and replies to all of its callers.
     fn write(&self, mut connection: MutexGuard<'_, Connection>, group: Vec<Work>) {
         let (answers, committed) = commit(&connection, group);
-        if let Err(why) = &committed {
-            tracing::error!(error = %why, "A commit failed; its records may or may not be there.");
-            // A connection in doubt is not used again; until there is a new one, nobody is served.
+        let committed = committed.map_err(Arc::new);
+        if let Err(failure) = &committed {
+            tracing::error!(error = %failure, "A commit failed; it is unknown whether its records were written.");
+            // A connection in an unknown state is not used again; until there is a new one, work waits.
             if let Ok(fresh) = (self.reconnect)() {
                 *connection = fresh;
             }
         }
         drop(connection);
         for answer in answers {
-            answer(committed.as_ref().copied().map_err(String::as_str));
+            answer(committed.as_ref().copied());
         }
         self.changes.send_modify(|generation| *generation += 1);
     }
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").field("waiting", &self.waiting).finish_non_exhaustive()
+        f.debug_struct("Shared").field("waiting", &self.waiting).finish_non_exhaustive()
     }
 }
 
-fn commit(connection: &Connection, group: Vec<Work>) -> (Vec<Answer>, Result<(), String>) {
+fn commit(connection: &Connection, group: Vec<Work>) -> (Vec<Answer>, Result<(), Failure>) {
     let begun = say(connection, "BEGIN IMMEDIATE");
     let answers = group.into_iter().map(|work| work(connection)).collect();
-    let committed = begun
-        .and_then(|()| {
-            // Some errors (a full disk among them) end the transaction by themselves.
-            if connection.is_autocommit() {
-                return Err(rusqlite::Error::InvalidQuery);
-            }
-            say(connection, "COMMIT")
-        })
-        .map_err(|error| error.to_string());
+    let committed = begun.map_err(Failure::from).and_then(|()| {
+        if connection.is_autocommit() {
+            return Err(Failure::TransactionEnded);
+        }
+        Ok(say(connection, "COMMIT")?)
+    });
     if committed.is_err() && !connection.is_autocommit() {
-        // If even this fails the connection is replaced by the caller.
+        // If this fails too, the caller replaces the connection.
         let _ = connection.execute_batch("ROLLBACK");
     }
     (answers, committed)

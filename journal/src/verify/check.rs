@@ -1,4 +1,4 @@
-//! The checks, one per thing that vouches for records.
+//! The checks of a session's records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::payload::{Payload, part_bytes};
 use crate::seal::announcement;
 use crate::step::{KIND, SEQ, Step, StepKind};
 
-/// How a record is named in a report.
+/// A record's name in a report.
 pub(super) fn place(session: &SessionId, item: &Item) -> String {
     if item.pk == key::session(session) {
         item.sk.clone()
@@ -22,23 +22,23 @@ pub(super) fn place(session: &SessionId, item: &Item) -> String {
     }
 }
 
-/// The records of a session, sorted out, and what was found so far.
+/// The records of a session by kind, and the damage found so far.
 pub(super) struct Check<'a> {
     session: &'a SessionId,
     steps: BTreeMap<u32, &'a Item>,
     events: BTreeMap<&'a str, &'a Item>,
     parts: BTreeMap<&'a str, BTreeMap<&'a str, &'a Item>>,
-    /// The partitions of parts that a record names.
+    /// Partitions of parts that a record names.
     named_parts: BTreeSet<String>,
-    /// The places of which something was said: one damage a record is enough.
+    /// Records already reported: one damage per record is enough.
     reported: BTreeSet<String>,
     damage: Vec<Damage>,
 }
 
-/// What two announcements of one thing may differ in.
+/// The attributes in which two announcements of one fact may differ.
 const WHO_AND_WHEN: [&str; 4] = [WRITER, attribute::TIMESTAMP, WALL_TIME, HASH];
 
-/// What a part holds beside its key, in order.
+/// The attributes of a part, in order.
 const PART_ATTRIBUTES: [&str; 3] = ["Bytes", attribute::EXPIRES_AT, HASH];
 
 enum Kind {
@@ -85,7 +85,7 @@ impl<'a> Check<'a> {
             }
             Kind::Mutable => return,
             Kind::Foreign => {
-                let reason = "no record of this session has such a key";
+                let reason = "the session has no records with such a key";
                 return self.report(Damage::Added { place, reason });
             }
         };
@@ -100,7 +100,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether a record hashes to what it states itself.
+    /// Checks that a record has the hash that it states.
     fn own_hash(&mut self, item: &Item, kind: &Kind, place: String) {
         let found = item.hash();
         let change = match item.attributes.get(HASH) {
@@ -118,7 +118,7 @@ impl<'a> Check<'a> {
                 Change::Stated { stated: stated.clone(), found }
             }
             Some(_) => Change::Stated { stated: "something else".to_owned(), found },
-            // The state machine cannot hash, and older writers did not.
+            // The state machine cannot compute hashes, and older writers did not.
             None if matches!(kind, Kind::Event) && states_no_hash(item) => return,
             None => Change::HashMissing,
         };
@@ -137,8 +137,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether every record that is still what it states has expired. One that was changed cannot
-    /// say when the session expires.
+    /// Whether every unchanged record has expired. A changed one cannot say when the session
+    /// expires.
     pub(super) fn is_expired(&self, now: Stamp) -> bool {
         let records = self.steps.values().chain(self.events.values());
         records
@@ -148,7 +148,7 @@ impl<'a> Check<'a> {
             .is_some_and(|expires_at| expires_at <= now.seconds())
     }
 
-    /// The verdict that counts: the one that the head was taken from, else the earliest.
+    /// The verdict that counts: the one with the head's hash, or else the earliest.
     pub(super) fn verdict(&mut self, head: Option<&Hash>) -> Option<Event> {
         let mut verdicts: Vec<_> = self
             .events
@@ -174,8 +174,8 @@ impl<'a> Check<'a> {
         self.changed(place.to_owned(), Change::Named { by, named, found });
     }
 
-    /// Follows the chain from its end to its beginning, since each step vouches for the one before
-    /// it. `anchor` is who vouches for the last one, its number and its hash.
+    /// Follows the chain from its end, since each step holds the hash of the previous one. `anchor`
+    /// names what protects the last step, its number and its hash.
     pub(super) fn steps(&mut self, anchor: Option<(String, u32, Hash)>) {
         let end = anchor.as_ref().map(|(_, seq, _)| *seq).or_else(|| self.end_step());
         let newest = self.steps.keys().next_back().copied().unwrap_or(0);
@@ -184,7 +184,7 @@ impl<'a> Check<'a> {
             None => Vec::new(),
         };
         for item in beyond {
-            self.added(&item.sk, "it stands after the last step");
+            self.added(&item.sk, "it follows the last step");
         }
         if let Some(end) = end.filter(|end| *end > newest) {
             let (first, last) = (key::step(newest + 1), key::step(end));
@@ -213,7 +213,7 @@ impl<'a> Check<'a> {
         self.gap(1, above);
     }
 
-    /// What a step says of the one before it.
+    /// The number and hash of the previous step, as a step names them.
     fn names_before(&mut self, seq: u32, item: &Item) -> Option<(u32, String, Hash)> {
         match Step::from_item(item) {
             Ok(step) if seq == 1 => {
@@ -233,7 +233,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Reports the numbers from `first` up to and without `above`, if there are any.
+    /// Reports missing numbers from `first` up to `above`, exclusive.
     fn gap(&mut self, first: u32, above: u32) {
         if first < above {
             let (first, last) = (key::step(first), key::step(above - 1));
@@ -241,7 +241,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The number of the first end step that is what it states.
+    /// Number of the first valid end step.
     fn end_step(&self) -> Option<u32> {
         let mut ends = self.steps.iter().filter(|(_, item)| {
             item.text_opt(KIND) == Some(StepKind::End.as_str()) && !self.reported.contains(&item.sk)
@@ -249,7 +249,7 @@ impl<'a> Check<'a> {
         ends.next().map(|(seq, _)| *seq)
     }
 
-    /// Compares the events with the verdict's manifest; returns those that are later than it.
+    /// Compares the events with the verdict's manifest; returns those after the verdict.
     pub(super) fn events(&mut self, verdict: &Event) -> Vec<String> {
         let Some(manifest) = self.manifest(verdict) else { return Vec::new() };
         let mut unsealed = Vec::new();
@@ -263,8 +263,8 @@ impl<'a> Check<'a> {
                 Some(named) if *named == found => {}
                 Some(named) => self.named_otherwise(&item.sk, &verdict.sk, named, &found),
                 None if is_later(item, verdict) => unsealed.push(item.sk.clone()),
-                None if self.is_told(item, &manifest) => unsealed.push(item.sk.clone()),
-                None => self.added(&item.sk, "the verdict does not name it: it was forged, or told while the verdict was being written"),
+                None if self.is_announced(item, &manifest) => unsealed.push(item.sk.clone()),
+                None => self.added(&item.sk, "the verdict does not name it: it was forged, or written at the same time as the verdict"),
             }
         }
         for sk in manifest.keys().filter(|sk| !self.events.contains_key(sk.as_str())) {
@@ -273,10 +273,9 @@ impl<'a> Check<'a> {
         unsealed
     }
 
-    /// Whether an event says what a sealed event or a sealed step says, in every word but who wrote it
-    /// and when: an announcement of a durable step, which landed while the verdict was being
-    /// written.
-    fn is_told(&self, item: &Item, manifest: &BTreeMap<String, Hash>) -> bool {
+    /// Whether an event says the same as a sealed event or step, except for writer and time: an
+    /// announcement of a durable step, written at the same time as the verdict.
+    fn is_announced(&self, item: &Item, manifest: &BTreeMap<String, Hash>) -> bool {
         let Ok(event) = Event::from_item(item) else { return false };
         let in_its_place = item.text_opt(attribute::TIMESTAMP) == Some(&event.stamp.to_string());
         if !event.status.announces_a_step() || !in_its_place {
@@ -287,14 +286,15 @@ impl<'a> Check<'a> {
             said.retain(|name, _| !WHO_AND_WHEN.contains(&name.as_str()));
             said
         };
-        let told = said(item);
+        let announced = said(item);
         let mut sealed = self.events.values().filter(|event| manifest.contains_key(&event.sk));
         let due = self.announcement(&event);
-        due.is_some_and(|due| said(&due) == told) || sealed.any(|event| said(event) == told)
+        due.is_some_and(|due| said(&due) == announced)
+            || sealed.any(|event| said(event) == announced)
     }
 
-    /// How the step that an event speaks of is announced, if it is, by the same writer at the same
-    /// time. What is wrong with the steps has been reported by now.
+    /// The announcement of the step that an event refers to, by the same writer at the same time.
+    /// Damage to the steps has been reported already.
     fn announcement(&self, event: &Event) -> Option<Item> {
         let About::Step(seq) = event.about else { return None };
         let item = self.steps.get(&seq).filter(|item| !self.reported.contains(&item.sk))?;
@@ -303,8 +303,7 @@ impl<'a> Check<'a> {
         Some(draft.to_item(self.session, event.writer, event.stamp, None, step.expires_at))
     }
 
-    /// The verdict's list of events. Where it is missing what is wrong has been said already, or is
-    /// said here.
+    /// The verdict's list of events. If it is missing, the reason has been or is now reported.
     fn manifest(&mut self, verdict: &Event) -> Option<BTreeMap<String, Hash>> {
         let read = verdict.seal.as_ref().and_then(|seal| {
             let json = seal.manifest.decode(&self.part_bytes(&seal.manifest)).ok()?;
@@ -329,7 +328,7 @@ impl<'a> Check<'a> {
         part_bytes(&items, *parts).unwrap_or_default()
     }
 
-    /// Checks the parts of every payload that is set apart.
+    /// Checks the parts of all payloads.
     pub(super) fn payloads(&mut self) {
         let records: Vec<_> = self.steps.values().chain(self.events.values()).copied().collect();
         for item in records {
@@ -355,7 +354,7 @@ impl<'a> Check<'a> {
         }
         for (sk, part) in &there {
             if part_number(sk).is_none_or(|number| number >= *count) {
-                self.added(&name(sk), "the record that names the payload counts fewer parts");
+                self.added(&name(sk), "the record that names the payload has fewer parts");
             } else if !part.attributes.keys().map(String::as_str).eq(PART_ATTRIBUTES) {
                 self.changed(name(sk), Change::Attributes);
             } else if part.attributes.get(attribute::EXPIRES_AT)
@@ -372,7 +371,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Reports the parts that no record names.
+    /// Reports parts that no record names.
     pub(super) fn unnamed_parts(&mut self) {
         let parts = std::mem::take(&mut self.parts);
         for (pk, parts) in parts {
@@ -401,7 +400,7 @@ fn kind(session: &SessionId, item: &Item) -> Kind {
     }
     match item.sk.as_str() {
         sk if sk.starts_with(key::EVENT_PREFIX) => Kind::Event,
-        // The last one was written by a design before this one, and is ignored.
+        // `SESSION` was written by an earlier design and is ignored.
         key::LEASE | key::WAIT | "SESSION" => Kind::Mutable,
         _ => Kind::Foreign,
     }
@@ -412,7 +411,7 @@ fn part_number(sk: &str) -> Option<u32> {
     (key::part(number) == sk).then_some(number)
 }
 
-/// The key that a record was written under, if it is another one and the stated hash proves it.
+/// The key under which a record was written, if it differs and the stated hash proves it.
 fn moved_from(item: &Item, kind: &Kind, stated: &str) -> Option<String> {
     let sk = match kind {
         Kind::Step(_) => key::step(item.small(SEQ).ok()?),

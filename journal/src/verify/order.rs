@@ -5,16 +5,16 @@ use crate::id::SessionId;
 use crate::item::Item;
 use crate::key;
 
-/// Where an item stands in an export.
+/// Sort position of an item in an export.
 pub(crate) fn rank<'a>(session: &SessionId, item: &'a Item) -> (bool, &'a str, &'a str) {
     (item.pk != key::session(session), &item.pk, &item.sk)
 }
 
-/// The fewest records that must be moved to put all others in order.
+/// The fewest records that must be moved to sort all others.
 pub(super) fn misplaced(session: &SessionId, items: &[Item]) -> Vec<String> {
     let ranks: Vec<_> = items.iter().map(|item| rank(session, item)).collect();
-    // The longest run of records in order, by patience: `tails[n]` is the smallest possible last
-    // record of a run of n + 1, `before` the record that comes before each in its run.
+    // Longest increasing subsequence (patience sorting): `tails[n]` is the smallest possible last
+    // record of a run of n + 1, `before` the predecessor of each record in its run.
     let mut tails: Vec<usize> = Vec::new();
     let mut before = vec![None; items.len()];
     for (here, rank) in ranks.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Golden records: what is stored today must be readable for years.
+//! Golden records: today's records must stay readable for years.
 
 use journal::clock::Stamp;
 use journal::error_message::ErrorMessage;
@@ -19,7 +19,7 @@ pub fn session() -> SessionId {
     "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap()
 }
 
-/// So many milliseconds after the session began.
+/// This many milliseconds after the session's start.
 pub fn at(millis: i64) -> Stamp {
     Stamp::from_millis(Stamp::parse("2026-11-21T10:30:00Z").unwrap().millis() + millis)
 }
@@ -32,7 +32,7 @@ fn effect(node: &str, kind: EffectKind, call: u32) -> EffectRef {
     EffectRef { node: node.to_owned(), kind, digest: Hash::of(node.as_bytes()), call }
 }
 
-/// Every kind of step, each form of payload but parts, as one session with a question.
+/// Every kind of step and every form of payload except parts, as one session with a question.
 fn bodies(large: Payload) -> Vec<(u32, StepBody<Payload>)> {
     let claim = |supersedes, input| StepBody::Claim {
         supersedes,
@@ -114,7 +114,7 @@ fn steps(large: Payload) -> Vec<Item> {
     items
 }
 
-/// SESSION_INITIATED as the state machine's text writes it.
+/// SESSION_INITIATED as the state machine writes it.
 fn initiated() -> Item {
     Item::new(key::session(&session()), key::event(at(0)))
         .with("V", 1_i64)
@@ -132,7 +132,7 @@ fn initiated() -> Item {
 
 fn events() -> Vec<Item> {
     use EventStatus as E;
-    let told = |millis, writer, status, about| {
+    let announced = |millis, writer, status, about| {
         Draft::new(status, about).to_item(&session(), writer, at(millis), None, EXPIRES_AT)
     };
     let lost = Draft::new(E::AgentLost, About::Epoch(5))
@@ -140,20 +140,20 @@ fn events() -> Vec<Item> {
         .with_detail(json!({ "pulse": "5/agent:two/7" }));
     vec![
         initiated(),
-        told(20, Writer::Invoker, E::AgentInvocationStarted, About::Attempt(1)),
-        told(40, Writer::Agent, E::AgentEntrypointStarted, About::Attempt(1)),
-        told(101, Writer::Agent, E::AgentBackgroundTaskStarted, About::Epoch(1)),
-        told(120, Writer::Invoker, E::AgentInvocationSucceeded, About::Attempt(1)),
-        told(301, Writer::Agent, E::AgentBackgroundTaskSuspended, About::Step(3)),
-        told(401, Writer::Person, E::InputReceived, About::Step(4)),
-        told(501, Writer::Agent, E::AgentBackgroundTaskResumed, About::Step(5)),
+        announced(20, Writer::Invoker, E::AgentInvocationStarted, About::Attempt(1)),
+        announced(40, Writer::Agent, E::AgentEntrypointStarted, About::Attempt(1)),
+        announced(101, Writer::Agent, E::AgentBackgroundTaskStarted, About::Epoch(1)),
+        announced(120, Writer::Invoker, E::AgentInvocationSucceeded, About::Attempt(1)),
+        announced(301, Writer::Agent, E::AgentBackgroundTaskSuspended, About::Step(3)),
+        announced(401, Writer::Person, E::InputReceived, About::Step(4)),
+        announced(501, Writer::Agent, E::AgentBackgroundTaskResumed, About::Step(5)),
         lost.to_item(&session(), Writer::Poller, at(700), Some(at(-5_000)), EXPIRES_AT),
-        told(1_001, Writer::Agent, E::AgentBackgroundTaskCompleted, About::Step(10)),
+        announced(1_001, Writer::Agent, E::AgentBackgroundTaskCompleted, About::Step(10)),
     ]
 }
 
-/// The session's records in the order of an export. `large` is the payload of one outcome,
-/// `manifest` makes the verdict's.
+/// The session's records in the order of an export. `large` is the payload of one outcome;
+/// `manifest` builds the verdict's.
 pub fn records(large: &Encoded, manifest: impl FnOnce(&serde_json::Value) -> Encoded) -> Vec<Item> {
     let steps = steps(large.payload.clone());
     let mut records = events();
@@ -170,8 +170,8 @@ pub fn records(large: &Encoded, manifest: impl FnOnce(&serde_json::Value) -> Enc
     records
 }
 
-/// The session of the golden file: a compressed payload, nothing set apart. The compressed bytes
-/// are a file, so that another version of zstd does not change them.
+/// The session of the golden file, with a compressed payload and no parts. The compressed bytes are
+/// a file, so that another version of zstd does not change them.
 pub fn small() -> Vec<Item> {
     let bytes = include_bytes!("golden/payload.zst").to_vec();
     let payload = Payload::Zstd { bytes, raw_bytes: 6_002 };
@@ -199,13 +199,13 @@ pub fn large() -> Vec<Item> {
     })
 }
 
-/// Compresses by the payload's own means: text long enough, then what it stored.
+/// Compresses with the payload's own code, given a text that is long enough.
 fn zstd_of(json: &serde_json::Value) -> Vec<u8> {
     zstd::bulk::compress(json.to_string().as_bytes(), 3).unwrap()
 }
 
 #[test]
-fn the_golden_session_is_written_as_it_always_was() {
+fn the_golden_session_is_still_written_the_same() {
     let mut written = Vec::new();
     export::write(&session(), &small(), &mut written).unwrap();
     let golden = include_bytes!("golden/session.jsonl");
@@ -213,14 +213,14 @@ fn the_golden_session_is_written_as_it_always_was() {
         let path = std::env::temp_dir().join("session.jsonl");
         std::fs::write(&path, &written).unwrap();
         panic!(
-            "records are written differently: compare {} with tests/it/golden/session.jsonl",
+            "the format of records has changed: compare {} with tests/it/golden/session.jsonl",
             path.display()
         );
     }
 }
 
 #[test]
-fn the_golden_session_is_read_as_it_always_was() {
+fn the_golden_session_is_still_read_the_same() {
     let export = export::read(&include_bytes!("golden/session.jsonl")[..]).unwrap();
     assert!(export.damage.is_empty(), "{:?}", export.damage);
     assert_eq!(export.session(), Some(session()));
@@ -259,9 +259,9 @@ fn a_whole_record_can_be_hashed_with_standard_tools() {
     assert_eq!(step.text("Hash").unwrap(), step.hash().as_str());
 }
 
-/// Events of earlier writers: three digits or none, no id, no writer, no hash, no version.
+/// Events of older writers: three fractional digits or none, no id, writer, hash or version.
 #[test]
-fn records_of_older_writers_are_still_read() {
+fn records_of_older_writers_are_readable() {
     let lines = include_str!("golden/old-records.jsonl").lines();
     let items: Vec<_> =
         lines.map(|line| Item::from_json(&serde_json::from_str(line).unwrap()).unwrap()).collect();

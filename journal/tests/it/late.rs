@@ -1,4 +1,4 @@
-//! Announcements that land after the verdict although they were made before it.
+//! Announcements that are stored after the verdict but made before it.
 
 use journal::announce::Announcer;
 use journal::chain::{Author, End, Head, append, end_session};
@@ -19,10 +19,10 @@ fn now() -> Stamp {
     Stamp::parse("2026-11-21T10:30:00Z").unwrap()
 }
 
-/// A session whose question was answered and that was ended and sealed at once, before either
-/// announcement had landed.
+/// A session whose question was answered, then ended and sealed at once, before either announcement
+/// was stored.
 #[tokio::test]
-async fn an_announcement_of_a_sealed_step_that_lands_late_is_unsealed_and_another_forged() {
+async fn a_late_announcement_of_a_sealed_step_is_unsealed() {
     let temporary = crate::stores::sqlite();
     let (store, session) = (&temporary.store, &SessionId::fresh());
     let hlc = Hlc::new(Clock::fixed(now()), now());
@@ -46,12 +46,12 @@ async fn an_announcement_of_a_sealed_step_that_lands_late_is_unsealed_and_anothe
     for body in [claim, ask, answer] {
         head = Head::after(&append(store, &hlc, &author, &head, 1, body).await.unwrap());
     }
-    let voice =
+    let announcer =
         Announcer { store, hlc: &hlc, session, writer: Writer::Agent, expires_at: EXPIRES_AT };
     let (asked_at, answered_at) = (hlc.tick(), hlc.tick());
     let end = End { ending: Ending::Cancelled, error: None, category: None, result: json!(null) };
     let end = end_session(store, &hlc, &author, &end).await.unwrap();
-    let verdict = seal(store, &voice, &end).await.unwrap();
+    let verdict = seal(store, &announcer, &end).await.unwrap();
     assert!(answered_at < verdict.stamp);
     let anchors = Anchors { head: Some(verdict.hash), last_step: None };
     let records = query_all(store, Query::all(key::session(session))).await.unwrap();
@@ -61,16 +61,16 @@ async fn an_announcement_of_a_sealed_step_that_lands_late_is_unsealed_and_anothe
         records.sort_by(|a, b| a.sk.cmp(&b.sk));
         verify(session, &records, &anchors, now())
     };
-    let told = |draft: Draft, at| draft.to_item(session, Writer::Person, at, None, EXPIRES_AT);
+    let announced = |draft: Draft, at| draft.to_item(session, Writer::Person, at, None, EXPIRES_AT);
     let answered = |step| Draft::new(EventStatus::InputReceived, About::Step(step));
-    for late in [told(suspension(2), asked_at), told(answered(3), answered_at)] {
+    for late in [announced(suspension(2), asked_at), announced(answered(3), answered_at)] {
         let report = with(&late);
         assert_eq!((report.damage, report.unsealed), (vec![], vec![late.sk]));
     }
     for forged in [
-        told(answered(2), answered_at),
-        told(answered(3).with_detail(json!({ "by": "nobody" })), answered_at),
-        told(suspension(3), asked_at),
+        announced(answered(2), answered_at),
+        announced(answered(3).with_detail(json!({ "by": "nobody" })), answered_at),
+        announced(suspension(3), asked_at),
     ] {
         let report = with(&forged);
         let added =

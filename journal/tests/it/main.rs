@@ -3,15 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
 mod golden;
-#[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
+#[cfg(all(feature = "sqlite", feature = "dynamodb"))]
 #[macro_use]
 mod stores;
-#[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
+#[cfg(all(feature = "sqlite", feature = "dynamodb"))]
 mod late;
-#[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
+#[cfg(all(feature = "sqlite", feature = "dynamodb"))]
 mod records;
-#[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
+#[cfg(all(feature = "sqlite", feature = "dynamodb"))]
 mod suite;
 mod verify;
-#[cfg(all(feature = "sqlite", feature = "dynamodb", feature = "test-support"))]
+#[cfg(all(feature = "sqlite", feature = "dynamodb"))]
 mod writing;

@@ -12,7 +12,7 @@ use journal::id::{EventId, Runner, SessionId};
 use journal::item::Item;
 use journal::key;
 use journal::limits::ITEM_BYTES_MAX;
-use journal::listing::{self, Filter, Search, Shelf, Summary};
+use journal::listing::{self, Filter, Search, Summary, SummaryCache};
 use journal::seal;
 use journal::status::Status;
 use journal::step::{Ending, StepBody};
@@ -29,10 +29,10 @@ on_both_stores!(
     sessions_are_listed_newest_first,
     sessions_are_filtered_by_status_and_agent,
     pages_of_any_size_join_to_the_whole_list,
-    what_is_new_of_a_session_is_listed_however_often_it_was_before,
-    a_histogram_counts_what_began_and_what_ended_in_each_stretch,
-    a_session_that_cannot_be_read_hides_no_other,
-    a_followed_session_shows_each_record_once,
+    a_listed_session_shows_its_new_records_next_time,
+    a_histogram_counts_starts_and_ends_per_bucket,
+    an_unreadable_session_does_not_hide_others,
+    following_a_session_returns_each_record_once,
     a_follower_wakes_for_a_new_record,
     a_session_written_through_the_store_verifies,
 );
@@ -71,7 +71,7 @@ async fn a_damaged_file_is_not_imported<S: Store>(store: S) {
     export.records.remove(3);
     let foreign = exported(&[Item::new("ADMIT#incident", "SLOT#1")]);
     let lease = exported(&[Item::new(key::session(&golden::session()), key::LEASE)]);
-    // What comes first in these could be written: nothing is, because of what comes last.
+    // The first records could be written; because of the last one, none is.
     let records = golden::small();
     let other = records[12].clone().with("Subject", "other").hashed();
     let twice = exported(&[&records[..], &[other]].concat());
@@ -86,7 +86,7 @@ async fn a_damaged_file_is_not_imported<S: Store>(store: S) {
     assert!(export::records(&store, &golden::session()).await.unwrap().is_empty());
 }
 
-/// Sessions whose ids begin with every digit, so that all partitions of a day are used.
+/// Session ids that start with every digit, so that all partitions of a day are used.
 fn id(number: u32) -> SessionId {
     format!("{number:08x}-7b1e-4cc3-98c4-dc0c0c07398f")
         .chars()
@@ -139,7 +139,7 @@ async fn finish<S: Store>(store: &S, session: &SessionId, agent: &str, ending: E
     seal::seal(store, &announcer, &end).await.unwrap();
 }
 
-/// Twenty sessions, ten minutes apart, over the end of a day; every third is finished.
+/// Twenty sessions, ten minutes apart, across midnight; every third has ended.
 async fn fill<S: Store>(store: &S) {
     for number in 0..20 {
         let session = spread(number);
@@ -174,7 +174,7 @@ async fn sessions_are_listed_newest_first<S: Store>(store: S) {
     }
 }
 
-/// A filter that every session of [`fill`] passes.
+/// A filter that matches every session of [`fill`].
 fn any() -> Filter {
     let (since, until) = (start(), began(1_000));
     Filter { since, until, after: None, statuses: Vec::new(), agent: None }
@@ -197,28 +197,28 @@ async fn sessions_are_filtered_by_status_and_agent<S: Store>(store: S) {
     let open = Filter { statuses: vec![Status::Initiated], until: began(3), ..any() };
     assert_eq!(found(&open, 100).await, [spread(2), spread(1)]);
     let summary = alone(&store, &spread(3), began(3)).await;
-    assert_eq!((summary.told.status, summary.tally.steps), (Status::Failed, 2));
+    assert_eq!((summary.reported.status, summary.tally.steps), (Status::Failed, 2));
     assert_eq!(summary.agent(), Some("incident"));
     assert_eq!(summary.tally.end.unwrap().error_category.as_deref(), Some("c"));
-    assert_eq!(summary.told.initiated_at, Some(began(3)));
-    assert!(summary.told.ended_at > summary.told.initiated_at);
+    assert_eq!(summary.reported.initiated_at, Some(began(3)));
+    assert!(summary.reported.ended_at > summary.reported.initiated_at);
 }
 
-/// A session as a list shows it that was never asked for before.
+/// A session's summary without a cache.
 async fn alone<S: Store>(store: &S, session: &SessionId, at: Stamp) -> Summary {
-    let (shelf, filter) = (Shelf::default(), Filter { since: at, until: at, ..any() });
-    let mut search = Search::new(store, &shelf, &filter, began(1_000));
+    let (cache, filter) = (SummaryCache::default(), Filter { since: at, until: at, ..any() });
+    let mut search = Search::new(store, &cache, &filter, began(1_000));
     let summary = search.next().await.unwrap().unwrap();
     assert_eq!(summary.session, *session);
     (*summary).clone()
 }
 
-/// Every session of a filter, in pages of this size.
+/// All sessions of a filter, in pages of this size.
 async fn paged<S: Store>(store: &S, mut filter: Filter, size: usize) -> Vec<SessionId> {
-    let shelf = Shelf::default();
+    let cache = SummaryCache::default();
     let mut found = Vec::new();
     loop {
-        let mut search = Search::new(store, &shelf, &filter, began(1_000));
+        let mut search = Search::new(store, &cache, &filter, began(1_000));
         for _ in 0..size {
             found.extend(search.next().await.unwrap().map(|summary| summary.session.clone()));
         }
@@ -231,7 +231,7 @@ async fn paged<S: Store>(store: &S, mut filter: Filter, size: usize) -> Vec<Sess
 
 async fn pages_of_any_size_join_to_the_whole_list<S: Store>(store: S) {
     fill(&store).await;
-    // Many began at one instant, and more than one of them in one partition of the index.
+    // Many sessions start at one instant, several of them in the same index partition.
     for number in 100..140 {
         begin(&store, &spread(number), began(5)).await;
     }
@@ -246,19 +246,19 @@ async fn pages_of_any_size_join_to_the_whole_list<S: Store>(store: S) {
     assert_eq!(paged(&store, failed, 1).await, whole);
 }
 
-async fn what_is_new_of_a_session_is_listed_however_often_it_was_before<S: Store>(store: S) {
-    let shelf = Shelf::default();
+async fn a_listed_session_shows_its_new_records_next_time<S: Store>(store: S) {
+    let cache = SummaryCache::default();
     let session = spread(7);
     begin(&store, &session, began(7)).await;
     let listed = async |now| {
         let filter = any();
-        let mut search = Search::new(&store, &shelf, &filter, now);
+        let mut search = Search::new(&store, &cache, &filter, now);
         let summary = search.next().await.unwrap().unwrap();
         assert_eq!(*summary, alone(&store, &session, began(7)).await);
         summary
     };
     let far = began(1_000);
-    assert_eq!(listed(far).await.told.status, Status::Initiated);
+    assert_eq!(listed(far).await.reported.status, Status::Initiated);
     let hlc = Hlc::new(Clock::fixed(began(8)), began(8));
     let expires_at = began(8).seconds() + 90 * 86_400;
     let author = Author { session: session.clone(), runner: Runner::named("agent:1"), expires_at };
@@ -271,7 +271,7 @@ async fn what_is_new_of_a_session_is_listed_however_often_it_was_before<S: Store
     }
     let end = End { ending: Ending::Failed, error: None, category: None, result: json!("done") };
     let end = chain::end_session(&store, &hlc, &author, &end).await.unwrap();
-    assert_eq!(listed(far).await.told.status, Status::Initiated);
+    assert_eq!(listed(far).await.reported.status, Status::Initiated);
     let announcer = Announcer {
         store: &store,
         hlc: &hlc,
@@ -280,20 +280,20 @@ async fn what_is_new_of_a_session_is_listed_however_often_it_was_before<S: Store
         expires_at,
     };
     seal::seal(&store, &announcer, &end).await.unwrap();
-    assert_eq!(listed(began(8)).await.told.status, Status::Failed);
-    // What comes late is listed, too, and so it is when the verdict had settled before.
+    assert_eq!(listed(began(8)).await.reported.status, Status::Failed);
+    // Late records are listed too, even after the verdict has settled.
     let draft = Draft::new(EventStatus::AgentBackgroundTaskStarted, About::Epoch(1));
     announcer.announce(&draft).await.unwrap();
-    assert!(listed(began(8)).await.told.has_run);
-    assert_eq!(listed(far).await.told.status, Status::Failed);
+    assert!(listed(began(8)).await.reported.has_run);
+    assert_eq!(listed(far).await.reported.status, Status::Failed);
 }
 
-async fn a_histogram_counts_what_began_and_what_ended_in_each_stretch<S: Store>(store: S) {
+async fn a_histogram_counts_starts_and_ends_per_bucket<S: Store>(store: S) {
     fill(&store).await;
-    let (shelf, now) = (Shelf::default(), began(1_000));
+    let (cache, now) = (SummaryCache::default(), began(1_000));
     let hour = Duration::from_secs(3_600);
     let stretches = listing::buckets(start(), began(19), hour).unwrap();
-    let counted = listing::histogram(&store, &shelf, &stretches, now).await.unwrap();
+    let counted = listing::histogram(&store, &cache, &stretches, now).await.unwrap();
     let shown: Vec<_> = counted.iter().map(|bucket| (bucket.began, bucket.ended.clone())).collect();
     let ended = |counts: &[(Status, u64)]| counts.iter().copied().collect();
     let (good, bad) = (Status::Succeeded, Status::Failed);
@@ -306,41 +306,41 @@ async fn a_histogram_counts_what_began_and_what_ended_in_each_stretch<S: Store>(
             (2, ended(&[(good, 1), (bad, 1)])),
         ]
     );
-    assert_eq!(listing::histogram(&store, &shelf, &stretches, now).await.unwrap(), counted);
+    assert_eq!(listing::histogram(&store, &cache, &stretches, now).await.unwrap(), counted);
 }
 
-async fn a_session_that_cannot_be_read_hides_no_other<S: Store>(store: S) {
+async fn an_unreadable_session_does_not_hide_others<S: Store>(store: S) {
     fill(&store).await;
     let broken = Item::new(key::session(&spread(3)), key::step(3)).with("V", 1_i64);
     store.put(broken, Condition::Absent).await.unwrap();
     assert_eq!(paged(&store, any(), 100).await.len(), 20);
     let found = alone(&store, &spread(3), began(3)).await;
-    let error = found.told.error.as_ref().map(ToString::to_string).unwrap_or_default();
+    let error = found.reported.error.as_ref().map(ToString::to_string).unwrap_or_default();
     assert!(error.starts_with("Journal: Unreadable - STEP#00000003"), "{error}");
 }
 
-async fn a_followed_session_shows_each_record_once<S: Store>(store: S) {
-    let patience = Duration::from_millis(1);
+async fn following_a_session_returns_each_record_once<S: Store>(store: S) {
+    let timeout = Duration::from_millis(1);
     let records = golden::small();
     let mut follow = Follow::new(store.clone(), golden::session());
-    assert_eq!(follow.next(patience).await.unwrap(), []);
+    assert_eq!(follow.next(timeout).await.unwrap(), []);
     let mut shown = Vec::new();
-    // Events out of their order, steps in theirs.
+    // Events out of order, steps in order.
     let order = [1, 0, 2, 11, 12, 3, 5, 4, 13, 14, 15, 16, 6, 7, 9, 8, 17, 18, 19, 20, 10];
     for batch in order.chunks(3) {
         for place in batch {
             store.put(records[*place].clone(), Condition::Absent).await.unwrap();
         }
-        let news = follow.next(patience).await.unwrap();
+        let news = follow.next(timeout).await.unwrap();
         assert_eq!(news.len(), batch.len());
         assert!(news.is_sorted_by_key(Record::stamp));
         shown.extend(news);
     }
-    assert_eq!(follow.next(patience).await.unwrap(), []);
+    assert_eq!(follow.next(timeout).await.unwrap(), []);
     shown.sort_by_key(Record::stamp);
     assert_eq!(shown.len(), records.len());
     let mut again = Follow::new(store, golden::session());
-    assert_eq!(again.next(patience).await.unwrap(), shown);
+    assert_eq!(again.next(timeout).await.unwrap(), shown);
 }
 
 async fn a_follower_wakes_for_a_new_record<S: Store>(store: S) {

@@ -3,7 +3,7 @@
 use journal::dynamo::DynamoStore;
 use journal::sqlite::{Durability, SqliteStore};
 
-/// A journal in a folder that is removed with it.
+/// A journal in a temporary folder.
 pub struct Temporary {
     pub store: SqliteStore,
     _dir: tempfile::TempDir,
@@ -15,8 +15,8 @@ pub fn sqlite() -> Temporary {
     Temporary { store, _dir: dir }
 }
 
-/// A fresh table, or nothing where no DynamoDB is named.
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says where DynamoDB is")]
+/// An empty table, or `None` if no DynamoDB endpoint is configured.
+#[expect(clippy::disallowed_methods, reason = "the test runner passes DynamoDB's address")]
 pub async fn dynamodb() -> Option<DynamoStore> {
     let Ok(endpoint) = std::env::var("DAYBOOK_TEST_DYNAMODB") else {
         println!("skipped: DAYBOOK_TEST_DYNAMODB names no DynamoDB endpoint");
@@ -25,7 +25,7 @@ pub async fn dynamodb() -> Option<DynamoStore> {
     Some(DynamoStore::fresh_for_tests(&endpoint).await.unwrap())
 }
 
-/// Makes a test of each function for each store.
+/// Generates a test per function and store.
 macro_rules! on_both_stores {
     ($($name:ident),+ $(,)?) => {
         mod sqlite {

@@ -1,4 +1,4 @@
-//! The store suite, case by case, on both stores.
+//! The conformance suite, case by case, on both stores.
 
 use journal::store::Store;
 
@@ -25,14 +25,14 @@ macro_rules! cases {
 cases!(
     items in journal::conformance:
     only_the_first_put_of_a_key_lands,
-    a_second_delivery_is_told_from_a_repetition,
+    a_second_delivery_is_distinguished_from_a_retry,
     at_most_compares_numbers_as_numbers_and_text_as_bytes,
     conditions_combine,
     an_update_keeps_what_it_does_not_set,
     an_update_creates_only_where_its_condition_allows,
     every_kind_of_value_survives,
     a_part_of_full_size_survives,
-    an_item_over_the_limit_is_refused,
+    an_item_over_the_limit_is_rejected,
     a_query_reads_its_range_in_order,
     sort_keys_are_ordered_by_bytes,
     pages_join_without_gap_or_repetition,
@@ -48,6 +48,6 @@ cases!(
     concurrent_runners_leave_a_dense_chain,
     a_session_ends_once,
     announcements_at_one_nanosecond_are_all_kept,
-    an_announcement_is_told_once,
+    an_announcement_is_written_once,
     a_large_payload_is_read_back,
 );

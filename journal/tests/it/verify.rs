@@ -1,4 +1,4 @@
-//! Verifying names every single mutation of a session's records.
+//! Verification names every single mutation of a session's records.
 
 use std::collections::BTreeSet;
 use std::slice;
@@ -28,7 +28,7 @@ fn place(item: &Item) -> String {
     }
 }
 
-/// Whether the report says something about this record.
+/// Whether the report names this record.
 fn names(report: &Report, wanted: &Item) -> bool {
     let wanted = place(wanted);
     report.damage.iter().any(|damage| match damage {
@@ -41,7 +41,7 @@ fn names(report: &Report, wanted: &Item) -> bool {
         Damage::Removed { first, last } | Damage::CutOff { first, last } => {
             (first..=last).contains(&&wanted)
         }
-        // The verdict is the one record whose key nobody else names.
+        // The verdict is the only record whose key no other record names.
         Damage::VerdictMissing { .. } => wanted == verdict_key(),
         Damage::Line { .. } | Damage::Witness { .. } => false,
     })
@@ -60,7 +60,7 @@ fn check(what: &str, records: &[Item], anchors: &Anchors, wanted: &[&Item]) {
     }
 }
 
-/// The values that differ from this one in one byte: the first, the last or one between.
+/// Values that differ in one byte: the first, the last or one in the middle.
 fn changed(value: &Value) -> Vec<Value> {
     let places = |length: usize| BTreeSet::from([0, length / 2, length.saturating_sub(1)]);
     match value {
@@ -120,7 +120,7 @@ fn changed_fields(item: &Item) -> Vec<(String, Item)> {
     mutants
 }
 
-/// The same record with a hash that fits, as a careful forger would leave it.
+/// The same record with a valid hash, as a careful forger would write it.
 fn forged(item: &Item) -> Item {
     if item.attributes.contains_key(HASH) { item.clone().hashed() } else { item.clone() }
 }
@@ -132,7 +132,7 @@ fn replaced(records: &[Item], place: usize, with: Item) -> Vec<Item> {
 }
 
 #[test]
-fn a_sound_session_verifies() {
+fn an_undamaged_session_verifies() {
     for records in [small(), large()] {
         let report = verify(&session(), &records, &anchors(&records), now());
         let head = anchors(&records).head.unwrap();
@@ -145,7 +145,7 @@ fn a_sound_session_verifies() {
 }
 
 #[test]
-fn a_step_beyond_the_last_possible_number_is_named_and_does_no_harm() {
+fn a_step_beyond_the_largest_number_is_named() {
     let records = small();
     let step = records.iter().find(|item| item.sk == key::step(2)).unwrap();
     for seq in [STEPS_MAX + 1, u32::MAX] {
@@ -166,7 +166,7 @@ fn a_changed_field_of_any_record_is_named() {
         let anchors = anchors(&records);
         let has_parts = records.len() > 21;
         for (place, item) in records.iter().enumerate() {
-            // The other records of the large session are those of the small one.
+            // The other records of the large session equal those of the small one.
             if has_parts && !item.pk.starts_with("BLOB#") && place != 10 && place != 17 {
                 continue;
             }
@@ -224,15 +224,15 @@ fn a_removed_record_is_named() {
 }
 
 #[test]
-fn a_cut_off_tail_is_named() {
+fn a_truncated_tail_is_named() {
     for records in [small(), large()] {
         let anchors = anchors(&records);
         for length in 0..records.len() {
             let missing: Vec<_> = if length <= 10 {
-                // Without the verdict nothing says which events there were.
+                // Without the verdict nothing lists the events.
                 vec![&records[10]]
             } else {
-                // A step that is missing cannot name the parts of its payload.
+                // A missing step cannot name the parts of its payload.
                 let whole = records[length..].iter();
                 whole.filter(|item| length > 20 || !item.pk.starts_with("BLOB#")).collect()
             };
@@ -242,12 +242,12 @@ fn a_cut_off_tail_is_named() {
 }
 
 #[test]
-fn a_cut_off_tail_of_steps_is_named_as_such() {
+fn a_truncated_tail_of_steps_is_named_as_such() {
     let records = small();
     let report = verify(&session(), &records[..14], &anchors(&records), now());
     assert_eq!(
         report.damage.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        ["the tail is cut off: STEP#00000004 to STEP#00000010 are missing"]
+        ["the tail is truncated: STEP#00000004 to STEP#00000010 are missing"]
     );
 }
 
@@ -280,7 +280,7 @@ fn an_added_record_is_named() {
 }
 
 #[test]
-fn a_step_announced_twice_in_the_same_words_is_unsealed_and_in_others_forged() {
+fn a_step_announced_again_in_other_words_is_forged() {
     let records = small();
     let anchors = anchors(&records);
     let completed = records
@@ -328,7 +328,7 @@ fn a_reordered_record_is_named() {
                 let item = moved.remove(from);
                 moved.insert(to, item);
                 let report = verify(&session(), &moved, &anchors, now());
-                // Two neighbours that changed places: either of them was moved.
+                // If two neighbours were swapped, either may be reported.
                 let other = &records[to];
                 let named = names(&report, &records[from])
                     || (from.abs_diff(to) == 1 && names(&report, other));
@@ -355,7 +355,7 @@ fn records_that_changed_keys_are_named() {
             swapped[two] = forged(&swapped[two]);
             let report = verify(&session(), &swapped, &anchors, now());
             for item in [first, second] {
-                // What stands in the verdict's place may seem later than the one that was moved.
+                // A record in the verdict's place may seem later than the moved one.
                 let named = names(&report, item) || report.unsealed.contains(&item.sk);
                 assert!(named && !report.is_sound(), "{what}, forged: {report:?}");
             }
@@ -364,7 +364,7 @@ fn records_that_changed_keys_are_named() {
 }
 
 #[test]
-fn steps_that_changed_numbers_are_named_with_where_they_belong() {
+fn steps_with_changed_numbers_are_named_with_their_own() {
     let mut records = small();
     let (one, two) = (records[12].clone(), records[13].clone());
     let anchors = anchors(&records);
@@ -379,7 +379,7 @@ fn steps_that_changed_numbers_are_named_with_where_they_belong() {
 }
 
 #[test]
-fn an_event_after_the_verdict_is_unsealed_and_no_damage() {
+fn an_event_after_the_verdict_is_unsealed_not_damage() {
     let records = small();
     let late = Item { sk: key::event(at(1_200)), ..records[3].clone() }.hashed();
     let mut more = records.clone();
@@ -390,7 +390,7 @@ fn an_event_after_the_verdict_is_unsealed_and_no_damage() {
 }
 
 #[test]
-fn a_session_without_verdict_is_open_and_its_tail_unprotected() {
+fn the_tail_of_a_session_without_verdict_is_unprotected() {
     let mut records = small();
     records.remove(10);
     for length in [20, 19, 13, 10, 1, 0] {
@@ -415,7 +415,7 @@ fn an_expired_session_is_never_damaged() {
         assert_eq!(report, Report { state: State::Expired, damage: vec![], unsealed: vec![] });
     }
     assert!(!verify(&session(), &records[..5], &anchors(&records), just_before).is_sound());
-    // One record that was made to look expired does not hide the rest.
+    // One record changed to look expired does not hide the rest.
     let mutant = replaced(&records, 4, records[4].clone().with("ExpiresAt", 5_i64));
     check("ExpiresAt", &mutant, &anchors(&records), &[&records[4]]);
 }
@@ -441,7 +441,7 @@ fn judge(bytes: &[u8], head: Option<&Hash>) -> (Export, Report) {
 }
 
 #[test]
-fn every_byte_of_an_exported_file_counts() {
+fn every_changed_byte_of_an_exported_file_is_found() {
     let records = small();
     let bytes = file(&records);
     let head = anchors(&records).head.unwrap();
@@ -455,7 +455,7 @@ fn every_byte_of_an_exported_file_counts() {
             Some(here)
         })
         .collect();
-    // Every byte of the witness, a stride through the records that meets every kind of field.
+    // Every byte of the witness; of the records every n-th, which covers each kind of field.
     for place in 0..bytes.len() {
         let line = lines[place];
         if line < records.len() && place % 23 != 0 {
@@ -476,10 +476,10 @@ fn every_byte_of_an_exported_file_counts() {
 }
 
 #[test]
-fn a_cut_off_file_is_named() {
+fn a_truncated_file_is_reported() {
     let bytes = file(&small());
     let head = anchors(&small()).head.unwrap();
-    // Without its closing newline the file still says all.
+    // Without its final newline the file is still complete.
     for length in (0..bytes.len() - 1).rev().step_by(29) {
         let (_, report) = judge(&bytes[..length], Some(&head));
         assert!(!report.is_sound(), "cut to {length} bytes");
@@ -487,7 +487,7 @@ fn a_cut_off_file_is_named() {
 }
 
 #[test]
-fn a_file_of_which_nothing_is_left_lacks_the_verdict_of_its_head() {
+fn an_empty_file_lacks_the_verdict_of_its_head() {
     let head = anchors(&small()).head.unwrap();
     let (_, report) = judge(b"", Some(&head));
     assert!(report.damage.contains(&Damage::VerdictMissing { head }), "{report:?}");
@@ -495,7 +495,7 @@ fn a_file_of_which_nothing_is_left_lacks_the_verdict_of_its_head() {
 }
 
 #[test]
-fn a_files_lines_that_were_moved_removed_or_doubled_are_named() {
+fn moved_removed_or_duplicated_lines_are_named() {
     let text = String::from_utf8(file(&small())).unwrap();
     let lines: Vec<_> = text.lines().collect();
     let head = anchors(&small()).head.unwrap();
@@ -519,7 +519,7 @@ fn a_files_lines_that_were_moved_removed_or_doubled_are_named() {
 }
 
 #[test]
-fn a_reader_bounds_its_lines_and_names_them() {
+fn a_reader_limits_line_length_and_names_the_line() {
     let mut bytes = file(&small());
     bytes.extend(vec![b' '; export::LINE_BYTES_MAX + 1]);
     let error = export::read(&bytes[..]).unwrap_err();

@@ -1,4 +1,4 @@
-//! Writing records when answers are lost, writers collide, or the store fails.
+//! Writing when replies are lost, writers collide, or the store fails.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -20,40 +20,39 @@ use journal::store::{self, Condition, Error, Key, Page, Query, Store, Written};
 use serde_json::json;
 
 on_both_stores!(
-    a_lost_answer_finds_its_own_record,
-    a_lost_answer_finds_another_writers_record,
-    a_lost_answer_announces_once,
-    a_store_that_stays_away_is_an_error_after_a_bounded_time,
+    after_a_lost_reply_a_writer_finds_its_own_record,
+    after_a_lost_reply_a_writer_finds_anothers_record,
+    a_lost_reply_announces_only_once,
+    an_unavailable_store_is_an_error_in_bounded_time,
     a_collision_returns_the_winner_and_its_time,
-    a_step_is_later_than_the_one_before_it_whatever_its_writers_clock_says,
+    a_step_is_later_than_its_predecessor_on_any_clock,
     an_append_that_is_too_large_writes_nothing,
-    no_record_names_bytes_that_are_not_there,
-    an_end_steps_over_what_came_first,
+    no_record_names_missing_payload_parts,
+    an_end_takes_the_next_number_after_a_collision,
     an_ended_session_keeps_its_end,
     a_gap_in_the_chain_is_corruption,
-    a_step_that_does_not_follow_is_corruption,
+    a_step_with_a_wrong_previous_hash_is_corruption,
     a_verdict_names_the_end_and_every_event,
     a_session_is_sealed_once,
-    what_lands_while_the_verdict_is_written_is_unsealed_and_not_forged,
+    an_event_concurrent_with_the_verdict_is_unsealed,
     only_an_end_can_be_sealed,
-    a_stamp_far_from_its_writers_clock_says_so,
-    a_full_session_takes_its_verdict_and_nothing_else,
-    a_cause_is_not_told_after_its_effect,
-    a_lease_is_kept_from_older_epochs_and_from_a_second_invoker,
+    a_stamp_far_from_its_writers_clock_stores_the_clock,
+    a_full_session_accepts_only_its_verdict,
+    a_cause_is_not_announced_after_its_effect,
+    a_lease_rejects_older_epochs_and_a_second_invoker,
 );
 
-/// What becomes of a write.
+/// A fault of one write.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// It happens and nobody is told.
+    /// The write succeeds, but its reply is lost.
     AnswerLost,
     /// It does not happen.
     NotSent,
-    /// Nothing goes wrong.
     None,
 }
 
-/// A store behind a bad line.
+/// A store with faults.
 #[derive(Clone)]
 struct Faulty<S> {
     store: S,
@@ -99,8 +98,8 @@ impl<S: Store> Store for Faulty<S> {
         self.store.query(query).await
     }
 
-    async fn changed(&self, patience: Duration) {
-        self.store.changed(patience).await;
+    async fn changed(&self, timeout: Duration) {
+        self.store.changed(timeout).await;
     }
 }
 
@@ -143,14 +142,14 @@ fn end(ending: Ending) -> End {
     End { ending, error: None, category: None, result: json!({ "by": ending.as_str() }) }
 }
 
-async fn a_lost_answer_finds_its_own_record<S: Store>(store: S) {
+async fn after_a_lost_reply_a_writer_finds_its_own_record<S: Store>(store: S) {
     let session = SessionId::fresh();
     let faulty = Faulty::new(store.clone(), [Fault::AnswerLost, Fault::NotSent]);
     let step = append(&faulty, &author(&session, "a"), &Head::genesis(), "x").await.unwrap();
     assert_eq!(steps(&store, &session).await, [step]);
 }
 
-async fn a_lost_answer_finds_another_writers_record<S: Store>(store: S) {
+async fn after_a_lost_reply_a_writer_finds_anothers_record<S: Store>(store: S) {
     let session = SessionId::fresh();
     let winner = append(&store, &author(&session, "b"), &Head::genesis(), "y").await.unwrap();
     let faulty = Faulty::new(store.clone(), [Fault::NotSent, Fault::AnswerLost]);
@@ -159,17 +158,17 @@ async fn a_lost_answer_finds_another_writers_record<S: Store>(store: S) {
     assert_eq!(steps(&store, &session).await, [winner]);
 }
 
-async fn a_lost_answer_announces_once<S: Store>(store: S) {
+async fn a_lost_reply_announces_only_once<S: Store>(store: S) {
     let session = SessionId::fresh();
     let faulty = Faulty::new(store.clone(), [Fault::AnswerLost, Fault::AnswerLost]);
     let hlc = hlc();
     let draft = Draft::new(EventStatus::AgentLost, About::Epoch(1));
     let event = announcer(&faulty, &hlc, &session).announce(&draft).await.unwrap();
-    let told = items(&store, &session, key::EVENT_PREFIX).await;
-    assert_eq!(told.into_iter().map(|item| item.sk).collect::<Vec<_>>(), [event.sk]);
+    let announced = items(&store, &session, key::EVENT_PREFIX).await;
+    assert_eq!(announced.into_iter().map(|item| item.sk).collect::<Vec<_>>(), [event.sk]);
 }
 
-async fn a_store_that_stays_away_is_an_error_after_a_bounded_time<S: Store>(store: S) {
+async fn an_unavailable_store_is_an_error_in_bounded_time<S: Store>(store: S) {
     let session = SessionId::fresh();
     let attempts = usize::try_from(WRITE_ATTEMPTS_MAX).unwrap();
     let faulty = Faulty::new(store.clone(), vec![Fault::NotSent; attempts]);
@@ -202,10 +201,8 @@ async fn a_collision_returns_the_winner_and_its_time<S: Store>(store: S) {
     assert_eq!(steps(&store, &session).await, [winner, next]);
 }
 
-/// Whoever takes over has read the chain and may have heard of nothing else.
-async fn a_step_is_later_than_the_one_before_it_whatever_its_writers_clock_says<S: Store>(
-    store: S,
-) {
+/// A runner that takes over has read the chain and may have received no other timestamp.
+async fn a_step_is_later_than_its_predecessor_on_any_clock<S: Store>(store: S) {
     let session = SessionId::fresh();
     let ahead = Hlc::new(Clock::fixed(start().after(Duration::from_secs(300))), Stamp::default());
     let (lost, next) = (author(&session, "lost"), author(&session, "next"));
@@ -242,7 +239,7 @@ fn noise() -> String {
     text
 }
 
-async fn no_record_names_bytes_that_are_not_there<S: Store>(store: S) {
+async fn no_record_names_missing_payload_parts<S: Store>(store: S) {
     let attempts = usize::try_from(WRITE_ATTEMPTS_MAX).unwrap();
     // Each of the two parts, then the record, cannot be written.
     for written in 0..3 {
@@ -258,7 +255,7 @@ async fn no_record_names_bytes_that_are_not_there<S: Store>(store: S) {
     }
 }
 
-async fn an_end_steps_over_what_came_first<S: Store>(store: S) {
+async fn an_end_takes_the_next_number_after_a_collision<S: Store>(store: S) {
     let session = SessionId::fresh();
     let agent = author(&session, "agent");
     let mut head = Head::genesis();
@@ -268,7 +265,7 @@ async fn an_end_steps_over_what_came_first<S: Store>(store: S) {
     let poller = author(&session, "poller");
     let ended = chain::end_session(&store, &hlc(), &poller, &end(Ending::TimedOut)).await.unwrap();
     assert_eq!((ended.seq, ended.epoch, &ended.runner), (3, 1, &poller.runner));
-    // The agent did not notice and collides with the end.
+    // The agent did not notice, and its append collides with the end.
     let error = append(&store, &agent, &head, "3").await.unwrap_err();
     assert!(matches!(error, AppendError::Collision(found) if *found == ended));
     assert_eq!(steps(&store, &session).await.len(), 3);
@@ -287,7 +284,7 @@ async fn items<S: Store>(store: &S, session: &SessionId, prefix: &str) -> Vec<It
     store::query_all(store, Query::prefix(key::session(session), prefix)).await.unwrap()
 }
 
-/// Writes the items of a chain of three steps, changed by `with`, and reads the damage.
+/// Writes the items of a chain of three steps, changed by `with`, and returns the damage found.
 async fn damaged<S: Store>(store: &S, with: impl Fn(usize, Item) -> Option<Item>) -> ChainDamage {
     let (whole, broken) = (SessionId::fresh(), SessionId::fresh());
     let mut head = Head::genesis();
@@ -312,8 +309,8 @@ async fn a_gap_in_the_chain_is_corruption<S: Store>(store: S) {
     assert_eq!(without_first, ChainDamage::Gap { missing: 1, found: 2 });
 }
 
-async fn a_step_that_does_not_follow_is_corruption<S: Store>(store: S) {
-    // The partition is part of the hash, so that no step of another session fits.
+async fn a_step_with_a_wrong_previous_hash_is_corruption<S: Store>(store: S) {
+    // The hash covers the partition, so that no step of another session fits.
     let foreign = damaged(&store, |_, item| Some(item)).await;
     assert!(matches!(foreign, ChainDamage::Broken { seq: 2, .. }), "{foreign:?}");
 }
@@ -322,10 +319,10 @@ async fn a_verdict_names_the_end_and_every_event<S: Store>(store: S) {
     let session = SessionId::fresh();
     let hlc = hlc();
     let announcer = announcer(&store, &hlc, &session);
-    let mut told = Vec::new();
+    let mut announced = Vec::new();
     for attempt in 1..=3 {
         let draft = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(attempt));
-        told.push(announcer.announce(&draft).await.unwrap());
+        announced.push(announcer.announce(&draft).await.unwrap());
     }
     let author = author(&session, "poller");
     let end = chain::end_session(&store, &hlc, &author, &end(Ending::Cancelled)).await.unwrap();
@@ -335,7 +332,7 @@ async fn a_verdict_names_the_end_and_every_event<S: Store>(store: S) {
     let seal = verdict.seal.unwrap();
     assert_eq!((seal.end_seq, seal.end_hash), (1, end.hash));
     let expected: serde_json::Value =
-        told.iter().map(|event: &Event| json!([event.sk, event.hash.as_str()])).collect();
+        announced.iter().map(|event: &Event| json!([event.sk, event.hash.as_str()])).collect();
     assert_eq!(seal.manifest.decode(&[]).unwrap(), expected);
 }
 
@@ -351,20 +348,20 @@ async fn a_session_is_sealed_once<S: Store>(store: S) {
     assert_eq!(read::events(&store, &session).await.unwrap(), [first]);
 }
 
-async fn what_lands_while_the_verdict_is_written_is_unsealed_and_not_forged<S: Store>(store: S) {
+async fn an_event_concurrent_with_the_verdict_is_unsealed<S: Store>(store: S) {
     let session = SessionId::fresh();
     let (early, late) = (hlc(), hlc());
     late.observe(start().after(Duration::from_secs(10)));
     let author = author(&session, "poller");
     let end = chain::end_session(&store, &early, &author, &end(Ending::Failed)).await.unwrap();
     let verdict = seal::seal(&store, &announcer(&store, &late, &session), &end).await.unwrap();
-    // Stamped before the sealer's own time by a writer that was held up.
-    let told = Draft::new(EventStatus::AgentInvocationSucceeded, About::Attempt(10));
-    let told = announcer(&store, &early, &session).announce(&told).await.unwrap();
+    // A delayed writer's timestamp, earlier than the sealer's own time.
+    let announced = Draft::new(EventStatus::AgentInvocationSucceeded, About::Attempt(10));
+    let announced = announcer(&store, &early, &session).announce(&announced).await.unwrap();
     let records = journal::export::records(&store, &session).await.unwrap();
     let anchors = journal::verify::Anchors { head: Some(verdict.hash), last_step: None };
     let report = journal::verify::verify(&session, &records, &anchors, start());
-    assert_eq!((report.damage, report.unsealed), (vec![], vec![told.sk]));
+    assert_eq!((report.damage, report.unsealed), (vec![], vec![announced.sk]));
 }
 
 async fn only_an_end_can_be_sealed<S: Store>(store: S) {
@@ -376,7 +373,7 @@ async fn only_an_end_can_be_sealed<S: Store>(store: S) {
     assert!(read::events(&store, &session).await.unwrap().is_empty());
 }
 
-async fn a_stamp_far_from_its_writers_clock_says_so<S: Store>(store: S) {
+async fn a_stamp_far_from_its_writers_clock_stores_the_clock<S: Store>(store: S) {
     let session = SessionId::fresh();
     for (behind, noted) in [(0, false), (1_000, false), (1_001, true), (300_000, true)] {
         let seen = start().after(Duration::from_millis(behind));
@@ -388,7 +385,7 @@ async fn a_stamp_far_from_its_writers_clock_says_so<S: Store>(store: S) {
     }
 }
 
-async fn a_cause_is_not_told_after_its_effect<S: Store>(store: S) {
+async fn a_cause_is_not_announced_after_its_effect<S: Store>(store: S) {
     let session = SessionId::fresh();
     let hlc = hlc();
     let announcer = announcer(&store, &hlc, &session);
@@ -400,10 +397,10 @@ async fn a_cause_is_not_told_after_its_effect<S: Store>(store: S) {
     let another = of(EventStatus::AgentInvocationStarted, 11);
     announcer.announce_once(&another).await.unwrap();
     announcer.announce(&of(EventStatus::AgentEntrypointStarted, 11)).await.unwrap();
-    assert!(announcer.announce_once(&another).await.is_ok(), "what was told in time is adopted");
+    assert!(announcer.announce_once(&another).await.is_ok(), "an event written in time is adopted");
 }
 
-async fn a_full_session_takes_its_verdict_and_nothing_else<S: Store>(store: S) {
+async fn a_full_session_accepts_only_its_verdict<S: Store>(store: S) {
     let session = SessionId::fresh();
     let hlc = hlc();
     let announcer = announcer(&store, &hlc, &session);
@@ -413,8 +410,11 @@ async fn a_full_session_takes_its_verdict_and_nothing_else<S: Store>(store: S) {
     }
     let one_more = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(1_000));
     assert!(matches!(announcer.announce_once(&one_more).await, Err(Error::Refused(_))));
-    let told = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(999));
-    assert!(announcer.announce_once(&told).await.is_ok(), "what was told already is still adopted");
+    let announced = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(999));
+    assert!(
+        announcer.announce_once(&announced).await.is_ok(),
+        "an event already written is still adopted"
+    );
     let author = author(&session, "poller");
     let end = chain::end_session(&store, &hlc, &author, &end(Ending::Failed)).await.unwrap();
     let verdict = seal::seal(&store, &announcer, &end).await.unwrap();
@@ -426,13 +426,13 @@ async fn a_full_session_takes_its_verdict_and_nothing_else<S: Store>(store: S) {
     assert_eq!(records.iter().filter(|item| item.sk.starts_with(key::EVENT_PREFIX)).count(), 1_000);
 }
 
-async fn a_lease_is_kept_from_older_epochs_and_from_a_second_invoker<S: Store>(store: S) {
+async fn a_lease_rejects_older_epochs_and_a_second_invoker<S: Store>(store: S) {
     let session = SessionId::fresh();
-    let beating = |epoch, beat| Lease {
+    let beating = |epoch, heartbeat| Lease {
         epoch,
         runner: Some(Runner::named("agent:1")),
-        beat,
-        beat_at: start(),
+        heartbeat,
+        heartbeat_at: start(),
     };
     let invoked = Lease::unclaimed(1, start());
     assert!(invoked.create(&store, &session, EXPIRES_AT).await.unwrap());

@@ -1,4 +1,4 @@
-//! What the poller decides, case by case.
+//! The poller's decisions, case by case.
 
 use std::time::Duration;
 
@@ -85,8 +85,8 @@ fn ask(expires_at: Stamp) -> StepBody<Payload> {
     StepBody::Ask { effect: effect(EffectKind::Ask), expires_at, payload: json() }
 }
 
-fn lease(epoch: u32, beat: u32) -> Option<Lease> {
-    Some(Lease { epoch, runner: Some(Runner::named("agent:1")), beat, beat_at: at(0) })
+fn lease(epoch: u32, heartbeat: u32) -> Option<Lease> {
+    Some(Lease { epoch, runner: Some(Runner::named("agent:1")), heartbeat, heartbeat_at: at(0) })
 }
 
 fn event(draft: Draft) -> Event {
@@ -102,7 +102,7 @@ fn ended(decision: &Decision) -> String {
 }
 
 #[test]
-fn an_end_step_stands_above_everything_else() {
+fn an_end_step_takes_precedence_over_every_event() {
     let end =
         StepBody::End { ending: Ending::Completed, error: None, category: None, payload: json() };
     let cancel = event(Draft::new(EventStatus::CancelRequested, About::Session));
@@ -123,11 +123,14 @@ fn a_request_to_cancel_ends_a_session_that_has_not_ended() {
 
 #[test]
 fn waits_grow_by_a_quarter_up_to_twenty_minutes() {
-    let observed =
-        |beat| Observed { step: step(1, 1, claim()), lease: lease(1, beat), ..Observed::default() };
+    let observed = |heartbeat| Observed {
+        step: step(1, 1, claim()),
+        lease: lease(1, heartbeat),
+        ..Observed::default()
+    };
     let (mut watch, mut now, mut waits) = (invoked(), 0, Vec::new());
-    for beat in 0..46 {
-        let (decision, next) = judge(&observed(beat), &request(now, watch));
+    for heartbeat in 0..46 {
+        let (decision, next) = judge(&observed(heartbeat), &request(now, watch));
         assert_eq!(decision, Decision::Wait(Judgement::Busy));
         assert!(next.heartbeat_s < next.timeout_s);
         waits.push(next.timeout_s);
@@ -136,12 +139,12 @@ fn waits_grow_by_a_quarter_up_to_twenty_minutes() {
     }
     assert_eq!(waits[..5], [5, 7, 8, 10, 13]);
     assert_eq!(u64::from(*waits.last().unwrap()), POLL_LONGEST.as_secs());
-    // Eight hours stay far from the limit of history events.
+    // Eight hours stay far below the limit of history events.
     assert!(waits.len() < 60 && now > 8 * 3_600, "{now}");
 }
 
 #[test]
-fn an_agent_that_never_beats_is_lost_after_its_grace() {
+fn an_agent_without_a_heartbeat_is_lost_after_its_grace() {
     let (decision, watch) = judge(&Observed::default(), &request(80, invoked()));
     assert_eq!(decision, Decision::Wait(Judgement::Busy));
     assert!(watch.timeout_s <= 10, "the next check is due when the grace ends");
@@ -151,7 +154,7 @@ fn an_agent_that_never_beats_is_lost_after_its_grace() {
 }
 
 #[test]
-fn a_beat_that_stands_still_for_a_minute_is_silence() {
+fn a_heartbeat_older_than_a_minute_is_a_loss() {
     let observed =
         Observed { step: step(3, 1, outcome()), lease: lease(1, 7), ..Observed::default() };
     let (decision, watch) = judge(&observed, &request(100, invoked()));
@@ -164,10 +167,10 @@ fn a_beat_that_stands_still_for_a_minute_is_silence() {
 }
 
 #[test]
-fn a_missed_heartbeat_is_confirmed_by_a_beat_that_stands_still() {
-    let observed = |beat| Observed {
+fn a_missed_heartbeat_is_confirmed_by_the_lease() {
+    let observed = |heartbeat| Observed {
         step: step(3, 1, outcome()),
-        lease: lease(1, beat),
+        lease: lease(1, heartbeat),
         ..Observed::default()
     };
     let parked =
@@ -183,7 +186,7 @@ fn a_missed_heartbeat_is_confirmed_by_a_beat_that_stands_still() {
 }
 
 #[test]
-fn losses_are_bounded_unless_something_was_learned_in_between() {
+fn losses_without_a_new_outcome_are_bounded() {
     let silent = |body, seq| Observed {
         step: step(seq, 1, body),
         lease: lease(1, 7),
@@ -201,7 +204,9 @@ fn losses_are_bounded_unless_something_was_learned_in_between() {
         watch = next;
     }
     let (decision, _) = lose(&silent(claim(), 5), watch.clone());
-    assert!(ended(&decision).starts_with("AgentLost: Silent - the agent fell silent 4 times"));
+    assert!(
+        ended(&decision).starts_with("AgentLost: Silent - the agent stopped responding 4 times")
+    );
     let (decision, next) = lose(&silent(outcome(), 6), watch.clone());
     assert!(matches!(decision, Decision::Lost { .. }));
     assert_eq!(next.lost, 1);
@@ -210,8 +215,8 @@ fn losses_are_bounded_unless_something_was_learned_in_between() {
 }
 
 #[test]
-fn an_agent_that_gave_its_lease_up_is_invoked_again_at_once() {
-    let released = Some(Lease { epoch: 1, runner: None, beat: 1, beat_at: at(0) });
+fn an_agent_that_released_its_lease_is_invoked_at_once() {
+    let released = Some(Lease { epoch: 1, runner: None, heartbeat: 1, heartbeat_at: at(0) });
     let observed = Observed { step: step(3, 1, outcome()), lease: released, ..Observed::default() };
     let (decision, _) = judge(&observed, &request(5, invoked()));
     assert!(matches!(decision, Decision::Lost { why: "the agent was stopped", .. }));
@@ -222,7 +227,10 @@ fn an_open_question_waits_until_it_expires() {
     let observed = Observed { step: step(4, 1, ask(at(1_000))), ..Observed::default() };
     let (decision, watch) = judge(&observed, &request(10, invoked()));
     assert_eq!((decision, watch.timeout_s), (Decision::Wait(Judgement::Waiting), 990));
-    assert_eq!(watch.heartbeat_s, 989, "nobody sends heartbeats while a person is waited for");
+    assert_eq!(
+        watch.heartbeat_s, 989,
+        "no runner sends heartbeats while the session waits for a person"
+    );
     let (decision, watch) = judge(&observed, &request(1_000, watch));
     assert_eq!(decision, Decision::Expire { question: 4 });
     assert_eq!((watch.invocation, watch.epoch), (2, 1));
@@ -231,7 +239,7 @@ fn an_open_question_waits_until_it_expires() {
 #[test]
 fn an_answered_question_has_the_agent_invoked_again() {
     let answer = StepBody::Answer { question: 4, payload: json() };
-    let released = Some(Lease { epoch: 1, runner: None, beat: 1, beat_at: at(0) });
+    let released = Some(Lease { epoch: 1, runner: None, heartbeat: 1, heartbeat_at: at(0) });
     let observed = Observed { step: step(5, 1, answer), lease: released, ..Observed::default() };
     let (decision, watch) = judge(&observed, &request(10, invoked()));
     assert_eq!((decision, watch.epoch), (Decision::Resume, 1));
@@ -243,8 +251,11 @@ fn waiting_does_not_count_as_running() {
     let (_, watch) = judge(&asked, &request(10, invoked()));
     let (_, watch) = judge(&asked, &request(300_000, watch));
     assert_eq!(watch.running_ms, 0);
-    let busy =
-        |beat| Observed { step: step(6, 2, claim()), lease: lease(2, beat), ..Observed::default() };
+    let busy = |heartbeat| Observed {
+        step: step(6, 2, claim()),
+        lease: lease(2, heartbeat),
+        ..Observed::default()
+    };
     let (_, watch) = judge(&busy(1), &request(300_010, watch));
     let (_, watch) = judge(&busy(2), &request(300_040, watch));
     assert_eq!(watch.running_ms, 30_000);
@@ -263,7 +274,7 @@ fn a_session_ends_two_days_before_its_records_expire() {
 }
 
 #[test]
-fn a_certain_refusal_fails_the_session_with_what_the_journal_says() {
+fn a_certain_refusal_fails_with_the_journaled_error() {
     let told = Draft::new(EventStatus::AgentInvocationFailed, About::Attempt(10))
         .with_error(Some(ErrorMessage::new("InvalidTrigger", "UnknownAgent", "no such agent")));
     let observed = Observed { events: vec![event(told)], ..Observed::default() };
@@ -287,7 +298,7 @@ fn a_certain_refusal_fails_the_session_with_what_the_journal_says() {
 }
 
 #[test]
-fn a_lambda_s_own_words_stand_in_where_the_journal_has_none() {
+fn a_lambda_error_is_used_if_the_journal_has_none() {
     let cause = r#"{"errorMessage":"connection refused","errorType":"InvocationThrottled"}"#;
     let failure = Failure { error: "InvocationThrottled".to_owned(), cause: cause.to_owned() };
     let refused = CheckRequest { failure: Some(failure), ..request(1, invoked()) };

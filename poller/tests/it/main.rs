@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 
-#[cfg(feature = "lambda")]
-mod bootstrap;
 mod judging;
 mod parking;
 mod sealing;

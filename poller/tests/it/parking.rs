@@ -1,4 +1,4 @@
-//! Parking the workflow on a token, and what came meanwhile.
+//! Parking the workflow on a token, and records written meanwhile.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,10 +13,10 @@ use workflow::contract::Judgement;
 
 use crate::sealing::{World, world_at};
 
-/// What the state machine's endpoint was asked: the action and its body.
+/// A request to the state machine's endpoint: the action and its body.
 type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// A world whose callbacks are answered and remembered.
+/// A world with a fake endpoint that records callbacks.
 async fn world() -> (World, Asked) {
     let asked = Asked::default();
     let seen = Arc::clone(&asked);
@@ -33,7 +33,7 @@ async fn world() -> (World, Asked) {
 }
 
 #[tokio::test]
-async fn what_ended_while_the_token_was_written_wakes_the_workflow() {
+async fn a_session_that_ends_while_parking_wakes_the_workflow() {
     let (world, asked) = world().await;
     world.agent_ends(Ending::Completed).await;
     let reply = world.park("a-token").await;

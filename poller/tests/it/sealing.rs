@@ -1,7 +1,8 @@
-//! What the poller writes.
+//! The poller's writes.
 
 use std::time::Duration;
 
+use agentcore::Runtime;
 use aws_credential_types::Credentials;
 use journal::announce::Announcer;
 use journal::chain::{Author, Head, append};
@@ -11,11 +12,11 @@ use journal::id::{Runner, SessionId};
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::step::{Ending, StepBody};
-use poller::{Poller, Runtime};
+use poller::Poller;
 use serde_json::{Value, json};
 use workflow::contract::{CheckReply, CheckRequest, Failure, Judgement, Mode, Watch, Woken};
 
-/// Nothing listens there: what the poller reaches beside the journal is never needed for a verdict.
+/// No server listens there: a verdict needs only the journal.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 pub struct World {
@@ -69,8 +70,8 @@ pub fn world_at(endpoint: &str) -> World {
 impl World {
     async fn announce(&self, writer: Writer, draft: Draft) {
         let (store, hlc, session) = (&self.store, &self.hlc, &self.session);
-        let voice = Announcer { store, hlc, session, writer, expires_at: self.expires_at() };
-        voice.announce(&draft).await.unwrap();
+        let announcer = Announcer { store, hlc, session, writer, expires_at: self.expires_at() };
+        announcer.announce(&draft).await.unwrap();
     }
 
     pub async fn agent_ends(&self, ending: Ending) {
@@ -150,7 +151,7 @@ async fn an_ended_session_gets_its_missing_announcement_and_then_its_verdict() {
 }
 
 #[tokio::test]
-async fn a_request_to_end_is_seen_however_much_was_told_since() {
+async fn a_cancellation_request_is_seen_behind_many_events() {
     let world = world();
     let cancel = Draft::new(EventStatus::CancelRequested, About::Session);
     world.announce(Writer::Person, cancel).await;

@@ -1,8 +1,8 @@
-//! Converse's shapes, made from a chat.
+//! Converts a chat to a Converse request.
 //!
-//! Bedrock is stricter than a graph: turns alternate, no text is blank, the input of a call is an
-//! object, names and ids have their own alphabet. What a model itself once said may break these
-//! rules, so it is put into their form before it is told again.
+//! Bedrock is stricter than a graph: turns alternate, no text is blank, a call's input is an object,
+//! names and ids have their own alphabet. A model's own earlier messages may break these rules, so this
+//! module normalises them.
 
 use aws_sdk_bedrockruntime::error::BuildError;
 use aws_sdk_bedrockruntime::operation::converse_stream::builders::ConverseStreamInputBuilder;
@@ -18,15 +18,15 @@ use graph::effect::{self, Chat, Content, Form, ToolCall, ToolSpec};
 use journal::step::Usage;
 use serde_json::{Value, json};
 
-/// Longest name of a tool, and longest id of a call, in characters.
+/// Longest tool name and longest call id, in characters.
 ///
 /// Source: Amazon Bedrock, "ToolUseBlock".
 const NAME_CHARS_MAX: usize = 64;
 
-/// What stands for a turn in which nothing was said.
+/// Placeholder for an empty text.
 const SILENCE: &str = "(nothing)";
 
-/// The request, but for the model's id.
+/// The request without the model's id.
 pub(super) fn request(chat: &Chat) -> Result<ConverseStreamInputBuilder, BuildError> {
     let mut request = ConverseStreamInputBuilder::default();
     if !chat.system.trim().is_empty() {
@@ -60,7 +60,9 @@ pub(super) fn request(chat: &Chat) -> Result<ConverseStreamInputBuilder, BuildEr
     Ok(request.tool_config(tools.tool_choice(choice).build()?))
 }
 
-/// Source: Amazon Bedrock, "Structured outputs": the schema goes as a text.
+/// The schema is sent as a text.
+///
+/// Source: Amazon Bedrock, "Structured outputs".
 fn output_config(form: &Form) -> Result<OutputConfig, BuildError> {
     let schema = JsonSchemaDefinition::builder()
         .schema(form.schema.to_string())
@@ -80,7 +82,7 @@ fn specification(tool: &ToolSpec) -> Result<ToolSpecification, BuildError> {
     builder.set_description(text).input_schema(schema).build()
 }
 
-/// Neighbouring messages of one role are one turn.
+/// Merges adjacent messages of one role into one turn.
 fn messages(chat: &Chat) -> Result<Vec<Message>, BuildError> {
     let mut turns: Vec<(ConversationRole, Vec<ContentBlock>)> = Vec::new();
     for message in &chat.messages {
@@ -120,7 +122,7 @@ fn blocks(content: &Content) -> Result<(ConversationRole, Vec<ContentBlock>), Bu
             };
             let mut result = ToolResultBlock::builder().tool_use_id(spelled(id)).content(content);
             if *is_error {
-                // Not every model knows the status; none needs it where nothing went wrong.
+                // Not every model supports the status, so it is sent only with errors.
                 result = result.status(ToolResultStatus::Error);
             }
             (ConversationRole::User, vec![ContentBlock::ToolResult(result.build()?)])
@@ -142,7 +144,7 @@ fn said(text: &str) -> ContentBlock {
     ContentBlock::Text(text.to_owned())
 }
 
-/// A name in the alphabet that Bedrock takes.
+/// Replaces the characters that Bedrock rejects.
 fn spelled(name: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let spelled: String =
@@ -169,9 +171,9 @@ fn document(value: &Value) -> Document {
     }
 }
 
-/// Bedrock counts cached tokens beside those sent; here they are a part of them.
+/// Adds cached tokens to the input tokens: Bedrock counts them separately.
 ///
-/// Source: Amazon Bedrock, "Prompt caching", `inputTokens` excludes those read from and written to
+/// Source: Amazon Bedrock, "Prompt caching": `inputTokens` excludes tokens read from and written to
 /// the cache.
 pub(super) fn usage(usage: &TokenUsage) -> Usage {
     let count = |tokens: i32| u32::try_from(tokens).unwrap_or_default();
@@ -194,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_model_said_is_told_again_in_the_form_that_bedrock_takes() {
+    fn a_model_s_own_messages_are_normalised_for_bedrock() {
         let call = ToolCall {
             id: Some("a.b".to_owned()),
             ..ToolCall::built_in("look around!", json!("{\"x\": "))
@@ -220,19 +222,19 @@ mod tests {
             ],
             ..Chat::default()
         };
-        let told = messages(&chat).unwrap();
-        let sizes: Vec<usize> = told.iter().map(|message| message.content.len()).collect();
+        let turns = messages(&chat).unwrap();
+        let sizes: Vec<usize> = turns.iter().map(|message| message.content.len()).collect();
         assert_eq!(sizes, [1, 1, 2, 1], "turns alternate");
-        let ContentBlock::ToolUse(tool) = &told[1].content[0] else { panic!("{told:?}") };
+        let ContentBlock::ToolUse(tool) = &turns[1].content[0] else { panic!("{turns:?}") };
         assert_eq!((tool.name.as_str(), tool.tool_use_id.as_str()), ("look_around_", "a_b"));
         assert_eq!(tool.input, document(&json!({"malformed": "{\"x\": "})));
-        let ContentBlock::ToolResult(result) = &told[2].content[0] else { panic!("{told:?}") };
+        let ContentBlock::ToolResult(result) = &turns[2].content[0] else { panic!("{turns:?}") };
         assert_eq!(result.tool_use_id, "a_b");
-        assert_eq!(told[3].content[0], ContentBlock::Text(SILENCE.to_owned()));
+        assert_eq!(turns[3].content[0], ContentBlock::Text(SILENCE.to_owned()));
     }
 
     #[test]
-    fn cached_tokens_are_a_part_of_those_sent() {
+    fn cached_tokens_count_as_input_tokens() {
         let said = TokenUsage::builder()
             .input_tokens(10)
             .output_tokens(5)

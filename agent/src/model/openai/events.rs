@@ -1,19 +1,18 @@
-//! Server-sent events, as far as chat completions use them: the `data` lines.
+//! A parser of server-sent events, limited to the `data` lines that chat completions use.
 
 use std::collections::VecDeque;
 
-/// Events as their bytes come. Whoever feeds it bounds the bytes.
+/// An incremental parser. The caller bounds the bytes.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// What follows the last line's end.
+    /// The incomplete last line.
     rest: Vec<u8>,
-    /// Where in it no line's end was found yet.
+    /// How much of `rest` has been searched for a newline.
     searched: usize,
     ready: VecDeque<Vec<u8>>,
 }
 
 impl Events {
-    /// Takes what came.
     pub(super) fn take(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
         let mut begin = 0;
@@ -31,7 +30,6 @@ impl Events {
         self.searched = self.rest.len();
     }
 
-    /// The next event's data.
     pub(super) fn next(&mut self) -> Option<Vec<u8>> {
         self.ready.pop_front()
     }

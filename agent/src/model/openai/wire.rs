@@ -1,4 +1,4 @@
-//! Chat completions as JSON, in both directions.
+//! JSON of the chat completions API, in both directions.
 //!
 //! Source: OpenAI, "Create chat completion", and Ollama, "OpenAI compatibility".
 
@@ -7,8 +7,8 @@ use journal::step::Usage;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The request for a streamed reply. OpenAI's own server wants the longest reply under another name
-/// than all who imitate it.
+/// The request for a streamed reply. OpenAI's own server calls the output limit
+/// `max_completion_tokens`, compatible servers `max_tokens`.
 pub(super) fn request(model: &str, chat: &Chat, is_openai: bool) -> Value {
     let system = Some(&chat.system).filter(|text| !text.trim().is_empty());
     let system = system.map(|text| json!({"role": "system", "content": text}));
@@ -67,7 +67,7 @@ fn call(call: &ToolCall) -> Value {
     json!({"id": call.id, "type": "function", "function": function})
 }
 
-/// A text as it is, anything else as JSON.
+/// A string unchanged, any other value as JSON.
 fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conversation_is_told_in_the_words_of_chat_completions() {
+    fn a_chat_becomes_a_chat_completions_request() {
         let call =
             ToolCall { id: Some("c1".to_owned()), ..ToolCall::new("s", "look", json!({"at": 1})) };
         let reply = Reply { text: None, calls: vec![call], by: Author::Model("m".to_owned()) };
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_tokens_are_a_part_of_those_sent() {
+    fn cached_tokens_count_as_input_tokens() {
         let used: Used = serde_json::from_value(json!({
             "prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105,
             "prompt_tokens_details": {"cached_tokens": 60},

@@ -1,5 +1,5 @@
-//! HTTP with server-sent events, MCP's transport before Streamable HTTP: the server's messages come as
-//! events of one long response, the first of which says where ours are to be posted.
+//! HTTP with server-sent events, MCP's transport before Streamable HTTP. The server's messages are the
+//! events of one long response. The first event has the address to which the client posts.
 //!
 //! Source: MCP specification 2024-11-05, "Transports", HTTP with SSE.
 
@@ -19,13 +19,13 @@ use super::traced;
 
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// The event whose data is the address for our messages.
+/// The event with the address for our messages.
 const ENDPOINT: &str = "endpoint";
 
-/// The event that is a message; one without a name is of this kind, too.
+/// The event with a message; events without a name are messages too.
 const MESSAGE: &str = "message";
 
-/// An open stream of events, and where to post.
+/// An open event stream, with the address to post to.
 pub(in crate::tool) struct Events {
     client: Client,
     endpoint: Url,
@@ -33,7 +33,7 @@ pub(in crate::tool) struct Events {
     oddities: Arc<Oddities>,
 }
 
-/// Why the stream, or a message, is not what it should be.
+/// A failure of the stream or of a message.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::tool) enum Error {
     #[error(transparent)]
@@ -52,8 +52,8 @@ impl Events {
     /// Opens the stream and waits for the address.
     ///
     /// # Errors
-    /// [`Error`], also when the address is not of the stream's own origin: what we post holds our
-    /// headers, and the server would have them sent to whom it likes.
+    /// [`Error`], also when the address has another origin than the stream: the server could send our
+    /// headers anywhere.
     pub(super) async fn open(
         client: Client,
         url: Url,
@@ -66,7 +66,7 @@ impl Events {
             let kind = kind.unwrap_or("no content type");
             return Err(Error::NoMcp(format!("answers with {kind}, expected an event stream")));
         }
-        // Where a redirect led, within the origin, is where relative addresses start from.
+        // Relative addresses resolve against the address after redirects.
         let base = response.url().clone();
         let mut events = bounded(response);
         let data = loop {
@@ -95,7 +95,7 @@ impl Transport<RoleClient> for Events {
         if let Some(span) = traced::traceparent(&item) {
             request = request.header(traced::TRACEPARENT, span);
         }
-        // The answer comes as an event; what the response says beyond its status is not read.
+        // The answer comes as an event, so only the response's status counts.
         async move { accepted(request.send().await?).map(drop) }
     }
 
@@ -136,16 +136,16 @@ fn accepted(response: Response) -> Result<Response, Error> {
 
 fn endpoint(base: &Url, data: &str) -> Result<Url, Error> {
     let endpoint = base.join(data);
-    let endpoint = endpoint.map_err(|_| Error::NoMcp("names no address to post to".to_owned()))?;
+    let endpoint = endpoint.map_err(|_| Error::NoMcp("sent no valid post address".to_owned()))?;
     if endpoint.origin() == base.origin() {
         return Ok(endpoint);
     }
     let origin = endpoint.origin().ascii_serialization();
-    Err(Error::NoMcp(format!("wants our messages sent to another origin, {origin}")))
+    Err(Error::NoMcp(format!("directs posts to another origin, {origin}")))
 }
 
-/// The events of a response. The parser keeps an event until it is whole, so the bytes since the last
-/// one are counted before it sees them.
+/// The events of a response, bounded in size. The parser buffers incomplete events, so this counts the
+/// bytes since the last event before the parser gets them.
 fn bounded(response: Response) -> BoxStream<'static, Result<Sse, sse_stream::Error>> {
     let pending = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&pending);
@@ -164,7 +164,7 @@ fn broken(error: sse_stream::Error) -> Error {
             Ok(ours) => *ours,
             Err(other) => Error::Broken(other.to_string()),
         },
-        other => Error::NoMcp(format!("sends what is no event: {other}")),
+        other => Error::NoMcp(format!("sent an invalid event: {other}")),
     }
 }
 
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_for_messages_is_of_the_same_origin() {
+    fn the_post_address_must_have_the_same_origin() {
         let base = Url::parse("http://127.0.0.1:8000/mcp/sse").unwrap();
         let check = |data: &str| endpoint(&base, data).map(String::from);
         for (data, expected) in [

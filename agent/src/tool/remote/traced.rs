@@ -1,5 +1,5 @@
-//! A client that says in a header, too, which span a call is sent from: for proxies and frameworks in
-//! front of a server, which read no message.
+//! A client that sends the `traceparent` also as a header, for proxies and frameworks in front of a
+//! server, which do not read messages.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use sse_stream::{Error as SseError, Sse};
 
 use super::super::connection::TRACEPARENT_META;
 
-/// The header. What stands in it is what stands in the message's `_meta`.
+/// The header with the value of the message's `_meta`.
 ///
 /// Source: W3C, "Trace Context", section 3.2.
 pub(super) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// What a message says of the span that it is sent from.
+/// The `traceparent` of a message.
 pub(super) fn traceparent(message: &ClientJsonRpcMessage) -> Option<HeaderValue> {
     let JsonRpcMessage::Request(request) = message else { return None };
     let ClientRequest::CallToolRequest(call) = &request.request else { return None };
@@ -28,7 +28,7 @@ pub(super) fn traceparent(message: &ClientJsonRpcMessage) -> Option<HeaderValue>
     HeaderValue::from_str(said.as_str()?).ok()
 }
 
-/// The client of Streamable HTTP.
+/// A client of Streamable HTTP that adds the header.
 #[derive(Clone, Debug)]
 pub(in crate::tool) struct Traced(pub(super) Client);
 

@@ -1,4 +1,4 @@
-//! The file that names MCP servers: read, its references resolved, checked.
+//! Parses the servers file, resolves its references and validates it.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +12,26 @@ use crate::tool::parameters::Parameters;
 use crate::tool::remote::{Protocol, Remote};
 use crate::tool::text::Text;
 
-/// What a server inherits of our environment. Everything else it has to be given by name: our
-/// environment holds AWS credentials, and a server is somebody else's program.
+/// The variables that a server inherits. All others must be configured by name: our environment has
+/// AWS credentials, and a server is a third-party program.
 const INHERITED: [&str; 2] = ["PATH", "HOME"];
 
 /// The reference to the parameter that [`MCP_API_KEY_PARAMETER`] names.
 const API_KEY: &str = "mcp-api-key";
 
-/// The parameter of the API key unless the environment names another one.
+/// The default parameter of the API key.
 const API_KEY_PARAMETER: &str = "/incident-response/mcp-api-key";
 
-/// The fields of an entry for a server that is started, and for one that is reached.
+/// The fields of an entry with a command, and of one with a URL.
 const COMMAND_FIELDS: [&str; 3] = ["command", "args", "env"];
 const URL_FIELDS: [&str; 3] = ["url", "transport", "headers"];
 const GATE_FIELDS: [&str; 2] = ["critical", "at_most_once"];
 
-/// Why the file is not usable. The person who wrote it has to mend it: nothing was started.
+/// Why the file is invalid. No server was started.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The text is no JSON. What it holds may be secret, so only the place is told.
-    #[error("the text is not JSON: line {line}, column {column}")]
+    /// Invalid JSON. The text may contain secrets, so the error has only the position.
+    #[error("invalid JSON at line {line}, column {column}")]
     Json {
         /// From 1.
         line: usize,
@@ -40,53 +40,31 @@ pub enum Error {
     },
     /// The text is not `{"mcpServers": {NAME: {…}}}`.
     #[error("`{field}` {problem}")]
-    Shape {
-        /// The field.
-        field: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// One server's entry is wrong.
+    Shape { field: String, problem: &'static str },
+    /// One server's entry is invalid.
     #[error("server `{server}`: `{field}` {problem}")]
     Entry {
-        /// The server's name.
         server: String,
-        /// The field, such as `args[1]` or `env.TOKEN`.
+        /// Such as `args[1]` or `env.TOKEN`.
         field: String,
-        /// What is wrong with it.
         problem: &'static str,
     },
     /// A value refers to an environment variable that is not set.
     #[error(
         "server `{server}`: `{field}` needs the environment variable `{variable}`, which is not set"
     )]
-    VariableMissing {
-        /// The server's name.
-        server: String,
-        /// The field.
-        field: String,
-        /// The variable.
-        variable: String,
-    },
+    VariableMissing { server: String, field: String, variable: String },
     /// A value refers to a parameter that was not read.
     #[error(
         "server `{server}`: `{field}` needs the SSM parameter `{parameter}`, which was not read"
     )]
-    ParameterMissing {
-        /// The server's name.
-        server: String,
-        /// The field.
-        field: String,
-        /// The parameter.
-        parameter: String,
-    },
+    ParameterMissing { server: String, field: String, parameter: String },
 }
 
-/// The servers of a file, with references that are not resolved yet.
+/// The servers of a file, with unresolved references.
 pub(super) struct File(Map<String, Value>);
 
 impl File {
-    /// Reads the text.
     pub(super) fn read(text: &str) -> Result<Self, Error> {
         let file: Value = serde_json::from_str(text)
             .map_err(|error| Error::Json { line: error.line(), column: error.column() })?;
@@ -101,7 +79,7 @@ impl File {
         Ok(Self(servers.clone()))
     }
 
-    /// The parameters that its values refer to.
+    /// The parameters to which its values refer.
     pub(super) fn parameters(
         &self,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -123,7 +101,7 @@ impl File {
         found
     }
 
-    /// The servers, with every reference resolved.
+    /// Resolves all references.
     pub(super) fn servers(
         &self,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -140,7 +118,7 @@ impl File {
     }
 }
 
-/// The parameter that a reference is to, if it is to one.
+/// The parameter of a reference, if it refers to one.
 fn parameter(reference: &str, environment: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     if reference == API_KEY {
         let named = environment(MCP_API_KEY_PARAMETER).filter(|name| !name.is_empty());
@@ -157,7 +135,6 @@ fn shape(field: &str, problem: &'static str) -> Error {
     Error::Shape { field: field.to_owned(), problem }
 }
 
-/// Reads one server's entry.
 struct Reader<'a> {
     server: &'a str,
     environment: &'a dyn Fn(&str) -> Option<String>,
@@ -167,7 +144,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn entry(&self, entry: &Value) -> Result<(Entry, Gates), Error> {
         if self.server.is_empty() || self.server == BUILT_IN_SERVER {
-            return Err(self.wrong("name", "is taken or empty"));
+            return Err(self.wrong("name", "is empty or reserved"));
         }
         let entry = entry.as_object().ok_or_else(|| self.wrong("entry", NOT_AN_OBJECT))?;
         let known = [&COMMAND_FIELDS[..], &URL_FIELDS, &GATE_FIELDS].concat();
@@ -183,17 +160,17 @@ impl Reader<'_> {
         };
         if entry.contains_key("url") {
             return match first_of(&COMMAND_FIELDS) {
-                Some(field) => Err(self.wrong(field, "does not go with `url`")),
+                Some(field) => Err(self.wrong(field, "cannot be combined with `url`")),
                 None => Ok((Entry::Remote(self.remote(entry)?), gates)),
             };
         }
         match first_of(&URL_FIELDS) {
-            Some(field) => Err(self.wrong(field, "goes with `url`, which is missing")),
+            Some(field) => Err(self.wrong(field, "needs `url`, which is missing")),
             None => Ok((Entry::Command(self.command(entry)?), gates)),
         }
     }
 
-    /// A list of tools' names.
+    /// A list of tool names.
     fn names(&self, field: &str, entry: &Map<String, Value>) -> Result<Vec<String>, Error> {
         let Some(names) = entry.get(field) else { return Ok(Vec::new()) };
         let names = names.as_array().map(|names| names.iter().map(Value::as_str));
@@ -202,7 +179,7 @@ impl Reader<'_> {
             Some(names) if names.iter().all(|name| !name.is_empty()) => {
                 Ok(names.into_iter().map(str::to_owned).collect())
             }
-            _ => Err(self.wrong(field, "must be a list of tools' names")),
+            _ => Err(self.wrong(field, "must be a list of tool names")),
         }
     }
 
@@ -236,7 +213,7 @@ impl Reader<'_> {
         let mut program = Program::new(command);
         let args = entry.get("args").map(|args| args.as_array().ok_or(args));
         if let Some(args) = args {
-            let args = args.map_err(|_| self.wrong("args", "must be a list of texts"))?;
+            let args = args.map_err(|_| self.wrong("args", "must be a list of strings"))?;
             for (index, arg) in args.iter().enumerate() {
                 program.args.push(self.text(&format!("args[{index}]"), arg)?);
             }
@@ -249,9 +226,9 @@ impl Reader<'_> {
         let env = entry.get("env").map(|env| env.as_object().ok_or(env));
         if let Some(env) = env {
             for (name, value) in env.map_err(|_| self.wrong("env", NOT_AN_OBJECT))? {
-                // The operating system takes neither; it would panic or cut the name short.
+                // The operating system accepts neither: it would panic or truncate the name.
                 if name.is_empty() || name.contains(['=', '\0']) {
-                    return Err(self.wrong("env", "holds a name that no variable can have"));
+                    return Err(self.wrong("env", "contains an invalid variable name"));
                 }
                 let value = self.text(&format!("env.{name}"), value)?;
                 program.env.insert(name.clone(), value);
@@ -262,16 +239,16 @@ impl Reader<'_> {
 
     /// Resolves the references in a text.
     fn text(&self, field: &str, value: &Value) -> Result<Text, Error> {
-        let shown = value.as_str().ok_or_else(|| self.wrong(field, "must be a text"))?;
+        let shown = value.as_str().ok_or_else(|| self.wrong(field, "must be a string"))?;
         if shown.contains('\0') {
-            return Err(self.wrong(field, "holds a zero character"));
+            return Err(self.wrong(field, "contains a NUL character"));
         }
         let mut text = Text { shown: shown.to_owned(), value: String::new(), secrets: Vec::new() };
         let mut rest = shown;
         while let Some((before, reference)) = rest.split_once("${") {
             let (reference, after) = reference
                 .split_once('}')
-                .ok_or_else(|| self.wrong(field, "holds a `${` without a `}`"))?;
+                .ok_or_else(|| self.wrong(field, "contains `${` without `}`"))?;
             let value = self.resolve(field, reference)?;
             text.value.push_str(before);
             text.value.push_str(&value);
@@ -293,7 +270,7 @@ impl Reader<'_> {
         }
         let Some(parameter) = parameter(reference, self.environment) else {
             let forms =
-                "holds a reference that is not `${env:NAME}`, `${ssm:NAME}` or `${mcp-api-key}`";
+                "contains a reference other than `${env:NAME}`, `${ssm:NAME}` or `${mcp-api-key}`";
             return Err(self.wrong(field, forms));
         };
         match self.parameters.get(&parameter) {
@@ -328,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_says_which_parameters_it_needs() {
+    fn a_file_lists_the_parameters_that_it_needs() {
         let text = json!({"mcpServers": {
             "a": {"url": "http://a/", "headers": {"X": "${ssm:/one} ${ssm:two}", "Y": "${env:Z}"}},
             "b": {"command": "x", "args": ["${mcp-api-key}", "${ssm:}", "${ssm:/open"]},
@@ -345,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_of_a_parameter_goes_where_it_is_referred_to_and_shows_nowhere() {
+    fn a_parameter_is_resolved_and_never_shown() {
         let text = json!({"mcpServers": {"a": {
             "url": "https://a/", "transport": "sse", "headers": {"Authorization": "Bearer ${mcp-api-key}"},
         }}});
@@ -364,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_gets_what_is_configured_and_nothing_else_of_our_environment() {
+    fn a_server_inherits_only_path_and_home() {
         let servers = parse(json!({"a": {
             "command": "npx",
             "args": ["-y", "--token=${env:TOKEN}!"],
@@ -378,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_shows() {
+    fn secrets_are_never_shown() {
         let servers = parse(json!({"a": {
             "command": "npx", "args": ["${env:TOKEN}"],
             "env": {"KEY": "${env:TOKEN}", "LITERAL": "sesame"},
@@ -390,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_server_and_field_and_never_quoted() {
+    fn an_error_names_server_and_field_and_never_quotes_a_value() {
         let check = |entry: Value, expected: &str| {
             let error = parse(json!({ "a": entry })).unwrap_err().to_string();
             assert_eq!(error, expected);
@@ -402,18 +379,18 @@ mod tests {
         check(json!({"command": "x", "cwd": "sesame"}), "server `a`: `cwd` is not a known field");
         check(
             json!({"command": "x", "args": "sesame"}),
-            "server `a`: `args` must be a list of texts",
+            "server `a`: `args` must be a list of strings",
         );
-        check(json!({"command": "x", "args": ["y", 1]}), "server `a`: `args[1]` must be a text");
+        check(json!({"command": "x", "args": ["y", 1]}), "server `a`: `args[1]` must be a string");
         check(json!({"command": "x", "env": ["sesame"]}), "server `a`: `env` must be an object");
-        check(json!({"command": "x", "env": {"K": true}}), "server `a`: `env.K` must be a text");
+        check(json!({"command": "x", "env": {"K": true}}), "server `a`: `env.K` must be a string");
         check(
             json!({"command": "x", "env": {"A=B": "sesame"}}),
-            "server `a`: `env` holds a name that no variable can have",
+            "server `a`: `env` contains an invalid variable name",
         );
         check(
             json!({"command": "x", "headers": {}}),
-            "server `a`: `headers` goes with `url`, which is missing",
+            "server `a`: `headers` needs `url`, which is missing",
         );
         check(
             json!({"command": "x", "env": {"K": "${env:GONE}"}}),
@@ -429,8 +406,8 @@ mod tests {
             "server `a`: `headers.A` needs the SSM parameter `/incident-response/mcp-api-key`, \
              which was not read",
         );
-        check(json!({"url": url, "args": []}), "server `a`: `args` does not go with `url`");
-        check(json!({"url": 1}), "server `a`: `url` must be a text");
+        check(json!({"url": url, "args": []}), "server `a`: `args` cannot be combined with `url`");
+        check(json!({"url": 1}), "server `a`: `url` must be a string");
         check(
             json!({"url": "sesame"}),
             "server `a`: `url` must be an address such as https://tools.example/mcp",
@@ -446,35 +423,32 @@ mod tests {
         );
         check(
             json!({"url": url, "headers": {"X": "a\nsesame"}}),
-            "server `a`: `headers.X` holds what a header cannot: a line break or a control character",
+            "server `a`: `headers.X` contains a line break or a control character",
         );
         check(
             json!({"url": url, "critical": ["pay", 1]}),
-            "server `a`: `critical` must be a list of tools' names",
+            "server `a`: `critical` must be a list of tool names",
         );
-        check(
-            json!({"command": "${env:TOKEN"}),
-            "server `a`: `command` holds a `${` without a `}`",
-        );
+        check(json!({"command": "${env:TOKEN"}), "server `a`: `command` contains `${` without `}`");
         check(
             json!({"command": "${sesame}"}),
-            "server `a`: `command` holds a reference that is not `${env:NAME}`, `${ssm:NAME}` or `${mcp-api-key}`",
+            "server `a`: `command` contains a reference other than `${env:NAME}`, `${ssm:NAME}` or `${mcp-api-key}`",
         );
     }
 
     #[test]
-    fn the_file_has_one_form() {
+    fn a_file_of_another_form_is_refused() {
         let check = |text: &str, expected: &str| {
             assert_eq!(Servers::parse(text, environment).unwrap_err().to_string(), expected);
         };
-        check("{\n \"sesame", "the text is not JSON: line 2, column 8");
+        check("{\n \"sesame", "invalid JSON at line 2, column 8");
         check("[]", "`the file` must be an object");
         check("{}", "`mcpServers` must be an object");
         check(r#"{"mcpServers": 1}"#, "`mcpServers` must be an object");
         check(r#"{"mcpServers": {}, "x": 1}"#, "`x` is not a known field");
         check(
             r#"{"mcpServers": {"daybook": {"command": "x"}}}"#,
-            "server `daybook`: `name` is taken or empty",
+            "server `daybook`: `name` is empty or reserved",
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What models say, well or badly, and where it ends.
+//! Good and bad replies of models, and how their sessions end.
 
 use graph::effect::Author;
 use journal::step::Ending;
@@ -8,7 +8,7 @@ use super::server::Server;
 use super::server::{Heard, Say, TOKENS, Wire};
 use super::world::{World, captured, detail, good_replies, models, went};
 
-/// Visits are limited to twelve, three of which need no model; then comes the last call.
+/// Visits are limited to twelve, three of which need no model. The last call follows.
 const CHATS_MAX: usize = 12;
 
 fn author(wire: Wire) -> Value {
@@ -16,7 +16,7 @@ fn author(wire: Wire) -> Value {
 }
 
 #[tokio::test]
-async fn a_model_diagnoses_an_incident_and_each_attempt_has_its_tokens_time_and_cost() {
+async fn each_attempt_of_a_model_has_its_tokens_time_and_cost() {
     let good = good_replies().await;
     for wire in Wire::ALL.iter().copied() {
         let says = good.clone();
@@ -50,10 +50,9 @@ async fn a_model_diagnoses_an_incident_and_each_attempt_has_its_tokens_time_and_
     }
 }
 
-/// The names of the tools on offer.
+/// The names of the offered tools.
 fn tools_of(heard: &Heard) -> Vec<String> {
     let (list, name) = match heard.wire {
-        #[cfg(feature = "bedrock")]
         Wire::Bedrock => ("/toolConfig/tools", "/toolSpec/name"),
         Wire::OpenAi => ("/tools", "/function/name"),
     };
@@ -61,24 +60,24 @@ fn tools_of(heard: &Heard) -> Vec<String> {
     tools.iter().map(|tool| tool.pointer(name).unwrap().as_str().unwrap().to_owned()).collect()
 }
 
-/// The texts of all results that the model is told.
+/// The texts of all results that the model gets.
 fn results_of(heard: &Heard) -> Vec<String> {
     let messages = heard.body["messages"].as_array().unwrap();
     match heard.wire {
-        #[cfg(feature = "bedrock")]
         Wire::Bedrock => {
             let blocks = messages.iter().flat_map(|message| message["content"].as_array().unwrap());
             blocks.filter_map(|block| Some(block.get("toolResult")?.to_string())).collect()
         }
         Wire::OpenAi => {
-            let told = messages.iter().filter(|message| message["role"] == "tool");
-            told.map(|message| message["content"].to_string()).collect()
+            let sent = messages.iter().filter(|message| message["role"] == "tool");
+            sent.map(|message| message["content"].to_string()).collect()
         }
     }
 }
 
-/// A model that begins with something bad and goes on well: what it is told, and that it gets there.
-async fn told_after(first: Say, expected: &str) {
+/// Checks a model that starts with a bad reply and continues well: it gets this error, and the session
+/// completes.
+async fn checked_after(first: Say, expected: &str) {
     let good = good_replies().await;
     for wire in Wire::ALL.iter().copied() {
         let (first, says) = (first.clone(), good.clone());
@@ -88,30 +87,30 @@ async fn told_after(first: Say, expected: &str) {
         let (went, server) = went(wire, json!({}), script).await;
         let (ending, _, result) = went.end();
         assert_eq!((ending, &result["diagnosed_by"]), (Ending::Completed, &author(wire)));
-        let told = server.heard()[1].body["messages"].to_string();
-        assert!(told.contains(expected), "{wire:?}: {told}");
+        let sent = server.heard()[1].body["messages"].to_string();
+        assert!(sent.contains(expected), "{wire:?}: {sent}");
         assert_eq!(went.failures(), [], "{wire:?}");
     }
 }
 
 #[tokio::test]
 async fn malformed_arguments_go_back_to_the_model() {
-    told_after(Say::call("get_recent_logs", "{\"lambda_name\": "), "break the schema").await;
+    checked_after(Say::call("get_recent_logs", "{\"lambda_name\": "), "break the schema").await;
 }
 
 #[tokio::test]
 async fn an_invented_tool_goes_back_to_the_model_and_is_not_called() {
-    told_after(Say::call("drop all tables!", "{}"), "There is no tool of this name").await;
+    checked_after(Say::call("drop all tables!", "{}"), "There is no tool of this name").await;
 }
 
 #[tokio::test]
 async fn prose_instead_of_a_call_goes_back_to_the_model() {
-    told_after(Say::text("It is DNS. It is always DNS."), "That was no tool call").await;
+    checked_after(Say::text("It is DNS. It is always DNS."), "That was no tool call").await;
 }
 
 #[tokio::test]
 async fn an_empty_reply_goes_back_to_the_model() {
-    told_after(Say::Reply(None, vec![]), "That was no tool call").await;
+    checked_after(Say::Reply(None, vec![]), "That was no tool call").await;
 }
 
 #[tokio::test]
@@ -124,12 +123,12 @@ async fn invented_evidence_goes_back_to_the_model() {
         };
         let (went, server) = went(wire, json!({}), script).await;
         assert_eq!(went.end().2["diagnosed_by"], author(wire));
-        let told = server.heard().last().unwrap().body["messages"].to_string();
-        assert!(told.contains("The diagnosis does not hold"), "{wire:?}: {told}");
+        let sent = server.heard().last().unwrap().body["messages"].to_string();
+        assert!(sent.contains("The diagnosis does not hold"), "{wire:?}: {sent}");
     }
 }
 
-/// The diagnosis with a value that no tool showed.
+/// The diagnosis with a value that no tool returned.
 fn invented(good: &Say) -> Say {
     let Say::Reply(text, calls) = good else { panic!("{good:?}") };
     let (tool, arguments) = &calls[0];
@@ -138,8 +137,8 @@ fn invented(good: &Say) -> Say {
     Say::Reply(text.clone(), vec![(tool.clone(), diagnosis.to_string())])
 }
 
-/// A model that never comes to an end. The policy writes the diagnosis from what was seen; who saw
-/// nothing fails.
+/// Checks a model that never finishes. The policy writes the diagnosis from the evidence; without
+/// evidence the session fails.
 async fn ends_in_time(script: impl Fn(usize) -> Say + Clone + Send + Sync + 'static, sees: bool) {
     for wire in Wire::ALL.iter().copied() {
         let script = script.clone();
@@ -219,15 +218,11 @@ async fn the_log_has_both_summary_lines_and_no_secret() {
 }
 
 fn secrets() -> Vec<&'static str> {
-    vec![
-        super::world::KEY,
-        #[cfg(feature = "bedrock")]
-        super::world::AWS_SECRET,
-    ]
+    vec![super::world::KEY, super::world::AWS_SECRET]
 }
 
 #[tokio::test]
-async fn an_incident_that_fails_for_its_model_is_named_in_the_log() {
+async fn an_incident_that_its_model_fails_is_named_in_the_log() {
     let wire = Wire::OpenAi;
     let (_guard, log) = captured();
     let more = json!({"on_model_failure": "fail"});
@@ -240,7 +235,7 @@ async fn an_incident_that_fails_for_its_model_is_named_in_the_log() {
 }
 
 #[tokio::test]
-async fn a_checkup_asks_the_named_model_for_a_word_and_its_tokens_count() {
+async fn a_checkup_probes_the_named_model_and_counts_its_tokens() {
     for wire in Wire::ALL.iter().copied() {
         for (say, ok) in [(Say::text("ok"), true), (Say::Denied, false)] {
             let server = Server::start(move |_, _| say.clone()).await;

@@ -1,4 +1,4 @@
-//! Where Bedrock is found: only where something is said of Bedrock itself.
+//! Bedrock's endpoint and credentials from the environment.
 
 use agent::model::Models;
 use graph::effect::{Chat, Message};
@@ -7,10 +7,10 @@ use journal::clock::Clock;
 use super::server::{Say, Server};
 use super::world::DEADLINE;
 
-/// How this binary knows that it is the process below.
+/// Set when this binary runs as the process below.
 const ROLE: &str = "MODEL_ASKS_BEDROCK";
 
-/// A process that asks the Bedrock of its environment; not a test unless it is told to.
+/// Not a test: a process that sends a chat to the Bedrock of its environment.
 #[tokio::test]
 #[expect(clippy::disallowed_methods, reason = "how this binary knows its role")]
 async fn asks_bedrock() {
@@ -27,7 +27,7 @@ async fn asks_bedrock() {
     println!("{:?}", attempt.brought);
 }
 
-/// What the process says with these variables besides those that every one gets.
+/// The output of the process with these additional variables.
 async fn said(more: &[(&str, &str)]) -> String {
     let mut process = tokio::process::Command::new(std::env::current_exe().unwrap());
     process
@@ -46,7 +46,7 @@ async fn said(more: &[(&str, &str)]) -> String {
 }
 
 #[tokio::test]
-async fn bedrock_has_an_address_of_its_own() {
+async fn bedrock_uses_only_its_own_endpoint_variable() {
     let bedrock = Server::start(|_, _| Say::text("I am here.")).await;
     let stack = Server::start(|_, _| Say::text("I am the local stack.")).await;
     let keys = [("AWS_ACCESS_KEY_ID", "AKIATEST"), ("AWS_SECRET_ACCESS_KEY", "secret")];
@@ -60,7 +60,7 @@ async fn bedrock_has_an_address_of_its_own() {
 }
 
 #[tokio::test]
-async fn without_credentials_nothing_is_sent_and_the_failure_is_one_of_authority() {
+async fn without_credentials_nothing_is_sent_to_bedrock() {
     let bedrock = Server::start(|_, _| Say::text("I am here.")).await;
     let said = said(&[("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", bedrock.url.as_str())]).await;
     assert!(said.contains("bedrock_auth") && said.contains("Refused"), "{said}");

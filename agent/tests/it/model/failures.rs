@@ -1,4 +1,4 @@
-//! Models that are down, throttled, cut off, too talkative or silent.
+//! Models that are down, throttled, interrupted, too verbose or silent.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use serde_json::json;
 use super::server::{Say, Server, Wire};
 use super::world::{Went, World, detail, good_replies, models, went};
 
-/// How a session with a model that always does the same ends: by the policy, and in failure.
+/// Checks both endings of a session whose model always fails the same way: with a fallback to the
+/// policy, and in failure.
 async fn always(say: Say, tries: usize, kind: FailureKind, category: impl Fn(Wire) -> String) {
     for wire in Wire::ALL.iter().copied() {
         for on_model_failure in ["policy", "fail"] {
             let say = say.clone();
             let more = json!({ "on_model_failure": on_model_failure });
             let (went, server) = went(wire, more, move |_, _| say.clone()).await;
-            assert_eq!(server.heard().len(), tries, "{wire:?}: tried by nobody else");
+            assert_eq!(server.heard().len(), tries, "{wire:?}: no other retries");
             check(&went, wire, on_model_failure, tries, kind, &category(wire));
         }
     }
@@ -55,35 +56,35 @@ fn check(
 }
 
 #[tokio::test]
-async fn a_throttled_model_is_asked_once_more_and_then_given_up() {
+async fn a_throttled_model_is_retried_once() {
     always(Say::Throttled, 2, FailureKind::NotSent, |wire| wire.category("transient")).await;
 }
 
 #[tokio::test]
-async fn refused_credentials_are_not_tried_again() {
+async fn refused_credentials_are_not_retried() {
     always(Say::Denied, 1, FailureKind::Refused, |wire| wire.category("auth")).await;
 }
 
 #[tokio::test]
-async fn a_reply_of_five_megabytes_is_not_taken() {
+async fn a_reply_of_five_megabytes_is_refused() {
     let invalid = |_| "model_invalid".to_owned();
     always(Say::Large(5_000_000), 2, FailureKind::Unknown, invalid).await;
 }
 
 #[tokio::test]
-async fn a_stream_that_is_always_cut_is_given_up() {
+async fn a_stream_that_always_breaks_fails_the_model() {
     always(Say::Cut, 2, FailureKind::Unknown, |wire| wire.category("transient")).await;
 }
 
 #[tokio::test]
-async fn what_is_no_model_at_all_is_given_up() {
+async fn a_server_that_is_not_a_model_fails() {
     let wire = Wire::OpenAi;
     let (went, _server) = went(wire, json!({"on_model_failure": "fail"}), |_, _| Say::Page).await;
     check(&went, wire, "fail", 2, FailureKind::Unknown, "model_invalid");
 }
 
 #[tokio::test]
-async fn a_model_that_comes_back_in_time_is_not_given_up() {
+async fn a_model_that_recovers_in_time_is_used() {
     let good = good_replies().await;
     for wire in Wire::ALL.iter().copied() {
         for say in [Say::Throttled, Say::Down, Say::Cut] {
@@ -104,7 +105,7 @@ async fn a_model_that_comes_back_in_time_is_not_given_up() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_no_reply_lost() {
+async fn a_refused_connection_loses_no_reply() {
     for wire in Wire::ALL.iter().copied() {
         let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let world = World::new(models(&format!("http://{closed}")));
@@ -116,7 +117,7 @@ async fn nobody_listening_is_no_reply_lost() {
 }
 
 #[tokio::test]
-async fn a_model_that_never_answers_is_given_up_after_its_time_twice() {
+async fn a_model_that_never_answers_fails_after_two_timeouts() {
     for wire in Wire::ALL.iter().copied() {
         let server = Server::start(|_, _| Say::Hang).await;
         let clock = Clock::scaled(Stamp::from_millis(1_795_000_000_000), 30);

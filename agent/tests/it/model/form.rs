@@ -1,4 +1,4 @@
-//! Replies in a form: held to it by the model where it can, told about it where it cannot.
+//! Structured output: native where the model supports it, requested in the prompt elsewhere.
 
 use graph::effect::{Chat, Form, Message};
 use graph::outcome::Failure;
@@ -24,10 +24,9 @@ fn chat() -> Chat {
     }
 }
 
-/// The schema that a request holds its reply to.
+/// The schema in a request.
 fn form_of(heard: &Heard) -> Option<Value> {
     match heard.wire {
-        #[cfg(feature = "bedrock")]
         Wire::Bedrock => {
             let format = heard.body.pointer("/outputConfig/textFormat")?;
             assert_eq!(format["type"], "json_schema");
@@ -53,7 +52,7 @@ async fn asked(server: &Server, wire: Wire, times: usize) -> Vec<Result<Value, F
 }
 
 #[tokio::test]
-async fn a_model_that_knows_forms_is_held_to_one() {
+async fn a_model_with_structured_output_gets_the_schema() {
     for wire in Wire::ALL.iter().copied() {
         let server = Server::start(|_, _| Say::text(ANSWER)).await;
         assert_eq!(asked(&server, wire, 1).await, [Ok(json!({"tool": "look"}))]);
@@ -63,7 +62,7 @@ async fn a_model_that_knows_forms_is_held_to_one() {
 }
 
 #[tokio::test]
-async fn a_model_that_knows_no_forms_is_told_in_words_and_not_tried_again() {
+async fn a_model_without_structured_output_gets_the_schema_as_text() {
     for wire in Wire::ALL.iter().copied() {
         let server = Server::start(|heard, _| match form_of(heard) {
             Some(_) => Say::Refused,
@@ -75,13 +74,13 @@ async fn a_model_that_knows_no_forms_is_told_in_words_and_not_tried_again() {
         let heard = server.heard();
         let forms: Vec<bool> = heard.iter().map(|heard| form_of(heard).is_some()).collect();
         assert_eq!(forms, [true, false, false], "{wire:?}");
-        let told = heard[1].body.to_string();
-        assert!(told.contains("You plan.") && told.contains("JSON schema"), "{told}");
+        let sent = heard[1].body.to_string();
+        assert!(sent.contains("You plan.") && sent.contains("JSON schema"), "{sent}");
     }
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_in_either_form_is_refused() {
+async fn a_request_refused_with_and_without_a_schema_is_refused() {
     for wire in Wire::ALL.iter().copied() {
         let server = Server::start(|_, _| Say::Refused).await;
         let failures = asked(&server, wire, 2).await;

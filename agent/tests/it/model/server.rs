@@ -1,4 +1,4 @@
-//! A loopback server that speaks both wire formats and behaves as a test says.
+//! A scripted loopback server for both wire formats.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,65 +10,57 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-/// Tokens of every reply: sent, of these from the cache, received.
+/// Tokens of every reply: input, cached part of the input, output.
 pub const TOKENS: (u32, u32, u32) = (1_000, 400, 50);
 
-/// A wire format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
-    #[cfg(feature = "bedrock")]
     Bedrock,
     OpenAi,
 }
 
 impl Wire {
-    #[cfg(feature = "bedrock")]
     pub const ALL: &[Self] = &[Self::Bedrock, Self::OpenAi];
-    #[cfg(not(feature = "bedrock"))]
-    pub const ALL: &[Self] = &[Self::OpenAi];
 
-    /// The model's name, as a trigger gives it.
+    /// The model's name in a trigger.
     pub fn model(self) -> &'static str {
         match self {
-            #[cfg(feature = "bedrock")]
             Self::Bedrock => "bedrock:test.model-v1:0",
             Self::OpenAi => "openai:test-model",
         }
     }
 
-    /// What the categories of its failures begin with.
+    /// The prefix of its failures' categories.
     pub fn category(self, kind: &str) -> String {
         match self {
-            #[cfg(feature = "bedrock")]
             Self::Bedrock => format!("bedrock_{kind}"),
             Self::OpenAi => format!("openai_{kind}"),
         }
     }
 }
 
-/// A call as the model writes it: the name, and the arguments' text.
+/// A tool call as the model writes it: the name and the text of the arguments.
 pub type Call = (String, String);
 
-/// What the server does with a request.
+/// How the server handles a request.
 #[derive(Clone, Debug)]
 pub enum Say {
-    /// Replies.
     Reply(Option<String>, Vec<Call>),
-    /// Begins a text and breaks the connection off.
+    /// Starts a text and drops the connection.
     Cut,
-    /// Says that it is throttled.
+    /// Answers that the request is throttled.
     Throttled,
-    /// Says that it fails.
+    /// Answers with a server error.
     Down,
-    /// Does not accept the credentials, and repeats them.
+    /// Rejects the credentials, and echoes them.
     Denied,
-    /// Does not take the request as it is.
+    /// Rejects the request as invalid.
     Refused,
-    /// Says nothing.
+    /// Never answers.
     Hang,
-    /// Replies with this text, over and over, in this many bytes.
+    /// Replies with this text, repeated to this many bytes.
     Large(usize),
-    /// Answers a web page.
+    /// Answers with a web page.
     Page,
 }
 
@@ -82,7 +74,7 @@ impl Say {
     }
 }
 
-/// A request as it was heard.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Heard {
     pub wire: Wire,
@@ -90,7 +82,7 @@ pub struct Heard {
 }
 
 impl Heard {
-    /// How often the model has replied in this conversation.
+    /// The number of the model's earlier replies in this conversation.
     pub fn turn(&self) -> usize {
         let messages = self.body["messages"].as_array().unwrap();
         messages.iter().filter(|message| message["role"] == "assistant").count()
@@ -105,7 +97,7 @@ struct Served {
     heard: Arc<Mutex<Vec<Heard>>>,
 }
 
-/// The server. It ends when it is dropped.
+/// The server. It stops on drop.
 pub struct Server {
     pub url: String,
     heard: Arc<Mutex<Vec<Heard>>>,
@@ -113,7 +105,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server that asks `script` what to do with a request and its number, from 0.
+    /// Starts a server. `script` decides how to handle each request, by its number from 0.
     pub async fn start(script: impl Fn(&Heard, usize) -> Say + Send + Sync + 'static) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -138,9 +130,8 @@ async fn answer(
 ) -> Response<Body> {
     let wire = match uri.path() {
         "/v1/chat/completions" => Wire::OpenAi,
-        #[cfg(feature = "bedrock")]
         path if path.ends_with("/converse-stream") => Wire::Bedrock,
-        path => panic!("nobody serves {path}"),
+        path => panic!("no handler for {path}"),
     };
     let heard = Heard { wire, body: serde_json::from_slice(&body).unwrap() };
     let number = {
@@ -176,7 +167,6 @@ async fn answer(
 
 fn respond(wire: Wire, body: Body) -> Response<Body> {
     let kind = match wire {
-        #[cfg(feature = "bedrock")]
         Wire::Bedrock => "application/vnd.amazon.eventstream",
         Wire::OpenAi => "text/event-stream",
     };
@@ -190,7 +180,6 @@ fn whole(wire: Wire, pieces: Vec<Vec<u8>>) -> Response<Body> {
 
 fn refuse(wire: Wire, status: u16, code: &str, message: &str) -> Response<Body> {
     let body = match wire {
-        #[cfg(feature = "bedrock")]
         Wire::Bedrock => json!({ "message": message }),
         Wire::OpenAi => json!({ "error": { "message": message, "type": "error" } }),
     };
@@ -204,7 +193,6 @@ fn refuse(wire: Wire, status: u16, code: &str, message: &str) -> Response<Body> 
 
 fn begun(wire: Wire) -> Vec<Vec<u8>> {
     match wire {
-        #[cfg(feature = "bedrock")]
         Wire::Bedrock => vec![frame("messageStart", &json!({"role": "assistant"}))],
         Wire::OpenAi => vec![chunk(&json!({"role": "assistant", "content": ""}), None)],
     }
@@ -212,7 +200,6 @@ fn begun(wire: Wire) -> Vec<Vec<u8>> {
 
 fn said(wire: Wire, text: &str) -> Vec<u8> {
     match wire {
-        #[cfg(feature = "bedrock")]
         Wire::Bedrock => {
             let delta = json!({"contentBlockIndex": 0, "delta": {"text": text}});
             frame("contentBlockDelta", &delta)
@@ -221,7 +208,7 @@ fn said(wire: Wire, text: &str) -> Vec<u8> {
     }
 }
 
-/// A whole reply. Texts and arguments come in two pieces each.
+/// A complete reply, with each text and argument in two pieces.
 fn reply(wire: Wire, text: Option<&str>, calls: &[Call]) -> Vec<Vec<u8>> {
     let mut pieces = begun(wire);
     for piece in text.into_iter().flat_map(halves) {
@@ -236,7 +223,6 @@ fn reply(wire: Wire, text: Option<&str>, calls: &[Call]) -> Vec<Vec<u8>> {
 
 fn called(wire: Wire, index: usize, tool: &str, arguments: &str) -> Vec<Vec<u8>> {
     match wire {
-        #[cfg(feature = "bedrock")]
         Wire::Bedrock => {
             let place = index + 1;
             let id = format!("tooluse_{index}");
@@ -272,7 +258,6 @@ fn called(wire: Wire, index: usize, tool: &str, arguments: &str) -> Vec<Vec<u8>>
 fn ended(wire: Wire, with_calls: bool) -> Vec<Vec<u8>> {
     let (sent, cached, received) = TOKENS;
     match wire {
-        #[cfg(feature = "bedrock")]
         Wire::Bedrock => {
             let reason = if with_calls { "tool_use" } else { "end_turn" };
             let usage = json!({
@@ -314,7 +299,6 @@ fn chunk(delta: &Value, finish_reason: Option<&str>) -> Vec<u8> {
 }
 
 /// One event of Amazon's event stream.
-#[cfg(feature = "bedrock")]
 fn frame(kind: &str, payload: &Value) -> Vec<u8> {
     use aws_smithy_types::event_stream::{Header, HeaderValue, Message};
     let header = |name: &'static str, value: &str| {

@@ -1,4 +1,4 @@
-//! Transcripts: recorded from a model, replayed without it, and loud when they do not fit.
+//! Transcripts: recorded from a model, replayed without it, refused when a request does not match.
 
 use agent::model::Models;
 use agent::model::settings::Settings;
@@ -9,7 +9,7 @@ use super::server::{Server, Wire};
 use super::world::{World, detail, good_replies, models_with};
 
 #[tokio::test]
-async fn a_recorded_session_is_replayed_without_its_model_and_a_miss_fails_loudly() {
+async fn a_recorded_session_replays_and_a_miss_fails() {
     let good = good_replies().await;
     for wire in Wire::ALL.iter().copied() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! One incident after another, over a real journal, a real diagnostics server and a loopback model.
+//! Incident sessions with a real journal, a real diagnostics server and a loopback model.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,20 +27,18 @@ use workflow::trigger::Trigger;
 use super::server::{Say, Server, Wire};
 use crate::host::{callbacks, incident, servers};
 
-/// Nothing takes longer, however loaded the machine.
+/// Generous timeout for a loaded machine.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
-/// The key that nobody may see.
+/// The API key, which must never show up.
 pub const KEY: &str = "sk-test-4711-very-secret";
 
-/// The secret key of the AWS credentials; only signatures made with it are sent.
-#[cfg(feature = "bedrock")]
+/// The secret key of the AWS credentials. It signs requests and is never sent.
 pub const AWS_SECRET: &str = "wJalr-very-secret-too";
 
-/// What the incident is.
 pub const INCIDENT: &str = "s3-permission-revoked";
 
-/// A journal, and a host over it.
+/// A host and its journal.
 pub struct World {
     _folder: tempfile::TempDir,
     pub store: SqliteStore,
@@ -48,14 +46,14 @@ pub struct World {
     pub session: SessionId,
 }
 
-/// How a session went.
+/// A finished session.
 #[derive(Debug)]
 pub struct Went {
     pub steps: Vec<Step<Value>>,
     pub items: Vec<Item>,
 }
 
-/// One attempt to have a chat answered.
+/// One attempt of a chat.
 #[derive(Debug)]
 pub struct Attempt {
     pub brought: Result<Reply, Failure>,
@@ -69,7 +67,7 @@ pub fn models(url: &str) -> Models {
     models_with(url, Settings::default())
 }
 
-/// Models at this address, with these settings otherwise, and prices for those of the tests.
+/// Models at this address, with these settings and the prices of the tests' models.
 pub fn models_with(url: &str, settings: Settings) -> Models {
     let base_url = format!("{url}/v1").parse().unwrap();
     let openai = openai::Settings { base_url, key: Key::new(KEY) };
@@ -79,12 +77,9 @@ pub fn models_with(url: &str, settings: Settings) -> Models {
     let prices = format!("as_of = \"2026-01-01\"\n[models]\n{}", prices.collect::<String>());
     let prices = Prices::parse(&prices).unwrap();
     let models = Models::new(Settings { openai, prices, ..settings });
-    #[cfg(feature = "bedrock")]
-    let models = models.with_bedrock(bedrock(url));
-    models
+    models.with_bedrock(bedrock(url))
 }
 
-#[cfg(feature = "bedrock")]
 fn bedrock(url: &str) -> aws_sdk_bedrockruntime::Client {
     use aws_config::{BehaviorVersion, Region, SdkConfig};
     use aws_credential_types::Credentials;
@@ -100,7 +95,7 @@ fn bedrock(url: &str) -> aws_sdk_bedrockruntime::Client {
     aws_sdk_bedrockruntime::Client::from_conf(here)
 }
 
-/// The trigger of an incident with this model.
+/// The trigger detail of an incident with this model.
 pub fn detail(model: &str, more: &Value) -> Value {
     let message = std::fs::read_to_string(incident(INCIDENT).join("incident.json")).unwrap();
     let input: Value = serde_json::from_str(&message).unwrap();
@@ -121,7 +116,7 @@ impl World {
         let path = folder.path().join("journal.db");
         let store = SqliteStore::open(&path, Durability::Relaxed).unwrap();
         let config = Config {
-            agents: agents::all().into(),
+            agents: packs::all().into(),
             callbacks: callbacks(),
             progress: Default::default(),
             clock,
@@ -134,7 +129,7 @@ impl World {
         Self { _folder: folder, store, host, session: SessionId::fresh() }
     }
 
-    /// Has a session worked on until this runner is done with it.
+    /// Runs a session until this runner is done with it.
     pub async fn work(&self, detail: &Value, supersedes: u32) -> Went {
         let request = AgentRequest {
             session_id: self.session.clone(),
@@ -166,7 +161,7 @@ impl World {
     }
 }
 
-/// An incident with the model of this wire, whose server follows the script.
+/// Runs an incident with a model of this wire format, whose server follows the script.
 pub async fn went(
     wire: Wire,
     more: Value,
@@ -178,7 +173,7 @@ pub async fn went(
     (went, server)
 }
 
-/// What the policy says in this incident, as a good model would, reply by reply.
+/// The policy's replies in this incident, in the place of a good model's.
 pub async fn good_replies() -> Vec<Say> {
     let world = World::new(Models::default());
     let went = world.work(&detail("policy", &json!({})), 0).await;
@@ -197,7 +192,7 @@ impl Went {
         }
     }
 
-    /// Every attempt to have a chat answered, as journaled.
+    /// All journaled attempts of chats.
     pub fn attempts(&self) -> Vec<Attempt> {
         let attempt = |step: &Step<Value>| match &step.body {
             StepBody::Outcome { effect, started_at, usage, payload }
@@ -231,7 +226,7 @@ impl Went {
     }
 }
 
-/// The log of this thread, as text, for as long as the guard lives.
+/// Captures the log of this thread as text while the guard lives.
 pub fn captured() -> (tracing::subscriber::DefaultGuard, impl Fn() -> String) {
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);

@@ -1,4 +1,4 @@
-//! The built-in tools, and what every source of tools has in common.
+//! The built-in tools, and the conformance of every source of tools.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ async fn call(toolbox: &Toolbox<SqliteStore>, tool: &str, arguments: Value) -> T
     toolbox.call(&ToolCall::built_in(tool, arguments), DEADLINE).await
 }
 
-/// What every source of tools does, whoever it is.
+/// The conformance checks of a source of tools.
 async fn conforms(toolbox: &Toolbox<SqliteStore>, server: &str, tool: &str) {
     let ask = |tool: &str, arguments: Value| {
         let call = ToolCall::new(server, tool, arguments);
@@ -50,16 +50,16 @@ async fn every_source_of_tools_conforms() {
 }
 
 #[tokio::test]
-async fn the_configured_servers_are_named_without_the_bundled_one() {
+async fn the_configured_servers_exclude_the_bundled_one() {
     let dir = tempfile::tempdir().unwrap();
-    let all = Servers::bundled("/bin/false".into()).with(servers("ok", dir.path()));
+    let all = Servers::bundled("/bin/false".as_ref(), packs::all()).with(servers("ok", dir.path()));
     let bench = Bench::of(dir, all, PATIENT);
     let outcome = call(&bench.toolbox, "configured_servers", json!({})).await;
     assert_eq!(outcome, ToolOutcome::Ok(json!({"servers": [NAME]})));
 }
 
 #[tokio::test]
-async fn the_probe_writes_a_record_apart_from_the_session_that_expires_with_it() {
+async fn the_probe_s_record_is_apart_and_expires_with_the_session() {
     let bench = Bench::new("ok");
     let outcome = call(&bench.toolbox, "journal_probe", json!({})).await;
     let ToolOutcome::Ok(content) = outcome else { panic!("{outcome:?}") };
@@ -73,7 +73,7 @@ async fn the_probe_writes_a_record_apart_from_the_session_that_expires_with_it()
 }
 
 #[tokio::test]
-async fn the_skew_is_this_clock_less_the_others() {
+async fn the_skew_is_this_clock_minus_the_others() {
     for (ahead_s, ahead) in [(0, 0), (-120, -120_000), (90, 90_000)] {
         let dir = tempfile::tempdir().unwrap();
         let session = session(dir.path());
@@ -81,7 +81,7 @@ async fn the_skew_is_this_clock_less_the_others() {
         let ours = Hlc::new(Clock::scaled(now, 1).ahead_by(ahead_s * 1_000_000_000), now);
         let session = agent::session::Session { hlc: ours.into(), ..session };
         let theirs = Hlc::new(Clock::system(), Default::default());
-        let voice = Announcer {
+        let announcer = Announcer {
             store: &session.store,
             hlc: &theirs,
             session: &session.author.session,
@@ -89,7 +89,7 @@ async fn the_skew_is_this_clock_less_the_others() {
             expires_at: session.author.expires_at,
         };
         let started = Draft::new(EventStatus::AgentInvocationStarted, About::Attempt(1));
-        voice.announce_once(&started).await.unwrap();
+        announcer.announce_once(&started).await.unwrap();
         let toolbox = Toolbox::new(
             session,
             Servers::default(),
@@ -106,7 +106,7 @@ async fn the_skew_is_this_clock_less_the_others() {
 }
 
 #[tokio::test]
-async fn the_policy_is_always_reachable_and_a_model_that_cannot_be_asked_is_not() {
+async fn the_policy_is_reachable_and_an_unavailable_model_is_not() {
     let bench = Bench::new("ok");
     let outcome = call(&bench.toolbox, "model_reachable", json!({"model": "policy"})).await;
     assert!(matches!(outcome, ToolOutcome::Ok(_)), "{outcome:?}");
@@ -119,7 +119,7 @@ async fn the_policy_is_always_reachable_and_a_model_that_cannot_be_asked_is_not(
 }
 
 #[tokio::test]
-async fn a_built_in_tool_has_a_deadline() {
+async fn a_built_in_tool_has_a_timeout() {
     let bench = Bench::new("ok");
     let (release, released) = std::sync::mpsc::channel::<()>();
     let stalled = bench.session.store.transact(move |_| Ok(released.recv_timeout(DEADLINE).ok()));

@@ -1,4 +1,4 @@
-//! What a call brings.
+//! The results of calls.
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,14 +23,14 @@ async fn a_result_is_what_the_server_sent() {
 }
 
 #[tokio::test]
-async fn what_is_no_result_is_an_error_and_never_data() {
+async fn an_invalid_result_is_an_error_and_never_data() {
     let bench = Bench::new("ok");
     assert_eq!(error(bench.call("empty", json!({})).await), EMPTY_RESPONSE);
     assert_eq!(error(bench.call("fails", json!({})).await), "access denied for ***");
     let large = error(bench.call("large", json!({})).await);
     assert!(large.contains("too large: 10000002 bytes"), "{large}");
     let odd = error(bench.call("odd", json!({})).await);
-    assert!(odd.contains("no tool result") && !odd.contains("world"), "{odd}");
+    assert!(odd.contains("invalid tool result") && !odd.contains("world"), "{odd}");
     let busy = error(bench.call("busy", json!({})).await);
     assert!(busy.contains("the database is down"), "{busy}");
     let broken = error(bench.call("strict", json!({"n": 0})).await);
@@ -56,7 +56,7 @@ async fn a_call_with_wrong_arguments_never_reaches_the_server() {
 }
 
 #[tokio::test]
-async fn calls_of_one_server_run_side_by_side() {
+async fn calls_of_one_server_run_concurrently() {
     let bench = Bench::new("ok");
     bench.call("echo", json!({})).await;
     let begun = Instant::now();
@@ -69,7 +69,7 @@ async fn calls_of_one_server_run_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_during_a_call_leaves_open_what_happened_and_is_started_again() {
+async fn a_server_that_dies_during_a_call_is_restarted() {
     let bench = Bench::new("ok");
     let message =
         failed(bench.call("dies", json!({})).await, FailureKind::Unknown, "mcp_connection");
@@ -81,7 +81,7 @@ async fn a_server_that_dies_during_a_call_leaves_open_what_happened_and_is_start
 }
 
 #[tokio::test]
-async fn a_message_without_bound_cuts_the_server_off() {
+async fn a_message_that_is_too_long_ends_the_connection() {
     let bench = Bench::new("ok");
     let message =
         failed(bench.call("huge", json!({})).await, FailureKind::Unknown, "mcp_connection");
@@ -92,7 +92,7 @@ async fn a_message_without_bound_cuts_the_server_off() {
 }
 
 #[tokio::test]
-async fn a_call_that_hangs_ends_at_its_deadline_and_the_server_is_told() {
+async fn a_call_that_times_out_is_cancelled_on_the_server() {
     let bench = Bench::new("ok");
     bench.call("echo", json!({})).await;
     let within = Duration::from_millis(300);
@@ -102,7 +102,7 @@ async fn a_call_that_hangs_ends_at_its_deadline_and_the_server_is_told() {
     let message = failed(outcome, FailureKind::Unknown, "mcp_connection");
     assert!(message.contains("did not answer `hangs` within 0.3 s"), "{message}");
     until("the call is cancelled", || !bench.logged("cancelled").is_empty()).await;
-    // The server answers others, so it is kept.
+    // The server still answers other requests, so the connection stays.
     assert_eq!(bench.call("echo", json!({})).await, ToolOutcome::Ok(json!({})));
     assert_eq!(bench.started().len(), 1);
 }
@@ -119,13 +119,13 @@ async fn a_server_that_freezes_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_server_sees_what_is_configured_and_nothing_else_of_our_environment() {
+async fn a_server_process_gets_only_the_configured_environment() {
     let bench = Bench::new("ok");
     let ToolOutcome::Ok(content) = bench.call("env", json!({})).await else { panic!("a list") };
     let mut names: Vec<_> =
         content["names"].as_array().unwrap().iter().map(|n| n.as_str().unwrap()).collect();
     names.sort_unstable();
-    // The harness of tests may set variables of its own for the server that it is here.
+    // The test harness may set its own variables for the server process.
     names.retain(|name| !name.starts_with("RUST"));
     assert_eq!(names, ["FIXTURE_LOG", "FIXTURE_MODE", "FIXTURE_SECRET", "HOME"]);
 }
@@ -139,9 +139,9 @@ async fn no_secret_shows() {
 }
 
 #[tokio::test]
-async fn the_shipped_server_is_reached_like_any_other() {
+async fn the_shipped_server_works_like_any_other() {
     let dir = tempfile::tempdir().unwrap();
-    let incidents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../incidents");
+    let incidents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packs/incident/incidents");
     let folder = incidents.join("s3-permission-revoked");
     let file = json!({"mcpServers": {NAME: {
         "command": std::env::current_exe().unwrap(),
@@ -154,7 +154,7 @@ async fn the_shipped_server_is_reached_like_any_other() {
     let functions = std::fs::read_dir(folder.join("functions")).unwrap();
     let function = functions.map(|entry| entry.unwrap().file_name()).next().unwrap();
     let arguments = json!({"lambda_name": function.to_str().unwrap()});
-    for tool in tools::aws_diagnostics::INFO.tools {
+    for tool in aws_diagnostics::INFO.tools {
         let outcome = bench.call(tool, arguments.clone()).await;
         assert!(matches!(outcome, ToolOutcome::Ok(Value::Object(_))), "{tool}: {outcome:?}");
     }

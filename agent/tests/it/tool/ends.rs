@@ -1,4 +1,4 @@
-//! Servers do not outlive who started them.
+//! Servers do not outlive the process that started them.
 
 use std::process::{Command, Stdio};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::fixture::{Bench, failed, is_alive, logged, until};
 
 #[tokio::test]
-async fn closing_lets_a_server_stop_by_itself() {
+async fn closing_lets_a_server_exit_by_itself() {
     let bench = Bench::new("ok");
     bench.call("echo", json!({})).await;
     bench.toolbox.close().await;
@@ -20,7 +20,7 @@ async fn closing_lets_a_server_stop_by_itself() {
 }
 
 #[tokio::test]
-async fn closing_kills_a_server_that_does_not_stop() {
+async fn closing_kills_a_server_that_does_not_exit() {
     let bench = Bench::new("stubborn");
     bench.call("echo", json!({})).await;
     bench.toolbox.close().await;
@@ -37,7 +37,7 @@ async fn dropping_the_toolbox_kills_its_servers() {
 }
 
 #[tokio::test]
-async fn a_start_that_is_abandoned_leaves_no_server_behind() {
+async fn an_abandoned_start_leaves_no_server_behind() {
     let bench = Bench::new("silent");
     tokio::select! {
         outcome = bench.call("echo", json!({})) => panic!("{outcome:?}"),
@@ -46,9 +46,9 @@ async fn a_start_that_is_abandoned_leaves_no_server_behind() {
     until("the server is gone", || !is_alive(bench.started()[0])).await;
 }
 
-/// `kill -9` of an agent: its servers go with it, even those that do not watch their stdin.
+/// After `kill -9` of an agent its servers die too, even those that ignore their closed stdin.
 #[tokio::test]
-async fn a_server_dies_with_an_agent_that_is_killed() {
+async fn a_server_dies_with_a_killed_agent() {
     let dir = tempfile::tempdir().unwrap();
     let mut agent = Command::new(std::env::current_exe().unwrap())
         .args(["tool::fixture::fixture_server", "--exact", "--nocapture"])
@@ -69,7 +69,7 @@ async fn a_server_dies_with_an_agent_that_is_killed() {
 }
 
 #[tokio::test]
-async fn what_a_server_started_is_killed_with_it() {
+async fn the_children_of_a_server_are_killed_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let pid = dir.path().join("pid");
     let script = format!("sleep 600 & echo $! > {}; wait", pid.display());

@@ -1,7 +1,7 @@
-//! An MCP server that misbehaves on request, and a toolbox that has it.
+//! An MCP server that misbehaves on request, and a toolbox with it.
 //!
-//! The server is this test binary, started with the one test [`fixture_server`] and a variable that
-//! says how to behave. It is written by hand, line by line, for `rmcp` would not misbehave so.
+//! The server is this test binary, started with the single test [`fixture_server`] and a variable that
+//! sets its behaviour. It does not use `rmcp`, which could not misbehave in these ways.
 
 use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -23,16 +23,16 @@ use serde_json::{Value, json};
 /// The server's name in every test.
 pub const NAME: &str = "fixture";
 
-/// What the server is given as `FIXTURE_SECRET` and never shows up in a message.
+/// The value of the server's `FIXTURE_SECRET`, which must never show up in a message.
 pub const SECRET: &str = "correct-horse-battery";
 
-/// Nothing takes longer, however loaded the machine.
+/// Generous timeout for a loaded machine.
 pub const DEADLINE: Duration = Duration::from_secs(30);
 
-/// The timeouts of tests whose server is slow to start only because the machine is.
+/// Timeouts of tests in which only a loaded machine delays the server's start.
 pub const PATIENT: Timeouts = Timeouts { connect: DEADLINE, init: DEADLINE };
 
-/// A toolbox with one server, and what the server wrote down.
+/// A toolbox with one server, and the server's log.
 pub struct Bench {
     dir: tempfile::TempDir,
     pub session: Session<SqliteStore>,
@@ -63,7 +63,7 @@ impl Bench {
         Self { dir, session, toolbox }
     }
 
-    /// Calls a tool of the server, patiently.
+    /// Calls a tool of the server, with a generous timeout.
     pub async fn call(&self, tool: &str, arguments: Value) -> ToolOutcome {
         self.call_within(tool, arguments, DEADLINE).await
     }
@@ -73,12 +73,12 @@ impl Bench {
         tokio::time::timeout(2 * DEADLINE, self.toolbox.call(&call, within)).await.unwrap()
     }
 
-    /// The words that follow `what` in the server's log, one a time it happened.
+    /// The words after `what` in the server's log, one for each occurrence.
     pub fn logged(&self, what: &str) -> Vec<String> {
         logged(&self.dir.path().join("log"), what)
     }
 
-    /// The ids of the servers that were started.
+    /// The process ids of the started servers.
     pub fn started(&self) -> Vec<u32> {
         self.logged("start").iter().map(|pid| pid.parse().unwrap()).collect()
     }
@@ -97,7 +97,7 @@ pub fn session(dir: &Path) -> Session<SqliteStore> {
     }
 }
 
-/// The configuration of a server that behaves in this way.
+/// The configuration of a server with this behaviour.
 pub fn servers(mode: &str, log: &Path) -> Servers {
     let file = json!({"mcpServers": {NAME: {
         "command": std::env::current_exe().unwrap(),
@@ -122,7 +122,7 @@ pub fn logged(log: &Path, what: &str) -> Vec<String> {
     words.filter(|(verb, _)| *verb == what).map(|(_, rest)| rest.to_owned()).collect()
 }
 
-/// The failure that an outcome must be.
+/// Expects a failure of this kind and category, and returns its message.
 #[track_caller]
 pub fn failed(outcome: ToolOutcome, kind: FailureKind, category: &str) -> String {
     let ToolOutcome::Failed(Failure { kind: found, category: named, message, .. }) = outcome else {
@@ -133,14 +133,14 @@ pub fn failed(outcome: ToolOutcome, kind: FailureKind, category: &str) -> String
     message
 }
 
-/// The error text that an outcome must be.
+/// Expects an error and returns its text.
 #[track_caller]
 pub fn error(outcome: ToolOutcome) -> String {
     let ToolOutcome::Error(text) = outcome else { panic!("{outcome:?}") };
     text
 }
 
-/// Whether a process still runs. One that nobody reaped does not.
+/// Whether a process still runs. A zombie does not.
 pub fn is_alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     let state = stat.rsplit_once(')').unwrap().1.trim_start();
@@ -164,13 +164,13 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Not a test but the server. Does nothing in an ordinary test run.
+/// Not a test: the server. Does nothing in an ordinary test run.
 #[test]
 fn fixture_server() {
     let Some(mode) = variable("FIXTURE_MODE") else { return };
     let log = PathBuf::from(variable("FIXTURE_LOG").unwrap());
     note(&log, &format!("start {}", std::process::id()));
-    // The test harness has begun a line.
+    // The test harness has started a line.
     say("\n");
     match mode.as_str() {
         "silent" => freeze(),
@@ -185,7 +185,7 @@ fn fixture_server() {
         "aws-diagnostics" => {
             let runtime = tokio::runtime::Runtime::new().unwrap();
             let folder = PathBuf::from(variable("FIXTURE_FOLDER").unwrap());
-            runtime.block_on(tools::aws_diagnostics::serve_stdio(folder)).unwrap();
+            runtime.block_on(aws_diagnostics::serve_stdio(folder)).unwrap();
             std::process::exit(0);
         }
         "parent" => be_the_parent(&log),
@@ -193,7 +193,7 @@ fn fixture_server() {
     }
 }
 
-/// An agent whose server does not stop by itself, and that is about to be killed.
+/// An agent that will be killed, with a server that does not exit by itself.
 fn be_the_parent(log: &Path) {
     let dir = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -1,6 +1,6 @@
-//! Our client with servers that we did not write: the protocol's own test server (npm
-//! `@modelcontextprotocol/server-everything`) and one of the reference SDK (PyPI `mcp`,
-//! `scripts/mcp-reference-server.py`), over every transport that they have.
+//! Our client with third-party servers: the protocol's own test server (npm
+//! `@modelcontextprotocol/server-everything`) and one with the reference SDK (PyPI `mcp`,
+//! `scripts/mcp-reference-server.py`), over all of their transports.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 
 use super::fixture::{Bench, DEADLINE, NAME, error, failed, until};
 
-/// Interpreters take their time to start on a loaded machine.
+/// Interpreters start slowly on a loaded machine.
 const PATIENT: Timeouts =
     Timeouts { connect: Duration::from_secs(60), init: Duration::from_secs(60) };
 
 const TOKEN: &str = "open-sesame-7";
 
-/// A server's process; killed when dropped.
+/// A server's process; killed on drop.
 struct Foreign(Child);
 
 impl Drop for Foreign {
@@ -37,7 +37,7 @@ impl Drop for Foreign {
 fn installed(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     if path.is_none() {
-        eprintln!("skipped: {variable} is not set (`make test` sets it)");
+        eprintln!("skipped: {variable} is not set (`make verify` sets it)");
     }
     path
 }
@@ -58,14 +58,14 @@ async fn tools(bench: &Bench) -> (Vec<String>, Value) {
     (names, content)
 }
 
-/// The test server over each of its transports, one after the other.
+/// A toolbox with the test server over this transport; `None` if the server is not installed.
 async fn everything(transport: &str) -> Option<(Option<Foreign>, Bench)> {
     let node = installed("DAYBOOK_TEST_NODE")?;
     let script = installed("DAYBOOK_TEST_MCP_EVERYTHING")?;
     if transport == "stdio" {
         return Some((None, bench(json!({"command": node, "args": [script, "stdio"]}))));
     }
-    // It takes a port and does not say when it listens.
+    // It takes a port and does not announce when it listens.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (word, path) = if transport == "sse" { ("sse", "sse") } else { ("streamableHttp", "mcp") };
     let child = Command::new(node)
@@ -87,7 +87,7 @@ async fn check_everything(transport: &str) {
     for name in ["echo", "get-sum", "trigger-long-running-operation"] {
         assert!(names.iter().any(|found| found == name), "{names:?}");
     }
-    // They are offered to clients only that say they can be asked.
+    // It offers these tools only to clients that support its requests.
     assert!(!names.iter().any(|name| name.contains("sampling") || name.contains("elicit")));
 
     let echo = bench.call("echo", json!({"message": "häl\nlo"})).await;
@@ -105,7 +105,7 @@ async fn check_everything(transport: &str) {
     assert!(resource.contains("\"type\":\"resource\"") && resource.contains("uri"), "{resource}");
     let links = ok(bench.call("get-resource-links", json!({"count": 3})).await).to_string();
     assert!(links.contains("resource_link"), "{links}");
-    // It logs from now on, beside what it answers.
+    // From now on it sends log messages between its answers.
     ok(bench.call("toggle-simulated-logging", json!({})).await);
 
     let long = json!({"duration": 0.3, "steps": 6});
@@ -136,7 +136,7 @@ async fn the_test_server_is_understood_over_the_older_transport() {
     check_everything("sse").await;
 }
 
-/// The reference SDK's server over HTTP, its address and what it says on stderr.
+/// The reference SDK's server over HTTP, with its address and stderr.
 fn reference(python: &Path, transport: &str) -> (Foreign, String, BufReader<ChildStderr>) {
     let mut child = Command::new(python)
         .arg(script())
@@ -165,7 +165,7 @@ async fn check_reference(bench: &Bench) {
     assert!(failure.contains("Error executing tool fail"), "{failure}");
     let picture = ok(bench.call("picture", json!({})).await);
     assert_eq!(picture, json!({"type": "image", "mime_type": "image/png", "bytes": 8}));
-    // It passes on what it was told: that our client knows no such request.
+    // It forwards our client's error: no such request.
     let refused = bench.call("ask_model", json!({})).await;
     let refused = failed(refused, FailureKind::Refused, "unknown");
     assert!(refused.contains("sampling/createMessage"), "{refused}");
@@ -201,7 +201,7 @@ async fn check_reference_over(transport: &str) {
         assert!(message.contains("refuses our credentials (HTTP 401 Unauthorized)"), "{message}");
     }
     check_reference(&bench(entry(json!({"Authorization": format!("Bearer {TOKEN}")})))).await;
-    // The call that ran out of time was given up there, too.
+    // The server also cancelled the call that timed out.
     let said = tokio::task::spawn_blocking(move || {
         let mut line = String::new();
         while stderr.read_line(&mut line).unwrap() > 0 && !line.ends_with("cancelled\n") {}
@@ -212,11 +212,11 @@ async fn check_reference_over(transport: &str) {
 }
 
 #[tokio::test]
-async fn the_reference_server_is_understood_over_streamable_http_with_the_right_token() {
+async fn the_reference_server_is_understood_over_streamable_http() {
     check_reference_over("http").await;
 }
 
 #[tokio::test]
-async fn the_reference_server_is_understood_over_the_older_transport_with_the_right_token() {
+async fn the_reference_server_is_understood_over_the_older_transport() {
     check_reference_over("sse").await;
 }

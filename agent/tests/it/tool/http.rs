@@ -1,5 +1,5 @@
-//! Servers over HTTP, by both transports: what a call brings, what it may have done, and what is kept
-//! from a server that means no good.
+//! Servers over both HTTP transports: results, classification of failures, and protection from
+//! malicious servers.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use super::web::{BOTH, TOGETHER, Web, bench};
 const CONNECTION: &str = "mcp_connection";
 const INIT: &str = "mcp_init";
 
-/// Short, but enough for an answer on a loaded machine.
+/// Short, but long enough for an answer on a loaded machine.
 const BRIEF: Timeouts = Timeouts { connect: Duration::from_secs(3), init: Duration::from_secs(3) };
 
 #[tokio::test]
-async fn a_server_is_called_by_either_transport_with_our_headers_and_one_session() {
+async fn both_transports_send_our_headers_and_keep_one_session() {
     for transport in BOTH {
         let web = Web::start().await;
         let bench = web.bench(transport);
@@ -37,7 +37,7 @@ async fn a_server_is_called_by_either_transport_with_our_headers_and_one_session
 }
 
 #[tokio::test]
-async fn a_call_says_in_its_message_and_in_a_header_which_span_it_is_sent_from() {
+async fn a_call_sends_its_traceparent_in_message_and_header() {
     let span: TraceParent =
         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse().unwrap();
     for transport in BOTH {
@@ -45,14 +45,14 @@ async fn a_call_says_in_its_message_and_in_a_header_which_span_it_is_sent_from()
         let bench = web.bench(transport);
         let call = ToolCall::new(NAME, "span", json!({}));
         for (span, said) in [(Some(span), json!(span.to_string())), (None, json!(null))] {
-            let told = bench.toolbox.call_from(span, &call, DEADLINE).await;
-            assert_eq!(told, ToolOutcome::Ok(json!({"header": said, "message": said})));
+            let outcome = bench.toolbox.call_from(span, &call, DEADLINE).await;
+            assert_eq!(outcome, ToolOutcome::Ok(json!({"header": said, "message": said})));
         }
     }
 }
 
 #[tokio::test]
-async fn credentials_that_are_refused_are_no_connection_and_no_reason_to_try_again() {
+async fn refused_credentials_fail_the_connection_without_a_retry() {
     let web = Web::start().await;
     for transport in BOTH {
         let mut wrong = web.entry(transport);
@@ -72,13 +72,13 @@ async fn credentials_that_are_refused_are_no_connection_and_no_reason_to_try_aga
 }
 
 #[tokio::test]
-async fn a_status_during_a_call_says_what_may_have_happened_and_nothing_is_sent_twice() {
+async fn a_status_classifies_a_failed_call_and_nothing_is_sent_twice() {
     for transport in BOTH {
         let web = Web::start().await;
         let bench = web.bench(transport);
         for (tool, kind, said) in [
             ("forbidden", FailureKind::Refused, "refuses our credentials (HTTP 403 Forbidden)"),
-            ("throttled", FailureKind::NotSent, "turns requests away for now"),
+            ("throttled", FailureKind::NotSent, "throttles requests"),
             ("broken", FailureKind::Unknown, "failed: HTTP 500 Internal Server Error"),
         ] {
             let message = failed(bench.call(tool, json!({})).await, kind, CONNECTION);
@@ -91,20 +91,20 @@ async fn a_status_during_a_call_says_what_may_have_happened_and_nothing_is_sent_
 }
 
 #[tokio::test]
-async fn a_forgotten_session_was_not_served_and_the_next_call_has_a_new_one() {
+async fn a_call_after_an_expired_mcp_session_opens_a_new_one() {
     let web = Web::start().await;
     let bench = web.bench("http");
     bench.call("echo", json!({})).await;
     web.forget();
     let message = failed(bench.call("echo", json!({})).await, FailureKind::NotSent, CONNECTION);
-    assert!(message.contains("does not know our session any more"), "{message}");
+    assert!(message.contains("has no record of our MCP session"), "{message}");
     assert_eq!((web.count("call echo"), web.count("unknown session")), (1, 1));
     assert_eq!(bench.call("echo", json!({})).await, ToolOutcome::Ok(json!({})));
     assert_eq!(web.count("initialize"), 2);
 }
 
 #[tokio::test]
-async fn a_call_that_runs_out_of_time_is_cancelled_and_its_effect_unknown() {
+async fn a_call_that_times_out_is_cancelled_with_unknown_effect() {
     for transport in BOTH {
         let web = Web::start().await;
         let bench = web.bench(transport);
@@ -115,7 +115,7 @@ async fn a_call_that_runs_out_of_time_is_cancelled_and_its_effect_unknown() {
             assert!(message.contains("did not answer"), "{message}");
             let cancelled =
                 || web.count("notifications/cancelled") > usize::from(tool == "endless");
-            until("the server is told", cancelled).await;
+            until("the server gets the cancellation", cancelled).await;
         }
         assert_eq!(bench.call("echo", json!({})).await, ToolOutcome::Ok(json!({})));
         assert_eq!(web.count("initialize"), 1, "{transport}");
@@ -123,7 +123,7 @@ async fn a_call_that_runs_out_of_time_is_cancelled_and_its_effect_unknown() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_leaves_open_what_happened() {
+async fn a_truncated_answer_leaves_the_outcome_unknown() {
     for transport in BOTH {
         let web = Web::start().await;
         let bench = web.bench(transport);
@@ -136,13 +136,13 @@ async fn an_answer_that_breaks_off_leaves_open_what_happened() {
 }
 
 #[tokio::test]
-async fn a_server_that_went_away_and_came_back_is_found_again() {
+async fn a_server_that_restarted_is_reconnected() {
     for transport in BOTH {
         let web = Web::start().await;
         let bench = web.bench(transport);
         bench.call("echo", json!({})).await;
         let address = web.stop().await;
-        // The first call may find a connection that dies under it.
+        // The first call may use a connection that is already dead.
         bench.call("echo", json!({})).await;
         let message = failed(bench.call("echo", json!({})).await, FailureKind::NotSent, CONNECTION);
         assert!(message.contains("cannot be reached: Connection refused"), "{message}");
@@ -153,7 +153,7 @@ async fn a_server_that_went_away_and_came_back_is_found_again() {
 }
 
 #[tokio::test]
-async fn a_black_hole_is_given_up_at_the_deadline() {
+async fn a_server_that_never_answers_fails_at_the_deadline() {
     let web = Web::start().await;
     let given_up = BOTH.map(async |transport| {
         let entry = web.entry_at(transport, "black-hole");
@@ -165,11 +165,11 @@ async fn a_black_hole_is_given_up_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn what_is_no_mcp_server_is_a_handshake_that_failed() {
+async fn a_server_other_than_mcp_fails_the_handshake() {
     let web = Web::start().await;
     for (transport, mode, said) in [
         ("http", "page", "text/html"),
-        ("http", "empty", "no MCP"),
+        ("http", "empty", "does not answer with MCP"),
         ("http", "../nowhere", "HTTP 404 Not Found"),
         ("sse", "page", "text/html"),
         ("sse", "../nowhere", "HTTP 404 Not Found"),
@@ -203,7 +203,7 @@ async fn nothing_is_sent_to_another_origin() {
 }
 
 #[tokio::test]
-async fn a_result_is_whole_up_to_its_bound_and_an_error_beyond() {
+async fn a_result_beyond_its_bound_is_an_error() {
     for transport in BOTH {
         let web = Web::start().await;
         let bench = web.bench(transport);
@@ -212,7 +212,7 @@ async fn a_result_is_whole_up_to_its_bound_and_an_error_beyond() {
         let ToolOutcome::Ok(whole) = bytes(three).await else { panic!("a value") };
         assert_eq!(whole.as_str().unwrap().len(), three);
         let large = error(bytes(10_000_000).await);
-        assert!(large.contains(&format!("of which {RESULT_BYTES_MAX} are allowed")), "{large}");
+        assert!(large.contains(&format!("the limit is {RESULT_BYTES_MAX} bytes")), "{large}");
         let message = failed(bytes(20_000_000).await, FailureKind::Unknown, CONNECTION);
         assert!(message.contains("more than"), "{message}");
         assert_eq!(bytes(1).await, ToolOutcome::Ok(json!("x")));
@@ -220,7 +220,7 @@ async fn a_result_is_whole_up_to_its_bound_and_an_error_beyond() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_cut_off_while_it_is_read() {
+async fn an_endless_answer_is_cut_off_while_it_is_read() {
     let web = Web::start().await;
     for transport in BOTH {
         let entry = web.entry_at(transport, "flood");
@@ -231,7 +231,7 @@ async fn an_answer_without_end_is_cut_off_while_it_is_read() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_does_not_keep_others_from_being_heard() {
+async fn an_invalid_message_does_not_block_the_next_one() {
     let web = Web::start().await;
     let bench = web.bench("sse");
     let outcome = bench.call_within("babbles", json!({}), Duration::from_millis(400)).await;
@@ -241,11 +241,11 @@ async fn what_is_no_message_does_not_keep_others_from_being_heard() {
 }
 
 #[tokio::test]
-async fn calls_of_one_server_run_side_by_side() {
+async fn calls_of_one_server_run_concurrently() {
     for transport in BOTH {
         let web = Web::start().await;
         let bench = web.bench(transport);
-        // The server answers none of them before it has them all.
+        // The server answers once it has all calls.
         let calls = (0..TOGETHER).map(|n| bench.call("together", json!({ "n": n })));
         let brought = tokio::time::timeout(DEADLINE, join_all(calls)).await.unwrap();
         for (n, outcome) in brought.into_iter().enumerate() {
@@ -256,7 +256,7 @@ async fn calls_of_one_server_run_side_by_side() {
 }
 
 #[tokio::test]
-async fn a_server_that_asks_for_a_model_is_told_that_there_is_none_and_the_call_goes_on() {
+async fn a_server_s_request_for_a_model_is_refused() {
     for transport in BOTH {
         let web = Web::start().await;
         let bench = web.bench(transport);
@@ -266,7 +266,7 @@ async fn a_server_that_asks_for_a_model_is_told_that_there_is_none_and_the_call_
 }
 
 #[tokio::test]
-async fn a_secret_that_a_server_repeats_is_masked() {
+async fn a_secret_that_a_server_echoes_is_redacted() {
     let web = Web::start().await;
     for transport in BOTH {
         let bench = web.bench(transport);

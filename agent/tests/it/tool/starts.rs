@@ -1,4 +1,4 @@
-//! A server that cannot be had: which failure it is, and when.
+//! Servers that cannot be started or used: the failure and its time.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use tokio::time::Instant;
 
 use super::fixture::{Bench, DEADLINE, NAME, PATIENT, failed, is_alive, logged, servers, until};
 
-/// Short, but enough for a server to start on a loaded machine.
+/// Short, but long enough for a server to start on a loaded machine.
 const BRIEF: Timeouts = Timeouts { connect: Duration::from_secs(10), init: Duration::from_secs(3) };
 
 #[tokio::test]
-async fn a_server_that_says_nothing_is_given_up_at_the_deadline() {
+async fn a_silent_server_fails_at_the_deadline() {
     let modes = ["silent", "babbles", "silent-about-tools"];
     let given_up = modes.map(async |mode| {
         let bench = Bench::with(mode, BRIEF);
@@ -33,7 +33,7 @@ async fn a_server_that_says_nothing_is_given_up_at_the_deadline() {
 }
 
 #[tokio::test]
-async fn a_server_that_exits_at_once_is_quoted_without_its_secrets() {
+async fn stderr_of_a_server_is_quoted_without_secrets() {
     let bench = Bench::new("exits");
     let outcome = bench.call("echo", json!({})).await;
     let message = failed(outcome, FailureKind::NotSent, "mcp_connection");
@@ -48,13 +48,13 @@ async fn a_server_that_exits_at_once_is_quoted_without_its_secrets() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_in_the_handshake_is_a_connection_that_failed() {
+async fn a_server_that_dies_in_the_handshake_fails_the_connection() {
     let outcome = Bench::new("dies-in-handshake").call("echo", json!({})).await;
     failed(outcome, FailureKind::NotSent, "mcp_connection");
 }
 
 #[tokio::test]
-async fn a_server_that_answers_wrongly_is_a_handshake_that_failed() {
+async fn a_server_that_answers_wrongly_fails_the_handshake() {
     for (mode, why) in [
         ("refuses", "no licence"),
         ("misunderstands", "handshake"),
@@ -67,7 +67,7 @@ async fn a_server_that_answers_wrongly_is_a_handshake_that_failed() {
 }
 
 #[tokio::test]
-async fn a_command_that_is_not_there_is_a_connection_that_failed() {
+async fn a_missing_command_fails_the_connection() {
     let file = json!({"mcpServers": {NAME: {"command": "/nonexistent/server"}}});
     let servers = Servers::parse(&file.to_string(), |_| None).unwrap();
     let bench = Bench::of(tempfile::tempdir().unwrap(), servers, PATIENT);
@@ -82,12 +82,12 @@ async fn a_server_that_is_not_configured_is_refused() {
     let call = ToolCall::new("elsewhere", "echo", json!({}));
     let outcome = bench.toolbox.call(&call, DEADLINE).await;
     let message = failed(outcome, FailureKind::Refused, "mcp_connection");
-    assert!(message.contains("there are: fixture"), "{message}");
+    assert!(message.contains("known servers: fixture"), "{message}");
     assert!(bench.started().is_empty(), "a server is started at its first use");
 }
 
 #[tokio::test]
-async fn a_server_is_not_started_again_for_ever() {
+async fn restarts_of_a_server_are_bounded() {
     let bench = Bench::new("exits");
     for _ in 0..STARTS_MAX {
         let outcome = bench.call("echo", json!({})).await;
@@ -99,7 +99,7 @@ async fn a_server_is_not_started_again_for_ever() {
 }
 
 #[tokio::test]
-async fn calls_that_wait_for_the_same_start_share_its_failure() {
+async fn calls_waiting_for_the_same_start_share_its_failure() {
     let bench = Bench::new("exits");
     let calls = (0..4).map(|_| bench.call("echo", json!({})));
     for outcome in futures_util::future::join_all(calls).await {
@@ -123,13 +123,13 @@ async fn a_server_lists_its_tools_over_several_pages() {
 }
 
 #[tokio::test]
-async fn a_server_without_tools_has_none() {
+async fn a_server_without_tools_has_an_empty_list() {
     let bench = Bench::new("lists-nothing");
     assert_eq!(bench.call(CATALOGUE, json!({})).await, ToolOutcome::Ok(json!({"tools": []})));
 }
 
 #[tokio::test]
-async fn what_a_server_offers_can_be_asked_outside_a_session() {
+async fn a_server_s_tools_can_be_listed_outside_a_session() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     let servers = servers("ok", &log);

@@ -1,7 +1,8 @@
-//! An MCP server over HTTP that misbehaves on request, written by hand, for `rmcp` would not.
+//! An MCP server over HTTP that misbehaves on request. It does not use `rmcp`, which could not misbehave
+//! in these ways.
 //!
-//! It speaks Streamable HTTP at `/mcp` and the older HTTP with server-sent events at `/sse`. How it
-//! behaves is said by the name of the tool that is called, or by the path that it is reached at.
+//! It serves Streamable HTTP at `/mcp` and the older HTTP with server-sent events at `/sse`. The name of
+//! the called tool, or the path of the request, selects its behaviour.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -27,10 +28,10 @@ use super::fixture::{Bench, NAME, PATIENT, SECRET};
 /// Both transports.
 pub const BOTH: [&str; 2] = ["http", "sse"];
 
-/// How many calls of `together` are answered, all at once and not before.
+/// The tool `together` answers once this many calls are waiting.
 pub const TOGETHER: usize = 20;
 
-/// A running server; gone when dropped.
+/// A running server; stopped on drop.
 pub struct Web {
     pub address: SocketAddr,
     shared: Arc<Shared>,
@@ -38,11 +39,11 @@ pub struct Web {
 }
 
 struct Shared {
-    /// Where a redirect or an endpoint leads that leads astray.
+    /// The other origin to which bad redirects and endpoints point.
     elsewhere: String,
     log: Mutex<Vec<String>>,
     sessions: Mutex<Vec<String>>,
-    /// The streams of the older transport.
+    /// Open event streams of the older transport.
     streams: Mutex<BTreeMap<usize, mpsc::UnboundedSender<Value>>>,
     together: Barrier,
     refused: Notify,
@@ -75,12 +76,12 @@ impl Web {
         Self { address, shared, task }
     }
 
-    /// The entry of the servers file for this transport, with the right token.
+    /// The entry of the servers file for this transport, with the valid token.
     pub fn entry(&self, transport: &str) -> Value {
         self.entry_at(transport, "")
     }
 
-    /// The same, at a path of its own.
+    /// The same, at another path.
     pub fn entry_at(&self, transport: &str, mode: &str) -> Value {
         let path = if transport == "http" { "mcp" } else { "sse" };
         let slash = if mode.is_empty() { "" } else { "/" };
@@ -94,22 +95,22 @@ impl Web {
         bench(self.entry(transport), PATIENT)
     }
 
-    /// What happened, in order: methods, and `call TOOL`.
+    /// The log, in order: methods, and `call TOOL`.
     pub fn log(&self) -> Vec<String> {
         self.shared.log.lock().unwrap().clone()
     }
 
-    /// How often a thing happened.
+    /// How often this is in the log.
     pub fn count(&self, what: &str) -> usize {
         self.log().iter().filter(|line| *line == what).count()
     }
 
-    /// The server has a failure of memory: it knows no session any more.
+    /// Makes the server forget all MCP sessions.
     pub fn forget(&self) {
         self.shared.sessions.lock().unwrap().clear();
     }
 
-    /// The server stops. What is on its way breaks off.
+    /// Stops the server. Open responses break off.
     pub async fn stop(self) -> SocketAddr {
         self.task.abort();
         let _ = tokio::time::timeout(PATIENT.init, async {
@@ -128,7 +129,7 @@ impl Drop for Web {
     }
 }
 
-/// A toolbox with the server of this entry.
+/// A toolbox with this entry's server.
 pub fn bench(entry: Value, timeouts: Timeouts) -> Bench {
     let file = json!({"mcpServers": {NAME: entry}}).to_string();
     let environment = |name: &str| (name == "SECRET").then(|| SECRET.to_owned());
@@ -160,7 +161,7 @@ fn authorized(headers: &HeaderMap) -> bool {
     headers.get("Authorization").is_some_and(|value| *value == *format!("Bearer {SECRET}"))
 }
 
-/// What a request is answered with over either transport; `None` if with nothing.
+/// The answer to a request over either transport, if any.
 fn answer(shared: &Shared, headers: &HeaderMap, message: &Value) -> Option<Value> {
     if message["method"].is_null() {
         shared.note(format!("answered {}", message["error"]["code"]));
@@ -277,7 +278,7 @@ async fn streamable(State(shared): State<Arc<Shared>>, headers: HeaderMap, body:
     reply
 }
 
-/// A request of the server's that no client of ours serves.
+/// A request to the client that ours does not support.
 fn sampling() -> Value {
     json!({"jsonrpc": "2.0", "id": 900, "method": "sampling/createMessage", "params": {
         "maxTokens": 10,
@@ -295,7 +296,7 @@ fn endless() -> Body {
     }))
 }
 
-/// Streamable HTTP at paths where something is odd.
+/// Streamable HTTP at paths with odd behaviour.
 async fn odd(
     State(shared): State<Arc<Shared>>,
     Path(mode): Path<String>,
@@ -327,7 +328,7 @@ async fn odd(
     }
 }
 
-/// The older transport: the stream of events.
+/// The older transport: the event stream.
 async fn older(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Reply {
     if !authorized(&headers) {
         return status(401);
@@ -364,7 +365,7 @@ async fn odd_older(State(shared): State<Arc<Shared>>, Path(mode): Path<String>) 
     typed("text/event-stream", Body::from(first))
 }
 
-/// The older transport: a message of the client's.
+/// The older transport: a message from the client.
 async fn message(
     State(shared): State<Arc<Shared>>,
     Path(stream): Path<usize>,

@@ -1,0 +1,74 @@
+//! Heartbeats: renew the lease while the task runs, and keep the parked workflow from timing out.
+
+use aws_sdk_sfn::Client;
+use journal::clock::Stamp;
+use journal::lease::Lease;
+use journal::store::Store;
+use workflow::limits::{BEAT, SILENT_AFTER};
+
+use crate::callback;
+use crate::session::Session;
+
+/// Why a runner lost its lease and must stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostLease {
+    /// A later epoch holds it.
+    Fenced,
+    /// No heartbeat was written for [`SILENT_AFTER`]: other components consider this runner lost.
+    Expired,
+}
+
+/// Renews the lease until it is lost. Cancel-safe: a cancelled heartbeat is not written.
+pub async fn keep<S: Store>(session: &Session<S>, callbacks: &Client, first: Lease) -> LostLease {
+    let clock = session.hlc.clock().clone();
+    let mut lease = first;
+    let mut renewed_at: Stamp = clock.now();
+    loop {
+        clock.sleep(BEAT).await;
+        lease.heartbeat = lease.heartbeat.wrapping_add(1);
+        lease.heartbeat_at = clock.now();
+        let author = &session.author;
+        let written = lease.write(&session.store, &author.session, author.expires_at);
+        match clock.timeout(BEAT, written).await {
+            Some(Ok(true)) => renewed_at = clock.now(),
+            Some(Ok(false)) => return LostLease::Fenced,
+            Some(Err(error)) => {
+                tracing::warn!(session_id = %author.session, %error, "Cannot write a heartbeat.");
+            }
+            None => tracing::warn!(session_id = %author.session, "Writing a heartbeat timed out."),
+        }
+        if clock.now().since(renewed_at) >= SILENT_AFTER {
+            return LostLease::Expired;
+        }
+        // A callback that hangs must not delay the next heartbeat beyond its deadline.
+        let _ = clock.timeout(BEAT, callback::heartbeat(callbacks, session)).await;
+    }
+}
+
+/// The state in which a runner leaves its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// Other components have to seal it or resume it.
+    ToOthers,
+    /// Paused for input, at no cost.
+    Waiting,
+}
+
+/// Releases the lease: no heartbeat follows in this epoch.
+pub async fn release<S: Store>(session: &Session<S>, left: Left) {
+    let lease = Lease {
+        epoch: session.epoch,
+        runner: None,
+        heartbeat: 1,
+        heartbeat_at: session.hlc.clock().now(),
+    };
+    let author = &session.author;
+    let (store, id, expires_at) = (&session.store, &author.session, author.expires_at);
+    let released = match left {
+        Left::ToOthers => lease.write(store, id, expires_at).await,
+        Left::Waiting => lease.close(store, id, expires_at).await,
+    };
+    if let Err(error) = released {
+        tracing::warn!(session_id = %author.session, %error, "Cannot release the lease.");
+    }
+}

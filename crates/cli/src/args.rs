@@ -1,0 +1,417 @@
+//! The command line as typed. Parsing reads no file and no environment.
+
+pub mod packs;
+pub mod steer;
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{ArgGroup, ArgMatches, Args as Group, Parser, Subcommand, ValueEnum};
+use journal::listing::ListCursor;
+use journal::status::Status;
+use stack::list::When;
+
+/// The default address of the local stack.
+pub const DEFAULT_LISTEN: &str = "127.0.0.1:4599";
+
+/// The default endpoint, which is the local stack's address.
+pub const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:4599";
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 success · 1 the session did not succeed, or verification found damage
+            2 result unknown, or a question is open · 64 invalid usage";
+
+/// Runs AI agents durably: every session is a journal of immutable, verifiable records.
+#[derive(Debug, Parser)]
+#[command(name = "daybook", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct Args {
+    /// The global options.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command to run.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Group)]
+pub struct Global {
+    /// Where sessions run: local, or aws (uses the current credentials) [env: DAYBOOK_TARGET]
+    /// [default: local]
+    // A string, because a pack's command may define an option of the same name with other values.
+    #[arg(
+        long,
+        global = true,
+        help_heading = "Global options",
+        value_parser = PossibleValuesParser::new(["local", "aws"]),
+        hide_possible_values = true
+    )]
+    pub target: Option<String>,
+    /// URL of the local stack [default: http://127.0.0.1:4599]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// Folder of the local stack [default: the folder of the running stack, else .daybook]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Print one JSON object per line
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub json: bool,
+    /// Log more to stderr: -v info, -vv debug, -vvv trace. RUST_LOG takes precedence
+    #[arg(short, long, global = true, help_heading = "Global options", action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// Where sessions run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// On this machine.
+    Local,
+    /// In an AWS account.
+    Aws,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the local stack until Ctrl-C
+    #[command(after_help = "\
+Prints `ready http://HOST:PORT` to stdout when it accepts connections. Any AWS client can use it:
+
+  AWS_ENDPOINT_URL=http://127.0.0.1:4599 AWS_DEFAULT_REGION=us-east-1 \\
+  AWS_ACCESS_KEY_ID=x AWS_SECRET_ACCESS_KEY=x aws stepfunctions list-executions \\
+    --state-machine-arn arn:aws:states:us-east-1:000000000000:stateMachine:daybook")]
+    Dev(Dev),
+    /// Start a session and print its id
+    #[command(after_help = "\
+With --wait, exits 0 if the session succeeded, 1 if it did not, and 2 if its result is unknown or a
+question is open.
+
+Examples:
+  daybook trigger                                    test the deployment
+  daybook trigger --detail '{\"budget\": {\"seconds\": 30}}' --wait")]
+    Trigger(Trigger),
+    /// List sessions, newest first
+    #[command(after_help = "\
+Examples:
+  daybook sessions --since 7d --status failed,timed_out
+  daybook sessions --text timeout --until 2026-11-22T08:00:00Z")]
+    Sessions(Sessions),
+    /// Show a session: timeline, durations, tokens, open question and result
+    #[command(after_help = "\
+Examples:
+  daybook show 0190a5c4 --steps
+  daybook show 0190a5c4 --json --steps | jq 'select(.type == \"step\") | .outcome'")]
+    Show(Show),
+    /// Follow a session's journal until the session ends
+    Tail(One),
+    /// Request that a session is cancelled
+    Cancel(steer::Cancel),
+    /// Resume a session whose execution has ended without a verdict
+    Resume(One),
+    /// Answer the open question of a session; without a decision, prompt for one
+    #[command(after_help = "\
+Without a decision, in a terminal: y approves, n rejects and asks for a reason, e edits the arguments in
+$VISUAL or $EDITOR (or inline if neither is set), w answers in words, q leaves the question open.
+
+Examples:
+  daybook answer 0190a5c4
+  daybook answer 0190a5c4 --approve
+  daybook answer 0190a5c4 --reject --reason 'the dose is too high'
+  daybook answer 0190a5c4 --edit arguments.json
+  daybook answer 0190a5c4 --say 'use the two-compartment model'")]
+    Answer(steer::Answer),
+    /// Chat with an agent
+    #[command(after_help = "\
+At a confirmation: y approves, n [REASON] rejects, e [JSON] approves with edited arguments, and any
+other text is an answer in words. Leaving does not end the thread: it waits for a day.
+
+Examples:
+  daybook chat
+  daybook chat --thread 0190a5c4                     rejoin a thread")]
+    Chat(steer::Chat),
+    /// Write a session to stdout as JSON Lines: one record per line, then a line with the head hash
+    Export(One),
+    /// Import an exported session into the local journal
+    #[command(after_help = "\
+Example:
+  daybook export 0190a5c4 >session.jsonl
+  daybook --data elsewhere import session.jsonl")]
+    Import(Import),
+    /// Verify a session record by record; report changed, removed, added and reordered records
+    #[command(after_help = "\
+Examples:
+  daybook verify 0190a5c4
+  daybook verify --file session.jsonl --head 8a1f…    check against a head hash kept elsewhere")]
+    Verify(Verify),
+    /// Serve the web page for a journal without a local stack: an account's, or a file
+    #[command(after_help = "\
+Prints `ready http://HOST:PORT` to stdout when it accepts connections. For an account, the page sends
+answers, cancellations and resumptions over the event bus and Step Functions, like the commands.
+
+Examples:
+  daybook ui --target aws --stage dev
+  daybook ui --data elsewhere")]
+    Ui(Ui),
+    /// List the available agents
+    Agents,
+    /// Create a new agent
+    New(New),
+    /// List the tools of an MCP server, configured or built in
+    Tools(Tools),
+    /// Run a built-in MCP server over stdio or HTTP
+    #[command(after_help = "\
+Over HTTP, with the bearer token from DAYBOOK_TOKEN if it is set:
+  daybook mcp SERVER --http 127.0.0.1:4600
+
+Servers, with examples for a shell or for an MCP client's configuration:")]
+    Mcp(Mcp),
+    /// Check a state machine or run it once, without a stack
+    Workflow(Workflow),
+    /// Diagnose problems with running sessions locally, or in an account with --target aws
+    Doctor,
+}
+
+/// `workflow`.
+#[derive(Debug, Group)]
+pub struct Workflow {
+    /// The action.
+    #[command(subcommand)]
+    pub action: WorkflowAction,
+}
+
+/// Actions on a state machine.
+#[derive(Debug, Subcommand)]
+pub enum WorkflowAction {
+    /// Validate the definition as AWS does; exit 1 if it is invalid
+    Check {
+        /// The definition file, or - for stdin
+        #[arg(value_name = "PATH|-")]
+        file: PathBuf,
+    },
+    /// Run it once and print its history; exit 1 if it fails. Waits take no time, and only the
+    /// functions in --functions are called
+    Run {
+        /// The definition file
+        file: PathBuf,
+        /// The input: a JSON file, or - for stdin [default: an empty object]
+        #[arg(long, value_name = "PATH|-")]
+        input: Option<PathBuf>,
+        /// Functions that its tasks may call, in the format of dev --functions
+        #[arg(long, value_name = "FILE")]
+        functions: Option<PathBuf>,
+    },
+}
+
+/// `dev`.
+#[derive(Debug, Group)]
+pub struct Dev {
+    /// Address to listen on; other than loopback requires DAYBOOK_TOKEN
+    #[arg(long, value_name = "ADDR", default_value = DEFAULT_LISTEN)]
+    pub listen: String,
+    /// Run each session in its own process, as in the cloud
+    #[arg(long)]
+    pub isolate: bool,
+    /// When a commit is durable
+    #[arg(long, value_enum, default_value_t = Durability::Fsync)]
+    pub durability: Durability,
+    /// Run the stack's clock N times as fast
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub time_scale: NonZeroU32,
+    /// Run this state machine instead of Daybook's own
+    #[arg(long, value_name = "FILE")]
+    pub workflow: Option<PathBuf>,
+    /// Functions that the state machine may call: a JSON file of commands and URLs by name
+    #[arg(long, value_name = "FILE", requires = "workflow")]
+    pub functions: Option<PathBuf>,
+    /// The options that packs add.
+    #[arg(skip)]
+    pub of_packs: ArgMatches,
+}
+
+/// When a commit is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Durability {
+    /// After fsync to disk.
+    Fsync,
+    /// After a write to the operating system; a power cut may lose the last commits.
+    Relaxed,
+}
+
+/// `trigger`.
+#[derive(Debug, Group)]
+pub struct Trigger {
+    /// The agent [default: the agent of the --input folder, else the deployment check]
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// The agent's input: a JSON file, a folder of a known kind, or - for JSON on stdin
+    #[arg(long, value_name = "PATH|-")]
+    pub input: Option<PathBuf>,
+    /// The event's detail; the other options take precedence over its fields
+    #[arg(long, value_name = "JSON")]
+    pub detail: Option<String>,
+    /// The model: policy, bedrock:ID, openai:NAME or transcript:FILE
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+    /// Follow the session until it ends
+    #[arg(long)]
+    pub wait: bool,
+    /// Start a stack for this run if none is listening at the endpoint
+    #[arg(long, requires = "wait")]
+    pub with_stack: bool,
+}
+
+/// `sessions`.
+#[derive(Debug, Group)]
+pub struct Sessions {
+    /// Started since: an age (90s, 30m, 24h, 7d) or a time (2026-11-22T08:00:00Z)
+    #[arg(long, value_name = "TIME", default_value = "24h")]
+    pub since: When,
+    /// Started until, in the format of --since [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub until: Option<When>,
+    /// Only sessions with these statuses, separated by commas
+    #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]
+    pub status: Vec<Status>,
+    /// Only sessions of this agent
+    #[arg(long, value_name = "NAME")]
+    pub agent: Option<String>,
+    /// Only sessions with this text in their id, agent, error or open question
+    #[arg(long, value_name = "TEXT")]
+    pub text: Option<String>,
+    /// Maximum number of sessions
+    #[arg(long, value_name = "N", default_value = "50")]
+    pub limit: NonZeroU32,
+    /// Continue a list from this cursor, which the previous list printed
+    #[arg(long, value_name = "CURSOR")]
+    pub after: Option<ListCursor>,
+}
+
+/// `show`.
+#[derive(Debug, Group)]
+pub struct Show {
+    /// Session id, or its first characters (6 or more)
+    pub session: String,
+    /// Include steps
+    #[arg(long)]
+    pub steps: bool,
+    /// Include steps and their payloads
+    #[arg(long)]
+    pub payloads: bool,
+    /// Include tokens and cost by node
+    #[arg(long)]
+    pub cost: bool,
+}
+
+/// `ui`.
+#[derive(Debug, Group)]
+pub struct Ui {
+    /// Address to listen on; other than loopback requires DAYBOOK_TOKEN
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4600")]
+    pub listen: String,
+    /// With --target aws: the stage; takes precedence over DAYBOOK_STAGE and resource names in the environment
+    #[arg(long, value_name = "STAGE")]
+    pub stage: Option<String>,
+}
+
+/// A command on one session.
+#[derive(Debug, Group)]
+pub struct One {
+    /// Session id, or its first characters (6 or more)
+    pub session: String,
+}
+
+/// `import`.
+#[derive(Debug, Group)]
+pub struct Import {
+    /// The exported session, or - for stdin
+    pub file: PathBuf,
+}
+
+/// `verify`.
+#[derive(Debug, Group)]
+#[command(group(ArgGroup::new("what").required(true).args(["session", "file"])))]
+pub struct Verify {
+    /// Session id, or its first characters (6 or more)
+    pub session: Option<String>,
+    /// Verify an exported session instead, or - for stdin
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Expected head hash, from outside the journal (such as the execution's output)
+    #[arg(long, value_name = "HASH")]
+    pub head: Option<String>,
+}
+
+/// `new`.
+#[derive(Debug, Group)]
+pub struct New {
+    /// The kind.
+    #[command(subcommand)]
+    pub what: NewWhat,
+}
+
+/// What `new` can create.
+#[derive(Debug, Subcommand)]
+pub enum NewWhat {
+    /// Create a crate with an agent, its tests, and its own `daybook` binary
+    #[command(after_help = "\
+Example:
+  daybook new agent janitor
+  cd janitor && cargo test")]
+    Agent(NewAgent),
+}
+
+/// `new agent`.
+#[derive(Debug, Group)]
+pub struct NewAgent {
+    /// Name of the agent and its crate, which is created in a folder of this name
+    pub name: String,
+    /// Source of Daybook: a checkout's folder or a git URL [default: the checkout that built this
+    /// binary]
+    #[arg(long, value_name = "DIR|URL")]
+    pub daybook: Option<String>,
+}
+
+/// `tools`.
+#[derive(Debug, Group)]
+pub struct Tools {
+    /// The server's name
+    pub server: String,
+}
+
+/// `mcp`.
+#[derive(Debug, Group)]
+pub struct Mcp {
+    /// The server's name
+    pub server: String,
+    /// Serve Streamable HTTP on this address; other than loopback requires DAYBOOK_TOKEN
+    #[arg(long, value_name = "ADDR")]
+    pub http: Option<String>,
+    /// The options that packs add.
+    #[arg(skip)]
+    pub of_packs: ArgMatches,
+}
+
+fn status(text: &str) -> Result<Status, String> {
+    Status::parse(&text.to_ascii_uppercase()).ok_or_else(|| {
+        let names: Vec<_> = Status::ALL.iter().map(|status| status.as_str()).collect();
+        format!("expected one of {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_parses_in_any_case() {
+        assert_eq!(status("failed"), Ok(Status::Failed));
+        assert_eq!(status("TIMED_OUT"), Ok(Status::TimedOut));
+        assert!(status("broken").unwrap_err().contains("REJECTED"));
+    }
+}

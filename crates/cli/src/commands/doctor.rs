@@ -1,0 +1,129 @@
+//! `doctor`: diagnoses problems with running sessions and suggests fixes. It changes nothing.
+
+use agent::model::settings::Unusable;
+use serde_json::json;
+use stack::stack::JOURNAL_FILE;
+use stack::store::Database;
+
+use super::servers;
+use crate::args::Target;
+use crate::config::{ServersEnvironment, StackEnvironment};
+use crate::endpoint::Endpoint;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::reader;
+use crate::render::checks::{self, Check, Found};
+use crate::resolve::Context;
+
+#[cfg(feature = "live")]
+mod account;
+
+/// Runs all checks, each after those that it depends on.
+///
+/// # Errors
+/// When stdout is closed, or this build has no AWS support.
+pub async fn doctor(
+    context: &Context,
+    environment: Result<StackEnvironment, Unusable>,
+) -> Result<Exit, Failure> {
+    let checks = match context.target {
+        Target::Local => here(context, environment).await,
+        Target::Aws => there(context).await?,
+    };
+    if context.json {
+        for (name, found) in &checks {
+            let (state, detail, fix) = match found {
+                Found::Good(seen) => ("ok", seen, None),
+                Found::Bad { wrong, fix } => ("failed", wrong, Some(fix)),
+                Found::Unknown { why, fix } => ("unknown", why, Some(fix)),
+            };
+            output::json(&json!({
+                "type": "check", "name": name, "state": state, "detail": detail, "fix": fix,
+            }))?;
+        }
+    } else {
+        output::lines(checks::checks(context.look, &checks))?;
+    }
+    let any = |wanted: fn(&Found) -> bool| checks.iter().any(|(_, found)| wanted(found));
+    Ok(if any(|found| matches!(found, Found::Bad { .. })) {
+        Exit::Failed
+    } else if any(|found| matches!(found, Found::Unknown { .. })) {
+        Exit::Unknown
+    } else {
+        Exit::Succeeded
+    })
+}
+
+#[cfg(feature = "live")]
+async fn there(context: &Context) -> Result<Vec<Check>, Failure> {
+    Ok(account::checks(context).await)
+}
+
+#[cfg(not(feature = "live"))]
+async fn there(_: &Context) -> Result<Vec<Check>, Failure> {
+    Err(Failure::not_live("AWS accounts"))
+}
+
+async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>) -> Vec<Check> {
+    let mut checks = Vec::new();
+    match environment {
+        Ok(environment) => {
+            let model = json!(environment.defaults.model).as_str().unwrap_or_default().to_owned();
+            checks.push(("environment", Found::good("all variables are valid")));
+            checks.push(("model", Found::good(model)));
+            checks.push(("tool servers", tool_servers(context, &environment.servers).await));
+        }
+        Err(error) => {
+            let fix = "set it as described in LOCAL_DEVELOPMENT.md, or unset it";
+            checks.push(("environment", Found::bad(error.to_string(), fix)));
+        }
+    }
+    checks.push(("stack", stack(context).await));
+    checks.push(("journal", file(context).await));
+    checks
+}
+
+async fn tool_servers(context: &Context, environment: &ServersEnvironment) -> Found {
+    match (servers::configured(context, environment).await, &environment.file) {
+        (Err(failure), _) => of_failure(&failure),
+        (Ok(_), None) => Found::good("bundled"),
+        (Ok(_), Some(file)) => Found::good(format!("bundled, and those in {}", file.display())),
+    }
+}
+
+async fn stack(context: &Context) -> Found {
+    let endpoint = match Endpoint::new(context) {
+        Ok(endpoint) => endpoint,
+        Err(failure) => return of_failure(&failure),
+    };
+    match endpoint.health().await {
+        Ok(Some(_)) => Found::good(format!("running at {}", endpoint.address)),
+        Ok(None) => Found::good(format!(
+            "not running at {}; start it with `daybook dev`, or for one run with `daybook trigger --wait --with-stack`",
+            endpoint.address
+        )),
+        Err(failure) => of_failure(&failure),
+    }
+}
+
+async fn file(context: &Context) -> Found {
+    let folder = match reader::folder(context).await {
+        Ok(folder) => folder,
+        Err(failure) => return of_failure(&failure),
+    };
+    let file = folder.join(JOURNAL_FILE);
+    if !file.exists() {
+        return Found::good(format!("none yet; the first stack creates {}", file.display()));
+    }
+    match Database::open_read_only(&file) {
+        Ok(_) => Found::good(file.display().to_string()),
+        Err(error) => {
+            Found::bad(format!("{}: {error}", file.display()), reader::unusable_hint(&error))
+        }
+    }
+}
+
+fn of_failure(failure: &Failure) -> Found {
+    let fix = failure.next().unwrap_or("fix the problem that it names");
+    Found::bad(failure.to_string(), fix)
+}

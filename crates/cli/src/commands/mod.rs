@@ -1,0 +1,76 @@
+//! The commands: each runs a resolved action and returns its exit code.
+
+mod account;
+mod answer;
+mod catalogue;
+mod chat;
+mod cloud;
+mod dev;
+mod doctor;
+mod machine;
+mod new;
+mod own_stack;
+mod pack;
+mod read;
+mod serve;
+mod servers;
+mod steer;
+mod transfer;
+mod trigger;
+mod ui;
+mod watch;
+
+use crate::failure::{Exit, Failure};
+use crate::resolve::cloud::Cloud;
+use crate::resolve::{Action, Context, Resolved};
+
+#[cfg(feature = "live")]
+pub(crate) use cloud::said;
+
+/// Looks up the resource names of the account's stack.
+#[cfg(feature = "live")]
+async fn there(context: &Context) -> Result<Cloud, Failure> {
+    let aws = aws_config::load_defaults(aws_config::BehaviorVersion::latest()).await;
+    crate::outputs::named(&context.cloud, &aws).await
+}
+
+/// Without AWS support, only the environment has the names.
+#[cfg(not(feature = "live"))]
+async fn there(context: &Context) -> Result<Cloud, Failure> {
+    Ok(context.cloud.clone())
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// The command's.
+pub async fn run(command: Resolved) -> Result<Exit, Failure> {
+    let Resolved { mut context, action } = command;
+    if action.is_about_an_account(&context) {
+        context.cloud = there(&context).await?;
+    }
+    match action {
+        Action::Dev(options, environment) => dev::dev(&context, options, environment).await,
+        Action::Trigger(order) => trigger::trigger(&context, order).await,
+        Action::Sessions(filter) => read::sessions(&context, filter).await,
+        Action::Show(what) => read::show(&context, &what).await,
+        Action::Tail(session) => watch::tail(&context, &session).await,
+        Action::Cancel(cancel) => steer::cancel(&context, cancel).await,
+        Action::Resume(session) => steer::resume(&context, &session).await,
+        Action::Answer(session, decision) => answer::answer(&context, &session, decision).await,
+        Action::Export(session) => transfer::export(&context, &session).await,
+        Action::Import(file) => transfer::import(&context, &file).await,
+        Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
+        Action::Ui(listen) => ui::ui(&context, &listen).await,
+        Action::Agents => catalogue::agents(&context),
+        Action::NewAgent(new) => new::agent(&context, &new),
+        Action::Tools(server, environment) => {
+            catalogue::tools(&context, &server, &environment).await
+        }
+        Action::Chat(options) => chat::chat(&context, options).await,
+        Action::OfPack(command) => pack::run(&context, command).await,
+        Action::Doctor(environment) => doctor::doctor(&context, environment).await,
+        Action::Workflow(action) => machine::machine(&context, &action).await,
+        Action::Mcp(serving) => serve::mcp(&context, serving).await,
+    }
+}

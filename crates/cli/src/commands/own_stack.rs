@@ -1,0 +1,166 @@
+//! The local stack in this process, for `dev` and for `--with-stack`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent::model::Models;
+use agent::tool::Servers;
+use anyhow::{Context as _, anyhow};
+use extension::server::socket_address;
+use journal::sqlite::Durability;
+use stack::functions::File;
+use stack::stack::{Config, Isolation, Stack, StartError};
+
+use super::servers;
+use crate::args;
+use crate::config::{self, StackEnvironment};
+use crate::endpoint::listen_address;
+use crate::failure::Failure;
+use crate::reader::{DEFAULT_FOLDER, unusable_hint};
+use crate::resolve::Context;
+
+/// A stack running in this process.
+pub struct Running {
+    stack: Stack,
+    folder: PathBuf,
+}
+
+impl Running {
+    /// `http://HOST:PORT`.
+    pub fn url(&self) -> String {
+        self.stack.url()
+    }
+
+    /// The folder that holds its journal.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Shuts it down cleanly.
+    pub async fn stop(self) {
+        self.stack.shutdown().await;
+    }
+}
+
+/// Starts the stack for `dev`.
+///
+/// # Errors
+/// When it cannot listen, or its folder or workflow is unusable.
+pub async fn for_dev(
+    context: &Context,
+    options: &args::Dev,
+    environment: &StackEnvironment,
+) -> Result<Running, Failure> {
+    let mut config = config(context, &options.listen, environment).await?;
+    config.durability = match options.durability {
+        args::Durability::Fsync => Durability::Fsync,
+        args::Durability::Relaxed => Durability::Relaxed,
+    };
+    config.time_scale = options.time_scale.get();
+    if options.isolate {
+        config.isolation = isolation(context, environment)?;
+    }
+    if let Some(file) = &options.workflow {
+        let text = std::fs::read_to_string(file);
+        config.workflow = Some(text.with_context(|| format!("cannot read {}", file.display()))?);
+    }
+    if let Some(file) = &options.functions {
+        config.functions = functions(file)?;
+    }
+    start(config).await
+}
+
+/// Starts a stack at the endpoint's address for one run.
+///
+/// # Errors
+/// As [`for_dev`].
+pub async fn for_a_run(
+    context: &Context,
+    environment: &StackEnvironment,
+) -> Result<Running, Failure> {
+    let listen = listen_address(&context.endpoint)
+        .ok_or_else(|| Failure::usage("--endpoint has no host and port to listen on"))?;
+    start(config(context, &listen, environment).await?).await
+}
+
+async fn start(config: Config) -> Result<Running, Failure> {
+    let folder = config.data.clone();
+    let stack = Stack::start(config).await.map_err(|error| {
+        let hint = match &error {
+            StartError::InUse(_) => Some(
+                "use that stack with --endpoint URL, or start this one in another folder with --data DIR",
+            ),
+            StartError::Listen { .. } => {
+                Some("choose another port, with --listen for dev or --endpoint for trigger")
+            }
+            StartError::Token(_) => Some("set DAYBOOK_TOKEN, or listen on 127.0.0.1"),
+            StartError::Journal(error) => Some(unusable_hint(error)),
+            _ => None,
+        };
+        let failure: Failure = error.into();
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    })?;
+    let folder = folder.canonicalize().unwrap_or(folder);
+    Ok(Running { stack, folder })
+}
+
+async fn config(
+    context: &Context,
+    listen: &str,
+    environment: &StackEnvironment,
+) -> Result<Config, Failure> {
+    Ok(Config {
+        listen: socket_address(listen, args::DEFAULT_LISTEN).await?,
+        data: context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER)),
+        durability: Durability::Fsync,
+        time_scale: 1,
+        token: context.token.clone(),
+        ttl_days: environment.ttl_days,
+        workflow: None,
+        functions: File::default(),
+        agents: Arc::clone(&context.agents),
+        isolation: Isolation::None,
+        servers: servers(context, environment).await?,
+        timeouts: environment.servers.timeouts,
+        models: Models::new(environment.models.clone()),
+        defaults: environment.defaults.clone(),
+        admission: environment.admission.clone(),
+    })
+}
+
+/// The bundled servers, which this binary serves, and those of the configuration file.
+async fn servers(context: &Context, environment: &StackEnvironment) -> Result<Servers, Failure> {
+    let folder = context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
+    let bundled = Servers::bundled(&context.binary, &context.agents).keeping_state_in(&folder);
+    Ok(bundled.with(servers::configured(context, &environment.servers).await?))
+}
+
+/// Reads a file of functions, which run in its folder.
+///
+/// # Errors
+/// When the file cannot be read or is invalid.
+pub(super) fn functions(file: &Path) -> Result<File, Failure> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let folder = file.parent().unwrap_or(Path::new("."));
+    File::parse(&text, folder, config::variable).map_err(|error| {
+        Failure::from(anyhow!("{}: {error}", file.display())).hint(
+            "its format is {\"functions\": {NAME: {\"command\", \"args\", \"env\", \"timeout_s\"} or {\"url\", \"timeout_s\"}}}",
+        )
+    })
+}
+
+/// Runs each session in a process of the binary `agent`, in the same folder as this binary.
+fn isolation(context: &Context, environment: &StackEnvironment) -> Result<Isolation, Failure> {
+    let program = context.binary.with_file_name("agent");
+    if !program.is_file() {
+        return Err(Failure::unknown(format!("no binary at {}", program.display()))
+            .hint("build it with: cargo build -p agent --features container"));
+    }
+    let environment = environment.handed_on.clone();
+    Ok(Isolation::Processes { program: Some(program), environment })
+}

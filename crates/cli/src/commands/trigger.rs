@@ -1,0 +1,150 @@
+//! `trigger`: puts the event and follows the session.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use journal::id::SessionId;
+use serde_json::{Value, json};
+
+use super::cloud::{Clients, Execution};
+use super::own_stack;
+use super::watch::{self, Watch};
+use crate::args::Target;
+use crate::endpoint::Endpoint;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::reader::{self, Reader};
+use crate::resolve::{Context, Order};
+
+/// Intervals between polls of an execution in AWS: the first, and the longest.
+const CLOUD_POLL_FIRST: Duration = Duration::from_secs(1);
+const CLOUD_POLL: Duration = Duration::from_secs(5);
+
+/// Consecutive failed polls, or polls without an execution, before the command gives up.
+const CLOUD_MISSES_MAX: u32 = 6;
+
+/// Starts a session and, with `--wait`, follows it until it ends.
+///
+/// # Errors
+/// When the event is not accepted, or the session's result is unknown.
+pub async fn trigger(context: &Context, order: Order) -> Result<Exit, Failure> {
+    match context.target {
+        Target::Local => here(context, order).await,
+        Target::Aws => in_cloud(context, order).await,
+    }
+}
+
+async fn here(context: &Context, order: Order) -> Result<Exit, Failure> {
+    let endpoint = Endpoint::new(context)?;
+    if let Some(running) = endpoint.health().await? {
+        let folder = running.data.or_else(|| context.data.clone());
+        let folder = folder.unwrap_or_else(|| reader::DEFAULT_FOLDER.into());
+        return triggered(context, &endpoint, &order, &folder).await;
+    }
+    let Some(environment) = &order.with_stack else {
+        let hint = "start the local stack with: daybook dev; \
+                    or add --wait --with-stack to start one for this run";
+        return Err(endpoint.nothing_listens().hint(hint));
+    };
+    output::say(&format!("nothing listens at {}: starting a stack for this run", endpoint.address));
+    let stack = own_stack::for_a_run(context, environment).await?;
+    let outcome = triggered(context, &endpoint, &order, stack.folder()).await;
+    if !matches!(outcome, Ok(Exit::Succeeded | Exit::Failed)) {
+        output::hint(
+            "the stack of this run stops now; start one that keeps running with: daybook dev",
+        );
+    }
+    stack.stop().await;
+    outcome
+}
+
+async fn triggered(
+    context: &Context,
+    endpoint: &Endpoint,
+    order: &Order,
+    folder: &Path,
+) -> Result<Exit, Failure> {
+    let clients = Clients::new(context).await;
+    let id = clients.trigger(&order.detail).await?;
+    announce(context, &id)?;
+    if !order.wait {
+        return Ok(Exit::Succeeded);
+    }
+    let reader = Reader::open_in(context, folder)?;
+    Box::pin(Watch::new(context, endpoint, &clients, &reader, id).until_the_end()).await
+}
+
+fn announce(context: &Context, id: &SessionId) -> Result<(), Failure> {
+    if context.json {
+        output::json(&json!({"session_id": id}))?;
+    } else {
+        output::line(id.as_str())?;
+    }
+    Ok(())
+}
+
+/// Follows the journal in AWS, or polls the execution if this build cannot read the journal.
+async fn in_cloud(context: &Context, order: Order) -> Result<Exit, Failure> {
+    let clients = Clients::new(context).await;
+    let id = clients.trigger(&order.detail).await?;
+    announce(context, &id)?;
+    if !order.wait {
+        return Ok(Exit::Succeeded);
+    }
+    if cfg!(feature = "live") && context.cloud.table.is_some() {
+        let (endpoint, reader) = (Endpoint::new(context)?, Reader::open(context).await?);
+        let watch = Watch::new(context, &endpoint, &clients, &reader, id);
+        return Box::pin(watch.until_the_end()).await;
+    }
+    if !clients.knows_state_machine() {
+        let problem = "the event was put, but this build cannot wait for its session";
+        return Err(Failure::unknown(problem)
+            .hint("set STATE_MACHINE_ARN to wait for its execution, or build with --features live to read its journal"));
+    }
+    output::say("waiting for the execution; a build with --features live also shows the journal");
+    let (status, output, error) = outcome(&clients, &id).await?;
+    if context.json {
+        output::json(
+            &json!({"session_id": id, "execution": status, "output": output, "error": error}),
+        )?;
+    } else {
+        let error = error.map(|error| format!(": {error}")).unwrap_or_default();
+        output::line(&crate::render::text::clean(&format!("execution {status}{error}")))?;
+    }
+    Ok(watch::exit_of_execution(&status, &output))
+}
+
+/// Waits until the session's execution has ended; returns its status, output and error.
+async fn outcome(
+    clients: &Clients,
+    id: &SessionId,
+) -> Result<(String, Value, Option<String>), Failure> {
+    let (mut first, mut others) = (None, BTreeSet::new());
+    let (mut misses, mut pause) = (0, CLOUD_POLL_FIRST);
+    loop {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(CLOUD_POLL);
+        let looked = async {
+            if first.is_none() {
+                first = clients.began(id, &mut others).await?;
+            }
+            clients.execution(id, first.as_deref()).await
+        };
+        misses = match looked.await {
+            Ok(Execution::Over { status, output, error }) => return Ok((status, output, error)),
+            Ok(Execution::Running) => 0,
+            Ok(Execution::Absent) if misses + 1 >= CLOUD_MISSES_MAX => {
+                return Err(Failure::unknown("the event started no execution").hint(
+                    "check the rule and the dead-letter queue: DEPLOYMENT.md, \
+                     \"When something is wrong\"",
+                ));
+            }
+            Err(error) if misses + 1 >= CLOUD_MISSES_MAX => {
+                return Err(error).context("cannot query Step Functions").map_err(Failure::from);
+            }
+            Ok(Execution::Absent) | Err(_) => misses + 1,
+        };
+    }
+}

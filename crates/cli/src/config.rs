@@ -1,0 +1,196 @@
+//! The environment, read once.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::model::settings::{Settings, Unusable};
+use agent::settings::Defaults;
+use agent::tool::Timeouts;
+use extension::Extension;
+use graph::agent::Agent;
+use graph::profile::{Environment, Limits};
+use workflow::env::{self, Invalid};
+
+/// Default timeout of an MCP connection, and of its handshake.
+const MCP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Environment variables that an isolated agent inherits, in addition to those of the agents.
+const HANDED_ON: [&str; 15] = [
+    env::DAYBOOK_MODEL,
+    env::DAYBOOK_ON_MODEL_FAILURE,
+    env::DAYBOOK_PRICES,
+    env::DAYBOOK_RECORD,
+    env::OPENAI_BASE_URL,
+    env::OPENAI_API_KEY,
+    "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
+    env::DAYBOOK_MCP_SERVERS,
+    env::MCP_CONNECT_TIMEOUT,
+    env::MCP_INIT_TIMEOUT,
+    env::MCP_API_KEY_PARAMETER,
+    AWS_ENDPOINT_URL_SSM,
+    env::OTEL_EXPORTER_OTLP_ENDPOINT,
+    env::OTEL_EXPORTER_OTLP_HEADERS,
+    env::OTEL_RESOURCE_ATTRIBUTES,
+];
+
+/// The environment, and the agents and extensions of this program.
+///
+/// Values are validated where they are used: an invalid variable fails only the commands that need it.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `DAYBOOK_TARGET`.
+    pub target: Option<String>,
+    /// `DAYBOOK_TOKEN`.
+    pub token: Option<String>,
+    /// `DAYBOOK_STAGE`.
+    #[cfg(feature = "live")]
+    pub stage: Option<String>,
+    /// `STATE_MACHINE_ARN`.
+    pub state_machine_arn: Option<String>,
+    /// `EVENT_BUS_NAME`.
+    pub event_bus_name: Option<String>,
+    /// `JOURNAL_TABLE_NAME`.
+    pub table: Option<String>,
+    /// `AGENT_RUNTIME_ARN`.
+    #[cfg(feature = "live")]
+    pub runtime_arn: Option<String>,
+    /// `AWS_ENDPOINT_URL`, the AWS SDK's own.
+    pub aws_endpoint_url: Option<String>,
+    /// The path of this binary.
+    pub binary: PathBuf,
+    pub agents: Arc<[Agent]>,
+    pub extensions: Arc<[Extension]>,
+}
+
+/// The AWS SDK's variable for the endpoint of all services.
+///
+/// Source: AWS SDKs and Tools Reference Guide, "Service-specific endpoints".
+pub const AWS_ENDPOINT_URL: &str = "AWS_ENDPOINT_URL";
+
+/// The same for SSM, which the local stack does not emulate.
+const AWS_ENDPOINT_URL_SSM: &str = "AWS_ENDPOINT_URL_SSM";
+
+/// Settings of a stack from the environment.
+#[derive(Clone, Debug)]
+pub struct StackEnvironment {
+    /// Defaults for triggers.
+    pub defaults: Defaults,
+    /// Settings of models.
+    pub models: Settings,
+    pub servers: ServersEnvironment,
+    /// Retention of records, in days.
+    pub ttl_days: u32,
+    /// Admission limits.
+    pub admission: Limits,
+    /// The environment of isolated agents.
+    pub handed_on: Vec<(String, String)>,
+}
+
+/// Settings of MCP servers from the environment.
+#[derive(Clone, Debug)]
+pub struct ServersEnvironment {
+    /// `DAYBOOK_MCP_SERVERS`.
+    pub file: Option<PathBuf>,
+    pub timeouts: Timeouts,
+    /// The SSM endpoint for parameters that the file refers to.
+    #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "other builds read them"))]
+    pub ssm_endpoint: Option<String>,
+}
+
+impl Config {
+    /// Reads the environment.
+    pub fn from_environment(agents: Arc<[Agent]>, extensions: Arc<[Extension]>) -> Self {
+        let lookup = |name: &str| read(name);
+        Self {
+            target: env::text(&lookup, env::DAYBOOK_TARGET),
+            token: env::text(&lookup, env::DAYBOOK_TOKEN),
+            #[cfg(feature = "live")]
+            stage: env::text(&lookup, env::DAYBOOK_STAGE),
+            state_machine_arn: env::text(&lookup, env::STATE_MACHINE_ARN),
+            event_bus_name: env::text(&lookup, env::EVENT_BUS_NAME),
+            table: env::text(&lookup, env::JOURNAL_TABLE_NAME),
+            #[cfg(feature = "live")]
+            runtime_arn: env::text(&lookup, env::AGENT_RUNTIME_ARN),
+            aws_endpoint_url: env::text(&lookup, AWS_ENDPOINT_URL),
+            binary: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("daybook")),
+            agents,
+            extensions,
+        }
+    }
+
+    /// Reads the settings of a stack. `set` takes precedence over the environment.
+    ///
+    /// # Errors
+    /// When a variable is invalid.
+    pub fn stack(&self, set: &[(&str, String)]) -> Result<StackEnvironment, Unusable> {
+        let lookup = |name: &str| {
+            let value = set.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
+            value.cloned().or_else(|| read(name))
+        };
+        let of_agents = self.agents.iter().flat_map(|agent| agent.profile().variables);
+        let handed_on = HANDED_ON
+            .iter()
+            .chain(of_agents)
+            .filter_map(|name| Some(((*name).to_owned(), env::text(&lookup, name)?)));
+        Ok(StackEnvironment {
+            defaults: Defaults::read(&self.agents, &lookup)?,
+            models: Settings::read(&lookup)?,
+            servers: self.servers()?,
+            ttl_days: env::ttl_days(&lookup)?,
+            admission: Limits::read(&self.agents, &Environment::of(&lookup))?,
+            handed_on: handed_on.collect(),
+        })
+    }
+
+    /// Reads the settings of MCP servers.
+    ///
+    /// # Errors
+    /// When a variable is invalid.
+    pub fn servers(&self) -> Result<ServersEnvironment, Invalid> {
+        let lookup = |name: &str| read(name);
+        let of_ssm = env::text(&lookup, AWS_ENDPOINT_URL_SSM);
+        Ok(ServersEnvironment {
+            file: env::text(&lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
+            timeouts: Timeouts {
+                connect: env::seconds(&lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,
+                init: env::seconds(&lookup, env::MCP_INIT_TIMEOUT, MCP_TIMEOUT)?,
+            },
+            ssm_endpoint: of_ssm.or_else(|| self.aws_endpoint_url.clone()),
+        })
+    }
+}
+
+/// Exports spans if the environment names a collector.
+///
+/// # Errors
+/// When its address is invalid.
+pub fn export_spans(service: &'static str) -> Result<(), env::Invalid> {
+    env::export_spans(&read, service)
+}
+
+/// Whether the environment disables colour.
+///
+/// Source: no-color.org; any non-empty value counts.
+pub fn no_colour() -> bool {
+    let set = |name: &str| read(name).filter(|value| !value.is_empty());
+    set("NO_COLOR").is_some() || set("TERM").is_some_and(|terminal| terminal == "dumb")
+}
+
+/// The user's editor as a command line; `None` if unset.
+///
+/// Source: POSIX, "Environment Variables", `VISUAL` and `EDITOR`.
+pub fn editor() -> Option<String> {
+    let set = |name: &str| read(name).filter(|value| !value.trim().is_empty());
+    set("VISUAL").or_else(|| set("EDITOR"))
+}
+
+/// Reads a variable that a file refers to.
+pub fn variable(name: &str) -> Option<String> {
+    read(name)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
+fn read(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

@@ -1,0 +1,137 @@
+//! HTTP client of the local stack: health, answers, cancellations, resumptions and progress.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use journal::id::SessionId;
+use reqwest::{Client, RequestBuilder, StatusCode, Url};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::resolve::Context;
+
+/// Timeout of a connection, on this machine.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Timeout of a request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Longest duration of a stream.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(86_400);
+
+/// A client of the local stack.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    /// The URL, without a trailing slash.
+    pub address: String,
+    client: Client,
+    token: Option<String>,
+}
+
+/// The health response of a running stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Health {
+    pub data: Option<PathBuf>,
+}
+
+impl Endpoint {
+    /// Creates the client; sends nothing.
+    ///
+    /// # Errors
+    /// When the HTTP client cannot be created.
+    pub fn new(context: &Context) -> Result<Self, Failure> {
+        let client = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(REQUEST_TIMEOUT)
+            .build()?;
+        let address = context.endpoint.as_str().trim_end_matches('/').to_owned();
+        Ok(Self { address, client, token: context.token.clone() })
+    }
+
+    /// The stack's health; `None` when nothing listens.
+    ///
+    /// # Errors
+    /// When another program listens there, or the request times out.
+    pub async fn health(&self) -> Result<Option<Health>, Failure> {
+        let answer = match self.send(self.client.get(self.url("/healthz"))).await {
+            Ok(answer) => answer,
+            Err(error) if error.is_connect() => return Ok(None),
+            Err(error) => {
+                let problem =
+                    anyhow::Error::new(error).context(format!("{} does not answer", self.address));
+                return Err(problem.into());
+            }
+        };
+        let status = answer.status();
+        if status == StatusCode::UNAUTHORIZED {
+            let problem = format!("the stack at {} requires a token", self.address);
+            return Err(Failure::unknown(problem).hint("set DAYBOOK_TOKEN to the stack's token"));
+        }
+        let body: Option<Value> = answer.json().await.ok();
+        let Some(body) = body.filter(|body| status.is_success() && body.is_object()) else {
+            let problem = format!("another program listens at {}", self.address);
+            return Err(Failure::unknown(problem).hint("pass another port with --endpoint"));
+        };
+        let data = body.get("data").and_then(Value::as_str).map(PathBuf::from);
+        Ok(Some(Health { data }))
+    }
+
+    /// Sends a session an answer, a cancellation or a resumption.
+    ///
+    /// # Errors
+    /// When nothing listens, or the stack refuses it; the failure has its reason.
+    pub async fn post(&self, id: &SessionId, what: &str, body: &Value) -> Result<Value, Failure> {
+        let url = self.url(&format!("/api/sessions/{id}/{what}"));
+        let answer = match self.send(self.client.post(url).json(body)).await {
+            Ok(answer) => answer,
+            Err(error) if error.is_connect() => return Err(self.nothing_listens()),
+            Err(error) => return Err(error.into()),
+        };
+        let status = answer.status();
+        let text = answer.text().await?;
+        let json: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+        if status.is_success() {
+            return Ok(json);
+        }
+        let said =
+            ["error", "message", "reason"].iter().find_map(|field| json.get(field)?.as_str());
+        let said = said.map_or_else(|| text.chars().take(300).collect(), str::to_owned);
+        Err(Failure::unknown(format!("{what} was refused ({}): {said}", status.as_u16())))
+    }
+
+    /// Streams a session's progress; `None` once the session has ended.
+    ///
+    /// # Errors
+    /// When nothing listens, or the session does not exist yet.
+    pub async fn progress(&self, id: &SessionId) -> reqwest::Result<Option<reqwest::Response>> {
+        let url = self.url(&format!("/api/sessions/{id}/events?only=progress"));
+        // The stream ends with the session.
+        let request = self.client.get(url).timeout(STREAM_TIMEOUT);
+        let answer = self.send(request).await?.error_for_status()?;
+        Ok(Some(answer).filter(|answer| answer.status() == StatusCode::OK))
+    }
+
+    /// The failure when nothing listens.
+    pub fn nothing_listens(&self) -> Failure {
+        Failure::unknown(format!("nothing listens at {}", self.address))
+            .hint("start the local stack with: daybook dev")
+    }
+
+    async fn send(&self, request: RequestBuilder) -> reqwest::Result<reqwest::Response> {
+        match &self.token {
+            Some(token) => request.bearer_auth(token).send().await,
+            None => request.send().await,
+        }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.address)
+    }
+}
+
+/// The host and port that a stack at this address listens on.
+pub fn listen_address(endpoint: &Url) -> Option<String> {
+    Some(format!("{}:{}", endpoint.host_str()?, endpoint.port_or_known_default()?))
+}

@@ -1,0 +1,145 @@
+//! The program `daybook`: the local stack and the command line over sessions, local or in AWS.
+//!
+//! [`main_with`] is the whole program. A crate with its own agents calls it with them and is a complete
+//! `daybook`. Packs add MCP servers, inputs and commands as `extension::Extension`s; `packs-cli` lists
+//! them, and this crate names no pack.
+//!
+//! A command passes through these modules:
+//!
+//! 1. `args` parses the command line, and `config` reads the environment.
+//! 2. `resolve` combines the two into a typed action. It is the only step that can fail on the environment.
+//! 3. `commands` runs the action. It reads the journal (`reader`, `feed`), calls the stack (`endpoint`) or
+//!    AWS (`outputs` finds the resource names), and creates agent crates (`new_agent`).
+//! 4. `render` turns records into lines without IO, and `output` writes them: data to stdout, messages to
+//!    stderr.
+//!
+//! Interactive commands read keys and lines with `typing`, open an editor with `editor`, and parse answers
+//! with `deciding`. `progress` shows running tools, `counted` counts AWS usage, and `failure` reports errors.
+
+mod args;
+mod commands;
+mod config;
+mod counted;
+mod deciding;
+mod editor;
+mod endpoint;
+mod failure;
+mod feed;
+mod input;
+mod new_agent;
+mod output;
+#[cfg(feature = "live")]
+mod outputs;
+mod progress;
+mod reader;
+mod render;
+mod resolve;
+mod typing;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use extension::Extension;
+use graph::agent::Agent;
+use packs::RegisterError;
+
+use crate::args::packs::{Parsed, parse};
+use crate::config::Config;
+use crate::failure::{Exit, Failure};
+use crate::resolve::Action;
+
+/// Runs `daybook` with the bundled agents and `own`.
+///
+/// Exits with the command's code, or 64 if two agents have the same name or a graph is invalid.
+pub fn main_with(own: Vec<Agent>) -> ExitCode {
+    let extensions: Arc<[Extension]> = packs_cli::all(optional()).into();
+    let args = match parse(&extensions) {
+        Ok(args) => args,
+        Err(refusal) => return usage(&refusal),
+    };
+    start_logging(args.global.verbose);
+    let exit = run(args, own, extensions).unwrap_or_else(|failure| {
+        failure::report(&failure);
+        failure.exit()
+    });
+    ExitCode::from(exit as u8)
+}
+
+/// The optional parts in this build, which take minutes to compile.
+fn optional() -> packs_cli::Optional {
+    packs_cli::Optional {
+        #[cfg(feature = "live")]
+        account: Some(aws_account::ACCOUNT),
+        #[cfg(not(feature = "live"))]
+        account: None,
+        #[cfg(feature = "embeddings")]
+        embeddings: Some(embeddings::open),
+        #[cfg(not(feature = "embeddings"))]
+        embeddings: None,
+    }
+}
+
+/// Size of the blocking pool: journal reads (eight at a time), terminal input, files. More threads would
+/// wait for the same disk, and each keeps its memory after a burst of sessions.
+const BLOCKING_THREADS_MAX: usize = 16;
+
+fn run(args: Parsed, own: Vec<Agent>, extensions: Arc<[Extension]>) -> Result<Exit, Failure> {
+    let agents = packs::all_and(own).map_err(|refused| {
+        let hint = match &refused {
+            RegisterError::NameTaken(_) => {
+                "give your agent a unique name; `daybook agents` lists those in use"
+            }
+            RegisterError::InvalidGraph(_) => "correct the node names in the agent's `Graph`",
+        };
+        Failure::usage(refused).hint(hint)
+    })?;
+    let command = resolve::resolve(args, &Config::from_environment(agents, extensions))?;
+    if let Some(service) = service(&command.action) {
+        config::export_spans(service).map_err(|error| Failure::usage(error.to_string()))?;
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .build()?;
+    let exit = runtime.block_on(commands::run(command));
+    // A thread that waits for terminal input must not keep the program alive.
+    runtime.shutdown_background();
+    telemetry::export::flush();
+    exit
+}
+
+/// The service name in a command's spans; `None` for commands without spans.
+fn service(action: &Action) -> Option<&'static str> {
+    match action {
+        Action::Dev(..) => Some("daybook"),
+        Action::Trigger(_) | Action::Chat(_) => Some("daybook-cli"),
+        Action::OfPack(command) if command.starts_sessions => Some("daybook-cli"),
+        Action::Mcp(_) => Some("daybook-mcp"),
+        _ => None,
+    }
+}
+
+/// Prints the parser's message. Help and version succeed; everything else is a usage error.
+fn usage(refusal: &clap::Error) -> ExitCode {
+    // The pipe may be closed.
+    let _ = refusal.print();
+    ExitCode::from(if refusal.use_stderr() { Exit::Usage as u8 } else { Exit::Succeeded as u8 })
+}
+
+/// Logs go to stderr and contain no payloads. `RUST_LOG` takes precedence over `-v`.
+fn start_logging(verbose: u8) {
+    let level = match verbose {
+        // The SDK warns when it finds no region; locally none is needed.
+        0 => "warn,aws_config=error",
+        1 => "info",
+        2 => "debug",
+        _ => "trace",
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(output::stderr_has_colour())
+        .init();
+}

@@ -1,0 +1,393 @@
+//! Combines arguments and environment into an action. Only this step can fail on the environment.
+
+pub mod answer;
+pub mod cloud;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use agent::model::settings::Unusable;
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use extension::Extension;
+use extension::command::Surroundings;
+use extension::input::model_name;
+use extension::server::{Server, Transport};
+use graph::agent::Agent;
+use journal::item::Hash;
+use reqwest::Url;
+use serde_json::{Map, Value, json};
+use workflow::env;
+
+use crate::args::packs::{Parsed, Typed, of_pack};
+use crate::args::{self, Target};
+use crate::config::{Config, ServersEnvironment, StackEnvironment};
+use crate::failure::Failure;
+use crate::input;
+use crate::new_agent::{self, NewAgent};
+use crate::output;
+use crate::reader::DEFAULT_FOLDER;
+use crate::render::Look;
+use cloud::Cloud;
+
+/// Settings that every command uses.
+#[derive(Clone, Debug)]
+pub struct Context {
+    pub target: Target,
+    pub endpoint: Url,
+    /// `--data`.
+    pub data: Option<PathBuf>,
+    pub json: bool,
+    pub look: Look,
+    /// The bearer token of the local stack, required beyond loopback.
+    pub token: Option<String>,
+    /// The resource names of the stack in AWS.
+    pub cloud: Cloud,
+    /// The path of this binary.
+    pub binary: PathBuf,
+    pub agents: Arc<[Agent]>,
+    pub extensions: Arc<[Extension]>,
+    /// The subset that servers and commands of packs receive.
+    pub surroundings: Surroundings,
+}
+
+/// A command, ready to run.
+#[derive(Debug)]
+pub struct Resolved {
+    pub context: Context,
+    pub action: Action,
+}
+
+/// A resolved command.
+#[derive(Debug)]
+pub enum Action {
+    Dev(args::Dev, StackEnvironment),
+    Trigger(Order),
+    Sessions(args::Sessions),
+    Show(args::Show),
+    Tail(String),
+    Cancel(args::steer::Cancel),
+    Resume(String),
+    /// Without a decision, prompts for one.
+    Answer(String, Option<answer::Decision>),
+    Chat(args::steer::Chat),
+    Export(String),
+    Import(PathBuf),
+    Verify(Subject, Option<Hash>),
+    /// Serves the page on this address.
+    Ui(String),
+    Agents,
+    NewAgent(NewAgent),
+    Tools(String, ServersEnvironment),
+    Mcp(Serving),
+    OfPack(PackCommand),
+    Workflow(args::WorkflowAction),
+    Doctor(Result<StackEnvironment, Unusable>),
+}
+
+/// A server to run.
+#[derive(Debug)]
+pub struct Serving {
+    pub server: &'static str,
+    pub options: ArgMatches,
+    pub transport: Transport,
+}
+
+/// A command of a pack.
+#[derive(Debug)]
+pub struct PackCommand {
+    pub name: String,
+    pub options: ArgMatches,
+    /// Whether it starts sessions.
+    pub starts_sessions: bool,
+    /// Settings for a stack, if it starts one.
+    pub environment: Result<StackEnvironment, Unusable>,
+}
+
+impl Action {
+    /// Whether it needs the resource names of a stack in AWS. The doctor looks them up by itself, and a
+    /// trigger with a known state machine only waits for its execution.
+    pub fn is_about_an_account(&self, context: &Context) -> bool {
+        let is_about_sessions = matches!(
+            self,
+            Self::Sessions(_)
+                | Self::Show(_)
+                | Self::Tail(_)
+                | Self::Cancel(_)
+                | Self::Resume(_)
+                | Self::Answer(..)
+                | Self::Chat(_)
+                | Self::Export(_)
+                | Self::Ui(_)
+                | Self::Verify(Subject::Session(_), _)
+        );
+        let is_unnamed_trigger =
+            matches!(self, Self::Trigger(_)) && context.cloud.state_machine_arn.is_none();
+        (is_about_sessions || is_unnamed_trigger) && context.target == Target::Aws
+    }
+}
+
+/// A session to start.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// The event's detail.
+    pub detail: Map<String, Value>,
+    /// Whether to follow it until it ends.
+    pub wait: bool,
+    /// Settings for the stack to start if none is listening.
+    pub with_stack: Option<StackEnvironment>,
+}
+
+/// What to verify.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subject {
+    /// A session in the journal.
+    Session(String),
+    /// An exported session.
+    File(PathBuf),
+}
+
+/// Resolves a command line.
+///
+/// # Errors
+/// When it is invalid in this environment, or a file that it names cannot be read.
+pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
+    let mut context = context(&args.global, config)?;
+    let command = match args.command {
+        Typed::Own(command) => *command,
+        Typed::OfPack(name, options) => {
+            let command = of_pack(&config.extensions, &name);
+            let starts_sessions = command.is_some_and(|command| command.starts_sessions());
+            let environment = config.stack(&[]);
+            let action = PackCommand { name, options, starts_sessions, environment };
+            return Ok(Resolved { context, action: Action::OfPack(action) });
+        }
+    };
+    let action = match command {
+        args::Command::Trigger(trigger) => {
+            let stack = trigger.with_stack.then(|| config.stack(&[])).transpose();
+            let stack = stack.map_err(Failure::usage)?;
+            Action::Trigger(order(trigger, stack, &context)?)
+        }
+        args::Command::Dev(dev) => {
+            only_local(context.target, "the local stack runs on this machine; drop --target aws")?;
+            let environment = dev_environment(&dev.of_packs, config)?;
+            Action::Dev(dev, environment)
+        }
+        args::Command::Agents => Action::Agents,
+        args::Command::Ui(ui) => {
+            context.cloud = of_stage(ui.stage.as_deref(), &context)?;
+            Action::Ui(ui.listen)
+        }
+        args::Command::Doctor => Action::Doctor(config.stack(&[])),
+        args::Command::Workflow(workflow) => Action::Workflow(workflow.action),
+        args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
+            Action::NewAgent(new_agent::resolve(new, &config.agents)?)
+        }
+        args::Command::Tools(tools) => {
+            Action::Tools(tools.server, config.servers().map_err(Failure::usage)?)
+        }
+        args::Command::Mcp(mcp) => Action::Mcp(serving(mcp, &context)?),
+        args::Command::Verify(args::Verify { file: Some(file), head, .. }) => {
+            Action::Verify(Subject::File(file), head.as_deref().map(hash).transpose()?)
+        }
+        other => {
+            if matches!(other, args::Command::Import(_)) {
+                only_local(
+                    context.target,
+                    "only the stack writes to an account's journal; import into a local one with --target local",
+                )?;
+            }
+            action_on_sessions(other, context.target)?
+        }
+    };
+    Ok(Resolved { context, action })
+}
+
+fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, Failure> {
+    use args::Command as C;
+    Ok(match command {
+        C::Sessions(sessions) => Action::Sessions(sessions),
+        C::Show(show) => Action::Show(show),
+        C::Tail(one) => Action::Tail(one.session),
+        C::Cancel(cancel) => Action::Cancel(cancel),
+        C::Resume(one) => Action::Resume(one.session),
+        C::Answer(answer) => Action::Answer(answer.session.clone(), answer::decision(answer)?),
+        C::Chat(mut chat) => {
+            chat.model = chat.model.map(|model| model_for(model, target));
+            Action::Chat(chat)
+        }
+        C::Export(one) => Action::Export(one.session),
+        C::Import(import) => Action::Import(import.file),
+        C::Verify(verify) => {
+            let head = verify.head.as_deref().map(hash).transpose()?;
+            Action::Verify(Subject::Session(verify.session.unwrap_or_default()), head)
+        }
+        C::Dev(_)
+        | C::Trigger(_)
+        | C::Agents
+        | C::New(_)
+        | C::Tools(_)
+        | C::Mcp(_)
+        | C::Doctor
+        | C::Ui(_)
+        | C::Workflow(_) => unreachable!("resolved by the caller"),
+    })
+}
+
+/// The stack in AWS: that of `--stage`, or else that of the environment.
+fn of_stage(stage: Option<&str>, context: &Context) -> Result<Cloud, Failure> {
+    match (stage, context.target) {
+        (None, _) => Ok(context.cloud.clone()),
+        (Some(stage), Target::Aws) => Cloud::of_stage(stage),
+        (Some(_), Target::Local) => Err(Failure::usage("--stage requires --target aws")
+            .hint("add --target aws, or drop --stage")),
+    }
+}
+
+/// Refuses `--target aws` for a local command; `why` is the hint.
+fn only_local(target: Target, why: &str) -> Result<(), Failure> {
+    match target {
+        Target::Local => Ok(()),
+        Target::Aws => Err(Failure::only_local(why)),
+    }
+}
+
+fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
+    let target = match (global.target.as_deref(), config.target.as_deref()) {
+        (Some("aws"), _) => Target::Aws,
+        // `local`, or a value of a pack's own `--target`, which hides the global one.
+        (Some(_), _) => Target::Local,
+        (None, None | Some("local")) => Target::Local,
+        (None, Some("aws")) => Target::Aws,
+        (None, Some(value)) => {
+            let expected = "local or aws";
+            let name = env::DAYBOOK_TARGET;
+            let value = value.to_owned();
+            return Err(Failure::usage(env::Invalid::Malformed { name, value, expected }));
+        }
+    };
+    let text = global.endpoint.as_deref().unwrap_or(args::DEFAULT_ENDPOINT);
+    let endpoint = Url::parse(text).ok().filter(|url| url.scheme() == "http" && url.has_host());
+    let endpoint = endpoint.ok_or_else(|| {
+        Failure::usage(format!("--endpoint is `{text}`, expected http://HOST:PORT"))
+            .hint(format!("the default is {}", args::DEFAULT_ENDPOINT))
+    })?;
+    let look = output::look();
+    let default = || PathBuf::from(DEFAULT_FOLDER);
+    let surroundings = Surroundings {
+        is_in_account: target == Target::Aws,
+        data: global.data.clone(),
+        stack_folder: global.data.clone().unwrap_or_else(default),
+        json: global.json,
+        colour: look.colour,
+        aws_endpoint_url: config.aws_endpoint_url.clone(),
+    };
+    Ok(Context {
+        target,
+        endpoint,
+        data: global.data.clone(),
+        json: global.json,
+        look,
+        token: config.token.clone(),
+        cloud: Cloud::of(config)?,
+        binary: config.binary.clone(),
+        agents: Arc::clone(&config.agents),
+        extensions: Arc::clone(&config.extensions),
+        surroundings,
+    })
+}
+
+fn order(
+    trigger: args::Trigger,
+    with_stack: Option<StackEnvironment>,
+    context: &Context,
+) -> Result<Order, Failure> {
+    let mut detail = input::detail(trigger.detail.as_deref())?;
+    if let Some(path) = &trigger.input {
+        for (field, value) in input::read(path, context.target, &context.extensions)? {
+            // `--detail` takes precedence over the fields that a folder implies, but not over its input.
+            if field == "input" || !detail.contains_key(&field) {
+                detail.insert(field, value);
+            }
+        }
+    }
+    if let Some(agent) = trigger.agent {
+        detail.insert("agent".to_owned(), json!(agent));
+    }
+    if context.target == Target::Local {
+        input::make_absolute(&mut detail, trigger.input.as_deref(), &context.extensions);
+    }
+    if let Some(model) = trigger.model {
+        detail.insert("model".to_owned(), json!(model_for(model, context.target)));
+    }
+    Ok(Order { detail, wait: trigger.wait, with_stack })
+}
+
+/// Makes a model's name valid for this target's stack.
+fn model_for(model: String, target: Target) -> String {
+    if target == Target::Local { model_name(model) } else { model }
+}
+
+/// The environment of a stack, including the variables that pack options set.
+fn dev_environment(options: &ArgMatches, config: &Config) -> Result<StackEnvironment, Failure> {
+    let environment = config.stack(&[]).map_err(Failure::usage)?;
+    let mut set = Vec::new();
+    let mut hint = "";
+    for dev in config.extensions.iter().filter_map(|extension| extension.dev.as_ref()) {
+        let variables = (dev.variables)(options)?;
+        if !variables.is_empty() {
+            hint = dev.hint;
+        }
+        set.extend(variables);
+    }
+    if set.is_empty() {
+        return Ok(environment);
+    }
+    config.stack(&set).map_err(|error| Failure::from(error).hint(hint))
+}
+
+fn hash(text: &str) -> Result<Hash, Failure> {
+    let is_hash = text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    if !is_hash {
+        let problem = format!("--head is `{text}`, expected 64 hexadecimal digits");
+        return Err(Failure::usage(problem));
+    }
+    Ok(Hash::from_record(&text.to_ascii_lowercase()))
+}
+
+/// Resolves `mcp`, and refuses options of other servers.
+fn serving(mcp: args::Mcp, context: &Context) -> Result<Serving, Failure> {
+    let name = server(&context.extensions, &mcp.server)
+        .ok_or_else(|| no_such_server(&context.extensions, &mcp.server, &[]))?
+        .info()
+        .name;
+    for other in servers(&context.extensions).filter(|other| other.info().name != name) {
+        let is_given = |id: &str| mcp.of_packs.value_source(id) == Some(ValueSource::CommandLine);
+        if let Some(option) = other.options().iter().find(|o| is_given(o.get_id().as_str())) {
+            let (option, owner) = (option.get_long().unwrap_or_default(), other.info().name);
+            let problem = format!("--{option} is an option of {owner}, not of {name}");
+            return Err(Failure::usage(problem));
+        }
+    }
+    let transport = Transport { http: mcp.http, token: context.token.clone() };
+    Ok(Serving { server: name, options: mcp.of_packs, transport })
+}
+
+/// The servers of all packs.
+pub fn servers(extensions: &[Extension]) -> impl Iterator<Item = &dyn Server> {
+    extensions.iter().flat_map(|extension| &extension.servers).map(AsRef::as_ref)
+}
+
+/// Finds a pack's server by name.
+pub fn server<'a>(extensions: &'a [Extension], name: &str) -> Option<&'a dyn Server> {
+    servers(extensions).find(|server| server.info().name == name)
+}
+
+/// The failure for an unknown server name; lists the bundled and configured servers.
+pub fn no_such_server(extensions: &[Extension], name: &str, configured: &[&str]) -> Failure {
+    let ours = servers(extensions).map(|server| server.info().name);
+    let names: Vec<_> = ours.chain(configured.iter().copied()).collect();
+    Failure::usage(format!("unknown MCP server `{name}`"))
+        .hint(format!("available servers: {}", names.join(", ")))
+}

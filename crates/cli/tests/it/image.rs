@@ -1,0 +1,116 @@
+//! The agents' image without a container engine: lints the Dockerfile, and repeats the last step of its
+//! build stage with the programs of this build.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::harness::{DEADLINE, run, tool};
+use crate::page::root;
+
+/// The image's user id, which has no account on this machine.
+const USER: u32 = 10_001;
+
+#[test]
+fn the_linter_finds_nothing_in_the_dockerfile() {
+    let Some(linter) = tool("DAYBOOK_TEST_HADOLINT") else { return };
+    let file = root().join("infra/image/Dockerfile");
+    let good = run(Command::new(&linter).arg(&file));
+    assert_eq!((good.exit, good.stdout.as_str()), (0, ""), "{good:#?}");
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("Dockerfile");
+    let text = std::fs::read_to_string(&file).unwrap().replace("USER 10001:10001", "USER root");
+    std::fs::write(&broken, text).unwrap();
+    let bad = run(Command::new(&linter).arg(&broken));
+    assert!(bad.stdout.contains("DL3002"), "{bad:#?}");
+}
+
+/// Creates the image's files in a folder.
+fn lay(folder: &Path) -> PathBuf {
+    let built = Path::new(env!("CARGO_BIN_EXE_daybook")).parent().unwrap();
+    let image = folder.join("image");
+    let script = root().join("infra/image/image.sh");
+    let laid = run(Command::new("bash").arg(script).arg("lay").arg(built).arg(&image));
+    assert_eq!(laid.exit, 0, "{laid:#?}");
+    image
+}
+
+fn everything_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = vec![];
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(everything_below(&path));
+        }
+        found.push(path);
+    }
+    found
+}
+
+#[test]
+fn only_root_can_write_to_the_image_s_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let image = lay(folder.path());
+    let all = everything_below(&image);
+    assert!(all.len() > 6, "{all:?}");
+    for path in all {
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7022, 0, "{}: {mode:o}", path.display());
+    }
+}
+
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The container's program as the image starts it, as the image's user if we may choose one.
+fn agent(image: &Path, port: u16) -> Command {
+    use std::os::unix::process::CommandExt as _;
+    let mut command = Command::new(image.join("usr/local/bin/agent"));
+    command.env_clear().envs([
+        ("DAYBOOK_MCP_SERVERS", image.join("etc/daybook/servers.json").as_os_str()),
+        ("DAYBOOK_AGENT_PORT", port.to_string().as_ref()),
+        ("JOURNAL_TABLE_NAME", "journal".as_ref()),
+        ("AWS_REGION", "us-east-1".as_ref()),
+        ("AWS_EC2_METADATA_DISABLED", "true".as_ref()),
+    ]);
+    let is_root =
+        std::fs::metadata(image).is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
+    if is_root {
+        command.uid(USER).gid(USER);
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+#[test]
+fn the_image_runs_unprivileged_and_passes_its_health_check() {
+    let folder = tempfile::tempdir().unwrap();
+    // The image's user has to get to it.
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open).unwrap();
+    let image = lay(folder.path());
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let healthy = || run(agent(&image, port).arg("--healthy"));
+    let before = healthy();
+    assert_ne!(before.exit, 0, "nothing runs yet");
+    let child = agent(&image, port).stderr(Stdio::null()).spawn().unwrap();
+    let mut running = Killed(child);
+    for _ in 0..DEADLINE.as_millis() / 100 {
+        if healthy().exit == 0 {
+            let id = running.0.id().to_string();
+            assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+            assert!(running.0.wait().unwrap().success());
+            return;
+        }
+        assert_eq!(running.0.try_wait().unwrap(), None, "it ended");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("it does not become healthy");
+}

@@ -1,0 +1,42 @@
+//! Tests of the binary `daybook`: output, exit codes and whole runs.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+#[cfg(feature = "live")]
+mod account;
+mod bad_input;
+mod browser;
+#[cfg(feature = "live")]
+mod chaos;
+mod conversations;
+#[cfg(feature = "live")]
+mod deployed;
+#[cfg(feature = "live")]
+mod deploying;
+mod document;
+mod fixture;
+mod fraud;
+mod harness;
+mod image;
+#[cfg(feature = "live")]
+mod in_account;
+mod journal_file;
+mod kills;
+mod lambdas;
+#[cfg(feature = "live")]
+mod live;
+mod machine;
+mod mcp;
+mod mcp_clients;
+mod metrics;
+mod network;
+mod own_agent;
+mod page;
+mod people;
+mod runs;
+#[cfg(feature = "live")]
+mod servers;
+mod traces;
+mod usage;
+mod verifications;
+mod verifying;

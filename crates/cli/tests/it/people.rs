@@ -1,0 +1,406 @@
+//! Answers and conversations: every way to answer, a conversation over a killed stack, and a terminal.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{DEADLINE, Dev, Ran, daybook, run_in};
+
+const ASKED: &str = "simulate 250 mg of theophylline every 8 h for 1 day";
+
+/// Runs a command with these lines on its stdin.
+pub fn with_lines(command: &mut Command, lines: &[&str]) -> Ran {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    for line in lines {
+        writeln!(stdin, "{line}").unwrap();
+    }
+    drop(stdin);
+    let id = child.id().to_string();
+    let (done, is_done) = std::sync::mpsc::channel::<()>();
+    let killer = std::thread::spawn(move || {
+        if is_done.recv_timeout(DEADLINE).is_err() {
+            let _ = Command::new("kill").args(["-KILL", &id]).status();
+        }
+    });
+    let output = child.wait_with_output().unwrap();
+    let _ = done.send(());
+    killer.join().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ran {
+        exit: output.status.code().expect("it ended by itself"),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+fn chat(folder: &Path, dev: &Dev, arguments: &[&str], lines: &[&str]) -> Ran {
+    let mut command = daybook(folder);
+    command.args(["--endpoint", &dev.endpoint, "chat"]).args(arguments);
+    with_lines(&mut command, lines)
+}
+
+/// Actions on a session over HTTP.
+pub struct Api {
+    http: reqwest::Client,
+    endpoint: String,
+}
+
+impl Api {
+    pub fn new(dev: &Dev) -> Self {
+        let http = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().unwrap();
+        Self { http, endpoint: dev.endpoint.clone() }
+    }
+
+    pub async fn session(&self, id: &str) -> Value {
+        let url = format!("{}/api/sessions/{id}", self.endpoint);
+        let text = self.http.get(url).send().await.unwrap().text().await.unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The question that is open after `after`, once there is one.
+    async fn question(&self, id: &str, after: u64) -> Value {
+        for _ in 0..DEADLINE.as_millis() / 20 {
+            let open = self.session(id).await["session"]["open_question"].clone();
+            if open["question_id"].as_u64().is_some_and(|question| question > after) {
+                return open;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("no question is asked: {:#}", self.session(id).await);
+    }
+
+    async fn aws(&self, target: &str, body: Value) -> (u16, Value) {
+        let request = self.http.post(&self.endpoint).header("x-amz-target", target);
+        let answer = request.body(body.to_string()).send().await.unwrap();
+        let status = answer.status().as_u16();
+        let text = answer.text().await.unwrap();
+        (status, serde_json::from_str(&text).unwrap_or_default())
+    }
+
+    /// The token of the workflow as DynamoDB's interface has it.
+    async fn token(&self, id: &str) -> Option<String> {
+        let key = json!({ "PK": { "S": format!("SESSION#{id}") }, "SK": { "S": "WAIT" } });
+        let body = json!({ "TableName": "daybook-journal", "Key": key });
+        let (_, answer) = self.aws("DynamoDB_20120810.GetItem", body).await;
+        answer["Item"]["Token"]["S"].as_str().map(str::to_owned)
+    }
+
+    /// Sends the token with an output, as soon as the workflow is parked.
+    async fn send_token(&self, id: &str, output: &Value) {
+        for _ in 0..DEADLINE.as_millis() / 20 {
+            if let Some(token) = self.token(id).await {
+                let body = json!({ "taskToken": token, "output": output.to_string() });
+                if self.aws("AWSStepFunctions.SendTaskSuccess", body).await.0 == 200 {
+                    return;
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the workflow does not park: {:#}", self.session(id).await);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_accepted_by_cli_http_and_event() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let at = |arguments: &[&str]| {
+        run_in(folder.path(), &[&["--endpoint", &dev.endpoint], arguments].concat())
+    };
+    let api = Api::new(&dev);
+    let detail =
+        json!({ "agent": "assistant", "input": { "message": "simulate 320 mg of theophylline" } });
+    let id = at(&["trigger", "--detail", &detail.to_string()]).stdout.trim().to_owned();
+    let load = api.question(&id, 0).await;
+    assert_eq!(load["tool"], "load_simulation", "{load}");
+    let answered = at(&["answer", &id, "--approve"]);
+    assert_eq!(answered.exit, 0, "{answered:#?}");
+    let run = api.question(&id, load["question_id"].as_u64().unwrap()).await;
+    assert_eq!(run["tool"], "run_simulation", "{run}");
+    let body = json!({ "question_id": run["question_id"], "decision": "approve" });
+    let url = format!("{}/api/sessions/{id}/answer", dev.endpoint);
+    let answered = api.http.post(url).body(body.to_string()).send().await.unwrap();
+    assert_eq!(answered.status(), 202);
+    let told = api.question(&id, run["question_id"].as_u64().unwrap()).await;
+    assert!(told["prompt"].as_str().unwrap().contains("Ran theophylline-oral"), "{told}");
+    let question = told["question_id"].as_u64().unwrap();
+    let words =
+        json!({ "question_id": question, "decision": "say", "text": "what is the half-life?" });
+    api.send_token(&id, &words).await;
+    let told = api.question(&id, question).await;
+    assert!(told["prompt"].as_str().unwrap().contains("half-life 8.66"), "{told}");
+    let detail = json!({ "session_id": id, "question_id": told["question_id"], "decision": "say", "text": "bye" });
+    let entry = json!({ "Source": "manual-trigger", "DetailType": "answer-agent", "Detail": detail.to_string() });
+    let (status, put) = api.aws("AWSEvents.PutEvents", json!({ "Entries": [entry] })).await;
+    assert_eq!((status, &put["FailedEntryCount"]), (200, &json!(0)), "{put}");
+    let tail = at(&["tail", &id]);
+    assert_eq!(tail.exit, 0, "{tail:#?}");
+    let shown = api.session(&id).await;
+    assert_eq!(shown["session"]["result"]["ended"], "asked", "{shown:#}");
+    let intents = shown["steps"].as_array().unwrap().iter().filter(|step| step["kind"] == "intent");
+    assert_eq!(intents.count(), 2, "nothing critical happened but what was approved");
+    assert_eq!(at(&["verify", &id]).exit, 0);
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
+#[tokio::test]
+async fn a_conversation_survives_a_killed_stack() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let dev = Dev::start(folder.path(), &data);
+    let first = chat(folder.path(), &dev, &[], &[ASKED, "y"]);
+    assert_eq!(first.exit, 0, "{first:#?}");
+    let thread =
+        first.stderr.lines().find_map(|line| line.strip_prefix("thread ")).unwrap().to_owned();
+    assert!(first.stderr.contains(&format!("daybook chat --thread {thread}")), "{}", first.stderr);
+    let open = Api::new(&dev).question(&thread, 3).await;
+    dev.kill();
+
+    let dev = Dev::start(folder.path(), &data);
+    let again = Api::new(&dev).question(&thread, 3).await;
+    assert_eq!(again, open, "the question stands as it was asked");
+    // Word for word the same, whoever shows it.
+    let prompt = open["prompt"].as_str().unwrap();
+    let expected = format!(
+        "Tool: set_parameter_value\nSimulation ID: {}\nParameter Path: Dosing|Dose\n\
+         New Value: 250 mg\nApprove? (yes/no)",
+        open["arguments"]["simulation_id"].as_str().unwrap()
+    );
+    assert_eq!(prompt, expected);
+    assert!(first.stdout.ends_with(&format!("{prompt}\n")), "{}", first.stdout);
+    let shown = Api::new(&dev).session(&thread).await;
+    let asked = shown["steps"].as_array().unwrap().last().unwrap()["outcome"]["question"].clone();
+    assert_eq!(asked["prompt"], prompt);
+
+    let lines = [
+        r#"e {"value": 5000000}"#,
+        r#"e {"value": "much"}"#,
+        r#"e {"value": 200}"#,
+        "y",
+        "y",
+        "what is the Cmax?",
+        "bye",
+    ];
+    let second = chat(folder.path(), &dev, &["--thread", &thread[..8]], &lines);
+    assert_eq!(second.exit, 0, "{second:#?}");
+    assert!(
+        second.stdout.starts_with(first.stdout.lines().next().unwrap()),
+        "the history comes first"
+    );
+    assert!(second.stdout.contains(&format!("> {ASKED}\n")), "{}", second.stdout);
+    assert!(second.stderr.contains("do not match its schema"), "{}", second.stderr);
+    assert!(!second.stdout.contains("> bye"), "what was typed here is not said again");
+    let shown = Api::new(&dev).session(&thread).await;
+    let steps = shown["session"]["result"]["intermediate_steps"].as_array().unwrap();
+    let calls = |tool: &str| steps.iter().filter(|step| step["tool"] == tool).count();
+    assert_eq!(calls("load_simulation"), 1, "{steps:#?}");
+    let doses = steps.iter().filter(|step| step["arguments"]["parameter_path"] == "Dosing|Dose");
+    let doses: Vec<_> = doses.map(|step| step["arguments"]["value"].clone()).collect();
+    assert_eq!(doses, [200], "out of range is refused before anything is called");
+    let late = chat(folder.path(), &dev, &["--thread", &thread], &[]);
+    assert_eq!(late.exit, 0, "an ended thread is shown: {late:#?}");
+    let none =
+        chat(folder.path(), &dev, &["--thread", "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f"], &[]);
+    assert_eq!(none.exit, 2, "{none:#?}");
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
+/// A command at its own terminal, and the terminal's output.
+pub struct Terminal {
+    child: std::process::Child,
+    stdin: std::process::ChildStdin,
+    seen: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    pub fn run(folder: &Path, line: &str) -> Self {
+        let mut command = Command::new("script");
+        command.args(["-q", "-e", "-c", line, "/dev/null"]).current_dir(folder).env_clear();
+        for (name, value) in
+            [("PATH", "/usr/bin:/bin"), ("TERM", "xterm"), ("NO_COLOR", "1"), ("SHELL", "/bin/sh")]
+        {
+            command.env(name, value);
+        }
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().unwrap();
+        let (stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let seen = Arc::new(Mutex::new(String::new()));
+        let seeing = Arc::clone(&seen);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(read @ 1..) = stdout.read(&mut bytes) {
+                seeing.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..read]));
+            }
+        });
+        Self { child, stdin, seen }
+    }
+
+    /// Waits for a text and consumes the output up to it.
+    pub fn until(&self, text: &str) {
+        for _ in 0..DEADLINE.as_millis() / 20 {
+            let mut seen = self.seen.lock().unwrap();
+            if let Some(at) = seen.find(text) {
+                seen.drain(..at + text.len());
+                return;
+            }
+            drop(seen);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("`{text}` does not come: {}", self.seen.lock().unwrap());
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.stdin.write_all(keys.as_bytes()).unwrap();
+        self.stdin.flush().unwrap();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_key_or_a_word_decides_a_call_at_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let line = format!("{} --endpoint {} chat", env!("CARGO_BIN_EXE_daybook"), dev.endpoint);
+    let mut terminal = Terminal::run(folder.path(), &line);
+    terminal.until("> ");
+    terminal.types("simulate 250 mg of theophylline\n");
+    terminal.until("Tool: load_simulation");
+    terminal.until("or words");
+    terminal.types("y");
+    terminal.until("New Value: 250 mg");
+    terminal.until("or words");
+    terminal.types("e");
+    terminal.until("changed arguments");
+    terminal.types("{\"value\": 200}\n");
+    terminal.until("Tool: run_simulation");
+    terminal.until("or words");
+    terminal.types("yes\n");
+    terminal.until("Ran theophylline-oral");
+    terminal.until("> ");
+    terminal.types("run it again\n");
+    terminal.until("or words");
+    terminal.types("n");
+    terminal.until("> ");
+    terminal.types("bye\n");
+    assert!(terminal.child.wait().unwrap().success());
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
+/// Prompts and keys of one session: invalid input is reported and prompted again, and edits use the
+/// person's editor.
+#[test]
+fn a_terminal_answers_with_keys_words_and_an_editor() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let detail = r#"{"agent":"assistant","input":{"message":"simulate 250 mg of theophylline"}}"#;
+    let triggered = run_in(
+        folder.path(),
+        &["--endpoint", &dev.endpoint, "trigger", "--detail", detail, "--wait"],
+    );
+    assert_eq!(triggered.exit, 2, "{triggered:#?}");
+    let id = triggered.stderr.split("daybook answer ").nth(1).unwrap();
+    let id = id.split_whitespace().next().unwrap();
+    let piped = run_in(folder.path(), &["--endpoint", &dev.endpoint, "answer", id]);
+    assert_eq!(piped.exit, 64, "{piped:#?}");
+    assert!(piped.stderr.contains("hint: pass --approve"), "{}", piped.stderr);
+    let daybook = format!("{} --endpoint {}", env!("CARGO_BIN_EXE_daybook"), dev.endpoint);
+    let answer = format!("{daybook} answer {id}");
+
+    let mut terminal = Terminal::run(folder.path(), &answer);
+    terminal.until("Tool: load_simulation");
+    terminal.until("y approve, n reject, e edit, w words, q leave: ");
+    terminal.types("q");
+    terminal.until("the question stays open");
+    assert_eq!(terminal.child.wait().unwrap().code(), Some(2));
+
+    let mut terminal = Terminal::run(folder.path(), &answer);
+    terminal.until("q leave: ");
+    terminal.types("y");
+    terminal.until("answered session");
+    assert!(terminal.child.wait().unwrap().success());
+
+    let asked = |text: &str| {
+        let mut waited = Duration::ZERO;
+        while !run_in(folder.path(), &["--endpoint", &dev.endpoint, "show", id])
+            .stdout
+            .contains(text)
+        {
+            assert!(waited < DEADLINE, "`{text}` is not asked");
+            std::thread::sleep(Duration::from_millis(50));
+            waited += Duration::from_millis(50);
+        }
+    };
+    asked("New Value: 250 mg");
+    // One that breaks the schema, then one that fits.
+    let editor = r#"EDITOR="sed -i -e s/250/99999999/""#;
+    let mut terminal = Terminal::run(folder.path(), &format!("{editor} {answer}"));
+    terminal.until("q leave: ");
+    terminal.types("e");
+    terminal.until("do not match its schema");
+    terminal.until("q leave: ");
+    terminal.types("e {\"value\": 80}\n");
+    terminal.until("answered session");
+    assert!(terminal.child.wait().unwrap().success());
+
+    asked("Tool: run_simulation");
+    let mut terminal = Terminal::run(folder.path(), &answer);
+    terminal.until("q leave: ");
+    terminal.types("n");
+    terminal.until("reason (Enter for none): ");
+    terminal.types("too early\n");
+    terminal.until("answered session");
+    assert!(terminal.child.wait().unwrap().success());
+    let shown = run_in(folder.path(), &["--endpoint", &dev.endpoint, "show", id, "--steps"]);
+    assert!(shown.stdout.contains("reject, too early"), "{}", shown.stdout);
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
+/// In a terminal a question is asked where it comes up.
+#[test]
+fn a_trigger_that_waits_asks_in_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let detail = r#"{"agent":"assistant","input":{"message":"load theophylline"}}"#;
+    let line = format!(
+        "{} --endpoint {} trigger --detail '{detail}' --wait",
+        env!("CARGO_BIN_EXE_daybook"),
+        dev.endpoint
+    );
+    let mut command = Command::new("script");
+    command.args(["-q", "-e", "-c", &line, "/dev/null"]).current_dir(folder.path());
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("TERM", "xterm")
+        .env("NO_COLOR", "1")
+        .env("SHELL", "/bin/sh");
+    let ran = with_lines(&mut command, &["yes", "bye"]);
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    for said in ["Tool: load_simulation", "your answer", "Loaded theophylline-oral", "✓ SUCCEEDED"]
+    {
+        assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
+    }
+    let ran = run_in(
+        folder.path(),
+        &["--endpoint", &dev.endpoint, "trigger", "--detail", detail, "--wait"],
+    );
+    assert_eq!(ran.exit, 2, "without a terminal it cannot ask: {ran:#?}");
+    assert!(ran.stderr.contains("daybook answer"), "{}", ran.stderr);
+    assert_eq!(dev.stop("-TERM"), 0);
+}

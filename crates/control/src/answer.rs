@@ -1,0 +1,125 @@
+//! A person's answer to the open question: checked against the question, journaled, announced.
+//!
+//! The question is a step, and its answer is the next one. The writer that gets that number has
+//! closed the question: of two answers, or of an answer, a cancellation and an expiry, one wins, and
+//! the others learn that they came too late.
+
+use std::time::Duration;
+
+use graph::question::{Answer, OpenQuestion, Question};
+use journal::chain::{AppendError, Author, Head, append};
+use journal::clock::Hlc;
+use journal::event::{About, Draft, EventStatus, Writer};
+use journal::id::{Runner, SessionId};
+use journal::read;
+use journal::step::{Step, StepBody};
+use journal::store::{self, Store};
+use serde_json::{Value, json};
+
+use crate::error::{Error, Refused};
+use crate::executions::Workflow;
+use crate::records::{Records, announcer};
+use crate::{Answered, Control};
+
+/// Timeout for an answer to reach the journal after the event bus accepted it.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Timeout of one wait for a change of the journal.
+const LOOK: Duration = Duration::from_millis(500);
+
+impl<S: Store, E: Workflow> Control<S, E> {
+    /// Answers a session's open question and wakes its workflow. `said` is an [`Answer`] as JSON.
+    ///
+    /// A port that forwards answers has another process write the step with this function. Invalid
+    /// answers are refused here first, where the person sees the reason.
+    ///
+    /// # Errors
+    /// See [`Error`]. [`Refused::NoQuestion`] and [`Refused::Closed`] wake the workflow too: the
+    /// process that wrote the earlier answer may have died before it woke the workflow.
+    pub async fn answer(&self, session: &SessionId, said: &Value) -> Result<Answered, Error> {
+        let session_id = session.clone();
+        match self.write_answer(session, said).await {
+            Ok(Written::Here(step)) => {
+                let woken = Some(self.wake(session).await?);
+                Ok(Answered { session_id, step, woken })
+            }
+            Ok(Written::Elsewhere(step)) => Ok(Answered { session_id, step, woken: None }),
+            Err(late @ Error::Refused(Refused::NoQuestion | Refused::Closed)) => {
+                self.wake(session).await?;
+                Err(late)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write_answer(&self, session: &SessionId, said: &Value) -> Result<Written, Error> {
+        let records = Records::read(&self.store, session).await?;
+        let answer: Answer = serde_json::from_value(said.clone()).map_err(Refused::Malformed)?;
+        let (ask, open) = open_question(&records.steps)?;
+        let answer = open.take(answer).map_err(Refused::Answer)?;
+        if open.expires_at <= self.clock.now() {
+            return Err(Refused::Expired.into());
+        }
+        let mut detail = json!(answer);
+        detail["session_id"] = json!(session);
+        if self.executions.forward(&detail).await? {
+            let written = self.clock.timeout(CONFIRMED_WITHIN, self.step_after(session, ask.seq));
+            return written.await.unwrap_or(Err(Error::Unconfirmed)).map(Written::Elsewhere);
+        }
+        let hlc = records.hlc(&self.clock);
+        let author = Author {
+            session: session.clone(),
+            runner: Runner::fresh(Writer::Person.as_str()),
+            expires_at: ask.expires_at,
+        };
+        match append(&self.store, &hlc, &author, &Head::after(ask), ask.epoch, answer.body()).await
+        {
+            Ok(step) => {
+                announce(&self.store, &hlc, &author, step.seq).await;
+                Ok(Written::Here(step.seq))
+            }
+            Err(AppendError::Collision(_)) => Err(Refused::Closed.into()),
+            Err(AppendError::Store(error)) => Err(error.into()),
+            Err(error) => Err(Refused::Unfit(error).into()),
+        }
+    }
+
+    async fn step_after(&self, session: &SessionId, seq: u32) -> Result<u32, Error> {
+        loop {
+            let newest = read::newest_step(&self.store, session).await?;
+            if let Some(step) = newest.filter(|step| step.seq > seq) {
+                return Ok(step.seq);
+            }
+            self.store.changed(LOOK).await;
+        }
+    }
+}
+
+/// The number of an answer's step, by the process that wrote it.
+enum Written {
+    Here(u32),
+    Elsewhere(u32),
+}
+
+/// The open question of a session, with its step.
+///
+/// # Errors
+/// [`Refused::NoQuestion`], and [`Error::Journal`] if the journaled question is malformed.
+pub fn open_question(steps: &[Step<Value>]) -> Result<(&Step<Value>, OpenQuestion), Error> {
+    let ask = steps.last().ok_or(Refused::NoQuestion)?;
+    let StepBody::Ask { payload, expires_at, .. } = &ask.body else {
+        return Err(Refused::NoQuestion.into());
+    };
+    let question: Question = serde_json::from_value(payload["question"].clone())
+        .map_err(|error| store::Error::Corrupt(error.into()))?;
+    Ok((ask, OpenQuestion { question_id: ask.seq, question, expires_at: *expires_at }))
+}
+
+/// Announces the answer. A failure is only logged: the step alone decides.
+async fn announce<S: Store>(store: &S, hlc: &Hlc, author: &Author, seq: u32) {
+    let received = Draft::new(EventStatus::InputReceived, About::Step(seq));
+    let announcer = announcer(store, hlc, &author.session, author.expires_at);
+    if let Err(error) = announcer.announce_once(&received).await {
+        tracing::warn!(session_id = %author.session, %error, "An answer was not announced.");
+    }
+}

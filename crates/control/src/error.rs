@@ -1,0 +1,62 @@
+//! Why a session was not answered, cancelled or resumed.
+
+use graph::question::AnswerRefused;
+use journal::chain::AppendError;
+use journal::id::SessionId;
+use journal::status::Status;
+use journal::store;
+use workflow::execution::RESUMES_MAX;
+
+/// One variant per reaction of the caller.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The session does not admit the action: the person has to decide again.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The journal is unavailable: the caller may retry.
+    #[error(transparent)]
+    Journal(#[from] store::Error),
+    /// The executions or the event bus are unavailable: the caller may retry.
+    #[error(transparent)]
+    Executions(Cause),
+    /// The event bus accepted an answer, and its step is not in the journal yet: the caller reads the
+    /// session before it answers again.
+    #[error("the event bus accepted the answer, but the journal does not contain it yet")]
+    Unconfirmed,
+}
+
+/// The cause of an [`Error::Executions`].
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a session does not admit an action.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    #[error("there is no session {0}")]
+    NoSession(SessionId),
+    #[error("the session has ended: {0}")]
+    Ended(Status),
+    #[error("the session has no open question")]
+    NoQuestion,
+    /// The JSON is not a [`graph::question::Answer`].
+    #[error("invalid answer: {0}")]
+    Malformed(serde_json::Error),
+    /// It does not fit the question, which stays open.
+    #[error(transparent)]
+    Answer(#[from] AnswerRefused),
+    #[error("the question has expired")]
+    Expired,
+    /// Another writer closed the question first.
+    #[error("the question has been closed")]
+    Closed,
+    /// The answer cannot be journaled: it is too large, or the session has no room.
+    #[error(transparent)]
+    Unfit(AppendError),
+    /// The session's input is unknown, so no execution can be started.
+    #[error("the session has no execution whose input could be used again")]
+    NoExecution,
+    #[error("the session was resumed {RESUMES_MAX} times")]
+    TooManyResumes,
+    /// The execution's input leaves no room for the session's state.
+    #[error("the execution's input has {0} bytes, too many to start it again")]
+    InputTooLarge(usize),
+}

@@ -1,0 +1,206 @@
+//! Whether a graph's parts fit together, before it runs.
+//!
+//! Routes are names, so a misspelled one compiles. [`Agent::check`](crate::agent::Agent::check) finds
+//! it when the agent is registered. It cannot find a graph without an end: any node may end the run,
+//! and its `to` does not say so.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use crate::agent::OutlineNode;
+
+/// Names at most this many edits apart are suggested for one another, and at most a third of the
+/// longer name's length.
+const EDITS_MAX: usize = 3;
+
+/// A graph that cannot run as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct InvalidGraph {
+    /// The agent.
+    pub agent: &'static str,
+    /// What is wrong, at least one problem.
+    pub problems: Vec<Problem>,
+}
+
+/// One thing that is wrong with a graph. `nearest` is the node whose name is most like the unknown one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    #[error("the start `{start}` is not a node{}", suggestion(*nearest))]
+    UnknownStart { start: &'static str, nearest: Option<&'static str> },
+    #[error("node `{node}` routes to `{target}`, which is not a node{}", suggestion(*nearest))]
+    UnknownTarget { node: &'static str, target: &'static str, nearest: Option<&'static str> },
+    #[error("`on_limit_to` names `{target}`, which is not a node{}", suggestion(*nearest))]
+    UnknownLimitTarget { target: &'static str, nearest: Option<&'static str> },
+    #[error("two nodes are named `{node}`")]
+    DuplicateNode { node: &'static str },
+    #[error(
+        "no route leads from `{start}` to node `{node}`; name it in a node's `to`, or in `on_limit_to`"
+    )]
+    UnreachableNode { node: &'static str, start: &'static str },
+}
+
+impl fmt::Display for InvalidGraph {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the graph of agent `{}` is invalid", self.agent)?;
+        for (index, problem) in self.problems.iter().enumerate() {
+            write!(f, "{} {problem}", if index == 0 { ":" } else { ";" })?;
+        }
+        Ok(())
+    }
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
+}
+
+/// The names of a graph that must fit together.
+pub(crate) struct Names<'a> {
+    pub(crate) start: &'static str,
+    pub(crate) nodes: &'a [OutlineNode],
+    pub(crate) on_limit_to: &'static [&'static str],
+}
+
+impl Names<'_> {
+    /// What is wrong, in the order of the nodes.
+    pub(crate) fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if !self.has(self.start) {
+            let nearest = self.nearest(self.start);
+            problems.push(Problem::UnknownStart { start: self.start, nearest });
+        }
+        for (index, OutlineNode { name, to }) in self.nodes.iter().enumerate() {
+            let twins = self.nodes[..index].iter().filter(|earlier| earlier.name == *name).count();
+            if twins == 1 {
+                problems.push(Problem::DuplicateNode { node: name });
+            }
+            let unknown = to.iter().filter(|target| !self.has(target));
+            problems.extend(unknown.map(|target| {
+                let nearest = self.nearest(target);
+                Problem::UnknownTarget { node: name, target, nearest }
+            }));
+        }
+        let unknown = self.on_limit_to.iter().filter(|target| !self.has(target));
+        problems.extend(unknown.map(|target| {
+            let nearest = self.nearest(target);
+            Problem::UnknownLimitTarget { target, nearest }
+        }));
+        // A misspelled route leaves nodes unreachable, which would only repeat it.
+        if problems.is_empty() {
+            problems.extend(self.unreachable());
+        }
+        problems
+    }
+
+    fn unreachable(&self) -> impl Iterator<Item = Problem> {
+        let mut reached = BTreeSet::new();
+        let mut open: Vec<&str> = self.on_limit_to.iter().copied().chain([self.start]).collect();
+        while let Some(name) = open.pop() {
+            if reached.insert(name) {
+                let node = self.nodes.iter().find(|node| node.name == name);
+                open.extend(node.into_iter().flat_map(|node| node.to));
+            }
+        }
+        let start = self.start;
+        let names = self.nodes.iter().map(|node| node.name);
+        names
+            .filter(move |name| !reached.contains(name))
+            .map(move |node| Problem::UnreachableNode { node, start })
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.nodes.iter().any(|node| node.name == name)
+    }
+
+    fn nearest(&self, name: &str) -> Option<&'static str> {
+        let near = self.nodes.iter().filter_map(|node| {
+            let longer = name.chars().count().max(node.name.chars().count());
+            let edits = edits(name, node.name);
+            (edits <= EDITS_MAX.min(longer / 3).max(1)).then_some((edits, node.name))
+        });
+        near.min_by_key(|(edits, _)| *edits).map(|(_, name)| name)
+    }
+}
+
+/// How many characters must be inserted, removed or replaced to turn one name into the other
+/// (Levenshtein).
+fn edits(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, c) in one.chars().enumerate() {
+        let mut diagonal = above;
+        row[0] = above + 1;
+        for (index, d) in other.iter().enumerate() {
+            let replaced = diagonal + usize::from(c != *d);
+            diagonal = row[index + 1];
+            row[index + 1] = replaced.min(row[index] + 1).min(diagonal + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(
+        start: &'static str,
+        nodes: &[(&'static str, &'static [&'static str])],
+        on_limit_to: &'static [&'static str],
+        expected: &[&str],
+    ) {
+        let nodes: Vec<_> = nodes.iter().map(|&(name, to)| OutlineNode { name, to }).collect();
+        let found = Names { start, nodes: &nodes, on_limit_to }.problems();
+        let words: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn every_problem_of_a_graph_names_its_node_and_target() {
+        check("think", &[("think", &["act"]), ("act", &["think"])], &[], &[]);
+        check(
+            "think",
+            &[("think", &["act"]), ("act", &["thnk", "elsewhere"])],
+            &[],
+            &[
+                "node `act` routes to `thnk`, which is not a node (did you mean `think`?)",
+                "node `act` routes to `elsewhere`, which is not a node",
+            ],
+        );
+        check(
+            "thinks",
+            &[("think", &[])],
+            &["acts"],
+            &[
+                "the start `thinks` is not a node (did you mean `think`?)",
+                "`on_limit_to` names `acts`, which is not a node",
+            ],
+        );
+        check("a", &[("a", &["a"]), ("a", &[]), ("a", &[])], &[], &["two nodes are named `a`"]);
+        check("think", &[], &[], &["the start `think` is not a node"]);
+    }
+
+    #[test]
+    fn a_node_is_reached_from_the_start_or_by_a_limit() {
+        let nodes: &[(_, &[_])] = &[("a", &["b"]), ("b", &["a"]), ("c", &["d"]), ("d", &["c"])];
+        check(
+            "a",
+            nodes,
+            &[],
+            &[
+                "no route leads from `a` to node `c`; name it in a node's `to`, or in `on_limit_to`",
+                "no route leads from `a` to node `d`; name it in a node's `to`, or in `on_limit_to`",
+            ],
+        );
+        check("a", nodes, &["c"], &[]);
+    }
+
+    #[test]
+    fn edits_are_counted_by_character() {
+        for (one, other, expected) in
+            [("", "", 0), ("", "ab", 2), ("think", "thnk", 1), ("act", "cat", 2), ("ü", "u", 1)]
+        {
+            assert_eq!(edits(one, other), expected, "{one} {other}");
+            assert_eq!(edits(other, one), expected, "{other} {one}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Computes what comes next from the state of a run.
+
+use journal::step::EffectKind;
+use serde_json::{Value, json};
+
+use crate::agent::OnModelFailure;
+use crate::budget::{CATEGORY_BUDGET, Limit};
+use crate::definition::Finish;
+use crate::next::{
+    Ask, Intent, NOTE_BUDGET, NOTE_FALLBACK, Next, Note, QUESTION_OPEN, Request, SLEPT_BY_RUNNER,
+    Sleep, Work, json_of,
+};
+use crate::open::{About, Asked, CallState, CallWork, ChatWork, Open, Pending};
+use crate::outcome::Failure;
+use crate::question::{OpenQuestion, Question};
+use crate::run::{Phase, Run, Snapshot};
+
+impl Run {
+    /// What comes next. Calling this has no effect on the run.
+    pub fn next(&self) -> Next {
+        let open = match &self.phase {
+            Phase::Unclaimed => return Next::Claim,
+            Phase::Closed => return Next::Closed,
+            Phase::Over(finish) => return Next::End(finish.clone()),
+            Phase::Open(open) => open,
+        };
+        if let Some(asked) = &open.asked {
+            return Next::Wait(asked.open_question());
+        }
+        if let Some(next) = self.stopped_by_budget(open) {
+            return next;
+        }
+        match &open.pending {
+            Pending::Chat(work) => self.chat(open, work),
+            Pending::Tools(calls) => self.tools(open, calls),
+            Pending::Ask(question) => self.ask(open, About::Graph, question.clone()),
+            Pending::Sleep(until) if until.since(self.core.now) > SLEPT_BY_RUNNER => {
+                self.ask(open, About::Sleep, Question::asleep(*until))
+            }
+            Pending::Sleep(until) => {
+                let effect = open.reference_as(EffectKind::Sleep, 0);
+                Next::Sleep(Sleep { effect, until: *until })
+            }
+            Pending::Note { subject, payload } => {
+                Next::Note(Note { subject: subject.clone(), payload: payload.clone() })
+            }
+        }
+    }
+
+    /// Checks the budget before each chat, and the visits before each effect.
+    fn stopped_by_budget(&self, open: &Open) -> Option<Next> {
+        if open.begun() {
+            return None;
+        }
+        let visits_only = !matches!(open.pending, Pending::Chat(_));
+        let budget = self.budget();
+        let meter = &self.core.meter;
+        if let Some((limit, used, bound)) = meter.exhausted(&budget, visits_only, self.by_policy())
+        {
+            let message = format!("{used} {} used; the maximum is {bound}", limit.as_str());
+            let costs = matches!(limit, Limit::Tokens | Limit::MicroUsd);
+            if costs && self.settings.on_model_failure == OnModelFailure::Policy {
+                return Some(self.fallback(CATEGORY_BUDGET, &message));
+            }
+            return Some(Next::End(Finish::failed(
+                "BudgetError",
+                "Exhausted",
+                &message,
+                CATEGORY_BUDGET,
+            )));
+        }
+        let (limit, used, allowed) = meter.reached(&budget, visits_only)?;
+        let payload = json!({"limit": limit, "used": used, "allowed": allowed, "node": open.node});
+        Some(Next::Note(Note { subject: NOTE_BUDGET.to_owned(), payload }))
+    }
+
+    fn chat(&self, open: &Open, work: &ChatWork) -> Next {
+        match &work.failure {
+            Some((failure, _)) if !work.may_retry(self.sheet.attempts.chat) => {
+                if self.by_policy() || self.settings.on_model_failure == OnModelFailure::Fail {
+                    return Next::End(model_failed(failure));
+                }
+                self.fallback(&failure.category, &failure.message)
+            }
+            _ => Next::Perform(vec![Request {
+                effect: open.reference_as(EffectKind::Chat, 0),
+                attempt: work.failed + 1,
+                not_before: work.not_before(),
+                unsettled_tokens: work.unsettled_tokens,
+                work: match self.model() {
+                    Some(model) => Work::Model { model: model.to_owned(), chat: work.chat.clone() },
+                    None => Work::Policy { chat: work.chat.clone() },
+                },
+            }]),
+        }
+    }
+
+    fn fallback(&self, category: &str, message: &str) -> Next {
+        let payload = json!({"model": self.model(), "category": category, "message": message});
+        Next::Note(Note { subject: NOTE_FALLBACK.to_owned(), payload })
+    }
+
+    fn tools(&self, open: &Open, calls: &[CallWork]) -> Next {
+        let request = |(index, work): (usize, &CallWork)| {
+            let (intent, not_before) = match &work.state {
+                CallState::Intended => (Intent::Written, None),
+                CallState::Ready { not_before } if work.at_most_once => {
+                    (Intent::Needed, *not_before)
+                }
+                CallState::Ready { not_before } => (Intent::NotNeeded, *not_before),
+                _ => return None,
+            };
+            Some(Request {
+                effect: open.reference_as(EffectKind::Tools, index),
+                attempt: work.failed + 1,
+                not_before,
+                unsettled_tokens: 0,
+                work: Work::Tool { call: work.call.clone(), intent },
+            })
+        };
+        let requests: Vec<_> = calls.iter().enumerate().filter_map(request).collect();
+        match open.question() {
+            Some((about, question)) => self.ask(open, about, question),
+            None => Next::Perform(requests),
+        }
+    }
+
+    fn ask(&self, open: &Open, about: About, question: Question) -> Next {
+        let state = match self.program.state() {
+            Ok(state) => state,
+            Err(error) => {
+                return Next::End(graph_failed("StateNotSerialisable", &error.to_string()));
+            }
+        };
+        let snapshot = Snapshot { core: self.core.clone(), open: open.clone(), state };
+        let binds = question.call().map(|call| crate::digest::call(&call).as_str().to_owned());
+        let mut payload = json!({"question": question, "about": about.as_str()});
+        if let Some(binds) = binds {
+            payload["binds"] = Value::from(binds);
+        }
+        payload["snapshot"] = json_of(&snapshot);
+        Next::Ask(Ask {
+            effect: open.question_reference(about),
+            expires_at: question.expires_at.unwrap_or_else(|| self.core.now.after(QUESTION_OPEN)),
+            question,
+            payload,
+        })
+    }
+
+    /// The model for chats; `None` for the policy.
+    pub(crate) fn model(&self) -> Option<&str> {
+        let named = self.settings.model.as_deref().filter(|name| *name != POLICY);
+        named.filter(|_| !self.core.fallback)
+    }
+
+    fn by_policy(&self) -> bool {
+        self.model().is_none()
+    }
+}
+
+/// The name of the policy in triggers.
+const POLICY: &str = "policy";
+
+fn model_failed(failure: &Failure) -> Finish {
+    Finish::failed("ModelError", &failure.category, &failure.message, &failure.category)
+}
+
+/// The end of a run whose graph has a bug.
+pub(crate) fn graph_failed(code: &str, message: &str) -> Finish {
+    Finish::failed("GraphError", code, message, "graph")
+}
+
+impl Asked {
+    fn open_question(&self) -> OpenQuestion {
+        OpenQuestion {
+            question_id: self.seq,
+            question: self.question.clone(),
+            expires_at: self.expires_at,
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Tests of the run, with a graph that performs the operations listed in its input.
+
+mod budgets;
+mod calls;
+mod listed;
+mod people;
+mod random;
+mod resume;
+mod routes;
+mod script;

@@ -1,0 +1,42 @@
+//! Shared code of Daybook's MCP servers: transports, replies, schemas and spans.
+//!
+//! A server knows no journals, agents or sessions: an agent uses it like any MCP server.
+//! [`serve_tools`] makes a server of a type with tools. [`stdio`] serves it to the parent process,
+//! [`http`] to network clients.
+
+pub mod argument;
+pub mod http;
+pub mod loopback;
+pub mod reply;
+pub mod schema;
+pub mod stdio;
+pub mod testing;
+pub mod trace;
+
+/// A server described without starting it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerInfo {
+    /// The name that `daybook mcp` and a servers file use.
+    pub name: &'static str,
+    pub description: &'static str,
+    /// Names of its tools, in the order in which the server lists them.
+    pub tools: &'static [&'static str],
+}
+
+/// Makes a type with a `tool_router` field an MCP server of its tools. Each call has a span
+/// ([`trace::routed`]).
+#[macro_export]
+macro_rules! serve_tools {
+    ($server:ty, name = $name:tt, instructions = $instructions:tt $(,)?) => {
+        #[::rmcp::tool_handler(router = self.tool_router, name = $name, instructions = $instructions)]
+        impl ::rmcp::ServerHandler for $server {
+            async fn call_tool(
+                &self,
+                request: ::rmcp::model::CallToolRequestParams,
+                context: ::rmcp::service::RequestContext<::rmcp::RoleServer>,
+            ) -> ::core::result::Result<::rmcp::model::CallToolResponse, ::rmcp::ErrorData> {
+                $crate::trace::routed(self, &self.tool_router, request, context).await
+            }
+        }
+    };
+}

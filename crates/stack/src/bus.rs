@@ -1,0 +1,401 @@
+//! The event bus: `PutEvents`, the two rules, and their input transformers.
+//!
+//! An event that the rule matches is a row of an execution before the caller hears that it was
+//! accepted, and an answer that is one is a step of its session; one that matches nothing is accepted
+//! and gone, as on any bus.
+
+use std::sync::Arc;
+
+use asl::rule::{Origin, Pattern, PatternError, Transformer, TransformerError};
+use chrono::{DateTime, SecondsFormat, Utc};
+use journal::clock::{Clock, Stamp};
+use serde_json::{Value, json};
+use uuid::Uuid;
+use workflow::rule;
+
+use crate::executions::{ExecutionStore, Executions, Request, StartError};
+use crate::functions::Functions;
+use crate::names;
+use crate::store::Database;
+
+/// Most entries of one request.
+///
+/// Source: AWS, `PutEvents`, `Entries`.
+pub const ENTRIES_MAX: usize = 10;
+
+/// Largest entry, in bytes.
+///
+/// Source: AWS, "Calculating PutEvents event entry size".
+pub const ENTRY_BYTES_MAX: usize = 256 * 1024;
+
+/// What a time counts towards an entry's size, in bytes. Source: as [`ENTRY_BYTES_MAX`].
+const TIME_BYTES: usize = 14;
+
+/// The bus with its rules and their targets.
+#[derive(Clone, Debug)]
+pub struct Bus<S = Database> {
+    executions: Executions<S>,
+    functions: Functions,
+    clock: Clock,
+    triggers: Arc<Rule>,
+    answers: Arc<Rule>,
+}
+
+/// A rule: which events it is for, and what its target gets of one.
+#[derive(Clone, Debug)]
+struct Rule {
+    name: &'static str,
+    pattern: Pattern,
+    transformer: Transformer,
+}
+
+impl Rule {
+    fn new(
+        name: &'static str,
+        pattern: &str,
+        paths: &[(&str, &str)],
+        template: &str,
+    ) -> Result<Self, RuleError> {
+        let transformer = Transformer::new(paths, template)?;
+        Ok(Self { name, pattern: Pattern::parse(pattern)?, transformer })
+    }
+
+    /// What the target gets of an event; nothing of one that the rule is not for, and nothing that
+    /// is not JSON, as on any bus.
+    fn input(&self, event: &Value, ingestion_time: &str) -> Option<String> {
+        if !self.pattern.matches(event) {
+            return None;
+        }
+        let rule_arn =
+            format!("arn:aws:events:{}:{}:rule/{}", names::REGION, names::ACCOUNT, self.name);
+        let origin = Origin { rule_arn: &rule_arn, rule_name: self.name, ingestion_time };
+        let input = self.transformer.apply(event, origin);
+        if input.is_none() {
+            let (id, rule) = (&event["id"], self.name);
+            tracing::warn!(%id, rule, "The rule's input transformer gave no JSON; the event is dropped.");
+        }
+        input
+    }
+}
+
+/// Why a rule cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RuleError {
+    /// Its pattern is none.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// Its input transformer is none.
+    #[error(transparent)]
+    Transformer(#[from] TransformerError),
+}
+
+/// Why a whole request is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    /// It breaks a rule of the API.
+    #[error("{0}")]
+    Validation(String),
+    /// A field has the wrong type.
+    #[error("{0}")]
+    Serialization(String),
+    /// There is no such bus.
+    #[error("Event bus {0} does not exist.")]
+    NoSuchBus(String),
+}
+
+/// One entry's refusal, in the words of the API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct EntryError {
+    code: &'static str,
+    message: String,
+}
+
+/// An event on its way.
+struct Accepted {
+    id: String,
+    /// The execution's input, if it is a trigger.
+    input: Option<String>,
+    /// The poller's, if it is an answer.
+    answer: Option<String>,
+}
+
+impl<S: ExecutionStore> Bus<S> {
+    /// The bus that starts executions and hands answers to the poller, by the workflow's rules.
+    ///
+    /// # Errors
+    /// A rule cannot be used.
+    pub fn new(
+        executions: Executions<S>,
+        functions: Functions,
+        clock: Clock,
+    ) -> Result<Self, RuleError> {
+        let (paths, template) = (rule::INPUT_PATHS, rule::INPUT_TEMPLATE);
+        let triggers = Rule::new(rule::NAME, rule::PATTERN, paths, template)?;
+        let (paths, template) = (rule::ANSWER_INPUT_PATHS, rule::ANSWER_INPUT_TEMPLATE);
+        let answers = Rule::new(rule::ANSWER_NAME, rule::ANSWER_PATTERN, paths, template)?;
+        let (triggers, answers) = (Arc::new(triggers), Arc::new(answers));
+        Ok(Self { executions, functions, clock, triggers, answers })
+    }
+
+    /// `PutEvents`: every matched event is durable when this returns.
+    ///
+    /// # Errors
+    /// When the request as a whole is refused. An entry's own refusal is in its place.
+    pub async fn put_events(&self, body: &Value) -> Result<Value, Refused> {
+        let entries = entries(body)?;
+        let mut judged: Vec<Result<Accepted, EntryError>> = Vec::new();
+        for entry in entries {
+            judged.push(self.judge(entry)?);
+        }
+        self.start(&mut judged).await;
+        self.answer(&mut judged).await;
+        let failed = judged.iter().filter(|entry| entry.is_err()).count();
+        let entries: Vec<Value> = judged
+            .into_iter()
+            .map(|entry| match entry {
+                Ok(accepted) => json!({ "EventId": accepted.id }),
+                Err(error) => json!({ "ErrorCode": error.code, "ErrorMessage": error.message }),
+            })
+            .collect();
+        Ok(json!({ "FailedEntryCount": failed, "Entries": entries }))
+    }
+
+    /// Starts what was matched, in one commit, and turns entries that could not be into errors.
+    async fn start(&self, judged: &mut [Result<Accepted, EntryError>]) {
+        let matched: Vec<(usize, Request)> = judged
+            .iter()
+            .enumerate()
+            .filter_map(|(index, entry)| {
+                let accepted = entry.as_ref().ok()?;
+                let input = accepted.input.clone()?;
+                Some((index, Request { name: accepted.id.clone(), input }))
+            })
+            .collect();
+        if matched.is_empty() {
+            return;
+        }
+        let requests = matched.iter().map(|(_, request)| request.clone()).collect();
+        match self.executions.start_all(requests).await {
+            Ok(answers) => {
+                for ((index, _), answer) in matched.into_iter().zip(answers) {
+                    if let Err(error) = answer {
+                        judged[index] = Err(refused_by_target(&error));
+                    }
+                }
+            }
+            Err(error) => {
+                tracing::error!(%error, "Accepted events could not be made durable.");
+                for (index, _) in matched {
+                    let message = "the event could not be made durable".to_owned();
+                    judged[index] = Err(EntryError { code: "InternalFailure", message });
+                }
+            }
+        }
+    }
+
+    /// Hands answers to the poller, one after the other as they were put. Whether one is taken its
+    /// sender does not hear, as on any bus; only that it is lost.
+    async fn answer(&self, judged: &mut [Result<Accepted, EntryError>]) {
+        for entry in judged {
+            let Ok(Accepted { answer: Some(input), .. }) = entry else { continue };
+            let payload = serde_json::from_str(input).unwrap_or_default();
+            if let Err(error) = self.functions.call(names::POLLER_ARN, payload).await {
+                tracing::error!(%error, "An answer could not be handed over.");
+                let message = "the answer could not be handed over".to_owned();
+                *entry = Err(EntryError { code: "InternalFailure", message });
+            }
+        }
+    }
+
+    fn judge(&self, entry: &Value) -> Result<Result<Accepted, EntryError>, Refused> {
+        let Some(fields) = entry.as_object() else {
+            return Err(Refused::Serialization("Expected a structure in Entries".to_owned()));
+        };
+        for name in ["Source", "DetailType", "Detail", "EventBusName", "TraceHeader"] {
+            if fields.get(name).is_some_and(|value| !value.is_string() && !value.is_null()) {
+                return Err(Refused::Serialization(format!("{name} must be a string")));
+            }
+        }
+        self.check_bus(entry)?;
+        let time = match fields.get("Time") {
+            None | Some(Value::Null) => whole_second(self.clock.now()),
+            Some(time) => time_of(time).ok_or_else(|| {
+                Refused::Serialization("Time must be a time in epoch seconds".to_owned())
+            })?,
+        };
+        Ok(check(entry).map(|detail| {
+            let id = Uuid::new_v4().to_string();
+            let event = event_of(entry, &id, &time, detail);
+            let ingested = whole_second(self.clock.now());
+            let input = self.triggers.input(&event, &ingested);
+            let answer = self.answers.input(&event, &ingested);
+            Accepted { id, input, answer }
+        }))
+    }
+
+    fn check_bus(&self, entry: &Value) -> Result<(), Refused> {
+        match entry["EventBusName"].as_str() {
+            None => Ok(()),
+            Some(bus) if bus.rsplit('/').next() == Some(names::EVENT_BUS) => Ok(()),
+            Some(other) => Err(Refused::NoSuchBus(other.to_owned())),
+        }
+    }
+}
+
+fn entries(body: &Value) -> Result<&[Value], Refused> {
+    let entries = match &body["Entries"] {
+        Value::Array(entries) => entries,
+        Value::Null => {
+            return Err(Refused::Validation(
+                "1 validation error detected: Value null at 'entries' failed to satisfy \
+                 constraint: Member must not be null"
+                    .to_owned(),
+            ));
+        }
+        _ => return Err(Refused::Serialization("Entries must be a list".to_owned())),
+    };
+    let bound = match entries.len() {
+        0 => "greater than or equal to 1",
+        1..=ENTRIES_MAX => return Ok(entries),
+        _ => "less than or equal to 10",
+    };
+    Err(Refused::Validation(format!(
+        "1 validation error detected: Value '[{} entries]' at 'entries' failed to satisfy \
+         constraint: Member must have length {bound}",
+        entries.len()
+    )))
+}
+
+/// The entry's detail, if it may be an event.
+fn check(entry: &Value) -> Result<Value, EntryError> {
+    for name in ["Source", "DetailType", "Detail"] {
+        if entry[name].as_str().unwrap_or_default().is_empty() {
+            let message =
+                format!("Parameter {name} is not valid. Reason: {name} is a required argument.");
+            return Err(EntryError { code: "InvalidArgument", message });
+        }
+    }
+    if entry["Source"].as_str().is_some_and(|source| source.starts_with("aws.")) {
+        let message = "Not authorized for the source.".to_owned();
+        return Err(EntryError { code: "NotAuthorizedForSourceException", message });
+    }
+    let bytes = entry_bytes(entry);
+    if bytes > ENTRY_BYTES_MAX {
+        let message = format!("Total size of the entry of {bytes} bytes is over {ENTRY_BYTES_MAX}");
+        return Err(EntryError { code: "InvalidArgument", message });
+    }
+    match serde_json::from_str(entry["Detail"].as_str().unwrap_or_default()) {
+        Ok(detail @ Value::Object(_)) => Ok(detail),
+        _ => {
+            let message = "Detail is malformed.".to_owned();
+            Err(EntryError { code: "MalformedDetail", message })
+        }
+    }
+}
+
+fn entry_bytes(entry: &Value) -> usize {
+    let text = |value: &Value| value.as_str().map_or(0, str::len);
+    let resources = entry["Resources"].as_array().map_or(0, |list| list.iter().map(text).sum());
+    let time = if entry["Time"].is_null() { 0 } else { TIME_BYTES };
+    time + text(&entry["Source"]) + text(&entry["DetailType"]) + text(&entry["Detail"]) + resources
+}
+
+fn event_of(entry: &Value, id: &str, time: &str, detail: Value) -> Value {
+    json!({
+        "version": "0",
+        "id": id,
+        "detail-type": entry["DetailType"],
+        "source": entry["Source"],
+        "account": names::ACCOUNT,
+        "time": time,
+        "region": names::REGION,
+        "resources": entry.get("Resources").filter(|list| list.is_array()).unwrap_or(&json!([])),
+        "detail": detail,
+    })
+}
+
+/// EventBridge's own times have whole seconds.
+fn whole_second(now: Stamp) -> String {
+    let time = DateTime::<Utc>::from_timestamp(now.seconds(), 0).unwrap_or_default();
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// The caller's time: epoch seconds in the AWS JSON protocol; a text is taken as well.
+fn time_of(time: &Value) -> Option<String> {
+    let millis = match time {
+        Value::Number(seconds) => (seconds.as_f64()? * 1_000.0).round() as i64,
+        Value::String(text) => Stamp::parse(text).ok()?.millis(),
+        _ => return None,
+    };
+    let format = if millis % 1_000 == 0 { SecondsFormat::Secs } else { SecondsFormat::Millis };
+    let in_range = |time: &DateTime<Utc>| (1678..2262).contains(&chrono::Datelike::year(time));
+    let time = DateTime::<Utc>::from_timestamp_millis(millis).filter(in_range)?;
+    Some(time.to_rfc3339_opts(format, true))
+}
+
+fn refused_by_target(error: &StartError) -> EntryError {
+    let code = match error {
+        StartError::TooLarge(_) => "InvalidArgument",
+        _ => "InternalFailure",
+    };
+    EntryError { code, message: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(fields: &Value) -> Value {
+        let mut entry = json!({ "Source": "s", "DetailType": "d", "Detail": "{}" });
+        for (name, value) in fields.as_object().unwrap() {
+            entry[name] = value.clone();
+        }
+        entry
+    }
+
+    #[test]
+    fn an_entry_is_judged_as_eventbridge_does() {
+        for (fields, code) in [
+            (json!({}), None),
+            (json!({"Source": null}), Some("InvalidArgument")),
+            (json!({"DetailType": ""}), Some("InvalidArgument")),
+            (json!({"Detail": null}), Some("InvalidArgument")),
+            (json!({"Detail": "[]"}), Some("MalformedDetail")),
+            (json!({"Detail": "{"}), Some("MalformedDetail")),
+            (json!({"Detail": "\"x\""}), Some("MalformedDetail")),
+            (json!({"Source": "aws.ec2"}), Some("NotAuthorizedForSourceException")),
+            (
+                json!({"Detail": format!("{{\"a\":\"{}\"}}", "x".repeat(ENTRY_BYTES_MAX))}),
+                Some("InvalidArgument"),
+            ),
+        ] {
+            let found = check(&entry(&fields)).err().map(|error| error.code);
+            assert_eq!(found, code, "{fields}");
+        }
+    }
+
+    #[test]
+    fn the_workflow_s_template_gives_its_input() {
+        let event = json!({"id": "i", "time": "t", "source": "s", "detail": {"agent": "a<id>"}});
+        let transformer = Transformer::new(rule::INPUT_PATHS, rule::INPUT_TEMPLATE).unwrap();
+        let input = transformer.apply(&event, Origin::default()).unwrap();
+        let input: Value = serde_json::from_str(&input).unwrap();
+        assert_eq!(input, json!({"session_id": "i", "time": "t", "detail": {"agent": "a<id>"}}));
+    }
+
+    #[test]
+    fn a_time_keeps_the_fraction_that_its_sender_gave() {
+        for (time, expected) in [
+            (json!(1_795_257_000), Some("2026-11-21T10:30:00Z")),
+            (json!(1_795_257_000.25), Some("2026-11-21T10:30:00.250Z")),
+            (json!("2026-11-21T11:30:00+01:00"), Some("2026-11-21T10:30:00Z")),
+            (json!("soon"), None),
+            (json!(1e30), None),
+            (json!({}), None),
+        ] {
+            assert_eq!(time_of(&time).as_deref(), expected, "{time}");
+        }
+        let now = Stamp::parse("2026-11-21T10:30:00.999Z").unwrap();
+        assert_eq!(whole_second(now), "2026-11-21T10:30:00Z");
+    }
+}

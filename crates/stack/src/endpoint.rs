@@ -1,0 +1,212 @@
+//! The HTTP endpoint of a stack: the AWS JSON protocol, the `AgentCore` data plane, and Daybook's own API,
+//! on one port.
+//!
+//! [`Reader`] serves reads: it has a journal and, if the sessions run here, the stack. [`Aws`] and
+//! [`actions`] serve writes. [`Viewer`] serves the page over a journal whose sessions run elsewhere; its
+//! actions go to where they run.
+
+pub mod actions;
+mod agentcore;
+mod compare;
+mod elsewhere;
+mod guard;
+mod health;
+mod machine;
+mod page;
+mod sessions;
+mod step_functions;
+mod stream;
+mod wire;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{HeaderMap, Response};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+use control::Control;
+use graph::agent::Agent;
+use graph::profile::Limits;
+use journal::clock::Clock;
+use journal::listing::SummaryCache;
+use serde_json::{Value, json};
+
+use crate::bus::{Bus, Refused};
+use crate::dynamodb;
+use crate::executions::Executions;
+use crate::host::Agents;
+use crate::store::Journal;
+use wire::Refusal;
+
+pub use self::guard::Guard;
+pub use elsewhere::{Serving, Viewer};
+pub use stream::{Slots, Streams};
+
+/// Largest request, in bytes: ten entries of an event bus.
+const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+const EVENTS: &str = "AWSEvents.";
+const STEP_FUNCTIONS: &str = "AWSStepFunctions.";
+
+/// What read requests need.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    pub store: Journal,
+    pub clock: Clock,
+    /// The agents whose graphs name the tool calls of recorded sessions.
+    pub graphs: Arc<[Agent]>,
+    /// Summaries of sessions that were listed before.
+    pub summary_cache: Arc<SummaryCache>,
+    pub slots: Slots,
+    /// The stack that runs the sessions, if it is this one.
+    pub stack: Option<Running>,
+}
+
+/// What the page shows of the stack that runs the sessions.
+#[derive(Clone, Debug)]
+pub struct Running {
+    pub executions: Executions,
+    /// Admission limits, in sessions per agent and hour.
+    pub admission: Limits,
+}
+
+/// The AWS services of a local stack.
+#[derive(Clone, Debug)]
+pub struct Aws {
+    pub executions: Executions,
+    pub bus: Bus,
+    pub agents: Agents,
+}
+
+/// Everything that a stack serves.
+#[derive(Clone, Debug)]
+pub struct Endpoint {
+    pub reader: Reader,
+    pub streams: Streams,
+    pub aws: Aws,
+    /// The folder of the journal; an absolute path.
+    pub data: PathBuf,
+}
+
+impl Endpoint {
+    pub fn router(self, guard: Guard) -> Router {
+        let Self { reader, streams, aws, data } = self;
+        let control = Control {
+            store: reader.store.clone(),
+            clock: reader.clock.clone(),
+            executions: aws.clone(),
+        };
+        let state = Router::new()
+            .route("/healthz", get(health))
+            .with_state(data)
+            .route("/metrics", get(metrics))
+            .with_state(aws.executions.clone());
+        let streaming = Router::new()
+            .route("/api/sessions/{id}/events", get(stream::events))
+            .with_state(streams);
+        let aws = Router::new()
+            .route("/", post(dispatched))
+            .route("/runtimes/{arn}/invocations", post(agentcore::invoke))
+            .route("/runtimes/{arn}/stopruntimesession", post(agentcore::stop))
+            .with_state(aws);
+        let routes = aws.merge(state).merge(streaming);
+        guarded(routes.merge(reading(reader)).merge(actions::router(control)), guard)
+    }
+}
+
+/// The read routes, except for streams.
+fn reading(reader: Reader) -> Router {
+    Router::new()
+        .route("/api/sessions", get(sessions::list))
+        .route("/api/histogram", get(sessions::histogram))
+        .route("/api/sessions/{id}", get(sessions::show))
+        .merge(page::views())
+        .with_state(reader)
+}
+
+/// The routes behind a guard, with the page's files and the login.
+fn guarded(routes: Router, guard: Guard) -> Router {
+    routes
+        .route("/login", post(guard::log_in))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(guard.clone(), guard::check))
+        // The files are not secret. A browser without the token gets the page that asks for it.
+        .merge(page::files().layer(from_fn_with_state(guard, guard::check_address)))
+}
+
+/// `POST /`: `X-Amz-Target` names the service and the action.
+async fn dispatched(
+    State(aws): State<Aws>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response<Body> {
+    let target = headers.get("x-amz-target").and_then(|value| value.to_str().ok());
+    let answer = match body {
+        Ok(body) => dispatch(&aws, target.unwrap_or_default(), &body).await,
+        Err(rejection) => {
+            Err(Refusal::new(rejection.status().as_u16(), SERIALIZATION, rejection.body_text()))
+        }
+    };
+    wire::aws(answer, wire::protocol(&headers))
+}
+
+const SERIALIZATION: &str = "com.amazon.coral.service#SerializationException";
+
+async fn dispatch(aws: &Aws, target: &str, body: &[u8]) -> Result<Value, Refusal> {
+    if let Some(action) = target.strip_prefix(dynamodb::TARGET_PREFIX) {
+        return Ok(dynamodb::handle(aws.executions.store(), action, body).await?);
+    }
+    let parsed = || match serde_json::from_slice::<Value>(body) {
+        Ok(body @ Value::Object(_)) => Ok(body),
+        Ok(_) => Err(Refusal::bad(SERIALIZATION, "the body is not a JSON object")),
+        Err(error) => Err(Refusal::bad(SERIALIZATION, error.to_string())),
+    };
+    if let Some(action) = target.strip_prefix(STEP_FUNCTIONS) {
+        return step_functions::handle(&aws.executions, action, &parsed()?).await;
+    }
+    match target.strip_prefix(EVENTS) {
+        Some("PutEvents") => {
+            aws.bus.put_events(&parsed()?).await.map_err(|refused| match refused {
+                Refused::Validation(message) => Refusal::bad("ValidationException", message),
+                Refused::Serialization(message) => Refusal::bad(SERIALIZATION, message),
+                Refused::NoSuchBus(_) => {
+                    Refusal::bad("ResourceNotFoundException", refused.to_string())
+                }
+            })
+        }
+        _ => Err(Refusal::unknown_operation()),
+    }
+}
+
+async fn health(State(data): State<PathBuf>) -> Response<Body> {
+    wire::api(Ok((
+        200,
+        json!({
+            "status": "ok",
+            "data": data.display().to_string(),
+            "version": env!("CARGO_PKG_VERSION"),
+        }),
+    )))
+}
+
+/// Execution counts from the journal's file and this process's metrics, in Prometheus' text format.
+async fn metrics(State(executions): State<Executions>) -> Response<Body> {
+    match executions.counts().await {
+        Ok(counts) => {
+            let mut text = String::from(
+                "# HELP daybook_executions Executions in the journal's file, by status.\n\
+                 # TYPE daybook_executions gauge\n",
+            );
+            for (status, count) in counts {
+                text.push_str(&format!("daybook_executions{{status=\"{status}\"}} {count}\n"));
+            }
+            text.push_str(&telemetry::metrics::render());
+            wire::respond(200, "text/plain; version=0.0.4", text, None)
+        }
+        Err(error) => wire::api(Err(Refusal::journal(&error))),
+    }
+}

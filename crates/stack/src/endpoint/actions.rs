@@ -1,0 +1,147 @@
+//! Actions of a person on a session: `POST /api/sessions/{id}/answer`, `cancel` and `resume`.
+//!
+//! [`Control`] performs them. On a stack it acts on the stack's own executions ([`Aws`]); a viewer of
+//! another journal supplies an implementation that acts where the sessions run.
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, State};
+use axum::http::Response;
+use axum::routing::post;
+use control::{Action, Control, Error, Execution, Refused, Workflow};
+use graph::question::AnswerRefused;
+use journal::id::SessionId;
+use serde_json::{Value, json};
+
+use super::Aws;
+use super::sessions::{Reply, session_id};
+use super::wire::{self, Refusal};
+use crate::executions::{Callback, RUNNING, Request, SendError, StartError};
+use crate::names;
+use crate::store::Journal;
+
+const ANSWER: &str = "/api/sessions/{id}/answer";
+const CANCEL: &str = "/api/sessions/{id}/cancel";
+const RESUME: &str = "/api/sessions/{id}/resume";
+
+/// The routes for a journal whose sessions can be controlled.
+pub fn router<E>(control: Control<Journal, E>) -> Router
+where
+    E: control::Executions + Clone + 'static,
+{
+    Router::new()
+        .route(ANSWER, post(answer::<E>))
+        .route(CANCEL, post(cancel::<E>))
+        .route(RESUME, post(resume::<E>))
+        .with_state(control)
+}
+
+/// The routes for a journal whose sessions cannot be controlled. They respond with the reason.
+pub fn refused(reason: &'static str) -> Router {
+    let refuse = move || async move { wire::api(Err(Refusal::new(409, "Refused", reason))) };
+    [ANSWER, CANCEL, RESUME]
+        .iter()
+        .fold(Router::new(), |router, path| router.route(path, post(refuse)))
+}
+
+async fn answer<E: control::Executions>(
+    State(control): State<Control<Journal, E>>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Response<Body> {
+    let said = serde_json::from_slice(&body);
+    let said = said.map_err(|error| Refusal::bad("InvalidAnswer", error.to_string()));
+    wire::api(act(&control, &id, said.map(Action::Answer)).await)
+}
+
+/// Takes an optional `{"reason"}`.
+async fn cancel<E: control::Executions>(
+    State(control): State<Control<Journal, E>>,
+    Path(id): Path<String>,
+    body: Bytes,
+) -> Response<Body> {
+    let asked = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&body) };
+    let action = asked
+        .map(|asked| Action::Cancel { reason: asked["reason"].as_str().map(str::to_owned) })
+        .map_err(|error| Refusal::bad("InvalidBody", error.to_string()));
+    wire::api(act(&control, &id, action).await)
+}
+
+async fn resume<E: control::Executions>(
+    State(control): State<Control<Journal, E>>,
+    Path(id): Path<String>,
+) -> Response<Body> {
+    wire::api(act(&control, &id, Ok(Action::Resume)).await)
+}
+
+async fn act<E: control::Executions>(
+    control: &Control<Journal, E>,
+    id: &str,
+    action: Result<Action, Refusal>,
+) -> Reply {
+    let (id, action) = (session_id(id)?, action?);
+    Ok((202, json!(control.act(&id, &action).await?)))
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        let (status, code) = match &error {
+            Error::Journal(error) => return Self::journal(error),
+            Error::Executions(_) => (503, "ServiceUnavailable"),
+            Error::Unconfirmed => (409, "AnswerUnconfirmed"),
+            Error::Refused(refused) => match refused {
+                Refused::NoSession(_) => (404, "NoSession"),
+                Refused::Ended(_) => (409, "SessionEnded"),
+                Refused::NoQuestion => (409, "NoQuestion"),
+                Refused::Answer(AnswerRefused::WrongQuestion { .. }) => (409, "WrongQuestion"),
+                Refused::Expired => (409, "QuestionExpired"),
+                Refused::Closed => (409, "QuestionClosed"),
+                Refused::Answer(_) | Refused::Malformed(_) | Refused::Unfit(_) => {
+                    (400, "InvalidAnswer")
+                }
+                Refused::NoExecution => (409, "NoExecution"),
+                Refused::TooManyResumes => (409, "TooManyResumes"),
+                Refused::InputTooLarge(_) => (400, "ValidationException"),
+            },
+        };
+        Self::new(status, code, message)
+    }
+}
+
+impl Workflow for Aws {
+    async fn wake(&self, token: &str) -> Result<bool, Error> {
+        match self.executions.send(token, Callback::Success(json!({}))).await {
+            Ok(()) => Ok(true),
+            Err(SendError::Store(error)) => Err(error.into()),
+            // It is not parked, so it reads the journal by itself.
+            Err(_) => Ok(false),
+        }
+    }
+}
+
+impl control::Executions for Aws {
+    fn arn(&self, name: &str) -> Result<String, Error> {
+        Ok(names::execution_arn(names::STATE_MACHINE, name))
+    }
+
+    async fn describe(&self, arn: &str) -> Result<Option<Execution>, Error> {
+        let record = self.executions.describe(arn).await?;
+        Ok(record.map(|it| Execution { is_running: it.status == RUNNING, input: it.input }))
+    }
+
+    async fn start(&self, name: &str, input: &str) -> Result<String, Error> {
+        let request = Request { name: name.to_owned(), input: input.to_owned() };
+        match self.executions.start(request).await {
+            Ok(started) => Ok(started.arn),
+            Err(StartError::AlreadyExists(arn)) => Ok(arn),
+            Err(StartError::TooLarge(bytes)) => Err(Refused::InputTooLarge(bytes).into()),
+            Err(StartError::Store(error)) => Err(error.into()),
+            Err(error) => Err(Error::Executions(error.into())),
+        }
+    }
+
+    fn has_agent(&self, session: &SessionId) -> Option<bool> {
+        Some(self.agents.has(session))
+    }
+}

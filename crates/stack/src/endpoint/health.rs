@@ -1,0 +1,139 @@
+//! `GET /api/health`: the results of the newest sessions, and the state of the circuit breakers.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::Response;
+use graph::agent::Agent;
+use invoker::admission::slots_taken;
+use journal::clock::Stamp;
+use journal::event::{Event, EventStatus};
+use journal::id::SessionId;
+use journal::listing::Lister;
+use journal::read;
+use journal::status::status;
+use journal::step::{Step, StepBody, Usage};
+use serde_json::{Value, json};
+use views::health::{Health, Seen};
+
+use super::Reader;
+use super::sessions::Reply;
+use super::wire::{self, Refusal};
+
+/// Most sessions to examine, newest first. The response says whether there are more.
+pub(super) const SESSIONS_MAX: usize = 500;
+
+/// Longest period, in hours: that of a list of sessions.
+const HOURS_MAX: u32 = 168;
+
+/// Default period, in hours.
+const HOURS: u32 = 24;
+
+/// `?hours=` is the period; 24 by default.
+pub(super) async fn health(
+    State(reader): State<Reader>,
+    RawQuery(query): RawQuery,
+) -> Response<Body> {
+    wire::api(look(&reader, query.as_deref().unwrap_or_default()).await)
+}
+
+async fn look(reader: &Reader, query: &str) -> Reply {
+    let hours = match wire::parameter(query, "hours") {
+        None => HOURS,
+        Some(text) => {
+            text.parse().ok().filter(|hours| (1..=HOURS_MAX).contains(hours)).ok_or_else(|| {
+                Refusal::bad(
+                    "InvalidHours",
+                    format!("invalid hours `{text}`: must be 1 to {HOURS_MAX}"),
+                )
+            })?
+        }
+    };
+    let span = Duration::from_secs(u64::from(hours) * 3_600);
+    let now = reader.clock.now();
+    let journal = |error: journal::store::Error| Refusal::journal(&error);
+    let mut lister = Lister::new(&reader.store, now.before(span), now);
+    let mut seen = Vec::new();
+    let mut is_cut = false;
+    while let Some(listed) = lister.next().await.map_err(journal)? {
+        if seen.len() == SESSIONS_MAX {
+            is_cut = true;
+            break;
+        }
+        seen.push(see(reader, &listed.session, &listed.initiated).await.map_err(journal)?);
+    }
+    let mut breakers = Vec::new();
+    for agent in reader.graphs.iter() {
+        breakers.extend(breaker(reader, agent, now).await.map_err(journal)?);
+    }
+    let health = Health::of(&seen, span, now);
+    Ok((
+        200,
+        json!({
+            "hours": hours, "health": health, "breakers": breakers,
+            "sessions": seen.len(), "sessions_max": SESSIONS_MAX, "is_cut": is_cut,
+        }),
+    ))
+}
+
+async fn see(
+    reader: &Reader,
+    session: &SessionId,
+    initiated: &Event,
+) -> Result<Seen, journal::store::Error> {
+    let events = read::events(&reader.store, session).await?;
+    let steps = read::steps(&reader.store, session).await?;
+    let verdict = events.iter().find(|event| event.status.is_verdict());
+    let took = verdict.map(|verdict| verdict.stamp.since(initiated.stamp).as_millis());
+    let usages: Vec<Usage> = steps.iter().filter_map(usage).collect();
+    let tokens = |used: &Usage| {
+        u64::from(used.input_tokens)
+            + u64::from(used.output_tokens)
+            + u64::from(used.unsettled_tokens)
+    };
+    Ok(Seen {
+        agent: steps.iter().find_map(agent_of),
+        status: status(&events),
+        initiated_at: initiated.stamp,
+        took_ms: took.and_then(|ms| u64::try_from(ms).ok()),
+        tokens: usages.iter().map(tokens).sum(),
+        micro_usd: usages.iter().map(|used| u64::from(used.micro_usd)).sum(),
+        lost: u32::try_from(
+            events.iter().filter(|event| event.status == EventStatus::AgentLost).count(),
+        )
+        .unwrap_or(u32::MAX),
+    })
+}
+
+fn usage(step: &Step) -> Option<Usage> {
+    match &step.body {
+        StepBody::Outcome { usage, .. } => Some(*usage),
+        _ => None,
+    }
+}
+
+fn agent_of(step: &Step) -> Option<String> {
+    match &step.body {
+        StepBody::Claim { agent, .. } => Some(agent.clone()),
+        _ => None,
+    }
+}
+
+/// The circuit breaker of an agent, if it has one. An open breaker admits no session. A viewer of
+/// another journal knows how many sessions were admitted, but not the limit.
+async fn breaker(
+    reader: &Reader,
+    agent: &Agent,
+    now: Stamp,
+) -> Result<Option<Value>, journal::store::Error> {
+    let limits = reader.stack.as_ref().map(|stack| stack.admission.clone()).unwrap_or_default();
+    let Some(per_hour) = limits.per_hour(agent) else { return Ok(None) };
+    let taken = slots_taken(&reader.store, agent.name(), now).await?;
+    let per_hour = reader.stack.is_some().then_some(per_hour);
+    Ok(Some(json!({
+        "agent": agent.name(), "per_hour": per_hour, "taken": taken.len(),
+        "is_open": per_hour.map(|most| taken.len() >= most as usize),
+        "next_free_at": taken.iter().min(),
+    })))
+}

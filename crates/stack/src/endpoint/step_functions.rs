@@ -1,0 +1,337 @@
+//! `AWSStepFunctions`: the actions on executions.
+
+use asl::execution::PAYLOAD_BYTES_MAX;
+use asl::history::Failure;
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::wire::Refusal;
+use crate::executions::{Callback, Executions, Record, Request, SendError, StartError, StopError};
+use crate::names;
+
+/// Default and maximum page size.
+///
+/// Source: AWS, `ListExecutions` and `GetExecutionHistory`, `maxResults`.
+const PAGE_DEFAULT: usize = 100;
+const PAGE_MAX: usize = 1_000;
+
+/// The statuses that a list can be filtered by.
+const STATUSES: [&str; 6] =
+    ["RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED", "PENDING_REDRIVE"];
+
+/// The fields of an event that `includeExecutionData: false` omits.
+const EXECUTION_DATA: [&str; 4] = ["input", "output", "parameters", "assignedVariables"];
+
+pub(super) async fn handle(
+    executions: &Executions,
+    action: &str,
+    body: &Value,
+) -> Result<Value, Refusal> {
+    match action {
+        "StartExecution" => start(executions, body).await,
+        "DescribeExecution" => describe(executions, body).await,
+        "ListExecutions" => list(executions, body).await,
+        "GetExecutionHistory" => history(executions, body).await,
+        "StopExecution" => stop(executions, body).await,
+        "DescribeStateMachine" => describe_machine(executions, body),
+        "ListStateMachines" => Ok(json!({ "stateMachines": [machine_summary(executions)] })),
+        "SendTaskSuccess" => {
+            let output = required(body, "output")?;
+            if output.len() > PAYLOAD_BYTES_MAX {
+                let rule = "Member must have length less than or equal to 262144";
+                return Err(Refusal::constraint("'***'", "output", rule));
+            }
+            let output = serde_json::from_str(output).map_err(|error| {
+                Refusal::bad("InvalidOutput", format!("Invalid Output: '{error}'"))
+            })?;
+            send(executions, body, Callback::Success(output)).await
+        }
+        "SendTaskFailure" => send(executions, body, Callback::Failure(failure(body)?)).await,
+        "SendTaskHeartbeat" => send(executions, body, Callback::Heartbeat).await,
+        _ => Err(Refusal::unknown_operation()),
+    }
+}
+
+async fn start(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
+    check_machine(body)?;
+    let name = match optional(body, "name")? {
+        Some(name) => name.to_owned(),
+        None => Uuid::new_v4().to_string(),
+    };
+    let input = optional(body, "input")?.unwrap_or("{}").to_owned();
+    match executions.start(Request { name, input }).await {
+        Ok(started) => Ok(json!({ "executionArn": started.arn, "startDate": started.at })),
+        Err(error) => Err(not_started(error)),
+    }
+}
+
+/// AWS's error for an execution that cannot be started.
+fn not_started(error: StartError) -> Refusal {
+    match error {
+        StartError::InvalidName(name) => {
+            Refusal::bad("InvalidName", format!("Invalid Name: '{name}'"))
+        }
+        StartError::InvalidInput(why) => Refusal::bad(
+            "InvalidExecutionInput",
+            format!("Invalid State Machine Execution Input: '{why}'"),
+        ),
+        StartError::TooLarge(_) => {
+            let rule = "Member must have length less than or equal to 262144";
+            Refusal::constraint("'***'", "input", rule)
+        }
+        StartError::AlreadyExists(arn) => {
+            Refusal::bad("ExecutionAlreadyExists", format!("Execution Already Exists: '{arn}'"))
+        }
+        StartError::Store(error) => Refusal::journal(&error),
+    }
+}
+
+async fn describe(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
+    let record = found(executions, required(body, "executionArn")?).await?;
+    let redrive = format!("Execution is {} and cannot be redriven", record.status);
+    let mut answer = json!({
+        "executionArn": record.arn,
+        "stateMachineArn": record.machine_arn,
+        "name": record.name,
+        "status": record.status,
+        "startDate": record.started_at,
+        "input": record.input,
+        "inputDetails": { "included": true },
+        "redriveCount": 0,
+        "redriveStatus": "NOT_REDRIVABLE",
+        "redriveStatusReason": redrive,
+    });
+    add(&mut answer, "stopDate", record.stopped_at.map(|at| json!(at)));
+    add(&mut answer, "outputDetails", record.output.is_some().then(|| json!({ "included": true })));
+    add(&mut answer, "output", record.output.map(Value::from));
+    add(&mut answer, "error", record.error.map(Value::from));
+    add(&mut answer, "cause", record.cause.map(Value::from));
+    Ok(answer)
+}
+
+async fn list(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
+    check_machine(body)?;
+    let status = optional(body, "statusFilter")?;
+    if let Some(status) = status.filter(|status| !STATUSES.contains(status)) {
+        let rule = format!("Member must satisfy enum value set: [{}]", STATUSES.join(", "));
+        return Err(Refusal::constraint(&format!("'{status}'"), "statusFilter", &rule));
+    }
+    let page = page_size(body)?;
+    let before = position(body)?;
+    // One item more than requested shows whether there is a next page.
+    let mut records = executions
+        .list(status, before, page + 1)
+        .await
+        .map_err(|error| Refusal::journal(&error))?;
+    let more = records.len() > page;
+    records.truncate(page);
+    let next = records.last().filter(|_| more).map(|record| token(record.id));
+    let summaries: Vec<_> = records.into_iter().map(summary).collect();
+    let mut answer = json!({ "executions": summaries });
+    add(&mut answer, "nextToken", next);
+    Ok(answer)
+}
+
+fn summary(record: Record) -> Value {
+    let mut summary = json!({
+        "executionArn": record.arn,
+        "stateMachineArn": record.machine_arn,
+        "name": record.name,
+        "status": record.status,
+        "startDate": record.started_at,
+        "redriveCount": 0,
+    });
+    add(&mut summary, "stopDate", record.stopped_at.map(|at| json!(at)));
+    summary
+}
+
+async fn history(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
+    let record = found(executions, required(body, "executionArn")?).await?;
+    let flag = |name: &str, default: bool| match &body[name] {
+        Value::Null => Ok(default),
+        Value::Bool(flag) => Ok(*flag),
+        _ => Err(serialization(name, "a boolean")),
+    };
+    let (reverse, with_data) = (flag("reverseOrder", false)?, flag("includeExecutionData", true)?);
+    let page = page_size(body)?;
+    let mut bodies = executions
+        .history(record.id, position(body)?, reverse, page + 1)
+        .await
+        .map_err(|error| Refusal::journal(&error))?;
+    let more = bodies.len() > page;
+    bodies.truncate(page);
+    let events = bodies
+        .iter()
+        .map(|body| serde_json::from_str::<Value>(body))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| Refusal::journal(&journal::store::Error::Corrupt(error.into())))?;
+    let last = events.last().filter(|_| more).and_then(|event| event["id"].as_i64());
+    let events: Vec<_> = events
+        .into_iter()
+        .map(|event| if with_data { event } else { without_data(event) })
+        .collect();
+    let mut answer = json!({ "events": events });
+    add(&mut answer, "nextToken", last.map(token));
+    Ok(answer)
+}
+
+fn without_data(mut event: Value) -> Value {
+    for details in event.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        if let Some(details) = details.as_object_mut() {
+            details.retain(|name, _| !EXECUTION_DATA.contains(&name.as_str()));
+        }
+    }
+    event
+}
+
+async fn stop(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
+    let arn = required(body, "executionArn")?;
+    match executions.stop(arn, failure(body)?).await {
+        Ok(at) => Ok(json!({ "stopDate": at })),
+        Err(StopError::DoesNotExist(arn)) => Err(no_execution(&arn)),
+        Err(StopError::Busy) => Err(busy()),
+        Err(StopError::Store(error)) => Err(Refusal::journal(&error)),
+    }
+}
+
+async fn send(executions: &Executions, body: &Value, answer: Callback) -> Result<Value, Refusal> {
+    match executions.send(required(body, "taskToken")?, answer).await {
+        Ok(()) => Ok(json!({})),
+        Err(error) => Err(match error {
+            SendError::InvalidToken => {
+                Refusal::bad("InvalidToken", "Invalid Token: 'Invalid token'")
+            }
+            SendError::DoesNotExist => Refusal::bad(
+                "TaskDoesNotExist",
+                "Task Does Not Exist: 'Provided task does not exist'",
+            ),
+            SendError::TimedOut => Refusal::bad(
+                "TaskTimedOut",
+                "Task Timed Out: 'Provided task does not exist anymore'",
+            ),
+            SendError::Busy => busy(),
+            SendError::Store(error) => Refusal::journal(&error),
+        }),
+    }
+}
+
+fn describe_machine(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
+    check_machine(body)?;
+    let mut answer = machine_summary(executions);
+    answer["status"] = json!("ACTIVE");
+    answer["definition"] = json!(executions.machine().text);
+    answer["roleArn"] = json!(names::ROLE_ARN);
+    answer["loggingConfiguration"] = json!({ "level": "OFF", "includeExecutionData": false });
+    answer["tracingConfiguration"] = json!({ "enabled": false });
+    Ok(answer)
+}
+
+fn machine_summary(executions: &Executions) -> Value {
+    let machine = executions.machine();
+    json!({
+        "stateMachineArn": machine.arn,
+        "name": machine.name,
+        "type": "STANDARD",
+        "creationDate": machine.created_at,
+    })
+}
+
+async fn found(executions: &Executions, arn: &str) -> Result<Record, Refusal> {
+    let record = executions.describe(arn).await.map_err(|error| Refusal::journal(&error))?;
+    record.ok_or_else(|| no_execution(arn))
+}
+
+fn no_execution(arn: &str) -> Refusal {
+    if arn.starts_with("arn:") {
+        Refusal::bad("ExecutionDoesNotExist", format!("Execution Does Not Exist: '{arn}'"))
+    } else {
+        Refusal::bad("InvalidArn", format!("Invalid Arn: '{arn}'"))
+    }
+}
+
+fn busy() -> Refusal {
+    Refusal::new(
+        503,
+        "ServiceUnavailable",
+        "the execution cannot take a request at the moment; try again",
+    )
+}
+
+fn check_machine(body: &Value) -> Result<(), Refusal> {
+    match required(body, "stateMachineArn")? {
+        names::STATE_MACHINE_ARN => Ok(()),
+        arn if arn.starts_with("arn:") => Err(Refusal::bad(
+            "StateMachineDoesNotExist",
+            format!("State Machine Does Not Exist: '{arn}'"),
+        )),
+        arn => Err(Refusal::bad("InvalidArn", format!("Invalid Arn: '{arn}'"))),
+    }
+}
+
+fn failure(body: &Value) -> Result<Failure, Refusal> {
+    Ok(Failure {
+        error: optional(body, "error")?.map(str::to_owned),
+        cause: optional(body, "cause")?.map(str::to_owned),
+    })
+}
+
+fn optional<'a>(body: &'a Value, name: &str) -> Result<Option<&'a str>, Refusal> {
+    match &body[name] {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text)),
+        _ => Err(serialization(name, "a string")),
+    }
+}
+
+fn required<'a>(body: &'a Value, name: &str) -> Result<&'a str, Refusal> {
+    let rule = "Member must not be null";
+    optional(body, name)?.ok_or_else(|| Refusal::constraint("null", name, rule))
+}
+
+fn serialization(name: &str, expected: &str) -> Refusal {
+    Refusal::bad(
+        "com.amazon.coral.service#SerializationException",
+        format!("{name} must be {expected}"),
+    )
+}
+
+fn page_size(body: &Value) -> Result<usize, Refusal> {
+    match &body["maxResults"] {
+        Value::Null => Ok(PAGE_DEFAULT),
+        size => match size.as_u64().and_then(|size| usize::try_from(size).ok()) {
+            // AWS treats 0 as the default.
+            Some(0) => Ok(PAGE_DEFAULT),
+            Some(size) if size <= PAGE_MAX => Ok(size),
+            _ => {
+                let rule = "Member must have value between 0 and 1000";
+                Err(Refusal::constraint(&format!("'{size}'"), "maxResults", rule))
+            }
+        },
+    }
+}
+
+/// The end of the previous page, as an opaque token.
+fn token(position: i64) -> Value {
+    Value::from(BASE64.encode(format!("after {position}")))
+}
+
+fn position(body: &Value) -> Result<Option<i64>, Refusal> {
+    let Some(token) = optional(body, "nextToken")? else { return Ok(None) };
+    let position = BASE64
+        .decode(token)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok())
+        .and_then(|text| text.strip_prefix("after ")?.parse().ok());
+    match position {
+        Some(position) => Ok(Some(position)),
+        None => Err(Refusal::bad("InvalidToken", "Invalid Token: 'Invalid token'")),
+    }
+}
+
+fn add(answer: &mut Value, name: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        answer[name] = value;
+    }
+}

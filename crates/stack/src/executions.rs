@@ -1,0 +1,387 @@
+//! Durable Step Functions executions, in the database that holds the journal.
+//!
+//! [`Executions::start`] inserts a row. [`Executions::supervise`] takes the running rows in the order of
+//! their start (`supervise`) and gives each to a runner (`runner`). The runner asks the interpreter what
+//! comes next, writes it to the store (`store`, `sqlite`), and only then performs it (`call`). After a
+//! kill at any instant, an execution continues from its rows. An execution that waits for long leaves
+//! memory and continues the same way (`parked`).
+
+mod busy;
+mod call;
+pub mod conformance;
+mod error;
+mod parked;
+mod runner;
+mod sqlite;
+mod store;
+mod supervise;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use asl::definition::Definition;
+use asl::execution::{CallbackError, PAYLOAD_BYTES_MAX};
+use asl::history::Failure;
+use asl::time::Timestamp;
+use asl::token;
+use journal::clock::{Clock, Stamp};
+use journal::store::Error;
+use tokio::sync::{Notify, broadcast, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::names;
+use crate::services::Services;
+use crate::store::Database;
+use busy::Work;
+use parked::Parked;
+use runner::Command;
+use store::until_known;
+
+pub use call::call_function;
+pub use error::{OpenError, SendError, StartError, StopError};
+pub use runner::Callback;
+pub use store::{ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record};
+
+/// Most executions in memory at once; further ones wait as rows. An execution that waits for a person
+/// or a distant time is not in memory.
+pub const ACTIVE_MAX: usize = 10_000;
+
+/// Capacity of the broadcast of ended executions.
+const ENDS_MAX: usize = 1_024;
+
+/// Most queued callbacks per execution.
+const COMMANDS_MAX: usize = 64;
+
+/// How often, and at which interval, a callback looks for its execution's runner after a restart.
+const TAKEN_UP_POLLS: u32 = 100;
+const TAKEN_UP_POLL: Duration = Duration::from_millis(20);
+
+/// Delay before the running executions are read again after a failure.
+const READ_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// The state machine of new executions.
+#[derive(Clone, Debug)]
+pub struct StateMachine {
+    pub arn: String,
+    pub name: String,
+    /// JSON text.
+    pub text: String,
+    /// When this definition was first used.
+    pub created_at: Timestamp,
+    row: i64,
+}
+
+/// A request to start an execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Unique for all time.
+    pub name: String,
+    /// JSON text.
+    pub input: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Started {
+    pub arn: String,
+    pub at: Timestamp,
+}
+
+/// The executions of a local stack. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Executions<S = Database> {
+    shared: Arc<Shared<S>>,
+}
+
+#[derive(Debug)]
+struct Shared<S> {
+    store: S,
+    clock: Clock,
+    services: Services,
+    machine: StateMachine,
+    /// Parsed definitions, by row: one for each version of the text.
+    definitions: Mutex<BTreeMap<i64, Arc<Definition>>>,
+    live: Mutex<BTreeMap<String, mpsc::Sender<Command>>>,
+    parked: Mutex<Parked>,
+    started: Notify,
+    work: Work,
+    ends: broadcast::Sender<Arc<Record>>,
+    stopping: CancellationToken,
+}
+
+impl<S> Shared<S> {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.clock.now().nanos())
+    }
+
+    fn parked(&self) -> std::sync::MutexGuard<'_, Parked> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, mpsc::Sender<Command>>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The newest time that an execution in this store has recorded.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn newest_time<S: ExecutionStore>(store: &S) -> Result<Option<Stamp>, Error> {
+    Ok(store.newest_time().await?.map(|time| Stamp::from_nanos(time.as_nanos())))
+}
+
+impl<S: ExecutionStore> Executions<S> {
+    pub fn store(&self) -> &S {
+        &self.shared.store
+    }
+
+    /// Opens the executions of a store. None runs until [`Self::supervise`] does.
+    ///
+    /// # Errors
+    /// If the definition is invalid or the store cannot be written.
+    pub async fn open(
+        store: S,
+        clock: Clock,
+        definition: &str,
+        services: impl Into<Services>,
+    ) -> Result<Self, OpenError> {
+        let parsed = Arc::new(Definition::parse(definition)?);
+        let now = Timestamp::from_nanos(clock.now().nanos());
+        let arn = names::STATE_MACHINE_ARN;
+        let MachineRow { id: row, created_at } =
+            until_known(|| store.open_machine(arn, definition, now)).await?;
+        let machine = StateMachine {
+            arn: arn.to_owned(),
+            name: names::STATE_MACHINE.to_owned(),
+            text: definition.to_owned(),
+            created_at,
+            row,
+        };
+        let shared = Shared {
+            store,
+            clock,
+            services: services.into(),
+            machine,
+            definitions: Mutex::new(BTreeMap::from([(row, parsed)])),
+            live: Mutex::default(),
+            parked: Mutex::default(),
+            started: Notify::new(),
+            work: Work::default(),
+            ends: broadcast::channel(ENDS_MAX).0,
+            stopping: CancellationToken::new(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    pub fn machine(&self) -> &StateMachine {
+        &self.shared.machine
+    }
+
+    /// Starts an execution; it is durable when this returns. Repeating the request while the
+    /// execution runs has no effect.
+    ///
+    /// # Errors
+    /// See [`StartError`].
+    pub async fn start(&self, request: Request) -> Result<Started, StartError> {
+        let mut started = self.start_all(vec![request]).await?;
+        started.pop().unwrap_or_else(|| unreachable!("one request has one answer"))
+    }
+
+    /// Starts executions in one commit.
+    ///
+    /// # Errors
+    /// If the store cannot be written. A refused execution has its error in the result.
+    pub async fn start_all(
+        &self,
+        requests: Vec<Request>,
+    ) -> Result<Vec<Result<Started, StartError>>, Error> {
+        let checked: Vec<_> = requests.into_iter().map(|request| self.check(request)).collect();
+        let new: Vec<_> = checked.iter().filter_map(|new| new.as_ref().ok().cloned()).collect();
+        let Shared { store, machine, .. } = &*self.shared;
+        let inserted = until_known(|| store.start_all(machine.row, new.clone())).await?;
+        self.shared.started.notify_one();
+        let mut inserted = inserted.into_iter();
+        let answer = |new: NewExecution, inserted| match inserted {
+            Some(Inserted::Started(at)) => Ok(Started { arn: new.arn, at }),
+            _ => Err(StartError::AlreadyExists(new.arn)),
+        };
+        Ok(checked
+            .into_iter()
+            .map(|new| new.and_then(|new| answer(new, inserted.next())))
+            .collect())
+    }
+
+    fn check(&self, request: Request) -> Result<NewExecution, StartError> {
+        if !is_name(&request.name) {
+            return Err(StartError::InvalidName(request.name));
+        }
+        if request.input.len() > PAYLOAD_BYTES_MAX {
+            return Err(StartError::TooLarge(request.input.len()));
+        }
+        if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&request.input) {
+            return Err(StartError::InvalidInput(error.to_string()));
+        }
+        Ok(NewExecution {
+            arn: names::execution_arn(&self.shared.machine.name, &request.name),
+            name: request.name,
+            input: request.input,
+            started_at: self.shared.now(),
+            token_seed: Uuid::new_v4().to_string(),
+        })
+    }
+
+    /// Finds an execution by its ARN.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn describe(&self, arn: &str) -> Result<Option<Record>, Error> {
+        self.shared.store.find(arn).await
+    }
+
+    /// Executions with an id below `before`, newest first.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn list(
+        &self,
+        status: Option<&str>,
+        before: Option<i64>,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        self.shared.store.newest_first(status, before.unwrap_or(i64::MAX), limit).await
+    }
+
+    /// The number of executions, by status.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn counts(&self) -> Result<Vec<(String, i64)>, Error> {
+        self.shared.store.counts().await
+    }
+
+    /// Part of an execution's history; each event is the API's JSON text.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn history(
+        &self,
+        execution: i64,
+        after: Option<i64>,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        let after = after.unwrap_or(if reverse { i64::MAX } else { 0 });
+        self.shared.store.history(execution, after, reverse, limit).await
+    }
+
+    /// Delivers a callback to a task token. Except for a heartbeat, it is durable when this returns.
+    ///
+    /// # Errors
+    /// See [`SendError`].
+    pub async fn send(&self, token: &str, answer: Callback) -> Result<(), SendError> {
+        let locator = token::locate(token).ok_or(SendError::InvalidToken)?;
+        let (reply, answered) = oneshot::channel();
+        let command = Command::Callback { token: token.to_owned(), answer, reply };
+        match self.hand_over(&locator.execution_arn, command).await? {
+            HandedOver::Absent => Err(SendError::DoesNotExist),
+            HandedOver::Busy => Err(SendError::Busy),
+            HandedOver::Ended(_) => Err(SendError::TimedOut),
+            // The runner drops a callback that it cannot write: the outcome is unknown, and the
+            // sender may retry.
+            HandedOver::Taken => match answered.await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(CallbackError::TimedOut)) => Err(SendError::TimedOut),
+                Ok(Err(CallbackError::Unknown)) => Err(SendError::InvalidToken),
+                Err(_) => match self.describe(&locator.execution_arn).await? {
+                    Some(record) if record.status != RUNNING => Err(SendError::TimedOut),
+                    _ => Err(SendError::Busy),
+                },
+            },
+        }
+    }
+
+    /// Stops an execution, unless it has ended already. Returns when it ended.
+    ///
+    /// # Errors
+    /// See [`StopError`].
+    pub async fn stop(&self, arn: &str, failure: Failure) -> Result<Timestamp, StopError> {
+        let (reply, answered) = oneshot::channel();
+        match self.hand_over(arn, Command::Stop { failure, reply }).await? {
+            HandedOver::Absent => return Err(StopError::DoesNotExist(arn.to_owned())),
+            HandedOver::Busy => return Err(StopError::Busy),
+            HandedOver::Ended(at) => return Ok(at),
+            HandedOver::Taken => {}
+        }
+        if let Ok(Ok(at)) = answered.await {
+            return Ok(at);
+        }
+        match self.describe(arn).await?.and_then(|record| record.stopped_at) {
+            Some(at) => Ok(at),
+            None => Err(StopError::Busy),
+        }
+    }
+
+    async fn hand_over(&self, arn: &str, command: Command) -> Result<HandedOver, Error> {
+        let mut command = command;
+        for _ in 0..TAKEN_UP_POLLS {
+            let inbox = self.shared.live().get(arn).cloned();
+            if let Some(inbox) = inbox {
+                match inbox.send(command).await {
+                    Ok(()) => return Ok(HandedOver::Taken),
+                    Err(refused) => command = refused.0,
+                }
+            }
+            match self.describe(arn).await? {
+                None => return Ok(HandedOver::Absent),
+                Some(Record { stopped_at: Some(at), .. }) => return Ok(HandedOver::Ended(at)),
+                // It does not run before the next start.
+                Some(_) if self.shared.stopping.is_cancelled() => return Ok(HandedOver::Busy),
+                // Parked, just started, or waiting for its turn after a restart.
+                Some(record) => {
+                    if self.shared.parked().wake(record.id) {
+                        self.shared.started.notify_one();
+                    }
+                    tokio::time::sleep(TAKEN_UP_POLL).await;
+                }
+            }
+        }
+        Ok(HandedOver::Busy)
+    }
+
+    /// Subscribes to the ends of executions. A receiver that lags by more than 1,024 misses some.
+    pub fn ends(&self) -> broadcast::Receiver<Arc<Record>> {
+        self.shared.ends.subscribe()
+    }
+
+    async fn announce_end(&self, arn: &str) {
+        match self.describe(arn).await {
+            Ok(Some(record)) if record.stopped_at.is_some() => {
+                // An error means that there is no receiver.
+                let _ = self.shared.ends.send(Arc::new(record));
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%arn, %error, "Cannot announce the end of an execution."),
+        }
+    }
+
+    /// Makes [`Self::supervise`] stop: it gives calls in flight a few seconds, then returns.
+    pub fn begin_stop(&self) {
+        self.shared.stopping.cancel();
+    }
+}
+
+enum HandedOver {
+    Taken,
+    Absent,
+    Ended(Timestamp),
+    Busy,
+}
+
+/// Source: AWS, `StartExecution`, `name`.
+fn is_name(name: &str) -> bool {
+    let forbidden =
+        |c: char| c.is_whitespace() || c.is_control() || "<>{}[]?*\"#%\\^|~`$&,;:/".contains(c);
+    (1..=80).contains(&name.chars().count()) && !name.contains(forbidden)
+}

@@ -1,0 +1,365 @@
+//! Runs one execution: its history is durable before any action.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use asl::execution::{
+    AlreadyEnded, CallbackError, Execution, Next, Outcome, ReplayError, TaskRequest,
+};
+use asl::history::{Event, Failure};
+use asl::time::Timestamp;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
+use journal::store::{Error, Retry};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use super::busy::{BUSY_LONGEST, Busy};
+use super::store::until_known;
+use super::{ExecutionStore, Shared, call};
+
+/// Longest single sleep, by the machine's clock. A timer cannot hold three years.
+pub(super) const SLEEP_LONGEST: Duration = Duration::from_secs(3_600);
+
+/// An execution that waits for longer than this is parked, by the stack's clock. While an agent works,
+/// its heartbeat is due earlier.
+const PARKED_AFTER: Duration = Duration::from_secs(120);
+
+/// How long a woken execution stays in memory, by the machine's clock, so that the callback that woke it
+/// finds it.
+const LINGERED: Duration = Duration::from_secs(1);
+
+/// Delay before a failed write is repeated, by the machine's clock.
+const WRITE_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// How long calls in flight may take on shutdown, by the machine's clock.
+const CALLS_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A request to a running execution, with a channel for the reply.
+#[derive(Debug)]
+pub(super) enum Command {
+    Callback {
+        token: String,
+        answer: Callback,
+        reply: oneshot::Sender<Result<(), CallbackError>>,
+    },
+    /// `StopExecution`.
+    Stop {
+        failure: Failure,
+        reply: oneshot::Sender<Result<Timestamp, AlreadyEnded>>,
+    },
+}
+
+/// A callback to a task token.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Callback {
+    /// `SendTaskSuccess`.
+    Success(Value),
+    /// `SendTaskFailure`.
+    Failure(Failure),
+    /// `SendTaskHeartbeat`.
+    Heartbeat,
+}
+
+/// Why an execution cannot continue. Its history is unchanged.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Broken {
+    #[error(transparent)]
+    Store(#[from] Error),
+    #[error("the execution's history is inconsistent")]
+    History(#[from] ReplayError),
+}
+
+type Answer = (u64, Result<Value, Failure>);
+
+pub(super) struct Runner<S> {
+    shared: Arc<Shared<S>>,
+    id: i64,
+    execution: Execution,
+    commands: mpsc::Receiver<Command>,
+    calls: FuturesUnordered<BoxFuture<'static, Answer>>,
+    /// The open tasks that have been called.
+    called: BTreeSet<u64>,
+    /// Held while the execution works, not while it only waits.
+    busy: Option<Busy>,
+    /// Whether it stays in memory for a while before it is parked.
+    lingers: bool,
+}
+
+/// Why an execution gets a runner.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Cause {
+    /// It is new, or a restart left it.
+    Running,
+    /// It was parked, and is due or called back.
+    Due,
+}
+
+#[derive(PartialEq)]
+enum Flow {
+    Onwards,
+    Parking(Timestamp),
+    Stopping,
+}
+
+/// How a runner left its execution.
+#[derive(Debug)]
+pub(super) enum Left {
+    /// It has ended, or the stack is stopping.
+    Ended,
+    /// It is due then, or on a callback.
+    Parked(Timestamp),
+}
+
+impl<S: ExecutionStore> Runner<S> {
+    pub(super) fn new(
+        shared: Arc<Shared<S>>,
+        id: i64,
+        execution: Execution,
+        commands: mpsc::Receiver<Command>,
+        cause: Cause,
+    ) -> Self {
+        let (calls, called) = (FuturesUnordered::new(), BTreeSet::new());
+        let busy = Some(shared.work.begin());
+        // After a restart no callback waits for an execution yet, so it need not linger.
+        let lingers = cause == Cause::Due;
+        Self { shared, id, execution, commands, calls, called, busy, lingers }
+    }
+
+    /// Runs the execution until it ends, the stack stops, or it waits for long.
+    pub(super) async fn run(mut self) -> Result<Left, Broken> {
+        self.refresh_heartbeats();
+        loop {
+            let (next, ahead) = self.execution.ahead(self.now());
+            let flow = match next {
+                Next::Record(events) => {
+                    self.keep(events, ahead).await?;
+                    Flow::Onwards
+                }
+                Next::RunTasks { requests, wake_at } => {
+                    self.ensure_called(requests);
+                    self.wait(wake_at).await?
+                }
+                Next::WaitUntil(at) => self.wait(at).await?,
+                Next::Done(_) => {
+                    self.finish_calls().await;
+                    return Ok(Left::Ended);
+                }
+            };
+            match flow {
+                Flow::Onwards => {}
+                Flow::Parking(until) => return Ok(Left::Parked(self.park(until).await?)),
+                Flow::Stopping => {
+                    self.stop().await?;
+                    return Ok(Left::Ended);
+                }
+            }
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.shared.now()
+    }
+
+    /// Restarts the heartbeat timeouts: heartbeats are not in the history, so an agent that was
+    /// alive before a restart counts as alive after it.
+    fn refresh_heartbeats(&mut self) {
+        let tokens = self.execution.open_tokens().into_iter().map(str::to_owned);
+        for token in tokens.collect::<Vec<_>>() {
+            let now = self.now();
+            // The token belongs to an open task.
+            let _ = self.execution.heartbeat(&token, now);
+        }
+    }
+
+    /// Makes an input event durable together with its consequences: one commit instead of two.
+    async fn record(&mut self, event: Event) -> Result<(), Broken> {
+        let mut after = self.execution.clone();
+        after.apply(&event)?;
+        let mut events = vec![event];
+        let (next, ahead) = after.ahead(self.now());
+        if let Next::Record(more) = next {
+            events.extend(more);
+        }
+        self.keep(events, ahead).await
+    }
+
+    /// Makes events durable. `ahead` is the execution after them.
+    async fn keep(&mut self, events: Vec<Event>, ahead: Execution) -> Result<(), Broken> {
+        self.busy.get_or_insert_with(|| self.shared.work.begin());
+        self.lingers = true;
+        let ended = ahead.outcome().cloned().zip(events.last().map(|event| event.timestamp));
+        if ended.is_some() {
+            // The inbox closes before the row does, so an ended execution accepts no callback.
+            self.commands.close();
+        }
+        append(&self.shared, self.id, &events, ended.as_ref()).await?;
+        self.execution = ahead;
+        Ok(())
+    }
+
+    fn ensure_called(&mut self, requests: Vec<TaskRequest>) {
+        let open = self.execution.open_tasks();
+        self.called.retain(|event_id| open.contains(event_id));
+        for request in requests {
+            if !self.called.insert(request.event_id) {
+                continue;
+            }
+            let shared = Arc::clone(&self.shared);
+            let caller = self.execution.start().execution_arn.clone();
+            self.calls.push(Box::pin(async move {
+                let (resource, arguments) = (&request.resource, request.arguments);
+                let answer = call::perform(&shared, &caller, resource, arguments).await;
+                (request.event_id, answer)
+            }));
+        }
+    }
+
+    async fn wait(&mut self, until: Timestamp) -> Result<Flow, Broken> {
+        let millis = until.as_millis().saturating_sub(self.now().as_millis()).max(0);
+        let pause = Duration::from_millis(millis.unsigned_abs());
+        let is_long = pause > PARKED_AFTER && self.calls.is_empty();
+        let pause = match (is_long, self.lingers) {
+            (true, true) => LINGERED,
+            (true, false) => Duration::ZERO,
+            (false, _) => self.shared.clock.real(pause).min(SLEEP_LONGEST),
+        };
+        if self.calls.is_empty() {
+            self.busy = None;
+        }
+        let pause = if self.busy.is_some() { pause.min(BUSY_LONGEST) } else { pause };
+        // Cancel-safe: calls stay in their list, commands in their queue, and a sleep restarts
+        // from the clock.
+        tokio::select! {
+            Some((event_id, answer)) = self.calls.next(), if !self.calls.is_empty() => {
+                self.answered(event_id, answer).await?;
+            }
+            Some(command) = self.commands.recv() => self.obey(command).await?,
+            () = tokio::time::sleep(pause) => {
+                self.busy = None;
+                if is_long {
+                    return Ok(Flow::Parking(until));
+                }
+            }
+            () = self.shared.stopping.cancelled() => return Ok(Flow::Stopping),
+        }
+        Ok(Flow::Onwards)
+    }
+
+    async fn answered(
+        &mut self,
+        event_id: u64,
+        answer: Result<Value, Failure>,
+    ) -> Result<(), Broken> {
+        let now = self.now();
+        let proposal = match answer {
+            Ok(output) => self.execution.task_succeeded(event_id, &output, now),
+            Err(failure) => self.execution.task_failed(event_id, failure, now),
+        };
+        match proposal {
+            Ok(event) => self.record(event).await,
+            // The task has timed out, or its callback came first: the response is not needed.
+            Err(_) => Ok(()),
+        }
+    }
+
+    async fn obey(&mut self, command: Command) -> Result<(), Broken> {
+        let now = self.now();
+        // The caller may be gone. The command takes effect anyway.
+        match command {
+            Command::Callback { token, answer: Callback::Heartbeat, reply } => {
+                let _ = reply.send(self.execution.heartbeat(&token, now));
+            }
+            Command::Callback { token, answer, reply } => {
+                let proposal = match answer {
+                    Callback::Success(output) => {
+                        self.execution.callback_succeeded(&token, &output, now)
+                    }
+                    Callback::Failure(failure) => {
+                        self.execution.callback_failed(&token, failure, now)
+                    }
+                    Callback::Heartbeat => unreachable!("heartbeats are taken above"),
+                };
+                match proposal {
+                    Ok(event) => {
+                        self.record(event).await?;
+                        let _ = reply.send(Ok(()));
+                    }
+                    Err(refusal) => {
+                        let _ = reply.send(Err(refusal));
+                    }
+                }
+            }
+            Command::Stop { failure, reply } => match self.execution.abort(failure, now) {
+                Ok(event) => {
+                    self.record(event).await?;
+                    let _ = reply.send(Ok(now));
+                }
+                Err(refusal) => {
+                    let _ = reply.send(Err(refusal));
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// Lets calls finish that are no longer needed, as Lambda does.
+    async fn finish_calls(&mut self) {
+        // A sender without a reply reads the execution's row.
+        while self.commands.try_recv().is_ok() {}
+        let stopping = self.shared.stopping.clone();
+        // A call that a stop cuts off is like one that a crash cuts off. Every function tolerates that.
+        tokio::select! {
+            () = async { while self.calls.next().await.is_some() {} } => {}
+            () = stopping.cancelled() => {}
+        }
+    }
+
+    /// Closes the inbox and obeys the queued commands. Returns when the execution is due.
+    async fn park(&mut self, until: Timestamp) -> Result<Timestamp, Broken> {
+        self.commands.close();
+        let mut again_at = until;
+        while let Some(command) = self.commands.recv().await {
+            self.obey(command).await?;
+            again_at = self.now();
+        }
+        Ok(again_at)
+    }
+
+    /// Waits shortly for calls in flight. The restart repeats those that do not finish.
+    async fn stop(&mut self) -> Result<(), Broken> {
+        let deadline = tokio::time::sleep(CALLS_TIMEOUT);
+        tokio::pin!(deadline);
+        while !self.calls.is_empty() {
+            // Cancel-safe: the call stays in its list.
+            tokio::select! {
+                Some((event_id, answer)) = self.calls.next() => {
+                    self.answered(event_id, answer).await?;
+                }
+                () = &mut deadline => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Appends events, retrying without limit: no action may precede its record, and a full disk does not
+/// end an execution.
+async fn append<S: ExecutionStore>(
+    shared: &Shared<S>,
+    id: i64,
+    events: &[Event],
+    ended: Option<&(Outcome, Timestamp)>,
+) -> Result<(), Error> {
+    loop {
+        match until_known(|| shared.store.append(id, events, ended)).await {
+            Err(error) if error.retry() != Retry::Never && !shared.stopping.is_cancelled() => {
+                tracing::warn!(%error, "Cannot write an execution's history; retrying.");
+                tokio::time::sleep(WRITE_RETRY_DELAY).await;
+            }
+            known => return known,
+        }
+    }
+}

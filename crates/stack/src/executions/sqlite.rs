@@ -1,0 +1,312 @@
+//! Executions as rows of the SQLite file that holds the journal.
+//!
+//! A history is stored in the API's JSON form.
+
+use asl::execution::Outcome;
+use asl::history::Event;
+use asl::time::Timestamp;
+use journal::sqlite::SqliteStore;
+use journal::store::Error;
+use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
+
+use super::store::{ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record};
+
+const CREATE: &str = "
+CREATE TABLE IF NOT EXISTS execution_machine (
+    id INTEGER PRIMARY KEY,
+    arn TEXT NOT NULL,
+    definition TEXT NOT NULL,
+    created_ms INTEGER NOT NULL,
+    UNIQUE (arn, definition)
+);
+CREATE TABLE IF NOT EXISTS execution (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    arn TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    machine INTEGER NOT NULL REFERENCES execution_machine(id),
+    status TEXT NOT NULL,
+    input TEXT NOT NULL,
+    output TEXT,
+    error TEXT,
+    cause TEXT,
+    started_ms INTEGER NOT NULL,
+    stopped_ms INTEGER,
+    token_seed TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS execution_by_status ON execution(status, id);
+CREATE TABLE IF NOT EXISTS execution_event (
+    execution INTEGER NOT NULL REFERENCES execution(id),
+    id INTEGER NOT NULL,
+    at_ms INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (execution, id)
+) WITHOUT ROWID;
+";
+
+const COLUMNS: &str = "execution.id, execution.arn, execution.name, machine, status, input, \
+                       output, error, cause, started_ms, stopped_ms, token_seed, execution_machine.arn";
+
+impl ExecutionStore for SqliteStore {
+    async fn open_machine(
+        &self,
+        arn: &str,
+        definition: &str,
+        now: Timestamp,
+    ) -> Result<MachineRow, Error> {
+        let (arn, definition) = (arn.to_owned(), definition.to_owned());
+        self.transact(move |connection| {
+            connection.execute_batch(CREATE)?;
+            connection.execute(
+                "INSERT INTO execution_machine (arn, definition, created_ms) VALUES (?, ?, ?) \
+                 ON CONFLICT DO NOTHING",
+                params![arn, definition, now.as_millis()],
+            )?;
+            connection.query_row(
+                "SELECT id, created_ms FROM execution_machine WHERE arn = ? AND definition = ?",
+                params![arn, definition],
+                |row| {
+                    let created_at = Timestamp::from_millis(row.get(1)?);
+                    Ok(MachineRow { id: row.get(0)?, created_at })
+                },
+            )
+        })
+        .await
+    }
+
+    async fn definition(&self, machine: i64) -> Result<String, Error> {
+        self.read(move |connection| {
+            let sql = "SELECT definition FROM execution_machine WHERE id = ?";
+            Ok(connection.query_row(sql, [machine], |row| row.get(0))?)
+        })
+        .await
+    }
+
+    async fn newest_time(&self) -> Result<Option<Timestamp>, Error> {
+        self.read(|connection| {
+            let exists: bool = connection.query_row(
+                "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'execution_event')",
+                [],
+                |row| row.get(0),
+            )?;
+            if !exists {
+                return Ok(None);
+            }
+            let sql = "SELECT MAX( \
+                IFNULL((SELECT MAX(started_ms) FROM execution), 0), \
+                IFNULL((SELECT MAX(stopped_ms) FROM execution), 0), \
+                IFNULL((SELECT MAX(at_ms) FROM execution_event JOIN execution \
+                        ON execution.id = execution WHERE status = 'RUNNING'), 0))";
+            let millis: Option<i64> = connection.query_row(sql, [], |row| row.get(0))?;
+            Ok(millis.filter(|millis| *millis > 0).map(Timestamp::from_millis))
+        })
+        .await
+    }
+
+    async fn start_all(
+        &self,
+        machine: i64,
+        executions: Vec<NewExecution>,
+    ) -> Result<Vec<Inserted>, Error> {
+        self.transact(move |connection| {
+            executions.iter().map(|new| insert_one(connection, machine, new)).collect()
+        })
+        .await
+    }
+
+    async fn append(
+        &self,
+        execution: i64,
+        events: &[Event],
+        ended: Option<&(Outcome, Timestamp)>,
+    ) -> Result<(), Error> {
+        let bodies = events
+            .iter()
+            .map(|event| {
+                let body = serde_json::to_string(event).map_err(|e| Error::Refused(e.into()))?;
+                Ok((event.id, event.timestamp.as_millis(), body))
+            })
+            .collect::<Result<Vec<_>, Error>>()?;
+        let ended = ended.cloned();
+        self.transact(move |connection| {
+            let mut insert = connection.prepare_cached(
+                "INSERT INTO execution_event (execution, id, at_ms, body) VALUES (?, ?, ?, ?) \
+                 ON CONFLICT DO NOTHING",
+            )?;
+            for (id, at_ms, body) in &bodies {
+                insert.execute(params![execution, *id as i64, at_ms, body])?;
+            }
+            if let Some((outcome, at)) = &ended {
+                close(connection, execution, outcome, *at)?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn running_after(&self, after: i64, limit: usize) -> Result<Vec<Record>, Error> {
+        let rest = "status = 'RUNNING' AND execution.id > ? ORDER BY execution.id LIMIT ?";
+        select(self, rest, vec![after.into(), limit_of(limit).into()]).await
+    }
+
+    async fn running(&self, ids: &[i64]) -> Result<Vec<Record>, Error> {
+        let ids = ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+        let rest = format!("status = 'RUNNING' AND execution.id IN ({ids}) ORDER BY execution.id");
+        select(self, &rest, Vec::new()).await
+    }
+
+    async fn find(&self, arn: &str) -> Result<Option<Record>, Error> {
+        let found = select(self, "execution.arn = ?", vec![arn.to_owned().into()]).await?;
+        Ok(found.into_iter().next())
+    }
+
+    async fn newest_first(
+        &self,
+        status: Option<&str>,
+        before: i64,
+        limit: usize,
+    ) -> Result<Vec<Record>, Error> {
+        let limit = limit_of(limit);
+        match status {
+            None => {
+                let rest = "execution.id < ? ORDER BY execution.id DESC LIMIT ?";
+                select(self, rest, vec![before.into(), limit.into()]).await
+            }
+            Some(status) => {
+                let rest = "status = ? AND execution.id < ? ORDER BY execution.id DESC LIMIT ?";
+                select(self, rest, vec![status.to_owned().into(), before.into(), limit.into()])
+                    .await
+            }
+        }
+    }
+
+    async fn counts(&self) -> Result<Vec<(String, i64)>, Error> {
+        self.read(|connection| {
+            let sql = "SELECT status, COUNT(*) FROM execution GROUP BY status ORDER BY status";
+            let mut statement = connection.prepare_cached(sql)?;
+            let counts = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(counts.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+
+    async fn history(
+        &self,
+        execution: i64,
+        after: i64,
+        reverse: bool,
+        limit: usize,
+    ) -> Result<Vec<String>, Error> {
+        let sql = if reverse {
+            "SELECT body FROM execution_event WHERE execution = ? AND id < ? ORDER BY id DESC LIMIT ?"
+        } else {
+            "SELECT body FROM execution_event WHERE execution = ? AND id > ? ORDER BY id LIMIT ?"
+        };
+        self.read(move |connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let values = params![execution, after, limit_of(limit)];
+            let bodies = statement.query_map(values, |row| row.get(0))?;
+            Ok(bodies.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+    }
+}
+
+fn insert_one(
+    connection: &Connection,
+    machine: i64,
+    new: &NewExecution,
+) -> rusqlite::Result<Inserted> {
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO execution (arn, name, machine, status, input, started_ms, token_seed) \
+             VALUES (?, ?, ?, 'RUNNING', ?, ?, ?) ON CONFLICT (arn) DO NOTHING",
+        )?
+        .execute(params![
+            new.arn,
+            new.name,
+            machine,
+            new.input,
+            new.started_at.as_millis(),
+            new.token_seed
+        ])?;
+    if inserted == 1 {
+        return Ok(Inserted::Started(new.started_at));
+    }
+    let (status, input, started_ms): (String, String, i64) = connection.query_row(
+        "SELECT status, input, started_ms FROM execution WHERE arn = ?",
+        [&new.arn],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    Ok(if status == RUNNING && input == new.input {
+        Inserted::Started(Timestamp::from_millis(started_ms))
+    } else {
+        Inserted::Taken
+    })
+}
+
+fn close(
+    connection: &Connection,
+    execution: i64,
+    outcome: &Outcome,
+    at: Timestamp,
+) -> rusqlite::Result<usize> {
+    let (output, failure) = match outcome {
+        Outcome::Succeeded(output) => (Some(output), None),
+        Outcome::Failed(failure) | Outcome::Aborted(failure) => (None, Some(failure)),
+        Outcome::TimedOut => (None, None),
+    };
+    connection
+        .prepare_cached(
+            "UPDATE execution SET status = ?, output = ?, error = ?, cause = ?, stopped_ms = ? \
+             WHERE id = ? AND status = 'RUNNING'",
+        )?
+        .execute(params![
+            outcome.status(),
+            output,
+            failure.and_then(|failure| failure.error.as_ref()),
+            failure.and_then(|failure| failure.cause.as_ref()),
+            at.as_millis(),
+            execution
+        ])
+}
+
+async fn select(
+    store: &SqliteStore,
+    rest: &str,
+    values: Vec<rusqlite::types::Value>,
+) -> Result<Vec<Record>, Error> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM execution JOIN execution_machine \
+         ON execution_machine.id = execution.machine WHERE {rest}"
+    );
+    store
+        .read(move |connection| {
+            let mut statement = connection.prepare_cached(&sql)?;
+            let values = params_from_iter(values.iter().map(|v| v as &dyn ToSql));
+            let records = statement.query_map(values, record)?;
+            Ok(records.collect::<rusqlite::Result<_>>()?)
+        })
+        .await
+}
+
+fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
+    Ok(Record {
+        id: row.get(0)?,
+        arn: row.get(1)?,
+        name: row.get(2)?,
+        machine: row.get(3)?,
+        status: row.get(4)?,
+        input: row.get(5)?,
+        output: row.get(6)?,
+        error: row.get(7)?,
+        cause: row.get(8)?,
+        started_at: Timestamp::from_millis(row.get(9)?),
+        stopped_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_millis),
+        token_seed: row.get(11)?,
+        machine_arn: row.get(12)?,
+    })
+}
+
+fn limit_of(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,189 @@
+//! The store of executions and their histories.
+
+use asl::execution::Outcome;
+use asl::history::Event;
+use asl::time::Timestamp;
+use journal::limits::WRITE_ATTEMPTS_MAX;
+use journal::store::{Error, Retry, Store};
+
+/// The status of an execution that has not ended.
+pub const RUNNING: &str = "RUNNING";
+
+/// Stores executions in the database that holds the journal. A task of a state machine writes to the
+/// journal through the same store.
+///
+/// - A write is durable when it returns.
+/// - Every write is idempotent: it leaves what an earlier attempt wrote. So a write whose outcome is
+///   unknown ([`Error::Unknown`]) is repeated.
+/// - Each write is one transaction: status and history always agree.
+///
+/// [`conformance`](super::conformance) tests implementations.
+pub trait ExecutionStore: Store {
+    /// Returns the row of a state machine's definition; inserts it if it is absent.
+    ///
+    /// # Errors
+    /// If the store cannot be read or written.
+    fn open_machine(
+        &self,
+        arn: &str,
+        definition: &str,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<MachineRow, Error>> + Send;
+
+    /// Reads a definition's text.
+    ///
+    /// # Errors
+    /// If the store cannot be read, or has no such row.
+    fn definition(&self, machine: i64) -> impl Future<Output = Result<String, Error>> + Send;
+
+    /// The newest time that the executions have recorded, for running ones that of their history. A clock
+    /// must not start before it. `None` if the store never held an execution.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn newest_time(&self) -> impl Future<Output = Result<Option<Timestamp>, Error>> + Send;
+
+    /// Starts executions in one transaction. Each has its own result.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    fn start_all(
+        &self,
+        machine: i64,
+        executions: Vec<NewExecution>,
+    ) -> impl Future<Output = Result<Vec<Inserted>, Error>> + Send;
+
+    /// Appends events to a history. If `ended` is given, also closes the execution.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    fn append(
+        &self,
+        execution: i64,
+        events: &[Event],
+        ended: Option<&(Outcome, Timestamp)>,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// Running executions with an id above `after`, in the order of their start.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn running_after(
+        &self,
+        after: i64,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Record>, Error>> + Send;
+
+    /// Those of the given executions that are running, in the order of their start.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn running(&self, ids: &[i64]) -> impl Future<Output = Result<Vec<Record>, Error>> + Send;
+
+    /// Finds an execution by its ARN.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn find(&self, arn: &str) -> impl Future<Output = Result<Option<Record>, Error>> + Send;
+
+    /// Executions with an id below `before`, newest first.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn newest_first(
+        &self,
+        status: Option<&str>,
+        before: i64,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Record>, Error>> + Send;
+
+    /// The number of executions by status, sorted by status.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn counts(&self) -> impl Future<Output = Result<Vec<(String, i64)>, Error>> + Send;
+
+    /// Part of a history, each event as the API's JSON text: events with an id above `after`, or
+    /// in reverse those below it.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn history(
+        &self,
+        execution: i64,
+        after: i64,
+        reverse: bool,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<String>, Error>> + Send;
+}
+
+/// A version of a state machine's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineRow {
+    pub id: i64,
+    /// When this text was first used.
+    pub created_at: Timestamp,
+}
+
+/// An execution's row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record {
+    /// Increases in the order of starts.
+    pub id: i64,
+    pub arn: String,
+    pub name: String,
+    /// The row of its definition.
+    pub machine: i64,
+    pub machine_arn: String,
+    /// As in `DescribeExecution`.
+    pub status: String,
+    /// JSON text.
+    pub input: String,
+    /// JSON text; only of an execution that succeeded.
+    pub output: Option<String>,
+    /// Only of an execution that failed or was aborted.
+    pub error: Option<String>,
+    pub cause: Option<String>,
+    pub started_at: Timestamp,
+    pub stopped_at: Option<Timestamp>,
+    /// The seed of its task tokens. Secret.
+    pub token_seed: String,
+}
+
+/// A row to insert.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewExecution {
+    pub arn: String,
+    pub name: String,
+    /// JSON text.
+    pub input: String,
+    pub started_at: Timestamp,
+    pub token_seed: String,
+}
+
+/// The result of a start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Inserted {
+    /// It is durable, from now or from an earlier start with the same input.
+    Started(Timestamp),
+    /// Another execution has the name, or this one has ended.
+    Taken,
+}
+
+/// Repeats a write of an [`ExecutionStore`] until its outcome is known, at most
+/// [`WRITE_ATTEMPTS_MAX`] times.
+pub(super) async fn until_known<T, F>(mut write: impl FnMut() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    for attempt in 1..WRITE_ATTEMPTS_MAX {
+        let outcome = write().await;
+        match outcome.as_ref().map_err(Error::retry) {
+            Err(Retry::After(pause) | Retry::Unknown(pause)) => {
+                tokio::time::sleep(pause * attempt).await;
+            }
+            Ok(_) | Err(Retry::Never) => return outcome,
+        }
+    }
+    write().await
+}

@@ -1,0 +1,29 @@
+//! A local AWS for Daybook: an event bus, durable Step Functions executions, the Lambda functions that
+//! they call, and a host for the agents, behind one AWS-compatible endpoint.
+//!
+//! - [`bus`] turns an event into an execution. [`executions`] runs it durably in the journal's file, and
+//!   calls [`functions`], [`dynamodb`] and the other [`services`].
+//! - [`host`] runs the agents that the invoker function calls.
+//! - [`endpoint`] is the HTTP server: AWS protocols, Daybook's own API and the web page.
+//!   [`endpoint::Viewer`] serves the page over a journal whose sessions run elsewhere.
+//! - [`stack`] starts all of it in order and shuts it down in order. `memory` returns free memory to the
+//!   operating system after a burst.
+//! - [`list`] and [`view`] are the JSON shapes of sessions, from either kind of journal ([`store`]).
+
+pub mod bus;
+mod catch_up;
+mod clients;
+pub mod dynamodb;
+pub mod endpoint;
+pub mod executions;
+pub mod functions;
+pub mod host;
+pub mod list;
+mod memory;
+pub mod names;
+mod process;
+pub mod services;
+pub mod stack;
+pub mod store;
+pub mod view;
+mod watch;

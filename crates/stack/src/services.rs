@@ -1,0 +1,19 @@
+//! The AWS services that a state machine's tasks call, besides the journal's table and the event bus.
+
+use aws_sdk_bedrockagentcore::Client;
+
+use crate::functions::Functions;
+
+/// The services that do not live in the journal's file.
+#[derive(Clone, Debug)]
+pub struct Services {
+    pub functions: Functions,
+    /// `None` if no agents run on this stack.
+    pub agent_core: Option<Client>,
+}
+
+impl From<Functions> for Services {
+    fn from(functions: Functions) -> Self {
+        Self { functions, agent_core: None }
+    }
+}

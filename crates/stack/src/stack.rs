@@ -1,0 +1,469 @@
+//! The whole stack: starts its parts in order and shuts them down in order.
+//!
+//! The parts call one another through SDK clients, as in the cloud; only the address differs. If the
+//! stack listens beyond loopback, isolated agents use a second, loopback port that needs no token.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent::host::Host;
+use agent::model::Models;
+use agent::progress::Broadcast;
+use agent::settings::Defaults;
+use agent::tool::{Servers, Timeouts};
+use agentcore::Runtime;
+use aws_config::SdkConfig;
+use axum::Router;
+use graph::agent::Agent;
+use graph::profile::Limits;
+use guard::TokenMissing;
+use invoker::Invoker;
+use invoker::admission::Rules;
+use journal::clock::Clock;
+use journal::sqlite::{Durability, OpenError};
+use poller::Poller;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use watchdog::Watchdog;
+use workflow::{env, metric, state_machine};
+
+use crate::bus::{Bus, RuleError};
+use crate::catch_up::catch_up;
+use crate::clients::Wire;
+use crate::dynamodb;
+use crate::endpoint::{Aws, Endpoint, Guard, Reader, Running, Slots, Streams};
+use crate::executions::{self, Executions};
+use crate::functions::{self, FunctionError, Functions};
+use crate::host::{Agents, Isolated, Settings};
+use crate::memory;
+use crate::names;
+use crate::services::Services;
+use crate::store::{Database, Journal};
+use crate::watch;
+
+/// The journal's file in the data folder.
+pub const JOURNAL_FILE: &str = "journal.db";
+
+/// The lock file; held while a stack uses the folder.
+const LOCK_FILE: &str = "lock";
+
+/// How long open requests may take to finish on shutdown, by the machine's clock.
+const REQUESTS_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// The settings of a stack.
+#[derive(Debug)]
+pub struct Config {
+    /// The listen address; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The folder of the journal; created if absent.
+    pub data: PathBuf,
+    /// What a commit waits for.
+    pub durability: Durability,
+    /// The speed of the stack's clock, as a multiple of the machine's.
+    pub time_scale: u32,
+    /// The bearer token; required to listen beyond loopback.
+    pub token: Option<String>,
+    /// Days until records expire.
+    pub ttl_days: u32,
+    /// A state machine's definition that replaces the workflow's.
+    pub workflow: Option<String>,
+    /// Functions that its tasks may call besides the workflow's own.
+    pub functions: functions::File,
+    pub isolation: Isolation,
+    /// MCP servers of agents that run in this process.
+    pub servers: Servers,
+    /// Timeouts of those servers.
+    pub timeouts: Timeouts,
+    /// Models of agents that run in this process.
+    pub models: Models,
+    /// Defaults for triggers.
+    pub defaults: Defaults,
+    /// Admission limits.
+    pub admission: Limits,
+    /// The agents that triggers may name. Their graphs also name the tool calls of recorded sessions.
+    pub agents: Arc<[Agent]>,
+}
+
+/// Where agents run.
+#[derive(Clone, Debug)]
+pub enum Isolation {
+    /// In this process.
+    None,
+    /// Each session in a process of its own.
+    Processes {
+        /// The binary `agent`; beside the current program if absent.
+        program: Option<PathBuf>,
+        /// Environment variables, besides those that the stack sets.
+        environment: Vec<(String, String)>,
+    },
+}
+
+/// Why a stack did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("cannot use the folder {}", path.display())]
+    Folder {
+        /// The folder or the file in it.
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// Another stack uses it.
+    #[error("another stack uses the folder {}", .0.display())]
+    InUse(PathBuf),
+    #[error(transparent)]
+    Journal(#[from] OpenError),
+    #[error("cannot listen on {address}")]
+    Listen {
+        address: SocketAddr,
+        #[source]
+        source: io::Error,
+    },
+    /// The address is beyond loopback and there is no token.
+    #[error(transparent)]
+    Token(#[from] TokenMissing),
+    /// The state machine's definition is invalid, or the file cannot be read or written.
+    #[error(transparent)]
+    Executions(#[from] executions::OpenError),
+    #[error(transparent)]
+    Store(#[from] journal::store::Error),
+    /// The bus does not support the workflow's rule.
+    #[error(transparent)]
+    Rule(#[from] RuleError),
+    /// The HTTP client for isolated agents cannot be created.
+    #[error("cannot create an HTTP client")]
+    Http(#[from] reqwest::Error),
+}
+
+/// A running stack. Dropping it is like killing it; [`Stack::shutdown`] stops it cleanly.
+#[derive(Debug)]
+pub struct Stack {
+    address: SocketAddr,
+    store: Database,
+    clock: Clock,
+    executions: Executions,
+    agents: Agents,
+    supervisor: JoinSet<()>,
+    servers: JoinSet<()>,
+    stop_watching: CancellationToken,
+    stop_serving: CancellationToken,
+    /// Keeps the routes that the stack's own clients call.
+    _routes: Arc<Router>,
+    _lock: FolderLock,
+}
+
+/// The exclusive lock on a data folder. Dropping it unlocks the file explicitly, because a process that
+/// is being forked holds a copy of the open file.
+#[derive(Debug)]
+struct FolderLock(File);
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Closing the file unlocks it too, only later.
+        let _ = self.0.unlock();
+    }
+}
+
+impl Stack {
+    /// Starts a stack. When this returns, it accepts requests, and the executions of an earlier stack
+    /// continue.
+    ///
+    /// # Errors
+    /// See [`StartError`]. Then nothing is left running.
+    pub async fn start(mut config: Config) -> Result<Self, StartError> {
+        telemetry::metrics::keep(&agent::measure::buckets(&config.agents));
+        metric::describe();
+        agent::measure::describe(&config.agents);
+        let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
+        let (data, lock) = take_folder(&config.data)?;
+        let store = Database::open(&data.join(JOURNAL_FILE), config.durability)?;
+        let clock = clock(&store, config.time_scale).await?;
+        let (listener, address) = listen(config.listen).await?;
+        let inside = listen_inside(&config).await?;
+        let agents_address = inside.as_ref().map_or(address, |(_, address)| *address);
+        let wire = Wire::default();
+        let aws = wire.config();
+        let progress = Broadcast::default();
+        let agents = agents(&config, &progress, &store, &clock, &aws, agents_address)?;
+        let rules = Rules { agents: Arc::clone(&config.agents), limits: config.admission.clone() };
+        let functions = functions(&store, &clock, &aws, rules);
+        let functions = functions.with_file(std::mem::take(&mut config.functions));
+        let text = workflow_text(&config);
+        let agent_core = Some(aws_sdk_bedrockagentcore::Client::new(&aws));
+        let services = Services { functions: functions.clone(), agent_core };
+        let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
+        let stop_serving = CancellationToken::new();
+        let reader = reader(&config, &store, &clock, &executions);
+        let streams = Streams {
+            reader: reader.clone(),
+            executions: executions.clone(),
+            progress,
+            stopping: stop_serving.clone(),
+        };
+        let bus = Bus::new(executions.clone(), functions, clock.clone())?;
+        let services = Aws { executions: executions.clone(), bus, agents: agents.clone() };
+        let endpoint = Endpoint { reader, streams, aws: services, data };
+        let inside_guard = Guard::new(Ipv4Addr::LOCALHOST.into(), None)?;
+        let routes = Arc::new(endpoint.clone().router(inside_guard));
+        wire.lead_to(&routes);
+        let mut servers = JoinSet::new();
+        if let Some((listener, _)) = inside {
+            servers.spawn(serve(listener, Router::clone(&routes), stop_serving.clone()));
+        }
+        servers.spawn(serve(listener, endpoint.router(guard), stop_serving.clone()));
+        let stop_watching = CancellationToken::new();
+        let watchdog = watchdog(&store, &clock, &aws);
+        let watched =
+            watch::watch(watchdog, executions.ends(), clock.clone(), stop_watching.clone());
+        let mut supervisor = JoinSet::from_iter([watched]);
+        supervisor.spawn(memory::give_back(store.clone(), stop_watching.clone()));
+        let supervised = executions.clone();
+        supervisor.spawn(async move { supervised.supervise().await });
+        let (caught_up, stopping) = (catch_up(executions.clone()), stop_watching.clone());
+        supervisor.spawn(async move {
+            // If the stack stops first, the next start catches up.
+            let _ = stopping.run_until_cancelled_owned(caught_up).await;
+        });
+        Ok(Self {
+            address,
+            store,
+            clock,
+            executions,
+            agents,
+            supervisor,
+            servers,
+            stop_watching,
+            stop_serving,
+            _routes: routes,
+            _lock: lock,
+        })
+    }
+
+    /// The listen address.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The base URL, such as `http://127.0.0.1:4599`.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn store(&self) -> &Database {
+        &self.store
+    }
+
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub fn executions(&self) -> &Executions {
+        &self.executions
+    }
+
+    /// Stops executions first, so that nothing new is called; then agents, which still need the endpoint;
+    /// then the endpoint.
+    pub async fn shutdown(mut self) {
+        self.stop_watching.cancel();
+        self.executions.begin_stop();
+        while self.supervisor.join_next().await.is_some() {}
+        self.agents.shutdown().await;
+        self.stop_serving.cancel();
+        let served = async { while self.servers.join_next().await.is_some() {} };
+        if tokio::time::timeout(REQUESTS_TIMEOUT, served).await.is_err() {
+            tracing::warn!("Some requests did not finish in time and were cut off.");
+            self.servers.shutdown().await;
+        }
+    }
+}
+
+fn take_folder(data: &Path) -> Result<(PathBuf, FolderLock), StartError> {
+    let fail = |path: &Path| {
+        let path = path.to_owned();
+        move |source| StartError::Folder { path, source }
+    };
+    std::fs::create_dir_all(data).map_err(fail(data))?;
+    let data = data.canonicalize().map_err(fail(data))?;
+    let path = data.join(LOCK_FILE);
+    let lock = File::create(&path).map_err(fail(&path))?;
+    match lock.try_lock() {
+        Ok(()) => Ok((data, FolderLock(lock))),
+        Err(TryLockError::WouldBlock) => Err(StartError::InUse(data)),
+        Err(TryLockError::Error(source)) => Err(StartError::Folder { path, source }),
+    }
+}
+
+/// The stack's clock. It never starts before the newest recorded time: a fast clock leaves times that
+/// the machine's clock has not reached.
+async fn clock(store: &Database, scale: u32) -> Result<Clock, StartError> {
+    let system = Clock::system();
+    let now = system.now();
+    let newest = executions::newest_time(store).await?.unwrap_or(now);
+    Ok(if scale <= 1 && newest <= now { system } else { Clock::scaled(newest.max(now), scale) })
+}
+
+pub(crate) async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let fail = |source| StartError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(fail)?;
+    let bound = listener.local_addr().map_err(fail)?;
+    Ok((listener, bound))
+}
+
+/// A loopback port without a token, for isolated agents of a stack that listens beyond loopback.
+async fn listen_inside(config: &Config) -> Result<Option<(TcpListener, SocketAddr)>, StartError> {
+    match config.isolation {
+        Isolation::Processes { .. } if !config.listen.ip().is_loopback() => {
+            Ok(Some(listen((Ipv4Addr::LOCALHOST, 0).into()).await?))
+        }
+        _ => Ok(None),
+    }
+}
+
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
+    if let Err(error) = served.await {
+        tracing::error!(%error, "The endpoint stopped serving.");
+    }
+}
+
+fn agents(
+    config: &Config,
+    progress: &Broadcast,
+    store: &Database,
+    clock: &Clock,
+    aws: &SdkConfig,
+    address: SocketAddr,
+) -> Result<Agents, StartError> {
+    match &config.isolation {
+        Isolation::None => {
+            let host = agent::host::Config {
+                agents: Arc::clone(&config.agents),
+                callbacks: aws_sdk_sfn::Client::new(aws),
+                clock: clock.clone(),
+                servers: config.servers.clone(),
+                timeouts: config.timeouts,
+                models: config.models.clone(),
+                defaults: config.defaults.clone(),
+                progress: progress.clone(),
+            };
+            Ok(Agents::Here(Host::new(store.clone(), host)))
+        }
+        Isolation::Processes { program, environment } => {
+            let program = match program {
+                Some(program) => program.clone(),
+                None => beside_this("agent")?,
+            };
+            let mut environment = environment.clone();
+            environment.extend(agent_environment(address));
+            let time_scale = config.time_scale.max(1);
+            let (clock, progress) = (clock.clone(), progress.clone());
+            let settings = Settings { program, environment, clock, time_scale, progress };
+            Ok(Agents::Isolated(Isolated::new(settings)?))
+        }
+    }
+}
+
+fn beside_this(name: &str) -> Result<PathBuf, StartError> {
+    let this = std::env::current_exe()
+        .map_err(|source| StartError::Folder { path: PathBuf::from(name), source })?;
+    Ok(this.with_file_name(name))
+}
+
+/// The environment of an isolated agent, which names what its container would find in the cloud.
+fn agent_environment(address: SocketAddr) -> Vec<(String, String)> {
+    [
+        (env::JOURNAL_TABLE_NAME, dynamodb::TABLE_NAME),
+        (env::STATE_MACHINE_ARN, names::STATE_MACHINE_ARN),
+        (env::AGENT_RUNTIME_ARN, names::RUNTIME_ARN),
+        ("AWS_ENDPOINT_URL", &format!("http://{address}")),
+        ("AWS_REGION", names::REGION),
+        ("AWS_ACCESS_KEY_ID", "local"),
+        ("AWS_SECRET_ACCESS_KEY", "local"),
+        ("AWS_EC2_METADATA_DISABLED", "true"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .to_vec()
+}
+
+/// The Lambda functions, in this process.
+fn functions(store: &Database, clock: &Clock, aws: &SdkConfig, rules: Rules) -> Functions {
+    let runtime = runtime(aws);
+    let invoker = Invoker::new(store.clone(), runtime.clone(), clock.clone()).with_rules(rules);
+    let callbacks = aws_sdk_sfn::Client::new(aws);
+    let poller = Poller::new(store.clone(), callbacks, runtime, clock.clone());
+    Functions::default()
+        .with(names::INVOKER_ARN, move |payload| {
+            let invoker = invoker.clone();
+            async move {
+                let reply = invoker.handle(functions::request(payload)?).await;
+                functions::reply(&reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))?)
+            }
+        })
+        .with(names::POLLER_ARN, move |payload| {
+            let poller = poller.clone();
+            async move {
+                let reply = poller.serve(payload).await;
+                reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))
+            }
+        })
+}
+
+/// The reader of the stack's sessions.
+fn reader(config: &Config, store: &Database, clock: &Clock, executions: &Executions) -> Reader {
+    Reader {
+        store: Journal::Here(store.clone()),
+        clock: clock.clone(),
+        graphs: Arc::clone(&config.agents),
+        summary_cache: Arc::default(),
+        slots: Slots::default(),
+        stack: Some(Running {
+            executions: executions.clone(),
+            admission: config.admission.clone(),
+        }),
+    }
+}
+
+fn watchdog(store: &Database, clock: &Clock, aws: &SdkConfig) -> Watchdog<Database> {
+    let cloud =
+        watchdog::Cloud { executions: aws_sdk_sfn::Client::new(aws), runtime: runtime(aws) };
+    Watchdog::new(store.clone(), cloud, clock.clone())
+}
+
+fn runtime(aws: &SdkConfig) -> Runtime {
+    let client = aws_sdk_bedrockagentcore::Client::new(aws);
+    Runtime { client, arn: names::RUNTIME_ARN.to_owned(), qualifier: None }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !text.ends_with(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+fn workflow_text(config: &Config) -> String {
+    let ttl_days = config.ttl_days.to_string();
+    let values = [
+        ("JOURNAL_TABLE_NAME", dynamodb::TABLE_NAME),
+        ("JOURNAL_TTL_DAYS", ttl_days.as_str()),
+        ("INVOKER_FUNCTION_ARN", names::INVOKER_ARN),
+        ("POLLER_FUNCTION_ARN", names::POLLER_ARN),
+    ];
+    match &config.workflow {
+        None => state_machine::with_substitutions(&values),
+        Some(text) => values
+            .iter()
+            .fold(text.clone(), |text, (name, value)| text.replace(&format!("${{{name}}}"), value)),
+    }
+}

@@ -1,0 +1,629 @@
+//! JSON shapes of a session for the command line and the API, built from its records.
+//!
+//! Pure: `now` is an argument. [`Session`] is the whole session in one object; [`Event`] and [`Step`]
+//! are one record each; [`Record`] tags an object with its type. A tool's outcome does not repeat its
+//! call; [`Calls`] finds it again.
+
+use std::sync::Arc;
+
+use graph::agent::{Agent, Opening};
+use graph::conclusion::Conclusion;
+use graph::digest;
+use graph::effect::{Effect, ToolCall};
+use graph::next::Next;
+use graph::outcome::Brought;
+use graph::presentation::{Presentation, Standing};
+use graph::question::{Decision, Question};
+use graph::run::Run;
+use journal::clock::Stamp;
+use journal::event::EventStatus;
+use journal::id::SessionId;
+use journal::status::Status;
+use journal::step::{EffectKind, StepBody, StepKind};
+use journal::tally::{Asked, Reported, Spent, Tally};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use views::text::clip;
+
+/// Longest summary of a conclusion in a list, in characters.
+const SUMMARY_CHARS: usize = 600;
+
+/// One line of output: a shape, with its name in `type`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Record {
+    Session(Box<Session>),
+    Event(Event),
+    Step(Step),
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Session {
+    pub session_id: SessionId,
+    /// What the session is about, as its agent words it.
+    pub title: Option<String>,
+    pub status: Status,
+    /// The agent's verdict, one or two words.
+    pub verdict: Option<String>,
+    /// The agent, if known.
+    pub agent: Option<String>,
+    pub initiated_at: Option<Stamp>,
+    pub ended_at: Option<Stamp>,
+    /// From begin to end, or to now, in milliseconds.
+    pub elapsed_ms: Option<u64>,
+    /// As `Type: Code - message`.
+    pub error: Option<String>,
+    /// One word.
+    pub error_category: Option<String>,
+    pub result: Option<Value>,
+    /// The result's size in bytes, if a list omits the result because it is large.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_bytes: Option<usize>,
+    /// The agent's conclusion, in a few sentences.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
+    /// The agent's whole conclusion.
+    #[serde(skip)]
+    pub conclusion: Option<Conclusion>,
+    /// The agent's own status field.
+    #[serde(flatten)]
+    pub agent_state: Option<AgentState>,
+    pub open_question: Option<OpenQuestion>,
+    /// The end of its sleep, if it sleeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asleep_until: Option<Stamp>,
+    pub steps: u32,
+    /// Model tokens used.
+    pub tokens: Tokens,
+    /// Their cost, in dollars.
+    pub usd: f64,
+}
+
+/// A session's status in the agent's own words: one field of the session's JSON and of its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentState {
+    pub field: &'static str,
+    pub word: &'static str,
+}
+
+/// A question that waits for an answer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct OpenQuestion {
+    /// The number of the question's step; an answer names it.
+    pub question_id: u32,
+    pub prompt: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Value>,
+    /// Why the agent needs the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub justification: Option<String>,
+    /// The valid decisions.
+    pub choices: Vec<Decision>,
+    pub expires_at: Stamp,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tokens {
+    /// Sent to a model.
+    pub input: u64,
+    /// Received from a model.
+    pub output: u64,
+    /// Of calls whose outcome was lost; each counts at its maximum.
+    pub unsettled: u64,
+    /// Input tokens that the model read from its cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_read: u64,
+    /// Input tokens that the model wrote to its cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write: u64,
+    /// Tokens without a known price.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unpriced: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Event {
+    pub session_id: SessionId,
+    pub sk: String,
+    pub status: EventStatus,
+    pub timestamp: Stamp,
+    pub writer: &'static str,
+    /// The same for every copy of the event.
+    pub event_id: String,
+    pub error_message: Option<String>,
+    pub detail: Option<Value>,
+    pub hash: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Step {
+    pub session_id: SessionId,
+    pub sk: String,
+    pub seq: u32,
+    /// The epoch of the claim that it was written under.
+    pub epoch: u32,
+    pub kind: StepKind,
+    /// The graph node that requested the effect.
+    pub node: Option<String>,
+    /// The kind of that effect.
+    pub effect: Option<EffectKind>,
+    /// The call that a tool's outcome answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<ToolCall>,
+    /// The payload: an effect's outcome, a claim's input, a question, an answer, a result.
+    pub outcome: Option<Value>,
+    /// The error of an end step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+    /// When the effect began; for other steps, when the step was written.
+    pub started_at: Stamp,
+    pub finished_at: Stamp,
+    /// Model tokens used.
+    pub tokens: Tokens,
+    /// Their cost, in dollars.
+    pub usd: f64,
+    pub hash: String,
+}
+
+type RecordedEvent = journal::event::Event;
+type RecordedStep = journal::step::Step<Value>;
+
+impl Session {
+    /// A session at `now`, from its `events` in time order and its `steps` in sequence. Its agent, if it
+    /// is among `agents`, says how to present it.
+    pub fn of(
+        id: &SessionId,
+        events: &[RecordedEvent],
+        steps: &[RecordedStep],
+        agents: &[Agent],
+        now: Stamp,
+    ) -> Self {
+        Self::adding_up(id, &Reported::of(events), &Tally::of(steps), agents, now)
+    }
+
+    /// The same, from tallied records.
+    pub fn adding_up(
+        id: &SessionId,
+        reported: &Reported,
+        tally: &Tally<Value>,
+        agents: &[Agent],
+        now: Stamp,
+    ) -> Self {
+        let agent = tally.agent.clone().or_else(|| reported.agent.clone());
+        let presentation = Presentation::among(agents, agent.as_deref());
+        let (error, error_category) = error(reported, tally);
+        let (stage, category) = (reported.status.into(), error_category.as_deref());
+        let standing = Standing { stage, category, has_run: reported.has_run };
+        let agent_state =
+            presentation.state_of(&standing).map(|(field, word)| AgentState { field, word });
+        let input = tally.opening.as_ref().and_then(|opening| opening.get("input"));
+        let result = tally.end.as_ref().map(|end| &end.payload);
+        let conclusion = result.and_then(|result| presentation.conclusion_of(result));
+        let verdict = conclusion.as_ref().and_then(|found| found.verdict.as_ref());
+        let summary = conclusion.as_ref().map(|found| clip(&found.summary, SUMMARY_CHARS));
+        let end = reported.ended_at.unwrap_or(now);
+        Self {
+            session_id: id.clone(),
+            title: input.and_then(|input| presentation.title_of(input)),
+            status: reported.status,
+            verdict: verdict.map(|verdict| verdict.word.clone()),
+            agent,
+            initiated_at: reported.initiated_at,
+            ended_at: reported.ended_at,
+            elapsed_ms: reported.initiated_at.map(|at| millis(end.since(at))),
+            error,
+            error_category,
+            result: self::result(tally, agent_state),
+            result_bytes: None,
+            summary: summary.filter(|summary| !summary.is_empty()),
+            conclusion,
+            agent_state,
+            open_question: waits_for(reported.status, tally).and_then(Result::ok),
+            asleep_until: waits_for(reported.status, tally).and_then(Result::err),
+            steps: tally.steps,
+            tokens: Tokens::of(&tally.spent),
+            usd: usd(&tally.spent),
+        }
+    }
+}
+
+impl Serialize for AgentState {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry(self.field, self.word)?;
+        map.end()
+    }
+}
+
+impl Tokens {
+    fn of(spent: &Spent) -> Self {
+        Self {
+            input: spent.input_tokens,
+            output: spent.output_tokens,
+            unsettled: spent.unsettled_tokens,
+            cache_read: spent.cache_read_tokens,
+            cache_write: spent.cache_write_tokens,
+            unpriced: spent.unpriced_tokens,
+        }
+    }
+}
+
+impl Event {
+    /// The shape of a journaled event.
+    pub fn of(event: &RecordedEvent) -> Self {
+        Self {
+            session_id: event.session.clone(),
+            sk: event.sk.clone(),
+            status: event.status,
+            timestamp: event.stamp,
+            writer: event.writer.as_str(),
+            event_id: event.id.as_str().to_owned(),
+            error_message: event.error.as_ref().map(ToString::to_string),
+            detail: event.detail.clone(),
+            hash: event.hash.to_string(),
+        }
+    }
+}
+
+impl Step {
+    /// The shape of a journaled step. `call` is the tool call that its outcome answers, as found by
+    /// [`Calls`].
+    pub fn of(step: &RecordedStep, call: Option<ToolCall>) -> Self {
+        let effect = step.body.effect();
+        let spent = Tally::of([step]).spent;
+        let (started_at, error) = match &step.body {
+            StepBody::Outcome { started_at, .. } => (*started_at, None),
+            StepBody::End { error, .. } => (step.stamp, error.as_ref()),
+            _ => (step.stamp, None),
+        };
+        Self {
+            session_id: step.session.clone(),
+            sk: journal::key::step(step.seq),
+            seq: step.seq,
+            epoch: step.epoch,
+            kind: step.body.kind(),
+            node: effect.map(|effect| effect.node.clone()),
+            effect: effect.map(|effect| effect.kind),
+            call,
+            outcome: step.body.payload().cloned(),
+            error_message: error.map(ToString::to_string),
+            started_at,
+            finished_at: step.stamp,
+            tokens: Tokens::of(&spent),
+            usd: usd(&spent),
+            hash: step.hash.to_string(),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "2^53 millionths are nine billion dollars")]
+fn usd(spent: &Spent) -> f64 {
+    spent.micro_usd as f64 / 1e6
+}
+
+fn millis(duration: std::time::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The error and its category: those of the end step, else of the verdict, else of the last event that
+/// reports an error, if the session did not succeed.
+fn error(reported: &Reported, tally: &Tally<Value>) -> (Option<String>, Option<String>) {
+    if reported.status == Status::Succeeded {
+        return (None, None);
+    }
+    let end = tally.end.as_ref();
+    let heard = reported.error.as_ref().filter(|_| reported.status.is_terminal());
+    let error = end.and_then(|end| end.error.as_ref()).or(heard);
+    let category = end.and_then(|end| end.error_category.clone());
+    (error.map(ToString::to_string), category.or_else(|| reported.error_category.clone()))
+}
+
+/// The end step's payload, with the agent's own status field.
+fn result(tally: &Tally<Value>, agent_state: Option<AgentState>) -> Option<Value> {
+    let mut result = tally.end.as_ref()?.payload.clone();
+    if result.is_null() {
+        return None;
+    }
+    if let (Some(fields), Some(AgentState { field, word })) = (result.as_object_mut(), agent_state)
+    {
+        fields.insert(field.to_owned(), word.into());
+    }
+    Some(result)
+}
+
+/// What a session waits for: a question or the end of a sleep. A question is open while its step is the
+/// newest.
+fn waits_for(status: Status, tally: &Tally<Value>) -> Option<Result<OpenQuestion, Stamp>> {
+    let Asked { seq, expires_at, payload } =
+        tally.ask.as_ref().filter(|_| !status.is_terminal())?;
+    // An unreadable question is still a question: a person can reject it.
+    let question = payload.get("question").cloned().unwrap_or_default();
+    let question: Question = serde_json::from_value(question)
+        .unwrap_or_else(|_| Question::open("the question cannot be read"));
+    if question.is_sleep() {
+        return Some(Err(*expires_at));
+    }
+    Some(Ok(OpenQuestion {
+        question_id: *seq,
+        prompt: question.prompt,
+        tool: question.tool,
+        arguments: question.arguments,
+        justification: question.justification,
+        choices: question.choices,
+        expires_at: *expires_at,
+    }))
+}
+
+/// Finds the tool call that an outcome answers, step by step.
+///
+/// It replays the session's own graph. If that graph is missing or has another version, it uses the
+/// calls of the newest reply, provided that their digest matches the recorded one.
+pub struct Calls {
+    agents: Arc<[Agent]>,
+    run: Option<Run>,
+    replied: Vec<ToolCall>,
+}
+
+impl Calls {
+    /// Before the first step. `agents` are the known agents.
+    pub fn new(agents: Arc<[Agent]>) -> Self {
+        Self { agents, run: None, replied: Vec::new() }
+    }
+
+    /// The call of the next step, if that is a tool's intent or outcome.
+    pub fn of(&mut self, step: &RecordedStep) -> Option<ToolCall> {
+        if step.seq == 1 {
+            self.run = self.start(step);
+        }
+        let call = self.asked(step).or_else(|| self.replied(step));
+        if self.run.as_mut().is_some_and(|run| run.fold(step).is_err()) {
+            self.run = None;
+        }
+        if let StepBody::Outcome { payload, .. } = &step.body
+            && let Ok(Brought::Reply(reply)) = serde_json::from_value(payload.clone())
+        {
+            self.replied = reply.calls;
+        }
+        call
+    }
+
+    fn start(&self, step: &RecordedStep) -> Option<Run> {
+        let StepBody::Claim { agent, .. } = &step.body else { return None };
+        let opening = Opening::of(step).ok()?;
+        packs::named(&self.agents, agent)?.start(&opening.input, &opening.settings).ok()
+    }
+
+    fn asked(&self, step: &RecordedStep) -> Option<ToolCall> {
+        let effect = step.body.effect()?;
+        let Next::Perform(requests) = self.run.as_ref()?.next() else { return None };
+        requests.iter().find(|request| request.effect == *effect)?.call().cloned()
+    }
+
+    fn replied(&self, step: &RecordedStep) -> Option<ToolCall> {
+        let effect = step.body.effect().filter(|effect| effect.kind == EffectKind::Tools)?;
+        let asked = digest::effect(&effect.node, &Effect::Tools(self.replied.clone()));
+        let place = usize::try_from(effect.call).ok()?;
+        self.replied.get(place).filter(|_| asked == effect.digest).cloned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use graph::effect::{Author, Reply};
+    use journal::event::{About, Writer};
+    use journal::id::{EventId, Runner};
+    use journal::item::Hash;
+    use journal::step::{EffectRef, Ending, Usage};
+    use serde_json::json;
+
+    use super::*;
+
+    fn id() -> SessionId {
+        "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap()
+    }
+
+    fn at(ms: i64) -> Stamp {
+        Stamp::from_millis(1_795_000_000_000 + ms)
+    }
+
+    fn event(ms: i64, status: EventStatus, about: About) -> RecordedEvent {
+        let (session, writer) = (id(), Writer::Agent);
+        RecordedEvent {
+            id: EventId::of(&session, writer.as_str(), status.as_str(), 1),
+            session,
+            stamp: at(ms),
+            sk: journal::key::event(at(ms)),
+            status,
+            about,
+            writer,
+            error: None,
+            detail: None,
+            wall: None,
+            expires_at: 0,
+            seal: None,
+            execution_arn: None,
+            hash: Hash::genesis(),
+        }
+    }
+
+    fn step(ms: i64, seq: u32, body: StepBody<Value>) -> RecordedStep {
+        RecordedStep {
+            session: id(),
+            seq,
+            epoch: 1,
+            runner: Runner::named("agent:test"),
+            stamp: at(ms),
+            expires_at: 0,
+            prev_hash: Hash::genesis(),
+            hash: Hash::genesis(),
+            body,
+        }
+    }
+
+    fn claim(agent: &str) -> RecordedStep {
+        let (agent, graph_version) = (agent.to_owned(), "0".to_owned());
+        step(2, 1, StepBody::Claim { supersedes: 0, agent, graph_version, input: Some(json!({})) })
+    }
+
+    fn end(
+        ms: i64,
+        seq: u32,
+        ending: Ending,
+        category: Option<&str>,
+        payload: Value,
+    ) -> RecordedStep {
+        let error = category.map(|_| journal::error_message::ErrorMessage::new("A", "B", "c"));
+        step(
+            ms,
+            seq,
+            StepBody::End { ending, error, category: category.map(str::to_owned), payload },
+        )
+    }
+
+    /// A diagnosed incident, with one model call and one tool call.
+    fn incident() -> (Vec<RecordedEvent>, Vec<RecordedStep>) {
+        use EventStatus as E;
+        let events = vec![
+            event(0, E::SessionInitiated, About::Session),
+            event(1, E::AgentInvocationStarted, About::Attempt(10)),
+            event(3, E::AgentBackgroundTaskStarted, About::Epoch(1)),
+            event(900, E::AgentBackgroundTaskCompleted, About::Step(4)),
+            event(950, E::SessionSucceeded, About::Step(4)),
+        ];
+        let call = ToolCall::new("aws-diagnostics", "get_iam_state", json!({"lambda_name": "f"}));
+        let reply = Reply { calls: vec![call.clone()], ..Reply::says("Let me look.") };
+        let reply = Reply { by: Author::Model("openai:m".to_owned()), ..reply };
+        let effect = |node: &str, kind, effect: &Effect| EffectRef {
+            node: node.to_owned(),
+            kind,
+            digest: digest::effect(node, effect),
+            call: 0,
+        };
+        let usage = Usage {
+            input_tokens: 1_200,
+            output_tokens: 80,
+            unsettled_tokens: 7,
+            micro_usd: 4_800,
+            ..Usage::default()
+        };
+        let steps = vec![
+            claim("incident"),
+            step(
+                400,
+                2,
+                StepBody::Outcome {
+                    effect: effect("reason", EffectKind::Chat, &Effect::Nothing),
+                    started_at: at(5),
+                    usage,
+                    payload: json!(Brought::Reply(reply)),
+                },
+            ),
+            step(
+                450,
+                3,
+                StepBody::Outcome {
+                    effect: effect("tools", EffectKind::Tools, &Effect::Tools(vec![call])),
+                    started_at: at(401),
+                    usage: Usage::default(),
+                    payload: json!(Brought::Ok(json!({"role_name": "r"}))),
+                },
+            ),
+            end(899, 4, Ending::Completed, None, json!({"root_cause": "gone"})),
+        ];
+        (events, steps)
+    }
+
+    #[test]
+    fn the_shapes_are_stable() {
+        let (events, steps) = incident();
+        let mut records = vec![Record::Session(Box::new(Session::of(
+            &id(),
+            &events,
+            &steps,
+            packs::all(),
+            at(5_000),
+        )))];
+        records.extend(events.iter().map(|event| Record::Event(Event::of(event))));
+        let mut calls = Calls::new(Arc::new([]));
+        records.extend(steps.iter().map(|step| Record::Step(Step::of(step, calls.of(step)))));
+        insta::assert_json_snapshot!(records);
+    }
+
+    #[test]
+    fn an_outcome_names_its_call_only_if_the_digest_matches() {
+        let (_, mut steps) = incident();
+        let named = |steps: &[RecordedStep]| {
+            let mut calls = Calls::new(Arc::new([]));
+            steps.iter().filter_map(|step| calls.of(step)).map(|call| call.tool).collect::<Vec<_>>()
+        };
+        assert_eq!(named(&steps), ["get_iam_state"]);
+        if let StepBody::Outcome { effect, .. } = &mut steps[2].body {
+            effect.digest = Hash::genesis();
+        }
+        assert_eq!(named(&steps), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_session_without_records_is_only_initiated() {
+        let session = Session::of(&id(), &[], &[], packs::all(), at(0));
+        assert_eq!(session.status, Status::Initiated);
+        assert_eq!((session.agent, session.elapsed_ms, session.result), (None, None, None));
+    }
+
+    #[test]
+    fn a_session_shows_its_agents_title_verdict_and_status() {
+        let (events, steps) = incident();
+        let session = Session::of(&id(), &events, &steps, packs::all(), at(9));
+        assert_eq!(session.verdict.as_deref(), Some("unknown"), "no fault is named");
+        assert_eq!(session.summary.as_deref(), Some("gone"));
+        let json = serde_json::to_value(&session).unwrap();
+        assert_eq!(
+            (&json["incident_state"], &json["conclusion"]),
+            (&json!("DIAGNOSED"), &json!(null))
+        );
+        let unknown = Session::of(&id(), &events, &steps, &[], at(9));
+        assert_eq!((unknown.title, unknown.verdict, unknown.agent_state), (None, None, None));
+        assert_eq!(unknown.result, Some(json!({"root_cause": "gone"})));
+        let opening = json!({"input": {"lambda_name": "sync", "error_type": "ETIMEDOUT"}});
+        let mut asked = claim("incident");
+        if let StepBody::Claim { input, .. } = &mut asked.body {
+            *input = Some(opening);
+        }
+        let titled = Session::of(&id(), &events[..1], &[asked], packs::all(), at(9));
+        assert_eq!(titled.title.as_deref(), Some("sync · ETIMEDOUT"));
+        assert_eq!((titled.verdict, titled.agent_state.unwrap().word), (None, "RECEIVED"));
+    }
+
+    #[test]
+    fn a_question_is_open_while_its_step_is_the_newest() {
+        let question = json!({"question": {"prompt": "Go?", "tool": "run", "arguments": {"dose": 2.5}, "choices": ["approve", "reject"]}});
+        let effect = EffectRef {
+            node: "act".to_owned(),
+            kind: EffectKind::Ask,
+            digest: Hash::genesis(),
+            call: 0,
+        };
+        let ask = |payload| {
+            step(5, 2, StepBody::Ask { effect: effect.clone(), expires_at: at(99), payload })
+        };
+        let asked = [
+            event(0, EventStatus::SessionInitiated, About::Session),
+            event(6, EventStatus::AgentBackgroundTaskSuspended, About::Step(2)),
+        ];
+        let open =
+            |steps: &[RecordedStep]| Session::of(&id(), &asked, steps, &[], at(7)).open_question;
+        insta::assert_json_snapshot!(open(&[claim("assistant"), ask(question.clone())]));
+        let unreadable = open(&[claim("assistant"), ask(json!(7))]).unwrap();
+        assert_eq!(unreadable.question_id, 2);
+        let answer = StepBody::Answer { question: 2, payload: json!({}) };
+        assert_eq!(open(&[claim("assistant"), ask(question), step(8, 3, answer)]), None);
+    }
+}

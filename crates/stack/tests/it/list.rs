@@ -1,0 +1,83 @@
+//! The list of sessions over HTTP: its parameters, its pages, and what it refuses.
+
+use std::time::Duration;
+
+use journal::store::Store as _;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::endpoint::parking;
+use crate::stack::Client;
+use crate::world::TIMEOUT;
+
+fn ids(list: &Value) -> Vec<&str> {
+    let sessions = list["sessions"].as_array().unwrap();
+    sessions.iter().map(|session| session["session_id"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_honours_its_parameters_and_its_pages_join() {
+    let folder = TempDir::new().unwrap();
+    let stack = parking(&folder).await;
+    let client = Client::new(&stack);
+    for _ in 0..5 {
+        client.trigger(&json!({"agent": "checkup"})).await;
+    }
+    client.trigger(&json!({"agent": "no-such"})).await;
+    // The trigger is accepted before the session's first record exists.
+    let listed = async {
+        loop {
+            let (_, whole) = client.get("/api/sessions").await;
+            if ids(&whole).len() == 6 {
+                return whole;
+            }
+            stack.store().changed(Duration::from_millis(20)).await;
+        }
+    };
+    let whole = tokio::time::timeout(TIMEOUT, listed).await.unwrap();
+    assert_eq!(
+        (ids(&whole).len(), &whole["more"], &whole["searched"]),
+        (6, &json!(null), &json!(6))
+    );
+    let mut paged = Vec::new();
+    let mut after = String::new();
+    loop {
+        let (status, page) = client.get(&format!("/api/sessions?limit=2&after={after}")).await;
+        assert_eq!(status, 200, "{page}");
+        paged.extend(ids(&page).into_iter().map(str::to_owned));
+        let Some(more) = page["more"].as_str() else { break };
+        after = more.replace(':', "%3A");
+    }
+    assert_eq!(paged, ids(&whole));
+    for (query, expected) in [
+        ("status=FAILED,SUCCEEDED&status=WAITING&status=RUNNING&status=INITIATED", 6),
+        ("status=REJECTED", 0),
+        ("agent=nobody&status=&text=", 0),
+        ("text=NO-SUCH+agent", 0),
+        ("since=1h", 6),
+        ("until=1h", 0),
+        ("until=2000-01-01T00%3A00%3A00Z", 0),
+        ("something=else", 6),
+    ] {
+        let (status, list) = client.get(&format!("/api/sessions?{query}")).await;
+        assert_eq!((status, ids(&list).len()), (200, expected), "{query}: {list}");
+    }
+    let id = ids(&whole)[3];
+    let (_, one) = client.get(&format!("/api/sessions?text={}", id[2..30].to_uppercase())).await;
+    assert_eq!(ids(&one), [id]);
+    for query in
+        ["status=BROKEN", "since=yesterday", "until=1", "limit=many", "after=1", "after=%20~%20"]
+    {
+        let (status, refused) = client.get(&format!("/api/sessions?{query}")).await;
+        assert_eq!(status, 400, "{query}: {refused}");
+    }
+    let (_, counted) = client.get("/api/histogram").await;
+    let began =
+        counted["buckets"].as_array().unwrap().iter().map(|bucket| bucket["began"].as_u64());
+    assert_eq!(began.map(Option::unwrap).sum::<u64>(), 6, "{counted}");
+    for query in ["bucket=1s", "since=3000d", "bucket=2000-01-01T00:00:00Z"] {
+        let (status, refused) = client.get(&format!("/api/histogram?{query}")).await;
+        assert_eq!(status, 400, "{query}: {refused}");
+    }
+    stack.shutdown().await;
+}

@@ -1,0 +1,20 @@
+//! The stack's parts together: the table, executions of the real state machine, the endpoint, and whole
+//! sessions.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails, in its helpers too")]
+
+mod conformance;
+mod dynamodb;
+mod endpoint;
+mod executions;
+mod isolated;
+mod list;
+mod ministack;
+mod page;
+mod people;
+mod resume;
+mod services;
+mod stack;
+mod stream;
+mod watchdog;
+mod world;

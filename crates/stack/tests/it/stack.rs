@@ -1,0 +1,293 @@
+//! Whole stacks: sessions from the event to the verdict, restarts, and refused starts.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use agent::model::Models;
+use agent::settings::Defaults;
+use agent::tool::{Servers, Timeouts};
+use graph::profile::Limits;
+use journal::sqlite::{Durability, SqliteStore};
+use serde_json::{Value, json};
+use stack::functions::File;
+use stack::stack::{Config, Isolation, Stack, StartError};
+use tempfile::TempDir;
+
+use crate::world::TIMEOUT;
+
+/// The settings of a stack in a folder, whose clock runs `time_scale` times as fast as the machine's.
+pub fn config(data: &Path, time_scale: u32) -> Config {
+    Config {
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        data: data.to_owned(),
+        durability: Durability::Relaxed,
+        time_scale,
+        token: None,
+        ttl_days: 90,
+        workflow: None,
+        functions: File::default(),
+        isolation: Isolation::None,
+        servers: Servers::default(),
+        timeouts: Timeouts { connect: TIMEOUT, init: TIMEOUT },
+        models: Models::default(),
+        defaults: Defaults::default(),
+        admission: Limits::default(),
+        agents: packs::all().into(),
+    }
+}
+
+/// A client of a stack's endpoint.
+pub struct Client {
+    http: reqwest::Client,
+    url: String,
+}
+
+/// A response's status and body.
+pub type Response = (u16, Value);
+
+impl Client {
+    pub fn new(stack: &Stack) -> Self {
+        Self::at(stack.url())
+    }
+
+    fn at(url: String) -> Self {
+        let http = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build().unwrap();
+        Self { http, url }
+    }
+
+    /// An action of the AWS JSON protocol.
+    pub async fn aws(&self, target: &str, body: &Value) -> Response {
+        let request = self.http.post(&self.url).header("x-amz-target", target);
+        let request = request.header("content-type", "application/x-amz-json-1.0");
+        read(request.body(body.to_string())).await
+    }
+
+    pub async fn get(&self, path: &str) -> Response {
+        read(self.http.get(format!("{}{path}", self.url))).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Response {
+        read(self.http.post(format!("{}{path}", self.url)).body(body.to_string())).await
+    }
+
+    pub fn request(&self, method: reqwest::Method, path: &str) -> reqwest::RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.url))
+    }
+
+    /// Triggers a session; returns its id.
+    pub async fn trigger(&self, detail: &Value) -> String {
+        let entry = json!({
+            "Source": "manual-trigger", "DetailType": "execute-agent", "Detail": detail.to_string(),
+        });
+        let (status, answer) =
+            self.aws("AWSEvents.PutEvents", &json!({ "Entries": [entry] })).await;
+        assert_eq!((status, &answer["FailedEntryCount"]), (200, &json!(0)), "{answer}");
+        answer["Entries"][0]["EventId"].as_str().unwrap().to_owned()
+    }
+
+    /// The session's execution, once it has ended.
+    pub async fn ended(&self, session: &str) -> Value {
+        let arn = stack::names::execution_arn("daybook", session);
+        let waiting = async {
+            loop {
+                let body = json!({ "executionArn": arn });
+                let (_, execution) = self.aws("AWSStepFunctions.DescribeExecution", &body).await;
+                if execution["status"] != "RUNNING" {
+                    return execution;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        match tokio::time::timeout(TIMEOUT, waiting).await {
+            Ok(execution) => execution,
+            Err(_) => panic!("{:#}", self.get(&format!("/api/sessions/{session}")).await.1),
+        }
+    }
+}
+
+pub async fn read(request: reqwest::RequestBuilder) -> Response {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+pub fn statuses(shown: &Value) -> Vec<&str> {
+    let events = shown["events"].as_array().unwrap();
+    events.iter().map(|event| event["status"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_checkup_goes_from_the_event_to_the_verdict() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    let session = client.trigger(&json!({})).await;
+    let execution = client.ended(&session).await;
+    assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
+    let (status, shown) = client.get(&format!("/api/sessions/{session}")).await;
+    assert_eq!(status, 200);
+    assert_eq!(shown["session"]["status"], "SUCCEEDED");
+    let statuses = statuses(&shown);
+    assert_eq!(statuses[..2], ["SESSION_INITIATED", "AGENT_INVOCATION_STARTED"]);
+    assert_eq!(statuses.last(), Some(&"SESSION_SUCCEEDED"));
+    for expected in [
+        "AGENT_INVOCATION_SUCCEEDED",
+        "AGENT_ENTRYPOINT_STARTED",
+        "AGENT_BACKGROUND_TASK_STARTED",
+        "AGENT_BACKGROUND_TASK_COMPLETED",
+    ] {
+        assert!(statuses.contains(&expected), "{expected} in {statuses:?}");
+    }
+    let (_, list) = client.get("/api/sessions").await;
+    assert_eq!(list["sessions"][0]["session_id"], *session);
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_triggers_end_with_a_verdict_that_names_the_field() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    for (detail, expected) in [
+        (json!({ "agnet": "x" }), "detail.agnet"),
+        (json!({ "agent": "nobody" }), "detail.agent: no agent is named `nobody`"),
+    ] {
+        let session = client.trigger(&detail).await;
+        let execution = client.ended(&session).await;
+        assert_eq!(execution["status"], "FAILED", "{execution:#}");
+        let (_, shown) = client.get(&format!("/api/sessions/{session}")).await;
+        assert_eq!(shown["session"]["status"], "FAILED");
+        let error = shown["session"]["error"].as_str().unwrap_or_default();
+        assert!(error.contains(expected), "{shown:#}");
+    }
+    stack.shutdown().await;
+}
+
+/// Names the folder of the stack that [`a_stack_that_only_a_kill_ends`] runs.
+const KILLED: &str = "DAYBOOK_TEST_KILLED";
+
+/// The file to which that stack writes its address.
+const ADDRESS_FILE: &str = "address";
+
+/// Not a test by itself: the process that another test kills.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stack_that_only_a_kill_ends() {
+    #[expect(clippy::disallowed_methods, reason = "how one test process tells another its folder")]
+    let Some(data) = std::env::var_os(KILLED).map(std::path::PathBuf::from) else { return };
+    let stack = Stack::start(config(&data, 1)).await.unwrap();
+    std::fs::write(data.join("address.new"), stack.url()).unwrap();
+    std::fs::rename(data.join("address.new"), data.join(ADDRESS_FILE)).unwrap();
+    tokio::time::sleep(TIMEOUT).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_stack_continues_its_sessions() {
+    for millis_after in [0, 40, 120] {
+        let folder = TempDir::new().unwrap();
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "stack::a_stack_that_only_a_kill_ends"])
+            .env(KILLED, folder.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let client = Client::at(written(&folder.path().join(ADDRESS_FILE)).await);
+        let mut sessions = Vec::new();
+        for _ in 0..5 {
+            sessions.push(client.trigger(&json!({})).await);
+        }
+        tokio::time::sleep(Duration::from_millis(millis_after)).await;
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let stack = Stack::start(config(folder.path(), 20)).await.unwrap();
+        let client = Client::new(&stack);
+        for session in &sessions {
+            let execution = client.ended(session).await;
+            assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
+        }
+        stack.shutdown().await;
+    }
+}
+
+/// The content of a file, once it exists.
+async fn written(path: &Path) -> String {
+    let reading = async {
+        loop {
+            if let Ok(text) = std::fs::read_to_string(path) {
+                return text;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, reading).await.expect("the stack starts")
+}
+
+/// The journal keeps everything while the execution forgets it, event by event: repeating the work
+/// changes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_execution_prefix_over_a_whole_journal_has_one_verdict() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    let session = client.trigger(&json!({})).await;
+    let whole = client.ended(&session).await;
+    let path = format!("/api/sessions/{session}");
+    let (_, shown) = client.get(&path).await;
+    stack.shutdown().await;
+    let count = cut(folder.path(), i64::MAX).await;
+    for kept in 0..count {
+        cut(folder.path(), kept).await;
+        let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+        let client = Client::new(&stack);
+        let again = client.ended(&session).await;
+        assert_eq!(again["status"], "SUCCEEDED", "after {kept} events: {again:#}");
+        assert_eq!(again["output"], whole["output"], "after {kept} events");
+        let (_, shown_again) = client.get(&path).await;
+        assert_eq!(shown_again["session"], shown["session"], "after {kept} events");
+        assert_eq!(shown_again["steps"], shown["steps"], "after {kept} events");
+        stack.shutdown().await;
+    }
+}
+
+/// Forgets all but the first events of the only execution. Returns how many it had.
+async fn cut(data: &Path, kept: i64) -> i64 {
+    let store =
+        SqliteStore::open(&data.join(stack::stack::JOURNAL_FILE), Durability::Relaxed).unwrap();
+    let work = move |connection: &rusqlite::Connection| {
+        let count = "SELECT COUNT(*) FROM execution_event";
+        let count: i64 = connection.query_row(count, [], |row| row.get(0))?;
+        if kept < count {
+            connection.execute("DELETE FROM execution_event WHERE id > ?", [kept])?;
+            connection.execute("UPDATE execution SET status = 'RUNNING', stopped_ms = NULL", [])?;
+        }
+        Ok(count)
+    };
+    store.transact(work).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_folder_has_one_stack() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let second = Stack::start(config(folder.path(), 1)).await;
+    assert!(matches!(second, Err(StartError::InUse(_))));
+    let url = stack.url();
+    stack.shutdown().await;
+    assert!(reqwest::get(url).await.is_err());
+    let third = Stack::start(config(folder.path(), 1)).await.unwrap();
+    third.shutdown().await;
+}
+
+#[tokio::test]
+async fn beyond_loopback_a_stack_does_not_start_without_a_token() {
+    let folder = TempDir::new().unwrap();
+    let listen = SocketAddr::from(([0, 0, 0, 0], 0));
+    let open = Config { listen, ..config(folder.path(), 1) };
+    let refusal = Stack::start(open).await.unwrap_err();
+    assert_eq!(
+        refusal.to_string(),
+        "listening on 0.0.0.0, which is not loopback, needs DAYBOOK_TOKEN to be set"
+    );
+    assert!(matches!(refusal, StartError::Token(_)));
+}

@@ -1,0 +1,104 @@
+// Builds elements and formats values. Text is always set as text, never as markup: journal content is untrusted.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element with properties, attributes (`aria-…`, `role`, `data-…`) and children, which may be text. */
+export function el(tag, properties = {}, ...children) {
+  return fill(document.createElement(tag), properties, children);
+}
+
+/** An SVG element with attributes and children. */
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+function fill(element, properties, children) {
+  for (const [name, value] of Object.entries(properties)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name === "class") element.className = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name.includes("-") || name === "role" || name === "for" || name === "list") element.setAttribute(name, value);
+    else element[name] = value;
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** Glyph and tone of each status; the glyph tells them apart without colour. */
+export const STATUS = {
+  INITIATED: ["▸", "begun"],
+  RUNNING: ["▸", "begun"],
+  WAITING: ["‖", "warn"],
+  SUCCEEDED: ["✓", "good"],
+  FAILED: ["✗", "bad"],
+  TIMED_OUT: ["✗", "bad"],
+  CANCELLED: ["■", "warn"],
+  REJECTED: ["■", "warn"],
+};
+
+export const OPEN = ["INITIATED", "RUNNING", "WAITING"];
+
+export function badge(status) {
+  const [glyph, tone] = STATUS[status] ?? ["?", "plain"];
+  return el("span", { class: `badge ${tone}` }, `${glyph} ${status.replace("_", " ").toLowerCase()}`);
+}
+
+/** A time span: `12 ms`, `1.234 s`, `2 min 03 s`, `1 h 02 min`. */
+export function duration(ms) {
+  if (ms === null || ms === undefined) return "";
+  const s = Math.floor(ms / 1000);
+  const two = (n) => String(n).padStart(2, "0");
+  if (s < 1) return `${Math.round(ms)} ms`;
+  if (s < 60) return `${(ms / 1000).toFixed(s < 10 ? 2 : 1)} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${two(s % 60)} s`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h ${two(Math.floor(s / 60) % 60)} min`;
+  return `${Math.floor(s / 86400)} d ${Math.floor(s / 3600) % 24} h`;
+}
+
+export function number(value) {
+  return value.toLocaleString("en-US");
+}
+
+export function dollars(usd) {
+  return `$${usd.toFixed(usd < 1 ? 4 : 2)}`;
+}
+
+export function tokens({ input, output, unsettled }, usd) {
+  const all = input + output + unsettled;
+  if (all === 0) return "";
+  return usd > 0 ? `${number(all)} tokens · ${dollars(usd)}` : `${number(all)} tokens`;
+}
+
+/** A time of day, preceded by the date unless it is today. */
+export function clock(stamp) {
+  if (!stamp) return "";
+  const at = new Date(stamp);
+  const isToday = at.toDateString() === new Date().toDateString();
+  const time = at.toLocaleTimeString("en-GB");
+  return isToday ? time : `${at.toLocaleDateString("en-CA")} ${time}`;
+}
+
+export function when(stamp) {
+  return el("time", { dateTime: stamp ?? "", title: stamp ?? "" }, clock(stamp));
+}
+
+/** Renders any JSON value as nested lists; text keeps its line breaks. */
+export function readable(value, depth = 0) {
+  if (value === null || value === undefined) return el("span", { class: "faint" }, "none");
+  if (Array.isArray(value)) {
+    if (value.length === 0) return el("span", { class: "faint" }, "none");
+    const isPlain = value.every((item) => typeof item !== "object" || item === null);
+    return el(isPlain ? "ul" : "ol", {}, value.map((item) => el("li", {}, readable(item, depth + 1))));
+  }
+  if (typeof value === "object") {
+    if (depth > 6) return el("code", {}, JSON.stringify(value));
+    const pairs = Object.entries(value).filter(([, item]) => item !== null && item !== undefined);
+    return el("dl", { class: "fields" }, pairs.map(([name, item]) => [
+      el("dt", {}, name.replaceAll("_", " ")), el("dd", {}, readable(item, depth + 1)),
+    ]).flat());
+  }
+  return el("span", { class: typeof value === "string" ? "text" : "value" }, String(value));
+}

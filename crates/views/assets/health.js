@@ -1,0 +1,94 @@
+// Sessions of a time range by status: a bar chart, a table by agent, and the circuit breakers.
+
+import { get } from "./api.js";
+import { clock, dollars, duration, el, number, svg } from "./dom.js";
+
+const EVERY_MS = 5000;
+/** Stacked from bottom to top; each has a glyph, so that colour is not the only cue. */
+const KINDS = [["succeeded", "✓"], ["running", "▸"], ["waiting", "‖"], ["stopped", "■"], ["failed", "✗"]];
+const [WIDE, HIGH] = [960, 120];
+
+export async function health(frame, _, { connected }) {
+  let hours = 24;
+  let timer = null;
+  let left = false;
+  const span = el("select", { id: "span", onchange: () => { hours = Number(span.value); again(); } },
+    el("option", { value: "1" }, "last hour"), el("option", { value: "24", selected: true }, "last 24 hours"), el("option", { value: "168" }, "last 7 days"));
+  const body = el("div");
+  frame.append(el("div", { class: "bar" }, el("h1", {}, "Health"), el("span", { class: "grow" }), el("label", { for: "span" }, "Time range"), span), body);
+
+  async function refresh() {
+    clearTimeout(timer);
+    try {
+      draw(await get(`/api/health?hours=${hours}`));
+      connected(true);
+    } catch (error) {
+      if (error.status) throw error;
+      connected(false);
+    } finally {
+      if (!left) timer = setTimeout(() => (document.hidden ? refreshLater() : again()), EVERY_MS);
+    }
+  }
+  const refreshLater = () => { timer = setTimeout(again, EVERY_MS); };
+  const again = () => refresh().catch(() => connected(false));
+
+  function draw({ health: seen, breakers, sessions, sessions_max, is_cut }) {
+    body.replaceChildren(
+      el("p", { class: "faint", role: "status" }, is_cut
+        ? `Only the newest ${number(sessions_max)} sessions of this time range are counted.`
+        : `${number(sessions)} sessions began in this time range; at most the newest ${number(sessions_max)} are counted.`),
+      el("p", { class: "figures" }, KINDS.map(([kind, glyph]) => el("span", { class: `kind ${kind}` }, `${glyph} ${number(seen.total[kind])} ${kind}`)),
+        el("span", { class: seen.lost ? "warn" : "faint" }, `! ${number(seen.lost)} agents stopped responding`)),
+      bars(seen), agents(seen.agents), breaker(breakers));
+  }
+
+  function bars(seen) {
+    const total = (bar) => KINDS.reduce((sum, [kind]) => sum + bar[kind], 0);
+    const most = Math.max(1, ...seen.bars.map(total));
+    const wide = WIDE / seen.bars.length;
+    const bad = seen.bars.filter((bar) => bar.failed).length;
+    const picture = svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, class: "bars", preserveAspectRatio: "none", role: "img",
+      "aria-label": `Sessions by start time; failures in ${bad} of ${seen.bars.length} intervals; at most ${most} sessions in one interval` });
+    seen.bars.forEach((bar, index) => {
+      let y = HIGH;
+      const group = svg("g", {}, svg("title", {}, `${clock(bar.at)}: ${KINDS.map(([kind]) => `${bar[kind]} ${kind}`).join(", ")}`));
+      group.append(svg("rect", { x: index * wide, y: 0, width: wide - 2, height: HIGH, class: "empty" }));
+      for (const [kind] of KINDS) {
+        const height = (bar[kind] / most) * (HIGH - 4);
+        y -= height;
+        if (height > 0) group.append(svg("rect", { x: index * wide, y, width: wide - 2, height, class: kind }));
+      }
+      picture.append(group);
+    });
+    return el("figure", {}, picture, el("figcaption", { class: "bar faint" }, clock(seen.bars[0].at), el("span", { class: "grow" }), `${duration(seen.bar_ms)} per bar, at most ${most} sessions`, el("span", { class: "grow" }), "now"));
+  }
+
+  function agents(all) {
+    if (all.length === 0) return el("p", { class: "faint" }, "No sessions in this time range.");
+    const heads = ["Agent", "Sessions", "Succeeded", "Failed", "Stopped", "Waiting", "Running", "p50", "p95", "Tokens", "Cost", "Stopped responding"];
+    const count = (value) => (value ? number(value) : "");
+    return el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": "By agent" }, el("table", { class: "small" },
+      el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name)))),
+      el("tbody", {}, all.map((agent) => el("tr", {},
+        el("td", {}, agent.name === null ? el("span", { class: "faint" }, "rejected before start") : el("a", { href: `#/?agent=${encodeURIComponent(agent.name)}` }, agent.name)),
+        [KINDS.reduce((sum, [kind]) => sum + agent[kind], 0), agent.succeeded, agent.failed, agent.stopped, agent.waiting, agent.running]
+          .map((value, index) => el("td", { class: index === 2 && value ? "figure bad" : "figure" }, count(value))),
+        [duration(agent.p50_ms), duration(agent.p95_ms), count(agent.tokens), agent.micro_usd ? dollars(agent.micro_usd / 1e6) : "", count(agent.lost)]
+          .map((text) => el("td", { class: "figure" }, text)))))),
+    el("p", { class: "faint" }, "p50 and p95: time from start to verdict of ended sessions, waits included."));
+  }
+
+  function breaker(all) {
+    return el("section", { class: "panel" }, el("h2", {}, "Circuit breakers"),
+      all.length === 0 ? el("p", { class: "faint" }, "No agent has a circuit breaker.") : null,
+      all.map(({ agent, per_hour, taken, is_open, next_free_at }) => el("p", { class: is_open ? "bad" : "" },
+        el("strong", {}, agent), ...(per_hour === null
+          ? [` ${number(taken)} sessions in the last hour; the limit is configured on the invoker and unknown here`]
+          : [is_open ? " ✗ open: new sessions are rejected" : " ✓ closed: sessions are admitted",
+            ` · ${number(taken)} of ${number(per_hour)} slots used in the last hour`]),
+        next_free_at && per_hour !== null ? ` · next slot free at ${clock(next_free_at)}` : "")));
+  }
+
+  await refresh();
+  return { key: (name) => { if (name === "Escape") location.hash = "#/"; return name === "Escape"; }, leave: () => { left = true; clearTimeout(timer); } };
+}

@@ -1,0 +1,69 @@
+//! The workflow's limits and intervals: defaults that `INTERFACE.md` documents.
+
+use std::time::Duration;
+
+/// Interval of a runner's heartbeats.
+pub const BEAT: Duration = Duration::from_secs(10);
+
+/// A heartbeat older than this, by the state machine's clock, means that the agent is lost.
+pub const SILENT_AFTER: Duration = Duration::from_secs(60);
+
+/// After the state machine has missed a heartbeat for [`SILENT_AFTER`], the time without a new one
+/// that confirms the loss: one and a half intervals.
+pub const SILENCE_CONFIRMED_AFTER: Duration = Duration::from_secs(15);
+
+/// Grace period for the first heartbeat after an invocation: an agent's cold start.
+pub const START_GRACE: Duration = Duration::from_secs(90);
+
+/// The first wait between two checks.
+pub const POLL_FIRST: Duration = Duration::from_secs(5);
+
+/// Each wait is this percentage of the previous one.
+pub const POLL_FACTOR_PERCENT: u32 = 125;
+
+/// The longest wait between two checks of a working session.
+pub const POLL_LONGEST: Duration = Duration::from_secs(20 * 60);
+
+/// The longest wait between two checks of a session that waits for a person.
+pub const PARK_LONGEST: Duration = Duration::from_secs(6 * 3_600);
+
+/// Maximum number of losses without a new outcome in between.
+pub const LOST_WITHOUT_OUTCOME_MAX: u32 = 3;
+
+/// Maximum number of invocations of a session's agent.
+pub const INVOCATIONS_MAX: u32 = 100;
+
+/// Upper bound of the state machine's retries of one invocation, exclusive.
+pub const RETRIES_MAX: u32 = 10;
+
+/// Maximum running time of a session, waits excluded.
+pub const RUNNING_MAX: Duration = Duration::from_secs(8 * 3_600);
+
+/// The watchdog leaves a session alone for this long after its lease was last renewed, or after its
+/// execution was stopped.
+///
+/// Source: the incident specification, section 11.
+pub const STALE_AFTER: Duration = Duration::from_secs(10 * 60);
+
+/// Interval of the watchdog's sweeps.
+///
+/// Source: the incident specification, section 11.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(5 * 60);
+
+/// Retention of records.
+pub const TTL_DAYS: u32 = 90;
+
+/// Minimum retention, in days: a session's deadline is two days before its records expire.
+pub const TTL_DAYS_MIN: u32 = 3;
+
+/// Largest trigger detail, in bytes of JSON; it crosses the state machine as a value.
+pub const DETAIL_BYTES_MAX: usize = 96 * 1024;
+
+/// Largest reply of a function, in bytes of JSON.
+pub const REPLY_BYTES_MAX: usize = 16 * 1024;
+
+/// Timeout of the agent's response to an invocation, which it sends before it does the work.
+pub const INVOKE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Timeout of a function's retries to write an event; after it the function replies without the event.
+pub const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(3);

@@ -1,0 +1,76 @@
+//! Names of metrics, shared by the programs that record them and the stack that defines alarms.
+//!
+//! CloudWatch uses the names in this module. Prometheus uses the names that
+//! [`telemetry::metrics::on_the_page`] derives: `SessionsEnded` is `daybook_sessions_ended_total`.
+//! Agents add metrics in their profiles. Label values are from
+//! a closed set: constants and the names of registered agents, never input. A session id is never a
+//! label.
+
+use metrics::{Unit, describe_counter, describe_histogram};
+
+pub const NAMESPACE: &str = "Daybook";
+
+/// Sessions sealed. Labels: `status`, the verdict; `agent`, `none` if it never started. Counted once
+/// per seal, so a repeated seal counts twice.
+pub const SESSIONS_ENDED: &str = "SessionsEnded";
+
+/// Seconds from a session's first record to its verdict, waiting included. Label: `status`.
+pub const SESSION_SECONDS: &str = "SessionSeconds";
+
+/// Sessions judged by admission. Label: `outcome`, one of `admitted`, `duplicate`, `breaker_open`.
+pub const ADMISSIONS: &str = "Admissions";
+
+/// Sessions refused by the hourly breaker. Label: `agent`, one that has a breaker.
+pub const BREAKER_OPEN: &str = "BreakerOpen";
+
+pub const AGENTS_LOST: &str = "AgentsLost";
+
+/// Requests to the poller. Label: `status`, the judgement or `error`.
+pub const POLLS: &str = "Polls";
+
+/// Sessions that the watchdog closed.
+pub const WATCHDOG_CLOSED: &str = "WatchdogClosed";
+
+/// Calls of a model or of the policy. Labels: `by`, one of `policy`, `bedrock`, `openai`,
+/// `transcript`; `outcome`, one of `ok`, `not_sent`, `refused`, `unknown`.
+pub const MODEL_CALLS: &str = "ModelCalls";
+
+/// Seconds of a model's call. Label: `by`.
+pub const MODEL_SECONDS: &str = "ModelSeconds";
+
+/// Tokens. Label: `direction`, one of `input`, `output`, `unsettled`.
+pub const TOKENS: &str = "Tokens";
+
+/// Millionths of a dollar spent on models.
+pub const MICRO_USD: &str = "SpentMicroUsd";
+
+/// Calls of tools. Label: `outcome`, one of `ok`, `error`, `not_sent`, `refused`, `unknown`.
+pub const TOOL_CALLS: &str = "ToolCalls";
+
+/// Seconds of a tool's call. Label: `outcome`.
+pub const TOOL_SECONDS: &str = "ToolSeconds";
+
+/// Attempts after the first. Label: `effect`, `chat` or `tool`.
+pub const RETRIES: &str = "Retries";
+
+/// Seconds that a runner waited for a step's append.
+pub const APPEND_SECONDS: &str = "AppendSeconds";
+
+/// Describes every metric to the program's recorder.
+pub fn describe() {
+    describe_counter!(SESSIONS_ENDED, Unit::Count, "Sessions sealed, by verdict and agent.");
+    describe_histogram!(SESSION_SECONDS, Unit::Seconds, "From the first record to the verdict.");
+    describe_counter!(ADMISSIONS, Unit::Count, "Sessions judged by admission.");
+    describe_counter!(BREAKER_OPEN, Unit::Count, "Sessions refused by the hourly breaker.");
+    describe_counter!(AGENTS_LOST, Unit::Count, "Agents that stopped responding.");
+    describe_counter!(POLLS, Unit::Count, "Requests to the poller, by what it judged.");
+    describe_counter!(WATCHDOG_CLOSED, Unit::Count, "Sessions that the watchdog closed.");
+    describe_counter!(MODEL_CALLS, Unit::Count, "Calls of a model or of the policy.");
+    describe_histogram!(MODEL_SECONDS, Unit::Seconds, "A model's call.");
+    describe_counter!(TOKENS, Unit::Count, "Tokens, by direction.");
+    describe_counter!(MICRO_USD, Unit::Count, "Millionths of a dollar spent on models.");
+    describe_counter!(TOOL_CALLS, Unit::Count, "Calls of tools.");
+    describe_histogram!(TOOL_SECONDS, Unit::Seconds, "A tool's call.");
+    describe_counter!(RETRIES, Unit::Count, "Attempts after the first.");
+    describe_histogram!(APPEND_SECONDS, Unit::Seconds, "Until a step was in the journal.");
+}

@@ -1,0 +1,218 @@
+//! The arguments of the tools, validated on arrival. A refusal names the argument.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use mcp::argument::{text, wrong};
+use mcp::schema::portable;
+
+/// Longest id of a simulation, in characters.
+const ID_CHARS_MAX: usize = 64;
+
+/// Pattern of [`SimulationId`] in the published schema.
+const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
+
+/// Default number of points of a time series.
+const POINTS_DEFAULT: u32 = 101;
+
+/// Most points in one result: about 60 KiB with the digits of two numbers each.
+pub(super) const POINTS_ANSWERED_MAX: u32 = 1_000;
+
+/// The name of a simulation. It becomes a file name, so its alphabet keeps callers inside the
+/// folder.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(try_from = "Value", into = "String")]
+pub(super) struct SimulationId(String);
+
+impl SimulationId {
+    /// The id as text.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn of(text: &str) -> Option<Self> {
+        let is_fit = (1..=ID_CHARS_MAX).contains(&text.len())
+            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+            && text.as_bytes()[0].is_ascii_alphanumeric();
+        is_fit.then(|| Self(text.to_owned()))
+    }
+}
+
+impl TryFrom<Value> for SimulationId {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        value.as_str().and_then(Self::of).ok_or_else(|| {
+            let form = "1 to 64 letters, digits, - and _, of which the first is no sign";
+            wrong("simulation_id", form, &value)
+        })
+    }
+}
+
+impl From<SimulationId> for String {
+    fn from(id: SimulationId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for SimulationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The name of a model.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct ModelPath(pub String);
+
+impl TryFrom<Value> for ModelPath {
+    type Error = String;
+
+    /// With or without the file's ending.
+    fn try_from(value: Value) -> Result<Self, String> {
+        let text = text("model_path", "the name of a model, such as theophylline-oral", value)?;
+        Ok(Self(text.strip_suffix(".json").unwrap_or(&text).to_owned()))
+    }
+}
+
+/// The path of a parameter.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct Path(pub String);
+
+impl TryFrom<Value> for Path {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        text("parameter_path", "the path of a parameter, such as Dosing|Dose", value).map(Self)
+    }
+}
+
+/// A unit.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct Unit(pub String);
+
+impl TryFrom<Value> for Unit {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        text("unit", "the unit of the value, such as mg", value).map(Self)
+    }
+}
+
+/// A finite number.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct Number(pub f64);
+
+impl TryFrom<Value> for Number {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let number = value.as_f64().filter(|number| number.is_finite());
+        number.map(Self).ok_or_else(|| wrong("value", "a finite number", &value))
+    }
+}
+
+/// Number of points of a time series to return.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(try_from = "Value")]
+pub(super) struct PointsMax(pub u32);
+
+impl Default for PointsMax {
+    fn default() -> Self {
+        Self(POINTS_DEFAULT)
+    }
+}
+
+impl TryFrom<Value> for PointsMax {
+    type Error = String;
+
+    fn try_from(value: Value) -> Result<Self, String> {
+        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
+        let fit = number.filter(|number| (2..=POINTS_ANSWERED_MAX).contains(number));
+        fit.map(Self).ok_or_else(|| {
+            let form = format!("a whole number from 2 to {POINTS_ANSWERED_MAX}");
+            wrong("points_max", &form, &value)
+        })
+    }
+}
+
+/// Arguments of `list_models`: none.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Nothing {}
+
+/// Arguments of `load_simulation`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Load {
+    /// Name of the model, as list_models has it.
+    #[schemars(with = "String", length(min = 1, max = 128))]
+    pub model_path: ModelPath,
+    /// Name for the new simulation. Loading the same model under the same name again changes
+    /// nothing, so a caller that names it may repeat the call; without it, every call makes a new one.
+    #[serde(default)]
+    #[schemars(with = "String", regex(pattern = ID_PATTERN))]
+    pub simulation_id: Option<SimulationId>,
+}
+
+/// Arguments of the tools that are about a simulation as a whole.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct One {
+    /// Name of a loaded simulation.
+    #[schemars(with = "String", regex(pattern = ID_PATTERN))]
+    pub simulation_id: SimulationId,
+}
+
+/// Arguments of `get_parameter_value`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Get {
+    /// Name of a loaded simulation.
+    #[schemars(with = "String", regex(pattern = ID_PATTERN))]
+    pub simulation_id: SimulationId,
+    /// Path of a parameter, as list_parameters has it.
+    #[schemars(with = "String", length(min = 1, max = 128))]
+    pub parameter_path: Path,
+}
+
+/// Arguments of `set_parameter_value`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = portable)]
+pub(super) struct Set {
+    /// Name of a loaded simulation.
+    #[schemars(with = "String", regex(pattern = ID_PATTERN))]
+    pub simulation_id: SimulationId,
+    /// Path of a parameter, as list_parameters has it.
+    #[schemars(with = "String", length(min = 1, max = 128))]
+    pub parameter_path: Path,
+    /// The new value, in the unit that is given with it.
+    #[schemars(with = "f64")]
+    pub value: Number,
+    /// The value's unit; list_parameters says which are accepted.
+    #[schemars(with = "String", length(min = 1, max = 128))]
+    pub unit: Unit,
+}
+
+/// Arguments of `get_results`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(transform = portable)]
+pub(super) struct Fetch {
+    /// Name of a simulation that has been run.
+    #[schemars(with = "String", regex(pattern = ID_PATTERN))]
+    pub simulation_id: SimulationId,
+    /// Most points of the time series to answer, spread evenly over it, both ends included. Without
+    /// it, 101.
+    #[serde(default)]
+    #[schemars(with = "u32", range(min = 2, max = POINTS_ANSWERED_MAX))]
+    pub points_max: PointsMax,
+}

@@ -1,0 +1,41 @@
+//! Every error of a call. A model or a person reads the texts.
+
+use super::arguments::SimulationId;
+use super::parameter::ParameterPath;
+use super::state::SIMULATIONS_MAX;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("model_path must name a model: there is no {asked:?}, there is {}", present.join(", "))]
+    NoSuchModel { asked: String, present: Vec<String> },
+    #[error(
+        "simulation_id must name a loaded simulation: there is no {0}. \
+         Load it with load_simulation; the {SIMULATIONS_MAX} that were changed last are kept"
+    )]
+    NoSuchSimulation(SimulationId),
+    #[error(
+        "simulation_id must be new for another model: {id} is a simulation of {loaded}, not of {asked}"
+    )]
+    OtherModel { id: SimulationId, loaded: String, asked: String },
+    #[error("parameter_path must be one of {model}'s, {}, not {path:?}", present.join(", "))]
+    NoSuchParameter { path: String, model: String, present: Vec<&'static str> },
+    #[error("unit must fit {path}: {accepted}, not {unit:?}")]
+    Unit { path: ParameterPath, unit: String, accepted: &'static str },
+    // `{:?}` writes a large number with an exponent.
+    #[error("value must be from {min} to {max} {unit} for {path}, not {value:?} {unit}")]
+    OutOfRange { path: ParameterPath, value: f64, min: f64, max: f64, unit: &'static str },
+    #[error("value must be a whole number for {path}, not {value}")]
+    NotWhole { path: ParameterPath, value: f64 },
+    #[error(
+        "Dosing|InfusionDuration ({duration} h) must not be longer than Dosing|Interval ({interval} h), \
+         or infusions would overlap"
+    )]
+    Overlapping { duration: f64, interval: f64 },
+    #[error("{0} has no results: run it with run_simulation")]
+    NotRun(SimulationId),
+    #[error("the run was cancelled; {0} keeps the results that it had")]
+    Cancelled(SimulationId),
+    /// A file error, or what is wrong with a file. Nothing was changed.
+    #[error("the state of {id} cannot be used: {problem}")]
+    State { id: String, problem: String },
+}

@@ -1,0 +1,241 @@
+//! The MCP side: seven tools, their schemas, and the progress and cancellation of a run.
+
+use std::sync::Arc;
+
+use rmcp::handler::server::router::tool::ToolRouter;
+use rmcp::handler::server::tool::schema_for_output;
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{CallToolResult, ProgressNotificationParam};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, tool, tool_router};
+
+use super::arguments::{Fetch, Get, Load, Nothing, One, Set};
+use super::model::Library;
+use super::refusal::Refusal;
+use super::response::{self, Fetched, Loaded, Models, ParameterSet, ParameterValue, Quantity, Ran};
+use super::simulation::{Results, Run};
+use super::state::State;
+use mcp::reply::{answered, reply};
+
+/// The server. Clones share their simulations.
+#[derive(Debug, Clone)]
+pub struct Server {
+    library: Arc<Library>,
+    state: Arc<State>,
+    tool_router: ToolRouter<Self>,
+}
+
+#[tool_router]
+impl Server {
+    pub(super) fn new(library: Library, state: State) -> Self {
+        Self {
+            library: Arc::new(library),
+            state: Arc::new(state),
+            tool_router: Self::tool_router(),
+        }
+    }
+
+    #[tool(
+        description = "List the pharmacokinetic models that can be loaded, each with its drug, its route and the source of its figures.",
+        output_schema = schema_for_output::<Models>(),
+        annotations(
+            title = "Models",
+            read_only_hint = true,
+            destructive_hint = false,
+            idempotent_hint = true,
+            open_world_hint = false
+        )
+    )]
+    async fn list_models(&self, Parameters(Nothing {}): Parameters<Nothing>) -> CallToolResult {
+        answered("list_models", &Models::of(self.library.models()))
+    }
+
+    #[tool(
+        description = "Load a model as a new simulation, with the values of the model's file. Name it with simulation_id to be able to repeat the call: a simulation of this name and model that is there already is left as it is.",
+        output_schema = schema_for_output::<Loaded>(),
+        annotations(
+            title = "Load a simulation",
+            read_only_hint = false,
+            destructive_hint = false,
+            idempotent_hint = false,
+            open_world_hint = false
+        )
+    )]
+    async fn load_simulation(&self, Parameters(load): Parameters<Load>) -> CallToolResult {
+        reply("load_simulation", self.load(load))
+    }
+
+    #[tool(
+        description = "List the parameters of a loaded simulation, each with its value, its unit, its range and the units in which it can be set.",
+        output_schema = schema_for_output::<response::Parameters>(),
+        annotations(
+            title = "Parameters",
+            read_only_hint = true,
+            destructive_hint = false,
+            idempotent_hint = true,
+            open_world_hint = false
+        )
+    )]
+    async fn list_parameters(&self, Parameters(one): Parameters<One>) -> CallToolResult {
+        let simulation = self.state.read(&one.simulation_id);
+        let listed = simulation.map(|simulation| response::Parameters::of(&simulation));
+        reply("list_parameters", listed)
+    }
+
+    #[tool(
+        description = "Read the value of one parameter of a loaded simulation.",
+        output_schema = schema_for_output::<ParameterValue>(),
+        annotations(
+            title = "Parameter value",
+            read_only_hint = true,
+            destructive_hint = false,
+            idempotent_hint = true,
+            open_world_hint = false
+        )
+    )]
+    async fn get_parameter_value(&self, Parameters(get): Parameters<Get>) -> CallToolResult {
+        reply("get_parameter_value", self.get(&get))
+    }
+
+    #[tool(
+        description = "Give one parameter of a loaded simulation a new value, in a unit that list_parameters names as accepted. Results of an earlier run stay and are then marked as not current.",
+        output_schema = schema_for_output::<ParameterSet>(),
+        annotations(
+            title = "Set a parameter",
+            read_only_hint = false,
+            destructive_hint = true,
+            idempotent_hint = true,
+            open_world_hint = false
+        )
+    )]
+    async fn set_parameter_value(&self, Parameters(set): Parameters<Set>) -> CallToolResult {
+        reply("set_parameter_value", self.set(&set))
+    }
+
+    #[tool(
+        description = "Run a loaded simulation with its current values: Cmax, Tmax, AUC and half-life at once, the time series with get_results. The same values give the same results. A long run reports its progress and can be cancelled.",
+        output_schema = schema_for_output::<Ran>(),
+        annotations(
+            title = "Run a simulation",
+            read_only_hint = false,
+            destructive_hint = true,
+            idempotent_hint = true,
+            open_world_hint = false
+        )
+    )]
+    async fn run_simulation(
+        &self,
+        Parameters(one): Parameters<One>,
+        context: RequestContext<RoleServer>,
+    ) -> CallToolResult {
+        reply("run_simulation", self.run(&one, &context).await)
+    }
+
+    #[tool(
+        description = "Read the results of a simulation's last run: Cmax, Tmax, AUC, half-life and the concentration over time, and whether they are still those of the current values.",
+        output_schema = schema_for_output::<Fetched>(),
+        annotations(
+            title = "Results",
+            read_only_hint = true,
+            destructive_hint = false,
+            idempotent_hint = true,
+            open_world_hint = false
+        )
+    )]
+    async fn get_results(&self, Parameters(fetch): Parameters<Fetch>) -> CallToolResult {
+        reply("get_results", self.fetch(&fetch))
+    }
+}
+
+impl Server {
+    fn load(&self, load: Load) -> Result<Loaded, Refusal> {
+        let asked = load.model_path.0;
+        let model = self.library.model(&asked).ok_or_else(|| Refusal::NoSuchModel {
+            asked,
+            present: self.library.models().map(|model| model.name.clone()).collect(),
+        })?;
+        let loaded = self.state.load(load.simulation_id, model)?;
+        Ok(Loaded {
+            simulation_id: loaded.simulation.id.to_string(),
+            model_path: model.name.clone(),
+            created: loaded.created,
+            revision: loaded.simulation.revision,
+            evicted: loaded.evicted.map(String::from),
+        })
+    }
+
+    fn get(&self, get: &Get) -> Result<ParameterValue, Refusal> {
+        let simulation = self.state.read(&get.simulation_id)?;
+        let path = simulation.path(&get.parameter_path.0)?;
+        Ok(ParameterValue {
+            simulation_id: simulation.id.to_string(),
+            parameter_path: path.as_str(),
+            value: simulation.value(path)?,
+            unit: path.dimension().canonical(),
+        })
+    }
+
+    fn set(&self, set: &Set) -> Result<ParameterSet, Refusal> {
+        let ((path, changed), simulation) =
+            self.state.change(&set.simulation_id, |simulation| {
+                let path = simulation.path(&set.parameter_path.0)?;
+                Ok((path, simulation.set(path, set.value.0, &set.unit.0)?))
+            })?;
+        Ok(ParameterSet {
+            simulation_id: simulation.id.to_string(),
+            parameter_path: path.as_str(),
+            previous: Quantity::of(path, changed.before),
+            value: changed.now,
+            unit: path.dimension().canonical(),
+            revision: simulation.revision,
+        })
+    }
+
+    async fn run(&self, one: &One, context: &RequestContext<RoleServer>) -> Result<Ran, Refusal> {
+        let run = self.state.read(&one.simulation_id)?.run()?;
+        let results = computed(run, context).await;
+        let results = results.ok_or_else(|| Refusal::Cancelled(one.simulation_id.clone()))?;
+        let (ran, _) = self.state.change(&one.simulation_id, |simulation| {
+            let ran = Ran::of(simulation, &results);
+            simulation.results = Some(results);
+            Ok(ran)
+        })?;
+        Ok(ran)
+    }
+
+    fn fetch(&self, fetch: &Fetch) -> Result<Fetched, Refusal> {
+        let simulation = self.state.read(&fetch.simulation_id)?;
+        match &simulation.results {
+            Some(results) => Ok(Fetched::of(&simulation, results, fetch.points_max.0 as usize)),
+            None => Err(Refusal::NotRun(simulation.id)),
+        }
+    }
+}
+
+/// Computes a run in parts. Between them it yields, reports progress, and stops without a result
+/// when the client has cancelled.
+async fn computed(mut run: Run, context: &RequestContext<RoleServer>) -> Option<Results> {
+    let token = context.meta.get_progress_token();
+    while !run.advance() {
+        if let Some(token) = &token {
+            let (done, all) = run.progress();
+            #[expect(clippy::cast_precision_loss, reason = "there are fewer points than digits")]
+            let progress = ProgressNotificationParam::new(token.clone(), done as f64)
+                .with_total(all as f64)
+                .with_message(format!("{done} of {all} points"));
+            // A failed progress notification does not fail the run.
+            let _ = context.peer.notify_progress(progress).await;
+        }
+        tokio::task::yield_now().await;
+        if context.ct.is_cancelled() {
+            return None;
+        }
+    }
+    Some(run.results())
+}
+
+mcp::serve_tools! {
+    Server,
+    name = "pk-sim",
+    instructions = "Pharmacokinetic simulations in one and two compartments. Load a model, look at its parameters, set some, run it, read the results. Its figures are typical values and no advice for any patient.",
+}

@@ -1,0 +1,38 @@
+//! The assistant: a conversation about pharmacokinetic simulations. Calls that change or compute
+//! something need a person's approval.
+//!
+//! A thread is one session. [`graph`] plans, selects, confirms, executes, recovers and responds,
+//! and waits for the next message between turns. `admission` validates planned calls. [`tool`]
+//! lists the tools and their confirmation texts, [`state`] is the session's state, and [`conclude`]
+//! renders a finished thread. A model may plan. Without one, `policy` plans for the requests that
+//! `request` understands, and says plainly what it does not understand.
+
+mod admission;
+pub mod conclude;
+pub mod graph;
+mod policy;
+pub mod profile;
+mod prompt;
+mod request;
+pub mod state;
+pub mod tool;
+
+use std::sync::OnceLock;
+
+use ::graph::agent::Agent;
+
+/// The agent, as a host registers it.
+pub fn agent() -> &'static Agent {
+    static AGENT: OnceLock<Agent> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        Agent::of(&graph::GRAPH)
+            .with_input_schema(input_schema())
+            .with_profile(&profile::PROFILE)
+            .with_presentation(conclude::PRESENTATION)
+    })
+}
+
+/// The JSON schema of its input.
+fn input_schema() -> serde_json::Value {
+    serde_json::from_str(graph::INPUT_SCHEMA).expect("a schema in this crate is JSON")
+}

@@ -1,0 +1,249 @@
+//! The state of a thread.
+
+use std::collections::BTreeMap;
+
+use graph::effect::{Content, Message, ToolCall, ToolSpec};
+use graph::outcome::{FailureKind, ToolOutcome, ToolResult};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::tool;
+
+/// Largest result in the state, in bytes of JSON: every question carries the state. For a larger
+/// one the state names the step that holds it.
+const RESULT_BYTES_MAX: usize = 8 * 1024;
+
+/// The state of a thread. The first nine fields are those of the confirm-before-execute
+/// specification, section 3.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentState {
+    /// The whole conversation, with confirmations and their answers.
+    pub messages: Vec<Entry>,
+    /// The current simulation, once one is loaded.
+    pub simulation_context: Option<SimulationContext>,
+    /// The next call.
+    pub pending_tool_call: Option<PendingCall>,
+    /// The person's last message, or the answer to a confirmation.
+    pub user_feedback: Option<String>,
+    /// The plan, the next step first.
+    pub plan: Option<Plan>,
+    /// Every call made, with its result.
+    pub intermediate_steps: Vec<LoggedStep>,
+    /// Whether a person is being asked about the call.
+    pub awaiting_confirmation: bool,
+    /// The confirmation text.
+    pub confirmation_prompt: Option<String>,
+    /// Retries by tool.
+    pub retry_counts: BTreeMap<String, u32>,
+    /// The thread's name from the input.
+    pub(super) thread: Option<String>,
+    /// The offered tools.
+    pub(super) offered: Vec<ToolSpec>,
+    /// The current turn.
+    pub(super) turn: Turn,
+    pub(super) asked: u32,
+    /// The last reply.
+    pub(super) reply: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// The step that it comes from.
+    pub source: u32,
+    pub said: Said,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Said {
+    /// The person.
+    User(String),
+    /// The planner.
+    Planner {
+        /// Text.
+        text: Option<String>,
+        /// Requested calls.
+        calls: Vec<ToolCall>,
+    },
+    /// A tool's result, or why it was not called.
+    Tool { id: String, tool: String, content: Value, is_error: bool },
+    /// A confirmation, verbatim.
+    Confirmation(String),
+    /// The person's answer.
+    Answer(String),
+    /// The assistant's reply to the person.
+    Reply(String),
+}
+
+/// The current simulation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SimulationContext {
+    pub simulation_id: String,
+    pub model_path: String,
+}
+
+/// A planned call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PendingCall {
+    pub call: ToolCall,
+    /// The planned arguments, if a person changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Value>,
+    /// Reason.
+    pub justification: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Reason.
+    pub reasoning: String,
+    /// The remaining calls, in order.
+    pub steps: Vec<ToolCall>,
+    /// Whether the next call needs approval.
+    pub is_critical: bool,
+}
+
+/// A call that was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LoggedStep {
+    pub tool: String,
+    pub arguments: Value,
+    /// The planned arguments, if a person changed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Value>,
+    /// The result; null on failure.
+    pub result: Value,
+    /// The error.
+    pub error: Option<String>,
+    /// The step that holds the result.
+    pub step: u32,
+}
+
+/// One turn of the conversation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Turn {
+    /// The request, with its clarifications.
+    pub(super) request: String,
+    /// Time of the request, in milliseconds since 1970.
+    pub(super) began_ms: i64,
+    /// Index of its first call in the log.
+    pub(super) first_step: usize,
+    /// Why the plan was dropped: a person rejected it.
+    pub(super) rejected: Option<String>,
+    /// Whether a clarifying question is open.
+    pub(super) unclear: bool,
+    /// Whether only the reply remains.
+    pub(super) responding: bool,
+    /// The limit that the turn reached.
+    pub(super) limit: Option<String>,
+}
+
+impl AgentState {
+    pub(super) fn turn_steps(&self) -> &[LoggedStep] {
+        self.intermediate_steps.get(self.turn.first_step..).unwrap_or_default()
+    }
+
+    /// Starts a turn with a person's message.
+    pub(super) fn begin_turn(&mut self, source: u32, at_ms: i64, text: &str, request: String) {
+        self.say(source, Said::User(text.to_owned()));
+        self.user_feedback = Some(text.to_owned());
+        let first_step = self.intermediate_steps.len();
+        self.turn = Turn { request, began_ms: at_ms, first_step, ..Turn::default() };
+        self.retry_counts.clear();
+    }
+
+    pub(super) fn say(&mut self, source: u32, said: Said) {
+        self.messages.push(Entry { source, said });
+    }
+
+    /// Drops the plan. The planner learns the reason for each call.
+    pub(super) fn drop_plan(&mut self, source: u32, why: &str) {
+        let pending = self.pending_tool_call.take().map(|pending| pending.call);
+        let planned = self.plan.take().map(|plan| plan.steps).unwrap_or_default();
+        for call in pending.into_iter().chain(planned) {
+            self.answer(source, &call, json!({ "error": why }), true);
+        }
+        self.awaiting_confirmation = false;
+        self.confirmation_prompt = None;
+    }
+
+    fn answer(&mut self, source: u32, call: &ToolCall, content: Value, is_error: bool) {
+        let id = call.id.clone().unwrap_or_default();
+        let tool = call.tool.clone();
+        self.say(source, Said::Tool { id, tool, content, is_error });
+    }
+
+    /// Records the result of a call.
+    pub(super) fn log(&mut self, result: ToolResult, planned: Option<Value>) {
+        let (content, error) = match &result.outcome {
+            ToolOutcome::Ok(content) => (bounded(content, result.seq), None),
+            ToolOutcome::Error(text) => (Value::Null, Some(text.clone())),
+            ToolOutcome::Failed(failure) => (Value::Null, Some(failure.to_string())),
+        };
+        let said =
+            error.as_ref().map_or_else(|| content.clone(), |error| json!({ "error": error }));
+        self.answer(result.seq, &result.call, said, error.is_some());
+        let tool = result.call.tool.clone();
+        let may_pass = matches!(&result.outcome, ToolOutcome::Failed(failure) if failure.kind != FailureKind::Refused);
+        if may_pass || result.attempt > 1 {
+            self.retry_counts.insert(tool.clone(), result.attempt.saturating_sub(1));
+        }
+        if error.is_none() && tool == tool::LOAD {
+            let text = |name: &str| content.get(name).and_then(Value::as_str).map(str::to_owned);
+            if let (Some(simulation_id), Some(model_path)) =
+                (text("simulation_id"), text("model_path"))
+            {
+                self.simulation_context = Some(SimulationContext { simulation_id, model_path });
+            }
+        }
+        let (arguments, step) = (result.call.arguments, result.seq);
+        self.intermediate_steps.push(LoggedStep {
+            tool,
+            arguments,
+            planned,
+            result: content,
+            error,
+            step,
+        });
+    }
+
+    /// The conversation for a model. It leaves confirmations out: model APIs allow no message
+    /// between a call and its result, and the result tells the outcome.
+    pub(super) fn for_model(&self) -> Vec<Message> {
+        let shown = |entry: &Entry| {
+            let content = match &entry.said {
+                Said::User(text) => Content::User(text.clone()),
+                Said::Planner { text, calls } if text.is_some() || !calls.is_empty() => {
+                    Content::Assistant { text: text.clone(), calls: calls.clone() }
+                }
+                Said::Reply(text) => {
+                    Content::Assistant { text: Some(text.clone()), calls: Vec::new() }
+                }
+                Said::Tool { id, tool, content, is_error } => Content::Result {
+                    id: id.clone(),
+                    tool: tool.clone(),
+                    content: content.clone(),
+                    is_error: *is_error,
+                },
+                Said::Planner { .. } | Said::Confirmation(_) | Said::Answer(_) => return None,
+            };
+            Some(Message { source: entry.source, content })
+        };
+        self.messages.iter().filter_map(shown).collect()
+    }
+}
+
+fn bounded(content: &Value, step: u32) -> Value {
+    let bytes = content.to_string().len();
+    if bytes <= RESULT_BYTES_MAX {
+        return content.clone();
+    }
+    let mut kept = content.clone();
+    if let Some(fields) = kept.as_object_mut() {
+        fields.retain(|_, value| value.to_string().len() <= RESULT_BYTES_MAX / 8);
+        fields.insert("omitted".to_owned(), json!({ "bytes": bytes, "step": step }));
+        return kept;
+    }
+    json!({ "omitted": { "bytes": bytes, "step": step } })
+}

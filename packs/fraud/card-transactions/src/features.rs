@@ -1,0 +1,175 @@
+//! A payment in numbers, against what its card did before. Rules are made of these, and past cases
+//! are compared by them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::case_file::Past;
+use super::row::{Channel, Transaction};
+use super::statistics::{kilometres, median, permille};
+
+/// Most payments, the newest, that define a card's habits.
+pub const HABIT_ROWS: usize = 200;
+
+/// Fewer payments than this define no habits.
+pub const HABIT_ROWS_MIN: usize = 5;
+
+pub const HOUR_MS: i64 = 3_600_000;
+
+/// Longest time since the previous place for measuring travel, in milliseconds.
+const JOURNEY_MS_MAX: i64 = 24 * HOUR_MS;
+
+/// A payment is small if it is at most this fraction (1/n) of the card's median.
+pub const SMALL_DIVISOR: i64 = 8;
+
+/// A payment in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// The amount by the card's median in the same currency, in thousandths; `None` without a habit.
+    pub amount_ratio_permille: Option<u32>,
+    /// Payments of the card in the hour up to this one, this one included.
+    pub payments_1h: u32,
+    /// Those of them that are small.
+    pub small_payments_1h: u32,
+    /// From where the card itself was last to where it is now, in kilometres.
+    pub journey_km: Option<u32>,
+    /// How fast that was.
+    pub journey_kmh: Option<u32>,
+    /// How many of the card's payments were made within two hours of this time of day, in thousandths.
+    pub hour_share_permille: Option<u32>,
+    /// How many were made in this category.
+    pub category_share_permille: Option<u32>,
+    /// Whether the card was never used in this country.
+    pub is_new_country: bool,
+    /// Whether it was never used at this merchant.
+    pub is_new_merchant: bool,
+    /// Whether it was used online.
+    pub is_online: bool,
+}
+
+/// A feature by its name, as rules have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Feature {
+    AmountRatioPermille,
+    #[serde(rename = "payments_1h")]
+    Payments1h,
+    #[serde(rename = "small_payments_1h")]
+    SmallPayments1h,
+    JourneyKm,
+    JourneyKmh,
+    HourSharePermille,
+    CategorySharePermille,
+    IsNewCountry,
+    IsNewMerchant,
+    IsOnline,
+}
+
+impl Features {
+    /// The numbers of a payment; `before` are its card's earlier ones, oldest first.
+    pub fn of(before: &[Past], payment: &Transaction) -> Self {
+        let habits = &before[before.len().saturating_sub(HABIT_ROWS)..];
+        let middle = usual_amount(habits, &payment.currency);
+        let hour = within(before, payment.at_ms, HOUR_MS);
+        let journey = journey(before, payment);
+        let is_habit = habits.len() >= HABIT_ROWS_MIN;
+        let share = |is_alike: &dyn Fn(&Transaction) -> bool| {
+            let alike = habits.iter().filter(|past| is_alike(&past.transaction)).count();
+            is_habit.then(|| permille(alike, habits.len()))
+        };
+        let is_new = |is_alike: &dyn Fn(&Transaction) -> bool| {
+            !before.is_empty() && !before.iter().any(|past| is_alike(&past.transaction))
+        };
+        Self {
+            amount_ratio_permille: middle.map(|middle| ratio(payment.amount.value(), middle)),
+            payments_1h: count(hour.len() + 1),
+            small_payments_1h: middle.map_or(0, |middle| {
+                let small = hour.iter().map(|past| &past.transaction).chain([payment]);
+                count(small.filter(|payment| is_small(payment, middle)).count())
+            }),
+            journey_km: journey.map(|journey| journey.km),
+            journey_kmh: journey.map(|journey| journey.kmh),
+            hour_share_permille: share(&|past| hours_apart(past, payment) <= 2),
+            category_share_permille: share(&|past| past.category == payment.category),
+            is_new_country: is_new(&|past| past.country == payment.country),
+            is_new_merchant: is_new(&|past| past.merchant == payment.merchant),
+            is_online: payment.channel == Channel::Online,
+        }
+    }
+
+    /// The number of a feature, flags as 0 and 1; `None` where it cannot be known.
+    pub fn get(&self, feature: Feature) -> Option<u32> {
+        match feature {
+            Feature::AmountRatioPermille => self.amount_ratio_permille,
+            Feature::Payments1h => Some(self.payments_1h),
+            Feature::SmallPayments1h => Some(self.small_payments_1h),
+            Feature::JourneyKm => self.journey_km,
+            Feature::JourneyKmh => self.journey_kmh,
+            Feature::HourSharePermille => self.hour_share_permille,
+            Feature::CategorySharePermille => self.category_share_permille,
+            Feature::IsNewCountry => Some(u32::from(self.is_new_country)),
+            Feature::IsNewMerchant => Some(u32::from(self.is_new_merchant)),
+            Feature::IsOnline => Some(u32::from(self.is_online)),
+        }
+    }
+}
+
+/// The way from the card's last place.
+#[derive(Clone, Copy, Debug)]
+pub struct Journey<'a> {
+    pub from: &'a Transaction,
+    pub km: u32,
+    pub kmh: u32,
+}
+
+/// How far and how fast the card itself travelled; online nothing travels.
+pub fn journey<'a>(before: &'a [Past], payment: &Transaction) -> Option<Journey<'a>> {
+    let to = payment.point.filter(|_| payment.is_card_present())?;
+    let recent = within(before, payment.at_ms, JOURNEY_MS_MAX).iter().rev();
+    let mut places = recent.map(|past| &past.transaction).filter(|past| past.is_card_present());
+    let from = places.find(|past| past.point.is_some())?;
+    let km = kilometres(from.point?, to);
+    // Two terminals a minute apart may disagree by that minute.
+    let minutes = ((payment.at_ms - from.at_ms) / 60_000).max(1);
+    let kmh = i64::from(km) * 60 / minutes;
+    Some(Journey { from, km, kmh: u32::try_from(kmh).unwrap_or(u32::MAX) })
+}
+
+/// The payments of the so many milliseconds before a time.
+pub fn within(before: &[Past], at_ms: i64, span_ms: i64) -> &[Past] {
+    let first = before.partition_point(|past| past.transaction.at_ms < at_ms - span_ms);
+    &before[first..]
+}
+
+/// What the card pays at the middle in a currency; `None` without a habit.
+pub fn usual_amount(habits: &[Past], currency: &str) -> Option<i64> {
+    let amounts: Vec<i64> = habits
+        .iter()
+        .map(|past| &past.transaction)
+        .filter(|past| past.amount.is_payment() && past.currency == currency)
+        .map(|past| past.amount.value())
+        .collect();
+    if amounts.len() < HABIT_ROWS_MIN {
+        return None;
+    }
+    median(amounts)
+}
+
+/// Whether a payment is small beside what is usual.
+pub fn is_small(payment: &Transaction, usual: i64) -> bool {
+    payment.amount.value() >= 0 && payment.amount.value() * SMALL_DIVISOR <= usual
+}
+
+/// Hours between two times of day, the shorter way around the clock.
+fn hours_apart(a: &Transaction, b: &Transaction) -> i64 {
+    let apart = (a.hour() - b.hour()).abs();
+    apart.min(24 - apart)
+}
+
+fn ratio(amount: i64, usual: i64) -> u32 {
+    u32::try_from(amount.max(0).saturating_mul(1_000) / usual.max(1)).unwrap_or(u32::MAX)
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

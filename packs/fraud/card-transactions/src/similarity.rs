@@ -1,0 +1,317 @@
+//! The nearest past cases, by their numbers and, with an [`Embedding`], by their texts.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::case_file::{CaseFile, Past};
+use super::features::Features;
+use super::row::Transaction;
+use super::statistics::{hash, permille};
+
+/// Number of nearest neighbours.
+const NEIGHBOURS: usize = 15;
+
+/// Neighbours in the result.
+const SHOWN: usize = 5;
+
+/// Most frauds and most honest payments compared, those with the smallest hashes.
+const FRAUDS_MAX: usize = 250;
+const HONEST_MAX: usize = 500;
+
+/// Number of nearest cases whose texts are compared. A text takes milliseconds, and cases that
+/// differ in their numbers stay far.
+const TEXTS: usize = 60;
+
+/// Fewer known cases than this prove nothing.
+const CASES_MIN: usize = 20;
+
+/// Embeds texts: similar texts have nearby points.
+pub trait Embedding: fmt::Debug + Send + Sync {
+    /// One point per text, in order, all with the same length and norm 1.
+    ///
+    /// # Errors
+    /// A message, if the texts cannot be embedded.
+    fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String>;
+}
+
+/// A past case.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PastCase {
+    /// The transaction.
+    pub transaction_id: String,
+    /// What it turned out to be.
+    pub is_fraud: bool,
+    /// How far it is, in thousandths: 0 is the same.
+    pub distance_permille: u32,
+    /// Where texts are compared, how far its text is, in thousandths.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text_distance_permille: Option<u32>,
+}
+
+/// The nearest past cases.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SimilarityResults {
+    /// The transaction.
+    pub transaction_id: String,
+    /// How cases are compared.
+    pub method: &'static str,
+    /// How many past cases were compared, and how many of them were frauds.
+    pub compared: u32,
+    /// Of these, frauds.
+    pub frauds_compared: u32,
+    /// Frauds among the nearest, in thousandths, if there are enough cases.
+    pub near_fraud_permille: Option<u32>,
+    /// The nearest.
+    pub cases: Vec<PastCase>,
+    /// What limits what this says.
+    pub gaps: Vec<String>,
+}
+
+/// What reasoning takes of it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Similarity {
+    /// How many past cases were compared.
+    pub compared: u32,
+    /// Of these, frauds.
+    pub frauds_compared: u32,
+    /// Frauds among the nearest, in thousandths, if there are enough cases.
+    pub near_fraud_permille: Option<u32>,
+}
+
+/// A past case and its distance.
+struct Near<'a> {
+    past: &'a Past,
+    distance: u32,
+    text: Option<u32>,
+}
+
+/// Compares the payment with all labelled cases.
+pub fn compare(case: &CaseFile, embedding: Option<&dyn Embedding>) -> SimilarityResults {
+    let own = vector(&Features::of(&case.card, &case.target));
+    let (frauds, honest): (Vec<_>, Vec<_>) =
+        case.known_cases().partition(|(_, past)| past.is_known_fraud());
+    let (frauds, honest) = (chosen(frauds, FRAUDS_MAX), chosen(honest, HONEST_MAX));
+    let compared = frauds.len() + honest.len();
+    let near = |(before, past): &Known<'_>| {
+        distance(&own, &vector(&Features::of(before, &past.transaction)))
+    };
+    let mut near: Vec<Near<'_>> = frauds
+        .iter()
+        .chain(&honest)
+        .map(|known| Near { past: known.1, distance: near(known), text: None })
+        .collect();
+    sort(&mut near);
+    let mut gaps = Vec::new();
+    let mut method = "features";
+    if let Some(embedding) = embedding {
+        near.truncate(TEXTS);
+        match compare_texts(&case.target, &mut near, embedding) {
+            Ok(()) => method = "features and text",
+            Err(reason) => gaps.push(format!("texts could not be compared: {reason}")),
+        }
+    }
+    near.truncate(NEIGHBOURS);
+    let near_frauds = near.iter().filter(|near| near.past.is_known_fraud()).count();
+    let says_something = compared >= CASES_MIN && !frauds.is_empty();
+    if compared < CASES_MIN {
+        gaps.push(format!("only {compared} past cases are known, {CASES_MIN} are needed"));
+    }
+    if frauds.is_empty() {
+        gaps.push("no past fraud is known, so none can be near".to_owned());
+    }
+    SimilarityResults {
+        transaction_id: case.target.id.clone(),
+        method,
+        compared: u32::try_from(compared).unwrap_or(u32::MAX),
+        frauds_compared: u32::try_from(frauds.len()).unwrap_or(u32::MAX),
+        near_fraud_permille: says_something.then(|| permille(near_frauds, near.len())),
+        cases: near.into_iter().take(SHOWN).map(shown).collect(),
+        gaps,
+    }
+}
+
+fn sort(near: &mut [Near<'_>]) {
+    near.sort_by(|a, b| {
+        let ids = || a.past.transaction.id.cmp(&b.past.transaction.id);
+        a.distance.cmp(&b.distance).then_with(ids)
+    });
+}
+
+/// Adds the text distance as one more dimension and sorts again.
+fn compare_texts(
+    payment: &Transaction,
+    near: &mut [Near<'_>],
+    embedding: &dyn Embedding,
+) -> Result<(), String> {
+    let texts = near.iter().map(|near| &near.past.transaction).chain([payment]);
+    let points = embedding.embed(&texts.map(words).collect::<Vec<_>>())?;
+    let (own, others) = points.split_last().ok_or("there is no point for a text")?;
+    if others.len() != near.len() {
+        return Err(format!("{} texts have {} points", near.len() + 1, points.len()));
+    }
+    let numbers = u32::try_from(DIMENSIONS).unwrap_or(1);
+    for (near, point) in near.iter_mut().zip(others) {
+        let text = apart_permille(own, point);
+        near.distance = (near.distance * numbers + text) / (numbers + 1);
+        near.text = Some(text);
+    }
+    sort(near);
+    Ok(())
+}
+
+/// The text of a payment. Merchants write it, so it is used for distances only.
+fn words(payment: &Transaction) -> String {
+    let Transaction { merchant, category, city, country, channel, .. } = payment;
+    format!("{merchant}, {category}, {}, {city} {country}", channel.as_str())
+}
+
+/// 0 for the same direction, 1,000 for a right angle or more.
+fn apart_permille(a: &[f32], b: &[f32]) -> u32 {
+    let cosine: f32 = a.iter().zip(b).map(|(a, b)| a * b).sum();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "what is below 0, and what is no number, becomes 0: not alike"
+    )]
+    let alike = (cosine * 1_000.0).round() as u32;
+    1_000 - alike.min(1_000)
+}
+
+type Known<'a> = (&'a [Past], &'a Past);
+
+/// The items with the smallest hashes, a reproducible random sample.
+fn chosen(mut cases: Vec<Known<'_>>, cases_max: usize) -> Vec<Known<'_>> {
+    if cases.len() > cases_max {
+        cases.sort_by_cached_key(|(_, past)| hash(&past.transaction.id));
+        cases.truncate(cases_max);
+    }
+    cases
+}
+
+fn shown(near: Near<'_>) -> PastCase {
+    PastCase {
+        transaction_id: near.past.transaction.id.clone(),
+        is_fraud: near.past.is_known_fraud(),
+        distance_permille: near.distance,
+        text_distance_permille: near.text,
+    }
+}
+
+/// Number of dimensions.
+const DIMENSIONS: usize = 8;
+
+/// The features, scaled to 0 to 1,000. Unknown values get a neutral one.
+fn vector(features: &Features) -> [u32; DIMENSIONS] {
+    let ratio = features.amount_ratio_permille.unwrap_or(1_000).max(1);
+    // Logarithmic: doubling is one step.
+    let doublings = ratio.ilog2() * 62 + (ratio >> ratio.ilog2().saturating_sub(3) & 7) * 7;
+    let rarity = |share: Option<u32>| 1_000 - (share.unwrap_or(250) * 4).min(1_000);
+    let flag = |flag: bool, weight: u32| if flag { weight } else { 0 };
+    [
+        doublings.min(1_000),
+        (features.payments_1h - 1).min(8) * 125,
+        features.small_payments_1h.min(4) * 250,
+        (features.journey_kmh.unwrap_or_default() / 2).min(1_000),
+        rarity(features.hour_share_permille) / 2,
+        rarity(features.category_share_permille),
+        flag(features.is_new_country, 800),
+        flag(features.is_online, 400) + flag(features.is_new_merchant, 200),
+    ]
+}
+
+fn distance(a: &[u32; DIMENSIONS], b: &[u32; DIMENSIONS]) -> u32 {
+    let sum: u32 = a.iter().zip(b).map(|(a, b)| a.abs_diff(*b)).sum();
+    sum / u32::try_from(DIMENSIONS).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::amount::Amount;
+    use crate::row::Channel;
+
+    /// Tells two kinds of shops apart by a word; fails on other texts.
+    #[derive(Debug)]
+    struct Kinds;
+
+    impl Embedding for Kinds {
+        fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String> {
+            let point = |text: &String| match text {
+                text if text.contains("???") => Err("a text cannot be read".to_owned()),
+                text if text.contains("gift") || text.contains("voucher") => Ok(vec![1.0, 0.0]),
+                _ => Ok(vec![0.0, 1.0]),
+            };
+            texts.iter().map(point).collect()
+        }
+    }
+
+    fn payment(number: i64, card: &str, merchant: &str) -> Transaction {
+        Transaction {
+            id: format!("t{number}"),
+            at_ms: number * 3 * 86_400_000,
+            card: card.to_owned(),
+            merchant: merchant.to_owned(),
+            category: "shop".to_owned(),
+            amount: Amount::parse("20.00").unwrap(),
+            currency: "EUR".to_owned(),
+            country: "DE".to_owned(),
+            city: "Bonn".to_owned(),
+            point: None,
+            channel: Channel::Online,
+        }
+    }
+
+    /// Forty cards with one earlier payment each and equal numbers; those at gift shops were
+    /// frauds.
+    fn case(merchant: &str) -> CaseFile {
+        let past = |number: i64| {
+            let is_fraud = number % 4 == 0;
+            let merchant = if is_fraud { "a voucher kiosk" } else { "a bakery" };
+            let transaction = payment(number, &format!("c{number}"), merchant);
+            vec![Past { transaction, known_fraud: Some(is_fraud) }]
+        };
+        CaseFile {
+            target: payment(100, "mine", merchant),
+            card: Vec::new(),
+            merchant: None,
+            sample: (0..40).map(past).collect(),
+            is_whole: true,
+            rows: 41,
+            source: "data.csv".to_owned(),
+        }
+    }
+
+    #[test]
+    fn of_cases_with_the_same_numbers_those_about_the_same_are_nearer() {
+        let found = compare(&case("gift cards"), Some(&Kinds));
+        assert_eq!(found.method, "features and text");
+        // Ten of the fifteen neighbours: there are no more such frauds.
+        assert_eq!(found.near_fraud_permille, Some(666));
+        assert!(found.cases.iter().all(|case| case.is_fraud));
+        assert!(found.cases.iter().all(|case| case.text_distance_permille == Some(0)));
+        let found = compare(&case("a baker's"), Some(&Kinds));
+        assert_eq!(found.near_fraud_permille, Some(0));
+        let found = compare(&case("gift cards"), None);
+        assert_eq!((found.method, found.gaps.len()), ("features", 0));
+        assert!(found.cases.iter().all(|case| case.text_distance_permille.is_none()));
+    }
+
+    #[test]
+    fn texts_that_cannot_be_compared_are_a_gap_and_the_numbers_stand() {
+        let found = compare(&case("???"), Some(&Kinds));
+        let without = compare(&case("???"), None);
+        assert_eq!(found.gaps, ["texts could not be compared: a text cannot be read"]);
+        assert_eq!((found.method, &found.cases), ("features", &without.cases));
+        assert_eq!(found.near_fraud_permille, without.near_fraud_permille);
+    }
+
+    #[test]
+    fn a_point_that_is_none_is_far_from_everything() {
+        assert_eq!(apart_permille(&[f32::NAN, 0.0], &[1.0, 0.0]), 1_000);
+        assert_eq!(apart_permille(&[-1.0, 0.0], &[1.0, 0.0]), 1_000);
+        assert_eq!(apart_permille(&[1.0, 0.0], &[1.0, 0.0]), 0);
+    }
+}

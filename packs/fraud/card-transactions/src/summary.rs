@@ -1,0 +1,188 @@
+//! The payment, and the habits of its card and its merchant.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::amount::Amount;
+use super::case_file::{CaseFile, LABEL_KNOWN_AFTER_MS, Past};
+use super::features::{HABIT_ROWS, usual_amount};
+use super::row::{Channel, Transaction, rfc3339};
+use super::statistics::permille;
+
+/// Most names in a list of habits.
+const NAMES_MAX: usize = 6;
+
+/// Number of the card's last payments shown.
+const PREVIOUS_MAX: usize = 8;
+
+/// A payment as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Payment {
+    pub transaction_id: String,
+    pub timestamp: String,
+    pub card_id: String,
+    pub merchant_id: String,
+    pub merchant_category: String,
+    /// Decimal.
+    pub amount: String,
+    pub currency: String,
+    pub country: String,
+    pub city: String,
+    pub channel: Channel,
+}
+
+/// What is usual for the card.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CardHistory {
+    /// Earlier payments that are known.
+    pub transactions: u32,
+    /// Of these, frauds, as far as that was known.
+    pub known_frauds: u32,
+    /// The first of them.
+    pub first_at: Option<String>,
+    /// The middle amount in the payment's currency, decimal.
+    pub median_amount: Option<String>,
+    /// The largest, decimal.
+    pub largest_amount: Option<String>,
+    /// The cities where it is used most.
+    pub cities: Vec<String>,
+    /// The categories.
+    pub categories: Vec<String>,
+    /// The last payments, oldest first.
+    pub previous: Vec<Payment>,
+}
+
+/// What is usual at the merchant.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct MerchantHistory {
+    /// Earlier payments that are known.
+    pub transactions: u32,
+    /// Their cards.
+    pub cards: u32,
+    /// Of the payments, frauds, as far as that was known.
+    pub known_frauds: u32,
+    /// The middle amount in the payment's currency, decimal.
+    pub median_amount: Option<String>,
+    /// Payments without the card, in thousandths.
+    pub online_permille: u32,
+}
+
+/// The payment and what is usual.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Context {
+    /// The payment.
+    pub transaction: Payment,
+    /// Its card.
+    pub card: CardHistory,
+    /// Its merchant, unless the source does not tell.
+    pub merchant: Option<MerchantHistory>,
+    /// The data.
+    pub source: String,
+    /// Rows of the data.
+    pub rows: u64,
+    /// What to bear in mind.
+    pub notes: Vec<String>,
+}
+
+pub fn sum_up(case: &CaseFile) -> Context {
+    let currency = &case.target.currency;
+    Context {
+        transaction: Payment::of(&case.target),
+        card: card(&case.card, currency),
+        merchant: case.merchant.as_ref().map(|rows| merchant(rows, currency)),
+        source: case.source.clone(),
+        rows: case.rows,
+        notes: notes(case),
+    }
+}
+
+impl Payment {
+    fn of(transaction: &Transaction) -> Self {
+        Self {
+            transaction_id: transaction.id.clone(),
+            timestamp: transaction.at(),
+            card_id: transaction.card.clone(),
+            merchant_id: transaction.merchant.clone(),
+            merchant_category: transaction.category.clone(),
+            amount: transaction.amount.to_string(),
+            currency: transaction.currency.clone(),
+            country: transaction.country.clone(),
+            city: transaction.city.clone(),
+            channel: transaction.channel,
+        }
+    }
+}
+
+fn card(rows: &[Past], currency: &str) -> CardHistory {
+    let habits = &rows[rows.len().saturating_sub(HABIT_ROWS)..];
+    let in_currency = rows.iter().filter(|past| past.transaction.currency == currency);
+    CardHistory {
+        transactions: count(rows.len()),
+        known_frauds: count(rows.iter().filter(|past| past.is_known_fraud()).count()),
+        first_at: rows.first().map(|past| rfc3339(past.transaction.at_ms)),
+        median_amount: usual_amount(habits, currency)
+            .map(|amount| Amount::of_cents(amount / 100).to_string()),
+        largest_amount: in_currency
+            .map(|past| past.transaction.amount)
+            .max()
+            .map(|a| a.to_string()),
+        cities: most_common(habits.iter().map(|past| past.transaction.city.as_str())),
+        categories: most_common(habits.iter().map(|past| past.transaction.category.as_str())),
+        previous: rows[rows.len().saturating_sub(PREVIOUS_MAX)..]
+            .iter()
+            .map(|past| Payment::of(&past.transaction))
+            .collect(),
+    }
+}
+
+fn merchant(rows: &[Past], currency: &str) -> MerchantHistory {
+    let cards: BTreeSet<&str> = rows.iter().map(|past| past.transaction.card.as_str()).collect();
+    let online = rows.iter().filter(|past| !past.transaction.is_card_present()).count();
+    MerchantHistory {
+        transactions: count(rows.len()),
+        cards: count(cards.len()),
+        known_frauds: count(rows.iter().filter(|past| past.is_known_fraud()).count()),
+        median_amount: usual_amount(rows, currency)
+            .map(|amount| Amount::of_cents(amount / 100).to_string()),
+        online_permille: permille(online, rows.len()),
+    }
+}
+
+/// The most frequent names first.
+fn most_common<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    for name in names {
+        *counts.entry(name).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts.into_iter().take(NAMES_MAX).map(|(name, _)| name.to_owned()).collect()
+}
+
+fn notes(case: &CaseFile) -> Vec<String> {
+    let mut notes = vec![format!(
+        "what turned out to be fraud counts from {} days after the payment on; whether this one is \
+         is not looked at",
+        LABEL_KNOWN_AFTER_MS / 86_400_000
+    )];
+    if !case.target.amount.is_payment() {
+        notes.push("the amount is no payment but a refund or a check of the card".to_owned());
+    }
+    if case.card.is_empty() {
+        notes.push("the card has no earlier payment".to_owned());
+    }
+    if case.merchant.is_none() {
+        notes.push(
+            "the source tells of the card alone, not of its merchant or of others".to_owned(),
+        );
+    } else if case.sample.is_empty() && !case.is_whole {
+        notes.push("the source tells of the card and its merchant, not of other cards".to_owned());
+    }
+    notes
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}

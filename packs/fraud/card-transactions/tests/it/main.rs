@@ -1,0 +1,5 @@
+//! The transactions server as a client sees it: MCP over a pipe.
+
+#![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
+
+mod transactions;

@@ -1,0 +1,203 @@
+//! The conclusion of an investigation: score, confidence, severity, findings, and the result.
+
+use graph::definition::Finish;
+use serde_json::{Value, json};
+
+use super::answer;
+use super::state::{Action, Severity, State, Status};
+use super::tool::Tool;
+
+/// Error category of an investigation without any evidence.
+pub const CATEGORY_NO_EVIDENCE: &str = "no_evidence";
+
+/// From these scores on, in thousandths, an investigation is critical, high and medium.
+const SEVERITIES: [(u32, Severity); 3] =
+    [(850, Severity::Critical), (500, Severity::High), (250, Severity::Medium)];
+
+/// From this many earlier payments on, a card's habits are well known.
+const HISTORY_MIN: u32 = 15;
+
+/// Likelihood of fraud, in thousandths: the reasoning's, or without it the strength of the
+/// strongest finding.
+pub fn score_permille(state: &State) -> u32 {
+    state.likelihood_permille().unwrap_or_else(|| {
+        let findings = state.findings().unwrap_or_default();
+        findings.iter().map(|finding| finding.strength_permille).max().unwrap_or_default()
+    })
+}
+
+/// Confidence in the score, in thousandths: a share for each tool that answered, minus a penalty
+/// for what was unavailable.
+pub fn confidence_permille(state: &State) -> u32 {
+    let has = |tool: Tool, part: u32| if state.answers.has(tool) { part } else { 0 };
+    let mut confidence = has(Tool::Context, 200) + has(Tool::Reasoning, 200);
+    if let Some(patterns) = answer::read::<answer::Patterns>(&state.answers.pattern) {
+        let unseen = u32::try_from(patterns.not_checked.len()).unwrap_or(u32::MAX);
+        confidence += 350_u32.saturating_sub(unseen.saturating_mul(50));
+    }
+    if let Some(similarity) = answer::read::<answer::Similarity>(&state.answers.similarity) {
+        confidence += if similarity.near_fraud_permille.is_some() { 250 } else { 50 };
+    }
+    let context = answer::read::<answer::Context>(&state.answers.context);
+    let is_thin = context.is_some_and(|context| context.card.transactions < HISTORY_MIN);
+    if is_thin { confidence.saturating_sub(200) } else { confidence }
+}
+
+/// The severity of a score.
+pub fn severity(state: &State) -> Severity {
+    let score = score_permille(state);
+    let reached = SEVERITIES.iter().find(|(from, _)| score >= *from);
+    reached.map_or(Severity::Low, |(_, severity)| *severity)
+}
+
+/// How the session ends. Without evidence it fails with the first error, or is partial if its time
+/// was up.
+pub fn finish(state: &State) -> Finish {
+    let result = result(state);
+    if state.status != Status::Failed {
+        return Finish::Completed(result);
+    }
+    let why = state.error.as_deref().unwrap_or("no tool brought anything");
+    match Finish::failed("InvestigationError", "NoEvidence", why, CATEGORY_NO_EVIDENCE) {
+        Finish::Failed { error, category, .. } => Finish::Failed { error, category, result },
+        completed @ Finish::Completed(_) => completed,
+    }
+}
+
+/// Whether any tool gave evidence.
+pub fn has_evidence(state: &State) -> bool {
+    state.answers.has(Tool::Pattern) || state.answers.has(Tool::Similarity)
+}
+
+/// The result, with the fields of the fraud specification, section 2, in their order; then the
+/// score and the findings.
+pub fn result(state: &State) -> Value {
+    let options = &state.options;
+    let reasoning: Option<answer::Reasoning> = answer::read(&state.answers.reasoning);
+    let hypotheses: Vec<String> = reasoning.map_or_else(Vec::new, |reasoning| {
+        let told = |h: answer::Hypothesis| format!("{}: {}", h.name, h.statement);
+        reasoning.hypotheses.into_iter().map(told).collect()
+    });
+    json!({
+        "investigation_id": options.investigation_id,
+        "transaction_id": state.transaction_id,
+        "context": or_empty(&state.answers.context),
+        "pattern_results": or_empty(&state.answers.pattern),
+        "similarity_results": or_empty(&state.answers.similarity),
+        "hypotheses": hypotheses,
+        "evidence": evidence(state),
+        "reasoning": or_empty(&state.answers.reasoning),
+        "recommendations": recommendations(state),
+        "rule_draft": rule_draft(state),
+        "confidence_score": share(confidence_permille(state)),
+        "severity": severity(state),
+        "status": state.status,
+        "completed_steps": state.completed_steps,
+        "next_action": state.next_action.map_or("", Action::name),
+        "step_count": state.step_count,
+        "max_steps": options.max_steps,
+        "started_at": state.started_at,
+        "completed_at": state.completed_at,
+        "feature_flags": {
+            "planner_llm_enabled": state.has_model,
+            "reasoning_llm_enabled": false,
+            "vector_search_enabled": false,
+            "prompt_guard_enabled": options.prompt_guard,
+        },
+        "safeguards": {
+            "max_steps": options.max_steps,
+            "investigation_timeout_seconds": state.timeout_seconds,
+            "tool_timeout_seconds": options.tool_timeout_seconds,
+        },
+        "planner_decisions": planner_decisions(state),
+        "tool_executions": state.tool_executions,
+        "error": state.error,
+        "score": share(score_permille(state)),
+        "findings": findings(state),
+    })
+}
+
+/// The audit record.
+pub fn audit(state: &State) -> Value {
+    let fallbacks = state.planner_decisions.iter().filter(|decision| decision.used_fallback);
+    let tools = state.tool_executions.iter();
+    json!({
+        "investigation_id": state.options.investigation_id,
+        "transaction_id": state.transaction_id,
+        "status": state.status,
+        "severity": severity(state),
+        "score_permille": score_permille(state),
+        "confidence_permille": confidence_permille(state),
+        "tools": tools.map(|done| json!([done.tool_name, done.status])).collect::<Vec<_>>(),
+        "decisions": state.planner_decisions.len(),
+        "decisions_by_fallback": fallbacks.count(),
+        "error": state.error,
+    })
+}
+
+/// The tools' evidence, each piece with the rows that show it.
+pub fn evidence(state: &State) -> Vec<Value> {
+    let findings = state.findings().unwrap_or_default();
+    let mut evidence: Vec<Value> = findings
+        .into_iter()
+        .map(|finding| {
+            json!({"tool": Tool::Pattern, "pattern": finding.pattern, "rows": finding.rows,
+                "strength": share(finding.strength_permille)})
+        })
+        .collect();
+    let near = answer::read::<answer::Similarity>(&state.answers.similarity)
+        .and_then(|similarity| similarity.near_fraud_permille);
+    if let (Some(near), Some(answer::PastCases { cases })) =
+        (near, answer::read(&state.answers.similarity))
+    {
+        let rows: Vec<String> = cases.into_iter().map(|case| case.transaction_id).collect();
+        evidence.push(json!({"tool": Tool::Similarity, "near_frauds": share(near), "rows": rows}));
+    }
+    evidence
+}
+
+/// The recommended actions, from the tool.
+pub fn recommendations(state: &State) -> Vec<Value> {
+    answer::read::<answer::Recommendations>(&state.answers.recommendation)
+        .map_or_else(Vec::new, |answer| answer.recommendations)
+}
+
+fn rule_draft(state: &State) -> Option<Value> {
+    let drafts = answer::read::<answer::RuleDrafts>(&state.answers.rule_draft);
+    drafts.and_then(|drafts| drafts.rule_draft)
+}
+
+fn findings(state: &State) -> Vec<Value> {
+    let findings = state.findings().unwrap_or_default();
+    let told = |finding: answer::Finding| {
+        json!({"pattern": finding.pattern, "explanation": finding.explanation,
+            "rows": finding.rows, "strength": share(finding.strength_permille)})
+    };
+    findings.into_iter().map(told).collect()
+}
+
+fn planner_decisions(state: &State) -> Vec<Value> {
+    let decisions = state.planner_decisions.iter();
+    decisions
+        .map(|decision| {
+            json!({
+                "step": decision.step,
+                "selected_tool": decision.selected.name(),
+                "reason": decision.reason,
+                "confidence": share(decision.confidence_permille),
+                "timestamp": decision.timestamp,
+                "used_fallback": decision.used_fallback,
+                "rejected": decision.rejected,
+            })
+        })
+        .collect()
+}
+
+fn or_empty(answer: &Value) -> Value {
+    if answer.is_null() { json!({}) } else { answer.clone() }
+}
+
+/// Thousandths as a decimal number. Only results contain such numbers, the state never.
+fn share(permille: u32) -> f64 {
+    f64::from(permille) / 1_000.0
+}

@@ -1,0 +1,286 @@
+//! The graph: plan, call, plan again, conclude.
+//!
+//! ```text
+//! start → planner ⇄ tool_executor
+//!            └ COMPLETE, the last step or the time limit → completion (an audit note) → the end
+//! ```
+//!
+//! A tool that fails or times out counts as called, so it is not waited for twice: the planner goes
+//! on without it, and the result says so.
+
+use graph::agent::{Settings, SpanNames};
+use graph::budget::{Budget, Crossed, Limit};
+use graph::definition::{Attempts, Context, Finish, Graph, InputError, Node, Route, Scope};
+use graph::effect::{Author, Chat, Effect, INPUT_STEP, Message, ToolCall, ToolChoice, ToolSpec};
+use graph::outcome::{Outcome, ToolOutcome, ToolResult};
+use serde_json::Value;
+
+use super::options::{Options, SECONDS_MAX, TOOL_SECONDS_MAX};
+use super::planner::{self, SELECT};
+use super::state::{
+    Action, Answers, PlannerDecision, State, Status, ToolExecution, ToolStatus, cut, summary,
+};
+use super::{answer, conclusion, input, prompt};
+
+pub const SERVER: &str = "card-transactions";
+
+/// The deciding node. Its outcomes are the planner's decisions.
+pub const PLANNER: &str = "planner";
+
+/// The calling node. Its outcomes are the tools' answers.
+pub const TOOL_EXECUTOR: &str = "tool_executor";
+
+/// Subject of the note that every finished investigation leaves before its end.
+pub const AUDIT: &str = "audit";
+
+const START: &str = "start";
+const COMPLETION: &str = "completion";
+
+/// Error category when the planner makes an invalid choice and the fixed sequence is switched off.
+pub const CATEGORY_PLANNER: &str = "planner";
+
+/// Longest stored tool error, in characters.
+const ERROR_CHARS_MAX: usize = 500;
+
+/// Span names.
+///
+/// Source: the fraud specification, section 12.
+pub const SPAN_NAMES: SpanNames = SpanNames {
+    tracer: "fraud-agent",
+    nodes: &[(PLANNER, "agent.planner")],
+    tool: Some("agent.tool."),
+};
+
+/// The fraud agent.
+pub static GRAPH: Graph<State> = Graph {
+    name: "fraud",
+    version: "1",
+    summary: "Investigates a card payment: how likely is a fraud, and which rows show it.",
+    start: START,
+    nodes: &[
+        Node { name: START, to: &[PLANNER], ask: |_, _| Effect::Nothing, fold: fold_start },
+        Node {
+            name: PLANNER,
+            to: &[TOOL_EXECUTOR, COMPLETION],
+            ask: ask_planner,
+            fold: fold_decision,
+        },
+        Node { name: TOOL_EXECUTOR, to: &[PLANNER], ask: ask_tool, fold: fold_answer },
+        Node { name: COMPLETION, to: &[], ask: ask_completion, fold: fold_completion },
+    ],
+    init,
+    budget: Budget { seconds: Some(SECONDS_MAX), ..Budget::UNLIMITED },
+    scope: Scope::Session,
+    on_limit,
+    on_limit_to: &[],
+    policy: |state, _| planner::reply(state),
+    // No retries: the fixed sequence replaces a failed planner at once, and a failed tool is
+    // skipped.
+    attempts: Attempts { chat: 1, tool: 1 },
+    at_most_once: &[],
+    critical: &[],
+    servers: &[SERVER],
+    tool_timeout_s: TOOL_SECONDS_MAX,
+};
+
+fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
+    Ok(State {
+        transaction_id: input::transaction_id(input)?,
+        options: Options::of(settings)?,
+        timeout_seconds: settings.budget.seconds.unwrap_or(SECONDS_MAX),
+        has_model: settings.model.is_some(),
+        answers: Answers::default(),
+        status: Status::Pending,
+        completed_steps: vec![],
+        next_action: None,
+        step_count: 0,
+        started_at: String::new(),
+        completed_at: None,
+        planner_decisions: vec![],
+        tool_executions: vec![],
+        is_unanswered: false,
+        error: None,
+        newest: INPUT_STEP,
+    })
+}
+
+fn fold_start(state: &mut State, outcome: Outcome) -> Route {
+    state.status = Status::InProgress;
+    state.started_at = outcome.at.to_string();
+    Route::To(PLANNER)
+}
+
+fn ask_planner(state: &State, _: &Context<'_>) -> Effect {
+    let options = &state.options;
+    Effect::Chat(Chat {
+        system: prompt::SYSTEM.to_owned(),
+        messages: vec![Message::user(state.newest, prompt::standing(state))],
+        tools: vec![ToolSpec {
+            server: None,
+            name: SELECT.to_owned(),
+            description: prompt::SELECT_DESCRIPTION.to_owned(),
+            input_schema: planner::schema(),
+        }],
+        choice: ToolChoice::Only(SELECT.to_owned()),
+        max_output_tokens: options.planner_max_tokens,
+        temperature_percent: Some(options.planner_temperature_percent),
+        timeout_s: Some(options.planner_timeout_seconds),
+        form: None,
+    })
+}
+
+fn fold_decision(state: &mut State, outcome: Outcome) -> Route {
+    let (seq, at) = (outcome.seq, outcome.at.to_string());
+    let reply = outcome.reply();
+    let choice = planner::read(&reply)
+        .and_then(|choice| planner::check(state, choice.action).map(|()| choice));
+    let (choice, rejected) = match choice {
+        Ok(choice) => (choice, None),
+        Err(problem) if state.options.planner_fallback => {
+            let action = planner::next_of_sequence(state);
+            let reason =
+                "the planner's choice does not hold: next of the fixed sequence".to_owned();
+            (planner::Choice { action, reason, confidence_permille: 1_000 }, Some(problem))
+        }
+        Err(problem) => return state.failed_planning(&problem, at),
+    };
+    state.newest = seq;
+    state.step_count += 1;
+    state.next_action = Some(choice.action);
+    state.planner_decisions.push(PlannerDecision {
+        step: state.step_count,
+        selected: choice.action,
+        reason: choice.reason,
+        confidence_permille: choice.confidence_permille,
+        timestamp: at,
+        used_fallback: rejected.is_some() || reply.by == Author::Policy,
+        rejected,
+    });
+    match choice.action {
+        Action::Call(_) if state.step_count < state.options.max_steps => Route::To(TOOL_EXECUTOR),
+        Action::Call(_) => {
+            let most = state.options.max_steps;
+            state.error = Some(format!("the limit of {most} steps was reached"));
+            state.conclude()
+        }
+        Action::Complete => state.conclude(),
+    }
+}
+
+fn ask_tool(state: &State, _: &Context<'_>) -> Effect {
+    match state.next_action {
+        Some(Action::Call(tool)) => {
+            Effect::Tools(vec![ToolCall::new(SERVER, tool.name(), state.arguments(tool))])
+        }
+        Some(Action::Complete) | None => Effect::Nothing,
+    }
+}
+
+fn fold_answer(state: &mut State, outcome: Outcome) -> Route {
+    state.newest = outcome.seq;
+    let Some(Action::Call(tool)) = state.next_action else { return Route::To(PLANNER) };
+    for result in outcome.results() {
+        let judged = match &result.outcome {
+            ToolOutcome::Ok(content) => {
+                answer::check(tool, &state.transaction_id, content).map(|()| content.clone())
+            }
+            ToolOutcome::Error(text) => Err(text.clone()),
+            ToolOutcome::Failed(failure) => Err(failure.to_string()),
+        };
+        let timeout_ms = u64::from(state.options.tool_timeout_seconds) * 1_000;
+        let (status, error_message, output) = match judged {
+            Ok(content) => (ToolStatus::Success, None, content),
+            Err(_) if has_no_answer(&result) && result.elapsed_ms >= timeout_ms => {
+                let seconds = state.options.tool_timeout_seconds;
+                let message = format!("the tool did not answer within {seconds} s");
+                (ToolStatus::TimedOut, Some(message), Value::Null)
+            }
+            Err(text) => (ToolStatus::Failed, Some(cut(&text, ERROR_CHARS_MAX)), Value::Null),
+        };
+        state.is_unanswered = has_no_answer(&result);
+        state.tool_executions.push(ToolExecution {
+            tool_name: tool,
+            input_summary: summary(&result.call.arguments),
+            output_summary: summary(&output),
+            execution_time_ms: result.elapsed_ms,
+            status,
+            error_message,
+            timestamp: result.at.to_string(),
+        });
+        state.answers.set(tool, output);
+    }
+    state.completed_steps.push(tool);
+    Route::To(PLANNER)
+}
+
+fn has_no_answer(result: &ToolResult) -> bool {
+    matches!(result.outcome, ToolOutcome::Failed(_))
+}
+
+fn on_limit(state: &mut State, crossed: Crossed) -> Route {
+    let Crossed { limit, allowed, node, .. } = crossed;
+    if limit == Limit::Seconds {
+        state.status = Status::TimedOut;
+        // The deadline of the investigation stopped the tool; the tool itself did not fail.
+        if node == PLANNER && state.is_unanswered {
+            state.cut_off_last();
+        }
+    }
+    state.error = Some(format!("the limit of {allowed} {} was reached", limit.as_str()));
+    state.next_action = Some(Action::Complete);
+    state.conclude()
+}
+
+/// The last record before the end: the decisions, who made them, and the conclusion.
+fn ask_completion(state: &State, _: &Context<'_>) -> Effect {
+    Effect::Note { subject: AUDIT.to_owned(), payload: conclusion::audit(state) }
+}
+
+fn fold_completion(state: &mut State, outcome: Outcome) -> Route {
+    state.completed_at = Some(outcome.at.to_string());
+    Route::End(conclusion::finish(state))
+}
+
+impl State {
+    /// Sets the final status.
+    fn conclude(&mut self) -> Route {
+        if self.status == Status::TimedOut {
+            return Route::To(COMPLETION);
+        }
+        self.status = Status::Completed;
+        if !conclusion::has_evidence(self) {
+            self.status = Status::Failed;
+            let first = self.tool_executions.iter().find_map(|done| done.error_message.clone());
+            self.error = first.or_else(|| self.error.take());
+        }
+        Route::To(COMPLETION)
+    }
+
+    fn cut_off_last(&mut self) {
+        if let Some(last) = self.tool_executions.last_mut() {
+            last.status = ToolStatus::TimedOut;
+            let ms = last.execution_time_ms;
+            last.error_message = Some(format!(
+                "the tool had not answered after {ms} ms, when the investigation's time was up"
+            ));
+        }
+    }
+
+    fn failed_planning(&mut self, problem: &str, at: String) -> Route {
+        self.status = Status::Failed;
+        self.completed_at = Some(at);
+        self.error = Some(format!("the planner failed: {problem}"));
+        let failed = Finish::failed("PlannerError", "InvalidChoice", problem, CATEGORY_PLANNER);
+        Route::End(match failed {
+            Finish::Failed { error, category, .. } => {
+                Finish::Failed { error, category, result: conclusion::result(self) }
+            }
+            completed @ Finish::Completed(_) => completed,
+        })
+    }
+}
+
+/// The state of a run, for observers.
+pub fn of_json(state: &Value) -> Option<State> {
+    serde_json::from_value(state.clone()).ok()
+}

@@ -1,0 +1,42 @@
+//! The fraud agent: is this card payment a fraud?
+//!
+//! A planner ([`planner`]) chooses among six tools ([`tool`]), each is called at most once, and
+//! [`conclusion`] weighs their answers. A model may plan; the planner validates each of its choices
+//! and follows a fixed sequence instead of an invalid one. A model decides the order of the steps
+//! and nothing else. [`options`] holds limits and switches, [`state`] the session's state, and
+//! `prompt` the model's prompts. [`graph`] connects them, and [`conclude`] renders an
+//! investigation. [`profile`]
+//! is what the agent asks of its host.
+
+pub mod answer;
+pub mod conclude;
+pub mod conclusion;
+pub mod graph;
+pub mod input;
+pub mod options;
+pub mod planner;
+pub mod profile;
+mod prompt;
+pub mod state;
+pub mod tool;
+
+use std::sync::OnceLock;
+
+use ::graph::agent::Agent;
+
+/// The agent, as a host registers it.
+pub fn agent() -> &'static Agent {
+    static AGENT: OnceLock<Agent> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        Agent::of(&graph::GRAPH)
+            .with_span_names(graph::SPAN_NAMES)
+            .with_profile(&profile::PROFILE)
+            .with_input_schema(input_schema())
+            .with_presentation(conclude::PRESENTATION)
+    })
+}
+
+/// The JSON schema of its input.
+fn input_schema() -> serde_json::Value {
+    serde_json::from_str(input::INPUT_SCHEMA).expect("a schema in this crate is JSON")
+}

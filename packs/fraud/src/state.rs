@@ -1,0 +1,237 @@
+//! The state of an investigation, and its summary.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::answer;
+use super::options::Options;
+use super::tool::Tool;
+
+/// Longest text in a summary, in characters.
+const SUMMARY_CHARS_MAX: usize = 80;
+
+/// Status of an investigation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Status {
+    Pending,
+    /// Running.
+    InProgress,
+    Completed,
+    /// Finished without any evidence.
+    Failed,
+    /// Stopped by the time limit, with the evidence so far.
+    TimedOut,
+}
+
+/// Severity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Severity {
+    /// Block the card.
+    Critical,
+    /// Ask the cardholder.
+    High,
+    /// Review it.
+    Medium,
+    /// No action.
+    Low,
+}
+
+/// A planner's choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    Call(Tool),
+    /// The end.
+    Complete,
+}
+
+impl Action {
+    /// The name of the end.
+    pub const COMPLETE: &'static str = "COMPLETE";
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Call(tool) => tool.name(),
+            Self::Complete => Self::COMPLETE,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannerDecision {
+    /// From 1.
+    pub step: u32,
+    pub selected: Action,
+    pub reason: String,
+    /// Confidence, in thousandths.
+    pub confidence_permille: u32,
+    /// RFC 3339.
+    pub timestamp: String,
+    /// Whether the fixed sequence decided.
+    pub used_fallback: bool,
+    /// Why the model's choice was rejected.
+    pub rejected: Option<String>,
+}
+
+/// Result of a tool call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum ToolStatus {
+    /// It answered.
+    Success,
+    /// It returned an error or an invalid answer.
+    Failed,
+    /// It timed out.
+    TimedOut,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolExecution {
+    pub tool_name: Tool,
+    /// Summary of its arguments.
+    pub input_summary: Value,
+    /// Summary of its answer.
+    pub output_summary: Value,
+    pub execution_time_ms: u64,
+    pub status: ToolStatus,
+    pub error_message: Option<String>,
+    /// RFC 3339.
+    pub timestamp: String,
+}
+
+/// The state of an investigation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    pub transaction_id: String,
+    pub options: Options,
+    /// Longest investigation, in seconds.
+    pub timeout_seconds: u64,
+    /// Whether a model plans.
+    pub has_model: bool,
+    /// The tools' answers.
+    pub answers: Answers,
+    pub status: Status,
+    /// Tools called, successful or not.
+    pub completed_steps: Vec<Tool>,
+    /// The next step.
+    pub next_action: Option<Action>,
+    /// Number of decisions.
+    pub step_count: u32,
+    /// Start, RFC 3339.
+    pub started_at: String,
+    /// End, RFC 3339.
+    pub completed_at: Option<String>,
+    pub planner_decisions: Vec<PlannerDecision>,
+    pub tool_executions: Vec<ToolExecution>,
+    /// Whether the last call returned no answer at all.
+    pub is_unanswered: bool,
+    /// The error of the investigation.
+    pub error: Option<String>,
+    /// The newest record that changed the evidence.
+    pub newest: u32,
+}
+
+/// The tools' answers; null for none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Answers {
+    /// See [`Tool::Context`].
+    pub context: Value,
+    /// See [`Tool::Pattern`].
+    pub pattern: Value,
+    /// See [`Tool::Similarity`].
+    pub similarity: Value,
+    /// See [`Tool::Reasoning`].
+    pub reasoning: Value,
+    /// See [`Tool::Recommendation`].
+    pub recommendation: Value,
+    /// See [`Tool::RuleDraft`].
+    pub rule_draft: Value,
+}
+
+impl Answers {
+    pub fn of(&self, tool: Tool) -> &Value {
+        match tool {
+            Tool::Context => &self.context,
+            Tool::Pattern => &self.pattern,
+            Tool::Similarity => &self.similarity,
+            Tool::Reasoning => &self.reasoning,
+            Tool::Recommendation => &self.recommendation,
+            Tool::RuleDraft => &self.rule_draft,
+        }
+    }
+
+    /// Stores a tool's answer.
+    pub fn set(&mut self, tool: Tool, answer: Value) {
+        *match tool {
+            Tool::Context => &mut self.context,
+            Tool::Pattern => &mut self.pattern,
+            Tool::Similarity => &mut self.similarity,
+            Tool::Reasoning => &mut self.reasoning,
+            Tool::Recommendation => &mut self.recommendation,
+            Tool::RuleDraft => &mut self.rule_draft,
+        } = answer;
+    }
+
+    /// Whether a tool answered.
+    pub fn has(&self, tool: Tool) -> bool {
+        !self.of(tool).is_null()
+    }
+}
+
+impl State {
+    /// The findings; `None` if `pattern_tool` did not answer.
+    pub fn findings(&self) -> Option<Vec<answer::Finding>> {
+        answer::read::<answer::Patterns>(&self.answers.pattern).map(|patterns| patterns.findings)
+    }
+
+    /// A tool's arguments. Missing evidence is null.
+    pub fn arguments(&self, tool: Tool) -> Value {
+        let id = &self.transaction_id;
+        match tool {
+            Tool::Context | Tool::Pattern | Tool::Similarity => json!({ "transaction_id": id }),
+            Tool::Reasoning => json!({
+                "transaction_id": id,
+                "findings": self.findings(),
+                "similarity": answer::read::<answer::Similarity>(&self.answers.similarity),
+            }),
+            Tool::Recommendation => json!({
+                "transaction_id": id,
+                "likelihood_permille": self.likelihood_permille(),
+                "findings": self.findings().unwrap_or_default(),
+            }),
+            Tool::RuleDraft => json!({
+                "transaction_id": id,
+                "findings": self.findings().unwrap_or_default(),
+            }),
+        }
+    }
+
+    /// The reasoning tool's answer, if any.
+    pub fn likelihood_permille(&self) -> Option<u32> {
+        let reasoning: Option<answer::Reasoning> = answer::read(&self.answers.reasoning);
+        reasoning.map(|reasoning| reasoning.likelihood_permille)
+    }
+}
+
+/// A summary of a value: small values themselves, sizes of large ones.
+pub fn summary(value: &Value) -> Value {
+    let Value::Object(fields) = value else { return Value::Object(Map::new()) };
+    let short = |value: &Value| match value {
+        Value::Array(items) => json!(items.len()),
+        Value::Object(fields) => json!({ "fields": fields.len() }),
+        Value::String(text) => json!(cut(text, SUMMARY_CHARS_MAX)),
+        other => other.clone(),
+    };
+    let fields = fields.iter().filter(|(_, value)| !value.is_null());
+    Value::Object(fields.map(|(name, value)| (name.clone(), short(value))).collect())
+}
+
+/// Truncates a text to this many characters.
+pub fn cut(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,141 @@
+//! The specification's lists: fields, in their order, with their defaults.
+
+use graph::agent::Settings;
+use graph::testing::{Session, World};
+use journal::step::{Step, StepBody};
+use serde_json::{Value, json};
+
+use super::Desk;
+
+/// Source: the fraud specification, section 2; then our own fields.
+const FIELDS: [&str; 26] = [
+    "investigation_id",
+    "transaction_id",
+    "context",
+    "pattern_results",
+    "similarity_results",
+    "hypotheses",
+    "evidence",
+    "reasoning",
+    "recommendations",
+    "rule_draft",
+    "confidence_score",
+    "severity",
+    "status",
+    "completed_steps",
+    "next_action",
+    "step_count",
+    "max_steps",
+    "started_at",
+    "completed_at",
+    "feature_flags",
+    "safeguards",
+    "planner_decisions",
+    "tool_executions",
+    "error",
+    "score",
+    "findings",
+];
+
+fn names(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+#[test]
+fn an_investigation_has_every_field_of_the_specification() {
+    let desk = Desk::generated(12, 1_000, 40);
+    let fraud = desk.targets(1).0.last().unwrap().id.clone();
+    let result = desk.investigate(&fraud);
+    assert_eq!(names(&result), FIELDS);
+    assert_eq!(
+        names(&result["tool_executions"][0]),
+        [
+            "tool_name",
+            "input_summary",
+            "output_summary",
+            "execution_time_ms",
+            "status",
+            "error_message",
+            "timestamp"
+        ]
+    );
+    assert_eq!(
+        names(&result["planner_decisions"][0]),
+        ["step", "selected_tool", "reason", "confidence", "timestamp", "used_fallback", "rejected"]
+    );
+    assert_eq!(
+        result["feature_flags"],
+        json!({"planner_llm_enabled": false, "reasoning_llm_enabled": false,
+            "vector_search_enabled": false, "prompt_guard_enabled": true})
+    );
+    assert_eq!(
+        result["safeguards"],
+        json!({"max_steps": 20, "investigation_timeout_seconds": 120, "tool_timeout_seconds": 30})
+    );
+    assert_eq!(
+        result["completed_steps"],
+        json!([
+            "context_tool",
+            "pattern_tool",
+            "similarity_tool",
+            "reasoning_tool",
+            "recommendation_tool",
+            "rule_draft_tool"
+        ])
+    );
+    assert_eq!((&result["next_action"], &result["step_count"]), (&json!("COMPLETE"), &json!(7)));
+    assert_eq!(result["status"], "COMPLETED");
+    for score in ["score", "confidence_score"] {
+        let score = result[score].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&score));
+    }
+    let severities = ["CRITICAL", "HIGH", "MEDIUM", "LOW"];
+    assert!(severities.contains(&result["severity"].as_str().unwrap()));
+    assert!(result["started_at"].as_str() < result["completed_at"].as_str());
+}
+
+#[test]
+fn the_options_are_those_of_the_specification() {
+    let expected = json!({
+        "investigation_id": "",
+        "max_steps": 20,
+        "tool_timeout_seconds": 30,
+        "planner_fallback": true,
+        "planner_llm": true,
+        "planner_temperature_percent": 10,
+        "planner_max_tokens": 256,
+        "planner_timeout_seconds": 10,
+        "prompt_guard": true,
+        "fallback_sequence": ["context_tool", "pattern_tool", "similarity_tool", "reasoning_tool",
+            "recommendation_tool", "rule_draft_tool"],
+    });
+    assert_eq!(json!(fraud::options::Options::default()), expected);
+    assert_eq!(super::agent().budget().seconds, Some(120));
+    assert_eq!(super::agent().tool_timeout_s(), 30);
+}
+
+#[test]
+fn the_records_come_in_the_order_of_the_specification_and_the_end_comes_last() {
+    let desk = Desk::generated(12, 600, 60);
+    let fraud = desk.targets(1).0.last().unwrap().id.clone();
+    let mut session =
+        Session::start(super::agent(), desk.input(&fraud), Settings::default()).unwrap();
+    session.drive(&mut World::new(|call| desk.serve(call)));
+    let told = |step: &Step<Value>| match &step.body {
+        StepBody::Outcome { effect, .. } => effect.node.clone(),
+        StepBody::Note { subject, payload } => {
+            assert_eq!(payload["transaction_id"], json!(fraud));
+            assert_eq!(payload["decisions"], 7);
+            subject.clone()
+        }
+        other => other.kind().as_str().to_owned(),
+    };
+    let records: Vec<String> = session.steps().iter().map(told).collect();
+    let step = ["planner", "tool_executor"];
+    let expected: Vec<&str> = ["claim"]
+        .into_iter()
+        .chain(std::iter::repeat_n(step, 6).flatten())
+        .chain(["planner", "audit", "end"])
+        .collect();
+    assert_eq!(records, expected);
+}

@@ -1,0 +1,100 @@
+//! What the tools answer: the three response schemas of the incident specification.
+//!
+//! Member names are the specification's, which is why the configuration keeps AWS's spelling.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use mcp::schema::portable;
+
+/// Answer of `get_recent_logs`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(transform = portable)]
+pub(super) struct LogsResponse {
+    /// The CloudWatch log group that the events come from.
+    pub log_group: String,
+    /// Log events, oldest first.
+    pub events: Vec<LogEvent>,
+    /// What is known to be missing from an otherwise good answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// One log event.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(super) struct LogEvent {
+    /// When the function wrote it: RFC 3339, UTC, with milliseconds.
+    pub timestamp: String,
+    /// The line as it was logged; a very long one is cut and says so at its end.
+    pub message: String,
+}
+
+/// Answer of `get_iam_state`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "IAMStateResponse", transform = portable)]
+pub(super) struct IamStateResponse {
+    /// Name of the execution role.
+    pub role_name: String,
+    /// Policy documents of the role's inline policies, by policy name.
+    pub inline_policies: BTreeMap<String, Map<String, Value>>,
+    /// ARNs of the managed policies attached to the role.
+    pub attached_policies: Vec<String>,
+    /// What is known to be missing from an otherwise good answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Answer of `get_lambda_config`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+#[schemars(transform = portable)]
+pub(super) struct LambdaConfigResponse {
+    /// Name of the function.
+    pub function_name: String,
+    /// Runtime identifier, such as `python3.13`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+    /// The function's entry point.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handler: Option<String>,
+    /// ARN of the execution role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+    /// Memory, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_size: Option<u32>,
+    /// Longest time an invocation may take, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u32>,
+    /// Active, Inactive, Pending or Failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Reserved concurrency; absent when none is reserved, 0 when every invocation is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved_concurrent_executions: Option<u32>,
+    /// The VPC that the function is attached to; absent or empty when it is in none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vpc_config: Option<VpcConfig>,
+}
+
+/// A function's VPC attachment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "PascalCase")]
+#[schemars(transform = portable)]
+pub(super) struct VpcConfig {
+    /// Subnets that its network interfaces are in.
+    #[serde(default)]
+    pub subnet_ids: Vec<String>,
+    /// Security groups that guard its network interfaces.
+    #[serde(default)]
+    pub security_group_ids: Vec<String>,
+    /// The VPC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vpc_id: Option<String>,
+    /// Whether it may send IPv6 traffic to dual-stack subnets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6_allowed_for_dual_stack: Option<bool>,
+}

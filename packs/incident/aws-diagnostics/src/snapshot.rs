@@ -1,0 +1,108 @@
+//! An incident folder: saved AWS CLI output, one file a call.
+//!
+//! The folder is untrusted. The server reads nothing outside of it, whatever a link or an argument
+//! says; limits the size of every read; and treats a missing or invalid file as a refused call.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use tokio::io::AsyncReadExt;
+
+use super::answer;
+use super::call::Call;
+use super::function_name::FunctionName;
+use super::refusal::{Reason, Refusal, RefusedCall};
+
+/// Most functions that a refusal names.
+const FUNCTIONS_NAMED_MAX: usize = 20;
+
+/// Most entries of the functions folder that are looked at to name them.
+const FUNCTIONS_SEEN_MAX: usize = 1_000;
+
+/// An incident folder.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    /// Canonical, so that a file can be held against it.
+    folder: PathBuf,
+}
+
+impl Snapshot {
+    /// Opens a folder. Blocks, for it is done once, before anything is served.
+    pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        let folder = folder.canonicalize()?;
+        if !folder.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(Self { folder })
+    }
+
+    /// Refuses a function that the folder does not have.
+    pub(super) async fn knows(&self, name: &FunctionName) -> Result<(), Refusal> {
+        match tokio::fs::metadata(self.function(name)).await {
+            Ok(metadata) if metadata.is_dir() => Ok(()),
+            _ => {
+                let present = self.functions().await;
+                Err(Refusal::NoSuchFunction { asked: name.clone(), present })
+            }
+        }
+    }
+
+    /// The functions that the folder has, the first few by name.
+    async fn functions(&self) -> Vec<FunctionName> {
+        let mut found = Vec::new();
+        let Ok(mut entries) = tokio::fs::read_dir(self.folder.join("functions")).await else {
+            return found;
+        };
+        for _ in 0..FUNCTIONS_SEEN_MAX {
+            let Ok(Some(entry)) = entries.next_entry().await else { break };
+            let name = entry.file_name().into_string().ok().map(FunctionName::try_from);
+            if let Some(Ok(name)) = name
+                && entry.path().is_dir()
+            {
+                found.push(name);
+            }
+        }
+        found.sort();
+        found.truncate(FUNCTIONS_NAMED_MAX);
+        found
+    }
+
+    /// What the folder has as a call's answer.
+    pub(super) async fn read<T: DeserializeOwned>(
+        &self,
+        name: &FunctionName,
+        call: Call<'_>,
+    ) -> Result<T, RefusedCall> {
+        let path = self.function(name).join(call.file());
+        let bytes = self.bytes(&path, call.bytes_max()).await;
+        bytes
+            .and_then(|bytes| answer::parse(&bytes))
+            .map_err(|reason| RefusedCall::saved(name, call, reason))
+    }
+
+    /// Where a function's answers are, or would be.
+    pub(super) fn function(&self, name: &FunctionName) -> PathBuf {
+        self.folder.join("functions").join(name.as_str())
+    }
+
+    /// A file's bytes, if it is a file, in the folder, and no larger than this.
+    async fn bytes(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Reason> {
+        let path = tokio::fs::canonicalize(path).await?;
+        if !path.starts_with(&self.folder) {
+            return Err(Reason::Outside);
+        }
+        // Before opening it: a pipe without a writer would never open.
+        if !tokio::fs::metadata(&path).await?.is_file() {
+            return Err(Reason::NotAFile);
+        }
+        let mut bytes = Vec::new();
+        let file = tokio::fs::File::open(&path).await?;
+        // One byte more than allowed tells a file that is too large from one that just fits.
+        file.take(bytes_max + 1).read_to_end(&mut bytes).await?;
+        if bytes.len() as u64 > bytes_max {
+            return Err(Reason::TooLarge { bytes_max });
+        }
+        Ok(bytes)
+    }
+}

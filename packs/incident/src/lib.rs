@@ -1,0 +1,49 @@
+//! The incident agent: why does this Lambda function fail?
+//!
+//! It reads the incident ([`message`]), fetches logs, role and configuration through an MCP server
+//! ([`tool`]), and returns a [`diagnosis`]. Every claim of it cites a tool result ([`evidence`],
+//! [`field_path`]). [`conclude`] renders it. A model may drive the agent; without one, the rules of
+//! [`policy`] do. [`graph`] connects them. [`profile`] is what the agent asks of its host, and
+//! [`alarms`] makes a trigger of an alarm.
+
+pub mod alarms;
+mod citations;
+pub mod conclude;
+pub mod diagnosis;
+pub mod evidence;
+pub mod field_path;
+mod findings;
+pub mod graph;
+mod iam;
+mod log_lines;
+mod logging;
+mod managed_policies;
+pub mod message;
+mod permissions;
+pub mod policy;
+pub mod profile;
+mod prompt;
+mod remediation;
+mod schema;
+mod signals;
+pub mod tool;
+
+use std::sync::OnceLock;
+
+use ::graph::agent::Agent;
+
+/// The agent, as a host registers it.
+pub fn agent() -> &'static Agent {
+    static AGENT: OnceLock<Agent> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        Agent::of(&graph::GRAPH)
+            .with_input_schema(input_schema())
+            .with_profile(&profile::PROFILE)
+            .with_presentation(conclude::PRESENTATION)
+    })
+}
+
+/// The JSON schema of its input.
+fn input_schema() -> serde_json::Value {
+    serde_json::from_str(message::INPUT_SCHEMA).expect("a schema in this crate is JSON")
+}

@@ -1,0 +1,424 @@
+//! What log lines say: how bad a line is, which invocation it belongs to, how that one ended.
+//!
+//! Logs are unreliable. A warning about a retried call is not a cause, and a word in an object's
+//! key is not an error. So a line counts by its level, its position, and whether its invocation
+//! failed.
+
+use serde_json::Value;
+
+use super::tool::LogsResponse;
+
+/// The newest events that are read; the tool answers fewer.
+const EVENTS_READ_MAX: usize = 500;
+
+/// Longest quotation of a line, in bytes.
+const QUOTE_BYTES_MAX: usize = 300;
+
+/// Words at the start of a line among which its level is looked for.
+const LEVEL_WORDS: usize = 6;
+
+/// How much a line matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    /// Lambda's own: START, END, REPORT.
+    Platform,
+    /// Said in passing.
+    Info,
+    /// Noticed and, as far as the author knew, handled.
+    Warn,
+    /// Something failed.
+    Error,
+    /// It has no level.
+    Plain,
+}
+
+/// A log line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Line<'a> {
+    /// Its position in the tool's answer.
+    pub index: usize,
+    pub timestamp: &'a str,
+    pub message: &'a str,
+    pub level: Level,
+    /// The invocation that wrote it, by position.
+    pub invocation: Option<usize>,
+}
+
+/// One run of the function, as far as the logs show it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Invocation {
+    /// Position of its first line among the lines read.
+    pub first: usize,
+    /// Whether Lambda reported its end.
+    pub is_finished: bool,
+    /// Whether Lambda cut it off.
+    pub is_timed_out: bool,
+    /// Position of the line that says how it failed.
+    pub failure: Option<usize>,
+}
+
+impl Invocation {
+    /// Whether it ran to its end without an error.
+    pub(super) fn is_clean(&self) -> bool {
+        self.is_finished && !self.is_timed_out && self.failure.is_none()
+    }
+}
+
+/// The lines and the invocations that wrote them.
+#[derive(Debug, Default)]
+pub(super) struct LogLines<'a> {
+    pub lines: Vec<Line<'a>>,
+    pub invocations: Vec<Invocation>,
+}
+
+impl<'a> LogLines<'a> {
+    /// Reads a tool's answer.
+    pub(super) fn of(logs: &'a LogsResponse) -> Self {
+        let mut read = Self::default();
+        let mut ids: Vec<String> = Vec::new();
+        let mut running: Option<usize> = None;
+        let skipped = logs.events.len().saturating_sub(EVENTS_READ_MAX);
+        for (index, event) in logs.events.iter().enumerate().skip(skipped) {
+            let message = event.message.as_str();
+            let platform = Platform::of(message);
+            let level = if platform.is_some() { Level::Platform } else { level_of(message) };
+            if let Some(Platform::Start(id)) = &platform {
+                ids.push(id.clone());
+                running = Some(read.invocations.len());
+                let first = read.lines.len();
+                read.invocations.push(Invocation { first, ..Invocation::default() });
+            }
+            // An unhandled exception is logged without the request's id, while it runs.
+            let named = ids.iter().rposition(|id| message.contains(id));
+            let invocation = named.or(running);
+            let line = Line { index, timestamp: &event.timestamp, message, level, invocation };
+            read.lines.push(line);
+            let Some(position) = invocation else { continue };
+            read.note(position, line, platform.as_ref());
+            if matches!(platform, Some(Platform::Report(_))) && running == Some(position) {
+                running = None;
+            }
+        }
+        read
+    }
+
+    /// Notes what the newest line says of its invocation.
+    fn note(&mut self, invocation: usize, line: Line<'_>, platform: Option<&Platform>) {
+        let position = self.lines.len() - 1;
+        let of = &mut self.invocations[invocation];
+        if let Some(Platform::Report(ending)) = platform {
+            of.is_finished = true;
+            of.is_timed_out |= *ending == Ending::TimedOut;
+            if *ending == Ending::Failed && of.failure.is_none() {
+                of.failure = Some(position);
+            }
+        }
+        if is_task_timeout(line.message) {
+            of.is_timed_out = true;
+            of.failure = Some(position);
+        } else if line.level == Level::Error {
+            of.failure = Some(position);
+        }
+    }
+
+    /// The invocation of a line.
+    pub(super) fn invocation(&self, line: &Line<'_>) -> Option<&Invocation> {
+        self.invocations.get(line.invocation?)
+    }
+
+    /// The line that an invocation failed with.
+    pub(super) fn failure(&self, invocation: &Invocation) -> Option<&Line<'a>> {
+        self.lines.get(invocation.failure?)
+    }
+
+    /// Whether an invocation that began after this line ran to its end without an error.
+    pub(super) fn is_clean_after(&self, line: &Line<'_>) -> bool {
+        let position = self.lines.iter().position(|other| other.index == line.index);
+        let Some(position) = position else { return false };
+        self.invocations.iter().any(|of| of.is_clean() && of.first > position)
+    }
+
+    /// Every line that says that something failed, oldest first.
+    pub(super) fn errors(&self) -> impl DoubleEndedIterator<Item = &Line<'a>> {
+        self.lines.iter().filter(|line| line.level == Level::Error)
+    }
+}
+
+/// A line of Lambda's own.
+enum Platform {
+    /// An invocation begins; its request's id.
+    Start(String),
+    /// It is over.
+    Report(Ending),
+    /// Anything else that Lambda says.
+    Other,
+}
+
+#[derive(PartialEq, Eq)]
+enum Ending {
+    Done,
+    TimedOut,
+    Failed,
+}
+
+impl Platform {
+    /// Reads a line in either of Lambda's formats.
+    ///
+    /// Source: AWS Lambda Developer Guide, "Configuring JSON and plain text log formats".
+    fn of(message: &str) -> Option<Self> {
+        const OTHERS: [&str; 6] = [
+            "END RequestId:",
+            "INIT_START",
+            "INIT_REPORT",
+            "XRAY TraceId:",
+            "EXTENSION\t",
+            "TELEMETRY\t",
+        ];
+        if let Some(rest) = message.strip_prefix("START RequestId: ") {
+            return Some(Self::Start(rest.split_whitespace().next()?.to_owned()));
+        }
+        if message.starts_with("REPORT RequestId: ") {
+            return Some(Self::Report(if message.contains("Status: timeout") {
+                Ending::TimedOut
+            } else if message.contains("Status: error") {
+                Ending::Failed
+            } else {
+                Ending::Done
+            }));
+        }
+        if OTHERS.iter().any(|prefix| message.starts_with(prefix)) {
+            return Some(Self::Other);
+        }
+        if !(message.starts_with('{') && message.contains("\"platform.")) {
+            return None;
+        }
+        let line: Value = serde_json::from_str(message).ok()?;
+        let record = line.get("record");
+        match line.get("type")?.as_str()? {
+            "platform.start" => Some(Self::Start(record?.get("requestId")?.as_str()?.to_owned())),
+            "platform.report" => {
+                let status = record.and_then(|record| record.get("status")?.as_str());
+                Some(Self::Report(match status {
+                    Some("timeout") => Ending::TimedOut,
+                    Some("error" | "failure") => Ending::Failed,
+                    _ => Ending::Done,
+                }))
+            }
+            kind => kind.starts_with("platform.").then_some(Self::Other),
+        }
+    }
+}
+
+/// Whether Lambda cut the invocation off.
+pub(super) fn is_task_timeout(message: &str) -> bool {
+    find(message, "Task timed out after").is_some()
+}
+
+fn level_of(message: &str) -> Level {
+    if is_task_timeout(message) {
+        return Level::Error;
+    }
+    let said = if message.trim_start().starts_with('{') {
+        json_level(message)
+    } else {
+        let words = message.lines().next().unwrap_or_default().split_whitespace();
+        words.take(LEVEL_WORDS).find_map(word_level)
+    };
+    said.unwrap_or_else(|| if is_crash(message) { Level::Error } else { Level::Plain })
+}
+
+fn word_level(word: &str) -> Option<Level> {
+    let word = word.trim_matches(['[', ']', '(', ')', ':', ',', '|']);
+    match word.strip_prefix("level=").unwrap_or(word) {
+        "TRACE" | "DEBUG" | "INFO" | "NOTICE" | "trace" | "debug" | "info" | "notice" => {
+            // A bare lower-case word is prose.
+            let is_level = word.starts_with("level=") || word.starts_with(char::is_uppercase);
+            is_level.then_some(Level::Info)
+        }
+        "WARN" | "WARNING" => Some(Level::Warn),
+        "warn" | "warning" if word.starts_with("level=") => Some(Level::Warn),
+        "ERROR" | "FATAL" | "CRITICAL" | "SEVERE" => Some(Level::Error),
+        "error" | "fatal" if word.starts_with("level=") => Some(Level::Error),
+        _ => None,
+    }
+}
+
+/// The level of a structured line; the line may have been cut off.
+fn json_level(message: &str) -> Option<Level> {
+    let parsed: Option<Value> = serde_json::from_str(message).ok();
+    for name in ["level", "log_level", "levelname", "severity"] {
+        let member = parsed.as_ref().and_then(|line| line.get(name)?.as_str().map(str::to_owned));
+        let level = member.or_else(|| {
+            let (_, rest) = message.split_once(&format!("\"{name}\":"))?;
+            rest.trim_start().strip_prefix('"')?.split('"').next().map(str::to_owned)
+        });
+        if let Some(level) = level {
+            return word_level(&level.to_uppercase());
+        }
+    }
+    None
+}
+
+/// Whether a line without a level tells of a crash: `SomeError: …`, a stack trace, an exit.
+fn is_crash(message: &str) -> bool {
+    const CRASHES: [&str; 5] = [
+        "Traceback (most recent call last)",
+        "Unhandled Promise Rejection",
+        "Uncaught Exception",
+        "Runtime exited",
+        "Process exited before completing request",
+    ];
+    let first = message.lines().next().unwrap_or_default();
+    CRASHES.iter().any(|crash| find(message, crash).is_some())
+        || first.split_whitespace().any(|word| {
+            let word = word.strip_suffix(':').unwrap_or_default();
+            word.ends_with("Exception") || word.ends_with("Error")
+        })
+}
+
+/// Where a phrase stands as whole words: `AccessDenied` is not found in `AccessDeniedReport`, nor
+/// in the key `x/AccessDenied-2026.csv`.
+pub(super) fn find(message: &str, phrase: &str) -> Option<usize> {
+    message.match_indices(phrase).map(|(at, _)| at).find(|at| {
+        let before = message[..*at].chars().next_back();
+        let after = message[at + phrase.len()..].chars().next();
+        !before.is_some_and(is_of_a_name) && !after.is_some_and(is_of_a_name)
+    })
+}
+
+fn is_of_a_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '-' | '_' | '/')
+}
+
+/// The rest of the line from a place on, cut between words where it is long.
+///
+/// What is quoted must be found again by whoever checks the evidence, so it is never changed.
+pub(super) fn quote(message: &str, from: usize) -> &str {
+    let rest = message[word_start(message, from)..].lines().next().unwrap_or_default().trim();
+    cut(rest)
+}
+
+/// The first line of a text, or all of it where that has no word that could be quoted.
+pub(super) fn first_words(text: &str) -> &str {
+    let line = quote(text, 0);
+    if line.chars().any(char::is_alphanumeric) { line } else { text }
+}
+
+/// Where the word begins that a place is in.
+pub(super) fn word_start(text: &str, at: usize) -> usize {
+    text[..at].trim_end_matches(char::is_alphanumeric).len()
+}
+
+/// The first words of a text.
+pub(super) fn cut(text: &str) -> &str {
+    if text.len() <= QUOTE_BYTES_MAX {
+        return text;
+    }
+    let boundaries = text
+        .char_indices()
+        .filter(|(at, c)| !c.is_alphanumeric() || !text[..*at].ends_with(char::is_alphanumeric));
+    let within = boundaries.map(|(at, _)| at).take_while(|at| *at <= QUOTE_BYTES_MAX);
+    match within.last() {
+        Some(end) if end > 0 => text[..end].trim_end(),
+        // One word, longer than anybody writes.
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::tool::LogEvent;
+    use super::*;
+
+    /// Logs of these lines.
+    pub(in super::super) fn logs(messages: &[&str]) -> LogsResponse {
+        let events = messages.iter().enumerate().map(|(index, message)| LogEvent {
+            timestamp: format!("2026-01-01T00:00:{:02}.000Z", index % 60),
+            message: (*message).to_owned(),
+        });
+        LogsResponse {
+            log_group: "/aws/lambda/f".to_owned(),
+            events: events.collect(),
+            error: None,
+        }
+    }
+
+    fn check(message: &str, expected: Level) {
+        assert_eq!(level_of(message), expected, "{message}");
+    }
+
+    #[test]
+    fn a_line_has_the_level_that_its_author_gave_it() {
+        check("[INFO]\t2026-09-14T09:20:27.729Z\tid\tretry after ERROR", Level::Info);
+        check("[WARNING]\t2026\tid\tConnectionError: retry 1 of 3", Level::Warn);
+        check("2026-10-19T11:02:10.691Z\tid\tWARN\tconnect ETIMEDOUT", Level::Warn);
+        check("2026-10-19T11:06:20.268Z\tid\tERROR\tInvoke Error \t{}", Level::Error);
+        check("[ERROR] KeyError: 'x'\nTraceback (most recent call last):", Level::Error);
+        check("2026-10-19T11:02:30.671Z id Task timed out after 30.00 seconds", Level::Error);
+        check(r#"{"level":"error","message":"x"}"#, Level::Error);
+        check(r#"{"timestamp":"t","log_level":"WARNING","message":"ERROR"}"#, Level::Warn);
+        check(r#"{"time":"t","level": "INFO","message":"cut o"#, Level::Info);
+        check("time=t level=error msg=x", Level::Error);
+        check("com.amazonaws.AmazonS3Exception: Access Denied", Level::Error);
+        check("no error was found, info follows", Level::Plain);
+        check("RequestId: x Error: Runtime exited with error: exit status 1", Level::Error);
+        check("/var/task/h.py:22: DeprecationWarning: utcnow() is deprecated", Level::Plain);
+        check("", Level::Plain);
+    }
+
+    #[test]
+    fn lines_belong_to_their_invocation() {
+        let logs = logs(&[
+            "START RequestId: aaaa Version: $LATEST",
+            "[INFO]\tt\taaaa\tworking",
+            "START RequestId: bbbb Version: $LATEST",
+            "[WARNING]\tt\taaaa\tretrying",
+            "[ERROR] KeyError: 'x'",
+            "REPORT RequestId: aaaa\tDuration: 1 ms",
+            "REPORT RequestId: bbbb\tDuration: 1 ms",
+            "[INFO] after",
+        ]);
+        let read = LogLines::of(&logs);
+        let of: Vec<_> = read.lines.iter().map(|line| line.invocation).collect();
+        assert_eq!(
+            of,
+            [0, 0, 1, 0, 1, 0, 1].map(Some).into_iter().chain([None]).collect::<Vec<_>>()
+        );
+        assert!(read.invocations[0].is_clean());
+        assert_eq!(read.invocations[1].failure, Some(4));
+    }
+
+    #[test]
+    fn structured_logs_are_read_alike() {
+        let logs = logs(&[
+            r#"{"time":"t","type":"platform.start","record":{"requestId":"aaaa","version":"1"}}"#,
+            r#"{"timestamp":"t","level":"ERROR","message":"no","requestId":"aaaa"}"#,
+            r#"{"time":"t","type":"platform.report","record":{"requestId":"aaaa","status":"timeout"}}"#,
+            r#"{"time":"t","type":"platform.start","record":{"requestId":"bbbb"}}"#,
+            r#"{"time":"t","type":"platform.report","record":{"requestId":"bbbb","status":"success"}}"#,
+        ]);
+        let read = LogLines::of(&logs);
+        assert!(read.invocations[0].is_timed_out && read.invocations[0].failure == Some(1));
+        assert!(read.invocations[1].is_clean());
+        assert_eq!(read.errors().count(), 1);
+        assert!(read.is_clean_after(&read.lines[1]));
+    }
+
+    #[test]
+    fn phrases_are_found_as_words() {
+        assert_eq!(find("An error occurred (AccessDenied) when", "AccessDenied"), Some(19));
+        assert_eq!(find("AccessDenied: no", "AccessDenied"), Some(0));
+        assert_eq!(find("reports/AccessDenied-2026.csv", "AccessDenied"), None);
+        assert_eq!(find("AccessDeniedReport", "AccessDenied"), None);
+    }
+
+    #[test]
+    fn a_quotation_is_cut_between_words() {
+        let long = format!("a é {} end", "word ".repeat(100));
+        let cut = quote(&long, 2);
+        assert!(cut.len() <= QUOTE_BYTES_MAX && cut.starts_with('é') && cut.ends_with("word"));
+        assert_eq!(quote("one\ntwo", 0), "one");
+        let word = "x".repeat(1_000);
+        assert_eq!(quote(&word, 0), word);
+    }
+}

@@ -1,0 +1,435 @@
+//! Calls that are denied to the function, and why its role's policies deny them.
+
+use super::citations;
+use super::diagnosis::{EvidencePointer, FaultType, Severity};
+use super::field_path::FieldPath;
+use super::findings::{Finding, log_pointer, pointer};
+use super::iam::{self, By, InlineStatement, Resource, Verdict};
+use super::log_lines::{self, Level, Line, LogLines};
+use super::message::Incident;
+use super::remediation::{self, Grant, Step};
+use super::signals::{self, Denial, Reason};
+use super::tool::{IamStateResponse, Observations, Tool};
+
+/// Most denied actions that are reported.
+const ACTIONS_MAX: usize = 5;
+
+/// A denied call, and the line that tells of it; none when only the reporter does.
+struct Denied<'a> {
+    denial: Denial,
+    line: Option<Line<'a>>,
+}
+
+impl Denied<'_> {
+    /// The service of the action; empty when the action is not known.
+    fn service(&self) -> &str {
+        let action = self.denial.action.as_deref().unwrap_or_default();
+        action.split(':').next().unwrap_or_default()
+    }
+}
+
+/// Calls that are denied to the function.
+pub(super) fn denied_calls(
+    incident: &Incident,
+    seen: &Observations,
+    is_reported: bool,
+) -> Vec<Finding> {
+    let logs = seen.logs().unwrap_or_default();
+    let iam = seen.iam();
+    let read = LogLines::of(&logs);
+    let role = iam.as_ref().map(|iam| iam.role_name.as_str());
+    let mut denials = denials(incident, &read, role, is_reported);
+    denials.truncate(ACTIONS_MAX);
+    for denied in &mut denials {
+        guess_service(&read, iam.as_ref(), denied);
+    }
+    let mut cases: Vec<Case<'_>> = Vec::new();
+    for denied in &denials {
+        let verdict = verdict(iam.as_ref(), &denied.denial);
+        if !is_proven(&read, denied, verdict.as_ref()) {
+            continue;
+        }
+        // A service's actions that nothing allows went with one statement.
+        let same = cases.iter_mut().find(|case| {
+            verdict == Some(Verdict::NotAllowed)
+                && case.verdict == verdict
+                && case.denied[0].service() == denied.service()
+        });
+        match same {
+            Some(case) => case.denied.push(denied),
+            None => cases.push(Case::new(incident, iam.as_ref(), denied, verdict)),
+        }
+    }
+    cases.into_iter().filter_map(|case| case.finding(&read)).collect()
+}
+
+/// Some SDKs say `AccessDenied: Access Denied` and nothing of the call. Where the invocation
+/// worked on S3 and the role may do none of what is done there, that is what was denied.
+fn guess_service(read: &LogLines<'_>, iam: Option<&IamStateResponse>, denied: &mut Denied<'_>) {
+    const USUAL: [&str; 3] = ["s3:GetObject", "s3:PutObject", "s3:ListBucket"];
+    let (Some(iam), Some(line), None) = (iam, denied.line, &denied.denial.action) else { return };
+    let is_barred =
+        |action: &&str| iam::evaluate(iam, action, Resource::Any) == Verdict::NotAllowed;
+    let own = signals::s3_url(line.message);
+    let url = own.or_else(|| {
+        let before = read.lines.iter().rev().filter(|other| {
+            line.invocation.is_some()
+                && other.invocation == line.invocation
+                && other.index < line.index
+        });
+        before.filter_map(|line| signals::s3_url(line.message)).next()
+    });
+    let is_of_s3 = url.is_some() || log_lines::find(line.message, "S3").is_some();
+    if is_of_s3 && USUAL.iter().all(is_barred) {
+        denied.denial.action = Some("s3:*".to_owned());
+        denied.denial.resource = denied.denial.resource.take().or(url);
+    }
+}
+
+/// What the role's policies say of a denied call, if they and the call are known.
+fn verdict(iam: Option<&IamStateResponse>, denial: &Denial) -> Option<Verdict> {
+    let resource = denial.resource.as_deref().map_or(Resource::Any, Resource::Arn);
+    let verdict = iam::evaluate(iam?, denial.action.as_deref()?, resource);
+    // AWS has read the attached policies that are not known here.
+    let is_certain = denial.reason == Reason::NoIdentityPolicy && verdict == Verdict::Uncertain;
+    Some(if is_certain { Verdict::NotAllowed } else { verdict })
+}
+
+/// Whether something observed proves the denial, and that it lasts.
+fn is_proven(read: &LogLines<'_>, denied: &Denied<'_>, verdict: Option<&Verdict>) -> bool {
+    match (verdict, &denied.line) {
+        // The reporter's word alone, or against what the policies say.
+        (None | Some(Verdict::Allowed(_)), None) => false,
+        // It was denied and is not any more.
+        (Some(Verdict::Allowed(_)), Some(line)) => !read.is_clean_after(line),
+        _ => true,
+    }
+}
+
+/// The newest denial of each action, those that the logs tell of first.
+fn denials<'a>(
+    incident: &Incident,
+    read: &LogLines<'a>,
+    role: Option<&str>,
+    is_reported: bool,
+) -> Vec<Denied<'a>> {
+    // Somebody else's denial that was only logged here is not this role's.
+    let is_own = |denial: &Denial| match (denial.role.as_deref(), role) {
+        (Some(denied), Some(role)) => denied == role,
+        _ => true,
+    };
+    let of_level = |is_wanted: fn(Level) -> bool| {
+        let lines = read.lines.iter().rev().filter(move |line| is_wanted(line.level));
+        lines.filter_map(|line| Some((signals::denial(line.message)?, *line)))
+    };
+    let mut found: Vec<Denied<'a>> = Vec::new();
+    for (denial, line) in of_level(|level| matches!(level, Level::Error | Level::Plain)) {
+        push_new(&mut found, is_own(&denial).then_some(Denied { denial, line: Some(line) }));
+    }
+    if found.is_empty() && is_reported {
+        for (denial, line) in of_level(|level| level == Level::Warn) {
+            push_new(&mut found, is_own(&denial).then_some(Denied { denial, line: Some(line) }));
+        }
+    }
+    if is_reported {
+        let texts = [&incident.error_message, &incident.error_type];
+        let denial = texts.into_iter().flatten().find_map(|text| signals::denial(text));
+        push_new(&mut found, denial.filter(is_own).map(|denial| Denied { denial, line: None }));
+    }
+    found
+}
+
+fn push_new<'a>(found: &mut Vec<Denied<'a>>, denied: Option<Denied<'a>>) {
+    let Some(denied) = denied else { return };
+    // A denial that does not say of what adds nothing to one that does.
+    let action = &denied.denial.action;
+    let is_known = found.iter().any(|other| action.is_none() || other.denial.action == *action);
+    if !is_known {
+        found.push(denied);
+    }
+}
+
+/// What one fault denies, being written up.
+struct Case<'a> {
+    incident: &'a Incident,
+    iam: Option<&'a IamStateResponse>,
+    verdict: Option<Verdict>,
+    /// Never empty.
+    denied: Vec<&'a Denied<'a>>,
+    evidence: Vec<EvidencePointer>,
+}
+
+impl<'a> Case<'a> {
+    fn new(
+        incident: &'a Incident,
+        iam: Option<&'a IamStateResponse>,
+        denied: &'a Denied<'a>,
+        verdict: Option<Verdict>,
+    ) -> Self {
+        Self { incident, iam, verdict, denied: vec![denied], evidence: vec![] }
+    }
+
+    fn actions(&self) -> Vec<String> {
+        self.denied.iter().filter_map(|denied| denied.denial.action.clone()).collect()
+    }
+
+    /// The actions as a sentence names them.
+    fn named(&self) -> String {
+        let actions = self.actions();
+        if actions.is_empty() { "a call that is not named".to_owned() } else { actions.join(", ") }
+    }
+
+    /// What the calls were made on. Where no statement allows the actions anywhere, whole buckets.
+    fn resource(&self) -> String {
+        let statements = self.iam.map(iam::statements).unwrap_or_default();
+        let actions = self.actions();
+        let is_whole = !statements.iter().any(|s| actions.iter().any(|a| s.allows_action(a)));
+        let mut resources: Vec<String> = Vec::new();
+        for arn in self.denied.iter().filter_map(|denied| denied.denial.resource.as_deref()) {
+            let resource = match bucket_of(arn) {
+                Some(bucket) if is_whole && arn.contains('/') => format!("arn:aws:s3:::{bucket}/*"),
+                _ => arn.to_owned(),
+            };
+            if !resources.contains(&resource) {
+                resources.push(resource);
+            }
+        }
+        resources.join(", ")
+    }
+
+    fn resource_or_all(&self) -> String {
+        let resource = self.resource();
+        if resource.is_empty() { "what the function works on".to_owned() } else { resource }
+    }
+
+    /// The actions and what they are denied on, as a sentence names them.
+    fn denied_calls(&self) -> String {
+        let resource = self.resource();
+        if resource.is_empty() { self.named() } else { format!("{} on {resource}", self.named()) }
+    }
+
+    fn role(&self) -> &'a str {
+        let of_denial = || self.denied[0].denial.role.as_deref();
+        self.iam.map(|iam| iam.role_name.as_str()).or_else(of_denial).unwrap_or("of the function")
+    }
+
+    /// What the service is called by people.
+    fn service_name(&self) -> String {
+        match self.denied[0].service() {
+            "" => "AWS".to_owned(),
+            "s3" => "S3".to_owned(),
+            "logs" => "CloudWatch Logs".to_owned(),
+            "cloudwatch" => "CloudWatch".to_owned(),
+            "dynamodb" => "DynamoDB".to_owned(),
+            "secretsmanager" => "Secrets Manager".to_owned(),
+            other => other.to_uppercase(),
+        }
+    }
+
+    fn finding(mut self, read: &LogLines<'_>) -> Option<Finding> {
+        self.cite_logs(read);
+        let (sentence, step) = match self.verdict.clone() {
+            Some(Verdict::NotAllowed) => self.conclude_revoked(),
+            Some(Verdict::Uncertain) => self.conclude_uncertain(),
+            Some(Verdict::Denied(place)) => self.conclude_denied(&place),
+            Some(Verdict::Conditional(place)) => self.conclude_conditional(&place),
+            Some(Verdict::Allowed(by)) => self.conclude_allowed(&by),
+            None => self.conclude_unread(),
+        };
+        let mut resources = vec![self.incident.lambda_name.clone()];
+        resources.extend(self.iam.map(|iam| iam.role_name.clone()));
+        for arn in self.denied.iter().filter_map(|denied| denied.denial.resource.as_deref()) {
+            let bucket = bucket_of(arn).map(|bucket| format!("arn:aws:s3:::{bucket}"));
+            resources.push(bucket.unwrap_or_else(|| arn.to_owned()));
+        }
+        (!self.evidence.is_empty()).then_some(Finding {
+            fault: FaultType::PermissionLoss,
+            sentence,
+            severity: Severity::High,
+            resources,
+            evidence: self.evidence,
+            steps: vec![step],
+        })
+    }
+
+    fn cite_logs(&mut self, read: &LogLines<'_>) {
+        for denied in &self.denied {
+            let Some(line) = &denied.line else { continue };
+            let action = denied.denial.action.as_deref().unwrap_or("a call");
+            let said = format!("the function is denied {action}");
+            self.evidence.push(log_pointer(line, log_lines::cut(&denied.denial.quote), said));
+        }
+        let first = self.denied[0];
+        let Some(bucket) = first.denial.resource.as_deref().and_then(bucket_of) else { return };
+        if let Some((line, at)) = earlier_use(read, first.line, bucket) {
+            let said = format!("at {} it still got at s3://{bucket}", line.timestamp);
+            self.evidence.push(log_pointer(&line, log_lines::quote(line.message, at), said));
+        }
+    }
+
+    fn conclude_revoked(&mut self) -> (String, Step) {
+        let suspect = self.cite_policies();
+        let role = self.role();
+        let place = suspect.as_ref().map_or_else(
+            || format!("the inline policies of role {role}"),
+            |policy| format!("inline policy {policy} of role {role}"),
+        );
+        let sentence = format!(
+            "The {} permission {} was revoked from {place}: neither an inline nor an \
+             attached policy allows it any more",
+            self.service_name(),
+            self.denied_calls()
+        );
+        (sentence, self.restore(suspect.as_deref()))
+    }
+
+    fn conclude_uncertain(&mut self) -> (String, Step) {
+        let suspect = self.cite_policies();
+        let sentence = format!(
+            "{} refuses {} to {}: no inline policy of role {} allows it, and what its \
+             attached policies allow could not be read",
+            self.service_name(),
+            self.denied_calls(),
+            self.incident.lambda_name,
+            self.role()
+        );
+        (sentence, self.restore(suspect.as_deref()))
+    }
+
+    fn conclude_denied(&mut self, place: &InlineStatement) -> (String, Step) {
+        self.cite_place(place, "Effect", "this statement denies, which outranks every Allow");
+        self.cite_place(place, "Action", "it covers the call");
+        let (policy, role) = (&place.policy, self.role());
+        let sentence = format!(
+            "The {} permission {} was revoked: a Deny statement of inline policy {policy} \
+             of role {role} refuses it",
+            self.service_name(),
+            self.denied_calls()
+        );
+        (sentence, remediation::remove_denial(&self.actions(), policy, role, self.basis()))
+    }
+
+    fn conclude_conditional(&mut self, place: &InlineStatement) -> (String, Step) {
+        self.cite_place(place, "Condition", "it allows the call under this condition alone");
+        let sentence = format!(
+            "{} refuses {} to {}: inline policy {} of role {} allows it under a condition \
+             that the call does not meet",
+            self.service_name(),
+            self.denied_calls(),
+            self.incident.lambda_name,
+            place.policy,
+            self.role()
+        );
+        (sentence, self.restore(Some(&place.policy)))
+    }
+
+    fn conclude_allowed(&mut self, by: &By) -> (String, Step) {
+        self.cite_allowing(by);
+        let refused = format!(
+            "{} refused {} to {}",
+            self.service_name(),
+            self.denied_calls(),
+            self.incident.lambda_name
+        );
+        let role = self.role();
+        if self.denied[0].denial.reason == Reason::NoIdentityPolicy {
+            let sentence = format!(
+                "{refused} because no policy of role {role} allowed it; one does now, and no \
+                 invocation has gone well since"
+            );
+            return (sentence, remediation::confirm_restored(self.basis()));
+        }
+        let sentence = format!(
+            "{refused} although the policies of role {role} allow it, so a policy beyond the role \
+             refuses the call: that of the resource or the organisation, or a permissions boundary"
+        );
+        (sentence, remediation::look_beyond_the_role(&self.resource_or_all(), self.basis()))
+    }
+
+    fn conclude_unread(&mut self) -> (String, Step) {
+        let why = match self.denied[0].denial.reason {
+            Reason::ExplicitDeny => "a policy denies it explicitly",
+            Reason::NoIdentityPolicy => "none of its policies allows it",
+            Reason::Unsaid => "why is not known, for its policies were not compared with the call",
+        };
+        let sentence = format!(
+            "{} access of {} was lost: role {} is denied {}; {why}",
+            self.service_name(),
+            self.incident.lambda_name,
+            self.role(),
+            self.denied_calls()
+        );
+        (sentence, self.restore(None))
+    }
+
+    /// Everything cited so far justifies what is done.
+    fn basis(&self) -> Vec<usize> {
+        (0..self.evidence.len()).collect()
+    }
+
+    fn restore(&self, policy: Option<&str>) -> Step {
+        let service = self.service_name();
+        let resource = self.resource_or_all();
+        let grant = Grant {
+            service: &service,
+            actions: &self.actions(),
+            resource: &resource,
+            role: self.role(),
+            policy,
+        };
+        remediation::restore_permission(&grant, self.basis())
+    }
+
+    /// Cites what does not allow the calls, and names the policy that should.
+    fn cite_policies(&mut self) -> Option<String> {
+        let iam = self.iam?;
+        let service = self.denied[0].service();
+        let suspect = citations::suspect(iam, service, &self.incident.lambda_name);
+        let actions = self.actions();
+        let actions: Vec<&str> = actions.iter().map(String::as_str).collect();
+        self.evidence.extend(citations::cite_policies(iam, service, &actions, suspect.as_deref()));
+        suspect
+    }
+
+    fn cite_place(&mut self, place: &InlineStatement, member: &str, said: &str) {
+        let Some(iam) = self.iam else { return };
+        self.evidence.extend(citations::cite_member(iam, place, member, said));
+    }
+
+    fn cite_allowing(&mut self, by: &By) {
+        let Some(iam) = self.iam else { return };
+        match by {
+            By::Statement(place) => self.cite_place(place, "Action", "this statement allows it"),
+            By::Managed(position) => {
+                let field = FieldPath::key("attached_policies").at(*position);
+                let arn = iam.attached_policies[*position].as_str();
+                self.evidence.push(pointer(Tool::IamState, &field, arn, "this policy allows it"));
+            }
+        }
+    }
+}
+
+/// The bucket of an S3 ARN.
+fn bucket_of(arn: &str) -> Option<&str> {
+    let (_, rest) = arn.split_once(":s3:::")?;
+    rest.split('/').next().filter(|bucket| !bucket.is_empty())
+}
+
+/// The newest line, before the denial, of an invocation that used the bucket and went well.
+fn earlier_use<'a>(
+    read: &LogLines<'a>,
+    denied: Option<Line<'_>>,
+    bucket: &str,
+) -> Option<(Line<'a>, usize)> {
+    let url = format!("s3://{bucket}/");
+    let is_before = |line: &&Line<'_>| denied.is_none_or(|denied| line.index < denied.index);
+    let used = read.lines.iter().rev().filter(is_before).find(|line| {
+        line.level == Level::Info
+            && line.message.contains(&url)
+            && read.invocation(line).is_some_and(log_lines::Invocation::is_clean)
+    })?;
+    // From the start of the sentence, which in a text line follows the last tab.
+    let at = used.message.find(&url)?;
+    let start = used.message[..at].rfind(['\t', '"']).map_or(0, |tab| tab + 1);
+    Some((*used, start))
+}

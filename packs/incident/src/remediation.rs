@@ -1,0 +1,165 @@
+//! Remediation steps of each fault, with their risk and whether they need approval.
+//!
+//! Every change of a role, concurrency or the network needs approval, however small: the agent only
+//! reads and proposes.
+
+use super::diagnosis::RiskLevel;
+
+/// A step of the plan, its basis counted from its finding's first pointer.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub action: String,
+    pub details: String,
+    pub basis: Vec<usize>,
+    pub risk_level: RiskLevel,
+    pub requires_approval: bool,
+}
+
+/// A step that changes something.
+fn change(action: String, details: String, basis: Vec<usize>, risk_level: RiskLevel) -> Step {
+    Step { action, details, basis, risk_level, requires_approval: true }
+}
+
+/// A step that looks and changes nothing.
+pub(super) fn look(action: &str, details: String, basis: Vec<usize>) -> Step {
+    let action = action.to_owned();
+    Step { action, details, basis, risk_level: RiskLevel::Low, requires_approval: false }
+}
+
+/// What is to be granted again.
+pub(super) struct Grant<'a> {
+    /// `S3` or `CloudWatch Logs`.
+    pub service: &'a str,
+    pub actions: &'a [String],
+    pub resource: &'a str,
+    pub role: &'a str,
+    /// The inline policy that it most likely stood in.
+    pub policy: Option<&'a str>,
+}
+
+/// Puts back what a role lost.
+pub(super) fn restore_permission(grant: &Grant<'_>, basis: Vec<usize>) -> Step {
+    let Grant { service, actions, resource, role, policy } = grant;
+    let place = policy.map_or_else(
+        || format!("an inline policy of role {role}"),
+        |policy| format!("inline policy {policy} of role {role}"),
+    );
+    change(
+        format!("Restore the {service} policy of role {role}"),
+        format!(
+            "Put the statement that allows {} on {resource} back into {place}, from the \
+             infrastructure code or with iam:PutRolePolicy, and find in CloudTrail who removed it.",
+            if actions.is_empty() { "the denied call".to_owned() } else { actions.join(", ") }
+        ),
+        basis,
+        RiskLevel::Medium,
+    )
+}
+
+/// Takes away a statement that denies.
+pub(super) fn remove_denial(
+    actions: &[String],
+    policy: &str,
+    role: &str,
+    basis: Vec<usize>,
+) -> Step {
+    change(
+        format!("Remove the denial from inline policy {policy}"),
+        format!(
+            "A Deny outranks every Allow. Ask its author what it is for, then take {} out of the \
+             Deny statement of {policy} of role {role}.",
+            actions.join(", ")
+        ),
+        basis,
+        RiskLevel::High,
+    )
+}
+
+/// Makes sure that what was put back has its effect.
+pub(super) fn confirm_restored(basis: Vec<usize>) -> Step {
+    look(
+        "Confirm that the permission is back",
+        "Invoke the function once more: a changed policy takes a moment to have its effect. Then \
+         find in CloudTrail who changed it, and run again what failed in between."
+            .to_owned(),
+        basis,
+    )
+}
+
+/// Where else a denial can come from, when the role's own policies allow the call.
+pub(super) fn look_beyond_the_role(resource: &str, basis: Vec<usize>) -> Step {
+    look(
+        "Look at the policies beyond the role",
+        format!(
+            "Read the policy of {resource}, the role's permissions boundary, its organisation's \
+             service control policies and the policy of the KMS key: one of them refuses the call."
+        ),
+        basis,
+    )
+}
+
+/// Gives a function its concurrency back.
+pub(super) fn restore_concurrency(function: &str, reserved: u64) -> Step {
+    change(
+        format!("Restore the concurrency of {function}"),
+        format!(
+            "Remove the reservation (lambda:DeleteFunctionConcurrency) or set it to what the \
+             function had before it was {reserved}; first make sure that nobody stopped the \
+             function on purpose."
+        ),
+        vec![0],
+        RiskLevel::Medium,
+    )
+}
+
+/// Lets a function out again. The first pointers, `proofs` in number, are the timeouts.
+pub(super) fn restore_egress(groups: &str, basis: Vec<usize>, proofs: usize) -> Vec<Step> {
+    let place = if groups.is_empty() {
+        "the function's security groups".to_owned()
+    } else {
+        groups.to_owned()
+    };
+    vec![
+        look(
+            "Compare the security groups and routes with what they were",
+            format!(
+                "Read the outbound rules of {place}, the subnets' route tables and network ACLs, \
+                 and find in CloudTrail what was changed before the first timeout \
+                 (RevokeSecurityGroupEgress, DeleteRoute, ReplaceNetworkAclEntry)."
+            ),
+            (0..proofs).collect(),
+        ),
+        change(
+            "Restore the function's way out".to_owned(),
+            format!("Put back the outbound rule of {place}, or the route, that was removed."),
+            basis,
+            RiskLevel::High,
+        ),
+    ]
+}
+
+/// Reads what a tool could not.
+pub(super) fn repair_access(tool: &str, basis: Vec<usize>) -> Step {
+    look(
+        "Make the missing data readable",
+        format!(
+            "{tool} gave no answer. Mend what its error names and diagnose again; until then a \
+             fault there cannot be ruled out."
+        ),
+        basis,
+    )
+}
+
+/// Follows up on an error that none of the known faults explains.
+pub(super) fn follow_up(place: Option<&str>, basis: Vec<usize>) -> Step {
+    let place = place.unwrap_or("the stack trace");
+    look(
+        "Follow the error into the code",
+        format!(
+            "Start at {place}: reproduce one of the failing invocations with its input, and \
+             compare the time of the first failure with deployments and with changes at whom the \
+             function calls."
+        ),
+        basis,
+    )
+}

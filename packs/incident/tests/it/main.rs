@@ -1,0 +1,6 @@
+//! Whole sessions of the incident agent over saved or served tool answers.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod folder;
+mod sessions;

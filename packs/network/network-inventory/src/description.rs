@@ -1,0 +1,317 @@
+//! A network as a file describes it, and what is checked before it is used.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read as _;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+
+use super::fault::Fault;
+
+/// Largest file, in bytes. Ten routers take seven KiB.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Most devices, links, VRFs, sites of a VRF, and faults. What the routers show is computed at each
+/// call, and grows with the square of some of these.
+const DEVICES_MAX: usize = 100;
+const LINKS_MAX: usize = 500;
+const VRFS_MAX: usize = 50;
+const SITES_MAX: usize = 50;
+const FAULTS_MAX: usize = 50;
+
+/// The network that is served when no file is named.
+const SHIPPED: &str = include_str!("../../networks/healthy/network.json");
+
+/// What a router is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) enum Role {
+    /// Provider: carries labels, knows no customers.
+    P,
+    /// Provider edge: customers are attached to it.
+    #[serde(rename = "PE")]
+    Pe,
+    /// Route reflector: passes routes between the edges.
+    #[serde(rename = "RR")]
+    Rr,
+}
+
+impl Role {
+    /// As engineers write it.
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::P => "P",
+            Self::Pe => "PE",
+            Self::Rr => "RR",
+        }
+    }
+}
+
+/// A router.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Device {
+    pub name: String,
+    pub role: Role,
+    /// Its router id, which its sessions run between.
+    pub loopback: Ipv4Addr,
+    /// Its index in segment routing.
+    pub sid: u32,
+    pub model: String,
+    pub os: String,
+}
+
+/// An end of a link: a device and an interface of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub(super) struct End(pub String, pub String);
+
+/// A link of the core, a point-to-point circuit with IS-IS, LDP and segment routing on it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Link {
+    pub a: End,
+    pub b: End,
+    /// Two addresses, of which the first is `a`'s.
+    pub subnet: Subnet,
+    pub metric: u32,
+}
+
+/// The two addresses of a link, written `10.0.1.0/31`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct Subnet {
+    pub first: Ipv4Addr,
+    pub second: Ipv4Addr,
+}
+
+impl TryFrom<String> for Subnet {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let first = text.strip_suffix("/31").and_then(|address| address.parse::<Ipv4Addr>().ok());
+        // The lower of two has an even address; the other differs in the last bit.
+        let first = first.filter(|first| u32::from(*first).is_multiple_of(2));
+        let first =
+            first.ok_or_else(|| format!("`subnet` is such as 10.0.1.0/31, not {text:?}"))?;
+        Ok(Self { first, second: Ipv4Addr::from(u32::from(first) | 1) })
+    }
+}
+
+/// A customer's network.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Vrf {
+    pub name: String,
+    pub sites: Vec<Site>,
+}
+
+/// Where a customer is attached.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Site {
+    pub device: String,
+    pub rd: String,
+    pub interface: String,
+    pub ce_address: Ipv4Addr,
+    pub ce_as: u32,
+    pub prefixes: Vec<String>,
+    pub import_route_targets: Vec<String>,
+    pub export_route_targets: Vec<String>,
+}
+
+/// A network, sound in itself: every name that is referred to is there, and none is there twice.
+#[derive(Debug, Clone)]
+pub(super) struct Network {
+    /// When its routers are asked.
+    pub taken_at: DateTime<Utc>,
+    pub as_number: u32,
+    pub devices: Vec<Device>,
+    pub links: Vec<Link>,
+    pub vrfs: Vec<Vrf>,
+    /// What is broken in it.
+    pub faults: Vec<Fault>,
+}
+
+/// A file with all of a network.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Whole {
+    #[serde(rename = "name")]
+    _name: String,
+    taken_at: DateTime<Utc>,
+    as_number: u32,
+    devices: Vec<Device>,
+    links: Vec<Link>,
+    #[serde(default)]
+    vrfs: Vec<Vrf>,
+    #[serde(default)]
+    faults: Vec<Fault>,
+}
+
+/// A file with another's network and faults of its own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Broken {
+    base: PathBuf,
+    faults: Vec<Fault>,
+}
+
+/// Why a file cannot be served. Who wrote it, or named it, has to mend it.
+#[derive(Debug, thiserror::Error)]
+pub enum DescriptionError {
+    /// The file cannot be read.
+    #[error("cannot read the inventory {}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the file system said.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file describes no network.
+    #[error("the inventory {} describes no network: {problem}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it, and where.
+        problem: String,
+    },
+}
+
+impl Network {
+    /// The network that ships, in which nothing is broken.
+    pub(super) fn shipped() -> Self {
+        match parse(SHIPPED).and_then(Self::of) {
+            Ok(network) => network,
+            Err(error) => unreachable!("a test reads the network that ships: {error}"),
+        }
+    }
+
+    /// The network that a file describes: all of it, or the one of another file (`base`, relative
+    /// to this one) with other faults.
+    pub(super) fn read(path: &Path) -> Result<Self, DescriptionError> {
+        let text = read(path)?;
+        let malformed = |path: &Path, problem: String| DescriptionError::Malformed {
+            path: path.to_owned(),
+            problem,
+        };
+        let is_broken = serde_json::from_str::<serde_json::Value>(&text)
+            .is_ok_and(|value| value.get("base").is_some());
+        let whole = if is_broken {
+            let broken: Broken =
+                serde_json::from_str(&text).map_err(|error| malformed(path, error.to_string()))?;
+            let base = path.parent().unwrap_or(Path::new("")).join(&broken.base);
+            let mut whole = parse(&read(&base)?).map_err(|problem| malformed(&base, problem))?;
+            whole.faults = broken.faults;
+            whole
+        } else {
+            parse(&text).map_err(|problem| malformed(path, problem))?
+        };
+        Self::of(whole).map_err(|problem| malformed(path, problem))
+    }
+
+    fn of(whole: Whole) -> Result<Self, String> {
+        let Whole { taken_at, as_number, devices, links, vrfs, faults, .. } = whole;
+        let network = Self { taken_at, as_number, devices, links, vrfs, faults };
+        network.check()?;
+        Ok(network)
+    }
+
+    /// The device of this name.
+    pub(super) fn device(&self, name: &str) -> Option<&Device> {
+        self.devices.iter().find(|device| device.name == name)
+    }
+
+    /// The sites at a device, with the names of their VRFs.
+    pub(super) fn sites<'a>(
+        &'a self,
+        device: &'a str,
+    ) -> impl Iterator<Item = (&'a Vrf, &'a Site)> {
+        let of = move |vrf: &'a Vrf| {
+            vrf.sites.iter().filter(move |site| site.device == device).map(move |site| (vrf, site))
+        };
+        self.vrfs.iter().flat_map(of)
+    }
+
+    /// Whether the device has an interface of this name.
+    pub(super) fn has_interface(&self, device: &str, interface: &str) -> bool {
+        let is_this = |end: &End| end.0 == device && end.1 == interface;
+        self.links.iter().any(|link| is_this(&link.a) || is_this(&link.b))
+            || self.sites(device).any(|(_, site)| site.interface == interface)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        for (what, count, most) in [
+            ("devices", self.devices.len(), DEVICES_MAX),
+            ("links", self.links.len(), LINKS_MAX),
+            ("vrfs", self.vrfs.len(), VRFS_MAX),
+            ("faults", self.faults.len(), FAULTS_MAX),
+        ] {
+            if count > most {
+                return Err(format!("`{what}` holds {count}, more than {most}"));
+            }
+        }
+        let mut names = BTreeSet::new();
+        let mut loopbacks = BTreeSet::new();
+        for device in &self.devices {
+            if !is_name(&device.name) {
+                return Err(format!("{:?} is no device's name", device.name));
+            }
+            if !names.insert(&device.name) || !loopbacks.insert(device.loopback) {
+                return Err(format!("`{}` is there twice, by name or loopback", device.name));
+            }
+        }
+        self.check_interfaces()?;
+        self.faults.iter().try_for_each(|fault| fault.check(self))
+    }
+
+    fn check_interfaces(&self) -> Result<(), String> {
+        let mut taken = BTreeSet::new();
+        let ends = self.links.iter().flat_map(|link| [link.a.clone(), link.b.clone()]);
+        let mut of_sites = Vec::new();
+        for vrf in &self.vrfs {
+            if !is_name(&vrf.name) || vrf.sites.len() > SITES_MAX {
+                return Err(format!("{:?} is no VRF of at most {SITES_MAX} sites", vrf.name));
+            }
+            for site in &vrf.sites {
+                of_sites.push(End(site.device.clone(), site.interface.clone()));
+            }
+        }
+        for end in ends.chain(of_sites) {
+            if self.device(&end.0).is_none() {
+                return Err(format!("there is no device `{}`", end.0));
+            }
+            if end.1.is_empty() || !taken.insert(end.clone()) {
+                return Err(format!(
+                    "interface `{}` of `{}` is used twice, or empty",
+                    end.1, end.0
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether it can be the name of a device or a VRF.
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+}
+
+fn parse(text: &str) -> Result<Whole, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+fn read(path: &Path) -> Result<String, DescriptionError> {
+    let unreadable = |source| DescriptionError::Unreadable { path: path.to_owned(), source };
+    let mut text = String::new();
+    let file = File::open(path).map_err(unreadable)?;
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        let problem = format!("it is larger than {FILE_BYTES_MAX} bytes");
+        return Err(DescriptionError::Malformed { path: path.to_owned(), problem });
+    }
+    Ok(text)
+}

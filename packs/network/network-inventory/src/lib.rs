@@ -1,0 +1,49 @@
+//! The MCP server `network-inventory`: simulated routers of a service provider's network.
+//!
+//! `description` is the network's file: P, PE and RR routers, links, customers' VRFs, and active
+//! faults (`fault`). `derive` computes the state: lines, adjacencies, sessions, paths, labels and
+//! routes. `show` formats it like router output. All state is derived, so a fault shows everywhere
+//! it would: an interface that is down loses its adjacency and label session at both ends,
+//! disappears from both neighbours' LLDP, and appears in both logs.
+
+mod arguments;
+mod derive;
+mod description;
+mod fault;
+mod refusal;
+mod server;
+mod show;
+
+use std::path::Path;
+
+pub use description::DescriptionError as Error;
+pub use server::Server;
+
+use description::Network;
+use mcp::ServerInfo;
+
+/// This server, for listings.
+pub const INFO: ServerInfo = ServerInfo {
+    name: "network-inventory",
+    description: "Reads the routers of a service provider's network that a file describes",
+    tools: &[
+        "get_devices",
+        "get_interface_info",
+        "get_logs",
+        "get_mpls_info",
+        "get_routing_info",
+        "get_system_info",
+        "get_topology_neighbors",
+        "get_vpn_info",
+    ],
+};
+
+/// The server over the network that a file describes, or over the healthy one that ships, to be
+/// served on any transport.
+///
+/// # Errors
+/// [`Error`], when the file cannot be read or describes no network.
+pub fn server(inventory: Option<&Path>) -> Result<Server, Error> {
+    let network = inventory.map_or_else(|| Ok(Network::shipped()), Network::read)?;
+    Ok(Server::new(network))
+}

@@ -1,0 +1,91 @@
+//! Labels: LDP sessions, segment identifiers, and what is forwarded with which label.
+
+use serde_json::{Value, json};
+
+use crate::derive::{FAULT_AGE_S, FLAP_AGE_S, SRGB_START, UPTIME_S};
+use crate::description::{Device, Network};
+
+/// Labels of segment routing's block.
+const SRGB_SIZE: u32 = 8_000;
+
+/// What a device knows of labels.
+pub(crate) fn mpls(network: &Network, device: &Device) -> Value {
+    json!({
+        "device_name": device.name,
+        "ldp": {"router_id": device.loopback, "sessions": sessions(network, device)},
+        "segment_routing": segments(network, device),
+        "forwarding": forwarding(network, device),
+    })
+}
+
+fn sessions(network: &Network, device: &Device) -> Vec<Value> {
+    let session = network.circuits(&device.name).map(|circuit| {
+        let is_up = network.is_ldp_up(circuit);
+        let is_flapping = network.is_flapping(&circuit.near.0, &circuit.near.1);
+        let since = match (is_up, is_flapping) {
+            (true, false) => UPTIME_S,
+            (true, true) => FLAP_AGE_S,
+            (false, _) => FAULT_AGE_S,
+        };
+        json!({
+            "neighbor": circuit.far.0,
+            "interface": circuit.near.1,
+            "session_state": if is_up { "OPERATIONAL" } else { "NONEXISTENT" },
+            "last_change_seconds": since,
+        })
+    });
+    session.collect()
+}
+
+fn segments(network: &Network, device: &Device) -> Value {
+    let ways = network.ways(&device.name);
+    let is_known =
+        |other: &&Device| other.name == device.name || ways.contains_key(other.name.as_str());
+    let known: Vec<&Device> = network.devices.iter().filter(is_known).collect();
+    let prefixes = known.iter().map(|other| {
+        let index = network.sid(other);
+        let same: Vec<&str> = known
+            .iter()
+            .filter(|another| another.name != other.name && network.sid(another) == index)
+            .map(|another| another.name.as_str())
+            .collect();
+        let mut shown = json!({
+            "prefix": format!("{}/32", other.loopback),
+            "originator": other.name,
+            "sid_index": index,
+            "label": SRGB_START + index,
+            "status": if same.is_empty() { "OK" } else { "CONFLICT" },
+        });
+        if !same.is_empty() {
+            shown["conflicts_with"] = json!(same);
+        }
+        shown
+    });
+    json!({
+        "srgb": {"start": SRGB_START, "end": SRGB_START + SRGB_SIZE - 1},
+        "prefix_sids": prefixes.collect::<Vec<_>>(),
+    })
+}
+
+fn forwarding(network: &Network, device: &Device) -> Vec<Value> {
+    let ways = network.ways(&device.name);
+    let entry = ways.into_iter().filter_map(|(to, way)| {
+        let destination = network.device(to)?;
+        let next = &way.first.far.0;
+        let label = if !network.has_label(&device.name, to, way) {
+            "Unlabelled".to_owned()
+        } else if next == to {
+            "Pop".to_owned()
+        } else {
+            network.ldp_label(next, to).to_string()
+        };
+        Some(json!({
+            "prefix": format!("{}/32", destination.loopback),
+            "destination": to,
+            "outgoing_label": label,
+            "outgoing_interface": way.first.near.1,
+            "next_hop": next,
+        }))
+    });
+    entry.collect()
+}

@@ -1,0 +1,101 @@
+//! Routing protocols: adjacencies, sessions, and how many routes they bring.
+
+use serde_json::{Value, json};
+
+use crate::arguments::Protocol;
+use crate::derive::{Adjacency, BgpState, FAULT_AGE_S, FLAP_AGE_S, Peer, UPTIME_S};
+use crate::description::{Device, Network, Role};
+
+/// What the routing protocols of a device say.
+pub(crate) fn routing(network: &Network, device: &Device, protocol: Protocol) -> Value {
+    let mut shown = json!({"device_name": device.name});
+    if protocol != Protocol::Bgp {
+        shown["isis"] = isis(network, device);
+    }
+    if protocol != Protocol::Isis {
+        shown["bgp"] = bgp(network, device);
+    }
+    shown
+}
+
+fn isis(network: &Network, device: &Device) -> Value {
+    let neighbors = network.circuits(&device.name).map(|circuit| {
+        let state = network.adjacency(circuit);
+        let is_flapping = network.is_flapping(&circuit.near.0, &circuit.near.1);
+        let (state, since) = match state {
+            Adjacency::Up if is_flapping => ("UP", FLAP_AGE_S),
+            Adjacency::Up => ("UP", UPTIME_S),
+            Adjacency::Init => ("INIT", FAULT_AGE_S),
+            Adjacency::Down => ("DOWN", FAULT_AGE_S),
+        };
+        json!({
+            "neighbor": circuit.far.0,
+            "interface": circuit.near.1,
+            "level": 2,
+            "adjacency_state": state,
+            "last_change_seconds": since,
+            "metric": circuit.link.metric,
+        })
+    });
+    json!({
+        "instance": "core",
+        "neighbors": neighbors.collect::<Vec<_>>(),
+        "routes": network.ways(&device.name).len(),
+    })
+}
+
+fn bgp(network: &Network, device: &Device) -> Value {
+    if device.role == Role::P {
+        return json!({"configured": false, "note": "a P router carries labels and speaks no BGP"});
+    }
+    let neighbors = network.sessions(device).into_iter().map(|(peer, session)| {
+        let mut shown = match &peer {
+            Peer::Internal(other) => json!({
+                "neighbor_address": other.loopback,
+                "neighbor_name": other.name,
+                "remote_as": network.as_number,
+                "address_families": [family(network, other, &session)],
+            }),
+            Peer::Customer(vrf, site) => json!({
+                "neighbor_address": site.ce_address,
+                "neighbor_name": format!("customer {}", vrf.name),
+                "vrf": vrf.name,
+                "remote_as": site.ce_as,
+                "address_families": [{
+                    "name": "ipv4_unicast",
+                    "prefixes_received":
+                        if session == BgpState::Established { site.prefixes.len() } else { 0 },
+                }],
+            }),
+        };
+        let (state, since, error) = match session {
+            BgpState::Established => ("ESTABLISHED", UPTIME_S, None),
+            BgpState::Idle(reason) => ("IDLE", FAULT_AGE_S, Some(reason)),
+            BgpState::Active => {
+                ("ACTIVE", FAULT_AGE_S, Some("no route to the neighbor".to_owned()))
+            }
+        };
+        shown["session_state"] = json!(state);
+        shown["last_change_seconds"] = json!(since);
+        if let Some(error) = error {
+            shown["last_error"] = json!(error);
+        }
+        shown
+    });
+    json!({
+        "local_as": network.as_number,
+        "router_id": device.loopback,
+        "neighbors": neighbors.collect::<Vec<_>>(),
+    })
+}
+
+/// What a neighbour tells of the customers' networks: an edge its own, a reflector everybody's.
+fn family(network: &Network, other: &Device, session: &BgpState) -> Value {
+    let sites = network.vrfs.iter().flat_map(|vrf| &vrf.sites);
+    let told = sites.filter(|site| other.role == Role::Rr || site.device == other.name);
+    let received: usize = match session {
+        BgpState::Established => told.map(|site| site.prefixes.len()).sum(),
+        BgpState::Idle(_) | BgpState::Active => 0,
+    };
+    json!({"name": "vpnv4_unicast", "prefixes_received": received})
+}

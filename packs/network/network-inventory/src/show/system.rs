@@ -1,0 +1,75 @@
+//! The devices there are, what a device is and how busy it is, and who is next to it.
+
+use serde_json::{Value, json};
+
+use crate::derive::UPTIME_S;
+use crate::description::{Device, Network};
+use crate::fault::Fault;
+
+/// How busy a device is that nothing is wrong with, in percent, and with what.
+const CPU_PERCENT: u32 = 11;
+const CPU_PROCESS: &str = "isis";
+const MEMORY_PERCENT: u32 = 43;
+
+/// Memory of a device, in MiB.
+const MEMORY_MIB: u32 = 32_768;
+
+/// Every device.
+pub(crate) fn devices(network: &Network) -> Value {
+    let device = |device: &Device| {
+        json!({
+            "name": device.name,
+            "role": device.role.as_str(),
+            "management_address": device.loopback,
+            "model": device.model,
+            "os_version": device.os,
+        })
+    };
+    json!({
+        "taken_at": network.taken_at,
+        "devices": network.devices.iter().map(device).collect::<Vec<_>>(),
+    })
+}
+
+/// What a device is and how busy it is.
+pub(crate) fn system(network: &Network, device: &Device) -> Value {
+    let busy = network.faults.iter().find_map(|fault| match fault {
+        Fault::HighCpu { device: at, percent, process } if *at == device.name => {
+            Some((*percent, process.as_str()))
+        }
+        _ => None,
+    });
+    let (cpu, process) = busy.unwrap_or((CPU_PERCENT, CPU_PROCESS));
+    let full = network.faults.iter().find_map(|fault| match fault {
+        Fault::HighMemory { device: at, percent } if *at == device.name => Some(*percent),
+        _ => None,
+    });
+    let memory = full.unwrap_or(MEMORY_PERCENT);
+    json!({
+        "device_name": device.name,
+        "role": device.role.as_str(),
+        "model": device.model,
+        "os_version": device.os,
+        "uptime_seconds": UPTIME_S,
+        "cpu": {"utilization_percent": cpu, "busiest_process": process},
+        "memory": {
+            "total_mib": MEMORY_MIB,
+            "used_mib": MEMORY_MIB / 100 * memory,
+            "utilization_percent": memory,
+        },
+    })
+}
+
+/// Who is heard over LLDP.
+pub(crate) fn topology(network: &Network, device: &Device) -> Value {
+    let heard = network.circuits(&device.name).filter(|c| network.is_up(&c.near.0, &c.near.1));
+    let neighbor = heard.map(|circuit| {
+        json!({
+            "local_interface": circuit.near.1,
+            "neighbor": circuit.far.0,
+            "neighbor_interface": circuit.far.1,
+            "protocol": "LLDP",
+        })
+    });
+    json!({"device_name": device.name, "neighbors": neighbor.collect::<Vec<_>>()})
+}

@@ -1,0 +1,120 @@
+//! Assesses whether the question is answered or steps must be repeated.
+
+use serde_json::{Value, json};
+
+use super::state::{Standing, State};
+
+/// The form's name.
+pub(super) const ASSESSMENT: &str = "assessment";
+
+/// Longest text of an assessment, in characters.
+const TEXT_CHARS_MAX: usize = 1_000;
+
+/// Longest reason that is quoted in feedback, in characters.
+const REASON_CHARS_MAX: usize = 200;
+
+/// An assessment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Assessment {
+    pub is_achieved: bool,
+    pub notes: String,
+    /// What is to be repeated, and why.
+    pub feedback: String,
+    pub steps_to_repeat: Vec<usize>,
+}
+
+/// The schema of an assessment.
+pub(super) fn schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["objective_achieved", "notes"],
+        "properties": {
+            "objective_achieved": {"type": "boolean", "description": "True if the results answer the objective, or nothing more can be learned; false to repeat steps."},
+            "notes": {"type": "string", "description": "Your assessment in a sentence or two, for the report."},
+            "feedback": {"type": "string", "description": "What to do differently when steps are repeated."},
+            "steps_to_repeat": {"type": "array", "items": {"type": "integer", "minimum": 0}, "description": "The steps to repeat, from 0."}
+        }
+    })
+}
+
+impl Assessment {
+    /// The assessment that a form holds, if it is one.
+    pub(super) fn parse(form: &Value, steps: usize) -> Option<Self> {
+        let text = |name: &str| {
+            let text = form.get(name).and_then(Value::as_str).unwrap_or_default().trim();
+            text.chars().take(TEXT_CHARS_MAX).collect::<String>()
+        };
+        let repeat = form.get("steps_to_repeat").and_then(Value::as_array);
+        let index = |step: &Value| usize::try_from(step.as_u64()?).ok().filter(|n| *n < steps);
+        let mut steps_to_repeat: Vec<usize> =
+            repeat.into_iter().flatten().filter_map(index).collect();
+        steps_to_repeat.sort_unstable();
+        steps_to_repeat.dedup();
+        Some(Self {
+            is_achieved: form.get("objective_achieved")?.as_bool()?,
+            notes: text("notes"),
+            feedback: text("feedback"),
+            steps_to_repeat,
+        })
+    }
+
+    /// The assessment as the form that holds it.
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "objective_achieved": self.is_achieved,
+            "notes": self.notes,
+            "feedback": self.feedback,
+            "steps_to_repeat": self.steps_to_repeat,
+        })
+    }
+}
+
+/// The assessment by rules: a step that failed may be repeated, one that no tool can do is not.
+pub(super) fn by_rules(state: &State) -> Assessment {
+    let failed = state.steps_that(Standing::Failed);
+    let not_done = state.steps_that(Standing::NotDone);
+    let answered = state.steps_that(Standing::Answered).len();
+    let all = state.working_plan_steps.len();
+    if failed.is_empty() && not_done.is_empty() {
+        let notes = "Objective met: every step that was needed was answered.".to_owned();
+        return done(notes);
+    }
+    if failed.is_empty() {
+        let notes = format!(
+            "Objective partially met: {answered} of {all} steps answered, {} cannot be done with \
+             the tools on offer.",
+            not_done.len()
+        );
+        return done(notes);
+    }
+    let reasons: Vec<String> = failed.iter().map(|index| reason(state, *index)).collect();
+    Assessment {
+        is_achieved: false,
+        notes: format!(
+            "Objective not met: {answered} of {all} steps answered, {} failed, {} cannot be done \
+             with the tools on offer.",
+            failed.len(),
+            not_done.len()
+        ),
+        feedback: format!("Repeat what failed. {}", reasons.join(" ")),
+        steps_to_repeat: failed,
+    }
+}
+
+fn done(notes: String) -> Assessment {
+    Assessment { is_achieved: true, notes, feedback: String::new(), steps_to_repeat: vec![] }
+}
+
+/// Why a step failed, as far as its last attempt says.
+fn reason(state: &State, index: usize) -> String {
+    let last = state.execution_results.iter().rev().find(|result| result.step_index == index);
+    let calls = last.map_or(&[][..], |result| &result.executed_calls);
+    let failed = calls.iter().find_map(|call| Some((&call.function, call.error.as_ref()?)));
+    match failed {
+        Some((function, error)) => {
+            let error: String = error.chars().take(REASON_CHARS_MAX).collect();
+            format!("Step {}: {function} failed: {error}.", index + 1)
+        }
+        None => format!("Step {} was not done.", index + 1),
+    }
+}

@@ -1,0 +1,158 @@
+//! Runs a step of the plan: a model, or the rules, calls tools until it is answered.
+
+use graph::definition::{Context, Route};
+use graph::effect::{
+    Author, Chat, Content, Effect, Message, Reply, ToolCall, ToolChoice, ToolSpec,
+};
+use graph::outcome::{Outcome, ToolResult};
+use serde_json::{Value, json};
+
+use super::graph::{ASSESSOR, EXECUTOR, TOOLS, chat, cut};
+use super::interpret::{self, Deed};
+use super::state::{ExecutedToolCall, State};
+use super::{findings, prompt};
+
+/// Most replies about one step of the plan.
+const ROUNDS_MAX: u32 = 6;
+
+/// Most calls of one reply that are made.
+const CALLS_MAX: usize = 8;
+
+pub(super) fn ask_executor(state: &State, _: &Context<'_>) -> Effect {
+    let ask = Message::user(state.work.source, prompt::step(state));
+    Effect::Chat(Chat {
+        system: prompt::executor(),
+        messages: [ask].into_iter().chain(state.work.transcript.iter().cloned()).collect(),
+        tools: state.work.offered.clone(),
+        choice: ToolChoice::Auto,
+        ..chat()
+    })
+}
+
+pub(super) fn fold_executor(state: &mut State, outcome: Outcome) -> Route {
+    let seq = outcome.seq;
+    let reply = outcome.reply();
+    state.work.rounds += 1;
+    state.work.transcript.push(Message::assistant(seq, &reply));
+    let is_over = reply.calls.is_empty() || state.work.rounds > ROUNDS_MAX;
+    if is_over {
+        state.work.source = seq;
+        return state.step_ends(reply.text.as_deref());
+    }
+    for (position, call) in reply.calls.iter().enumerate() {
+        let is_this = |tool: &&ToolSpec| {
+            tool.name == call.tool
+                && call.server.as_ref().is_none_or(|s| Some(s) == tool.server.as_ref())
+        };
+        let known = state.work.offered.iter().find(is_this).map(|tool| tool.server.clone());
+        match known {
+            Some(server) if position < CALLS_MAX => {
+                let call = ToolCall { server, ..call.clone() };
+                match state.answered(&call) {
+                    Some(made) => state.share(seq, &call, made),
+                    None => state.work.pending.push(call),
+                }
+            }
+            Some(_) => state.answer(seq, call, json!("not called: too many calls at once"), true),
+            None => state.answer(seq, call, json!("there is no tool of this name on offer"), true),
+        }
+    }
+    Route::To(if state.work.pending.is_empty() { EXECUTOR } else { TOOLS })
+}
+
+pub(super) fn ask_tools(state: &State, _: &Context<'_>) -> Effect {
+    Effect::Tools(state.work.pending.clone())
+}
+
+pub(super) fn fold_tools(state: &mut State, outcome: Outcome) -> Route {
+    state.work.pending.clear();
+    for result in outcome.results() {
+        state.observe(&result);
+    }
+    Route::To(EXECUTOR)
+}
+
+/// The rules in the model's place.
+pub(super) fn execute(state: &State) -> Reply {
+    let Some((_, step)) = state.step() else { return Reply::says("There is nothing to do.") };
+    if state.work.rounds > 0 {
+        return Reply::says("The step is done.");
+    }
+    match interpret::deed(step, state.known(), &state.work.offered) {
+        Deed::Calls(calls) => {
+            Reply { text: Some("These tools are about it.".to_owned()), calls, by: Author::Policy }
+        }
+        Deed::NotNeeded => Reply::says("Not needed: nothing was found that calls for it."),
+        Deed::Impossible(why) => Reply::says(why),
+    }
+}
+
+impl State {
+    /// The step that is being done ends, with these words.
+    fn step_ends(&mut self, said: Option<&str>) -> Route {
+        if let Some((index, step)) = self.step()
+            && self.work.made.is_empty()
+            && interpret::condition(step).is_none()
+        {
+            let why = cut(said.unwrap_or("no tool was called"));
+            self.limited(format!("step {}: {why}", index + 1));
+        }
+        self.step_is_done();
+        Route::To(if self.work.agenda.is_empty() { ASSESSOR } else { EXECUTOR })
+    }
+
+    /// Keeps what a call brought, and reads it for what is out of order.
+    fn observe(&mut self, result: &ToolResult) {
+        let Some((index, _)) = self.step() else { return };
+        let function = result.call.tool.clone();
+        let error = result.error().map(|error| cut(&error));
+        let mut content = result.ok().cloned();
+        match (&content, &error) {
+            (Some(answer), _) => {
+                let read = findings::read(answer);
+                if !read.is_recognised {
+                    self.limited(format!("{function} answered what the rules cannot judge"));
+                }
+                read.findings.into_iter().for_each(|found| self.found(index, &function, found));
+            }
+            (None, Some(error)) => {
+                self.limited(format!("step {}: {function} failed: {error}", index + 1));
+            }
+            (None, None) => {}
+        }
+        let shown = content.as_ref().map(shown).or_else(|| error.as_ref().map(|e| json!(e)));
+        let is_error = content.is_none();
+        self.answer(result.seq, &result.call, shown.unwrap_or_default(), is_error);
+        let params = result.call.arguments.clone();
+        if content == Some(Value::Null) {
+            content = Some(json!({}));
+        }
+        self.work.made.push(ExecutedToolCall { function, params, result: content, error });
+    }
+
+    /// A call that was answered before shares that answer.
+    fn share(&mut self, source: u32, call: &ToolCall, made: ExecutedToolCall) {
+        self.answer(source, call, made.result.as_ref().map(shown).unwrap_or_default(), false);
+        self.work.made.push(made);
+    }
+
+    fn answer(&mut self, source: u32, call: &ToolCall, content: Value, is_error: bool) {
+        let content = Content::Result {
+            id: call.id.clone().unwrap_or_default(),
+            tool: call.tool.clone(),
+            content,
+            is_error,
+        };
+        self.work.transcript.push(Message { source, content });
+    }
+}
+
+/// What a model is shown of an answer.
+fn shown(content: &Value) -> Value {
+    let text = content.to_string();
+    if text.len() <= prompt::ANSWER_CHARS_MAX {
+        return content.clone();
+    }
+    let cut: String = text.chars().take(prompt::ANSWER_CHARS_MAX).collect();
+    json!({"beginning": cut, "note": "the answer is longer than can be shown"})
+}

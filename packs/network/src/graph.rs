@@ -1,0 +1,432 @@
+//! The graph: validate and plan, execute the plan's steps, assess, report.
+//!
+//! ```text
+//! servers → catalogue → input_validator_planner → network_executor ⇄ network_tools
+//!                                                    ↑      │ all steps done
+//!                                                    │      ▼
+//!                                    repeat, bounded └ objective_assessor → report_generator → the end
+//! ```
+//!
+//! A model may drive executor, assessor and reporter; without one rules do. What a tool answers is
+//! read by the rules either way, so that no model can leave out what is out of order. Repetitions,
+//! replies and calls of a step are bounded whatever a model says.
+
+use std::collections::BTreeMap;
+
+use graph::agent::Settings;
+use graph::budget::{Budget, Crossed};
+use graph::built_in::CONFIGURED_SERVERS;
+use graph::definition::{Attempts, Context, Finish, Graph, InputError, Node, Route, Scope};
+use graph::effect::{Chat, Effect, Form, Message, Reply, ToolCall, ToolSpec};
+use graph::outcome::{Outcome, OutcomeBody, ToolOutcome, ToolResult};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::assess::{self, ASSESSMENT, Assessment};
+use super::offer::{self, GET_DEVICES};
+use super::plan::{self, Plan};
+use super::query::{self, Input};
+use super::report::{self, REPORT};
+use super::state::{State, Work};
+use super::{executor, prompt};
+
+/// The MCP server that ships with the tools of a described network. It is asked when no other is
+/// configured, or when the input names a file.
+pub const SERVER: &str = "network-inventory";
+
+/// The schema of the input, as text.
+pub use super::query::INPUT_SCHEMA;
+
+const SERVERS: &str = "servers";
+const CATALOGUE: &str = "catalogue";
+const PLANNER: &str = "input_validator_planner";
+pub(super) const EXECUTOR: &str = "network_executor";
+pub(super) const TOOLS: &str = "network_tools";
+pub(super) const ASSESSOR: &str = "objective_assessor";
+const REPORTER: &str = "report_generator";
+
+/// Repetitions unless the settings say otherwise.
+///
+/// Source: the network specification, input validator and planner, `max_retries`.
+pub const RETRIES_DEFAULT: u32 = 2;
+
+/// Most repetitions that settings can ask for.
+pub const RETRIES_MAX: u32 = 10;
+
+/// Most tools that are offered to a model.
+const OFFERED_MAX: usize = 64;
+
+/// Most servers that are asked.
+const SERVERS_MAX: usize = 8;
+
+/// Longest reply, in tokens.
+const OUTPUT_TOKENS_MAX: u32 = 2_048;
+
+/// Longest that a model may take to reply, in seconds.
+const REPLY_SECONDS_MAX: u32 = 60;
+
+/// Longest error of a tool that is kept, in characters.
+const ERROR_CHARS_MAX: usize = 500;
+
+/// The category of a query that cannot be worked on.
+pub const CATEGORY_INPUT: &str = "invalid_input";
+
+/// The network agent.
+pub static GRAPH: Graph<State> = Graph {
+    name: "network",
+    version: "1",
+    summary: "Checks a router by a plan in words and reports what is out of order.",
+    start: SERVERS,
+    nodes: &[
+        Node { name: SERVERS, to: &[CATALOGUE], ask: ask_servers, fold: fold_servers },
+        Node { name: CATALOGUE, to: &[PLANNER], ask: ask_catalogue, fold: fold_catalogue },
+        Node { name: PLANNER, to: &[EXECUTOR], ask: ask_devices, fold: fold_devices },
+        Node {
+            name: EXECUTOR,
+            to: &[TOOLS, EXECUTOR, ASSESSOR],
+            ask: executor::ask_executor,
+            fold: executor::fold_executor,
+        },
+        Node { name: TOOLS, to: &[EXECUTOR], ask: executor::ask_tools, fold: executor::fold_tools },
+        Node { name: ASSESSOR, to: &[EXECUTOR, REPORTER], ask: ask_assessor, fold: fold_assessor },
+        Node { name: REPORTER, to: &[], ask: ask_reporter, fold: fold_reporter },
+    ],
+    init,
+    budget: Budget {
+        tokens: Some(400_000),
+        calls: Some(300),
+        visits: Some(600),
+        seconds: Some(1_200),
+        micro_usd: None,
+    },
+    scope: Scope::Session,
+    on_limit,
+    on_limit_to: &[],
+    policy,
+    attempts: Attempts { chat: 2, tool: 2 },
+    at_most_once: &[],
+    critical: &[],
+    servers: &[SERVER],
+    tool_timeout_s: 60,
+};
+
+/// The agent's own options in the settings.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Options {
+    max_retries: Option<u32>,
+    plans: BTreeMap<String, Plan>,
+}
+
+fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
+    let Input { query, has_inventory } = Input::parse(input)?;
+    let options = match &settings.options {
+        Value::Null => Ok(Options::default()),
+        options => serde_json::from_value(options.clone()),
+    };
+    let wrong = |problem: String| InputError::new("options", problem);
+    let options: Options =
+        options.map_err(|error| wrong(format!("this agent's own options: {error}")))?;
+    let plans = plan::with(options.plans).map_err(|error| wrong(error.to_string()))?;
+    let intent = query::intent(&query, &plans);
+    let steps = plans.get(&intent.name).map(|plan| plan.steps.clone()).unwrap_or_default();
+    let work = Work {
+        interface: query::interface(&query),
+        vrf: query::vrf(&query),
+        intent: intent.name,
+        is_intent_recognised: intent.is_recognised,
+        agenda: (0..steps.len()).collect(),
+        plans,
+        has_inventory,
+        ..Work::default()
+    };
+    Ok(State {
+        user_query: query,
+        working_plan_steps: steps,
+        max_retries: options.max_retries.unwrap_or(RETRIES_DEFAULT).min(RETRIES_MAX),
+        work,
+        ..State::default()
+    })
+}
+
+fn ask_servers(state: &State, _: &Context<'_>) -> Effect {
+    if state.work.has_inventory {
+        return Effect::Nothing;
+    }
+    Effect::Tools(vec![ToolCall::built_in(CONFIGURED_SERVERS, json!({}))])
+}
+
+fn fold_servers(state: &mut State, outcome: Outcome) -> Route {
+    let results = match outcome.body {
+        OutcomeBody::Results(results) => results,
+        _ => vec![],
+    };
+    for result in results {
+        let servers = result.ok().and_then(|content| content.get("servers")?.as_array());
+        let names = servers.into_iter().flatten().filter_map(Value::as_str);
+        let of_networks = names.filter(|name| !is_of_another_agent(name));
+        state.work.servers.extend(of_networks.take(SERVERS_MAX).map(str::to_owned));
+    }
+    if state.work.servers.is_empty() {
+        state.work.servers.push(SERVER.to_owned());
+    }
+    Route::To(CATALOGUE)
+}
+
+/// Servers of the other agents that ship: configuring one says nothing about networks.
+pub const SERVERS_OF_OTHERS: &[&str] = &["aws-diagnostics", "card-transactions", "pk-sim"];
+
+fn is_of_another_agent(server: &str) -> bool {
+    SERVERS_OF_OTHERS.contains(&server)
+}
+
+fn ask_catalogue(state: &State, _: &Context<'_>) -> Effect {
+    let servers = state.work.servers.iter();
+    Effect::Tools(servers.map(|server| ToolCall::catalogue(server)).collect())
+}
+
+fn fold_catalogue(state: &mut State, outcome: Outcome) -> Route {
+    state.work.source = outcome.seq;
+    let mut unreachable = None;
+    let mut not_used = Vec::new();
+    for result in outcome.results() {
+        let server = result.call.server.clone().unwrap_or_default();
+        let Some(content) = result.ok() else {
+            let error = result.error().unwrap_or_default();
+            state.limited(format!("the server {server} cannot be used: {}", cut(&error)));
+            unreachable = Some(result);
+            continue;
+        };
+        for tool in ToolSpec::catalogue(content) {
+            let is_taken = state.work.offered.iter().any(|known| known.name == tool.name);
+            if tool.name == GET_DEVICES {
+                state.work.get_devices.get_or_insert(tool);
+            } else if is_taken {
+                state.limited(format!(
+                    "{} of {server} is not used: another server has it",
+                    tool.name
+                ));
+            } else if offer::reads(&tool) && state.work.offered.len() < OFFERED_MAX {
+                state.work.offered.push(tool);
+            } else {
+                not_used.push(tool.name);
+            }
+        }
+    }
+    if let Some(result) = unreachable
+        && state.work.offered.is_empty()
+        && state.work.get_devices.is_none()
+    {
+        return Route::End(no_server(&result));
+    }
+    if !not_used.is_empty() {
+        let names = not_used.join(", ");
+        state.limited(cut(&format!("tools that do not evidently only read are not used: {names}")));
+    }
+    Route::To(PLANNER)
+}
+
+fn ask_devices(state: &State, _: &Context<'_>) -> Effect {
+    match &state.work.get_devices {
+        Some(tool) => Effect::Tools(vec![ToolCall {
+            id: None,
+            server: tool.server.clone(),
+            tool: tool.name.clone(),
+            arguments: json!({}),
+        }]),
+        None => Effect::Nothing,
+    }
+}
+
+fn fold_devices(state: &mut State, outcome: Outcome) -> Route {
+    state.work.source = outcome.seq;
+    let result = match outcome.body {
+        OutcomeBody::Results(results) => results.into_iter().next(),
+        _ => None,
+    };
+    let Some(result) = result else {
+        let what =
+            format!("no server offers {GET_DEVICES}: whether the device exists was not checked");
+        return state.taken_as_named(what);
+    };
+    let Some(content) = result.ok() else {
+        let why = cut(&result.error().unwrap_or_default());
+        let message = format!("the devices cannot be listed: {why}");
+        return Route::End(Finish::failed(
+            "NetworkError",
+            "DevicesUnavailable",
+            &message,
+            "unknown",
+        ));
+    };
+    let known = offer::devices(content);
+    if known.is_empty() {
+        let what =
+            format!("{GET_DEVICES} names no device: whether the device exists was not checked");
+        return state.taken_as_named(what);
+    }
+    let named: Vec<String> =
+        query::devices(&state.user_query, &known).into_iter().map(str::to_owned).collect();
+    let Some(device) = named.first() else { return Route::End(unknown_device(state, &known)) };
+    if named.len() > 1 {
+        let others = named[1..].join(", ");
+        state.limited(format!("one device is looked at, {device}; not {others}"));
+    }
+    state.begin(device)
+}
+
+fn ask_assessor(state: &State, _: &Context<'_>) -> Effect {
+    form(state, prompt::assessor(), ASSESSMENT, assess::schema())
+}
+
+fn fold_assessor(state: &mut State, outcome: Outcome) -> Route {
+    state.work.source = outcome.seq;
+    let reply = outcome.reply();
+    let steps = state.working_plan_steps.len();
+    let assessment = reply.json().and_then(|form| Assessment::parse(&form, steps));
+    let assessment = assessment.unwrap_or_else(|| assess::by_rules(state));
+    let wants_more = !assessment.is_achieved && !assessment.steps_to_repeat.is_empty();
+    if wants_more && state.current_retries < state.max_retries {
+        state.current_retries += 1;
+        state.objective_achieved_assessment = Some(false);
+        state.assessor_feedback_for_retry = Some(assessment.feedback);
+        state.work.agenda = assessment.steps_to_repeat;
+        state.work.attempt_from = state.execution_results.len();
+        return Route::To(EXECUTOR);
+    }
+    let mut notes = assessment.notes;
+    if wants_more {
+        let bound = format!(" Proceeding after max retries ({}).", state.max_retries);
+        notes.push_str(&bound);
+    }
+    state.objective_achieved_assessment = Some(true);
+    state.assessor_feedback_for_retry = None;
+    state.assessor_notes_for_final_report = Some(notes.trim().to_owned());
+    Route::To(REPORTER)
+}
+
+fn ask_reporter(state: &State, _: &Context<'_>) -> Effect {
+    form(state, prompt::reporter(), REPORT, report::schema())
+}
+
+fn fold_reporter(state: &mut State, outcome: Outcome) -> Route {
+    let reply = outcome.reply();
+    let summary = reply.json().and_then(|form| report::parse(&form));
+    state.reported(summary)
+}
+
+fn on_limit(state: &mut State, crossed: Crossed) -> Route {
+    let is_second = state.work.limit.is_some();
+    state.work.limit.get_or_insert_with(|| crossed.limit.as_str().to_owned());
+    state.work.source = crossed.seq;
+    let limit = crossed.limit.as_str();
+    state.limited(format!(
+        "the limit of {} {limit} was reached before all was done",
+        crossed.allowed
+    ));
+    state.objective_achieved_assessment = Some(true);
+    let notes = format!("Not assessed: the limit of {limit} was reached.");
+    state.assessor_notes_for_final_report.get_or_insert(notes);
+    if is_second || state.device_name.is_empty() {
+        return state.reported(None);
+    }
+    Route::To(REPORTER)
+}
+
+/// The rules in the model's place. What is asked shows in the form that is wanted.
+fn policy(state: &State, chat: &Chat) -> Reply {
+    match chat.form.as_ref().map(|form| form.name.as_str()) {
+        Some(ASSESSMENT) => Reply::says(assess::by_rules(state).json().to_string()),
+        Some(_) => Reply::says(json!({"summary": report::by_rules(state)}).to_string()),
+        None => executor::execute(state),
+    }
+}
+
+impl State {
+    /// Goes on with the device that the query seems to mean, or not at all.
+    fn taken_as_named(&mut self, limitation: String) -> Route {
+        let Some(device) = query::candidate(&self.user_query).map(str::to_owned) else {
+            let message = "the query names no device; for example: Check BGP neighbors on pe1";
+            return Route::End(Finish::failed("NetworkError", "NoDevice", message, CATEGORY_INPUT));
+        };
+        self.limited(limitation);
+        self.begin(&device)
+    }
+
+    fn begin(&mut self, device: &str) -> Route {
+        self.device_name = device.to_owned();
+        let plan = self.work.plans.get(&self.work.intent);
+        let question = plan.map_or("", |plan| plan.description.as_str());
+        let mut objective =
+            format!("{} on {device}: {question}", self.work.intent.replace('_', " "));
+        if let Some(interface) = &self.work.interface {
+            objective.push_str(&format!(" Interface {interface}."));
+        }
+        if let Some(vrf) = &self.work.vrf {
+            objective.push_str(&format!(" VRF {vrf}."));
+        }
+        self.objective = objective;
+        // They have served, and are in the session's first record if they are not those that ship.
+        self.work.plans.clear();
+        Route::To(EXECUTOR)
+    }
+
+    /// The end, with this report or the rules' own.
+    fn reported(&mut self, summary: Option<Vec<String>>) -> Route {
+        let summary = summary.unwrap_or_else(|| report::by_rules(self));
+        self.summary = Some(summary);
+        Route::End(Finish::Completed(self.result()))
+    }
+}
+
+/// A chat whose reply is a form to be filled in.
+fn form(state: &State, system: String, name: &str, schema: Value) -> Effect {
+    Effect::Chat(Chat {
+        system,
+        messages: vec![Message::user(state.work.source, prompt::results(state))],
+        form: Some(Form { name: name.to_owned(), schema }),
+        ..chat()
+    })
+}
+
+pub(super) fn chat() -> Chat {
+    Chat {
+        max_output_tokens: OUTPUT_TOKENS_MAX,
+        temperature_percent: Some(0),
+        timeout_s: Some(REPLY_SECONDS_MAX),
+        ..Chat::default()
+    }
+}
+
+pub(super) fn cut(text: &str) -> String {
+    text.chars().take(ERROR_CHARS_MAX).collect()
+}
+
+/// There is nobody to ask.
+fn no_server(result: &ToolResult) -> Finish {
+    let server = result.call.server.as_deref().unwrap_or_default();
+    let (kind, category) = match &result.outcome {
+        ToolOutcome::Failed(failure) if failure.category == "mcp_connection" => {
+            ("McpConnection", "mcp_connection")
+        }
+        ToolOutcome::Failed(failure) if failure.category == "mcp_init" => ("McpInit", "mcp_init"),
+        _ => ("ToolServer", "unknown"),
+    };
+    let why = result.error().unwrap_or_default();
+    Finish::failed(kind, server, &cut(&why), category)
+}
+
+/// The query names none of the devices that there are.
+fn unknown_device(state: &State, known: &[String]) -> Finish {
+    let named = query::candidate(&state.user_query);
+    let what = named.map_or("the query names no device".to_owned(), |named| {
+        format!("there is no device `{}`", cut(named))
+    });
+    let message = format!("{what}; known are {}", known.join(", "));
+    match Finish::failed("NetworkError", "UnknownDevice", &message, CATEGORY_INPUT) {
+        Finish::Failed { error, category, .. } => {
+            Finish::Failed { error, category, result: json!({"known_devices": known}) }
+        }
+        completed @ Finish::Completed(_) => completed,
+    }
+}

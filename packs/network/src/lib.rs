@@ -1,0 +1,43 @@
+//! The network agent: is this router well, and if not, what is wrong with it?
+//!
+//! It takes a question in words (`query`), chooses a [`plan`] of steps in natural language, and
+//! runs the steps with the tools of its MCP servers (`executor`; without a model, `interpret`).
+//! `findings` detects problems in the results. An assessor repeats failed steps (`assess`), and a
+//! report is written (`report`); [`conclude`] renders it. [`state`] is the session's state, and
+//! [`graph`] connects the modules. [`profile`]
+//! is what the agent asks of its host.
+
+mod assess;
+mod choices;
+pub mod conclude;
+mod executor;
+mod findings;
+pub mod graph;
+mod interpret;
+mod offer;
+pub mod plan;
+pub mod profile;
+mod prompt;
+mod query;
+mod report;
+pub mod state;
+
+use std::sync::OnceLock;
+
+use ::graph::agent::Agent;
+
+/// The agent, as a host registers it.
+pub fn agent() -> &'static Agent {
+    static AGENT: OnceLock<Agent> = OnceLock::new();
+    AGENT.get_or_init(|| {
+        Agent::of(&graph::GRAPH)
+            .with_input_schema(input_schema())
+            .with_profile(&profile::PROFILE)
+            .with_presentation(conclude::PRESENTATION)
+    })
+}
+
+/// The JSON schema of its input.
+fn input_schema() -> serde_json::Value {
+    serde_json::from_str(graph::INPUT_SCHEMA).expect("a schema in this crate is JSON")
+}

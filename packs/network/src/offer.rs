@@ -1,0 +1,123 @@
+//! The servers' tools, and the subset that the agent uses: only tools that read.
+//!
+//! The agent calls tools without approval, so it calls none that might change a router. It goes by
+//! a tool's name and does not trust its description.
+
+use graph::effect::ToolSpec;
+use serde_json::Value;
+
+/// The tool that lists the devices: the only one that the agent knows by name.
+pub(super) const GET_DEVICES: &str = "get_devices";
+
+/// Most devices that are taken from a list.
+const DEVICES_MAX: usize = 1_000;
+
+/// Longest name of a device, in characters.
+const DEVICE_CHARS_MAX: usize = 64;
+
+/// What the name of a tool that reads begins with.
+const READING: &[&str] = &[
+    "get",
+    "list",
+    "show",
+    "read",
+    "describe",
+    "search",
+    "find",
+    "fetch",
+    "check",
+    "query",
+    "ping",
+    "traceroute",
+    "lookup",
+    "display",
+];
+
+/// Whether a tool evidently only reads.
+pub(super) fn reads(tool: &ToolSpec) -> bool {
+    super::interpret::name_words(&tool.name)
+        .first()
+        .is_some_and(|first| READING.contains(&first.as_str()))
+}
+
+/// The names of the devices in the answer of [`GET_DEVICES`], whatever its exact form: a list of
+/// texts or of objects with a name, below any member or none, or an object with a member for each.
+pub(super) fn devices(content: &Value) -> Vec<String> {
+    let parsed = content.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let content = parsed.as_ref().unwrap_or(content);
+    let list =
+        content.as_array().or_else(|| content.as_object()?.values().find_map(Value::as_array));
+    let names: Vec<String> = match (list, content.as_object()) {
+        (Some(list), _) => list.iter().filter_map(name).collect(),
+        (None, Some(members)) => {
+            let one = (members.len() == 1).then(|| members.values().next()).flatten();
+            let members = one.and_then(Value::as_object).unwrap_or(members);
+            let devices = members.iter().filter(|(_, value)| value.is_object());
+            devices.map(|(name, _)| name.clone()).collect()
+        }
+        (None, None) => Vec::new(),
+    };
+    names.into_iter().filter(|name| is_name(name)).take(DEVICES_MAX).collect()
+}
+
+fn name(device: &Value) -> Option<String> {
+    let of = |member: &str| device.get(member)?.as_str();
+    let name = device
+        .as_str()
+        .or_else(|| ["name", "device_name", "hostname", "device", "id"].into_iter().find_map(of));
+    name.map(str::to_owned)
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=DEVICE_CHARS_MAX).contains(&name.chars().count())
+        && name.chars().all(|c| c.is_alphanumeric() || "-_.:".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn devices_are_read_from_every_usual_form() {
+        for content in [
+            json!(["a1", "b2"]),
+            json!([{"name": "a1"}, {"hostname": "b2"}]),
+            json!({"devices": [{"name": "a1"}, {"device_name": "b2"}], "count": 2}),
+            json!({"result": ["a1", "b2"]}),
+            json!({"a1": {"ip": "10.0.0.1"}, "b2": {}}),
+            json!({"devices": {"a1": {}, "b2": {}}}),
+            json!("[\"a1\", \"b2\"]"),
+        ] {
+            assert_eq!(devices(&content), ["a1", "b2"], "{content}");
+        }
+        for content in [json!(null), json!("two devices"), json!({"error": "x"}), json!([1, {}])] {
+            assert_eq!(devices(&content), Vec::<String>::new(), "{content}");
+        }
+        assert_eq!(devices(&json!(["ok", "no good", "x\ny", ""])), ["ok"]);
+    }
+
+    #[test]
+    fn only_what_evidently_reads_is_called() {
+        for (name, expected) in [
+            ("get_devices", true),
+            ("get-bgp", true),
+            ("showInterfaces", true),
+            ("list_vrfs", true),
+            ("set_interface", false),
+            ("getaway", false),
+            ("clear_bgp", false),
+            ("configure", false),
+            ("", false),
+        ] {
+            let tool = ToolSpec {
+                server: None,
+                name: name.to_owned(),
+                description: "Reads only, promised.".to_owned(),
+                input_schema: json!({}),
+            };
+            assert_eq!(reads(&tool), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Plans: what to look at, in words, one file an intent. The file's name is the intent.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+/// The plan for a query that asks for nothing in particular. It is always there.
+pub const GENERAL: &str = "general_device_health_check";
+
+/// Most steps of a plan.
+pub const STEPS_MAX: usize = 20;
+
+/// Longest step or description, in characters.
+pub const TEXT_CHARS_MAX: usize = 2_000;
+
+/// Longest intent, in characters.
+pub const INTENT_CHARS_MAX: usize = 64;
+
+/// Most plans that stand beside or over those that ship.
+pub const PLANS_MAX: usize = 50;
+
+/// The plans that ship.
+const SHIPPED: [(&str, &str); 8] = [
+    ("check_bgp_neighbors", include_str!("../plans/check_bgp_neighbors.json")),
+    ("check_interface_status", include_str!("../plans/check_interface_status.json")),
+    ("check_mpls_state", include_str!("../plans/check_mpls_state.json")),
+    (GENERAL, include_str!("../plans/general_device_health_check.json")),
+    ("review_p_device", include_str!("../plans/review_p_device.json")),
+    ("review_pe_device", include_str!("../plans/review_pe_device.json")),
+    ("review_rr_device", include_str!("../plans/review_rr_device.json")),
+    ("troubleshoot_vpn_vrf", include_str!("../plans/troubleshoot_vpn_vrf.json")),
+];
+
+/// A plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// What it is for; its file's name without the ending.
+    pub intent: String,
+    /// The question that it answers.
+    pub description: String,
+    /// What to look at, each a paragraph for a junior engineer.
+    pub steps: Vec<String>,
+}
+
+/// Why a text is no plan.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct NotAPlan(String);
+
+impl Plan {
+    /// Reads the plan of an intent.
+    ///
+    /// # Errors
+    /// [`NotAPlan`], which names the field and the accepted form.
+    pub fn parse(intent: &str, text: &str) -> Result<Self, NotAPlan> {
+        let plan: Self = serde_json::from_str(text).map_err(|error| NotAPlan(error.to_string()))?;
+        plan.check(intent)?;
+        Ok(plan)
+    }
+
+    fn check(&self, intent: &str) -> Result<(), NotAPlan> {
+        let wrong = |problem: String| Err(NotAPlan(problem));
+        let is_intent = (1..=INTENT_CHARS_MAX).contains(&intent.len())
+            && intent.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+        if !is_intent {
+            return wrong(format!(
+                "the file's name must be 1 to {INTENT_CHARS_MAX} of a to z, 0 to 9 and _, \
+                 with the ending .json"
+            ));
+        }
+        if self.intent != intent {
+            return wrong(format!("`intent` must be the file's name, `{intent}`, not another"));
+        }
+        if !(1..=STEPS_MAX).contains(&self.steps.len()) {
+            return wrong(format!("`steps` must hold 1 to {STEPS_MAX}, not {}", self.steps.len()));
+        }
+        let fits = |text: &str| (1..=TEXT_CHARS_MAX).contains(&text.trim().chars().count());
+        if !fits(&self.description) || !self.steps.iter().all(|step| fits(step)) {
+            return wrong(format!(
+                "`description` and each of `steps` must have 1 to {TEXT_CHARS_MAX} characters"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The plans that ship, by intent.
+pub fn shipped() -> &'static BTreeMap<String, Plan> {
+    static PLANS: OnceLock<BTreeMap<String, Plan>> = OnceLock::new();
+    PLANS.get_or_init(|| {
+        let parse = |(intent, text): (&str, &str)| match Plan::parse(intent, text) {
+            Ok(plan) => (intent.to_owned(), plan),
+            Err(error) => unreachable!("a test reads every plan that ships: {intent}: {error}"),
+        };
+        SHIPPED.into_iter().map(parse).collect()
+    })
+}
+
+/// The plans that ship, and over them those of the session's settings.
+///
+/// # Errors
+/// [`NotAPlan`], at the first that is none.
+pub(super) fn with(own: BTreeMap<String, Plan>) -> Result<BTreeMap<String, Plan>, NotAPlan> {
+    let mut plans = shipped().clone();
+    for (intent, plan) in own {
+        plan.check(&intent)?;
+        plans.insert(intent, plan);
+    }
+    Ok(plans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_eight_plans_load_and_read_like_instructions() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/plans");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        files.sort();
+        let intents: Vec<String> =
+            shipped().keys().map(|intent| format!("{intent}.json")).collect();
+        assert_eq!(files, intents);
+        assert_eq!(files.len(), 8);
+        for plan in shipped().values() {
+            assert!(plan.steps.len() >= 3, "{}", plan.intent);
+            for step in &plan.steps {
+                assert!(step.ends_with('.') && !step.contains("get_"), "{step}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_plan_is_refused_by_its_field() {
+        let text = |intent: &str, steps: &str| {
+            format!(r#"{{"intent": "{intent}", "description": "d", "steps": {steps}}}"#)
+        };
+        let check = |name: &str, text: &str| Plan::parse(name, text).unwrap_err().to_string();
+        assert!(check("a", "{").starts_with("EOF"));
+        assert!(check("a", &text("b", r#"["s"]"#)).starts_with("`intent` must be the file's name"));
+        assert!(check("a", &text("a", "[]")).starts_with("`steps` must hold 1 to 20, not 0"));
+        assert!(check("a", &text("a", r#"[" "]"#)).starts_with("`description` and each"));
+        assert!(check("A b", &text("A b", r#"["s"]"#)).starts_with("the file's name"));
+        assert!(check("a", r#"{"intent": "a", "steps": []}"#).contains("description"));
+    }
+}

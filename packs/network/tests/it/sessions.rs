@@ -1,0 +1,68 @@
+//! Sessions of the network agent: over the networks that ship, over servers of others, with models.
+
+mod inventory;
+mod limits;
+mod models;
+mod shipped;
+
+use graph::agent::Settings;
+use graph::definition::Finish;
+use graph::effect::{CATALOGUE, ToolCall};
+use graph::outcome::Brought;
+use graph::testing::{Session, World};
+use serde_json::{Value, json};
+
+/// Runs a session to its end.
+fn run(query: &str, settings: Settings, world: &mut World<'_>) -> Finish {
+    let agent = network::agent();
+    Session::start(agent, json!({ "query": query }), settings).unwrap().drive(world)
+}
+
+/// Runs a session without a model to its end.
+fn by_rules(query: &str, tools: impl FnMut(&ToolCall) -> Brought) -> Finish {
+    run(query, Settings::default(), &mut World::new(tools))
+}
+
+/// The result that a session has to end with.
+#[track_caller]
+fn completed(finish: Finish) -> Value {
+    let Finish::Completed(result) = finish else { panic!("{finish:?}") };
+    result
+}
+
+/// The error that a session has to end with, and its category.
+#[track_caller]
+fn failed(finish: Finish) -> String {
+    let Finish::Failed { error, category, .. } = finish else { panic!("{finish:?}") };
+    format!("{error} [{category}]")
+}
+
+fn texts(value: &Value) -> Vec<&str> {
+    value.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
+}
+
+/// A server of somebody else's, with these tools besides the built-in one.
+fn offering(call: &ToolCall, tools: &[&str]) -> Option<Brought> {
+    match call.tool.as_str() {
+        "configured_servers" => Some(Brought::Ok(json!({"servers": ["theirs"]}))),
+        CATALOGUE => {
+            assert_eq!(call.server.as_deref(), Some("theirs"));
+            let tool = |name: &&str| {
+                json!({
+                    "server": "theirs", "name": name, "description": "", "input_schema": {
+                        "type": "object", "required": ["device_name"], "properties": {
+                            "device_name": {"type": "string"},
+                            "interface": {"type": "string"}, "vrf": {"type": "string"},
+                        },
+                    },
+                })
+            };
+            Some(Brought::Ok(json!({"tools": tools.iter().map(tool).collect::<Vec<_>>()})))
+        }
+        _ => None,
+    }
+}
+
+/// The usual tools, but for the list of devices.
+const TOOLS: [&str; 6] =
+    ["get_bgp_routing", "get_interfaces", "get_mpls_labels", "get_vrfs", "get_logs", "get_system"];

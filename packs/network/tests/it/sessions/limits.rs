@@ -1,0 +1,299 @@
+//! What the agent does where it cannot do what it was asked.
+
+use graph::agent::Settings;
+use graph::budget::Budget;
+use graph::effect::{CATALOGUE, ToolCall};
+use graph::outcome::{Brought, Failure};
+use graph::testing::World;
+use serde_json::{Value, json};
+
+use super::{TOOLS, by_rules, completed, failed, offering, run, texts};
+
+fn with_devices() -> Vec<&'static str> {
+    TOOLS.into_iter().chain(["get_devices"]).collect()
+}
+
+fn devices(call: &ToolCall) -> Option<Brought> {
+    let is_asked = call.tool == "get_devices";
+    is_asked.then(|| Brought::Ok(json!({"devices": [{"name": "pe1"}, {"name": "pe2"}]})))
+}
+
+fn well(call: &ToolCall) -> Brought {
+    let offered = offering(call, &with_devices()).or_else(|| devices(call));
+    offered.unwrap_or_else(|| Brought::Ok(json!({"neighbors": [], "interfaces": []})))
+}
+
+#[test]
+fn the_states_fields_are_the_specification_s() {
+    let agent = network::agent();
+    let mut session = graph::testing::Session::start(
+        agent,
+        json!({"query": "Check BGP on pe1"}),
+        Settings::default(),
+    )
+    .unwrap();
+    session.drive(&mut World::new(well));
+    let state = serde_json::to_value(network::state::State::default()).unwrap();
+    let fields: Vec<&str> = state.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(
+        fields,
+        [
+            "user_query",
+            "device_name",
+            "objective",
+            "working_plan_steps",
+            "execution_results",
+            "tool_limitations_report",
+            "max_retries",
+            "current_retries",
+            "objective_achieved_assessment",
+            "assessor_feedback_for_retry",
+            "assessor_notes_for_final_report",
+            "summary",
+            "work",
+        ]
+    );
+    let result = completed(by_rules("Check BGP on pe1", well));
+    for (number, step) in result["execution_results"].as_array().unwrap().iter().enumerate() {
+        let fields: Vec<&str> = step.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(fields, ["step_index", "natural_language_instruction", "executed_calls"]);
+        assert_eq!(step["step_index"], number, "from 0");
+        for call in step["executed_calls"].as_array().unwrap() {
+            let fields: Vec<&str> = call.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(fields, ["function", "params", "result", "error"]);
+        }
+    }
+    assert!(result["summary"].is_array());
+}
+
+#[test]
+fn an_unknown_device_is_refused_with_those_that_there_are() {
+    let said = failed(by_rules("Check BGP neighbors on pe9", well));
+    assert_eq!(
+        said,
+        "NetworkError: UnknownDevice - there is no device `pe9`; known are pe1, pe2 [invalid_input]"
+    );
+    let said = failed(by_rules("Check BGP neighbors", well));
+    assert!(said.contains("the query names no device; known are pe1, pe2"), "{said}");
+}
+
+#[test]
+fn a_device_list_that_fails_refuses_with_the_reason() {
+    let said = failed(by_rules("Check BGP on pe1", |call| match call.tool.as_str() {
+        "get_devices" => Brought::Error("the inventory is locked".to_owned()),
+        _ => well(call),
+    }));
+    assert_eq!(
+        said,
+        "NetworkError: DevicesUnavailable - the devices cannot be listed: the inventory is locked [unknown]"
+    );
+}
+
+#[test]
+fn a_server_without_a_device_list_is_a_limitation_and_the_run_goes_on() {
+    let result = completed(by_rules("Check BGP on pe7", |call| {
+        let offered = offering(call, &TOOLS);
+        offered.unwrap_or_else(|| Brought::Ok(json!({"neighbors": []})))
+    }));
+    assert_eq!(result["device_name"], "pe7");
+    let limitations = result["tool_limitations_report"].as_str().unwrap();
+    assert!(limitations.contains("no server offers get_devices"), "{limitations}");
+    let said = failed(by_rules("Check BGP", |call| offering(call, &TOOLS).unwrap()));
+    assert!(said.contains("the query names no device"), "{said}");
+}
+
+#[test]
+fn a_query_without_an_intent_gets_the_general_check_and_is_told_so() {
+    let result = completed(by_rules("What about pe1", well));
+    assert_eq!(result["intent"], "general_device_health_check");
+    let summary = texts(&result["summary"]).join("\n");
+    assert!(summary.contains("names no intent that is known"), "{summary}");
+}
+
+#[test]
+fn a_named_interface_and_vrf_are_passed_on() {
+    let mut asked: Vec<Value> = Vec::new();
+    let query = "Troubleshoot VRF BLUE behind Gi0/0/0/1 on pe1";
+    let result = completed(by_rules(query, |call| {
+        if call.tool == "get_vrfs" {
+            asked.push(call.arguments.clone());
+        }
+        well(call)
+    }));
+    let expected = json!({"device_name": "pe1", "interface": "Gi0/0/0/1", "vrf": "BLUE"});
+    assert!(!asked.is_empty() && asked.iter().all(|arguments| *arguments == expected), "{asked:?}");
+    let objective = result["objective"].as_str().unwrap();
+    assert!(objective.ends_with(" Interface Gi0/0/0/1. VRF BLUE."), "{objective}");
+}
+
+#[test]
+fn a_tool_that_always_fails_is_repeated_within_bounds_and_reported() {
+    for retries in [None, Some(0), Some(1)] {
+        let mut calls = 0;
+        let options = retries.map_or(Value::Null, |retries| json!({ "max_retries": retries }));
+        let settings = Settings { options, ..Settings::default() };
+        let mut world = World::new(|call: &ToolCall| {
+            if call.tool != "get_bgp_routing" {
+                return well(call);
+            }
+            calls += 1;
+            Brought::Error("gNMI: deadline exceeded".to_owned())
+        });
+        let result = completed(run("Check BGP on pe1", settings, &mut world));
+        drop(world);
+        let retries = retries.unwrap_or(2);
+        assert_eq!(result["current_retries"], retries);
+        let failing = 3;
+        assert_eq!(calls, failing * (1 + retries), "steps of the plan that need the tool");
+        let notes = result["assessor_notes_for_final_report"].as_str().unwrap();
+        assert!(notes.contains(&format!("Proceeding after max retries ({retries}).")), "{notes}");
+        let limitations = result["tool_limitations_report"].as_str().unwrap();
+        assert!(
+            limitations.contains("get_bgp_routing failed: gNMI: deadline exceeded"),
+            "{limitations}"
+        );
+        let first = result["execution_results"][0]["executed_calls"][0].clone();
+        assert_eq!(
+            (&first["result"], &first["error"]),
+            (&Value::Null, &json!("gNMI: deadline exceeded"))
+        );
+        let summary = texts(&result["summary"]).join("\n");
+        assert!(summary.starts_with("pe1: nothing"), "{summary}");
+        assert!(summary.contains("Not found out: "), "{summary}");
+    }
+}
+
+#[test]
+fn what_failed_and_then_works_is_repeated_and_nothing_else() {
+    let mut asked: Vec<String> = Vec::new();
+    let mut is_first = true;
+    let result = completed(by_rules("Check interfaces on pe1", |call| {
+        asked.push(call.tool.clone());
+        if call.tool == "get_interfaces" && std::mem::take(&mut is_first) {
+            return Brought::Error("busy".to_owned());
+        }
+        well(call)
+    }));
+    assert_eq!(result["current_retries"], 1);
+    assert_eq!(
+        result["assessor_notes_for_final_report"].as_str().unwrap().find("max retries"),
+        None
+    );
+    let repeated = result["execution_results"].as_array().unwrap().last().unwrap();
+    assert_eq!(repeated["step_index"], 0);
+    // It failed, then it answered for all steps that are about interfaces, then the first step was
+    // repeated.
+    assert_eq!(asked.iter().filter(|tool| *tool == "get_interfaces").count(), 3);
+}
+
+#[test]
+fn tools_that_may_change_something_are_never_called() {
+    let tools = ["configure_bgp_routing", "reset_interfaces", "get_devices"];
+    let result = completed(by_rules("Check BGP on pe1", |call| {
+        let offered = offering(call, &tools).or_else(|| devices(call));
+        offered.unwrap_or_else(|| panic!("{} was called", call.tool))
+    }));
+    let limitations = result["tool_limitations_report"].as_str().unwrap();
+    assert!(limitations.contains("are not used: configure_bgp_routing, reset_interfaces"));
+    assert!(limitations.contains("step 1: no tool on offer is about routing"), "{limitations}");
+    assert_eq!(texts(&result["summary"])[0], "pe1: nothing could be checked.");
+    let notes = result["assessor_notes_for_final_report"].as_str().unwrap();
+    assert!(notes.starts_with("Objective partially met: 0 of 4 steps answered"), "{notes}");
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_an_error_unless_another_can() {
+    let refused = || Brought::Failure(Failure::refused("mcp_connection", "no such command"));
+    let said = failed(by_rules("Check BGP on pe1", |call| match call.tool.as_str() {
+        CATALOGUE => refused(),
+        _ => well(call),
+    }));
+    assert_eq!(said, "McpConnection: theirs - mcp_connection: no such command [mcp_connection]");
+    let result = completed(by_rules("Check BGP on pe1", |call| {
+        match (call.tool.as_str(), call.server.as_deref()) {
+            ("configured_servers", _) => Brought::Ok(json!({"servers": ["gone", "theirs"]})),
+            (CATALOGUE, Some("gone")) => refused(),
+            _ => well(call),
+        }
+    }));
+    let limitations = result["tool_limitations_report"].as_str().unwrap();
+    assert!(limitations.contains("the server gone cannot be used"), "{limitations}");
+}
+
+#[test]
+fn the_servers_of_other_agents_say_nothing_about_networks() {
+    let servers = |configured: Value| {
+        let mut asked: Vec<String> = Vec::new();
+        by_rules("Check BGP on pe1", |call| {
+            if call.tool == CATALOGUE {
+                asked.extend(call.server.clone());
+            }
+            match call.tool.as_str() {
+                "configured_servers" => Brought::Ok(json!({ "servers": configured })),
+                _ => Brought::Error("out of order".to_owned()),
+            }
+        });
+        asked
+    };
+    assert_eq!(servers(json!([])), ["network-inventory"]);
+    assert_eq!(servers(json!(["aws-diagnostics"])), ["network-inventory"]);
+    assert_eq!(servers(json!(["aws-diagnostics", "gNMIBuddy"])), ["gNMIBuddy"]);
+    let input = json!({"query": "Check BGP on pe1", "inventory": "n.json"});
+    let agent = network::agent();
+    let mut asked = Vec::new();
+    let mut world = World::new(|call: &ToolCall| {
+        asked.push((call.server.clone(), call.tool.clone()));
+        Brought::Error("out of order".to_owned())
+    });
+    graph::testing::Session::start(agent, input, Settings::default()).unwrap().drive(&mut world);
+    drop(world);
+    assert_eq!(asked, [(Some("network-inventory".to_owned()), CATALOGUE.to_owned())]);
+}
+
+#[test]
+fn a_limit_ends_in_a_report() {
+    for visits in [3, 8, 20] {
+        let budget = Budget { visits: Some(visits), ..Budget::UNLIMITED };
+        let settings = Settings { budget, ..Settings::default() };
+        let result = completed(run("Check BGP on pe1", settings, &mut World::new(well)));
+        assert_eq!(
+            result["limit_reached"],
+            if visits < 20 { json!("visits") } else { Value::Null }
+        );
+        assert!(!texts(&result["summary"]).is_empty());
+    }
+}
+
+#[test]
+fn what_cannot_be_asked_is_refused_by_its_field() {
+    let agent = network::agent();
+    let refused = |input: Value, options: Value| {
+        let settings = Settings { options, ..Settings::default() };
+        agent.start(&input, &settings).err().unwrap().to_string()
+    };
+    let query = json!({"query": "q"});
+    let said = [
+        refused(json!([]), Value::Null),
+        refused(json!({}), Value::Null),
+        refused(json!({"query": "  "}), Value::Null),
+        refused(json!({"query": "x".repeat(2_001)}), Value::Null),
+        refused(json!({"query": "q", "inventory": 7}), Value::Null),
+        refused(json!({"query": "q", "device": "pe1"}), Value::Null),
+        refused(query.clone(), json!({"retries": 1})),
+        refused(
+            query,
+            json!({"plans": {"a": {"intent": "b", "description": "d", "steps": ["s"]}}}),
+        ),
+    ];
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn plans_of_the_settings_stand_over_those_that_ship() {
+    let plan = json!({"intent": "check_bgp_neighbors", "description": "Short.", "steps": ["Check the BGP sessions."]});
+    let options = json!({"plans": {"check_bgp_neighbors": plan}});
+    let settings = Settings { options, ..Settings::default() };
+    let result = completed(run("Check BGP on pe1", settings, &mut World::new(well)));
+    assert_eq!(result["objective"], "check bgp neighbors on pe1: Short.");
+    assert_eq!(result["execution_results"].as_array().unwrap().len(), 1);
+}

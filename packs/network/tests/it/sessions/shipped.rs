@@ -1,0 +1,111 @@
+//! What is broken in the networks that ship is found, and nothing else.
+
+use std::collections::BTreeMap;
+
+use graph::agent::Settings;
+use graph::testing::{self, World};
+use serde_json::{Value, json};
+
+use super::inventory::{Inventory, all, folder};
+use super::{by_rules, completed, texts};
+
+/// What is broken in each network that ships, as it has to be said.
+const FAULTS: [(&str, &str); 11] = [
+    ("bgp-session-down", "BGP neighbor rr1 is IDLE (hold timer expired)"),
+    ("duplicate-sid", "prefix SID pe4 is CONFLICT (pe2)"),
+    ("flapping-interface", "interface HundredGigE0/0/0/1 flaps: 38 transitions"),
+    ("high-cpu", "CPU is 98% used (bgp)"),
+    ("interface-down", "interface HundredGigE0/0/0/0 is DOWN"),
+    ("interface-errors", "interface HundredGigE0/0/0/0 has 184223 CRC errors"),
+    ("ldp-session-down", "LDP session p4 is NONEXISTENT"),
+    ("missing-label", "label path pe3 has no label"),
+    ("mtu-mismatch", "IS-IS adjacency p4 is INIT"),
+    ("prefix-limit", "VRF ACME: routes limit of 2 reached"),
+    ("wrong-route-target", "VRF ACME: import route target 65000:999 matches no route"),
+];
+
+fn query(network: &str) -> String {
+    let text = std::fs::read_to_string(folder(network).join("query.json")).unwrap();
+    let input: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(input["inventory"], "network.json");
+    input["query"].as_str().unwrap().to_owned()
+}
+
+fn found(result: &Value) -> Vec<&str> {
+    let findings = result["findings"].as_array().unwrap().iter();
+    findings.map(|found| found["finding"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn every_shipped_fault_is_found_in_its_broken_network() {
+    let mut networks: Vec<&str> = FAULTS.iter().map(|(network, _)| *network).collect();
+    networks.push("healthy");
+    networks.sort_unstable();
+    assert_eq!(all(), networks, "every network that ships is tried");
+    let mut reports = String::new();
+    for (network, fault) in FAULTS {
+        let inventory = Inventory::of(network);
+        let result = completed(by_rules(&query(network), |call| inventory.call(call)));
+        assert!(found(&result).contains(&fault), "{network}: {:#?}", found(&result));
+        assert_eq!(result["tool_limitations_report"], Value::Null, "{network}");
+        assert_eq!(result["current_retries"], 0, "{network}");
+        let summary = texts(&result["summary"]).join("\n  ");
+        reports.push_str(&format!("{network}: {}\n  {summary}\n", result["objective"]));
+    }
+    insta::assert_snapshot!(reports);
+}
+
+#[test]
+fn every_shipped_fault_is_found_by_a_general_look_at_its_device() {
+    for (network, fault) in FAULTS {
+        let inventory = Inventory::of(network);
+        let named = completed(by_rules(&query(network), |call| inventory.call(call)));
+        let device = named["device_name"].as_str().unwrap();
+        let result = completed(by_rules(&format!("How is {device}"), |call| inventory.call(call)));
+        assert!(found(&result).contains(&fault), "{network}: {:#?}", found(&result));
+    }
+}
+
+#[test]
+fn no_plan_finds_anything_on_any_device_of_the_healthy_network() {
+    let inventory = Inventory::of("healthy");
+    for intent in network::plan::shipped().keys() {
+        for device in ["p1", "p2", "p3", "p4", "pe1", "pe2", "pe3", "pe4", "rr1", "rr2"] {
+            let query = format!("run {intent} on {device}");
+            let result = completed(by_rules(&query, |call| inventory.call(call)));
+            assert_eq!(result["intent"], **intent);
+            assert_eq!(found(&result), Vec::<&str>::new(), "{query}");
+            assert_eq!(result["tool_limitations_report"], Value::Null, "{query}");
+            let summary = format!("{device}: nothing is out of order.");
+            assert_eq!(texts(&result["summary"]), [summary], "{query}");
+        }
+    }
+}
+
+#[test]
+fn a_session_resumes_from_every_prefix() {
+    let inventory = Inventory::of("bgp-session-down");
+    let input = json!({"query": query("bgp-session-down")});
+    let agent = network::agent();
+    let steps = testing::every_prefix(agent, &input, &Settings::default(), || {
+        World::new(|call| inventory.call(call))
+    });
+    assert!(steps.len() >= 15, "{} steps", steps.len());
+}
+
+#[test]
+fn the_calls_of_a_step_stand_with_the_step() {
+    let inventory = Inventory::of("healthy");
+    let result = completed(by_rules("Is interface HundredGigE0/0/0/1 on pe3 stable?", |call| {
+        inventory.call(call)
+    }));
+    let mut calls: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for step in result["execution_results"].as_array().unwrap() {
+        for call in step["executed_calls"].as_array().unwrap() {
+            let said = format!("{} {}", call["function"].as_str().unwrap(), call["params"]);
+            assert!(call["result"].is_object() && call["error"].is_null(), "{said}");
+            calls.entry(step["step_index"].as_u64().unwrap()).or_default().push(said);
+        }
+    }
+    insta::assert_json_snapshot!(calls);
+}

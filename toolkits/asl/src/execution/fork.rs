@@ -1,0 +1,364 @@
+//! `Parallel` and `Map`: threads that run at once, and their combined result.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::Execution;
+use super::decide::{Result, Step, Stopped};
+use super::distributed::{Results, Run};
+use super::output::{effective, filled};
+use super::thread::{Failed, Item, Position, Thread, View};
+use crate::definition::{Batcher, Items, Kind, Map, Slot, accept};
+use crate::error_name;
+use crate::expression::{Fault, Scope};
+use crate::history::{EventKind, Failure, Moment};
+use crate::time::Timestamp;
+
+/// Most concurrent iterations of an inline `Map`.
+///
+/// Source: AWS, "Map state processing modes", inline mode.
+pub const CONCURRENCY_MAX: usize = 40;
+
+/// The branches or iterations of one attempt of a `Parallel` or `Map`.
+#[derive(Clone, Debug)]
+pub(super) struct Fork {
+    /// The items to iterate over, batched; empty for a `Parallel`.
+    pub(super) items: Arc<Vec<Value>>,
+    /// Number of iterations started.
+    pub(super) begun: usize,
+    /// `previousEventId` of the next iterations, one each.
+    pub(super) free: VecDeque<u64>,
+    pub(super) running: BTreeMap<usize, Arc<Thread>>,
+    /// Results so far; `None` for a running iteration and for a tolerated failure.
+    pub(super) results: Results,
+    pub(super) ended: usize,
+    pub(super) failed: usize,
+    /// The newest event that ended a thread, or the one that started the fork.
+    pub(super) last: u64,
+    tolerated: Result<usize>,
+    pub(super) run: Option<Run>,
+}
+
+impl Execution {
+    /// The first event of a `Parallel` or `Map` after its entry.
+    pub(super) fn fork_started(&self, view: View<'_>, now: Timestamp) -> Result<EventKind> {
+        Ok(match &view.state.kind {
+            Kind::Map(map) => {
+                let items = self.items(view, map, now)?;
+                EventKind::MapStateStarted { length: items.len() as u64 }
+            }
+            _ => {
+                // The inputs of the branches must evaluate before the branches start.
+                self.fork(view, now, view.last)?;
+                EventKind::ParallelStateStarted
+            }
+        })
+    }
+
+    /// What follows the failure of a fork: another attempt, or the failure event. `more` is the
+    /// number of failures not yet counted in the visit.
+    pub(super) fn broken(
+        &self,
+        view: View<'_>,
+        failed: &Failed,
+        more: u64,
+        last: u64,
+        now: Timestamp,
+    ) -> Result<Step> {
+        let kind = match self.retry_at(view, failed, more) {
+            Some(retry_at) if now < retry_at => return Ok(Step::Wait(retry_at)),
+            Some(_) => self.fork_started(view, now)?,
+            None => EventKind::ForkFailed(view.state.kind.state_type()),
+        };
+        Ok(Step::Record { previous_event_id: last, kind })
+    }
+
+    /// The threads of an attempt that starts after the event `base`.
+    pub(super) fn fork(&self, view: View<'_>, now: Timestamp, base: u64) -> Result<Fork> {
+        let mut fork = Fork {
+            items: Arc::default(),
+            begun: 0,
+            free: VecDeque::new(),
+            running: BTreeMap::new(),
+            results: Arc::default(),
+            ended: 0,
+            failed: 0,
+            last: base,
+            tolerated: Ok(0),
+            run: None,
+        };
+        let context = || self.context(view, None, None);
+        let mut scope = self.scope(view, &context, now, &view.visit.entered_event_id.to_string());
+        match &view.state.kind {
+            Kind::Parallel { branches, arguments } => {
+                let input = filled(view, &mut scope, arguments.as_ref(), "Arguments")?;
+                let input = Arc::new(input.into_owned());
+                for (index, branch) in branches.iter().enumerate() {
+                    let mut thread = Thread::begin(branch, Arc::clone(&input), base, now);
+                    thread.variables = Arc::clone(view.variables);
+                    fork.running.insert(index, Arc::new(thread));
+                }
+                fork.results = Arc::new(vec![None; branches.len()]);
+            }
+            Kind::Map(map) => {
+                let items = self.items(view, map, now)?;
+                let settings = settings(view, &mut scope, map, items.len());
+                let concurrency = settings.as_ref().map_or(0, |(concurrency, _)| *concurrency);
+                fork.tolerated = settings.map(|(_, tolerated)| tolerated);
+                if map.distributed {
+                    fork.run = Some(Run::default());
+                }
+                fork.results = Arc::new(vec![None; items.len()]);
+                fork.free = vec![base; concurrency.min(items.len())].into();
+                fork.items = Arc::new(items);
+            }
+            _ => unreachable!("nothing else forks"),
+        }
+        Ok(fork)
+    }
+
+    /// The items of a `Map`.
+    fn items(&self, view: View<'_>, map: &Map, now: Timestamp) -> Result<Vec<Value>> {
+        if let Some(field) = map.unsupported {
+            let cause = format!("The field '{field}' of a Map is not supported by this engine.");
+            return Err(Fault::runtime(cause).into());
+        }
+        let context = || self.context(view, None, None);
+        let mut scope = self.scope(view, &context, now, &view.visit.entered_event_id.to_string());
+        let input = effective(view, &scope)?;
+        let items = match &map.items {
+            Items::Input => match input.as_array() {
+                Some(items) => items.clone(),
+                None => return Err(no_array(view, &input)),
+            },
+            Items::Path(reference) => {
+                let found = scope.require(reference, &input)?;
+                match found {
+                    Value::Array(items) => items,
+                    _ => {
+                        let cause =
+                            format!("Reference path \"{}\" must point to array.", reference.text);
+                        return Err(Fault::runtime(cause).into());
+                    }
+                }
+            }
+            Items::Template(template) => match template.evaluate(&mut scope, &input, "Items")? {
+                Value::Array(items) => items,
+                other => return Err(template.wrong_type("Items", "array", &other).into()),
+            },
+        };
+        match &map.batcher {
+            None => Ok(items),
+            Some(batcher) => batched(batcher, items, &mut scope, &input),
+        }
+    }
+
+    /// The input of an iteration.
+    pub(super) fn iteration_input(
+        &self,
+        view: View<'_>,
+        map: &Map,
+        item: &Item,
+        now: Timestamp,
+    ) -> Result<Value> {
+        let Some(selector) = &map.selector else { return Ok(item.value.clone()) };
+        let context = || self.context(view, Some(item), None);
+        let moment = format!("{}/{}", view.last, item.index);
+        let mut scope = self.scope(view, &context, now, &moment);
+        let input = effective(view, &scope)?;
+        Ok(selector.evaluate(&mut scope, &input, "ItemSelector")?)
+    }
+
+    /// The next event of any thread, or of the fork itself.
+    pub(super) fn run_fork(&self, view: View<'_>, fork: &Fork, now: Timestamp) -> Result<Step> {
+        let state_type = view.state.kind.state_type();
+        let ends = |kind| Step::Record { previous_event_id: fork.last, kind };
+        fork.tolerated.clone()?;
+        if let (Some(run), Kind::Map(map)) = (&fork.run, &view.state.kind)
+            && !run.ended
+        {
+            return self.run_distributed(view, map, fork, run, now);
+        }
+        if fork.ended == fork.results.len() {
+            return Ok(ends(EventKind::ForkSucceeded(state_type)));
+        }
+        if let Kind::Map(map) = &view.state.kind
+            && let (Some(value), Some(base)) = (fork.items.get(fork.begun), fork.free.front())
+        {
+            let item = Item { index: fork.begun, value: value.clone() };
+            self.iteration_input(view, map, &item, now)?;
+            let kind = iteration(view, Moment::Started, fork.begun);
+            return Ok(Step::Record { previous_event_id: *base, kind });
+        }
+        self.advance(view, fork, now)
+    }
+
+    /// The next event of the thread that has been idle longest and has one.
+    fn advance(&self, view: View<'_>, fork: &Fork, now: Timestamp) -> Result<Step> {
+        let is_map = matches!(view.state.kind, Kind::Map(_));
+        let mut wake_at = None;
+        for (index, thread) in fork.in_turn() {
+            let kind = match self.step(thread, now) {
+                Step::Record { previous_event_id, kind } => {
+                    return Ok(Step::Record { previous_event_id, kind });
+                }
+                Step::Wait(at) => {
+                    wake_at = Some(wake_at.map_or(at, |known: Timestamp| known.min(at)));
+                    continue;
+                }
+                Step::Finish(_) => iteration(view, Moment::Succeeded, index),
+                Step::Fail(_) if is_map => iteration(view, Moment::Failed, index),
+                Step::Fail(failure) => {
+                    let failed = thread.failed(failure);
+                    return self.broken(view, &failed, 1, thread.last, now);
+                }
+            };
+            return Ok(Step::Record { previous_event_id: thread.last, kind });
+        }
+        Ok(Step::Wait(wake_at.expect("a fork without threads has ended")))
+    }
+}
+
+impl Fork {
+    /// The running threads, the one that has been idle longest first.
+    pub(super) fn in_turn(&self) -> Vec<(usize, &Arc<Thread>)> {
+        let mut threads: Vec<(usize, &Arc<Thread>)> =
+            self.running.iter().map(|(index, thread)| (*index, thread)).collect();
+        threads.sort_by_key(|(index, thread)| (thread.newest(), *index));
+        threads
+    }
+
+    /// The results in order, without tolerated failures.
+    pub(super) fn output(&self) -> Value {
+        self.results.iter().flatten().map(|result| Value::clone(result)).collect()
+    }
+
+    /// Stores the result of a thread.
+    pub(super) fn succeed(&mut self, index: usize, value: &Arc<Value>) {
+        self.running.remove(&index);
+        Arc::make_mut(&mut self.results)[index] = Some(Arc::clone(value));
+        self.ended += 1;
+    }
+
+    /// Records a failed iteration; returns the fork's failure if too many failed.
+    pub(super) fn fail(&mut self, index: usize, failure: Failure) -> Option<Failure> {
+        self.running.remove(&index);
+        self.ended += 1;
+        self.failed += 1;
+        let tolerated = self.tolerated();
+        (self.failed > tolerated).then(|| exceeded(tolerated, failure))
+    }
+
+    pub(super) fn tolerated(&self) -> usize {
+        self.tolerated.as_ref().copied().unwrap_or_default()
+    }
+}
+
+impl Thread {
+    /// A failure that no catcher of the thread matched.
+    pub(super) fn failed(&self, failure: Failure) -> Failed {
+        Failed { event_id: self.last, failure, at: self.at, while_catching: false }
+    }
+
+    /// The newest event of the thread and its descendants.
+    fn newest(&self) -> u64 {
+        match &self.position {
+            Position::In(_, super::thread::Stage::Forked(fork)) => {
+                let below = fork.running.values().map(|thread| thread.newest()).min();
+                below.unwrap_or(fork.last)
+            }
+            _ => self.last,
+        }
+    }
+}
+
+/// If no failure is tolerated, the `Map` fails with the iteration's own error.
+pub(super) fn exceeded(tolerated: usize, failure: Failure) -> Failure {
+    if tolerated == 0 {
+        return failure;
+    }
+    let cause = "The specified tolerated failure threshold was exceeded".to_owned();
+    Failure::new(error_name::TOLERATED_FAILURES_EXCEEDED, Some(cause))
+}
+
+pub(super) fn iteration(view: View<'_>, moment: Moment, index: usize) -> EventKind {
+    EventKind::MapIteration { moment, name: view.visit.state.clone(), index: index as u64 }
+}
+
+fn no_array(view: View<'_>, input: &Value) -> Stopped {
+    let cause = format!("Map state input must be an array but was: {input}");
+    let error = match view.state.language {
+        crate::expression::Language::Jsonata => error_name::QUERY_EVALUATION_ERROR,
+        crate::expression::Language::JsonPath => error_name::RUNTIME,
+    };
+    Stopped::Fault(Fault { error, location: None, cause })
+}
+
+/// Maximum concurrency and tolerated failures.
+fn settings(
+    view: View<'_>,
+    scope: &mut Scope<'_>,
+    map: &Map,
+    items: usize,
+) -> Result<(usize, usize)> {
+    let input = effective(view, scope)?;
+    let mut whole = |slot: &Option<Slot>| -> Result<Option<usize>> {
+        let value = slot
+            .as_ref()
+            .map(|slot| slot.evaluate(scope, &input, "", "number", accept::whole_or_text));
+        Ok(value.transpose()?.map(|value| usize::try_from(value).unwrap_or(usize::MAX)))
+    };
+    let concurrency = whole(&map.max_concurrency)?.unwrap_or_default();
+    let count = whole(&map.tolerated_count)?;
+    let percentage = map
+        .tolerated_percentage
+        .as_ref()
+        .map(|slot| slot.evaluate(scope, &input, "", "number", accept::percentage_or_text));
+    let share = percentage.transpose()?.map(|share| (share * items as f64 / 100.0) as usize);
+    let concurrency = match concurrency {
+        0 => CONCURRENCY_MAX,
+        given => given.min(CONCURRENCY_MAX),
+    };
+    let tolerated = [count, share].into_iter().flatten().min().unwrap_or_default();
+    Ok((concurrency, tolerated))
+}
+
+/// Groups items into batches, each with `BatchInput`.
+fn batched(
+    batcher: &Batcher,
+    items: Vec<Value>,
+    scope: &mut Scope<'_>,
+    input: &Value,
+) -> Result<Vec<Value>> {
+    let mut limit = |slot: &Option<Slot>| {
+        let limit = slot
+            .as_ref()
+            .map(|slot| slot.evaluate(scope, input, "ItemBatcher/", "number", accept::limit));
+        limit.transpose().map(|limit| limit.map_or(usize::MAX, |limit| limit as usize))
+    };
+    let (items_max, bytes_max) = (limit(&batcher.items_max)?, limit(&batcher.bytes_max)?);
+    let shared = match &batcher.input {
+        Some(template) => template.evaluate(scope, input, "ItemBatcher/BatchInput")?,
+        None => Value::Null,
+    };
+    let (mut batches, mut batch, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let close = |batch: Vec<Value>| match &batcher.input {
+        Some(_) => json!({"BatchInput": shared, "Items": batch}),
+        None => json!({"Items": batch}),
+    };
+    for item in items {
+        let size = item.to_string().len();
+        if !batch.is_empty() && (batch.len() >= items_max || bytes + size > bytes_max) {
+            batches.push(close(std::mem::take(&mut batch)));
+            bytes = 0;
+        }
+        bytes += size;
+        batch.push(item);
+    }
+    if !batch.is_empty() {
+        batches.push(close(batch));
+    }
+    Ok(batches)
+}
