@@ -58,8 +58,8 @@ pub fn main_with(agents: Arc<[Agent]>) -> Result<(), Error> {
         return Ok(health::ping(&environment)?);
     }
     start_logging();
-    workflow::env::export_spans(&environment, "daybook-agent")?;
-    telemetry::metrics::keep(&measure::buckets(&agents));
+    exporters::export_spans(&environment, "daybook-agent")?;
+    exporters::metrics::keep(&measure::buckets(&agents));
     workflow::metric::describe();
     measure::describe(&agents);
     tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(agents))

@@ -102,7 +102,7 @@ async fn progress<S: Store>(
 
 async fn metrics(headers: HeaderMap) -> Result<String, StatusCode> {
     if is_addressed_to_us(&headers) {
-        Ok(telemetry::metrics::render())
+        Ok(exporters::metrics::render())
     } else {
         Err(StatusCode::FORBIDDEN)
     }

@@ -166,7 +166,7 @@ impl Config {
 /// # Errors
 /// When its address is invalid.
 pub fn export_spans(service: &'static str) -> Result<(), env::Invalid> {
-    env::export_spans(&read, service)
+    exporters::export_spans(&read, service)
 }
 
 /// Whether the environment disables colour.

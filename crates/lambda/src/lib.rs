@@ -18,7 +18,6 @@ use serde::de::DeserializeOwned;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use workflow::env;
 use workflow::metric;
 
 use config::Config;
@@ -71,7 +70,7 @@ where
     let metrics = metrics.cloudwatch_namespace(metric::NAMESPACE).init()?;
     telemetry::metrics::set_on();
     metric::describe();
-    env::export_spans(&lookup, service)?;
+    exporters::export_spans(&lookup, service)?;
     let config = Config::read(&lookup)?;
     let tokio = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     tokio.block_on(async {

@@ -204,7 +204,7 @@ async fn metrics(State(executions): State<Executions>) -> Response<Body> {
             for (status, count) in counts {
                 text.push_str(&format!("daybook_executions{{status=\"{status}\"}} {count}\n"));
             }
-            text.push_str(&telemetry::metrics::render());
+            text.push_str(&exporters::metrics::render());
             wire::respond(200, "text/plain; version=0.0.4", text, None)
         }
         Err(error) => wire::api(Err(Refusal::journal(&error))),

@@ -176,7 +176,7 @@ impl Stack {
     /// # Errors
     /// See [`StartError`]. Then nothing is left running.
     pub async fn start(mut config: Config) -> Result<Self, StartError> {
-        telemetry::metrics::keep(&agent::measure::buckets(&config.agents));
+        exporters::metrics::keep(&agent::measure::buckets(&config.agents));
         metric::describe();
         agent::measure::describe(&config.agents);
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;

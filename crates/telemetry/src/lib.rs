@@ -1,9 +1,9 @@
-//! Traces and metrics: spans as plain values, their propagation, and their export.
+//! Traces and metrics: spans as plain values and their propagation. The crate `exporters` sends them.
 //!
 //! - [`context`] is the identity of a span, propagated as W3C `traceparent`.
 //! - [`span`] is a span that has ended, with names from [`attribute`].
-//! - [`export`] sends spans to a collector. Without a configured collector it costs nothing.
-//! - [`metrics`] exports metrics to Prometheus or CloudWatch.
+//! - [`export`] passes spans to the program's exporter. Without one it costs nothing.
+//! - [`metrics`] names metrics as Prometheus does.
 //!
 //! A span is created when the work has ended, from known values. So if a process dies before it sends
 //! a span, another process can recreate it.
@@ -12,6 +12,4 @@ pub mod attribute;
 pub mod context;
 pub mod export;
 pub mod metrics;
-#[cfg(feature = "export")]
-mod otlp;
 pub mod span;

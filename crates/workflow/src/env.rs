@@ -180,23 +180,6 @@ pub fn ttl_days(lookup: &impl Lookup) -> Result<u32, Invalid> {
     Ok(days)
 }
 
-/// Has the spans of this program, called `service`, exported if a collector is named. Call it before
-/// any other thread runs.
-///
-/// # Errors
-/// When what is named is no collector's address, or this build exports none.
-pub fn export_spans(lookup: &impl Lookup, service: &'static str) -> Result<(), Invalid> {
-    let name = OTEL_EXPORTER_OTLP_ENDPOINT;
-    let Some(value) = text(lookup, name) else { return Ok(()) };
-    telemetry::export::start(&value, service).map_err(|error| {
-        let expected = match error {
-            telemetry::export::Error::NotBuilt => "nothing: this build exports no spans",
-            _ => "the address of an OTLP collector, such as http://127.0.0.1:4318",
-        };
-        Invalid::Malformed { name, value, expected }
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,6 +8,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/telemetry", &[]),
     ("journal", &[]),
     ("crates/workflow", &["telemetry", "journal"]),
+    ("crates/exporters", &["telemetry", "workflow"]),
     ("toolkits/asl", &[]),
     ("crates/graph", &["journal"]),
     ("crates/agentcore", &["telemetry", "journal", "workflow"]),
@@ -21,7 +22,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("packs", &["graph", "checkup", "incident", "fraud", "network", "assistant"]),
     // Libraries take agents as values. Only the binaries of these two name the packs.
     ("invoker", &["telemetry", "journal", "workflow", "lambda", "graph", "packs"]),
-    ("agent", &["telemetry", "journal", "workflow", "graph", "packs"]),
+    ("agent", &["telemetry", "exporters", "journal", "workflow", "graph", "packs"]),
     // The graph decides what a person may answer.
     ("crates/control", &["journal", "workflow", "graph"]),
     ("poller", &["telemetry", "journal", "workflow", "control", "agentcore"]),
@@ -30,6 +31,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "crates/lambda",
         &[
             "telemetry",
+            "exporters",
             "journal",
             "workflow",
             "graph",
@@ -74,6 +76,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "crates/stack",
         &[
             "telemetry",
+            "exporters",
             "journal",
             "workflow",
             "asl",
@@ -93,6 +96,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "crates/cli",
         &[
             "telemetry",
+            "exporters",
             "journal",
             "workflow",
             "asl",

@@ -1,6 +1,10 @@
-//! The OpenTelemetry exporter of [`crate::export`].
+//! Exports spans to an OpenTelemetry collector: HTTP and protobuf, to `/v1/traces`. No other address is contacted.
+//!
+//! A full queue drops spans, an export to a collector that does not reply ends after [`EXPORT_WITHIN`], and failures
+//! are logged at most once per [`COMPLAIN_EVERY`].
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use opentelemetry::trace::{
@@ -14,8 +18,17 @@ use opentelemetry_sdk::trace::{
     BatchConfigBuilder, BatchSpanProcessor, SpanData, SpanProcessor as _,
 };
 
-use crate::export::{COMPLAIN_EVERY, EXPORT_WITHIN, Error, FLUSH_WITHIN};
-use crate::span::{Kind, Span, Value};
+use telemetry::export::Exporter;
+use telemetry::span::{Kind, Span, Value};
+
+/// Timeout of a batch.
+const EXPORT_WITHIN: Duration = Duration::from_secs(2);
+
+/// Timeout of a flush.
+const FLUSH_WITHIN: Duration = Duration::from_secs(2);
+
+/// After a failure, how long no other one is logged and flushes return at once.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 
 /// A collector's path for traces.
 ///
@@ -25,13 +38,11 @@ const TRACES_PATH: &str = "/v1/traces";
 /// How long a span waits for its batch to fill.
 const BATCH_DELAY: Duration = Duration::from_millis(500);
 
-static PIPELINE: OnceLock<Pipeline> = OnceLock::new();
-
 /// The span pipeline to the collector.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    pub(crate) endpoint: String,
-    processor: BatchSpanProcessor,
+    endpoint: String,
+    processor: Arc<BatchSpanProcessor>,
     failures: Failures,
 }
 
@@ -46,14 +57,13 @@ struct Forbearing {
     failures: Failures,
 }
 
-pub(crate) fn pipeline() -> Option<&'static Pipeline> {
-    PIPELINE.get()
-}
-
-pub(crate) fn start(endpoint: &str, service: &'static str) -> Result<(), Error> {
-    let pipeline = Pipeline::to(endpoint, service)?;
-    PIPELINE.get_or_init(|| pipeline);
-    Ok(())
+/// Why spans cannot be exported.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    #[error("expected the address of an OTLP collector, such as http://127.0.0.1:4318")]
+    Endpoint,
+    #[error("cannot create the span exporter: {0}")]
+    Exporter(String),
 }
 
 /// A blocking client must not be created on a runtime's thread, so another thread creates it.
@@ -79,7 +89,7 @@ fn exporter(url: &str) -> Result<SpanExporter, Error> {
 }
 
 impl Pipeline {
-    fn to(endpoint: &str, service: &'static str) -> Result<Self, Error> {
+    pub(crate) fn to(endpoint: &str, service: &'static str) -> Result<Self, Error> {
         let url = reqwest::Url::parse(endpoint).map_err(|_| Error::Endpoint)?;
         if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
             return Err(Error::Endpoint);
@@ -93,21 +103,28 @@ impl Pipeline {
         );
         let batches = BatchConfigBuilder::default().with_scheduled_delay(BATCH_DELAY).build();
         let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
-        Ok(Self { endpoint: endpoint.to_owned(), processor, failures })
+        Ok(Self { endpoint: endpoint.to_owned(), processor: Arc::new(processor), failures })
+    }
+}
+
+impl Exporter for Pipeline {
+    fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
-    pub(crate) fn record(&self, span: Span) {
+    fn record(&self, span: Span) {
         self.processor.on_end(data(span));
     }
 
-    pub(crate) fn flush(&'static self) -> bool {
+    fn flush(&self) -> bool {
         // After a failed batch, do not wait for the collector.
         if self.failures.is_recent() {
             return false;
         }
         // The processor waits longer than we do, so it waits on a thread of its own.
-        let (done, wait) = std::sync::mpsc::channel();
-        std::thread::spawn(move || done.send(self.processor.force_flush().is_ok()));
+        let (done, wait) = mpsc::channel();
+        let processor = Arc::clone(&self.processor);
+        std::thread::spawn(move || done.send(processor.force_flush().is_ok()));
         wait.recv_timeout(FLUSH_WITHIN).unwrap_or(false) && !self.failures.is_recent()
     }
 }
@@ -213,7 +230,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::context::TraceParent;
+    use telemetry::context::TraceParent;
 
     /// A collector that accepts connections and never replies.
     fn mute() -> (String, Arc<AtomicUsize>) {
@@ -234,8 +251,7 @@ mod tests {
     #[test]
     fn a_flush_gives_up_on_a_silent_collector() {
         let (endpoint, taken) = mute();
-        let pipeline: &'static Pipeline =
-            Box::leak(Box::new(Pipeline::to(&endpoint, "test").unwrap()));
+        let pipeline = Pipeline::to(&endpoint, "test").unwrap();
         // Fill the queue: several batches, each of which could block.
         for _ in 0..2_048 {
             pipeline.record(Span::new(TraceParent::fresh(), None, "span"));
