@@ -27,7 +27,7 @@ for ((round = 1; round <= rounds; round++)); do
 done | grep '^{' >"$work/figures"
 
 echo
-echo "ten durable steps a run, runs a second: medians of $rounds rounds of $seconds s; every step on disk before the next"
+echo "ten durable steps a run, runs per second: medians of $rounds rounds of $seconds s; every step on disk before the next"
 echo "$(nproc) cores, load $(cut -d ' ' -f 1 /proc/loadavg) at the end"
 echo
 jq -rs '

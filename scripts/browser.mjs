@@ -1,10 +1,10 @@
-// Drives the page in a headless Chromium, as a person would, against a stack of its own.
+// Tests the page in a headless Chromium against a stack of its own.
 //
 //   node browser.mjs INCIDENTS SCREENSHOTS [main]    INCIDENTS: the folder of bundled incidents; main: only the main path, up to
 //                                                    the first answers
 //
-// stack.mjs says what else it needs. Prints a line for each thing seen; the first that does not hold ends it with 1. Each
-// view is left in SCREENSHOTS as a picture.
+// stack.mjs lists what else it needs. Prints a line for each check and exits 1 at the first failure. Saves
+// a picture of each view in SCREENSHOTS.
 
 import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { aws, browse, require, settled, start, stop, trigger, until } from "./st
 
 const WITHIN_MS = 150_000;
 const [incidents, screenshots, part] = process.argv.slice(2);
-// Whoever runs it would end it without its stack.
+// A caller's timeout would leave the stack running.
 setTimeout(() => { console.error(`not done after ${WITHIN_MS} ms`); process.exit(1); }, WITHIN_MS).unref();
 const { FOLDER, DAYBOOK } = process.env;
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -446,14 +446,14 @@ await seen("a session whose time was up says where it waited, and what to do nex
   assert.match(await text(".conclusion"), /What went wrong[\s\S]*Retention[\s\S]*Where: while it waited at step 6[\s\S]*JOURNAL_TTL_DAYS/);
   await look("timed-out");
 });
-await seen("a question that nobody answered in time says so, on its row and above all of them", async () => {
+await seen("an expired question says so, on its row and above all of them", async () => {
   await open(another);
   await badge("succeeded");
-  assert.match(await text(".conclusion"), /Conversation[\s\S]*Nobody answered in time[\s\S]*daybook chat/);
-  await page.locator(".row", { hasText: "nobody answered #6 in time" }).waitFor();
+  assert.match(await text(".conclusion"), /Conversation[\s\S]*No answer in time[\s\S]*daybook chat/);
+  await page.locator(".row", { hasText: "#6 expired without an answer" }).waitFor();
   await look("expired");
   await go("#/");
-  await page.locator(".sessions tr[data-id]", { hasText: "nobody answered in time" }).first().waitFor();
+  await page.locator(".sessions tr[data-id]", { hasText: "no answer in time" }).first().waitFor();
 });
 await browser.close();
 await stop("SIGKILL");

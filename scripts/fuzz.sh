@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # Runs the fuzz targets, two at a time.
 #
-#   scripts/fuzz.sh                    all: a minute each, half a minute for triggers
-#   scripts/fuzz.sh all 600            all, each for so many seconds
-#   scripts/fuzz.sh record 600         one; 0 runs the inputs that are there once and no more
+#   scripts/fuzz.sh                    all targets: a minute each, half a minute for triggers
+#   scripts/fuzz.sh all 600            all targets, 600 seconds each
+#   scripts/fuzz.sh record 600         one target; 0 runs only the inputs that exist, once
 #   scripts/fuzz.sh record FILE        runs one input again
 #
-# Inputs that reach something new are kept in the target folder and are where the next run begins. An input that fails
-# is kept there too, and its path is printed with the command that runs it again.
+# Inputs that reach new code are kept in the target folder, and the next run starts from them. A failing input is kept
+# there too, and the script prints its path and the command that runs it again.
 #
-# In CI every run begins at the seeds and draws the same numbers, so that what is said of a commit depends on the commit
-# alone; `make fuzz` at a desk is what explores.
+# In CI every run starts from the seeds with the same random numbers, so its result depends on the commit alone. Use
+# `make fuzz` on your machine to explore.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -19,7 +19,7 @@ source scripts/tools.sh
 # Each target with its seconds.
 all=(record:60 import:60 canonical:60 endpoint:60 expression:60 machine:60 pattern:60 trigger:30)
 
-# The folder that cargo builds in, also where the environment does not name one.
+# Cargo's target folder.
 target_dir=${CARGO_TARGET_DIR:-target}
 
 # Inputs grow no longer than this, in bytes; the seeds are shorter.
@@ -59,14 +59,14 @@ fuzz() {
         grep -a -m 1 -A 6 'panicked at\|ERROR: libFuzzer' "$log" | cut -c 1-1000 >&2 || tail -n 20 "$log" >&2
         local input
         input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
-        echo "error: fuzzing $target found an input that breaks a promise: ${input:-none was kept, see $log}" >&2
+        echo "error: fuzzing $target found an input that breaks a promise: ${input:-see $log}" >&2
         [ -z "$input" ] || echo "hint: to run it again: bash scripts/fuzz.sh $target $input" >&2
         return 1
     fi
     local runs coverage
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     coverage=$(sed -n 's/.* cov: \([0-9]*\) ft: \([0-9]*\) corp: \([0-9]*\).*/\1 branches, \3 inputs kept/p' "$log" | tail -n 1)
-    [ "${runs:-0}" -gt 0 ] || fail "fuzzing $target ran no input" "its words are in $log"
+    [ "${runs:-0}" -gt 0 ] || fail "fuzzing $target ran no input" "see $log"
     echo "fuzz $target: $runs inputs run, ${coverage:-nothing new}"
 }
 
@@ -84,13 +84,13 @@ if [ "${1:-}" = --built ]; then
 fi
 
 given=${1:-all}
-[[ " all ${all[*]%:*} " = *" $given "* ]] || fail "no fuzz target is called $given" "there are: ${all[*]%:*}"
+[[ " all ${all[*]%:*} " = *" $given "* ]] || fail "unknown fuzz target \`$given\`" "use all, or one of: ${all[*]%:*}"
 mkdir -p "$tools_dir"
 need c++ g++
 build
 
-# A fuzzer never ends in order: what it leaves in its temporary folder goes with that. The journals there are many and
-# short-lived, so memory is the place for them.
+# A fuzzer does not clean up when it exits, so its temporary folder is removed here. It holds many short-lived journals,
+# so it is in memory if possible.
 if [ -w /dev/shm ]; then TMPDIR=/dev/shm; fi
 TMPDIR=$(mktemp -d -p "${TMPDIR:-/tmp}")
 export TMPDIR

@@ -3,7 +3,7 @@
     llm-server.py MODEL.gguf
 
 Puts the model's file together if it is not there yet, prints the server's base URL as its only line on stdout once it
-answers, and serves until stdin is closed: it does not outlive whoever started it.
+answers, and serves until stdin is closed, so it ends with its parent.
 """
 
 import os

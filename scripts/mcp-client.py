@@ -1,4 +1,4 @@
-"""What the reference client of MCP sees of a server: its tools, an answer, a refusal, as lines of JSON.
+"""Prints what the reference MCP client gets from a server: its tools, an answer and a refusal, as JSON lines.
 
     mcp-client.py FUNCTION COMMAND ARGUMENT…          over stdin and stdout
     mcp-client.py FUNCTION http://HOST:PORT/mcp TOKEN  over Streamable HTTP

@@ -1,10 +1,10 @@
-"""An MCP server of the reference SDK, over each transport that a client may meet.
+"""An MCP server with the reference SDK, over each transport.
 
     mcp-reference-server.py stdio
-    mcp-reference-server.py http TOKEN    Streamable HTTP; prints `ready URL` and takes the bearer TOKEN only
+    mcp-reference-server.py http TOKEN    Streamable HTTP; prints `ready URL` and requires the bearer TOKEN
     mcp-reference-server.py sse TOKEN     the older HTTP with server-sent events, likewise
 
-It says on stderr `cancelled` for a call of `wait` that was given up.
+Prints `cancelled` to stderr when a call of `wait` is cancelled.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A server of somebody else's about routers, made with the reference library of MCP: it reads, fails and could do harm."""
+"""A third-party MCP server about routers, with the reference SDK: tools that read, fail, or could do harm."""
 
 from mcp.server.mcpserver import MCPServer
 

@@ -1,4 +1,4 @@
-"""An AWS account that is not one: moto on a loopback port, told what to hold.
+"""A fake AWS account: moto on a loopback port, filled by the test.
 
 Prints `ready http://127.0.0.1:PORT`, then answers every line on stdin, `VERB ARGUMENT…` as a JSON list, with a line of
 JSON, and ends when stdin does. Tests start it with the interpreter of moto's virtual environment.

@@ -1,6 +1,6 @@
 // Takes the pictures that README and docs show, of real sessions of what is bundled: screenshots.mjs ROOT PICTURES
 //
-// stack.mjs says what else it needs. A picture over PICTURE_BYTES_MAX ends it with 1: documents are to stay quick to open.
+// stack.mjs lists what else it needs. Exits 1 if a picture is larger than PICTURE_BYTES_MAX, so that documents open quickly.
 
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const PICTURE_BYTES_MAX = 150_000;
 const json = (path) => JSON.parse(readFileSync(join(root, path), "utf8"));
 const incident = (name) => ({ agent: "incident", input: { ...json(`packs/incident/incidents/${name}/incident.json`), snapshot: join(root, "packs/incident/incidents", name) } });
 
-// A tool server that does not start, under a name that is nobody's.
+// A tool server that does not start, at a path that does not exist.
 const servers = join(process.env.FOLDER, "servers.json");
 writeFileSync(servers, JSON.stringify({ mcpServers: { "aws-diagnostics": { command: "/opt/diagnostics/server" } } }));
 const broken = await start("127.0.0.1:0", { DAYBOOK_MCP_SERVERS: servers });

@@ -1,8 +1,8 @@
 // Measures how smoothly the page scrolls through a session of 10,000 records, from top to bottom: scrolling.mjs ROOT
 //
-// stack.mjs says what else it needs. The timeline is a real session's, repeated until it has so many rows: what is measured
-// is the page, and `make bench` measures the stack. Prints the time between two frames: the middle one, the 95th of a
-// hundred, the longest, and how many were late, with the machine's load beside them.
+// stack.mjs lists what else it needs. The timeline is a real session's, repeated until it has so many rows: what is measured
+// is the page, and `make bench` measures the stack. Prints the time between frames: the median, the 95th percentile, the
+// longest, and the number of late frames, with the machine's load.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -14,7 +14,7 @@ const [root] = process.argv.slice(2);
 const RECORDS = 10_000;
 /** How far each frame scrolls: ten rows, which is what a fast turn of a wheel does. */
 const STEP_PX = 260;
-/** A frame that takes longer than two of a screen of 60 Hz is seen to be late. */
+/** A frame longer than two frames of a 60 Hz screen is visibly late. */
 const LATE_MS = 34;
 
 const folder = join(root, "packs/incident/incidents/s3-permission-revoked");

@@ -1,4 +1,4 @@
-// A stack of this machine and a browser on its page, for the scripts that drive both.
+// Starts a local stack and a browser on its page, for the scripts that use both.
 //
 // DAYBOOK is the program, FOLDER an empty folder for its journal, PLAYWRIGHT the folder that playwright-core and axe-core
 // are installed in, CHROMIUM the browser.
@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 
 const { DAYBOOK, FOLDER, PLAYWRIGHT, CHROMIUM } = process.env;
 export const require = createRequire(join(PLAYWRIGHT, "package.json"));
-/** How long anything may take, on a busy machine. */
+/** Deadline of any wait, on a busy machine. */
 export const DEADLINE_MS = 30_000;
 
 let child = null;

@@ -4,7 +4,7 @@
 #   quick     what `make test` runs: unit and integration tests on SQLite, the examples in the documentation, and the page's main path
 #   verify    what `make verify` runs: all other tests
 #
-# .config/nextest.toml says which test is in which. The test runner's own closing line is the last thing printed.
+# .config/nextest.toml assigns the tests to the profiles. The test runner's summary is printed last.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
@@ -14,7 +14,7 @@ case $profile in
     quick) ensure_tools browser cargo-nextest ;;
     verify) ensure_tools awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser jq asl-validator \
         dynamodb-local aws-cdk cdk-cli cfn-lint hadolint cargo-nextest ;;
-    *) fail "no test profile is called '$profile'" "quick or verify" ;;
+    *) fail "unknown test profile \`$profile\`" "use quick or verify" ;;
 esac
 filters=("${@:2}")
 
@@ -25,23 +25,22 @@ export DAYBOOK_TEST_CHROMIUM=$(command -v chromium)
 
 # run_tests [COMMAND...]: runs the profile's tests, inside COMMAND if one is given.
 run_tests() {
-    # It is there wherever cargo builds.
     local report=target/nextest/$profile/junit.xml
     rm -f "$report"
     "$@" cargo nextest run --profile "$profile" --workspace --all-features "${filters[@]}"
-    # A test whose program is missing passes without having tested anything.
+    # A test whose program is missing skips itself and passes.
     local skipped
     skipped=$(grep -oE '<testcase name="[^"]*"|skipped: (DAYBOOK_TEST_[A-Z_]*|build it|[a-z]* is not built)' "$report" |
         sed -n '/^<testcase/h; /^skipped/{G; s/^skipped: \(.*\)\n<testcase name="\(.*\)"/\2 (\1)/p}')
     if [ -n "$skipped" ]; then
         echo "$skipped" >&2
-        fail "the tests above passed without testing anything: the program that they need is not there" \
+        fail "the tests above were skipped, because a program that they need is missing" \
             "a test that needs a program which only \`make verify\` installs belongs in profile.verify of .config/nextest.toml"
     fi
 }
 
 if [ "$profile" = quick ]; then
-    # First, because there is no closing line for all of them.
+    # First, because these tests have no common summary.
     [ ${#filters[@]} -gt 0 ] || cargo test --quiet --doc --workspace --all-features
     run_tests
     exit

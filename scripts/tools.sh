@@ -166,7 +166,7 @@ needs_java() {
     need java default-jre-headless
     local major
     major=$(java_major)
-    [ "${major:-0}" -ge $java_major_min ] || fail "java $major is too old for DynamoDB Local: it takes $java_major_min or newer"
+    [ "${major:-0}" -ge $java_major_min ] || fail "java $major is too old: DynamoDB Local needs $java_major_min or newer"
 }
 
 ensure_tool() {

@@ -13,42 +13,39 @@ use crate::model;
 use crate::model::settings::Unusable;
 use crate::settings::Defaults;
 
-/// Where `AgentCore` expects the HTTP contract.
+/// The port of the `AgentCore` HTTP contract.
 ///
 /// Source: AWS, Bedrock `AgentCore` runtime service contract.
 pub(crate) const PORT: u16 = 8080;
 
-/// How long connecting to an MCP server and its handshake may take unless the environment says.
+/// Default timeout of connecting to an MCP server, and of its handshake.
 const MCP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the stack or the local host sets for the agent.
+/// The configuration from the environment, which the stack or the local host sets.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The journal's table.
     pub table: String,
-    /// Whether it runs in an account, whose functions it may be asked about.
+    /// Whether it runs in an AWS account, so that its tools may inspect that account.
     pub is_in_account: bool,
-    /// The port to listen on, if a host on this machine has set one.
+    /// The port, if a host on this machine set one.
     pub port: Option<u16>,
-    /// What a trigger that says nothing gets.
     pub defaults: Defaults,
-    /// What models are asked with.
     pub models: model::settings::Settings,
-    /// The file that names MCP servers.
+    /// The path of the servers file.
     pub servers_file: Option<PathBuf>,
-    /// How long connecting to an MCP server may take.
+    /// Timeout of connecting to an MCP server.
     pub connect_timeout: Duration,
-    /// How long its handshake may take.
+    /// Timeout of its handshake.
     pub init_timeout: Duration,
-    /// How fast the clock runs, and what it shows at the start.
+    /// The clock's speed, as a multiple of the machine's, and its start time.
     pub time: Option<(u32, Stamp)>,
 }
 
 impl Config {
-    /// Reads the variables, those of these agents among them.
+    /// Reads the variables, including those of these agents.
     ///
     /// # Errors
-    /// When one is missing or wrong.
+    /// If one is missing or invalid.
     pub fn read(agents: &[Agent], lookup: &impl Lookup) -> Result<Self, Unusable> {
         let scale: u32 = env::parsed(lookup, env::DAYBOOK_TIME_SCALE, 1, "a whole number from 1")?;
         let origin =
@@ -66,8 +63,8 @@ impl Config {
         })
     }
 
-    /// Where to listen: on loopback where a host on this machine has set a port, else on all
-    /// interfaces of the container, whose network is the runtime's own.
+    /// The listen address: loopback if a host on this machine set a port, otherwise all interfaces of
+    /// the container, whose network belongs to the runtime.
     pub fn address(&self) -> SocketAddr {
         match self.port {
             Some(port) => (Ipv4Addr::LOCALHOST, port).into(),
@@ -84,10 +81,10 @@ impl Config {
     }
 }
 
-/// The model that triggers without one get, if the environment names one.
+/// The default model, if the environment sets one.
 ///
 /// # Errors
-/// When it is no model.
+/// If the value does not name a model.
 pub fn named_model(lookup: &impl Lookup) -> Result<Option<Model>, Invalid> {
     let (name, expected) =
         (env::DAYBOOK_MODEL, "policy, bedrock:ID, openai:NAME or transcript:FILE");
@@ -98,10 +95,10 @@ pub fn named_model(lookup: &impl Lookup) -> Result<Option<Model>, Invalid> {
         .transpose()
 }
 
-/// What happens when a model stays down, if the environment says.
+/// The default reaction to an unavailable model, if the environment sets one.
 ///
 /// # Errors
-/// When it is neither of the two.
+/// If the value is neither `policy` nor `fail`.
 pub fn on_model_failure(lookup: &impl Lookup) -> Result<Option<OnModelFailure>, Invalid> {
     let (name, expected) = (env::DAYBOOK_ON_MODEL_FAILURE, "policy or fail");
     env::text(lookup, name)
@@ -113,7 +110,7 @@ pub fn on_model_failure(lookup: &impl Lookup) -> Result<Option<OnModelFailure>, 
         .transpose()
 }
 
-/// The binary that carries the MCP servers that ship: `daybook`, beside this one.
+/// The binary with the shipped MCP servers: `daybook`, in the same folder as this one.
 pub fn bundled_program(this: &Path) -> PathBuf {
     this.with_file_name("daybook")
 }
@@ -162,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_stops_the_program() {
+    fn an_invalid_value_stops_the_program() {
         let refusal = read(&[("JOURNAL_TABLE_NAME", "t"), ("DAYBOOK_MODEL", "gpt")]).unwrap_err();
         assert_eq!(
             refusal.to_string(),

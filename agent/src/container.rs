@@ -1,5 +1,5 @@
-//! All of the binary `agent`: the agent host as a container, the `AgentCore` HTTP contract over a
-//! `DynamoDB` journal.
+//! The program of the container: the agent host with the `AgentCore` HTTP contract and a `DynamoDB`
+//! journal.
 
 use std::fmt;
 use std::net::TcpListener;
@@ -27,7 +27,7 @@ use crate::tool::parameters::ParameterStore;
 use crate::tool::{Servers, Timeouts};
 use crate::{health, http, measure, trace};
 
-/// Why the container stopped. `main` prints an error's `Debug`, which is in words here.
+/// Why the container stopped. `main` prints an error's `Debug`, so this is a readable message.
 pub struct Error(Box<dyn std::error::Error + Send + Sync>);
 
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
@@ -48,11 +48,11 @@ impl fmt::Debug for Error {
     }
 }
 
-/// Runs the program `agent` with these agents until a signal stops it. With `--healthy` it asks the one
-/// that runs beside it whether it answers, as the image's health check does.
+/// Runs the program with these agents until a signal stops it. With `--healthy` it is the image's health
+/// check, and pings the running program instead.
 ///
 /// # Errors
-/// When the environment is not what the container needs.
+/// If the environment is invalid, or the container does not start or stop cleanly.
 pub fn main_with(agents: Arc<[Agent]>) -> Result<(), Error> {
     if std::env::args().nth(1).as_deref() == Some("--healthy") {
         return Ok(health::ping(&environment)?);
@@ -67,13 +67,13 @@ pub fn main_with(agents: Arc<[Agent]>) -> Result<(), Error> {
 
 fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(
-        |_| // The MCP client logs what servers send; contents of messages do not belong into logs.
+        |_| // The MCP client logs what servers send, and logs must not contain payloads.
         tracing_subscriber::EnvFilter::new("info,rmcp=off"),
     );
     let is_summary = |metadata: &tracing::Metadata<'_>| metadata.target() == measure::LOG_TARGET;
     let summaries = tracing_subscriber::fmt::layer()
         .with_ansi(false)
-        .event_format(Alone)
+        .event_format(BareMessage)
         .with_writer(std::io::stderr)
         .with_filter(filter_fn(is_summary));
     let rest = tracing_subscriber::fmt::layer()
@@ -83,11 +83,11 @@ fn start_logging() {
     tracing_subscriber::registry().with(filter).with(rest).with(summaries).init();
 }
 
-/// Writes a message and nothing around it. The summary lines are objects already, whose fields a query
-/// finds only where a line is nothing else.
-struct Alone;
+/// Writes only the message, without time, level or span. A summary line is a JSON object, and log queries
+/// find its fields only if the line has nothing else.
+struct BareMessage;
 
-impl<S, N> FormatEvent<S, N> for Alone
+impl<S, N> FormatEvent<S, N> for BareMessage
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -103,7 +103,7 @@ where
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
+#[expect(clippy::disallowed_methods, reason = "the only place that reads the environment")]
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -112,9 +112,9 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     let config = Config::read(&agents, &environment)?;
     let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let bundled = bundled_program(&std::env::current_exe()?);
-    // What servers keep is gone with the container.
-    let kept = std::env::temp_dir().join("daybook");
-    let mut servers = Servers::bundled(&bundled, &agents).keeping_state_in(&kept);
+    // The servers' state does not outlive the container.
+    let state = std::env::temp_dir().join("daybook");
+    let mut servers = Servers::bundled(&bundled, &agents).with_state_folder(&state);
     if config.is_in_account {
         servers = servers.in_account(environment);
     }
@@ -146,7 +146,7 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
         _ = interrupt.recv() => {}
     }
     host.shutdown().await;
-    trace::told().await;
+    trace::flush().await;
     stop.cancel();
     server.join().map_err(|_| Error("the server's thread panicked".into()))??;
     Ok(())
@@ -173,11 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_line_is_an_object_and_nothing_else_in_whatever_span_it_is_logged() {
+    fn a_summary_line_has_only_the_object_even_inside_a_span() {
         let log = Log::default();
         let kept = log.clone();
-        let layer =
-            tracing_subscriber::fmt::layer().event_format(Alone).with_writer(move || kept.clone());
+        let layer = tracing_subscriber::fmt::layer()
+            .event_format(BareMessage)
+            .with_writer(move || kept.clone());
         let line = serde_json::json!({"event": "agent_metrics", "llm_calls": 3});
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), || {
             let session = tracing::error_span!("session", session_id = "s", trace_id = "t");

@@ -1,4 +1,5 @@
-//! The driver: it does what the agent's graph asks for and journals each outcome before it uses it.
+//! The driver: performs the effects that the agent's graph requests, and journals each outcome before
+//! the graph uses it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,65 +29,60 @@ use crate::session::Session;
 use crate::tool::{Toolbox, built_in};
 use crate::trace::Spans;
 
-/// After being told to stop, how long the driver waits for what is under way, to journal it.
-const GRACE: Duration = Duration::from_secs(10);
+/// How long the driver waits on a stop for running effects, to journal their outcomes.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A model is asked again up to so much later than the graph says, as a part of the pause.
+/// Largest jitter of a model's retry, as a fraction of the pause.
 const JITTER: f64 = 0.5;
 
-/// How long it waits between two tries to write a step while the journal is out of reach. The
-/// beat, which fails with it, ends the trying.
+/// Pause between attempts to write a step while the journal is unavailable. The attempts end when the
+/// lease expires, because heartbeats fail too.
 const APPEND_PAUSE: Duration = Duration::from_secs(1);
 
-/// Least time of a tool call that is begun, however little is left of the run's.
+/// Shortest timeout of a tool call, even if less of the session's time is left.
 const TOOL_TIME_MIN: Duration = Duration::from_secs(1);
 
-/// How long before a session's deadline a question expires at the latest: what its route leads to
-/// takes time.
+/// A question expires at least this long before the session's deadline, so that the graph has time to
+/// handle the expiry.
 const ROUTE_AFTER_EXPIRY: Duration = Duration::from_secs(3_600);
 
 /// How a drive ended.
 #[derive(Debug)]
 pub enum Driven {
-    /// This step ended the session, whoever wrote it.
+    /// This step, of any writer, ended the session.
     Ended(Box<Step<Value>>),
-    /// A question is open, at this step.
+    /// A question is open.
     Suspended {
-        /// Its number.
+        /// The number of its step.
         question: u32,
     },
-    /// Another runner has the session: write nothing more.
+    /// Another runner claimed the session: write nothing more.
     Fenced,
-    /// It was told to stop; the session can be resumed by another runner.
+    /// The driver was asked to stop; another runner can resume the session.
     Stopped,
-    /// The journal refuses what must be written.
+    /// The journal refuses the next step.
     Broken(AppendError),
 }
 
-/// One session's drive.
+/// Drives one session.
 #[derive(Debug)]
 pub struct Driver<S> {
-    /// The session.
     pub session: Session<S>,
-    /// The chain's end as this runner knows it.
+    /// The end of the step chain, as this runner knows it.
     pub head: Head,
-    /// The machine, with all steps up to the head folded.
+    /// The graph's run, with all steps up to the head folded.
     pub run: Run,
-    /// The session's tools.
     pub toolbox: Arc<Toolbox<S>>,
-    /// The models.
     pub models: Models,
-    /// How long a tool call may take.
     pub tool_timeout: Duration,
-    /// Tells the driver to stop.
+    /// Cancelled to stop the driver.
     pub stop: CancellationToken,
-    /// What is told of its effects.
     pub spans: Spans,
-    /// What the agent asks to be observed.
+    /// Says which metrics and log lines the agent wants.
     pub profile: &'static Profile,
 }
 
-/// What performing a request brought.
+/// A performed request with its outcome.
 struct Performed {
     request: Request,
     started_at: Stamp,
@@ -97,7 +93,7 @@ struct Performed {
 type UnderWay = FuturesUnordered<BoxFuture<'static, Performed>>;
 
 impl<S: Store> Driver<S> {
-    /// Drives until the session ends, waits, or is no longer this runner's.
+    /// Drives the session until it ends, waits for input, or this runner must stop.
     pub async fn drive(mut self) -> Driven {
         let mut under_way = UnderWay::new();
         let mut begun = BTreeSet::new();
@@ -123,7 +119,7 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// Starts what is not under way yet, then waits for one outcome and journals it.
+    /// Starts the requests that are not running yet, then waits for one outcome and journals it.
     async fn perform(
         &mut self,
         requests: Vec<Request>,
@@ -140,7 +136,7 @@ impl<S: Store> Driver<S> {
             begun.insert(request.effect.call);
             under_way.push(self.start(request));
         }
-        // Stopping drops nothing: what is under way is waited for in `wind_down`.
+        // A stop drops nothing: `wind_down` waits for the running effects.
         let performed = tokio::select! {
             performed = under_way.next() => performed,
             () = self.stop.cancelled() => return Ok(()),
@@ -161,7 +157,7 @@ impl<S: Store> Driver<S> {
             Work::Model { .. } | Work::Tool { .. } => None,
         };
         let (toolbox, models) = (Arc::clone(&self.toolbox), self.models.clone());
-        let timeout = self.time_of_call(&request);
+        let timeout = self.timeout_of_call(&request);
         let share = share(&self.session.author.session, &request);
         let span = self.spans.begin(&request, clock.now());
         Box::pin(async move {
@@ -189,16 +185,16 @@ impl<S: Store> Driver<S> {
         })
     }
 
-    /// How long a call may take: as long as any, or what is left of the run's time. A call that changes
-    /// the world has all of its time: of one that is cut off nobody knows what it did.
-    fn time_of_call(&self, request: &Request) -> Duration {
+    /// The timeout of a call, limited by the session's remaining time. A call with side effects keeps its
+    /// full timeout: cutting it off would leave its outcome unknown.
+    fn timeout_of_call(&self, request: &Request) -> Duration {
         let Work::Tool { intent: Intent::NotNeeded, .. } = &request.work else {
             return self.tool_timeout;
         };
         let now = self.session.hlc.clock().now();
         let begins = request.not_before.map_or(now, |not_before| now.max(not_before));
         let Some(left) = self.run.time_left(begins) else { return self.tool_timeout };
-        // Whole milliseconds, as it is told when nothing came.
+        // Whole milliseconds, as in the message about a timeout.
         let left = Duration::from_millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
         left.max(TOOL_TIME_MIN).min(self.tool_timeout)
     }
@@ -209,8 +205,8 @@ impl<S: Store> Driver<S> {
         self.spans.learn(&request.effect, &brought);
         measure::performed(&request, &brought, elapsed);
         let mut body = request.outcome(brought, started_at, usage);
-        // Priced where all tokens are known, those of lost attempts too. What the policy took over
-        // after losses was still asked of the model.
+        // The price is added here because the body includes the tokens of lost attempts. They were sent to
+        // the model even if the policy took over afterwards.
         if let (StepBody::Outcome { usage, .. }, Some(model)) = (&mut body, self.paid(&request)) {
             *usage = self.models.charge(&model, *usage);
             measure::paid(*usage);
@@ -218,7 +214,7 @@ impl<S: Store> Driver<S> {
         self.record(body).await
     }
 
-    /// The model that a request's tokens are paid to.
+    /// The model that charges for a request's tokens.
     fn paid(&self, request: &Request) -> Option<String> {
         match &request.work {
             Work::Model { model, .. } => Some(model.clone()),
@@ -227,7 +223,7 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// A question expires while the session can still go where that leads. A sleep does not end early.
+    /// Limits a question's expiry to leave [`ROUTE_AFTER_EXPIRY`]. A sleep does not end early.
     fn within_the_session(&self, mut ask: Ask) -> Ask {
         let records_end = Stamp::from_millis(self.session.author.expires_at.saturating_mul(1_000));
         let deadline = records_end.before(DEADLINE_BEFORE_EXPIRY);
@@ -240,17 +236,18 @@ impl<S: Store> Driver<S> {
     async fn sleep(&mut self, sleep: graph::next::Sleep) -> Result<(), Driven> {
         let clock = self.session.hlc.clock().clone();
         let started_at = clock.now();
-        // Stopping leaves the sleep open; the next runner sleeps on.
+        // A stop leaves the sleep open; the next runner continues it.
         tokio::select! {
             () = clock.sleep(sleep.until.since(started_at)) => self.record(sleep.body(started_at)).await,
             () = self.stop.cancelled() => Ok(()),
         }
     }
 
-    /// Journals what arrives within [`GRACE`], begins nothing more, and writes no end.
+    /// Journals the outcomes that arrive within [`STOP_TIMEOUT`]; starts nothing, and does not end the
+    /// session.
     async fn wind_down(&mut self, mut under_way: UnderWay) -> Driven {
         let clock = self.session.hlc.clock().clone();
-        let until = clock.now().after(GRACE);
+        let until = clock.now().after(STOP_TIMEOUT);
         while let Some(Some(performed)) =
             clock.timeout(until.since(clock.now()), under_way.next()).await
         {
@@ -261,7 +258,7 @@ impl<S: Store> Driver<S> {
         Driven::Stopped
     }
 
-    /// Journals a step and folds it; folds another's that came first.
+    /// Journals a step and folds it. If another writer's step came first, folds that one.
     async fn record(&mut self, body: Body) -> Result<(), Driven> {
         match self.append(body).await {
             Ok(step) => self.fold(step).await,
@@ -299,7 +296,7 @@ impl<S: Store> Driver<S> {
             .await;
             match appended {
                 Err(AppendError::Store(error)) if may_pass(&error) && !self.stop.is_cancelled() => {
-                    tracing::warn!(session_id = %session.author.session, %error, "A step was not written yet.");
+                    tracing::warn!(session_id = %session.author.session, %error, "Cannot write a step; retrying.");
                     session.hlc.clock().sleep(APPEND_PAUSE).await;
                 }
                 decided => {
@@ -333,7 +330,7 @@ impl<S: Store> Driver<S> {
         (self.profile.observe)(&self.run, step)
     }
 
-    /// Ends a session that cannot go on.
+    /// Ends a session that cannot continue.
     async fn give_up(&mut self, finish: Finish) -> Driven {
         match self.append(finish.body()).await {
             Ok(step) => {
@@ -361,8 +358,8 @@ fn brought(outcome: ToolOutcome) -> Brought {
     }
 }
 
-/// From 0 to 1, another for each session, effect and attempt: sessions that a model turned away
-/// together do not come back together. No randomness, so that a simulated run can be repeated.
+/// A value from 0 to 1 that differs by session, effect and attempt, so that sessions that a model
+/// throttled together retry at different times. Not random, so that a simulated run can be repeated.
 fn share(session: &SessionId, request: &Request) -> f64 {
     let of = format!("{session} {} {}", request.effect.digest, request.attempt);
     let first = Hash::of(of.as_bytes()).as_str().get(..2).map(|hex| u8::from_str_radix(hex, 16));
@@ -377,7 +374,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sessions_that_were_turned_away_together_come_back_apart() {
+    fn sessions_throttled_together_retry_at_different_times() {
         let effect = EffectRef {
             node: "n".to_owned(),
             kind: EffectKind::Chat,

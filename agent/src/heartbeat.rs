@@ -4,7 +4,7 @@ use aws_sdk_sfn::Client;
 use journal::clock::Stamp;
 use journal::lease::Lease;
 use journal::store::Store;
-use workflow::limits::{BEAT, SILENT_AFTER};
+use workflow::limits::{HEARTBEAT_INTERVAL, SILENT_AFTER};
 
 use crate::callback;
 use crate::session::Session;
@@ -24,12 +24,12 @@ pub async fn keep<S: Store>(session: &Session<S>, callbacks: &Client, first: Lea
     let mut lease = first;
     let mut renewed_at: Stamp = clock.now();
     loop {
-        clock.sleep(BEAT).await;
+        clock.sleep(HEARTBEAT_INTERVAL).await;
         lease.heartbeat = lease.heartbeat.wrapping_add(1);
         lease.heartbeat_at = clock.now();
         let author = &session.author;
         let written = lease.write(&session.store, &author.session, author.expires_at);
-        match clock.timeout(BEAT, written).await {
+        match clock.timeout(HEARTBEAT_INTERVAL, written).await {
             Some(Ok(true)) => renewed_at = clock.now(),
             Some(Ok(false)) => return LostLease::Fenced,
             Some(Err(error)) => {
@@ -41,7 +41,7 @@ pub async fn keep<S: Store>(session: &Session<S>, callbacks: &Client, first: Lea
             return LostLease::Expired;
         }
         // A callback that hangs must not delay the next heartbeat beyond its deadline.
-        let _ = clock.timeout(BEAT, callback::heartbeat(callbacks, session)).await;
+        let _ = clock.timeout(HEARTBEAT_INTERVAL, callback::heartbeat(callbacks, session)).await;
     }
 }
 

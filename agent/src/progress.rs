@@ -22,7 +22,7 @@ const MESSAGE_CHARS_MAX: usize = 200;
 pub struct Progress {
     pub session_id: SessionId,
     pub server: String,
-    /// `None` while several calls of the server run: their reports cannot be told apart.
+    /// `None` while several calls of the server run: their reports cannot be distinguished.
     pub tool: Option<String>,
     /// In the server's own unit.
     pub progress: f64,

@@ -1,4 +1,4 @@
-//! From what a trigger asks for to what a graph is given.
+//! A session's settings: the trigger's values, then the agent's, then the environment's.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -14,15 +14,14 @@ use workflow::trigger::{self, Model, Trigger};
 use crate::config::{named_model, on_model_failure};
 use crate::model::settings::Unusable;
 
-/// What a trigger that says nothing gets.
+/// Defaults for triggers.
 #[derive(Clone, Debug)]
 pub struct Defaults {
-    /// The model.
     pub model: Model,
-    /// What happens when it stays down.
+    /// The reaction to an unavailable model.
     pub on_model_failure: trigger::OnModelFailure,
-    /// What takes precedence for sessions of one agent, by its name. An agent that is not listed gets
-    /// what its profile gives for an environment without variables.
+    /// The defaults of each agent, by name, which take precedence. An agent that is not listed has its
+    /// profile's defaults for an empty environment.
     agents: BTreeMap<&'static str, profile::Defaults>,
 }
 
@@ -37,10 +36,10 @@ impl Default for Defaults {
 }
 
 impl Defaults {
-    /// Reads the host's variables and those of these agents, with the files that they name.
+    /// Reads the variables of the host and of these agents, and the files that they name.
     ///
     /// # Errors
-    /// When a value or a file cannot be used.
+    /// If a value or a file is invalid.
     pub fn read(agents: &[Agent], lookup: &impl Lookup) -> Result<Self, Unusable> {
         let environment = Environment::of(lookup).with_folders(&read_folder);
         let mut by_agent = BTreeMap::new();
@@ -68,7 +67,7 @@ impl Defaults {
     }
 }
 
-/// Files of a folder, in the order of their names.
+/// The files of a folder, sorted by name.
 fn read_folder(query: &FolderQuery<'_>) -> Result<Vec<TextFile>, Unreadable> {
     let unreadable = |path: &std::path::Path| {
         let path = path.to_owned();
@@ -103,8 +102,8 @@ pub fn settings(
     let own_model = own.model.clone().and_then(|model| Model::try_from(model).ok());
     let model = trigger.model.clone().or(own_model).unwrap_or_else(|| defaults.model.clone());
     let model = if own.is_policy_only { Model::Policy } else { model };
-    // A transcript is there to be followed to the letter: what it does not have is not made up for
-    // unless the trigger itself says so.
+    // A request that a transcript does not have fails the session: falling back to the policy would hide
+    // the difference.
     let otherwise = match (&model, own.on_model_failure) {
         (Model::Transcript(_), _) => OnModelFailure::Fail,
         (_, Some(own)) => own,
@@ -166,7 +165,7 @@ mod tests {
 
     use super::*;
 
-    /// What an agent of somebody's own reads of the environment.
+    /// An agent with variables of its own.
     static PROFILE: Profile = Profile {
         variables: &["OWN_VISITS", "OWN_NOTES"],
         defaults: |environment| {
@@ -212,12 +211,12 @@ mod tests {
     }
 
     #[test]
-    fn a_trigger_that_says_nothing_gets_the_policy() {
+    fn the_default_model_is_the_policy() {
         assert_eq!(settings_of(&plain(), &json!({}), &[]), Settings::default());
     }
 
     #[test]
-    fn what_an_agent_reads_holds_for_its_sessions_unless_the_trigger_says_otherwise() {
+    fn a_trigger_overrides_the_defaults_of_its_agent() {
         let variables = [("OWN_VISITS", "6"), ("OWN_MODEL", "openai:m")];
         let own = own();
         let settings = settings_of(&own, &json!({"budget": {"tokens": 5}}), &variables);
@@ -250,11 +249,11 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_cannot_use_stops_the_program() {
+    fn an_agents_invalid_variable_stops_the_program() {
         for (name, value, expected) in [
             ("OWN_VISITS", "many", "OWN_VISITS is `many`, expected a whole number"),
             ("OWN_NOTES", "/nonexistent", "cannot read the notes in /nonexistent"),
-            ("OWN_MODEL", "gpt", "the agent `checkup` cannot use its model: `gpt` is none of"),
+            ("OWN_MODEL", "gpt", "the agent `checkup` cannot use its model: expected policy"),
         ] {
             let lookup = |asked: &str| (asked == name).then(|| value.to_owned());
             let refusal = Defaults::read(&[own()], &lookup).unwrap_err().to_string();
@@ -263,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transcript_is_not_made_up_for_unless_the_trigger_says_so() {
+    fn a_transcript_falls_back_to_the_policy_only_on_request() {
         for (detail, expected) in [
             (json!({"model": "transcript:f"}), OnModelFailure::Fail),
             (
@@ -278,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trigger_s_bounds_reach_the_graph() {
+    fn a_triggers_budget_reaches_the_graph() {
         let detail = json!({"model": "openai:m", "budget": {"usd": 1.5, "visits": 3}});
         let settings = settings_of(&plain(), &detail, &[]);
         assert_eq!(settings.model.as_deref(), Some("openai:m"));

@@ -12,7 +12,7 @@ use workflow::limits::SILENT_AFTER;
 use crate::callback;
 use crate::driver::{Driven, Driver};
 use crate::heartbeat::{Left, LostLease, keep, release};
-use crate::trace::told;
+use crate::trace::flush;
 
 /// Runs a claimed session until it ends, waits for a person, or this runner must stop.
 pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, lease: Lease) {
@@ -29,7 +29,7 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, lease: Lease) 
         },
     };
     toolbox.close().await;
-    told().await;
+    flush().await;
     let left =
         if matches!(driven, Driven::Suspended { .. }) { Left::Waiting } else { Left::ToOthers };
     match driven {

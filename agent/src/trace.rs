@@ -128,7 +128,7 @@ pub fn log_span(trace: &Trace) -> tracing::Span {
 
 /// Flushes the spans, within a time limit, before the run's end is reported. Components that learn of
 /// the end then need not create the spans again.
-pub async fn told() {
+pub async fn flush() {
     if export::is_on() {
         let _ = tokio::task::spawn_blocking(export::flush).await;
     }

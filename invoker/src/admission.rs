@@ -1,10 +1,10 @@
-//! Admission: whether a session may be paid for at all.
+//! Admission: deduplication and the hourly limit, before a session costs anything.
 //!
-//! First the key: one item says which session holds it, and only a session that ended without success,
-//! or is past its time, gives it up. Then the hourly limit: an agent has as many slots as sessions may begin in a window, and a
-//! slot is free again when its window is over. Both are single conditional writes, so that of any
-//! number of invokers at once no two are told the same; and both say yes again to a session that has
-//! been told yes, so that a second attempt takes nothing twice.
+//! One item records which session holds a deduplication key. A session releases its key only if it ended
+//! without success or its deadline has passed. For the hourly limit an agent has one slot per session in
+//! the window; a slot is free again when its window has passed. Both are single conditional writes, so
+//! that concurrent invokers never get the same key or slot. Both are idempotent: a session that was
+//! admitted is admitted again with the same key and slot.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,18 +29,17 @@ pub const WINDOW: Duration = Duration::from_secs(3_600);
 /// The attribute with the session that holds a key or a slot.
 const SESSION: &str = "Session";
 
-/// The attribute with the time at which a slot is free again, in milliseconds since 1970.
+/// The attribute with the time at which a slot becomes free, in milliseconds since 1970.
 const FREE_AT: &str = "FreeAt";
 
-/// How often a key is taken over in one admission. Each time somebody else was quicker; the last of
-/// them is alive.
+/// Most attempts to take over a key in one admission. Each failed attempt means that another session took
+/// it first.
 const TAKEOVERS_MAX: usize = 8;
 
-/// The rules by which sessions are admitted: those of the agents' profiles, with the limits that the
-/// environment sets. The default admits every session that names its agent.
+/// The rules of admission, from the agents' profiles and the environment. The default admits every session
+/// that names its agent.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// The agents that have rules.
     pub agents: Arc<[Agent]>,
     /// The limits that the environment sets.
     pub limits: Limits,
@@ -52,8 +51,8 @@ impl Rules {
         profile::default_agent(&self.agents).map(Agent::name)
     }
 
-    /// What makes a trigger the same as another of its agent: its own key, else what the agent derives
-    /// from the input. A derived key that is too long is dropped: the agent will refuse its input.
+    /// The deduplication key of a trigger: its own, or the one that the agent derives from the input. A
+    /// derived key that is too long is dropped, because the agent will refuse its input.
     pub fn dedupe_key(&self, trigger: &Trigger) -> Option<String> {
         let derived = || (self.agent(trigger)?.profile().dedupe_key)(&trigger.input);
         let fits = |key: &String| !key.is_empty() && key.len() <= DEDUPE_KEY_BYTES_MAX;
@@ -75,25 +74,20 @@ impl Rules {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// Another session of the agent has the key.
-    #[error("session {holder} is already about `{key}`")]
-    Duplicate {
-        /// The key.
-        key: String,
-        /// The session that has it.
-        holder: String,
-    },
-    /// As many sessions as are allowed began within the window.
+    #[error("session {holder} already has the deduplication key `{key}`")]
+    Duplicate { key: String, holder: String },
+    /// The agent has reached its hourly limit.
     #[error("circuit breaker: too many {plural} in window ({per_hour} in an hour)")]
     BreakerOpen {
-        /// How many are allowed.
+        /// The limit.
         per_hour: u32,
-        /// What the sessions are about.
+        /// The subject of the agent's sessions, such as `incidents`.
         plural: &'static str,
     },
 }
 
 impl Refusal {
-    /// The code that stands in an error message.
+    /// The code in an error message.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Duplicate { .. } => "Duplicate",
@@ -102,13 +96,13 @@ impl Refusal {
     }
 }
 
-/// What a session was admitted with, as the journal tells it; nothing where nothing was asked.
+/// The key and slot of an admitted session, as journaled; `None` if no rule applied.
 pub type Admitted = Option<Value>;
 
-/// Admits a session, or says why not.
+/// Admits a session, or returns the reason for the refusal.
 ///
 /// # Errors
-/// When the store does not answer. The same request may be made again.
+/// If the store does not respond. The caller may retry.
 pub async fn admit<S: Store>(
     store: &S,
     rules: &Rules,
@@ -142,10 +136,10 @@ pub async fn admit<S: Store>(
     Ok(Ok(Some(admitted)))
 }
 
-/// When each slot of an agent is free again that is taken at `now`, in no order.
+/// For each of an agent's slots that is taken at `now`, when it becomes free; in no order.
 ///
 /// # Errors
-/// When the store cannot be read.
+/// If the store cannot be read.
 pub async fn slots_taken<S: Store>(
     store: &S,
     agent: &str,
@@ -156,8 +150,8 @@ pub async fn slots_taken<S: Store>(
     Ok(free_at.filter(|at| *at > now).collect())
 }
 
-/// Whether the session was invoked before: then it was admitted, and stays so, however late it is
-/// invoked again. The lease is made after admission and before the call; steps come after it.
+/// Whether the session was invoked before. Then it was admitted and stays admitted, however late the next
+/// invocation is. The invoker creates the lease after admission and before the call; steps follow it.
 async fn has_begun<S: Store>(store: &S, session: &SessionId) -> Result<bool, Error> {
     let end = format!("{}~", key::STEP_PREFIX);
     let query = Query::between(key::session(session), key::LEASE, &end).limited(1);
@@ -181,7 +175,7 @@ impl<S: Store> Applicant<'_, S> {
         for _ in 0..TAKEOVERS_MAX {
             let there = match self.store.put(item.clone(), condition).await? {
                 Written::Done => return Ok(Ok(())),
-                // It expired between the write and the look.
+                // It expired between the write and the read.
                 Written::Refused(None) => {
                     condition = Condition::Absent;
                     continue;
@@ -189,7 +183,7 @@ impl<S: Store> Applicant<'_, S> {
                 Written::Refused(Some(there)) => there,
             };
             let named = there.text(SESSION)?.to_owned();
-            if !self.is_given_up(&there, &named).await? {
+            if !self.is_released(&there, &named).await? {
                 holder = Some(named);
                 break;
             }
@@ -200,8 +194,8 @@ impl<S: Store> Applicant<'_, S> {
         Ok(Err(Refusal::Duplicate { key: key.to_owned(), holder }))
     }
 
-    /// Whether the holder has ended without success, or its time is over.
-    async fn is_given_up(&self, held: &Item, holder: &str) -> Result<bool, Error> {
+    /// Whether the holder ended without success, or its deadline has passed.
+    async fn is_released(&self, held: &Item, holder: &str) -> Result<bool, Error> {
         let records_end =
             Stamp::from_millis(held.number(attribute::EXPIRES_AT)?.saturating_mul(1_000));
         if self.request.asked_at > records_end.before(DEADLINE_BEFORE_EXPIRY) {
@@ -215,10 +209,10 @@ impl<S: Store> Applicant<'_, S> {
         ))
     }
 
-    /// The number of the slot taken, or none if there is none.
+    /// Takes a slot and returns its number; `None` if all are taken.
     ///
-    /// All copies of a request look at the slots in one order and by one time, the state machine's. A
-    /// slot that is taken by that time is never free by it again, so they come to the same slot.
+    /// All copies of a request try the slots in the same order and with the same time, the state machine's.
+    /// A slot that is taken at that time stays taken at that time, so all copies get the same slot.
     async fn take_slot(&self, per_hour: u32) -> Result<Option<u32>, Error> {
         let me = self.request.session_id.as_str();
         let pk = key::admit(self.agent);
@@ -256,7 +250,8 @@ impl<S: Store> Applicant<'_, S> {
     }
 }
 
-/// Sessions begin their search at different slots, so that many at once do not all try the same.
+/// The slot at which a session's search starts. Sessions start at different slots, so that concurrent ones
+/// rarely collide.
 fn first_slot(session: &str, per_hour: u32) -> u32 {
     let hash = Hash::of(session.as_bytes());
     let spread = u32::from_str_radix(&hash.as_str()[..8], 16).unwrap_or(0);
@@ -291,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_given_takes_precedence_over_one_that_is_derived() {
+    fn a_triggers_own_key_takes_precedence_over_a_derived_one() {
         for (detail, expected) in [
             (json!({"input": {"id": "i"}}), Some("i")),
             (json!({"input": {"id": "i"}, "dedupe_key": "k"}), Some("k")),

@@ -165,8 +165,8 @@ pub struct End {
     pub result: Value,
 }
 
-/// Ends a session from outside its agent, unless it has ended. Returns its end step, whoever wrote
-/// it.
+/// Ends a session from outside its agent, unless it has ended. Returns its end step, of any
+/// writer.
 ///
 /// If another record takes the number first, the next number is tried. This decides between a
 /// cancellation and a completion at the same time.

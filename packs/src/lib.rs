@@ -1,7 +1,7 @@
 //! The list of packs.
 //!
-//! A pack is a folder here: the pure graph of one agent, its MCP server, its data and its README.
-//! [`checkup`] tests a deployment, [`incident`] finds out why a Lambda function fails, [`fraud`]
+//! A pack is one folder: the graph of an agent, its MCP server, its data and its README.
+//! [`checkup`] tests a deployment, [`incident`] diagnoses a failing Lambda function, [`fraud`]
 //! assesses a card payment, [`network`] checks a router, and [`assistant`] runs simulations in a
 //! conversation and asks a person before each change.
 
@@ -26,8 +26,8 @@ pub fn find(name: &str) -> Option<&'static Agent> {
 /// Why an agent cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
-    /// Triggers could not tell the two apart.
-    #[error("there are two agents named `{0}`")]
+    /// Triggers could not distinguish the two.
+    #[error("two agents are named `{0}`")]
     NameTaken(&'static str),
     #[error(transparent)]
     InvalidGraph(#[from] InvalidGraph),
@@ -68,7 +68,7 @@ mod tests {
             agent.check().unwrap();
             jsonschema::validator_for(agent.input_schema().unwrap()).unwrap();
         }
-        assert!(find("nobody").is_none());
+        assert!(find("unknown").is_none());
     }
 
     #[test]
@@ -80,14 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_of_one_s_own_is_listed_behind_those_that_ship_and_takes_no_name_of_theirs() {
+    fn a_custom_agent_is_listed_last_and_cannot_reuse_a_name() {
         static OWN: Graph<checkup::State> = Graph { name: "own", ..checkup::GRAPH };
         let names = |agents: &[Agent]| agents.iter().map(Agent::name).collect::<Vec<_>>();
         let agents = all_and(vec![Agent::of(&OWN)]).unwrap();
         assert_eq!(names(&agents), [names(all()), vec!["own"]].concat());
-        assert!(named(&agents, "own").is_some() && named(&agents, "nobody").is_none());
+        assert!(named(&agents, "own").is_some() && named(&agents, "unknown").is_none());
         let taken = all_and(vec![Agent::of(&checkup::GRAPH)]).unwrap_err();
-        assert_eq!(taken.to_string(), "there are two agents named `checkup`");
+        assert_eq!(taken.to_string(), "two agents are named `checkup`");
         let twice = all_and(vec![Agent::of(&OWN), Agent::of(&OWN)]).unwrap_err();
         assert_eq!(twice, RegisterError::NameTaken("own"));
     }

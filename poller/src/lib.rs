@@ -174,7 +174,8 @@ impl<S: Store> Poller<S> {
         announcer: &Announcer<'_, S>,
         request: &CheckRequest,
     ) -> Result<CheckReply, Error> {
-        let token = request.token.clone().ok_or(Error::Request("parking takes a token"))?;
+        let token =
+            request.token.clone().ok_or(Error::Request("a parked workflow needs a task token"))?;
         let wait = Wait { token, parked_at: request.now };
         wait.write(&self.store, &request.session_id, request.expires_at).await?;
         let observed = observe::observe(&self.store, announcer.hlc, &request.session_id).await?;

@@ -1,8 +1,8 @@
-// Ten durable steps a run with Restate: its server, one service of its TypeScript SDK, and HTTP requests to its ingress.
+// Runs of ten durable steps on Restate: its server, one service with its TypeScript SDK, and HTTP requests to its ingress.
 //
 //   node restate_runs.mjs SECONDS FOLDER MODULES AT_ONCE...
 //
-// Prints a JSON line for each AT_ONCE: how many runs a second. Everything listens on loopback, and is stopped at the end.
+// Prints a JSON line with the runs per second for each AT_ONCE. All ports are on loopback.
 
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
@@ -89,7 +89,7 @@ try {
     console.log(JSON.stringify({ what: "Restate", at_once: Number(text), per_second: rate }));
   }
 } finally {
-  // Whoever removes its folder next finds nobody writing there.
+  // Wait for the server's exit: the caller then removes its folder.
   if (server.exitCode === null && server.signalCode === null) {
     const gone = new Promise((resolve) => server.once("exit", resolve));
     server.kill("SIGTERM");

@@ -142,10 +142,10 @@ impl Servers {
         self
     }
 
-    /// The same, of which those that keep something keep it in a folder of their own below this one.
-    /// Without one it ends with the server, and so with each question that the session asks.
+    /// Gives each bundled server with state its own folder in this one. Without a folder the state is lost
+    /// when the server stops, which happens whenever the session asks a question.
     #[must_use]
-    pub fn keeping_state_in(mut self, folder: &Path) -> Self {
+    pub fn with_state_folder(mut self, folder: &Path) -> Self {
         for bundled in self.bundled_mut() {
             bundled.state = Some(folder.join(bundled.server.name));
         }
@@ -250,7 +250,7 @@ impl Bundled {
         if let Some(endpoint) = telemetry::export::endpoint() {
             program.env.insert(OTEL_EXPORTER_OTLP_ENDPOINT.to_owned(), Text::plain(endpoint));
         }
-        // One argument each, so that a value that begins with a hyphen is no option.
+        // One argument each, so that a value that begins with a hyphen is not parsed as an option.
         let mut option = |name: &str, value: &str| {
             program.args.push(Text::plain(format!("{name}={value}")));
         };
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_bundled_server_keeps_its_state_in_the_given_folder() {
-        let servers = bundled().keeping_state_in(Path::new("/-x y"));
+        let servers = bundled().with_state_folder(Path::new("/-x y"));
         let command = launch(&servers, "own", json!({})).to_string();
         assert_eq!(command, "/bin/daybook mcp own --state=/-x y/own");
     }
@@ -356,7 +356,7 @@ mod tests {
     fn the_servers_that_ship_are_started_with_their_options() {
         let environment = |name: &str| (name == "AWS_REGION").then(|| "eu-west-1".to_owned());
         let servers = Servers::bundled(Path::new("/bin/daybook"), packs::all());
-        let servers = servers.in_account(environment).keeping_state_in(Path::new("/kept"));
+        let servers = servers.in_account(environment).with_state_folder(Path::new("/kept"));
         for (name, input, expected) in [
             ("aws-diagnostics", json!({}), "aws-diagnostics --target=aws"),
             ("aws-diagnostics", json!({"snapshot": "-x y"}), "aws-diagnostics --snapshot=-x y"),

@@ -360,7 +360,7 @@ async fn a_refused_request_names_the_reason_and_leaves_no_claim() {
         ),
         (
             json!({ "agent": "checkup", "input": { "x": 1 } }),
-            "InputError: InvalidInput - input field `x`: expected nothing: checkup takes no input",
+            "InputError: InvalidInput - input field `x`: expected no fields: checkup takes no input",
         ),
     ] {
         let world = world(Servers::bundled("/nonexistent".as_ref(), packs::all()));

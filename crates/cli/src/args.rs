@@ -167,7 +167,7 @@ Examples:
     /// Run a built-in MCP server over stdio or HTTP
     #[command(after_help = "\
 Over HTTP, with the bearer token from DAYBOOK_TOKEN if it is set:
-  daybook mcp SERVER --http 127.0.0.1:4600
+  daybook mcp SERVER --http 127.0.0.1:4700
 
 Servers, with examples for a shell or for an MCP client's configuration:")]
     Mcp(Mcp),

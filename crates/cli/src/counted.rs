@@ -7,7 +7,7 @@ use journal::event::{Event, EventStatus};
 use journal::item::Item;
 use journal::step::{Step, StepBody};
 use serde_json::Value;
-use workflow::cost::{Counters, of_beats, of_checks, of_items};
+use workflow::cost::{Counters, of_checks, of_heartbeats, of_items};
 
 /// The state that calls the poller.
 const CHECK: &str = "CheckStatus";
@@ -22,7 +22,7 @@ pub fn by_journal(records: &[Item], events: &[Event], steps: &[Step<Value>]) -> 
         ..Counters::default()
     };
     let sizes = records.iter().map(|item| (item.size_bytes(), item.text_opt("Day").is_some()));
-    of_items(sizes) + of_beats(running) + runtime
+    of_items(sizes) + of_heartbeats(running) + runtime
 }
 
 /// Usage from a history: transitions, polls, and function run time.

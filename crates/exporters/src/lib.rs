@@ -15,7 +15,9 @@ pub fn export_spans(lookup: &impl Lookup, service: &'static str) -> Result<(), I
     let Some(value) = text(lookup, name) else { return Ok(()) };
     let pipeline = otlp::Pipeline::to(&value, service).map_err(|error| {
         let expected = match error {
-            otlp::Error::Endpoint => "the address of an OTLP collector, such as http://127.0.0.1:4318",
+            otlp::Error::Endpoint => {
+                "the address of an OTLP collector, such as http://127.0.0.1:4318"
+            }
             otlp::Error::Exporter(_) => "a collector for which an HTTP client can be created",
         };
         Invalid::Malformed { name, value, expected }

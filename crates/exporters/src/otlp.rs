@@ -140,7 +140,7 @@ impl Failures {
         if self.is_recent() {
             return false;
         }
-        #[expect(clippy::disallowed_methods, reason = "how often to complain is no session's time")]
+        #[expect(clippy::disallowed_methods, reason = "rate-limits logs in real time")]
         let now = Instant::now();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
         true

@@ -15,7 +15,7 @@ use crate::command::Surroundings;
 use crate::failure::Failure;
 
 /// An example address, for hints.
-const ADDRESS_EXAMPLE: &str = "127.0.0.1:4600";
+const ADDRESS_EXAMPLE: &str = "127.0.0.1:4700";
 
 /// A pack's MCP server.
 pub trait Server: Send + Sync {

@@ -219,13 +219,12 @@ impl Agent {
         Self { input_schema: Some(Arc::new(schema)), ..self }
     }
 
-    /// Sets what the agent asks of its host.
+    /// Sets the agent's profile.
     #[must_use]
     pub fn with_profile(self, profile: &'static Profile) -> Self {
         Self { profile, ..self }
     }
 
-    /// What the agent asks of its host.
     pub fn profile(&self) -> &'static Profile {
         self.profile
     }
@@ -270,11 +269,11 @@ impl Agent {
         self.sheet.tool_timeout_s
     }
 
-    /// Checks that the graph's names fit together. The programs check each agent that is registered.
+    /// Validates the graph's names. Programs check each registered agent.
     ///
     /// # Errors
-    /// When a route, the start or `on_limit_to` names no node, two nodes have one name, or a node
-    /// cannot be reached.
+    /// If a route, the start or `on_limit_to` does not name a node, two nodes have the same name, or a node
+    /// is unreachable.
     pub fn check(&self) -> Result<(), InvalidGraph> {
         let Sheet { name, start, nodes, on_limit_to, .. } = &*self.sheet;
         let problems = Names { start, nodes, on_limit_to }.problems();

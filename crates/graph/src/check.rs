@@ -1,28 +1,26 @@
-//! Whether a graph's parts fit together, before it runs.
+//! Validates a graph before it runs.
 //!
 //! Routes are names, so a misspelled one compiles. [`Agent::check`](crate::agent::Agent::check) finds
-//! it when the agent is registered. It cannot find a graph without an end: any node may end the run,
-//! and its `to` does not say so.
+//! it when the agent is registered. It cannot detect a graph that never ends, because `to` does not say
+//! whether a node may end the run.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::agent::OutlineNode;
 
-/// Names at most this many edits apart are suggested for one another, and at most a third of the
-/// longer name's length.
+/// Largest edit distance of a suggested name; it is also at most a third of the longer name's length.
 const EDITS_MAX: usize = 3;
 
-/// A graph that cannot run as it is written.
+/// An invalid graph.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct InvalidGraph {
-    /// The agent.
     pub agent: &'static str,
-    /// What is wrong, at least one problem.
+    /// At least one.
     pub problems: Vec<Problem>,
 }
 
-/// One thing that is wrong with a graph. `nearest` is the node whose name is most like the unknown one.
+/// A problem of a graph. `nearest` is the node with the most similar name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     #[error("the start `{start}` is not a node{}", suggestion(*nearest))]
@@ -53,7 +51,7 @@ fn suggestion(nearest: Option<&str>) -> String {
     nearest.map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
 }
 
-/// The names of a graph that must fit together.
+/// The names of a graph that are checked against each other.
 pub(crate) struct Names<'a> {
     pub(crate) start: &'static str,
     pub(crate) nodes: &'a [OutlineNode],
@@ -61,7 +59,7 @@ pub(crate) struct Names<'a> {
 }
 
 impl Names<'_> {
-    /// What is wrong, in the order of the nodes.
+    /// The problems, in the order of the nodes.
     pub(crate) fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if !self.has(self.start) {
@@ -84,7 +82,7 @@ impl Names<'_> {
             let nearest = self.nearest(target);
             Problem::UnknownLimitTarget { target, nearest }
         }));
-        // A misspelled route leaves nodes unreachable, which would only repeat it.
+        // A misspelled route also makes nodes unreachable: report only the cause.
         if problems.is_empty() {
             problems.extend(self.unreachable());
         }
@@ -121,8 +119,7 @@ impl Names<'_> {
     }
 }
 
-/// How many characters must be inserted, removed or replaced to turn one name into the other
-/// (Levenshtein).
+/// The Levenshtein distance of two names.
 fn edits(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

@@ -1,7 +1,7 @@
-//! What an agent concluded, as people read it: plain data that the terminal and the page draw alike.
+//! An agent's conclusion for people: plain data that the terminal and the page render in the same way.
 //!
-//! An agent makes a [`Conclusion`] of its result ([`crate::presentation`]); [`generic`] makes one of
-//! any result. Every text and every list is bounded before a viewer sees it.
+//! An agent converts its result to a [`Conclusion`] ([`crate::presentation`]); [`generic`] converts any
+//! result. All texts and lists are bounded before a viewer gets them.
 
 pub mod generic;
 pub mod read;
@@ -26,17 +26,17 @@ pub const TEXT_CHARS_MAX: usize = 4_000;
 /// Most characters of all texts of a conclusion together.
 pub const CHARS_MAX: usize = 200_000;
 
-/// Whether what was looked at is fine. What an agent does not know is never [`Tone::Good`].
+/// The assessment of a value. A value that the agent did not check is never [`Tone::Good`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
-    /// Looked at, and fine.
+    /// Checked and good.
     Good,
-    /// Looked at, and not fine.
+    /// Checked and bad.
     Bad,
-    /// Needs a look: partly seen, not judged, or suspicious.
+    /// Needs attention: partly checked, not assessed, or suspicious.
     Warn,
-    /// Says nothing about good or bad.
+    /// No assessment.
     #[default]
     Neutral,
 }
@@ -44,11 +44,11 @@ pub enum Tone {
 /// What an agent concluded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Conclusion {
-    /// What kind of conclusion it is, such as "Diagnosis".
+    /// The kind of conclusion, such as "Diagnosis".
     pub title: &'static str,
-    /// `None` if the agent judges nothing.
+    /// `None` if the agent gives no verdict.
     pub verdict: Option<Verdict>,
-    /// One sentence or a few; may be empty.
+    /// A few sentences; may be empty.
     pub summary: String,
     pub headings: Headings,
     pub facts: Vec<Fact>,
@@ -86,7 +86,7 @@ pub struct Fact {
     pub share_permille: Option<u16>,
 }
 
-/// Something that the conclusion rests on.
+/// A fact that supports the conclusion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Its name, such as the pattern that it shows.
@@ -98,50 +98,50 @@ pub struct Finding {
     pub claim: Option<String>,
 }
 
-/// Where a finding was seen.
+/// The evidence of a finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// In words, such as the tool and the field.
+    /// Readable, such as the tool and the field.
     pub source: String,
-    /// What the source says there; empty if the agent looked and found nothing.
+    /// The quoted value; empty if the agent searched and found nothing.
     pub quote: Option<String>,
-    /// How to find the record that shows it.
+    /// The record that shows it.
     #[serde(skip)]
     pub record: Option<RecordAt>,
 }
 
-/// A place in what a tool returned.
+/// A place in a tool's result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordAt {
-    /// Any tool if `None`.
+    /// `None` for any tool.
     pub tool: Option<String>,
     pub place: Place,
 }
 
-/// A place within a tool's content.
+/// A place in a tool's content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The whole of it.
+    /// The whole content.
     Whole,
-    /// A JSON pointer. `/error` also means the error of a call that failed.
+    /// A JSON pointer. `/error` also means the error of a failed call.
     Pointer(String),
     /// The first object of the list at a JSON pointer whose field has this value.
     Item { list: String, field: String, value: String },
 }
 
-/// Something to do next.
+/// A recommended action.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Action {
     pub title: String,
-    /// How; may be empty.
+    /// May be empty.
     pub details: String,
-    /// In a word or two each, such as "needs approval".
+    /// One or two words each, such as "needs approval".
     pub notes: Vec<String>,
     /// The findings that justify it, by index.
     pub evidence: Vec<usize>,
 }
 
-/// A table; rows have as many cells as there are columns.
+/// A table. Each row has one cell per column.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Table {
     pub title: String,
@@ -149,7 +149,6 @@ pub struct Table {
     pub rows: Vec<Vec<Cell>>,
 }
 
-/// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cell {
     pub text: String,
@@ -213,7 +212,7 @@ impl Table {
 }
 
 impl Conclusion {
-    /// The same within the bounds of this module. A note says so if anything was cut.
+    /// Truncates to the limits of this module, and adds a note if anything was truncated.
     pub(crate) fn bounded(mut self) -> Self {
         let mut cut = Cut { is_cut: false, chars_left: CHARS_MAX };
         if let Some(verdict) = &mut self.verdict {
@@ -253,14 +252,14 @@ impl Conclusion {
             note.lines.iter_mut().for_each(|line| cut.text(line));
         }
         if cut.is_cut {
-            let line = "This is cut short; the session's result has all of it.".to_owned();
+            let line = "Truncated; the session's result is complete.".to_owned();
             self.notes.push(Note { lines: vec![line], ..Note::default() });
         }
         self
     }
 }
 
-/// Cuts to the bounds, and remembers whether it did.
+/// Truncates to the limits, and records whether anything was truncated.
 struct Cut {
     is_cut: bool,
     chars_left: usize,
@@ -297,7 +296,7 @@ impl Cut {
     }
 }
 
-/// Cuts a text to so many characters, the last one an ellipsis; says whether it was longer.
+/// Truncates a text, with an ellipsis as the last character. Returns whether it was longer.
 pub(crate) fn clip(text: &mut String, chars_max: usize) -> bool {
     if text.char_indices().nth(chars_max).is_none() {
         return false;
@@ -313,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_conclusion_of_any_size_is_held_to_its_bounds() {
+    fn a_conclusion_is_truncated_to_its_limits() {
         let long = "ä".repeat(TEXT_CHARS_MAX + 1);
         let many = ITEMS_MAX + 1;
         let finding =
@@ -340,8 +339,8 @@ mod tests {
         assert_eq!(bounded.actions[0].evidence.len(), ITEMS_MAX);
         let table = &bounded.tables[0];
         assert_eq!((table.rows.len(), table.rows[0].len()), (ITEMS_MAX, COLUMNS_MAX));
-        assert!(bounded.notes.last().unwrap().lines[0].starts_with("This is cut short"));
-        // The texts that are left once the total is reached are an ellipsis each.
+        assert!(bounded.notes.last().unwrap().lines[0].starts_with("Truncated"));
+        // Texts beyond the total limit become an ellipsis each.
         assert!(serde_json::to_string(&bounded).unwrap().len() < 10 * CHARS_MAX);
         let small = Conclusion { summary: "x".to_owned(), ..Conclusion::default() };
         assert_eq!(small.clone().bounded(), small, "what fits stays as it is");

@@ -108,7 +108,8 @@ impl<S> Graph<S> {
     ///
     /// Override a default with `Graph { budget, ..Graph::new(…) }`.
     ///
-    /// # Panics There is no node; at compile time if the graph is a `static`.
+    /// # Panics
+    /// There is no node; at compile time if the graph is a `static`.
     pub const fn new(
         name: &'static str,
         summary: &'static str,

@@ -10,8 +10,8 @@
 //! - [`digest`]: the identity of an effect.
 //! - [`schema`]: validation of arguments and results.
 //! - [`testing`]: runs agents in memory.
-//! - [`presentation`]: how an agent's sessions are shown. [`conclusion`]: what a viewer draws of a result.
-//! - [`profile`]: what an agent asks of its host: settings, admission, metrics, MCP servers.
+//! - [`presentation`]: how an agent's sessions are shown. [`conclusion`]: a result for viewers.
+//! - [`profile`]: an agent's requirements of its host: settings, admission, metrics, MCP servers.
 //!
 //! This crate performs no IO and reads no clock: time comes from the timestamps of steps.
 

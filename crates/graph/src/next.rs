@@ -217,7 +217,8 @@ impl Sleep {
 
 /// The JSON of one of this crate's own types.
 ///
-/// # Panics Serialisation fails, which is impossible for these types: their keys are strings.
+/// # Panics
+/// Serialisation fails, which is impossible for these types: their keys are strings.
 pub(crate) fn json_of(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_else(|error| panic!("own types serialise: {error}"))
 }

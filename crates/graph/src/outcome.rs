@@ -166,7 +166,8 @@ impl ToolResult {
 impl Outcome {
     /// The reply to a chat.
     ///
-    /// # Panics The node requested another effect, which is a bug in the graph.
+    /// # Panics
+    /// The node requested another effect, which is a bug in the graph.
     pub fn reply(self) -> Reply {
         match self.body {
             OutcomeBody::Reply(reply) => reply,
@@ -176,7 +177,8 @@ impl Outcome {
 
     /// The results of tool calls, in the order of the calls.
     ///
-    /// # Panics The node requested another effect, which is a bug in the graph.
+    /// # Panics
+    /// The node requested another effect, which is a bug in the graph.
     pub fn results(self) -> Vec<ToolResult> {
         match self.body {
             OutcomeBody::Results(results) => results,
@@ -186,7 +188,8 @@ impl Outcome {
 
     /// The answer to a question.
     ///
-    /// # Panics The node requested another effect, which is a bug in the graph.
+    /// # Panics
+    /// The node requested another effect, which is a bug in the graph.
     pub fn answer(self) -> Answer {
         match self.body {
             OutcomeBody::Answer(answer) => answer,

@@ -1,7 +1,7 @@
-//! How an agent's sessions are shown: what the agent says about them, beside its graph.
+//! How an agent's sessions are shown.
 //!
-//! Viewers (the terminal, the page, the session's JSON) ask only this. It is the agent's own code, so
-//! a panic in it falls back to the default and never breaks a viewer.
+//! Viewers (the terminal, the page, the session's JSON) use only this interface. A panic in the agent's
+//! code falls back to the default and never breaks a viewer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,28 +14,28 @@ use crate::conclusion::{Conclusion, clip, generic};
 /// Longest title of a session, in characters.
 pub const TITLE_CHARS_MAX: usize = 120;
 
-/// What an agent says about its sessions. All of it is pure.
+/// The presentation of an agent's sessions. All functions are pure.
 #[derive(Clone, Copy, Debug)]
 pub struct Presentation {
-    /// The title of a session by its input, such as `inventory-sync · ETIMEDOUT`.
+    /// The title of a session with this input, such as `inventory-sync · ETIMEDOUT`.
     pub title: fn(input: &Value) -> Option<String>,
-    /// What a result says; `None` shows the result as it is.
+    /// The conclusion of a result; `None` for the generic one.
     pub conclude: fn(result: &Value) -> Option<Conclusion>,
-    /// What to do about a failure, by the error's code or its category; empty if the agent has
-    /// nothing to add. Text in backticks is a command.
+    /// Advice on a failure, by the error's code or category; may be empty. Text in backticks is a
+    /// command.
     pub advice: fn(code_or_category: &str) -> &'static [&'static str],
-    /// A field of the agent's own in the session's JSON.
+    /// The agent's own field in the session's JSON.
     pub state: Option<StateField>,
 }
 
-/// A field in the JSON of an agent's sessions that says in a word where they stand.
+/// A field in the session's JSON with the agent's own word for its status.
 #[derive(Clone, Copy, Debug)]
 pub struct StateField {
     pub name: &'static str,
     pub word: fn(&Standing<'_>) -> &'static str,
 }
 
-/// Where a session stands.
+/// A session's status, as [`StateField::word`] gets it.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
     pub stage: Stage,
@@ -45,16 +45,16 @@ pub struct Standing<'a> {
     pub has_run: bool,
 }
 
-/// How far a session has come.
+/// A session's progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It has no verdict.
+    /// No verdict yet.
     Open,
     Succeeded,
     Failed,
-    /// Cancelled, or timed out.
+    /// Cancelled or timed out.
     Stopped,
-    /// Admission refused it.
+    /// Rejected by admission.
     Rejected,
 }
 
@@ -77,7 +77,7 @@ impl Default for Presentation {
 }
 
 impl Presentation {
-    /// For an agent that says nothing about its sessions, and for one that is not registered.
+    /// The presentation of agents that set none and of unregistered agents.
     pub const DEFAULT: Self =
         Self { title: |_| None, conclude: |_| None, advice: |_| &[], state: None };
 
@@ -94,7 +94,7 @@ impl Presentation {
         (!title.is_empty()).then_some(title)
     }
 
-    /// What a session with this result concluded; `None` if it has no result.
+    /// The conclusion of a session with this result; `None` without a result.
     pub fn conclusion_of(&self, result: &Value) -> Option<Conclusion> {
         if result.is_null() {
             return None;
@@ -103,7 +103,7 @@ impl Presentation {
         Some(own.unwrap_or_else(|| generic::conclude(result)).bounded())
     }
 
-    /// What to do about a failure.
+    /// Advice on a failure.
     pub fn advice_on(&self, code_or_category: &str) -> &'static [&'static str] {
         caught(|| (self.advice)(code_or_category)).unwrap_or_default()
     }
@@ -115,7 +115,7 @@ impl Presentation {
     }
 }
 
-/// What the agent's code returns, unless it panics.
+/// The result of the agent's code; `None` if it panics.
 fn caught<T>(ask: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(ask)).ok()
 }
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_in_an_agent_s_presentation_falls_back_to_the_default() {
+    fn a_panic_in_a_presentation_falls_back_to_the_default() {
         let broken = Presentation {
             title: |input| Some(input["a"]["b"].as_str().unwrap().to_owned()),
             conclude: |result| panic!("no result like {result}"),

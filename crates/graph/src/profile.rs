@@ -1,8 +1,8 @@
-//! What an agent asks of its host besides running its graph.
+//! An agent's requirements of its host, besides running its graph.
 //!
-//! A [`Profile`] is data and pure functions: settings from the environment, how triggers are
-//! deduplicated and limited, what to count and log, and which MCP servers ship with the agent. Hosts
-//! know agents by their profiles alone. [`Profile::PLAIN`] serves an agent that needs none of this.
+//! A [`Profile`] consists of data and pure functions: settings from the environment, deduplication and
+//! rate limit of triggers, metrics and log lines, and the agent's MCP servers. Hosts know agents only by
+//! their profiles. [`Profile::PLAIN`] is for agents that need none of this.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::agent::{Agent, OnModelFailure};
 use crate::budget::Budget;
 use crate::run::Run;
 
-/// What an agent asks of its host.
+/// An agent's requirements of its host.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
     /// Whether the agent runs when a trigger names none.
@@ -25,15 +25,15 @@ pub struct Profile {
     /// The environment variables that [`Self::defaults`] reads. A host passes them on to agents that
     /// run in processes of their own.
     pub variables: &'static [&'static str],
-    /// Reads the environment, once, at the program's start.
+    /// Reads the environment, once, at startup.
     pub defaults: fn(&Environment<'_>) -> Result<Defaults, Unusable>,
-    /// What makes an input the same as another one, for triggers that carry no key of their own.
+    /// Derives the deduplication key from the input, for triggers without a key.
     pub dedupe_key: fn(&Value) -> Option<String>,
-    /// How many sessions may begin; any number if absent.
+    /// The rate limit; unlimited if absent.
     pub rate_limit: Option<RateLimit>,
-    /// The metrics that [`Self::observe`] adds to.
+    /// The metrics that [`Self::observe`] records.
     pub metrics: &'static [&'static Metric],
-    /// What a step that was just journaled adds to metrics, spans and the log. The run has folded it,
+    /// Metrics, span attributes and log lines for a step that was just journaled. The run has folded it,
     /// unless it is the end. Steps that a resumed session reads again are not observed again.
     pub observe: fn(&Run, &Step<Value>) -> Observed,
     /// The MCP servers that ship with the agent.
@@ -41,7 +41,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The profile of an agent that asks for nothing.
+    /// The profile of an agent without requirements.
     pub const PLAIN: Self = Self {
         is_default: false,
         variables: &[],
@@ -54,18 +54,18 @@ impl Profile {
     };
 }
 
-/// What the environment sets for all sessions of an agent, where their triggers set nothing.
+/// Defaults from the environment for an agent's sessions; a trigger overrides them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Defaults {
     /// The model, as a trigger names it.
     pub model: Option<String>,
     /// Whether the policy answers even if a trigger names a model.
     pub is_policy_only: bool,
-    /// What happens when the model fails for good.
+    /// The reaction to a model that fails permanently.
     pub on_model_failure: Option<OnModelFailure>,
     /// Limits that take precedence over the agent's own.
     pub budget: Budget,
-    /// How long a tool call may take, in seconds.
+    /// Timeout of a tool call, in seconds.
     pub tool_timeout_s: Option<u32>,
     /// The agent's own options, an object or null.
     pub options: Value,
@@ -73,14 +73,14 @@ pub struct Defaults {
     pub session_option: Option<&'static str>,
 }
 
-/// How many sessions of an agent may begin in an hour.
+/// The rate limit of an agent: sessions per hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
-    /// The number if the variable is not set.
+    /// The limit if the variable is not set.
     pub per_hour: u32,
-    /// The variable that sets it.
+    /// The environment variable that overrides it.
     pub variable: Option<&'static str>,
-    /// What sessions are about, in the plural, for the message of a refusal.
+    /// The subject of the sessions, in the plural, for the error message.
     pub plural: &'static str,
 }
 
@@ -97,7 +97,7 @@ impl Limits {
     /// Reads the variables of these agents.
     ///
     /// # Errors
-    /// When one is set to something else than a whole number from 1 to [`RateLimit::PER_HOUR_MAX`].
+    /// If a value is not a whole number from 1 to [`RateLimit::PER_HOUR_MAX`].
     pub fn read(agents: &[Agent], environment: &Environment<'_>) -> Result<Self, Unusable> {
         let mut limits = BTreeMap::new();
         for agent in agents {
@@ -113,19 +113,18 @@ impl Limits {
         Ok(Self(limits))
     }
 
-    /// The limits that set `per_hour` for one agent and nothing for others.
+    /// A limit for one agent only.
     pub fn of(agent: &'static str, per_hour: u32) -> Self {
         Self(BTreeMap::from([(agent, per_hour)]))
     }
 
-    /// How many sessions of this agent may begin in an hour; any number if absent.
+    /// The sessions per hour of this agent; `None` if unlimited.
     pub fn per_hour(&self, agent: &Agent) -> Option<u32> {
         let limit = agent.profile().rate_limit?;
         Some(self.0.get(agent.name()).copied().unwrap_or(limit.per_hour))
     }
 }
 
-/// A metric.
 #[derive(Debug, PartialEq)]
 pub struct Metric {
     pub name: &'static str,
@@ -133,7 +132,7 @@ pub struct Metric {
     pub description: &'static str,
 }
 
-/// How a metric adds up.
+/// The kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricKind {
     /// A sum of whole numbers.
@@ -144,14 +143,14 @@ pub enum MetricKind {
     Histogram(&'static [f64]),
 }
 
-/// What a step adds to metrics, spans and the log.
+/// Metrics, span attributes and log lines for a step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observed {
     pub samples: Vec<Sample>,
-    /// Attributes of the span of the step's effect: texts, whole numbers and flags.
+    /// Attributes of the effect's span: strings, integers and booleans.
     pub attributes: Vec<(&'static str, Value)>,
-    /// Objects that are logged, each on a line of its own. Payloads do not belong into logs; an agent
-    /// whose specification asks for one says so.
+    /// Objects to log, one per line. They contain no payloads, unless the agent's specification requires
+    /// it.
     pub log: Vec<Value>,
 }
 
@@ -164,28 +163,28 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// An MCP server that ships: the program `daybook mcp NAME`.
+/// A bundled MCP server: `daybook mcp NAME`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Server {
     pub name: &'static str,
-    /// Options whose values are texts of the session's input: the field and the option.
+    /// Options from fields of the session's input, as pairs of field and option.
     pub options: &'static [(&'static str, &'static str)],
-    /// How it reads the account that the host runs in.
+    /// Its access to the host's AWS account, if it supports that.
     pub in_account: Option<InAccount>,
-    /// The option that names the folder for what outlives the server's process.
+    /// The option with the folder for state that outlives the server's process.
     pub state_option: Option<&'static str>,
 }
 
-/// How a server reads the account that its host runs in. It gets the host's credentials.
+/// A server's access to the host's AWS account, with the host's credentials.
 #[derive(Debug, PartialEq, Eq)]
 pub struct InAccount {
-    /// The argument that asks for it.
+    /// The argument that enables it.
     pub argument: &'static str,
-    /// The field of the session's input that names data to read instead.
+    /// The field of the session's input that names another source, which disables it.
     pub unless: &'static str,
 }
 
-/// The environment of a program, as its agents may read it.
+/// A program's environment, as agents may read it.
 #[derive(Clone, Copy)]
 pub struct Environment<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
@@ -195,15 +194,15 @@ pub struct Environment<'a> {
 /// Reads files of a folder.
 pub type ReadFolder<'a> = dyn Fn(&FolderQuery<'_>) -> Result<Vec<TextFile>, Unreadable> + 'a;
 
-/// Which files of a folder are read.
+/// The files of a folder to read.
 #[derive(Clone, Copy, Debug)]
 pub struct FolderQuery<'a> {
     pub folder: &'a Path,
-    /// The ending of the files' names, without the dot.
+    /// The file name extension, without the dot.
     pub extension: &'static str,
-    /// Most files; further ones are left out.
+    /// Most files; further ones are ignored.
     pub files_max: usize,
-    /// Most bytes of a file; what follows is cut off.
+    /// Most bytes of a file; the rest is truncated.
     pub file_bytes_max: u64,
 }
 
@@ -221,10 +220,10 @@ pub struct Unreadable {
     pub source: io::Error,
 }
 
-/// Why an environment cannot be used. The program stops before its first request.
+/// The environment is invalid. The program stops before its first request.
 #[derive(Debug, thiserror::Error)]
 pub enum Unusable {
-    /// A variable has a value that it does not take.
+    /// A variable has an invalid value.
     #[error("{name} is `{value}`, expected {expected}")]
     Variable { name: &'static str, value: String, expected: &'static str },
     /// A folder, or a file in it, cannot be read.
@@ -236,7 +235,7 @@ pub enum Unusable {
         source: io::Error,
     },
     /// A file does not hold what it should.
-    #[error("{} is no {what}: {problem}", path.display())]
+    #[error("{} is not a valid {what}: {problem}", path.display())]
     Malformed { what: &'static str, path: PathBuf, problem: String },
 }
 
@@ -249,7 +248,7 @@ impl<'a> Environment<'a> {
         Self { variable, folder: None }
     }
 
-    /// The same, which reads files like this.
+    /// Sets the function that reads files.
     #[must_use]
     pub fn with_folders(self, folder: &'a ReadFolder<'a>) -> Self {
         Self { folder: Some(folder), ..self }
@@ -260,10 +259,10 @@ impl<'a> Environment<'a> {
         (self.variable)(name).filter(|value| !value.is_empty())
     }
 
-    /// What `read` makes of a variable's value, if it is set.
+    /// Parses a variable's value with `read`, if it is set.
     ///
     /// # Errors
-    /// When `read` makes nothing of it.
+    /// If `read` returns `None`.
     pub fn read<T>(
         &self,
         name: &'static str,
@@ -277,10 +276,10 @@ impl<'a> Environment<'a> {
         }
     }
 
-    /// A whole number within bounds, if it is set.
+    /// A whole number within a range, if it is set.
     ///
     /// # Errors
-    /// When it is set to something else.
+    /// If the value is anything else.
     pub fn whole_number(
         &self,
         name: &'static str,
@@ -293,15 +292,15 @@ impl<'a> Environment<'a> {
     /// A flag, if it is set.
     ///
     /// # Errors
-    /// When it is set to something else than `true` and `false`.
+    /// If the value is neither `true` nor `false`.
     pub fn flag(&self, name: &'static str) -> Result<Option<bool>, Unusable> {
         self.read(name, "true or false", |text| text.parse().ok())
     }
 
-    /// Files of a folder, by name. `what` says in the plural what they should be.
+    /// The files of a folder, sorted by name. `what` names them in errors, in the plural.
     ///
     /// # Errors
-    /// When the folder or a file cannot be read.
+    /// If the folder or a file cannot be read.
     pub fn files(
         &self,
         what: &'static str,

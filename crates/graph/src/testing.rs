@@ -39,7 +39,7 @@ pub struct World<'a> {
 type Performer<'a, What, Then> = Box<dyn FnMut(&What) -> Then + 'a>;
 
 impl<'a> World<'a> {
-    /// A world with these tools, no model, and people who approve whatever they can.
+    /// A world with these tools, no model, and people who approve everything.
     pub fn new(tools: impl FnMut(&ToolCall) -> Brought + 'a) -> Self {
         let no_model = |_: &Chat| {
             let failure = Failure::not_sent("unknown", "there is no model");
@@ -83,10 +83,10 @@ impl Session {
     /// A session that was just claimed.
     ///
     /// # Errors
-    /// When the input is not one of the agent's.
+    /// If the input is not valid for this agent.
     ///
     /// # Panics
-    /// When the agent's graph is invalid, with the words of [`Agent::check`].
+    /// If the agent's graph is invalid, with the message of [`Agent::check`].
     pub fn start(agent: &Agent, input: Value, settings: Settings) -> Result<Self, InputError> {
         agent.check().unwrap_or_else(|invalid| panic!("{invalid}"));
         let run = agent.start(&input, &settings)?;
@@ -153,7 +153,8 @@ impl Session {
 
     /// Journals and folds a step.
     ///
-    /// # Panics It cannot be folded.
+    /// # Panics
+    /// It cannot be folded.
     pub fn append(&mut self, body: StepBody<Value>) {
         self.try_append(body).unwrap_or_else(|error| panic!("{error}"));
     }
@@ -173,7 +174,8 @@ impl Session {
 
     /// Runs the session to its end.
     ///
-    /// # Panics It does not end within [`STEPS_MAX`] steps.
+    /// # Panics
+    /// It does not end within [`STEPS_MAX`] steps.
     pub fn drive(&mut self, world: &mut World<'_>) -> Finish {
         while self.run.seq() < STEPS_MAX {
             match self.run.next() {
@@ -253,7 +255,8 @@ pub fn step(seq: u32, epoch: u32, stamp: Stamp, body: StepBody<Value>) -> Step<V
 /// Runs a session to its end, then again from every prefix of its steps, as if the runner had been
 /// lost after each. Returns the steps of the first run.
 ///
-/// # Panics A resumed run ends differently, or repeats an effect whose outcome it had.
+/// # Panics
+/// A resumed run ends differently, or repeats an effect whose outcome it had.
 pub fn every_prefix<'a>(
     agent: &Agent,
     input: &Value,
@@ -266,7 +269,8 @@ pub fn every_prefix<'a>(
 /// [`every_prefix`] for agents whose result contains times or step numbers: compares `view` of the
 /// end.
 ///
-/// # Panics As [`every_prefix`].
+/// # Panics
+/// As [`every_prefix`].
 pub fn every_prefix_by<'a, V: PartialEq + std::fmt::Debug>(
     agent: &Agent,
     input: &Value,

@@ -26,14 +26,14 @@ const STARTS: usize = 20;
 /// Warm events per start.
 const WARM_EVENTS: usize = 50;
 
-/// Time that no event uses up.
+/// Ample time for any event.
 const PLENTY: Duration = Duration::from_secs(60);
 
 #[tokio::main]
 async fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).filter(|text| text != "--bench").collect();
     let Some(folder) = arguments.first().map(Path::new) else {
-        println!("error: functions takes the folder that scripts/lambdas.sh filled");
+        println!("error: expected the folder that scripts/lambdas.sh creates");
         println!("hint: make bench");
         std::process::exit(2);
     };

@@ -63,7 +63,7 @@ where
     R: Serialize,
     H: AsyncFn(A) -> Result<R, Diagnostic>,
 {
-    #[expect(clippy::disallowed_methods, reason = "the program's one look at its environment")]
+    #[expect(clippy::disallowed_methods, reason = "the only place that reads the environment")]
     let lookup: Lookup = |name| std::env::var(name).ok();
     start_logging(lookup);
     let metrics = metrics_cloudwatch_embedded::Builder::new();

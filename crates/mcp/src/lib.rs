@@ -5,6 +5,7 @@
 //! [`http`] to network clients.
 
 pub mod argument;
+pub mod hints;
 pub mod http;
 pub mod loopback;
 pub mod reply;

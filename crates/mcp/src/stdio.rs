@@ -21,7 +21,7 @@ pub enum Error {
 pub async fn serve(server: impl ServerHandler) -> Result<(), Error> {
     let running = match server.serve(rmcp::transport::stdio()).await {
         Ok(running) => running,
-        // A client that disconnects before the handshake is no error.
+        // A client that disconnects before the handshake is not an error.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(Error::Handshake(Box::new(error))),
     };

@@ -1,8 +1,7 @@
 //! The event bus: `PutEvents`, the two rules, and their input transformers.
 //!
-//! An event that the rule matches is a row of an execution before the caller hears that it was
-//! accepted, and an answer that is one is a step of its session; one that matches nothing is accepted
-//! and gone, as on any bus.
+//! Before the bus accepts a trigger, its execution is durable; before it accepts an answer, the poller
+//! has handled it. As on EventBridge, an event that matches no rule is accepted and dropped.
 
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ pub const ENTRIES_MAX: usize = 10;
 /// Source: AWS, "Calculating PutEvents event entry size".
 pub const ENTRY_BYTES_MAX: usize = 256 * 1024;
 
-/// What a time counts towards an entry's size, in bytes. Source: as [`ENTRY_BYTES_MAX`].
+/// Share of a time in an entry's size, in bytes. Source: as [`ENTRY_BYTES_MAX`].
 const TIME_BYTES: usize = 14;
 
 /// The bus with its rules and their targets.
@@ -41,7 +40,7 @@ pub struct Bus<S = Database> {
     answers: Arc<Rule>,
 }
 
-/// A rule: which events it is for, and what its target gets of one.
+/// A rule: its event pattern, and the transformer of its target's input.
 #[derive(Clone, Debug)]
 struct Rule {
     name: &'static str,
@@ -60,8 +59,7 @@ impl Rule {
         Ok(Self { name, pattern: Pattern::parse(pattern)?, transformer })
     }
 
-    /// What the target gets of an event; nothing of one that the rule is not for, and nothing that
-    /// is not JSON, as on any bus.
+    /// The target's input; `None` if the pattern does not match, or the transformer produces no JSON.
     fn input(&self, event: &Value, ingestion_time: &str) -> Option<String> {
         if !self.pattern.matches(event) {
             return None;
@@ -72,58 +70,55 @@ impl Rule {
         let input = self.transformer.apply(event, origin);
         if input.is_none() {
             let (id, rule) = (&event["id"], self.name);
-            tracing::warn!(%id, rule, "The rule's input transformer gave no JSON; the event is dropped.");
+            tracing::warn!(%id, rule, "Dropping an event: the rule's input transformer produced no JSON.");
         }
         input
     }
 }
 
-/// Why a rule cannot be used.
+/// An invalid rule.
 #[derive(Debug, thiserror::Error)]
 pub enum RuleError {
-    /// Its pattern is none.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// Its input transformer is none.
     #[error(transparent)]
     Transformer(#[from] TransformerError),
 }
 
-/// Why a whole request is refused.
+/// Why the whole request is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
-    /// It breaks a rule of the API.
+    /// The request violates a constraint of the API.
     #[error("{0}")]
     Validation(String),
     /// A field has the wrong type.
     #[error("{0}")]
     Serialization(String),
-    /// There is no such bus.
     #[error("Event bus {0} does not exist.")]
     NoSuchBus(String),
 }
 
-/// One entry's refusal, in the words of the API.
+/// An entry's error, as the API words it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct EntryError {
     code: &'static str,
     message: String,
 }
 
-/// An event on its way.
+/// An accepted event with the inputs of its targets.
 struct Accepted {
     id: String,
-    /// The execution's input, if it is a trigger.
+    /// The execution's input, if the event is a trigger.
     input: Option<String>,
-    /// The poller's, if it is an answer.
+    /// The poller's input, if the event is an answer.
     answer: Option<String>,
 }
 
 impl<S: ExecutionStore> Bus<S> {
-    /// The bus that starts executions and hands answers to the poller, by the workflow's rules.
+    /// A bus with the workflow's rules: it starts executions and passes answers to the poller.
     ///
     /// # Errors
-    /// A rule cannot be used.
+    /// If a rule is invalid.
     pub fn new(
         executions: Executions<S>,
         functions: Functions,
@@ -140,7 +135,7 @@ impl<S: ExecutionStore> Bus<S> {
     /// `PutEvents`: every matched event is durable when this returns.
     ///
     /// # Errors
-    /// When the request as a whole is refused. An entry's own refusal is in its place.
+    /// If the whole request is refused. The error of a single entry is in the response.
     pub async fn put_events(&self, body: &Value) -> Result<Value, Refused> {
         let entries = entries(body)?;
         let mut judged: Vec<Result<Accepted, EntryError>> = Vec::new();
@@ -160,7 +155,8 @@ impl<S: ExecutionStore> Bus<S> {
         Ok(json!({ "FailedEntryCount": failed, "Entries": entries }))
     }
 
-    /// Starts what was matched, in one commit, and turns entries that could not be into errors.
+    /// Starts the executions of matched triggers in one commit. An entry whose execution does not start
+    /// becomes an error.
     async fn start(&self, judged: &mut [Result<Accepted, EntryError>]) {
         let matched: Vec<(usize, Request)> = judged
             .iter()
@@ -184,24 +180,24 @@ impl<S: ExecutionStore> Bus<S> {
                 }
             }
             Err(error) => {
-                tracing::error!(%error, "Accepted events could not be made durable.");
+                tracing::error!(%error, "Cannot start the executions of accepted events.");
                 for (index, _) in matched {
-                    let message = "the event could not be made durable".to_owned();
+                    let message = "cannot write the event".to_owned();
                     judged[index] = Err(EntryError { code: "InternalFailure", message });
                 }
             }
         }
     }
 
-    /// Hands answers to the poller, one after the other as they were put. Whether one is taken its
-    /// sender does not hear, as on any bus; only that it is lost.
+    /// Passes answers to the poller, in order. The sender learns of a failed delivery, but not whether the
+    /// poller accepted the answer.
     async fn answer(&self, judged: &mut [Result<Accepted, EntryError>]) {
         for entry in judged {
             let Ok(Accepted { answer: Some(input), .. }) = entry else { continue };
             let payload = serde_json::from_str(input).unwrap_or_default();
             if let Err(error) = self.functions.call(names::POLLER_ARN, payload).await {
-                tracing::error!(%error, "An answer could not be handed over.");
-                let message = "the answer could not be handed over".to_owned();
+                tracing::error!(%error, "Cannot deliver an answer to the poller.");
+                let message = "cannot deliver the answer".to_owned();
                 *entry = Err(EntryError { code: "InternalFailure", message });
             }
         }
@@ -266,7 +262,7 @@ fn entries(body: &Value) -> Result<&[Value], Refused> {
     )))
 }
 
-/// The entry's detail, if it may be an event.
+/// Validates an entry and returns its detail.
 fn check(entry: &Value) -> Result<Value, EntryError> {
     for name in ["Source", "DetailType", "Detail"] {
         if entry[name].as_str().unwrap_or_default().is_empty() {
@@ -314,13 +310,13 @@ fn event_of(entry: &Value, id: &str, time: &str, detail: Value) -> Value {
     })
 }
 
-/// EventBridge's own times have whole seconds.
+/// EventBridge's timestamps have whole seconds.
 fn whole_second(now: Stamp) -> String {
     let time = DateTime::<Utc>::from_timestamp(now.seconds(), 0).unwrap_or_default();
     time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// The caller's time: epoch seconds in the AWS JSON protocol; a text is taken as well.
+/// Parses the caller's time: epoch seconds, as in the AWS JSON protocol, or RFC 3339.
 fn time_of(time: &Value) -> Option<String> {
     let millis = match time {
         Value::Number(seconds) => (seconds.as_f64()? * 1_000.0).round() as i64,
@@ -354,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_judged_as_eventbridge_does() {
+    fn entries_are_validated_as_by_eventbridge() {
         for (fields, code) in [
             (json!({}), None),
             (json!({"Source": null}), Some("InvalidArgument")),
@@ -375,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_workflow_s_template_gives_its_input() {
+    fn the_template_produces_the_workflows_input() {
         let event = json!({"id": "i", "time": "t", "source": "s", "detail": {"agent": "a<id>"}});
         let transformer = Transformer::new(rule::INPUT_PATHS, rule::INPUT_TEMPLATE).unwrap();
         let input = transformer.apply(&event, Origin::default()).unwrap();
@@ -384,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_keeps_the_fraction_that_its_sender_gave() {
+    fn a_time_keeps_its_fraction() {
         for (time, expected) in [
             (json!(1_795_257_000), Some("2026-11-21T10:30:00Z")),
             (json!(1_795_257_000.25), Some("2026-11-21T10:30:00.250Z")),

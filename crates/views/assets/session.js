@@ -123,8 +123,8 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
   }
 
   /** Redraws a section only when its data change, so that focus and scroll position stay. */
-  function drawOnce(frame, told, make) {
-    const text = JSON.stringify(told);
+  function drawOnce(frame, data, make) {
+    const text = JSON.stringify(data);
     if (frame.dataset.text === text) return;
     frame.dataset.text = text;
     frame.replaceChildren(...make().filter(Boolean));
@@ -187,7 +187,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     try {
       const found = await get(path(id, "/verify"));
       seal.className = found.sound ? "faint seal" : "bad seal";
-      seal.replaceChildren(found.sound ? `✓ the hash chain verifies: ${found.records} records, ${found.state}` : "✗ the records were changed after they were written",
+      seal.replaceChildren(found.sound ? `✓ the hash chain verifies: ${found.records} records, ${found.state}` : "✗ verification failed",
         ...(found.damage.length ? [el("ul", {}, found.damage.map((line) => el("li", { class: "text" }, line)))] : []));
     } catch (error) {
       seal.textContent = error.message;
@@ -219,10 +219,10 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
       question.dataset.id = "";
       return;
     }
-    // What somebody types is not taken away by news.
+    // An update must not discard what the user is typing.
     if (question.dataset.id === String(open.question_id)) return;
     question.dataset.id = open.question_id;
-    const words = el("input", { id: "words", "aria-label": "Words or reason", placeholder: "a reason, or what you want to say" });
+    const words = el("input", { id: "words", "aria-label": "Reply or reason", placeholder: "a reply, or a reason" });
     const edited = el("textarea", { id: "arguments", rows: 6, spellcheck: false, "aria-label": "Arguments as JSON" });
     edited.value = JSON.stringify(open.arguments ?? {}, null, 2);
     const wrong = el("p", { class: "bad", role: "alert" });

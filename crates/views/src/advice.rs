@@ -191,7 +191,7 @@ mod tests {
             ),
             ("InputError: InvalidInput - input field `lambda_name`", Some("unknown"), "Correct"),
             (
-                "Rejected: Duplicate - session s is already about `k`",
+                "Rejected: Duplicate - session s already has the deduplication key `k`",
                 Some("rejected"),
                 "see that session",
             ),
@@ -210,14 +210,17 @@ mod tests {
             ("ModelError: x - y", Some("of one's own"), "daybook trigger --agent mine"),
             ("", None, "daybook trigger --agent mine"),
         ] {
-            let told = said(error, category, &Presentation::DEFAULT);
-            assert!(told.contains(expected), "{error}: {told}");
+            let text = said(error, category, &Presentation::DEFAULT);
+            assert!(text.contains(expected), "{error}: {text}");
         }
-        assert_eq!(holder("Rejected: Duplicate - session a-b is already about `k`"), Some("a-b"));
+        assert_eq!(
+            holder("Rejected: Duplicate - session a-b already has the deduplication key `k`"),
+            Some("a-b")
+        );
         assert_eq!(holder("Rejected: BreakerOpen - circuit breaker"), None);
         for (category, sentences) in BY_CATEGORY {
-            let told = said("E: c - m", Some(category), &Presentation::DEFAULT);
-            assert_eq!(told, sentences.join("\n"));
+            let text = said("E: c - m", Some(category), &Presentation::DEFAULT);
+            assert_eq!(text, sentences.join("\n"));
         }
     }
 
@@ -229,9 +232,9 @@ mod tests {
             _ => &[],
         };
         let own = Presentation { advice, ..Presentation::DEFAULT };
-        let told = said("LampError: Dark - x", Some("too_dark"), &own);
-        assert_eq!(told, format!("Switch the light on.\n{AGAIN}"));
-        let told = said("Rejected: BreakerOpen - circuit breaker", Some("rejected"), &own);
-        assert!(told.ends_with("slot is free.\nRaise its limit."), "{told}");
+        let text = said("LampError: Dark - x", Some("too_dark"), &own);
+        assert_eq!(text, format!("Switch the light on.\n{AGAIN}"));
+        let text = said("Rejected: BreakerOpen - circuit breaker", Some("rejected"), &own);
+        assert!(text.ends_with("slot is free.\nRaise its limit."), "{text}");
     }
 }

@@ -7,7 +7,7 @@ use journal::step::{Step, StepBody};
 use serde::{Deserialize as _, Serialize};
 use serde_json::{Value, json};
 
-use crate::told::Tone;
+use crate::line::Tone;
 use crate::waterfall::Row;
 
 /// Maximum number of steps that are aligned per session; [`Comparison::is_cut`] reports the rest.

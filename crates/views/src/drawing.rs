@@ -332,13 +332,13 @@ mod tests {
         let definition = Definition::parse(text).unwrap();
         let path = ["Try", "Judge", "Try", "within another", "Judge", "Lost"];
         let drawing = Drawing::of_machine(&definition, path).unwrap();
-        let told: Vec<_> = drawing
+        let lines: Vec<_> = drawing
             .nodes
             .iter()
             .map(|n| (n.name.as_str(), n.layer, n.visits, n.is_newest, n.is_failed))
             .collect();
         assert_eq!(
-            told,
+            lines,
             [
                 ("Judge", 1, 2, false, false),
                 ("Lost", 2, 1, true, true),

@@ -155,11 +155,11 @@ mod tests {
             pattern(2, "unseen"),
         ];
         let conclusion = Conclusion { findings, ..Conclusion::default() };
-        let told: Vec<_> = citations(&conclusion, &seen)
+        let lines: Vec<_> = citations(&conclusion, &seen)
             .into_iter()
             .map(|Citation { claim, seq, pointer }| format!("{claim} → #{seq}{pointer}"))
             .collect();
-        insta::assert_snapshot!(told.join("\n"), @r"
+        insta::assert_snapshot!(lines.join("\n"), @r"
         /evidence/0 → #2/ok/policies
         /evidence/1 → #3/ok/limit
         /evidence/2 → #3

@@ -4,8 +4,8 @@ use graph::presentation::Presentation;
 use journal::status::Status;
 use serde::Serialize;
 
+use crate::line::Tone;
 use crate::text::clip;
-use crate::told::Tone;
 use crate::waterfall::{Row, Waterfall};
 
 const SENTENCE_CHARS: usize = 600;
@@ -83,10 +83,10 @@ fn spot(waterfall: &Waterfall, status: Status) -> Option<Spot> {
     let is_bad = |row: &&Row| row.tone == Tone::Bad;
     let newest_first = || waterfall.rows.iter().rev();
     let failed = newest_first().filter(|row| row.kind == "outcome").find(is_bad);
-    let told = || waterfall.rows.iter().find(is_bad);
+    let first_bad = || waterfall.rows.iter().find(is_bad);
     let row = match status {
         Status::TimedOut => waterfall.rows.iter().find(|row| row.kind == "end"),
-        _ => failed.or_else(told),
+        _ => failed.or_else(first_bad),
     }?;
     let (row, after) = match row.kind {
         "end" => match newest_first().find(|row| matches!(row.kind, "outcome" | "ask"))? {
@@ -136,16 +136,16 @@ mod tests {
     #[test]
     fn a_failure_says_what_where_and_what_next() {
         let error = "McpConnection: aws-diagnostics - the server ended";
-        let told = of(Status::Failed, Some(error), Some("mcp_connection"));
-        insta::assert_snapshot!(told, @r"
+        let text = of(Status::Failed, Some(error), Some("mcp_connection"));
+        insta::assert_snapshot!(text, @r"
         McpConnection: aws-diagnostics - the server ended
         at step 2, look (STEP#00000002)
         > Start the tool server by itself: `daybook tools aws-diagnostics` prints its error.
         > Its command or address is in the file that DAYBOOK_MCP_SERVERS names; without that file, the bundled server is used.
         > Then trigger it again as a new session: a verdict is final.
         ");
-        let told = of(Status::Cancelled, Some("Cancelled: CancelRequested - no"), None);
-        assert!(told.ends_with(
+        let text = of(Status::Cancelled, Some("Cancelled: CancelRequested - no"), None);
+        assert!(text.ends_with(
             "> A person cancelled the session. Trigger it again if it is still needed."
         ));
         assert!(of(Status::Failed, None, None).starts_with("The session ended without"));

@@ -173,12 +173,12 @@ mod tests {
             .enumerate()
             .filter(|(_, bar)| bar.counts != Counts::default())
             .collect();
-        let told = bars.iter().map(|(hour, bar)| {
+        let lines = bars.iter().map(|(hour, bar)| {
             let Counts { succeeded, failed, stopped, waiting, running } = bar.counts;
             format!("{hour}: {succeeded} {failed} {stopped} {waiting} {running}")
         });
         assert_eq!(
-            told.collect::<Vec<_>>(),
+            lines.collect::<Vec<_>>(),
             ["0: 0 0 1 0 0", "19: 0 1 0 0 0", "22: 20 0 0 0 0", "23: 0 0 0 1 0"]
         );
         let [fraud, incident] = &health.agents[..] else { panic!("{health:#?}") };

@@ -176,7 +176,7 @@ mod tests {
         let call = ToolCall::built_in("look", json!({}));
         let with_calls = steps.iter().map(|step| (step, (step.seq > 3).then_some(&call)));
         let ledger = Ledger::of(with_calls);
-        let told: Vec<_> = ledger
+        let lines: Vec<_> = ledger
             .accounts
             .iter()
             .map(|Account { kind, name, spent: s }| {
@@ -187,7 +187,7 @@ mod tests {
                 )
             })
             .collect();
-        insta::assert_snapshot!(told.join("\n"), @r"
+        insta::assert_snapshot!(lines.join("\n"), @r"
         model claude: 2, 1 failed, 300 ms, 964 tokens, 2700
         policy policy: 1, 0 failed, 1 ms, 0 tokens, 0
         tool look: 2, 1 failed, 90 ms, 0 tokens, 0

@@ -2,7 +2,7 @@
 //!
 //! This crate performs no IO: it takes records and returns values to draw.
 //!
-//! - One session: [`told`] describes each record in a line, [`waterfall`] places all records on a time
+//! - One session: [`line`](mod@line) describes each record in one line, [`waterfall`] places all records on a time
 //!   axis, [`drawing`] lays out the agent's graph and the state machine with the path taken, [`runs`]
 //!   lists the runs, and [`ledger`] sums up time, tokens and cost.
 //! - Its result: the agent itself makes the conclusion ([`graph::conclusion`]), and [`evidence`] links
@@ -20,10 +20,10 @@ pub mod evidence;
 pub mod failure;
 pub mod health;
 pub mod ledger;
+pub mod line;
 pub mod page;
 pub mod runs;
 #[cfg(test)]
 mod testing;
 pub mod text;
-pub mod told;
 pub mod waterfall;

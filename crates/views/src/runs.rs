@@ -112,7 +112,7 @@ mod tests {
             by("person:p", 2, 5_000, 5, answer),
             by("agent:c", 3, 5_100, 6, claim(2)),
         ];
-        let told = |steps: &[Step<Value>], is_open| {
+        let lines = |steps: &[Step<Value>], is_open| {
             let line = |run: Run| {
                 let to = run.to_ms.map_or("now".to_owned(), |ms| ms.to_string());
                 let (epoch, runner, from, count) = (run.epoch, run.runner, run.from_ms, run.steps);
@@ -121,7 +121,7 @@ mod tests {
             let runs = runs(std::slice::from_ref(&lost), steps, at(0), is_open);
             runs.into_iter().map(line).collect::<Vec<_>>()
         };
-        let open = told(&steps, true);
+        let open = lines(&steps, true);
         assert_eq!(
             open,
             [
@@ -130,8 +130,8 @@ mod tests {
                 "3 agent:c 5100..now 1 steps AtWork",
             ]
         );
-        assert_eq!(told(&steps, false)[2], "3 agent:c 5100..5100 1 steps Closed");
+        assert_eq!(lines(&steps, false)[2], "3 agent:c 5100..5100 1 steps Closed");
         steps.push(by("agent:c", 3, 5_400, 7, end(Ending::Completed)));
-        assert_eq!(told(&steps, false)[2], "3 agent:c 5100..5400 2 steps Completed");
+        assert_eq!(lines(&steps, false)[2], "3 agent:c 5100..5400 2 steps Completed");
     }
 }

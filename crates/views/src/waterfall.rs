@@ -10,8 +10,8 @@ use journal::step::{EffectKind, Step, StepBody, Usage};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::line::{self, Tone};
 use crate::text::{clean, clip};
-use crate::told::{self, Tone};
 
 /// Characters of a row's line; the record itself has the rest.
 const LINE_CHARS: usize = 240;
@@ -122,9 +122,9 @@ impl Waterfall {
             waits: Vec::new(),
         };
         let Some(began) = made.began else { return made };
-        let mut told_error = None;
+        let mut shown_error = None;
         for record in &records {
-            let row = made.row(record, began, &mut told_error);
+            let row = made.row(record, began, &mut shown_error);
             made.rows.push(row);
             made.wait(record, began);
         }
@@ -138,19 +138,19 @@ impl Waterfall {
         made
     }
 
-    fn row(&mut self, record: &Record<'_>, began: Stamp, told_error: &mut Option<String>) -> Row {
+    fn row(&mut self, record: &Record<'_>, began: Stamp, shown_error: &mut Option<String>) -> Row {
         let to_ms = since(record.stamp(), began);
         let from_ms = since(begin(record), began);
         match record {
             Record::Event(event) => {
-                let (_, tone) = told::mark(event.status);
+                let (_, tone) = line::mark(event.status);
                 let error = event.error.as_ref().map(ToString::to_string);
                 // Show an error only once, although several writers record it.
-                let again = error.is_some() && *told_error == error;
+                let again = error.is_some() && *shown_error == error;
                 let more = error.clone().filter(|_| !again).map(|text| clip(&text, MORE_CHARS));
-                *told_error = error.or_else(|| told_error.take());
+                *shown_error = error.or_else(|| shown_error.take());
                 // The lane names the writer.
-                let note = told::note(event, again);
+                let note = line::note(event, again);
                 let note = note.strip_prefix(event.writer.as_str()).unwrap_or(&note);
                 Row {
                     sk: event.sk.clone(),
@@ -170,11 +170,11 @@ impl Waterfall {
                 }
             }
             Record::Step(step, call) => {
-                let told = told::step(step, call.as_ref());
+                let described = line::step(step, call.as_ref());
                 let used = usage(step);
                 let writer = writer(step);
                 let epoch = (writer == Writer::Agent.as_str()).then_some(step.epoch);
-                let more = told.more.first().map(|text| clip(text, MORE_CHARS));
+                let more = described.more.first().map(|text| clip(text, MORE_CHARS));
                 Row {
                     sk: journal::key::step(step.seq),
                     seq: Some(step.seq),
@@ -183,9 +183,9 @@ impl Waterfall {
                     to_ms,
                     name: clean(step.body.effect().map_or(step.body.kind().as_str(), |e| &e.node)),
                     kind: step.body.kind().as_str(),
-                    what: clip(&told.what, LINE_CHARS),
-                    tone: told.tone,
-                    more: more.or_else(|| ended(step, told_error)),
+                    what: clip(&described.what, LINE_CHARS),
+                    tone: described.tone,
+                    more: more.or_else(|| ended(step, shown_error)),
                     tokens: u64::from(used.input_tokens)
                         + u64::from(used.output_tokens)
                         + u64::from(used.unsettled_tokens),
@@ -251,13 +251,13 @@ fn writer(step: &Step<Value>) -> String {
     clip(runner.split(':').next().unwrap_or(runner), LANE_CHARS)
 }
 
-fn ended(step: &Step<Value>, told_error: &mut Option<String>) -> Option<String> {
+fn ended(step: &Step<Value>, shown_error: &mut Option<String>) -> Option<String> {
     let StepBody::End { error: Some(error), .. } = &step.body else { return None };
     let error = error.to_string();
-    if told_error.as_deref() == Some(error.as_str()) {
+    if shown_error.as_deref() == Some(error.as_str()) {
         return None;
     }
-    *told_error = Some(error.clone());
+    *shown_error = Some(error.clone());
     Some(clip(&error, MORE_CHARS))
 }
 

@@ -215,9 +215,9 @@ impl<S: Store> Watchdog<S> {
             return Err(Error::NoEnd);
         };
         let by_agent = end.runner.as_str().starts_with(Writer::Agent.as_str());
-        let told = task_announcement(end.seq, *ending, error.as_ref()).filter(|_| by_agent);
-        if let Some(told) = told
-            && let Err(error) = announcer.announce_within(&told, ANNOUNCE_TIMEOUT).await
+        let announcement = task_announcement(end.seq, *ending, error.as_ref()).filter(|_| by_agent);
+        if let Some(announcement) = announcement
+            && let Err(error) = announcer.announce_within(&announcement, ANNOUNCE_TIMEOUT).await
         {
             tracing::warn!(session_id = %announcer.session, %error, "An event was not written.");
         }

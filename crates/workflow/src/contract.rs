@@ -298,7 +298,7 @@ pub struct Verdict {
     /// The error's name, for a failed execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What is said about it.
+    /// The error's message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
 }

@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::limits::{BEAT, PARK_LONGEST, POLL_FACTOR_PERCENT, POLL_FIRST, POLL_LONGEST};
+use crate::limits::{
+    HEARTBEAT_INTERVAL, PARK_LONGEST, POLL_FACTOR_PERCENT, POLL_FIRST, POLL_LONGEST,
+};
 
 /// Usage, in the units that AWS bills.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -145,16 +147,16 @@ const CALL_MS: u64 = 30;
 const READ_UNITS_A_CHECK: u64 = 4;
 
 /// Writes of a heartbeat: the lease, and its entry in the index of open leases removed and added.
-const WRITE_UNITS_A_BEAT: u64 = 3;
+const WRITE_UNITS_A_HEARTBEAT: u64 = 3;
 
 /// Reads of a heartbeat: the token.
-const READ_UNITS_A_BEAT: u64 = 1;
+const READ_UNITS_A_HEARTBEAT: u64 = 1;
 
 /// Lifecycle events of a successful invocation.
 const EVENTS_AN_INVOCATION: u64 = 5;
 
-/// What only begins and ends write: the first event and the verdict, each with its place in the index by
-/// day, the lease as it is made and closed, the end.
+/// Writes at the begin and the end of a session: the first event and the verdict, each with its entry in
+/// the by-day index; the lease when it is created and closed; the end step.
 const WRITE_UNITS_ONCE: u64 = 9;
 
 /// Estimates the usage of a successful session without losses and rejections.
@@ -179,7 +181,7 @@ pub fn planned(plan: &Plan) -> Counters {
     let outcome_units = u64::from(plan.outcome_bytes.div_ceil(1_024).max(1));
     let steps = u64::from(plan.effects) * outcome_units + 3 * u64::from(plan.questions) + 1;
     let kept = plan.running + kept_waiting;
-    let beats = if plan.polling == Polling::Parked { plan.running } else { Duration::ZERO };
+    let beating = if plan.polling == Polling::Parked { plan.running } else { Duration::ZERO };
     let counted = Counters {
         polls,
         transitions: TRANSITIONS_ONCE
@@ -193,7 +195,7 @@ pub fn planned(plan: &Plan) -> Counters {
         runtime_s: kept.as_secs(),
         processor_ms: u64::try_from(plan.busy.as_millis()).unwrap_or(u64::MAX),
     };
-    counted + of_beats(beats) + of_checks(polls + waits)
+    counted + of_heartbeats(beating) + of_checks(polls + waits)
 }
 
 /// Usage of writing these items, given by their size in bytes and whether they are in the index by day.
@@ -205,11 +207,11 @@ pub fn of_items(items: impl IntoIterator<Item = (usize, bool)>) -> Counters {
 }
 
 /// Usage of the heartbeats of an agent with this running time.
-pub fn of_beats(running: Duration) -> Counters {
-    let beats = running.as_secs() / BEAT.as_secs();
+pub fn of_heartbeats(running: Duration) -> Counters {
+    let heartbeats = running.as_secs() / HEARTBEAT_INTERVAL.as_secs();
     Counters {
-        write_units: WRITE_UNITS_A_BEAT * beats,
-        read_units: READ_UNITS_A_BEAT * beats,
+        write_units: WRITE_UNITS_A_HEARTBEAT * heartbeats,
+        read_units: READ_UNITS_A_HEARTBEAT * heartbeats,
         ..Counters::default()
     }
 }

@@ -1,8 +1,8 @@
-//! The environment variables of hosts, as constants, and how their values are read. An agent's own
+//! The environment variables of hosts, and functions that read their values. An agent's own variables
 //! are in its pack.
 //!
-//! Programs read each variable once, at their start, into a struct of their own; a wrong value stops
-//! them before the first request.
+//! A program reads each variable once, at startup, into its own struct. An invalid value stops it before
+//! the first request.
 
 use std::time::Duration;
 
@@ -23,108 +23,102 @@ pub const AGENT_RUNTIME_QUALIFIER: &str = "AGENT_RUNTIME_QUALIFIER";
 /// The event bus. Set by the stack.
 pub const EVENT_BUS_NAME: &str = "EVENT_BUS_NAME";
 
-/// How many days records are kept.
+/// Retention of records, in days.
 pub const JOURNAL_TTL_DAYS: &str = "JOURNAL_TTL_DAYS";
 
-/// Where spans go: an OTLP collector's address. Without it none are made. What else the exporter reads,
-/// such as `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`, is
-/// OpenTelemetry's own.
+/// The address of the OTLP collector. If it is not set, no spans are created. The exporter also reads
+/// OpenTelemetry's standard variables, such as `OTEL_SERVICE_NAME`.
 ///
 /// Source: OpenTelemetry, "OTLP exporter configuration".
 pub const OTEL_EXPORTER_OTLP_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
-/// What a collector wants to be shown, such as a key. Never logged, never journaled.
+/// Headers for the collector, such as an API key. Never logged, never journaled.
 pub const OTEL_EXPORTER_OTLP_HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 
-/// More about the program in its spans.
+/// Additional resource attributes of spans.
 pub const OTEL_RESOURCE_ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
 
 /// `local` or `aws`.
 pub const DAYBOOK_TARGET: &str = "DAYBOOK_TARGET";
 
-/// Which stage of an account `--target aws` is about, where the names above are not set.
+/// The stage that `--target aws` uses if the resource names above are not set.
 pub const DAYBOOK_STAGE: &str = "DAYBOOK_STAGE";
 
-/// The model that a trigger without one gets.
+/// The default model.
 pub const DAYBOOK_MODEL: &str = "DAYBOOK_MODEL";
 
-/// What happens when the model stays down: `policy` or `fail`.
+/// The default reaction to an unavailable model: `policy` or `fail`.
 pub const DAYBOOK_ON_MODEL_FAILURE: &str = "DAYBOOK_ON_MODEL_FAILURE";
 
-/// The base of an OpenAI-compatible server's addresses.
+/// The base URL of an OpenAI-compatible server.
 pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 
-/// The key of an OpenAI-compatible server. Never logged, never journaled.
+/// The API key of an OpenAI-compatible server. Never logged, never journaled.
 pub const OPENAI_API_KEY: &str = "OPENAI_API_KEY";
 
-/// A file with prices that stand over those that ship.
+/// A file with prices that override the shipped ones.
 pub const DAYBOOK_PRICES: &str = "DAYBOOK_PRICES";
 
-/// The file to which every reply of a model is appended, as a transcript to be replayed.
+/// The file to which model replies are recorded as a transcript.
 pub const DAYBOOK_RECORD: &str = "DAYBOOK_RECORD";
 
-/// The bearer token without which a stack listens on loopback only.
+/// The bearer token; required to listen beyond loopback.
 pub const DAYBOOK_TOKEN: &str = "DAYBOOK_TOKEN";
 
-/// A JSON file that names MCP servers.
+/// The path of the servers file: the configured MCP servers, in JSON.
 pub const DAYBOOK_MCP_SERVERS: &str = "DAYBOOK_MCP_SERVERS";
 
-/// The SSM parameter that holds the bearer token for MCP servers whose file refers to it as
+/// The SSM parameter with the bearer token for MCP servers; the servers file refers to it as
 /// `${mcp-api-key}`.
 pub const MCP_API_KEY_PARAMETER: &str = "MCP_API_KEY_PARAMETER";
 
-/// How long connecting to an MCP server may take, in seconds.
+/// Timeout of connecting to an MCP server, in seconds.
 pub const MCP_CONNECT_TIMEOUT: &str = "MCP_CONNECT_TIMEOUT";
 
-/// How long an MCP server's handshake may take, in seconds.
+/// Timeout of an MCP server's handshake, in seconds.
 pub const MCP_INIT_TIMEOUT: &str = "MCP_INIT_TIMEOUT";
 
-/// Where an isolated agent listens. Set by its host; 8080 in the cloud.
+/// The port of an isolated agent. Set by its host; 8080 in the cloud.
 pub const DAYBOOK_AGENT_PORT: &str = "DAYBOOK_AGENT_PORT";
 
-/// How many times as fast as the machine's an isolated agent's clock runs. Set by its host.
+/// The speed of an isolated agent's clock, as a multiple of the machine's. Set by its host.
 pub const DAYBOOK_TIME_SCALE: &str = "DAYBOOK_TIME_SCALE";
 
-/// What an isolated agent's clock shows at its start. Set by its host together with the scale.
+/// The start time of an isolated agent's clock. Set by its host together with the scale.
 pub const DAYBOOK_TIME_ORIGIN: &str = "DAYBOOK_TIME_ORIGIN";
 
-/// Why a variable's value cannot be used.
+/// A required variable is missing, or a value is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    /// It must be set and is not.
     #[error("{name} is not set, expected {expected}")]
     Missing {
-        /// The variable.
         name: &'static str,
         /// The accepted form.
         expected: &'static str,
     },
-    /// It is set to something else than it takes.
     #[error("{name} is `{value}`, expected {expected}")]
     Malformed {
-        /// The variable.
         name: &'static str,
-        /// Its value.
         value: String,
         /// The accepted form.
         expected: &'static str,
     },
 }
 
-/// Where values come from: the process environment in programs, a table in tests.
+/// The source of values: the process environment in programs, a table in tests.
 pub trait Lookup: Fn(&str) -> Option<String> {}
 
 impl<F: Fn(&str) -> Option<String>> Lookup for F {}
 
-/// A text, if it is set and not empty.
+/// The variable's value, unless it is unset or empty.
 pub fn text(lookup: &impl Lookup, name: &str) -> Option<String> {
     lookup(name).filter(|value| !value.is_empty())
 }
 
-/// A text that must be set.
+/// A required value.
 ///
 /// # Errors
-/// When it is not.
+/// If it is unset or empty.
 pub fn required(
     lookup: &impl Lookup,
     name: &'static str,
@@ -133,10 +127,10 @@ pub fn required(
     text(lookup, name).ok_or(Invalid::Missing { name, expected })
 }
 
-/// A value that parses, or its default.
+/// A parsed value, or the default if it is not set.
 ///
 /// # Errors
-/// When it is set to something that does not parse.
+/// If the value does not parse.
 pub fn parsed<T: std::str::FromStr>(
     lookup: &impl Lookup,
     name: &'static str,
@@ -149,10 +143,10 @@ pub fn parsed<T: std::str::FromStr>(
     }
 }
 
-/// A duration in whole seconds, from 1, or its default.
+/// A duration in whole seconds, at least 1, or the default if it is not set.
 ///
 /// # Errors
-/// When it is set to something else.
+/// If the value is anything else.
 pub fn seconds(
     lookup: &impl Lookup,
     name: &'static str,
@@ -167,10 +161,10 @@ pub fn seconds(
     Ok(Duration::from_secs(u64::from(seconds)))
 }
 
-/// How many days records are kept, or the default.
+/// The retention of records, in days, or the default if it is not set.
 ///
 /// # Errors
-/// When it is set to fewer than [`TTL_DAYS_MIN`] or to no number.
+/// If the value is not a number of at least [`TTL_DAYS_MIN`].
 pub fn ttl_days(lookup: &impl Lookup) -> Result<u32, Invalid> {
     let (name, expected) = (JOURNAL_TTL_DAYS, "a whole number of days, at least 3");
     let days = parsed(lookup, name, TTL_DAYS, expected)?;
@@ -185,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_value_names_the_variable_the_value_and_the_accepted_form() {
+    fn an_error_names_the_variable_and_the_accepted_form() {
         let lookup = |name: &str| (name == MCP_INIT_TIMEOUT).then(|| "soon".to_owned());
         let refusal = seconds(&lookup, MCP_INIT_TIMEOUT, Duration::from_secs(10)).unwrap_err();
         assert_eq!(

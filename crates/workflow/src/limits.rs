@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// Interval of a runner's heartbeats.
-pub const BEAT: Duration = Duration::from_secs(10);
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A heartbeat older than this, by the state machine's clock, means that the agent is lost.
 pub const SILENT_AFTER: Duration = Duration::from_secs(60);

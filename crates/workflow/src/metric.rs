@@ -2,9 +2,8 @@
 //!
 //! CloudWatch uses the names in this module. Prometheus uses the names that
 //! [`telemetry::metrics::on_the_page`] derives: `SessionsEnded` is `daybook_sessions_ended_total`.
-//! Agents add metrics in their profiles. Label values are from
-//! a closed set: constants and the names of registered agents, never input. A session id is never a
-//! label.
+//! Agents add metrics in their profiles. Label values are from a closed set: constants and the names of
+//! registered agents, never input. A session id is never a label.
 
 use metrics::{Unit, describe_counter, describe_histogram};
 
@@ -63,7 +62,7 @@ pub fn describe() {
     describe_counter!(ADMISSIONS, Unit::Count, "Sessions judged by admission.");
     describe_counter!(BREAKER_OPEN, Unit::Count, "Sessions refused by the hourly breaker.");
     describe_counter!(AGENTS_LOST, Unit::Count, "Agents that stopped responding.");
-    describe_counter!(POLLS, Unit::Count, "Requests to the poller, by what it judged.");
+    describe_counter!(POLLS, Unit::Count, "Requests to the poller, by judgement.");
     describe_counter!(WATCHDOG_CLOSED, Unit::Count, "Sessions that the watchdog closed.");
     describe_counter!(MODEL_CALLS, Unit::Count, "Calls of a model or of the policy.");
     describe_histogram!(MODEL_SECONDS, Unit::Seconds, "A model's call.");

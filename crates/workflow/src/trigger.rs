@@ -93,11 +93,7 @@ pub enum InvalidTrigger {
     #[error("detail: expected an object, found {found}")]
     NotAnObject { found: &'static str },
     #[error("detail.{field}: {problem}")]
-    Field {
-        field: String,
-        /// What is wrong with it.
-        problem: String,
-    },
+    Field { field: String, problem: String },
     #[error("detail: {bytes} bytes are over the limit of {DETAIL_BYTES_MAX}")]
     TooLarge {
         /// Its length as JSON text.
@@ -120,12 +116,13 @@ impl Trigger {
     /// Parses and validates a trigger event's detail, which must name its agent.
     ///
     /// # Errors
-    /// If it is no object or too large, or a field is missing, unknown or malformed; the error names the field.
+    /// If the detail is not an object, is too large, or has a missing, unknown or malformed field, which
+    /// the error names.
     pub fn parse(detail: &Value) -> Result<Self, InvalidTrigger> {
         Self::parse_or(detail, None)
     }
 
-    /// Checks a trigger event's detail. Where it names no agent, it is for `default_agent`.
+    /// As [`Self::parse`], with a default for the agent.
     ///
     /// # Errors
     /// As [`Self::parse`].
@@ -203,7 +200,7 @@ impl TryFrom<String> for Model {
             _ => None,
         };
         model.ok_or_else(|| {
-            format!("`{text}` is none of policy, bedrock:ID, openai:NAME, transcript:FILE")
+            format!("expected policy, bedrock:ID, openai:NAME or transcript:FILE, found `{text}`")
         })
     }
 }
@@ -259,7 +256,7 @@ mod tests {
             (json!({"budget": {"tokens": -1}}), "detail.budget.tokens: invalid value"),
             (json!({"agent": 7}), "detail.agent: invalid type"),
             (json!({"input": "x"}), "detail.input: expected an object"),
-            (json!({"model": "gpt"}), "detail.model: `gpt` is none of"),
+            (json!({"model": "gpt"}), "detail.model: expected policy, bedrock:ID"),
             (json!({"on_model_failure": "panic"}), "detail.on_model_failure: unknown variant"),
             (json!({"agent": ""}), "detail.agent: expected a name"),
             (json!({"input": {"x": "y".repeat(100_000)}}), "detail: 100018 bytes are over"),

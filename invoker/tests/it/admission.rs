@@ -1,4 +1,4 @@
-//! Admission on both stores: of many at once no two are told the same.
+//! Admission on both stores, with concurrent requests.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use tokio::task::JoinSet;
 use workflow::contract::InvokeRequest;
 use workflow::trigger::Trigger;
 
-/// How many apply at once.
+/// Number of concurrent requests.
 const CROWD: usize = 50;
 
 macro_rules! on_both_stores {
@@ -45,18 +45,18 @@ macro_rules! on_both_stores {
 }
 
 on_both_stores!(
-    of_many_with_one_key_exactly_one_is_admitted,
-    of_many_under_the_limit_exactly_so_many_are_admitted,
-    a_slot_is_free_again_after_its_window_and_not_before,
-    copies_of_one_request_take_one_slot_between_them,
-    only_a_session_that_did_not_succeed_gives_its_key_up,
-    of_many_that_take_a_key_over_exactly_one_gets_it,
-    a_session_past_its_time_gives_its_key_up,
+    of_concurrent_sessions_with_one_key_one_is_admitted,
+    concurrent_sessions_are_admitted_up_to_the_limit,
+    a_slot_is_free_again_only_after_its_window,
+    copies_of_one_request_take_one_slot,
+    only_an_unsuccessful_session_releases_its_key,
+    of_concurrent_takeovers_of_a_key_one_succeeds,
+    a_session_past_its_deadline_releases_its_key,
     a_session_that_has_begun_is_never_refused,
-    a_key_is_an_agents_own,
+    a_key_belongs_to_one_agent,
 );
 
-#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says where DynamoDB is")]
+#[expect(clippy::disallowed_methods, reason = "the test runner passes DynamoDB's address")]
 async fn dynamodb() -> Option<DynamoStore> {
     let Ok(endpoint) = std::env::var("DAYBOOK_TEST_DYNAMODB") else {
         println!("skipped: DAYBOOK_TEST_DYNAMODB names no DynamoDB endpoint");
@@ -97,7 +97,7 @@ async fn apply<S: Store>(store: &S, limit: u32, request: &InvokeRequest) -> Resu
     admit(store, &rules, request, &trigger).await.unwrap().map(|_| ())
 }
 
-/// All of them at once; their answers.
+/// Applies for all requests concurrently.
 async fn crowd<S: Store>(
     store: &S,
     limit: u32,
@@ -120,7 +120,7 @@ async fn slots_taken<S: Store>(store: &S) -> usize {
     query_all(store, slots).await.unwrap().len()
 }
 
-/// Ends a session, and seals it.
+/// Ends and seals a session.
 async fn end<S: Store>(store: &S, request: &InvokeRequest, ending: Ending) {
     let hlc = Hlc::new(Clock::fixed(now()), now());
     let author = Author {
@@ -130,17 +130,17 @@ async fn end<S: Store>(store: &S, request: &InvokeRequest, ending: Ending) {
     };
     let end = End { ending, error: None, category: None, result: Value::Null };
     let step = end_session(store, &hlc, &author, &end).await.unwrap();
-    let voice = Announcer {
+    let announcer = Announcer {
         store,
         hlc: &hlc,
         session: &request.session_id,
         writer: Writer::Poller,
         expires_at: request.expires_at,
     };
-    seal(store, &voice, &step).await.unwrap();
+    seal(store, &announcer, &step).await.unwrap();
 }
 
-async fn of_many_with_one_key_exactly_one_is_admitted<S: Store>(store: S) {
+async fn of_concurrent_sessions_with_one_key_one_is_admitted<S: Store>(store: S) {
     let requests: Vec<_> = (0..CROWD).map(|_| request(incident("k"), now())).collect();
     let ids: Vec<String> = requests.iter().map(|r| r.session_id.to_string()).collect();
     let answers = crowd(&store, 20, requests).await;
@@ -148,11 +148,11 @@ async fn of_many_with_one_key_exactly_one_is_admitted<S: Store>(store: S) {
     let mut holders: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
     holders.dedup();
     let [Refusal::Duplicate { key, holder }] = holders.as_slice() else { panic!("{holders:?}") };
-    assert!(key == "k" && ids.contains(holder), "all are told the same holder");
+    assert!(key == "k" && ids.contains(holder), "all refusals name the same holder");
     assert_eq!(slots_taken(&store).await, 1, "a duplicate takes no slot");
 }
 
-async fn of_many_under_the_limit_exactly_so_many_are_admitted<S: Store>(store: S) {
+async fn concurrent_sessions_are_admitted_up_to_the_limit<S: Store>(store: S) {
     let requests = (0..CROWD).map(|n| request(incident(&n.to_string()), now())).collect();
     let answers = crowd(&store, 20, requests).await;
     assert_eq!(admitted(&answers), 20);
@@ -160,15 +160,15 @@ async fn of_many_under_the_limit_exactly_so_many_are_admitted<S: Store>(store: S
     assert!(refused.starts_with("circuit breaker: too many incidents in window"), "{refused}");
 }
 
-async fn a_slot_is_free_again_after_its_window_and_not_before<S: Store>(store: S) {
+async fn a_slot_is_free_again_only_after_its_window<S: Store>(store: S) {
     apply(&store, 1, &request(incident("a"), now())).await.unwrap();
     let early = now().after(WINDOW - Duration::from_millis(1));
     assert!(apply(&store, 1, &request(incident("b"), early)).await.is_err());
     apply(&store, 1, &request(incident("c"), now().after(WINDOW))).await.unwrap();
 }
 
-async fn copies_of_one_request_take_one_slot_between_them<S: Store>(store: S) {
-    // Others take and free slots around them.
+async fn copies_of_one_request_take_one_slot<S: Store>(store: S) {
+    // Other sessions hold slots that are about to become free.
     let others = (0..8).map(|n| request(incident(&format!("old {n}")), now().before(WINDOW)));
     crowd(&store, 20, others.collect()).await;
     let one = request(incident("k"), now());
@@ -181,7 +181,7 @@ async fn copies_of_one_request_take_one_slot_between_them<S: Store>(store: S) {
     assert_eq!(slots.iter().filter(is_ours).count(), 1);
 }
 
-async fn only_a_session_that_did_not_succeed_gives_its_key_up<S: Store>(store: S) {
+async fn only_an_unsuccessful_session_releases_its_key<S: Store>(store: S) {
     for (ending, given_up) in [
         (Ending::Completed, false),
         (Ending::Failed, true),
@@ -199,7 +199,7 @@ async fn only_a_session_that_did_not_succeed_gives_its_key_up<S: Store>(store: S
     }
 }
 
-async fn of_many_that_take_a_key_over_exactly_one_gets_it<S: Store>(store: S) {
+async fn of_concurrent_takeovers_of_a_key_one_succeeds<S: Store>(store: S) {
     let holder = request(incident("k"), now());
     apply(&store, 1_000, &holder).await.unwrap();
     end(&store, &holder, Ending::Failed).await;
@@ -207,7 +207,7 @@ async fn of_many_that_take_a_key_over_exactly_one_gets_it<S: Store>(store: S) {
     assert_eq!(admitted(&crowd(&store, 1_000, requests).await), 1);
 }
 
-async fn a_session_past_its_time_gives_its_key_up<S: Store>(store: S) {
+async fn a_session_past_its_deadline_releases_its_key<S: Store>(store: S) {
     apply(&store, 20, &request(incident("k"), now())).await.unwrap();
     let late = now().after(Duration::from_secs(88 * 86_400 + 1));
     apply(&store, 20, &request(incident("k"), late)).await.unwrap();
@@ -218,13 +218,13 @@ async fn a_session_that_has_begun_is_never_refused<S: Store>(store: S) {
     apply(&store, 1, &first).await.unwrap();
     let lease = Lease::unclaimed(0, now());
     lease.create(&store, &first.session_id, first.expires_at).await.unwrap();
-    // Meanwhile its slot is another's.
+    // Meanwhile another session takes its slot.
     apply(&store, 1, &request(incident("other"), now().after(WINDOW))).await.unwrap();
     let again = InvokeRequest { asked_at: now().after(WINDOW), invocation: 2, ..first };
     apply(&store, 1, &again).await.unwrap();
 }
 
-async fn a_key_is_an_agents_own<S: Store>(store: S) {
+async fn a_key_belongs_to_one_agent<S: Store>(store: S) {
     apply(&store, 20, &request(incident("k"), now())).await.unwrap();
     let other = request(json!({ "agent": "checkup", "dedupe_key": "k" }), now());
     apply(&store, 20, &other).await.unwrap();

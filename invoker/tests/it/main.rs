@@ -263,7 +263,10 @@ async fn a_session_without_admission_is_rejected_uninvoked() {
     let detail = json!({ "agent": "incident", "input": { "incident_id": "i-1" } });
     let reply = world.invoke(detail).await.unwrap();
     assert_eq!(reply.outcome, InvokeOutcome::Rejected);
-    let why = format!("Rejected: Duplicate - session {} is already about `i-1`", other.0);
+    let why = format!(
+        "Rejected: Duplicate - session {} already has the deduplication key `i-1`",
+        other.0
+    );
     assert_eq!(world.journal().await, [(EventStatus::SessionRejected, Some(why))]);
     assert!(world.calls.lock().unwrap().is_empty());
 }

@@ -18,7 +18,7 @@ impl AgentState {
         let Some(spec) = self.spec(&planned.tool) else {
             let names: Vec<&str> = self.offered.iter().map(|spec| spec.name.as_str()).collect();
             return Err(format!(
-                "there is no tool `{}`; there are {}",
+                "unknown tool `{}`; known tools: {}",
                 planned.tool,
                 names.join(", ")
             ));
@@ -43,7 +43,9 @@ impl AgentState {
         let call = ToolCall { id, ..ToolCall::new(SERVER, &planned.tool, arguments) };
         let schema = Schema::compile(&self.schema_of(&call).unwrap_or_default());
         match schema.map_err(|error| error.to_string())?.violations(&call.arguments) {
-            Some(violations) => Err(format!("the arguments break the tool's schema: {violations}")),
+            Some(violations) => {
+                Err(format!("the arguments do not match the tool's schema: {violations}"))
+            }
             None => Ok(call),
         }
     }
@@ -64,8 +66,8 @@ impl AgentState {
         Some(json!({ "allOf": all }))
     }
 
-    /// Name for the simulation that this turn loads. In a named thread it is the thread's name with
-    /// a number, otherwise it comes from the request time.
+    /// Name for the simulation that this turn loads: the thread's name with a number, or the
+    /// request time in an unnamed thread.
     pub(super) fn fresh_id(&self, model: &str) -> String {
         let allowed = |text: &str, most: usize| -> String {
             let is_allowed = |c: &char| c.is_ascii_alphanumeric() || *c == '-' || *c == '_';
@@ -81,7 +83,7 @@ impl AgentState {
     }
 }
 
-/// The range of a parameter, in the listed unit. For another unit the tool itself decides.
+/// The range of a parameter, in the listed unit. For other units the tool checks the range.
 fn range(entry: &Value) -> Option<Value> {
     let is_it = json!({
         "parameter_path": { "const": entry.get("parameter_path")? },

@@ -5,7 +5,6 @@ use graph::conclusion::{Action, Cell, Conclusion, Fact, Note, Table, Tone};
 use graph::presentation::Presentation;
 use serde_json::Value;
 
-/// How this agent's sessions are shown.
 pub const PRESENTATION: Presentation = Presentation { title, conclude, ..Presentation::DEFAULT };
 
 /// Longest arguments of a call in the table, in characters.
@@ -22,22 +21,21 @@ fn conclude(result: &Value) -> Option<Conclusion> {
     let mut conclusion = Conclusion { title: "Conversation", ..Conclusion::default() };
     let why = match text(result, "ended") {
         Some("idle") => {
-            "Nobody answered in time, and so the conversation ended by itself."
-                .clone_into(&mut conclusion.summary);
+            "No answer in time: the conversation ended.".clone_into(&mut conclusion.summary);
             if !reply.is_empty() {
                 let lines = reply.lines().map(str::to_owned).collect();
                 let title = "Last reply".to_owned();
                 conclusion.notes.push(Note { title, lines, ..Note::default() });
             }
-            let again = "Begin another one if it is still wanted: `daybook chat`.";
+            let again = "Start a new one with `daybook chat`.";
             conclusion.actions.push(Action::new(again));
             Some("no answer in time")
         }
         other => {
             reply.clone_into(&mut conclusion.summary);
             match other {
-                Some("asked") => Some("the person ended it"),
-                Some("full") => Some("it has as many questions as a thread may have"),
+                Some("asked") => Some("ended by the person"),
+                Some("full") => Some("the limit of questions was reached"),
                 other => other,
             }
         }
@@ -74,14 +72,14 @@ mod tests {
     fn a_conversation_without_an_answer_in_time_says_so() {
         let idle = |reply| conclude(&json!({"reply": reply, "ended": "idle"})).unwrap();
         let found = idle("three models");
-        assert!(found.summary.starts_with("Nobody answered in time"));
+        assert!(found.summary.starts_with("No answer in time"));
         assert_eq!(found.notes[0].lines, ["three models"]);
         assert!(found.actions[0].title.contains("`daybook chat`"));
         assert!(idle("").notes.is_empty());
     }
 
     #[test]
-    fn a_thread_says_its_last_reply_and_what_was_called() {
+    fn a_thread_shows_its_last_reply_and_its_calls() {
         let found = conclude(&json!({
             "reply": "done", "ended": "asked",
             "intermediate_steps": [

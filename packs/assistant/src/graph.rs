@@ -41,14 +41,14 @@ const LISTEN: &str = "listen";
 /// The input schema as JSON text.
 pub const INPUT_SCHEMA: &str = include_str!("input.schema.json");
 
-/// How long a thread waits for an answer before it ends.
+/// Timeout of a question; the thread then ends.
 pub const THREAD_IDLE: Duration = Duration::from_secs(24 * 3_600);
 
 /// Most questions of a thread. Each costs an invocation, and a session has a hundred. At the limit
 /// the thread ends and says so.
 pub const QUESTIONS_MAX: u32 = 80;
 
-/// Longest message, in characters. The agent does not read a longer one and says so.
+/// Longest message, in characters. The agent rejects a longer one.
 pub const MESSAGE_CHARS_MAX: usize = 8_000;
 
 /// Most calls of one plan. The agent drops further calls and tells the planner.
@@ -57,24 +57,22 @@ const PLAN_STEPS_MAX: usize = 12;
 /// After this many failures in one turn the agent stops planning again.
 const FAILURES_MAX: usize = 3;
 
-/// Longest reply of a model, in tokens.
 const OUTPUT_TOKENS_MAX: u32 = 2_048;
 
-/// Longest that a model may take to reply, in seconds.
+/// Timeout of a model call, in seconds.
 const REPLY_SECONDS_MAX: u32 = 60;
 
 /// The opening message if the input has none.
-const GREETING: &str = "What shall be simulated? For example: simulate 250 mg of theophylline every \
-8 h for 3 days.";
+const GREETING: &str = "What should be simulated? For example: simulate 250 mg of theophylline \
+every 8 h for 3 days.";
 
 /// Messages that end a thread.
 const FAREWELLS: [&str; 5] = ["bye", "end", "exit", "quit", "/end"];
 
-/// The assistant.
 pub static GRAPH: Graph<AgentState> = Graph {
     name: "assistant",
     version: "1",
-    summary: "Talks about pharmacokinetic simulations, and asks before it changes or runs one.",
+    summary: "Runs pharmacokinetic simulations; asks before each change.",
     start: BEGIN,
     nodes: &[
         Node { name: BEGIN, to: &[CATALOGUE, LISTEN], ask: |_, _| Effect::Nothing, fold: begin },
@@ -135,7 +133,7 @@ fn init(input: &Value, _: &Settings) -> Result<AgentState, InputError> {
     let fields = input.as_object().ok_or_else(|| InputError::new("input", "a JSON object"))?;
     if let Some(other) = fields.keys().find(|name| !["message", "thread"].contains(&name.as_str()))
     {
-        return Err(InputError::new(other, "nothing: there are message and thread"));
+        return Err(InputError::new(other, "only `message` and `thread`"));
     }
     let text = |name: &str, most: usize| match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -167,7 +165,7 @@ fn ask_catalogue(_: &AgentState, _: &Context<'_>) -> Effect {
 
 fn fold_catalogue(state: &mut AgentState, outcome: Outcome) -> Route {
     let source = outcome.seq;
-    let mut problem = format!("the server `{SERVER}` offers none of the tools that are needed");
+    let mut problem = format!("the server `{SERVER}` has none of the required tools");
     for result in outcome.results() {
         match result.outcome {
             ToolOutcome::Ok(content) => {
@@ -180,7 +178,7 @@ fn fold_catalogue(state: &mut AgentState, outcome: Outcome) -> Route {
     }
     if state.offered.is_empty() {
         let reply =
-            format!("I cannot reach the simulations: {problem}. Say it again to try again.");
+            format!("I cannot reach the simulations: {problem}. Repeat the message to try again.");
         return state.respond(source, reply);
     }
     Route::To(PLANNER)
@@ -305,7 +303,7 @@ fn fold_confirmation(state: &mut AgentState, outcome: Outcome) -> Route {
         (_, words) => {
             let why = words.map(|words| format!(" ({words})")).unwrap_or_default();
             state.turn.rejected =
-                Some(format!("`{tool}` was not called, as you did not approve it{why}."));
+                Some(format!("`{tool}` was not called because you did not approve it{why}."));
         }
     }
     Route::To(PLANNER)
@@ -331,7 +329,7 @@ fn fold_tool(state: &mut AgentState, outcome: Outcome) -> Route {
     Route::To(TOOL_SELECTION)
 }
 
-/// The host has done its retries; the planner handles the rest.
+/// The host has already retried; the planner handles the rest.
 fn recover(state: &mut AgentState, _: Outcome) -> Route {
     let failed = state.turn_steps().iter().filter(|step| step.error.is_some()).count();
     if failed < FAILURES_MAX {

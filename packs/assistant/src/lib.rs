@@ -5,7 +5,7 @@
 //! and waits for the next message between turns. `admission` validates planned calls. [`tool`]
 //! lists the tools and their confirmation texts, [`state`] is the session's state, and [`conclude`]
 //! renders a finished thread. A model may plan. Without one, `policy` plans for the requests that
-//! `request` understands, and says plainly what it does not understand.
+//! `request` understands, and reports those it does not.
 
 mod admission;
 pub mod conclude;
@@ -21,7 +21,6 @@ use std::sync::OnceLock;
 
 use ::graph::agent::Agent;
 
-/// The agent, as a host registers it.
 pub fn agent() -> &'static Agent {
     static AGENT: OnceLock<Agent> = OnceLock::new();
     AGENT.get_or_init(|| {

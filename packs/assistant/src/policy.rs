@@ -1,7 +1,7 @@
 //! The assistant without a model: rules over the request and the tools' results.
 //!
-//! The rules know every step of a request. A plan holds the steps that can be planned now and are
-//! not done yet. For requests that the rules do not understand, the reply says so.
+//! A plan holds the steps that can be planned now and are not yet done. The reply says so if the
+//! rules do not understand a request.
 
 use graph::effect::{Author, Chat, Reply, ToolCall};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const HELP: &str = "I understand: which models are there; simulate 250 mg of the
 for 3 days; list the parameters; what is the clearance; change the dose to 300 mg; run; what is the \
 Cmax (Tmax, AUC, half-life); bye.";
 
-/// Smaller relative differences are rounding.
+/// Smaller relative differences are rounding errors.
 const SAME: f64 = 1e-9;
 
 /// An available model.
@@ -72,13 +72,13 @@ fn course(state: &AgentState, request: &Request) -> Course {
         Request::Unknown => {
             Course::Words(format!("I did not understand \"{}\". {HELP}", state.turn.request.trim()))
         }
-        Request::Models => one(tool::LIST_MODELS, json!({}), "The models are asked for."),
+        Request::Models => one(tool::LIST_MODELS, json!({}), "List the models."),
         Request::Simulate(regimen) => simulate(state, regimen, true),
         Request::Load => simulate(state, &Regimen::default(), false),
         about_one => match &state.simulation_context {
             None => Course::Words(format!(
-                "No simulation is loaded yet, so there is nothing to call `{}` for. Say which one, such \
-                 as: simulate 250 mg of theophylline.",
+                "No simulation is loaded yet, so `{}` has no target. Load one first, for \
+                 example: simulate 250 mg of theophylline.",
                 request::tool_of(about_one)
             )),
             Some(context) => of_one(about_one, &context.simulation_id),
@@ -90,27 +90,25 @@ fn course(state: &AgentState, request: &Request) -> Course {
 fn of_one(request: &Request, id: &str) -> Course {
     let simulation = json!({ "simulation_id": id });
     match request {
-        Request::Run => one(tool::RUN, simulation, "The simulation is to be run."),
-        Request::Parameters => {
-            one(tool::LIST_PARAMETERS, simulation, "The parameters are asked for.")
-        }
+        Request::Run => one(tool::RUN, simulation, "Run the simulation."),
+        Request::Parameters => one(tool::LIST_PARAMETERS, simulation, "List the parameters."),
         Request::Results(_) => {
             let arguments = json!({ "simulation_id": id, "points_max": 2 });
-            one(tool::GET_RESULTS, arguments, "The results are asked for.")
+            one(tool::GET_RESULTS, arguments, "Read the results.")
         }
         Request::Read(path) => {
             let arguments = json!({ "simulation_id": id, "parameter_path": path });
-            one(tool::GET_PARAMETER, arguments, "The value is asked for.")
+            one(tool::GET_PARAMETER, arguments, "Read the value.")
         }
         Request::Change { path, value: Some(Quantity { value, unit }) } => {
             let unit = unit.or_else(|| request::plain_unit(path));
             match unit {
                 Some(unit) => {
                     let set = set(id, path, *value, unit);
-                    Course::Calls(vec![set], "The parameter is to be changed.")
+                    Course::Calls(vec![set], "Change the parameter.")
                 }
                 None => Course::Words(format!(
-                    "{} of what? Say it with its unit, such as {} mg or {} h.",
+                    "{} of what? State the unit, such as {} mg or {} h.",
                     number(*value),
                     number(*value),
                     number(*value)
@@ -118,7 +116,7 @@ fn of_one(request: &Request, id: &str) -> Course {
             }
         }
         Request::Change { path, value: None } => {
-            Course::Words(format!("To what shall {path} be changed? Say a number and its unit."))
+            Course::Words(format!("What is the new value of {path}? State a number and its unit."))
         }
         Request::Simulate(_)
         | Request::Load
@@ -151,7 +149,7 @@ fn simulate(state: &AgentState, regimen: &Regimen, run: bool) -> Course {
         .rev()
         .find(|step| step.tool == tool::LIST_MODELS && step.error.is_none());
     let Some(listed) = listed else {
-        return Course::Calls(calls, "First, which models there are.");
+        return Course::Calls(calls, "First list the models.");
     };
     let models = models(&listed.result);
     let model = match chosen(&models, &state.turn.request, regimen) {
@@ -161,10 +159,10 @@ fn simulate(state: &AgentState, regimen: &Regimen, run: bool) -> Course {
     if let Some(Quantity { value, unit: None }) = regimen.dose {
         let value = number(value);
         return Course::Words(format!(
-            "{value} of what? Say the dose with its unit, such as {value} mg."
+            "{value} of what? State the dose with its unit, such as {value} mg."
         ));
     }
-    // Parameters are listed once a thread.
+    // Parameters are listed once per thread.
     calls.clear();
     let planned_id = state.fresh_id(model.path);
     calls.push(call(tool::LOAD, json!({ "model_path": model.path, "simulation_id": planned_id })));
@@ -176,7 +174,7 @@ fn simulate(state: &AgentState, regimen: &Regimen, run: bool) -> Course {
         _ => planned_id.as_str(),
     };
     if !run {
-        return Course::Calls(calls, "The model is to be loaded.");
+        return Course::Calls(calls, "Load the model.");
     }
     calls.push(call(tool::LIST_PARAMETERS, json!({ "simulation_id": id })));
     let parameters = state
@@ -187,7 +185,7 @@ fn simulate(state: &AgentState, regimen: &Regimen, run: bool) -> Course {
         calls.extend(differing(regimen, &parameters.result, id));
         calls.push(call(tool::RUN, json!({ "simulation_id": id })));
     }
-    Course::Calls(calls, "A simulation is loaded, given the regimen and run.")
+    Course::Calls(calls, "Load a simulation, set the regimen and run it.")
 }
 
 fn models(listed: &Value) -> Vec<Model<'_>> {
@@ -228,10 +226,10 @@ fn chosen<'a, 'b>(
         (_, [model]) => Ok(**model),
         (0, _) => {
             let all: Vec<&Model<'_>> = models.iter().collect();
-            Err(format!("Which model? There are: {}.", names(&mut all.iter())))
+            Err(format!("Which model? Available: {}.", names(&mut all.iter())))
         }
         (_, []) => Err(format!(
-            "{} is not given that way: its route is {}. Which do you mean?",
+            "{} has a different route: {}. Which do you mean?",
             names(&mut named.iter()),
             named.iter().map(|model| model.route).collect::<Vec<_>>().join(", ")
         )),
@@ -281,12 +279,12 @@ fn differing(regimen: &Regimen, listed: &Value, id: &str) -> Vec<ToolCall> {
 pub(super) fn summary(state: &AgentState) -> String {
     let request = request::read(&state.turn.request);
     let mut lines: Vec<String> =
-        state.turn_steps().iter().filter_map(|step| told(step, &request)).collect();
+        state.turn_steps().iter().filter_map(|step| outcome(step, &request)).collect();
     if let Some(rejected) = &state.turn.rejected {
         lines.push(format!("{rejected} Tell me what to do instead."));
     }
     if let Some(limit) = &state.turn.limit {
-        lines.push(format!("This turn stops here: it has reached its limit of {limit}."));
+        lines.push(format!("This turn reached its limit of {limit}."));
     }
     if lines.is_empty() {
         lines.push("Nothing was done.".to_owned());
@@ -295,10 +293,10 @@ pub(super) fn summary(state: &AgentState) -> String {
 }
 
 /// The summary of one call; `None` for intermediate lookups.
-fn told(step: &LoggedStep, request: &Request) -> Option<String> {
+fn outcome(step: &LoggedStep, request: &Request) -> Option<String> {
     let LoggedStep { tool, result, .. } = step;
     if let Some(error) = &step.error {
-        return Some(format!("`{tool}` did not work: {error}"));
+        return Some(format!("`{tool}` failed: {error}"));
     }
     let text = |name: &str| result.get(name).and_then(Value::as_str).unwrap_or("?");
     let figure = match request {
@@ -313,7 +311,7 @@ fn told(step: &LoggedStep, request: &Request) -> Option<String> {
                 .iter()
                 .map(|m| format!("{} ({}, {})", m.path, m.drug, m.route))
                 .collect::<Vec<_>>();
-            format!("There are these models: {}.", list.join("; "))
+            format!("Available models: {}.", list.join("; "))
         }
         tool::LOAD => format!("Loaded {} as {}.", text("model_path"), text("simulation_id")),
         tool::SET => {
@@ -329,7 +327,7 @@ fn told(step: &LoggedStep, request: &Request) -> Option<String> {
         }
         tool::GET_RESULTS => {
             let stale = if result["is_current"] == false {
-                " This is from before the latest change: say run to simulate it."
+                " These results are older than the latest change; say run to update them."
             } else {
                 ""
             };
@@ -398,7 +396,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_four_digits_and_no_more_zeros_than_they_need() {
+    fn numbers_have_four_significant_digits() {
         for (value, text) in [
             (250.0, "250"),
             (7.7512, "7.751"),

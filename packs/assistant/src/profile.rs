@@ -1,10 +1,9 @@
-//! What the assistant asks of its host: its simulations outlive the processes of their server.
+//! The assistant's settings: simulations survive the processes of their server.
 
 use ::graph::profile::{Profile, Server};
 
 use super::tool::SERVER;
 
-/// What the agent asks of its host.
 pub static PROFILE: Profile = Profile {
     servers: &[Server {
         name: SERVER,

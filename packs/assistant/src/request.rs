@@ -1,7 +1,6 @@
-//! Parses requests in plain words, without a model.
+//! Parses requests in natural language, without a model.
 //!
-//! It matches words and numbers in any order. It reports what it does not understand and never
-//! guesses.
+//! Matches words and numbers in any order. Reports what it does not understand and never guesses.
 
 use super::tool;
 
@@ -26,7 +25,6 @@ pub(super) enum Request {
     Models,
     /// List the parameters.
     Parameters,
-    /// Help.
     Help,
     /// Not understood.
     Unknown,
@@ -129,7 +127,7 @@ pub(super) fn plain_unit(path: &str) -> Option<&'static str> {
 /// Most words of a message that only clarifies the previous request.
 const FRAGMENT_WORDS: usize = 4;
 
-/// The text to parse after a clarifying question. A few words that are no request of their own
+/// The text to parse after a clarifying question. A few words that are not a request themselves
 /// complete the previous request; a unit completes its number.
 pub(super) fn continued(before: &str, text: &str) -> String {
     let lower = text.to_lowercase();
@@ -378,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_clear_something_up_belong_to_what_was_asked() {
+    fn a_clarification_continues_the_earlier_request() {
         let asked = "simulate 250 of theophylline";
         for (before, text, expected) in [
             (asked, "mg", "simulate 250 mg of theophylline"),

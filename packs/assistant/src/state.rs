@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::tool;
 
-/// Largest result in the state, in bytes of JSON: every question carries the state. For a larger
-/// one the state names the step that holds it.
+/// Largest result in the state, in bytes of JSON, because every question carries the state. For a
+/// larger result the state names the step that holds it.
 const RESULT_BYTES_MAX: usize = 8 * 1024;
 
 /// The state of a thread. The first nine fields are those of the confirm-before-execute
@@ -56,17 +56,18 @@ pub struct Entry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Said {
-    /// The person.
     User(String),
-    /// The planner.
     Planner {
-        /// Text.
         text: Option<String>,
-        /// Requested calls.
         calls: Vec<ToolCall>,
     },
     /// A tool's result, or why it was not called.
-    Tool { id: String, tool: String, content: Value, is_error: bool },
+    Tool {
+        id: String,
+        tool: String,
+        content: Value,
+        is_error: bool,
+    },
     /// A confirmation, verbatim.
     Confirmation(String),
     /// The person's answer.
@@ -90,13 +91,11 @@ pub struct PendingCall {
     /// The planned arguments, if a person changed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub planned: Option<Value>,
-    /// Reason.
     pub justification: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Reason.
     pub reasoning: String,
     /// The remaining calls, in order.
     pub steps: Vec<ToolCall>,
@@ -114,7 +113,6 @@ pub struct LoggedStep {
     pub planned: Option<Value>,
     /// The result; null on failure.
     pub result: Value,
-    /// The error.
     pub error: Option<String>,
     /// The step that holds the result.
     pub step: u32,

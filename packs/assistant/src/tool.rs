@@ -25,8 +25,8 @@ pub const GET_RESULTS: &str = "get_results";
 /// Source: the confirm-before-execute specification, section 5, `CRITICAL_TOOLS`.
 pub const CRITICAL: &[&str] = &[SET, RUN, LOAD];
 
-/// Every tool that the agent calls, with its description for a model. The descriptions are ours: a
-/// server's text would have our authority in the prompt.
+/// Every tool that the agent calls, with our description for a model. A server's description is
+/// untrusted, so the prompt does not include it.
 pub const ALL: &[(&str, &str)] = &[
     (LIST_MODELS, "Lists the models that can be loaded, with drug and route."),
     (LOAD, "Loads a model as a new simulation. Critical: the user is asked first."),
@@ -40,7 +40,7 @@ pub const ALL: &[(&str, &str)] = &[
 /// The last line of every confirmation.
 const APPROVE: &str = "Approve? (yes/no)";
 
-/// The confirmation text of a call. It depends on the call alone, has one line a field, and no
+/// The confirmation text of a call. It depends on the call alone and has one line per field, and no
 /// argument can imitate another line.
 pub fn confirmation(tool: &str, arguments: &Value) -> String {
     let simulation = ("Simulation ID", field(arguments, "simulation_id"));

@@ -5,7 +5,6 @@ use graph::conclusion::{Action, Cell, Conclusion, Table, Tone, Verdict};
 use graph::presentation::Presentation;
 use serde_json::Value;
 
-/// How this agent's sessions are shown.
 pub const PRESENTATION: Presentation = Presentation {
     title: |_| Some("deployment check".to_owned()),
     conclude,
@@ -27,9 +26,11 @@ fn conclude(result: &Value) -> Option<Conclusion> {
             ("all passed", Tone::Good, format!("All {all} checks of this deployment passed."))
         }
         (_, 0) => (
-            "not judged",
+            "not assessed",
             Tone::Warn,
-            format!("{passed} of {all} checks of this deployment passed; the others say nothing."),
+            format!(
+                "{passed} of {all} checks of this deployment passed; the others gave no result."
+            ),
         ),
         (_, bad) => (
             "failed",
@@ -40,7 +41,7 @@ fn conclude(result: &Value) -> Option<Conclusion> {
     let actions = if failed.is_empty() {
         Vec::new()
     } else {
-        vec![Action::new("Fix what the failed checks name, then run `daybook trigger` again.")]
+        vec![Action::new("Fix the failed checks, then run `daybook trigger` again.")]
     };
     let mut table = Table::new("Checks", &["Check", "Outcome", "Took", "Detail"]);
     table.rows = checks.iter().map(row).collect();
@@ -83,16 +84,16 @@ mod tests {
             Some((word, tone, found.summary, found.actions.len()))
         };
         let check = |name: &str, ok: Value| json!({"name": name, "ok": ok, "ms": 3});
-        let told = |word: &str, tone, summary: &str, actions| {
+        let expected = |word: &str, tone, summary: &str, actions| {
             Some((word.to_owned(), tone, summary.to_owned(), actions))
         };
         assert_eq!(
             verdict(json!([check("journal", json!(true))])),
-            told("all passed", Tone::Good, "All 1 checks of this deployment passed.", 0)
+            expected("all passed", Tone::Good, "All 1 checks of this deployment passed.", 0)
         );
         assert_eq!(
             verdict(json!([check("journal", json!(true)), check("tools", json!(false))])),
-            told("failed", Tone::Bad, "1 of 2 checks of this deployment failed: tools.", 1)
+            expected("failed", Tone::Bad, "1 of 2 checks of this deployment failed: tools.", 1)
         );
         assert_eq!(verdict(json!([check("model", Value::Null)])).unwrap().1, Tone::Warn);
         assert_eq!(verdict(json!([])), None);
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_what_was_found_in_which_time() {
+    fn a_row_has_the_result_and_the_duration() {
         let row = row(&json!({"name": "tools", "ok": false, "detail": "no answer", "ms": 12}));
         let texts: Vec<_> = row.iter().map(|cell| cell.text.as_str()).collect();
         assert_eq!(texts, ["tools", "✗ failed", "12 ms", "no answer"]);

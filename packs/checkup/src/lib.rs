@@ -1,15 +1,16 @@
-//! The checkup agent: does this deployment work?
+//! The checkup agent: tests whether a deployment works.
 //!
-//! Each check is a tool call, so the journal records its result. The agent first asks which servers
-//! are configured, because a resumed session must get the same answer. The host answers these
+//! Each check is a tool call, so the journal records its result. The agent first asks for the
+//! configured servers, because a resumed session must get the same answer. The host provides these
 //! built-in tools:
 //!
 //! | tool | arguments | content |
 //! |---|---|---|
 //! | `configured_servers` | `{}` | `{"servers": [NAME]}` |
 //! | `journal_probe` | `{}` | `{"detail": TEXT}`, after a record was written and read back |
-//! | `clock_skew` | `{}` | `{"skew_ms": N}`, this clock less the journal's |
-//! | `model_reachable` | `{"model": NAME}` | `{"detail": TEXT}`, or `{"error": TEXT}`; both with `usage` |
+//! | `clock_skew` | `{}` | `{"skew_ms": N}`, this clock minus the journal's |
+//! | `model_reachable` | `{"model": NAME}` | `{"detail": TEXT}`, or `{"error": TEXT}`; both with
+//! `usage` |
 //!
 //! A failed check is an error result or a failed call, never a failure of the host. [`conclude`]
 //! renders the checks.
@@ -28,7 +29,6 @@ use graph::profile::Profile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// The agent, as a host registers it.
 pub fn agent() -> &'static Agent {
     static AGENT: OnceLock<Agent> = OnceLock::new();
     AGENT.get_or_init(|| {
@@ -45,7 +45,7 @@ fn input_schema() -> serde_json::Value {
 }
 
 /// Largest clock skew at which sessions work, in milliseconds. Above it, a runner that sends
-/// heartbeats could look dead.
+/// heartbeats may be considered dead.
 pub const CLOCK_SKEW_MS_MAX: u64 = 60_000;
 
 /// The setting's value for "no model".
@@ -63,7 +63,6 @@ const CHECKS: &str = "checks";
 /// An empty trigger tests the deployment.
 pub static PROFILE: Profile = Profile { is_default: true, ..Profile::PLAIN };
 
-/// The checkup agent.
 pub static GRAPH: Graph<State> = Graph {
     name: "checkup",
     version: "1",
@@ -108,7 +107,7 @@ fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
         Value::Null => {}
         Value::Object(members) => {
             if let Some(name) = members.keys().next() {
-                return Err(InputError::new(name, "nothing: checkup takes no input"));
+                return Err(InputError::new(name, "no fields: checkup takes no input"));
             }
         }
         _ => return Err(InputError::new("input", "a JSON object")),
@@ -156,7 +155,7 @@ fn on_limit(state: &mut State, crossed: Crossed) -> Route {
     state.checks.push(Check {
         name: crossed.limit.as_str().to_owned(),
         ok: false,
-        detail: format!("the limit of {} was reached before all was checked", crossed.allowed),
+        detail: format!("the limit of {} was reached before all checks ran", crossed.allowed),
         ms: 0,
     });
     Route::End(state.finish())

@@ -12,16 +12,13 @@ const PROBLEM_CHARS_MAX: usize = 300;
 /// Most findings read.
 const FINDINGS_MAX: usize = 32;
 
-/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Its name.
     pub pattern: String,
     /// Strength, in thousandths.
     pub strength_permille: u32,
-    /// Description.
     pub explanation: String,
-    /// The transactions that show it.
+    /// The supporting transactions.
     pub rows: Vec<String>,
 }
 
@@ -29,7 +26,7 @@ pub struct Finding {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Patterns {
     pub findings: Vec<Finding>,
-    /// What could not be judged.
+    /// Patterns that could not be checked.
     pub not_checked: Vec<Value>,
 }
 
@@ -43,7 +40,7 @@ pub struct Context {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Payment {
     pub transaction_id: String,
-    /// Its time, RFC 3339 in UTC.
+    /// RFC 3339 in UTC.
     pub timestamp: String,
     /// Untrusted text.
     pub merchant_id: String,
@@ -70,33 +67,29 @@ pub struct Similarity {
     pub compared: u32,
     /// Number of frauds among them.
     pub frauds_compared: u32,
-    /// Frauds among the nearest, in thousandths, if there are enough cases.
+    /// Share of frauds among the nearest cases, in thousandths; absent with too few cases.
     pub near_fraud_permille: Option<u32>,
 }
 
-/// A past case.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PastCase {
     pub transaction_id: String,
 }
 
-/// The nearest cases.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PastCases {
-    /// The nearest first.
+    /// Nearest first.
     pub cases: Vec<PastCase>,
 }
 
 /// Answer of `reasoning_tool`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Reasoning {
-    /// How likely a fraud is, in thousandths.
+    /// Likelihood of fraud, in thousandths.
     pub likelihood_permille: u32,
-    /// What may have happened.
     pub hypotheses: Vec<Hypothesis>,
 }
 
-/// An explanation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Hypothesis {
     pub name: String,
@@ -107,14 +100,14 @@ pub struct Hypothesis {
 /// Answer of `recommendation_tool`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Recommendations {
-    /// The most urgent first.
+    /// Most urgent first.
     pub recommendations: Vec<Value>,
 }
 
 /// Answer of `rule_draft_tool`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct RuleDrafts {
-    /// A rule with its trial, if one passed.
+    /// A rule with its backtest, if one passed.
     pub rule_draft: Option<Value>,
 }
 
@@ -126,21 +119,21 @@ pub fn read<T: serde::de::DeserializeOwned>(content: &Value) -> Option<T> {
 /// Validates an answer.
 ///
 /// # Errors
-/// What is wrong with it, in a bounded message.
+/// A bounded message that says why the answer is invalid.
 pub fn check(tool: Tool, transaction_id: &str, content: &Value) -> Result<(), String> {
     let of = content.pointer(match tool {
         Tool::Context => "/transaction/transaction_id",
         _ => "/transaction_id",
     });
     if of.and_then(Value::as_str) != Some(transaction_id) {
-        return Err("the answer is about another transaction".to_owned());
+        return Err("the answer has another transaction_id".to_owned());
     }
     match tool {
         Tool::Context => form::<Context>(content).map(|_| ()),
         Tool::Pattern => form::<Patterns>(content).and_then(|patterns| {
-            let is_odd = |finding: &Finding| finding.strength_permille > 1_000;
-            if patterns.findings.len() > FINDINGS_MAX || patterns.findings.iter().any(is_odd) {
-                return Err("the answer's findings are too many or too strong".to_owned());
+            let is_invalid = |finding: &Finding| finding.strength_permille > 1_000;
+            if patterns.findings.len() > FINDINGS_MAX || patterns.findings.iter().any(is_invalid) {
+                return Err("the answer has too many or too strong findings".to_owned());
             }
             Ok(())
         }),
@@ -158,7 +151,7 @@ pub fn check(tool: Tool, transaction_id: &str, content: &Value) -> Result<(), St
 
 fn form<T: serde::de::DeserializeOwned>(content: &Value) -> Result<T, String> {
     serde_path_to_error::deserialize(content).map_err(|error| {
-        let problem = format!("the answer has not its form: {error}");
+        let problem = format!("the answer does not match its schema: {error}");
         problem.chars().take(PROBLEM_CHARS_MAX).collect()
     })
 }

@@ -8,14 +8,13 @@ use graph::conclusion::{
 use graph::presentation::Presentation;
 use serde_json::Value;
 
-/// How this agent's sessions are shown.
 pub const PRESENTATION: Presentation =
     Presentation { title, conclude, advice, ..Presentation::DEFAULT };
 
 /// Most rows named for a finding; the result has all of them.
 const ROWS: usize = 6;
 
-/// From this confidence on, in thousandths, a low score means that there are no signs of fraud.
+/// Minimum confidence, in thousandths, for a low score to mean no sign of fraud.
 const SUPPORTED: u16 = 500;
 
 fn title(input: &Value) -> Option<String> {
@@ -83,21 +82,21 @@ fn verdict(result: &Value, severity: &str, confidence: u16) -> Verdict {
         Tone::Bad => ("likely fraud", Tone::Bad),
         Tone::Warn => ("suspicious", Tone::Warn),
         _ if is_completed && confidence >= SUPPORTED => ("no sign of fraud", Tone::Good),
-        _ => ("not judged", Tone::Warn),
+        _ => ("not assessed", Tone::Warn),
     };
     Verdict::new(word, tone)
 }
 
 fn summary(result: &Value, score: u16, severity: &str) -> String {
-    // `name: statement`, the likeliest first.
+    // `name: statement`, most likely first.
     let stated = texts(result, "hypotheses").first().copied().unwrap_or("no hypothesis");
     let stated = stated.split_once(": ").map_or(stated, |(_, statement)| statement);
     let severity = severity.to_lowercase();
     // Truncates to hundredths, without rounding up.
-    format!("{} % likely a fraud, severity {severity}: {stated}", score / 10)
+    format!("{} % likelihood of fraud, severity {severity}: {stated}", score / 10)
 }
 
-/// The payment, and the habits of its card.
+/// The payment, and the history of its card.
 fn payment(result: &Value) -> Vec<Fact> {
     let Some(payment) = result.pointer("/context/transaction") else { return Vec::new() };
     let part = |field: &str| text(payment, field).unwrap_or("?");
@@ -166,8 +165,8 @@ fn similar(result: &Value) -> Option<Note> {
     let number = |field: &str| found.get(field).and_then(Value::as_u64);
     let (compared, frauds) = (number("compared")?, number("frauds_compared").unwrap_or_default());
     let near = match number("near_fraud_permille") {
-        Some(near) => format!("of the nearest, {} in a hundred were frauds", near / 10),
-        None => "too few to say anything".to_owned(),
+        Some(near) => format!("{} % of the nearest were frauds", near / 10),
+        None => "too few cases".to_owned(),
     };
     Some(note("Past cases", format!("{compared} compared, {frauds} of them frauds; {near}")))
 }
@@ -213,7 +212,7 @@ fn filled(table: Table) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// The drafted rule and its trial.
+/// The drafted rule and its backtest.
 fn rule(draft: &Value) -> Option<Note> {
     let (rule, trial) = (draft.get("rule")?, &draft["backtest"]);
     let conditions: Vec<String> = list(rule, "all").iter().map(condition).collect();
@@ -226,7 +225,7 @@ fn rule(draft: &Value) -> Option<Note> {
     let number = |field: &str| trial.get(field).and_then(Value::as_u64).unwrap_or_default();
     let is_whole = trial.get("is_whole").and_then(Value::as_bool) == Some(true);
     let tried = format!(
-        "tried on {} payments of {} cards ({}): {} of {} frauds caught, worth {}; {} honest \
+        "backtest on {} payments of {} cards ({}): {} of {} frauds caught, worth {}; {} honest \
          payments stopped, of {} honest cards out of {}",
         number("transactions"),
         number("cards"),
@@ -262,10 +261,10 @@ fn amounts(by_currency: &Value) -> String {
 fn advice(code_or_category: &str) -> &'static [&'static str] {
     match code_or_category {
         super::conclusion::CATEGORY_NO_EVIDENCE => {
-            &["The tools that read the payment failed: their records below say why."]
+            &["The tools that read the payment failed; see their records."]
         }
         super::graph::CATEGORY_PLANNER => &[
-            "The planner chose a step that it may not choose, and the fixed sequence is switched off. Set LANGGRAPH_ENABLE_PLANNER_FALLBACK to true.",
+            "The planner made an invalid choice and the fixed sequence is off. Set LANGGRAPH_ENABLE_PLANNER_FALLBACK to true.",
         ],
         _ => &[],
     }
@@ -302,12 +301,12 @@ mod tests {
     }
 
     #[test]
-    fn an_investigation_says_how_likely_why_and_what_to_do() {
+    fn an_investigation_shows_likelihood_reasons_and_actions() {
         insta::assert_json_snapshot!(conclude(&result()).unwrap());
     }
 
     #[test]
-    fn only_a_completed_investigation_that_saw_enough_is_green() {
+    fn only_a_complete_investigation_with_enough_evidence_is_green() {
         let verdict = |severity: &str, status: &str, confidence: f64| {
             let mut result = result();
             result["severity"] = json!(severity);
@@ -320,8 +319,8 @@ mod tests {
             (verdict("CRITICAL", "COMPLETED", 0.9), "likely fraud", Tone::Bad),
             (verdict("MEDIUM", "TIMED_OUT", 0.1), "suspicious", Tone::Warn),
             (verdict("LOW", "COMPLETED", 0.5), "no sign of fraud", Tone::Good),
-            (verdict("LOW", "COMPLETED", 0.4), "not judged", Tone::Warn),
-            (verdict("LOW", "TIMED_OUT", 0.9), "not judged", Tone::Warn),
+            (verdict("LOW", "COMPLETED", 0.4), "not assessed", Tone::Warn),
+            (verdict("LOW", "TIMED_OUT", 0.9), "not assessed", Tone::Warn),
         ] {
             assert_eq!(found, (word.to_owned(), tone));
         }

@@ -10,11 +10,11 @@ use super::tool::Tool;
 /// Error category of an investigation without any evidence.
 pub const CATEGORY_NO_EVIDENCE: &str = "no_evidence";
 
-/// From these scores on, in thousandths, an investigation is critical, high and medium.
+/// Minimum scores, in thousandths, of critical, high and medium severity.
 const SEVERITIES: [(u32, Severity); 3] =
     [(850, Severity::Critical), (500, Severity::High), (250, Severity::Medium)];
 
-/// From this many earlier payments on, a card's habits are well known.
+/// Minimum number of earlier payments for a well-known card.
 const HISTORY_MIN: u32 = 15;
 
 /// Likelihood of fraud, in thousandths: the reasoning's, or without it the strength of the
@@ -43,21 +43,20 @@ pub fn confidence_permille(state: &State) -> u32 {
     if is_thin { confidence.saturating_sub(200) } else { confidence }
 }
 
-/// The severity of a score.
 pub fn severity(state: &State) -> Severity {
     let score = score_permille(state);
     let reached = SEVERITIES.iter().find(|(from, _)| score >= *from);
     reached.map_or(Severity::Low, |(_, severity)| *severity)
 }
 
-/// How the session ends. Without evidence it fails with the first error, or is partial if its time
-/// was up.
+/// The session's end. Without evidence it fails with the first error, or is partial after a
+/// timeout.
 pub fn finish(state: &State) -> Finish {
     let result = result(state);
     if state.status != Status::Failed {
         return Finish::Completed(result);
     }
-    let why = state.error.as_deref().unwrap_or("no tool brought anything");
+    let why = state.error.as_deref().unwrap_or("no tool returned evidence");
     match Finish::failed("InvestigationError", "NoEvidence", why, CATEGORY_NO_EVIDENCE) {
         Finish::Failed { error, category, .. } => Finish::Failed { error, category, result },
         completed @ Finish::Completed(_) => completed,
@@ -75,8 +74,8 @@ pub fn result(state: &State) -> Value {
     let options = &state.options;
     let reasoning: Option<answer::Reasoning> = answer::read(&state.answers.reasoning);
     let hypotheses: Vec<String> = reasoning.map_or_else(Vec::new, |reasoning| {
-        let told = |h: answer::Hypothesis| format!("{}: {}", h.name, h.statement);
-        reasoning.hypotheses.into_iter().map(told).collect()
+        let shown = |h: answer::Hypothesis| format!("{}: {}", h.name, h.statement);
+        reasoning.hypotheses.into_iter().map(shown).collect()
     });
     json!({
         "investigation_id": options.investigation_id,
@@ -156,7 +155,6 @@ pub fn evidence(state: &State) -> Vec<Value> {
     evidence
 }
 
-/// The recommended actions, from the tool.
 pub fn recommendations(state: &State) -> Vec<Value> {
     answer::read::<answer::Recommendations>(&state.answers.recommendation)
         .map_or_else(Vec::new, |answer| answer.recommendations)
@@ -169,11 +167,11 @@ fn rule_draft(state: &State) -> Option<Value> {
 
 fn findings(state: &State) -> Vec<Value> {
     let findings = state.findings().unwrap_or_default();
-    let told = |finding: answer::Finding| {
+    let shown = |finding: answer::Finding| {
         json!({"pattern": finding.pattern, "explanation": finding.explanation,
             "rows": finding.rows, "strength": share(finding.strength_permille)})
     };
-    findings.into_iter().map(told).collect()
+    findings.into_iter().map(shown).collect()
 }
 
 fn planner_decisions(state: &State) -> Vec<Value> {

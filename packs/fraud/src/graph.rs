@@ -5,8 +5,8 @@
 //!            └ COMPLETE, the last step or the time limit → completion (an audit note) → the end
 //! ```
 //!
-//! A tool that fails or times out counts as called, so it is not waited for twice: the planner goes
-//! on without it, and the result says so.
+//! A tool that fails or times out counts as called: the planner continues without it, and the
+//! result says so.
 
 use graph::agent::{Settings, SpanNames};
 use graph::budget::{Budget, Crossed, Limit};
@@ -24,13 +24,13 @@ use super::{answer, conclusion, input, prompt};
 
 pub const SERVER: &str = "card-transactions";
 
-/// The deciding node. Its outcomes are the planner's decisions.
+/// The planning node. Its outcomes are the planner's decisions.
 pub const PLANNER: &str = "planner";
 
-/// The calling node. Its outcomes are the tools' answers.
+/// The tool node. Its outcomes are the tools' answers.
 pub const TOOL_EXECUTOR: &str = "tool_executor";
 
-/// Subject of the note that every finished investigation leaves before its end.
+/// Subject of the note that every finished investigation writes before its end.
 pub const AUDIT: &str = "audit";
 
 const START: &str = "start";
@@ -51,11 +51,10 @@ pub const SPAN_NAMES: SpanNames = SpanNames {
     tool: Some("agent.tool."),
 };
 
-/// The fraud agent.
 pub static GRAPH: Graph<State> = Graph {
     name: "fraud",
     version: "1",
-    summary: "Investigates a card payment: how likely is a fraud, and which rows show it.",
+    summary: "Investigates a card payment: likelihood of fraud and evidence.",
     start: START,
     nodes: &[
         Node { name: START, to: &[PLANNER], ask: |_, _| Effect::Nothing, fold: fold_start },
@@ -139,7 +138,7 @@ fn fold_decision(state: &mut State, outcome: Outcome) -> Route {
         Err(problem) if state.options.planner_fallback => {
             let action = planner::next_of_sequence(state);
             let reason =
-                "the planner's choice does not hold: next of the fixed sequence".to_owned();
+                "invalid choice of the planner: next tool of the fixed sequence".to_owned();
             (planner::Choice { action, reason, confidence_permille: 1_000 }, Some(problem))
         }
         Err(problem) => return state.failed_planning(&problem, at),

@@ -37,10 +37,7 @@ pub fn transaction_id(input: &Value) -> Result<String, InputError> {
     };
     let known = ["transaction_id", "data", "mode"];
     if let Some(name) = fields.keys().find(|name| !known.contains(&name.as_str())) {
-        return Err(InputError::new(
-            name,
-            "no such field: there are transaction_id, data and mode",
-        ));
+        return Err(InputError::new(name, "only `transaction_id`, `data` and `mode`"));
     }
     let text = |name: &str, chars_max: usize, expected: &str| {
         let text = fields.get(name).and_then(Value::as_str);

@@ -1,12 +1,11 @@
-//! The fraud agent: is this card payment a fraud?
+//! The fraud agent: decides whether a card payment is a fraud.
 //!
 //! A planner ([`planner`]) chooses among six tools ([`tool`]), each is called at most once, and
 //! [`conclusion`] weighs their answers. A model may plan; the planner validates each of its choices
-//! and follows a fixed sequence instead of an invalid one. A model decides the order of the steps
-//! and nothing else. [`options`] holds limits and switches, [`state`] the session's state, and
+//! and replaces an invalid one by the fixed sequence. A model decides the order of the steps and
+//! nothing else. [`options`] and [`profile`] hold the settings, [`state`] the session's state, and
 //! `prompt` the model's prompts. [`graph`] connects them, and [`conclude`] renders an
-//! investigation. [`profile`]
-//! is what the agent asks of its host.
+//! investigation.
 
 pub mod answer;
 pub mod conclude;
@@ -24,7 +23,6 @@ use std::sync::OnceLock;
 
 use ::graph::agent::Agent;
 
-/// The agent, as a host registers it.
 pub fn agent() -> &'static Agent {
     static AGENT: OnceLock<Agent> = OnceLock::new();
     AGENT.get_or_init(|| {

@@ -1,5 +1,4 @@
-//! Limits and switches. The session's first claim journals them, so that a resumed session keeps
-//! them.
+//! Limits and switches. The session's first claim journals them, so a resumed session keeps them.
 
 use graph::agent::Settings;
 use graph::definition::InputError;

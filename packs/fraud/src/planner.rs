@@ -53,14 +53,14 @@ pub fn read(reply: &Reply) -> Result<Choice, String> {
     let arguments = match reply.calls.as_slice() {
         [call] if call.tool == SELECT => call.arguments.clone(),
         [] => of_text(reply.text.as_deref().unwrap_or_default())?,
-        [_] => return Err("the reply calls something else than a choice".to_owned()),
+        [_] => return Err("the reply calls an unknown tool".to_owned()),
         _ => return Err("the reply makes several choices".to_owned()),
     };
     let wire: Wire = serde_json::from_value(arguments)
-        .map_err(|_| "the reply is no object of tool, reason and confidence".to_owned())?;
+        .map_err(|_| "the reply is not an object with tool, reason and confidence".to_owned())?;
     let action = match wire.tool.as_str() {
         Action::COMPLETE => Action::Complete,
-        name => Action::Call(Tool::named(name).ok_or("there is no tool of the chosen name")?),
+        name => Action::Call(Tool::named(name).ok_or("unknown tool")?),
     };
     let confidence_permille =
         permille(wire.confidence).ok_or("the confidence is not from 0 to 1")?;
@@ -72,7 +72,7 @@ pub fn read(reply: &Reply) -> Result<Choice, String> {
 fn of_text(text: &str) -> Result<Value, String> {
     let object = text.find('{').zip(text.rfind('}')).filter(|(from, to)| from < to);
     let object = object.map_or(text, |(from, to)| &text[from..=to]);
-    serde_json::from_str(object).map_err(|_| "the reply holds no choice".to_owned())
+    serde_json::from_str(object).map_err(|_| "the reply contains no choice".to_owned())
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 1,000")]
@@ -90,18 +90,18 @@ pub fn check(state: &State, action: Action) -> Result<(), String> {
         Action::Call(tool) => tool,
         Action::Complete if done.contains(&Tool::Reasoning) => return Ok(()),
         Action::Complete if next_of_sequence(state) == Action::Complete => return Ok(()),
-        Action::Complete => return Err("the evidence was not weighed yet".to_owned()),
+        Action::Complete => return Err("reasoning_tool was not called yet".to_owned()),
     };
     if done.contains(&tool) {
-        return Err(format!("{} was called before", tool.name()));
+        return Err(format!("{} was already called", tool.name()));
     }
     match tool.after().iter().find(|before| !done.contains(before)) {
-        Some(before) => Err(format!("{} comes before {}", before.name(), tool.name())),
+        Some(before) => Err(format!("{} must come before {}", before.name(), tool.name())),
         None => Ok(()),
     }
 }
 
-/// The first tool of the fixed sequence that was not called.
+/// The first tool of the fixed sequence that was not yet called.
 pub fn next_of_sequence(state: &State) -> Action {
     let left = |tool: &&Tool| !state.completed_steps.contains(tool);
     let next = state.options.fallback_sequence.iter().find(left);

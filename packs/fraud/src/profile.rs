@@ -1,5 +1,5 @@
-//! What the fraud agent asks of its host: limits and switches from the environment, and the metrics
-//! and span attributes of its investigations.
+//! The fraud agent's settings from the environment, and the metrics and span attributes of its
+//! investigations.
 
 use ::graph::agent::OnModelFailure;
 use ::graph::budget::Budget;
@@ -15,56 +15,51 @@ use super::graph::{PLANNER, SERVER, TOOL_EXECUTOR, of_json};
 use super::options::{self, Options};
 use super::state::{PlannerDecision, State};
 
-/// Most decisions of one investigation.
 pub const LANGGRAPH_MAX_STEPS: &str = "LANGGRAPH_MAX_STEPS";
 
-/// Longest investigation, in seconds.
 pub const LANGGRAPH_INVESTIGATION_TIMEOUT_SECONDS: &str = "LANGGRAPH_INVESTIGATION_TIMEOUT_SECONDS";
 
-/// Longest tool call of an investigation, in seconds.
 pub const LANGGRAPH_TOOL_TIMEOUT_SECONDS: &str = "LANGGRAPH_TOOL_TIMEOUT_SECONDS";
 
-/// Whether a fixed sequence is followed where the planner fails.
+/// Whether the fixed sequence replaces a failed planner.
 pub const LANGGRAPH_ENABLE_PLANNER_FALLBACK: &str = "LANGGRAPH_ENABLE_PLANNER_FALLBACK";
 
 /// Whether a model may plan.
 pub const PLANNER_LLM_ENABLED: &str = "PLANNER_LLM_ENABLED";
 
-/// The model that plans investigations whose trigger names none.
+/// The planning model when the trigger names none.
 pub const PLANNER_MODEL_NAME: &str = "PLANNER_MODEL_NAME";
 
-/// The planner's sampling temperature.
 pub const PLANNER_TEMPERATURE: &str = "PLANNER_TEMPERATURE";
 
-/// Longest reply of the planner, in tokens.
 pub const PLANNER_MAX_TOKENS: &str = "PLANNER_MAX_TOKENS";
 
-/// How long the planner may take to reply, in seconds.
+/// Timeout of the planner, in seconds.
 pub const PLANNER_TIMEOUT_SECONDS: &str = "PLANNER_TIMEOUT_SECONDS";
 
-/// Whether other people's words are cut, stripped and quoted before a model reads them.
+/// Whether untrusted text is truncated, stripped and quoted before a model reads it.
 pub const PLANNER_PROMPT_GUARD_ENABLED: &str = "PLANNER_PROMPT_GUARD_ENABLED";
 
-/// The fixed sequence: names of tools with commas between them.
+/// The fixed sequence: comma-separated tool names.
 pub const PLANNER_FALLBACK_SEQUENCE: &str = "PLANNER_FALLBACK_SEQUENCE";
 
-/// Decisions of planners. Labels: `selected_tool`, `used_fallback`.
+/// Planner decisions. Labels: `selected_tool`, `used_fallback`.
 ///
-/// Source: the fraud specification, section 12, as the three below.
+/// Source: the fraud specification, section 12; also for the next three.
 static PLANNER_DECISIONS: Metric = Metric {
     name: "ops_agent_planner_decisions_total",
     kind: MetricKind::Counter,
     description: "Choices of investigations' planners.",
 };
 
-/// Seconds of a tool's call. Labels: `tool_name`, `status`.
+/// Duration of tool calls, in seconds. Labels: `tool_name`, `status`.
 static TOOL_EXECUTION_LATENCY: Metric = Metric {
     name: "ops_agent_tool_execution_latency_seconds",
     kind: MetricKind::Seconds,
     description: "An investigation's tool call.",
 };
 
-/// Decisions of one investigation.
+/// Decisions per investigation.
 static INVESTIGATION_STEPS: Metric = Metric {
     name: "ops_agent_investigation_steps",
     kind: MetricKind::Histogram(&[
@@ -74,14 +69,13 @@ static INVESTIGATION_STEPS: Metric = Metric {
     description: "Choices of one investigation.",
 };
 
-/// Investigations that ended. Labels: `status`, `severity`.
+/// Completed investigations. Labels: `status`, `severity`.
 static INVESTIGATIONS_COMPLETED: Metric = Metric {
     name: "ops_agent_investigation_completed_total",
     kind: MetricKind::Counter,
     description: "Investigations that ended.",
 };
 
-/// What the agent asks of its host.
 pub static PROFILE: Profile = Profile {
     variables: &[
         LANGGRAPH_MAX_STEPS,
@@ -113,10 +107,9 @@ pub static PROFILE: Profile = Profile {
     ..Profile::PLAIN
 };
 
-/// Most of anything that is counted.
+/// Upper bound of all counts.
 const COUNT_MAX: u64 = 100_000;
 
-/// Highest sampling temperature.
 const TEMPERATURE_MAX: f64 = 2.0;
 
 fn defaults(environment: &Environment<'_>) -> Result<Defaults, Unusable> {
@@ -172,7 +165,7 @@ fn sequence(environment: &Environment<'_>) -> Result<Option<Vec<super::tool::Too
     environment.read(PLANNER_FALLBACK_SEQUENCE, expected, options::sequence)
 }
 
-/// The specification's own form, `ollama/NAME`, means a model behind the OpenAI-compatible server.
+/// `ollama/NAME`, the specification's form, means a model behind the OpenAI-compatible server.
 fn model(environment: &Environment<'_>) -> Result<Option<String>, Unusable> {
     let expected = "policy, bedrock:ID, openai:NAME, ollama/NAME or transcript:FILE";
     environment.read(PLANNER_MODEL_NAME, expected, |text| {
@@ -210,7 +203,7 @@ fn observe_outcome(state: &State, node: &str, step: &Step<Value>) -> Observed {
                     ],
                     value: 1.0,
                 });
-                // As many as there were when this one was asked for.
+                // The number of decisions when this one was requested.
                 let before = decision.step.saturating_sub(1);
                 observed.attributes.push(("step_count", json!(before)));
                 observed.attributes.push(("selected_tool", json!(tool)));
@@ -251,8 +244,7 @@ fn of_session(step: &Step<Value>) -> (&'static str, Value) {
     ("investigation_id", json!(step.session.as_str()))
 }
 
-/// The decision that a step brought. A planner that failed decided nothing; the next record says who took
-/// over.
+/// The decision of a step. A failed planner decides nothing; the next record names the replacement.
 fn decision<'a>(state: &'a State, step: &Step<Value>) -> Option<&'a PlannerDecision> {
     state.planner_decisions.last().filter(|d| d.timestamp == step.stamp.to_string())
 }
@@ -261,7 +253,7 @@ fn state(run: &Run) -> Option<State> {
     run.state_json().ok().as_ref().and_then(of_json)
 }
 
-/// A value of a closed list as it is written.
+/// The serialised form of an enum value.
 fn word(value: &Value) -> String {
     value.as_str().unwrap_or("unknown").to_owned()
 }
@@ -348,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn each_decision_each_call_and_each_end_is_counted_once() {
+    fn every_decision_call_and_end_is_counted_once() {
         let input = json!({"transaction_id": "t1", "data": "a.csv"});
         let mut session = Session::start(crate::agent(), input, Settings::default()).unwrap();
         let mut world = World::new(|call: &ToolCall| match call.tool.as_str() {
@@ -358,14 +350,14 @@ mod tests {
             _ => Brought::Error("no".to_owned()),
         });
         let mut samples = Vec::new();
-        // As the driver does: a step is observed once it is journaled and folded.
+        // The driver observes a step after it is journaled and folded.
         while let Next::Perform(requests) = session.run().next() {
             session.perform(&requests[0], &mut world);
             samples.extend(observe(session.run(), session.steps().last().unwrap()).samples);
         }
         let Finish::Completed(result) = session.drive(&mut world) else { panic!("completed") };
         samples.extend(observe_end(&result).samples);
-        let told: Vec<String> = samples
+        let lines: Vec<String> = samples
             .iter()
             .map(|Sample { metric, labels, value }| {
                 let labels: Vec<String> =
@@ -391,6 +383,6 @@ mod tests {
             "ops_agent_investigation_steps  7".to_owned(),
             "ops_agent_investigation_completed_total status=COMPLETED,severity=LOW 1".to_owned(),
         ];
-        assert_eq!(told.join("\n"), expected.join("\n"));
+        assert_eq!(lines.join("\n"), expected.join("\n"));
     }
 }

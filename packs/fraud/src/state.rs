@@ -10,12 +10,10 @@ use super::tool::Tool;
 /// Longest text in a summary, in characters.
 const SUMMARY_CHARS_MAX: usize = 80;
 
-/// Status of an investigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Status {
     Pending,
-    /// Running.
     InProgress,
     Completed,
     /// Finished without any evidence.
@@ -24,17 +22,12 @@ pub enum Status {
     TimedOut,
 }
 
-/// Severity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Severity {
-    /// Block the card.
     Critical,
-    /// Ask the cardholder.
     High,
-    /// Review it.
     Medium,
-    /// No action.
     Low,
 }
 
@@ -43,12 +36,11 @@ pub enum Severity {
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     Call(Tool),
-    /// The end.
     Complete,
 }
 
 impl Action {
-    /// The name of the end.
+    /// Name of the end.
     pub const COMPLETE: &'static str = "COMPLETE";
 
     pub const fn name(self) -> &'static str {
@@ -79,11 +71,9 @@ pub struct PlannerDecision {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ToolStatus {
-    /// It answered.
     Success,
-    /// It returned an error or an invalid answer.
+    /// An error or an invalid answer.
     Failed,
-    /// It timed out.
     TimedOut,
 }
 
@@ -101,7 +91,6 @@ pub struct ToolExecution {
     pub timestamp: String,
 }
 
-/// The state of an investigation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     pub transaction_id: String,
@@ -162,7 +151,6 @@ impl Answers {
         }
     }
 
-    /// Stores a tool's answer.
     pub fn set(&mut self, tool: Tool, answer: Value) {
         *match tool {
             Tool::Context => &mut self.context,
@@ -174,7 +162,6 @@ impl Answers {
         } = answer;
     }
 
-    /// Whether a tool answered.
     pub fn has(&self, tool: Tool) -> bool {
         !self.of(tool).is_null()
     }

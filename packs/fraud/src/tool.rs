@@ -5,22 +5,22 @@ use serde::{Deserialize, Serialize};
 /// A tool of `card-transactions`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Tool {
-    /// The payment, and what is usual for its card and its merchant.
+    /// The payment, and the history of its card and merchant.
     #[serde(rename = "context_tool")]
     Context,
-    /// What is odd about it.
+    /// Unusual patterns.
     #[serde(rename = "pattern_tool")]
     Pattern,
     /// The nearest past cases.
     #[serde(rename = "similarity_tool")]
     Similarity,
-    /// What the evidence adds up to.
+    /// Likelihood and explanations.
     #[serde(rename = "reasoning_tool")]
     Reasoning,
-    /// What to do.
+    /// Recommended actions.
     #[serde(rename = "recommendation_tool")]
     Recommendation,
-    /// A rule against such payments.
+    /// A draft rule against similar payments.
     #[serde(rename = "rule_draft_tool")]
     RuleDraft,
 }
@@ -52,16 +52,16 @@ impl Tool {
     /// Its description for a model; the server's own is not used.
     pub const fn description(self) -> &'static str {
         match self {
-            Self::Context => "reads the payment and what is usual for its card and merchant",
+            Self::Context => "reads the payment and the history of its card and merchant",
             Self::Pattern => {
-                "looks for what is odd: velocity, amount, travel, place, card testing, hour, category"
+                "detects unusual patterns: velocity, amount, travel, place, card testing, hour, category"
             }
-            Self::Similarity => "compares it with past payments whose outcome is known",
+            Self::Similarity => "compares it with past labelled payments",
             Self::Reasoning => {
-                "weighs findings and past cases: how likely is a fraud, and of what kind"
+                "weighs findings and past cases: likelihood of fraud and explanations"
             }
-            Self::Recommendation => "says what should be done about payment, card and merchant",
-            Self::RuleDraft => "drafts a rule against such payments and tries it on the data",
+            Self::Recommendation => "recommends actions for payment, card and merchant",
+            Self::RuleDraft => "drafts a rule against similar payments and backtests it",
         }
     }
 

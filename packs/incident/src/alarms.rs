@@ -1,7 +1,7 @@
-//! How alarms and reports become triggers of this agent: an event bus's rule, and a pipe behind a queue.
+//! Turns alarms and reports into triggers of this agent: an event bus rule, and a pipe behind a queue.
 
-/// Which alarms are incidents: those of functions that go to `ALARM`, but not the stack's own, or an
-/// alarm on a failed diagnosis would ask for another one.
+/// Matches alarms of functions that go to `ALARM`, except the stack's own: an alarm on a failed diagnosis
+/// would start another one.
 ///
 /// Source of the event's form: AWS, "Alarm events and EventBridge".
 pub const PATTERN: &str = r#"{"source":["aws.cloudwatch"],"detail-type":["CloudWatch Alarm State Change"],"detail":{"alarmName":[{"anything-but":{"prefix":"daybook-"}}],"state":{"value":["ALARM"]},"configuration":{"metrics":{"metricStat":{"metric":{"namespace":["AWS/Lambda"]}}}}}}"#;
@@ -15,13 +15,13 @@ pub const INPUT_PATHS: &[(&str, &str)] = &[
     ("detail", "$.detail"),
 ];
 
-/// The rule's template: a trigger with the key that admission would derive from its input.
+/// The rule's template: a trigger with the dedupe key that admission would derive from its input.
 pub const INPUT_TEMPLATE: &str = r#"{"session_id": <session_id>, "time": <time>, "detail": {"agent": "incident", "dedupe_key": "<alarm>@<changed_at>", "input": {"detail-type": "CloudWatch Alarm State Change", "detail": <detail>}}}"#;
 
-/// The template by which a pipe makes a trigger's detail of an SNS message that came through a queue.
+/// The pipe's template: a trigger's detail from an SNS message in a queue.
 ///
-/// It sets no key: the incident's own id takes precedence over the message's, and only admission can
-/// look for it, in the envelope that the template makes.
+/// It sets no dedupe key: the incident's own id takes precedence over the message's, and only admission
+/// can read it from the envelope.
 pub const MESSAGE_TEMPLATE: &str =
     r#"{"agent": "incident", "input": {"Records": [{"Sns": <$.body>}]}}"#;
 
@@ -36,7 +36,7 @@ mod tests {
     use crate::message::Incident;
 
     #[test]
-    fn the_stack_s_own_alarms_are_no_incidents() {
+    fn the_stack_s_own_alarms_are_not_incidents() {
         let pattern: Value = serde_json::from_str(PATTERN).unwrap();
         let but = &pattern["detail"]["alarmName"][0]["anything-but"]["prefix"];
         assert_eq!(*but, STACK_PREFIX);
@@ -44,7 +44,7 @@ mod tests {
 
     /// Source of the event's form: AWS, "Alarm events and EventBridge".
     #[test]
-    fn an_alarm_s_template_gives_a_trigger_that_the_agent_reads() {
+    fn an_alarm_s_template_gives_a_valid_trigger() {
         let metric = json!({"namespace": "AWS/Lambda", "name": "Errors", "dimensions": {"FunctionName": "orders"}});
         let event = json!({
             "id": "i", "time": "2026-11-21T10:00:01Z", "source": "aws.cloudwatch",

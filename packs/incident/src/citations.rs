@@ -1,4 +1,4 @@
-//! What to point at in a role's policies: the statement that denies, or all that do not allow.
+//! Cites a role's policies: the statement that denies, or all that do not allow.
 
 use super::diagnosis::EvidencePointer;
 use super::field_path::FieldPath;
@@ -7,34 +7,34 @@ use super::iam::{self, InlineStatement, Statement};
 use super::managed_policies;
 use super::tool::{IamStateResponse, Tool};
 
-/// Most statements that are cited to show that none of them allows something.
+/// Most statements cited to show that none allows an action.
 const STATEMENTS_CITED_MAX: usize = 5;
 
-/// Longest value that is quoted whole, in bytes.
+/// Longest value quoted in full, in bytes.
 const VALUE_BYTES_MAX: usize = 300;
 
-/// The inline policy that a permission most likely stood in: one that still speaks of the
-/// service, else one that is named after it or after the function, else the only one.
+/// The inline policy that most likely had a permission: one that still names the service, else one
+/// named after the service or the function, else the only one.
 pub(super) fn suspect(iam: &IamStateResponse, service: &str, function: &str) -> Option<String> {
     let statements = iam::statements(iam);
-    let speaks_of = |policy: &str| {
+    let names = |policy: &str| {
         statements.iter().any(|s| s.place.policy == policy && s.names_service(service))
     };
     let score = |policy: &str| {
         let name = policy.to_ascii_lowercase();
         let has = |part: &str| !part.is_empty() && name.contains(&part.to_ascii_lowercase());
-        [speaks_of(policy), has(service), has(function) && has("access"), has(function)]
+        [names(policy), has(service), has(function) && has("access"), has(function)]
     };
     let policies: Vec<&String> = iam.inline_policies.keys().collect();
     if let [only] = policies[..] {
         return Some(only.clone());
     }
-    // Of equals the first by name.
+    // The first by name in a tie.
     let best = policies.into_iter().rev().max_by_key(|policy| score(policy))?;
     score(best).contains(&true).then(|| best.clone())
 }
 
-/// Points at everything that could allow these actions and does not.
+/// Cites every policy that could allow these actions and does not.
 pub(super) fn cite_policies(
     iam: &IamStateResponse,
     service: &str,
@@ -45,8 +45,8 @@ pub(super) fn cite_policies(
     let inline = FieldPath::key("inline_policies");
     let mut evidence = Vec::new();
     if iam.inline_policies.is_empty() {
-        let said = format!("the role has no inline policy, so none allows {named}");
-        evidence.push(pointer(Tool::IamState, &inline, "{}", said));
+        let meaning = format!("the role has no inline policy, so none allows {named}");
+        evidence.push(pointer(Tool::IamState, &inline, "{}", meaning));
     }
     let mut statements = iam::statements(iam);
     statements
@@ -57,24 +57,24 @@ pub(super) fn cite_policies(
     for (policy, document) in &iam.inline_policies {
         if document.get("Statement").and_then(|list| list.as_array()).is_some_and(Vec::is_empty) {
             let field = inline.then(policy).then("Statement");
-            let said = format!("the policy has no statement left, so it does not allow {named}");
-            evidence.push(pointer(Tool::IamState, &field, "[]", said));
+            let meaning = format!("the policy has no statement left, so it does not allow {named}");
+            evidence.push(pointer(Tool::IamState, &field, "[]", meaning));
         }
     }
     let attached = serde_json::Value::from(iam.attached_policies.clone()).to_string();
     if attached.len() <= 2 * VALUE_BYTES_MAX {
-        let said = if iam.attached_policies.is_empty() {
+        let meaning = if iam.attached_policies.is_empty() {
             format!("no managed policy is attached, so none allows {named}")
         } else if iam.attached_policies.iter().all(|arn| managed_policies::grants(arn).is_some()) {
             format!("none of these managed policies allows {named}")
         } else {
-            format!("what all of these allow is not known here; {named} could be among it")
+            format!("some of these policies are not known here and could allow {named}")
         };
         evidence.push(pointer(
             Tool::IamState,
             &FieldPath::key("attached_policies"),
             attached,
-            said,
+            meaning,
         ));
     }
     evidence
@@ -86,29 +86,29 @@ fn cite_statement(
     actions: &[&str],
 ) -> Option<EvidencePointer> {
     let (path, member) = match actions.iter().find(|action| statement.allows_action(action)) {
-        // The action is there, so it is the resource that is not.
+        // It allows the action, so it lacks the resource.
         Some(_) => (statement.resource_path(), "Resource"),
         None => (statement.actions_path(), "Action"),
     };
     let value = statement.member(member).or(statement.member(&format!("Not{member}")))?;
     let policy = &statement.place.policy;
     let named = actions.join(", ");
-    let said = match member {
+    let meaning = match member {
         "Resource" => format!("{policy} allows it, but on this resource only"),
         _ if statement.names_service(service) => {
-            format!("what {policy} has left for {service} does not cover {named}")
+            format!("the {service} actions left in {policy} do not cover {named}")
         }
         _ => format!("this statement of {policy} does not cover {named}"),
     };
-    Some(pointer(Tool::IamState, &path, quoted_in_part(value), said))
+    Some(pointer(Tool::IamState, &path, quoted_in_part(value), meaning))
 }
 
-/// Points at a member of a statement: its actions, however it names them, or another.
+/// Cites a member of a statement. `Action` includes `NotAction`.
 pub(super) fn cite_member(
     iam: &IamStateResponse,
     place: &InlineStatement,
     member: &str,
-    said: &str,
+    meaning: &str,
 ) -> Option<EvidencePointer> {
     let statements = iam::statements(iam);
     let statement = statements.iter().find(|statement| statement.place == *place)?;
@@ -119,10 +119,10 @@ pub(super) fn cite_member(
         }
         _ => (place.path.then(member), statement.member(member)?),
     };
-    Some(pointer(Tool::IamState, &path, quoted_in_part(value), said))
+    Some(pointer(Tool::IamState, &path, quoted_in_part(value), meaning))
 }
 
-/// A value as evidence quotes it; of a long list the first.
+/// A value as evidence quotes it; only the first element of a long list.
 fn quoted_in_part(value: &serde_json::Value) -> String {
     let whole = as_quoted(value);
     match value.as_array().and_then(|elements| elements.first()) {

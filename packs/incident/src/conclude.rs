@@ -10,7 +10,6 @@ use serde_json::Value;
 use super::field_path::FieldPath;
 use super::message::Incident;
 
-/// How this agent's sessions are shown.
 pub const PRESENTATION: Presentation = Presentation {
     title,
     conclude,
@@ -31,7 +30,7 @@ const ERROR_CATEGORIES: [&str; 9] = [
     "unknown",
 ];
 
-/// The function and the type of its error.
+/// The function and its error type.
 fn title(input: &Value) -> Option<String> {
     let Incident { lambda_name, error_type, .. } = Incident::parse(input).ok()?;
     Some(match error_type {
@@ -113,10 +112,10 @@ fn action(step: &Value) -> Action {
 
 fn advice(code_or_category: &str) -> &'static [&'static str] {
     match code_or_category {
-        "BreakerOpen" => &["If so many incidents are right, raise MAX_INCIDENTS_PER_HOUR."],
+        "BreakerOpen" => &["If this many incidents are expected, raise MAX_INCIDENTS_PER_HOUR."],
         super::graph::CATEGORY_UNDIAGNOSED => &[
-            "The rules cannot explain what the tools showed: read their results in the records below.",
-            "A model may see more: name one with `--model`.",
+            "The rules cannot explain the tool results: read them in the records below.",
+            "A model may find more: choose one with `--model`.",
         ],
         _ => &[],
     }
@@ -170,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_fault_is_no_diagnosis_and_nothing_is_green() {
+    fn an_unknown_fault_is_not_diagnosed() {
         let verdict = |faults: &[&str], severity: &str| {
             let result = json!({"root_cause": "r", "fault_types": faults, "severity": severity});
             let Verdict { word, tone } = conclude(&result).unwrap().verdict.unwrap();
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_title_names_the_function_and_the_error_in_any_shape_of_message() {
+    fn a_title_names_the_function_and_the_error() {
         let alarm = json!({"AlarmName": "a", "Trigger": {"MetricName": "Throttles",
             "Dimensions": [{"name": "FunctionName", "value": "inventory-sync"}]}});
         for (input, expected) in [
@@ -201,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incident_stands_where_its_session_says() {
+    fn the_incident_state_follows_the_session() {
         let word = |stage, category, has_run| {
             PRESENTATION.state_of(&Standing { stage, category, has_run }).unwrap()
         };

@@ -1,6 +1,6 @@
-//! What the agent hands over: the diagnosis, its evidence and its plan.
+//! The agent's result: the diagnosis, its evidence and its plan.
 //!
-//! The names are the specification's and therefore those that a model is shown.
+//! Models see these names; the specification defines them.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct Diagnosis {
     pub affected_resources: Vec<String>,
     /// How bad it is.
     pub severity: Severity,
-    /// Pointers into tool results, one a claim. An empty `value` notes a gap.
+    /// Pointers into tool results, one per claim. An empty `value` notes a gap.
     pub evidence: Vec<EvidencePointer>,
     /// What to do, in order.
     pub remediation_plan: Vec<RemediationStep>,
@@ -84,7 +84,7 @@ pub struct EvidencePointer {
     /// Where in its result, such as `events[3].message` or
     /// `inline_policies.data-access.Statement[0].Action`; `error` for a tool's error text.
     pub field: String,
-    /// What stands there, quoted; empty to note that something could not be found.
+    /// The value there, quoted; empty if there is none.
     pub value: String,
     /// What it means.
     pub interpretation: String,
@@ -107,7 +107,7 @@ pub struct RemediationStep {
 }
 
 impl EvidencePointer {
-    /// Whether it notes that something could not be found, and so supports no claim.
+    /// Whether it notes missing data, and so supports no claim.
     pub fn is_gap(&self) -> bool {
         self.value.trim().is_empty()
     }
@@ -136,14 +136,14 @@ impl Diagnosis {
     ///
     /// # Errors
     ///
-    /// Every way in which they miss the schema, as text for whoever wrote them.
+    /// All violations of the schema, as text for the author of the arguments.
     pub fn parse(arguments: &Value) -> Result<Self, Vec<String>> {
         SCHEMA.parse(arguments)
     }
 
     /// The diagnosis as the arguments of `submit_diagnosis`.
     pub fn json(&self) -> Value {
-        // Its keys are texts, which is all that can go wrong.
+        // Fails only for keys that are not strings.
         serde_json::to_value(self).unwrap_or_default()
     }
 }

@@ -1,7 +1,7 @@
-//! Checks that a diagnosis follows from the tools' results.
+//! Checks the evidence of a diagnosis against the tool results.
 //!
-//! A model can invent. So each pointer is resolved: the tool must have been called, the field must
-//! exist, and it must contain the value. Failed checks go back to the model with the reason.
+//! A model can hallucinate. So each pointer is resolved: the tool must have been called, and the field
+//! must exist and contain the value. The reasons of a failed check go back to the model.
 
 use serde_json::Value;
 
@@ -9,100 +9,56 @@ use super::diagnosis::{Diagnosis, EvidencePointer, FaultType};
 use super::field_path::{FieldPath, NotAPath};
 use super::tool::{Observations, Tool};
 
-/// Why a diagnosis is sent back.
+/// Why a diagnosis is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The arguments are no diagnosis.
-    #[error("the arguments break the schema: {0}")]
+    /// The arguments do not match the schema.
+    #[error("the arguments do not match the schema: {0}")]
     Schema(String),
-    /// There is no root cause.
     #[error("root_cause is empty")]
     NoRootCause,
-    /// There is no fault type, one is named twice, or `unknown` stands beside another.
+    /// There is no fault type, one is named twice, or `unknown` is not alone.
     #[error("fault_types must name each detected fault once, or be [\"unknown\"] alone")]
     FaultTypes,
-    /// Nothing is pointed at.
-    #[error("evidence is empty: point at what the tools showed, errors included")]
+    #[error("evidence is empty: cite what the tools returned, errors included")]
     NoEvidence,
-    /// A fault is claimed and nothing was observed of it.
+    /// A fault is claimed without evidence.
     #[error("{0} is claimed, but every evidence value is empty; a gap supports no claim")]
     OnlyGaps(FaultType),
-    /// There is no tool of this name.
-    #[error("evidence[{at}]: {tool:?} is none of the tools")]
-    NoSuchTool {
-        /// Position in `evidence`.
-        at: usize,
-        /// What was named.
-        tool: String,
-    },
-    /// The tool was never called.
+    #[error("evidence[{at}]: {tool:?} is not one of the tools")]
+    NoSuchTool { at: usize, tool: String },
     #[error("evidence[{at}]: {tool} was never called")]
-    NeverCalled {
-        /// Position in `evidence`.
-        at: usize,
-        /// The tool.
-        tool: &'static str,
-    },
-    /// The field is no path.
+    NeverCalled { at: usize, tool: &'static str },
+    /// The field is not a valid path.
     #[error("evidence[{at}]: field {field:?}: {why}")]
-    NotAField {
-        /// Position in `evidence`.
-        at: usize,
-        /// What was given.
-        field: String,
-        /// What is wrong with it.
-        why: NotAPath,
-    },
-    /// The field is not in any result of the tool.
+    NotAField { at: usize, field: String, why: NotAPath },
+    /// No result of the tool has the field.
     #[error("evidence[{at}]: {tool} returned nothing at {field:?}")]
-    NoSuchField {
-        /// Position in `evidence`.
-        at: usize,
-        /// The tool.
-        tool: &'static str,
-        /// The field.
-        field: String,
-    },
-    /// Something else stands there.
+    NoSuchField { at: usize, tool: &'static str, field: String },
+    /// The field has another value.
     #[error("evidence[{at}]: {value:?} is not what {tool} returned at {field:?}")]
     NotObserved {
-        /// Position in `evidence`.
         at: usize,
-        /// The tool.
         tool: &'static str,
-        /// The field.
         field: String,
         /// What was claimed, shortened.
         value: String,
     },
     /// A remediation step names no evidence.
     #[error("remediation_plan[{step}]: evidence_basis is empty")]
-    NoBasis {
-        /// Position in `remediation_plan`.
-        step: usize,
-    },
+    NoBasis { step: usize },
     /// A remediation step names evidence that does not exist.
     #[error("remediation_plan[{step}]: evidence index {index} is out of range, there are {count}")]
-    OutOfRange {
-        /// Position in `remediation_plan`.
-        step: usize,
-        /// The index.
-        index: usize,
-        /// How many pointers there are.
-        count: usize,
-    },
-    /// A remediation step rests on gaps alone.
-    #[error("remediation_plan[{step}]: all the evidence that it names is gaps")]
-    GapBasis {
-        /// Position in `remediation_plan`.
-        step: usize,
-    },
+    OutOfRange { step: usize, index: usize, count: usize },
+    /// A remediation step names only gaps.
+    #[error("remediation_plan[{step}]: all the evidence that it names is empty")]
+    GapBasis { step: usize },
 }
 
-/// Characters of a refused value that are said back; enough to recognise it by.
+/// Most characters of a refused value that a message repeats.
 const VALUE_SHOWN_CHARS_MAX: usize = 120;
 
-/// Everything that speaks against a diagnosis; nothing when it holds.
+/// All reasons against a diagnosis; empty when it is valid.
 pub fn check(diagnosis: &Diagnosis, seen: &Observations) -> Vec<Refusal> {
     let mut refusals = Vec::new();
     if diagnosis.root_cause.trim().is_empty() {
@@ -143,7 +99,6 @@ fn check_pointer(at: usize, pointer: &EvidencePointer, seen: &Observations) -> O
         return Some(Refusal::NeverCalled { at, tool: tool.name() });
     }
     if pointer.is_gap() {
-        // What is missing need not be there.
         return None;
     }
     let field = shown(&pointer.field);
@@ -178,29 +133,29 @@ fn check_step(step: usize, diagnosis: &Diagnosis) -> Vec<Refusal> {
     if only_gaps { vec![Refusal::GapBasis { step }] } else { vec![] }
 }
 
-/// Whether a value quotes what was found: the thing itself, as text or as JSON, something in it,
-/// or whole words of a text.
+/// Whether a value quotes what was found: the whole, as text or as JSON, a part of it, or whole words
+/// of a text.
 fn is_quoted(value: &str, found: &Value) -> bool {
     let as_json = serde_json::from_str::<Value>(value).ok();
-    stands_in(value, as_json.as_ref(), found)
+    is_within(value, as_json.as_ref(), found)
 }
 
-fn stands_in(value: &str, as_json: Option<&Value>, found: &Value) -> bool {
+fn is_within(value: &str, as_json: Option<&Value>, found: &Value) -> bool {
     if as_json == Some(found) {
         return true;
     }
     match found {
         Value::String(text) => text == value || quotes_words(text, value),
-        Value::Array(elements) => elements.iter().any(|element| stands_in(value, as_json, element)),
+        Value::Array(elements) => elements.iter().any(|element| is_within(value, as_json, element)),
         Value::Object(members) => {
-            members.iter().any(|(name, member)| name == value || stands_in(value, as_json, member))
+            members.iter().any(|(name, member)| name == value || is_within(value, as_json, member))
         }
-        // Compared above, for these are what they are in JSON.
+        // Compared as JSON above.
         Value::Number(_) | Value::Bool(_) | Value::Null => false,
     }
 }
 
-/// Whether a text holds these words as whole words: `denied` is not quoted from `undenied`.
+/// Whether a text contains the quote as whole words: `denied` does not match `undenied`.
 fn quotes_words(text: &str, quote: &str) -> bool {
     let quote = quote.trim();
     if !quote.chars().any(char::is_alphanumeric) {
@@ -208,7 +163,7 @@ fn quotes_words(text: &str, quote: &str) -> bool {
     }
     let starts_in_word = quote.starts_with(char::is_alphanumeric);
     let ends_in_word = quote.ends_with(char::is_alphanumeric);
-    // Each place, also those that overlap: words that are repeated may stand alone from the second on.
+    // Overlapping matches too: in repeated words, only a later match may be whole words.
     let mut places = text.char_indices().filter(|(at, _)| text[*at..].starts_with(quote));
     places.any(|(at, _)| {
         let cut_before = starts_in_word && text[..at].ends_with(char::is_alphanumeric);
@@ -278,15 +233,15 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_repeated_are_quoted_where_they_stand_alone() {
-        // Found by the property that the policy's evidence always holds.
-        let said = "timeout \"x\"".repeat(3);
-        assert!(quotes_words(&format!("3 seconds{said}"), &"timeout \"x\"".repeat(2)));
-        assert!(!quotes_words(&format!("3 seconds{said}"), &said));
+    fn repeated_words_match_as_whole_words() {
+        // Found by the property test of the policy's evidence.
+        let repeated = "timeout \"x\"".repeat(3);
+        assert!(quotes_words(&format!("3 seconds{repeated}"), &"timeout \"x\"".repeat(2)));
+        assert!(!quotes_words(&format!("3 seconds{repeated}"), &repeated));
     }
 
     #[test]
-    fn what_was_observed_may_be_claimed() {
+    fn observed_evidence_is_accepted() {
         let table = [
             ("get_recent_logs", "events[0].message", "AccessDenied: s3:GetObject"),
             ("get_recent_logs", "$.events[0].message", "[ERROR] AccessDenied: s3:GetObject on b"),
@@ -305,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_observed_is_refused() {
+    fn unobserved_evidence_is_refused() {
         let table = [
             ("get_recent_logs", "events[1].message", "denied"),
             ("get_recent_logs", "events[0].message", "s3:PutObject"),
@@ -326,7 +281,7 @@ mod tests {
         evidence[1]: get_iam_state returned nothing at "inline_policies"
         evidence[1]: get_lambda_config was never called
         evidence[1]: get_lambda_config was never called
-        evidence[1]: "read_minds" is none of the tools
+        evidence[1]: "read_minds" is not one of the tools
         "#);
     }
 
@@ -345,7 +300,7 @@ mod tests {
         let gap = || vec![pointer("get_iam_state", "inline_policies", " ")];
         assert_eq!(refusals(&diagnosis(FaultType::Unknown, gap())), "");
         insta::assert_snapshot!(refusals(&diagnosis(FaultType::Throttling, gap())), @"throttling is claimed, but every evidence value is empty; a gap supports no claim");
-        insta::assert_snapshot!(refusals(&diagnosis(FaultType::Unknown, vec![])), @"evidence is empty: point at what the tools showed, errors included");
+        insta::assert_snapshot!(refusals(&diagnosis(FaultType::Unknown, vec![])), @"evidence is empty: cite what the tools returned, errors included");
     }
 
     #[test]
@@ -388,7 +343,7 @@ mod tests {
         remediation_plan[3]: evidence index 2 is out of range, there are 2
         remediation_plan[4]: evidence index 9 is out of range, there are 2
         remediation_plan[4]: evidence index 2 is out of range, there are 2
-        remediation_plan[5]: all the evidence that it names is gaps
+        remediation_plan[5]: all the evidence that it names is empty
         ");
     }
 }

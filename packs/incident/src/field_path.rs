@@ -1,8 +1,8 @@
 //! Paths into a tool's result: `inline_policies.data-access.Statement[0].Action`.
 //!
-//! A path is names and indices. A name that has a dot or a bracket of its own stands in quotes,
-//! `inline_policies['team.access']`; a leading `$` is allowed. There are no wildcards, for a
-//! pointer points at one thing.
+//! A path has names and indices. A name with a dot or a bracket is quoted,
+//! `inline_policies['team.access']`; a leading `$` is allowed. There are no wildcards, because a path
+//! names one value.
 
 use std::fmt;
 
@@ -15,22 +15,18 @@ enum Segment {
     Index(usize),
 }
 
-/// Where in a result something was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldPath(Vec<Segment>);
 
-/// The text is no path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a field path: {0}")]
 pub struct NotAPath(&'static str);
 
 impl FieldPath {
-    /// The path of one member.
     pub fn key(name: &str) -> Self {
         Self::default().then(name)
     }
 
-    /// This path and then a member.
     #[must_use]
     pub fn then(&self, name: &str) -> Self {
         let mut segments = self.0.clone();
@@ -38,7 +34,6 @@ impl FieldPath {
         Self(segments)
     }
 
-    /// This path and then an element.
     #[must_use]
     pub fn at(&self, index: usize) -> Self {
         let mut segments = self.0.clone();
@@ -46,11 +41,9 @@ impl FieldPath {
         Self(segments)
     }
 
-    /// Reads a path.
-    ///
     /// # Errors
     ///
-    /// When the text is no path; the text goes back to whoever wrote it.
+    /// When the text is not a valid path; the caller reports it to the author.
     pub fn parse(text: &str) -> Result<Self, NotAPath> {
         let text = text.trim();
         let mut rest = text.strip_prefix('$').unwrap_or(text);
@@ -73,12 +66,12 @@ impl FieldPath {
         if segments.is_empty() { Err(NotAPath("it is empty")) } else { Ok(Self(segments)) }
     }
 
-    /// What stands there, if anything does.
+    /// The value at this path.
     pub fn resolve<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.0.iter().try_fold(value, |value, segment| match (segment, value) {
             (Segment::Key(key), Value::Object(members)) => members.get(key),
             (Segment::Index(index), Value::Array(elements)) => elements.get(*index),
-            // `events.3.message` is how some people and most models write an index.
+            // Most models write an index as `events.3.message`.
             (Segment::Key(key), Value::Array(elements)) => elements.get(key.parse::<usize>().ok()?),
             _ => None,
         })
@@ -86,7 +79,6 @@ impl FieldPath {
 }
 
 impl FieldPath {
-    /// The same as a JSON pointer.
     pub fn to_pointer(&self) -> String {
         self.0.iter().fold(String::new(), |pointer, segment| match segment {
             Segment::Key(key) => format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")),
@@ -147,7 +139,7 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// Whether a name can stand without quotes.
+/// Whether a name needs no quotes.
 fn is_bare(key: &str) -> bool {
     !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
 }
@@ -203,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_does_not_resolve() {
+    fn a_missing_member_does_not_resolve() {
         for path in [
             "",
             "$",

@@ -1,6 +1,6 @@
-//! Combines the tools' results: which faults there are, and the proof of each.
+//! Derives the faults and their evidence from the tool results.
 //!
-//! Only an observation proves a fault. The report says where to look and proves nothing.
+//! Only a tool result proves a fault. The report only says where to look.
 
 use serde_json::Value;
 
@@ -12,23 +12,22 @@ use super::remediation::{self, Step};
 use super::signals;
 use super::tool::{LambdaConfigResponse, LogsResponse, Observations, Tool};
 
-/// Most hosts that a sentence names.
+/// Most peers that a sentence names.
 const PEERS_NAMED_MAX: usize = 3;
 
 /// One fault, or the lack of an explanation.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub fault: FaultType,
-    /// What it is, as a sentence without its full stop.
+    /// A sentence without its full stop.
     pub sentence: String,
     pub severity: Severity,
     pub resources: Vec<String>,
     pub evidence: Vec<EvidencePointer>,
-    /// What to do; the basis counts from this finding's own first pointer.
+    /// Their basis counts from this finding's first pointer.
     pub steps: Vec<Step>,
 }
 
-/// A pointer at what stands somewhere in a tool's result.
 pub(super) fn pointer(
     tool: Tool,
     field: &FieldPath,
@@ -63,7 +62,7 @@ pub(super) fn newest_event(
     Some(pointer(Tool::RecentLogs, &field, event.timestamp.as_str(), interpretation))
 }
 
-/// A value as evidence quotes it: a text as it is, all else as compact JSON.
+/// A value as evidence quotes it: a string as it is, others as compact JSON.
 pub(super) fn as_quoted(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
@@ -79,8 +78,7 @@ pub(super) fn listed(names: &[&str]) -> String {
 
 /// Reserved concurrency of 0 or 1.
 ///
-/// One at a time can be what somebody wants. So where the incident is about something else that
-/// the logs do show, it is not claimed.
+/// A concurrency of 1 can be intended. So it is not claimed when the logs show another cause.
 pub(super) fn throttling(
     incident: &Incident,
     seen: &Observations,
@@ -95,20 +93,20 @@ pub(super) fn throttling(
     }
     let name = &incident.lambda_name;
     let (effect, severity) = if reserved == 0 {
-        ("Lambda refuses every invocation", Severity::Critical)
+        ("Lambda rejects every invocation", Severity::Critical)
     } else {
-        ("Lambda refuses every invocation that arrives while another one runs", Severity::High)
+        ("Lambda rejects every invocation that arrives while another one runs", Severity::High)
     };
     let field = FieldPath::key("ReservedConcurrentExecutions");
     let mut evidence = vec![pointer(
         Tool::LambdaConfig,
         &field,
         reserved.to_string(),
-        format!("with a reserved concurrency of {reserved} {effect}"),
+        format!("with a reserved concurrency of {reserved}, {effect}"),
     )];
     if reserved == 0 {
-        let silent = "nothing was logged after this: refused invocations leave no line";
-        evidence.extend(logs.as_ref().and_then(|logs| newest_event(logs, silent)));
+        let meaning = "nothing was logged after this: rejected invocations log nothing";
+        evidence.extend(logs.as_ref().and_then(|logs| newest_event(logs, meaning)));
     }
     Some(Finding {
         fault: FaultType::Throttling,
@@ -120,8 +118,7 @@ pub(super) fn throttling(
     })
 }
 
-/// Whether an invocation failed for something that neither a permission, nor the network, nor
-/// time explains.
+/// Whether an invocation failed with an error that is not a denial, a connection or a timeout.
 fn has_application_error(logs: &LogsResponse) -> bool {
     let read = LogLines::of(logs);
     read.errors().any(|line| is_application_error(line))
@@ -133,39 +130,41 @@ fn is_application_error(line: &Line<'_>) -> bool {
         && !log_lines::is_task_timeout(line.message)
 }
 
-/// Connections time out out of a VPC, and nothing gets through any more.
+/// Connections from a VPC time out, and none has succeeded since.
 pub(super) fn network(incident: &Incident, seen: &Observations) -> Option<Finding> {
     let (logs, config) = (seen.logs()?, seen.config()?);
     let vpc = config.vpc_config.as_ref().filter(|vpc| !vpc.subnet_ids.is_empty())?;
     let read = LogLines::of(&logs);
-    let stuck = stuck_lines(&read);
+    let stuck = failed_connections(&read);
     let first = stuck.first()?;
-    // One that worked came through since: somebody else is slow, and the way is open.
-    if read.is_clean_after(&first.line) || stuck.iter().any(|s| gets_out(&read, &s.line)) {
+    // A later connection succeeded, so the network is open and the peer is slow.
+    if read.is_clean_after(&first.line) || stuck.iter().any(|s| connects_later(&read, &s.line)) {
         return None;
     }
-    let shown = one_a_peer(&stuck);
+    let shown = one_per_peer(&stuck);
     let peers: Vec<&str> = shown.iter().filter_map(|stuck| stuck.peer).collect();
-    let cite = |stuck: &&Stuck<'_>| {
-        let said = match stuck.peer {
-            Some(peer) => format!("no connection to {peer} comes about"),
-            None => "the invocation waited for an outbound call until Lambda cut it off".to_owned(),
+    let cite = |stuck: &&FailedConnection<'_>| {
+        let meaning = match stuck.peer {
+            Some(peer) => format!("connections to {peer} time out"),
+            None => {
+                "the invocation waited for an outbound call until Lambda timed it out".to_owned()
+            }
         };
-        log_pointer(&stuck.line, stuck.quote, said)
+        log_pointer(&stuck.line, stuck.quote, meaning)
     };
     let mut evidence: Vec<EvidencePointer> = shown.iter().map(cite).collect();
     let proofs = evidence.len();
     evidence.extend(vpc_pointers(&config));
-    let whom = if peers.is_empty() { "what it calls".to_owned() } else { listed(&peers) };
+    let targets = if peers.is_empty() { "what it calls".to_owned() } else { listed(&peers) };
     let name = &incident.lambda_name;
     let groups = vpc.security_group_ids.join(", ");
     let vpc_id = vpc.vpc_id.clone().unwrap_or_else(|| "its VPC".to_owned());
     Some(Finding {
         fault: FaultType::NetworkBlock,
         sentence: format!(
-            "{name} cannot connect to {whom} from {vpc_id}: connections time out and no \
-             invocation has got through since, as when the outbound rules of its security groups \
-             ({groups}) or its subnets' routes were taken away"
+            "{name} cannot connect to {targets} from {vpc_id}: connections time out and no \
+             invocation has connected since, which fits removed outbound rules of its security \
+             groups ({groups}) or removed routes of its subnets"
         ),
         severity: Severity::High,
         resources: [name.clone()]
@@ -197,16 +196,16 @@ fn vpc_pointers(config: &LambdaConfigResponse) -> Vec<EvidencePointer> {
     if vpc.security_group_ids.is_empty() { vec![subnets] } else { vec![groups, subnets] }
 }
 
-/// A line about a failed connection, in an invocation that failed because of it.
-struct Stuck<'a> {
+/// A failed connection that made its invocation fail.
+struct FailedConnection<'a> {
     line: Line<'a>,
     quote: &'a str,
     peer: Option<&'a str>,
 }
 
-/// The newest line for each of a few peers, and the newest that names none, oldest first.
-fn one_a_peer<'s, 'a>(stuck: &'s [Stuck<'a>]) -> Vec<&'s Stuck<'a>> {
-    let mut shown: Vec<&Stuck<'_>> = Vec::new();
+/// The newest failure of each peer and the newest without a peer, oldest first.
+fn one_per_peer<'s, 'a>(stuck: &'s [FailedConnection<'a>]) -> Vec<&'s FailedConnection<'a>> {
+    let mut shown: Vec<&FailedConnection<'_>> = Vec::new();
     for stuck in stuck.iter().rev() {
         let is_known = shown.iter().any(|other| other.peer == stuck.peer);
         if !is_known && shown.len() <= PEERS_NAMED_MAX {
@@ -217,26 +216,26 @@ fn one_a_peer<'s, 'a>(stuck: &'s [Stuck<'a>]) -> Vec<&'s Stuck<'a>> {
     shown
 }
 
-fn stuck_lines<'a>(read: &LogLines<'a>) -> Vec<Stuck<'a>> {
+fn failed_connections<'a>(read: &LogLines<'a>) -> Vec<FailedConnection<'a>> {
     let mut stuck = Vec::new();
     for line in &read.lines {
         if let Some(unreachable) = signals::unreachable(line.message) {
-            if failed_of_it(read, line) {
+            if has_failed_invocation(read, line) {
                 let (quote, peer) = (unreachable.quote, unreachable.peer);
-                stuck.push(Stuck { line: *line, quote, peer });
+                stuck.push(FailedConnection { line: *line, quote, peer });
             }
         } else if let Some(at) = log_lines::find(line.message, "Task timed out after")
-            && waited_outside(read, line)
+            && waited_for_a_call(read, line)
         {
             let quote = log_lines::quote(line.message, at);
-            stuck.push(Stuck { line: *line, quote, peer: None });
+            stuck.push(FailedConnection { line: *line, quote, peer: None });
         }
     }
     stuck
 }
 
-/// A warning counts if the invocation then timed out, or failed of a connection.
-fn failed_of_it(read: &LogLines<'_>, line: &Line<'_>) -> bool {
+/// Whether the invocation failed. A warning needs a later timeout or failed connection.
+fn has_failed_invocation(read: &LogLines<'_>, line: &Line<'_>) -> bool {
     match line.level {
         Level::Error | Level::Plain => true,
         Level::Platform | Level::Info => false,
@@ -247,8 +246,8 @@ fn failed_of_it(read: &LogLines<'_>, line: &Line<'_>) -> bool {
     }
 }
 
-/// Whether the last thing that an invocation said before its time was up was to call out.
-fn waited_outside(read: &LogLines<'_>, timeout: &Line<'_>) -> bool {
+/// Whether the last line before a timeout announces an outbound call.
+fn waited_for_a_call(read: &LogLines<'_>, timeout: &Line<'_>) -> bool {
     const CALLS_OUT: [&str; 9] = [
         "://",
         "onnecting",
@@ -260,17 +259,17 @@ fn waited_outside(read: &LogLines<'_>, timeout: &Line<'_>) -> bool {
         "ending to",
         "uerying",
     ];
-    let said_before = read.lines.iter().rfind(|line| {
+    let previous = read.lines.iter().rfind(|line| {
         line.invocation == timeout.invocation
             && line.index < timeout.index
             && line.level != Level::Platform
     });
     timeout.invocation.is_some()
-        && said_before.is_some_and(|line| CALLS_OUT.iter().any(|word| line.message.contains(word)))
+        && previous.is_some_and(|line| CALLS_OUT.iter().any(|word| line.message.contains(word)))
 }
 
-/// Whether the same invocation reached something later.
-fn gets_out(read: &LogLines<'_>, stuck: &Line<'_>) -> bool {
+/// Whether the same invocation connected successfully.
+fn connects_later(read: &LogLines<'_>, stuck: &Line<'_>) -> bool {
     const DONE: [&str; 8] =
         ["status=2", "HTTP 200", "ploaded", "etched", "tored", "ownloaded", "ushed", "esponse 200"];
     stuck.invocation.is_some()
@@ -337,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_are_no_network_block_where_the_way_is_open() {
+    fn timeouts_with_open_egress_are_not_a_network_block() {
         assert!(!is_blocked(&FAILS, json!({})));
         assert!(!is_blocked(&FAILS, json!({"VpcConfig": {"SubnetIds": [], "VpcId": ""}})));
         assert!(!is_blocked(&[&FAILS[..], &WORKS].concat(), vpc()));

@@ -1,15 +1,15 @@
-//! The graph: look at the catalogue, then reason and call tools in turn until a diagnosis holds.
+//! The graph: read the tool catalogue, then alternate model and tool calls until a diagnosis is valid.
 //!
 //! ```text
 //! catalogue → agent_reason ⇄ execute_tools
-//!                  │ submit_diagnosis that holds: the end
+//!                  │ submit_diagnosis, valid → the end
 //!                  └ a limit is reached → forced_diagnosis → the end
 //! ```
 //!
-//! Every call that a model makes is checked before anything happens: the tool must be one of the
-//! three, the arguments of its schema. Every result is checked before anybody sees it. A diagnosis
-//! that does not hold goes back with the reasons; so does prose. All of this takes node visits, and
-//! visits are limited, so no model can keep the agent busy.
+//! The graph validates every call of a model before making it: the tool must be one of the three, and
+//! the arguments must match its schema. It validates every result before showing it to the model. An
+//! invalid diagnosis goes back with the reasons, and prose with a reminder. Each step is a node visit,
+//! and visits are limited, so a model cannot run for ever.
 
 use graph::agent::Settings;
 use graph::budget::{Budget, Crossed};
@@ -31,7 +31,7 @@ use super::tool::{Arguments, EMPTY_RESPONSE, Observation, Observations, Tool};
 /// The MCP server that has the tools.
 pub const SERVER: &str = "aws-diagnostics";
 
-/// The call that ends an investigation.
+/// The tool call that ends an investigation.
 pub const SUBMIT: &str = "submit_diagnosis";
 
 const CATALOGUE: &str = "catalogue";
@@ -49,18 +49,17 @@ pub const VISITS_MAX: u64 = 12;
 /// Source: the incident specification, section 7, `MAX_TOKENS_PER_INCIDENT`.
 pub const TOKENS_MAX: u64 = 100_000;
 
-/// When an investigation must be over, in seconds.
+/// Deadline of an investigation, in seconds.
 ///
 /// Source: the incident specification, overview, timeout of five minutes.
 pub const DEADLINE_SECONDS: u64 = 300;
 
-/// Longest investigation before the last model call, in seconds: what that may take and a margin are
-/// kept back.
+/// Longest investigation before the last model call, in seconds. The rest is for that call.
 ///
 /// Source: the incident specification, sections 1 and 7, buffer of 90 s.
 pub const SECONDS_MAX: u64 = DEADLINE_SECONDS - 90;
 
-/// Longest that a model may take to reply, in seconds.
+/// Timeout of a model's reply, in seconds.
 ///
 /// Source: the incident specification, section 7, "worst-case LLM latency".
 const REPLY_SECONDS_MAX: u32 = 60;
@@ -68,16 +67,15 @@ const REPLY_SECONDS_MAX: u32 = 60;
 /// Longest reply, in tokens. A diagnosis of five faults takes about a third.
 const OUTPUT_TOKENS_MAX: u32 = 4_096;
 
-/// Most calls of one reply that are made; there are three tools.
+/// Most calls made per reply; there are three tools.
 const CALLS_MAX: usize = 6;
 
-/// What a session ends with that had to end and has nothing to show.
+/// The error of a session that reached a limit without a diagnosis.
 pub const EXHAUSTED: &str = "recursion limit exhausted without diagnosis";
 
-/// The category of that end: the agent ran and could not diagnose.
+/// Its category: the agent ran and could not diagnose.
 pub const CATEGORY_UNDIAGNOSED: &str = "undiagnosed";
 
-/// The incident agent.
 pub static GRAPH: Graph<State> = Graph {
     name: "incident",
     version: "1",
@@ -106,7 +104,7 @@ pub static GRAPH: Graph<State> = Graph {
     on_limit,
     on_limit_to: &[FORCED_DIAGNOSIS],
     policy: reply_by_policy,
-    // One original and one retry, as the specification has it for servers and models alike.
+    // One retry, as the specification requires for servers and models.
     attempts: Attempts { chat: 2, tool: 2 },
     at_most_once: &[],
     critical: &[],
@@ -114,19 +112,17 @@ pub static GRAPH: Graph<State> = Graph {
     tool_timeout_s: 30,
 };
 
-/// What is known and said so far.
+/// The state of an investigation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct State {
     incident: Incident,
-    /// Which of the tools the server has.
+    /// The agent's tools that the server has.
     offered: Vec<Tool>,
-    /// What was observed through them.
     seen: Observations,
     /// The conversation after the report.
     transcript: Vec<Message>,
-    /// Calls that passed their check and are to be made.
+    /// Validated calls, not made yet.
     pending: Vec<ToolCall>,
-    /// The limit that was reached.
     limit: Option<String>,
 }
 
@@ -174,7 +170,7 @@ fn ask_model(state: &State, _: &Context<'_>) -> Effect {
     let offered = state.offered.iter().filter(|_| !state.is_last()).map(|tool| ToolSpec {
         server: Some(SERVER.to_owned()),
         name: tool.name().to_owned(),
-        // Ours, not the server's: its words would speak to the model with our authority.
+        // Not the server's description: it is untrusted text.
         description: tool.description().to_owned(),
         input_schema: Arguments::schema().clone(),
     });
@@ -231,7 +227,7 @@ fn ask_tools(state: &State, _: &Context<'_>) -> Effect {
 fn fold_results(state: &mut State, outcome: Outcome) -> Route {
     state.pending.clear();
     for result in outcome.results() {
-        // Only calls of the three are admitted.
+        // `admit` accepts only these tools.
         let Some(tool) = Tool::named(&result.call.tool) else { continue };
         if let ToolOutcome::Failed(failure) = &result.outcome
             && is_unreachable(failure)
@@ -246,7 +242,7 @@ fn fold_results(state: &mut State, outcome: Outcome) -> Route {
 
 fn on_limit(state: &mut State, crossed: Crossed) -> Route {
     if state.is_last() {
-        // A second limit, reached on the way to the last call.
+        // A second limit, reached before the last call.
         return state.diagnosed_by_policy();
     }
     state.limit = Some(crossed.limit.as_str().to_owned());
@@ -266,7 +262,7 @@ fn fold_last_reply(state: &mut State, outcome: Outcome) -> Route {
     }
 }
 
-/// The policy: the next tool that is worth calling, else the diagnosis.
+/// The policy: the next useful tool call, else the diagnosis.
 fn reply_by_policy(state: &State, _: &Chat) -> Reply {
     let next = if state.is_last() {
         None
@@ -280,7 +276,10 @@ fn reply_by_policy(state: &State, _: &Chat) -> Reply {
         }
         None => {
             let diagnosis = policy::diagnose(&state.incident, &state.seen);
-            ("Everything worth seeing is seen.", ToolCall::built_in(SUBMIT, diagnosis.json()))
+            (
+                "No other tool result would change the diagnosis.",
+                ToolCall::built_in(SUBMIT, diagnosis.json()),
+            )
         }
     };
     Reply { text: Some(text.to_owned()), calls: vec![call], by: Author::Policy }
@@ -291,10 +290,10 @@ impl State {
         self.limit.is_some()
     }
 
-    /// The diagnosis, or why it does not hold.
+    /// The diagnosis, or why it is invalid.
     fn check(&self, arguments: &Value) -> Result<Diagnosis, String> {
         let diagnosis = Diagnosis::parse(arguments).map_err(|violations| {
-            format!("The arguments break the schema:\n- {}", violations.join("\n- "))
+            format!("The arguments do not match the schema:\n- {}", violations.join("\n- "))
         })?;
         let refusals = evidence::check(&diagnosis, &self.seen);
         if refusals.is_empty() {
@@ -312,7 +311,10 @@ impl State {
             return Err(format!("There is no tool of this name; there are {}.", names.join(", ")));
         };
         let arguments = Arguments::parse(&call.arguments).map_err(|violations| {
-            format!("Not called, the arguments break the schema:\n- {}", violations.join("\n- "))
+            format!(
+                "Not called, the arguments do not match the schema:\n- {}",
+                violations.join("\n- ")
+            )
         })?;
         let arguments = json!({ "lambda_name": arguments.lambda_name });
         Ok(ToolCall { id: call.id.clone(), ..ToolCall::new(SERVER, tool.name(), arguments) })
@@ -347,7 +349,7 @@ impl State {
         self.seen.push(observation);
     }
 
-    /// The tools that were called, in the order of their first calls.
+    /// The called tools, in the order of their first calls.
     fn tools_called(&self) -> Vec<&'static str> {
         let mut called: Vec<&str> = Vec::new();
         for seen in self.seen.all() {
@@ -358,7 +360,7 @@ impl State {
         called
     }
 
-    /// What stands in every result, however the session ended.
+    /// The members of every result, whatever the outcome.
     fn summary(&self, incident_state: &str) -> Value {
         let mut summary = json!({
             "incident_state": incident_state,
@@ -386,7 +388,7 @@ impl State {
         Route::End(Finish::Completed(result))
     }
 
-    /// The rules' own diagnosis from what was observed, if it holds.
+    /// Ends with the policy's diagnosis, if it is valid.
     fn diagnosed_by_policy(&self) -> Route {
         let diagnosis = policy::diagnose(&self.incident, &self.seen);
         match evidence::check(&diagnosis, &self.seen)[..] {
@@ -399,7 +401,7 @@ impl State {
         }
     }
 
-    /// The tools cannot be reached, so the agent could not run.
+    /// Ends the session because the tools cannot be reached.
     fn unreachable(&self, failure: &Failure) -> Route {
         let (kind, category) = match failure.category.as_str() {
             "mcp_connection" => ("McpConnection", "mcp_connection"),
@@ -419,7 +421,7 @@ impl State {
     }
 }
 
-/// Whether there was nobody to ask.
+/// Whether the server could not be reached.
 fn is_unreachable(failure: &Failure) -> bool {
     matches!(failure.category.as_str(), "mcp_connection" | "mcp_init")
 }

@@ -1,9 +1,9 @@
-//! IAM's policy evaluation in miniature: may this role do this?
+//! A small IAM policy evaluation: may this role do this?
 //!
-//! Only identity policies of one role are seen, so `NotAllowed` is certain about them and
-//! `Allowed` is not about the call: a bucket policy, a permissions boundary or an organisation's
-//! policy can still refuse. Attached managed policies come as ARNs without their documents; the
-//! common ones of AWS are known here, any other makes the answer uncertain.
+//! It reads only the identity policies of one role. So `NotAllowed` is certain, but a call that is
+//! `Allowed` may still be denied by a bucket policy, a permissions boundary or an organisation's
+//! policy. Attached managed policies come as ARNs without documents. The common ones of AWS are
+//! known here; any other makes the verdict uncertain.
 //!
 //! Source: IAM User Guide, "Policy evaluation logic" and "IAM JSON policy elements".
 
@@ -13,57 +13,52 @@ use super::field_path::FieldPath;
 use super::managed_policies;
 use super::tool::IamStateResponse;
 
-/// What the role's policies say about an action.
+/// The verdict of the role's policies on an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// A statement denies it, whatever others allow.
+    /// A statement denies it; a Deny overrides every Allow.
     Denied(InlineStatement),
     /// A statement or a known managed policy allows it.
     Allowed(By),
-    /// A statement allows it under conditions that cannot be judged from here.
+    /// A statement allows it under conditions that cannot be evaluated here.
     Conditional(InlineStatement),
-    /// Nothing allows it, for all that can be seen: managed policies that are not known might.
+    /// No known policy allows it, but a managed policy that is not known here might.
     Uncertain,
-    /// Nothing allows it.
     NotAllowed,
 }
 
-/// Who allows.
+/// What allows a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum By {
-    /// A statement of an inline policy.
     Statement(InlineStatement),
     /// An attached managed policy, by its position.
     Managed(usize),
 }
 
-/// A statement of an inline policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct InlineStatement {
-    /// The policy's name.
     pub policy: String,
-    /// Where the statement stands in the tool's answer.
+    /// Path of the statement in the tool's result.
     pub path: FieldPath,
 }
 
-/// What a call would be made on.
+/// The resource of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resource<'a> {
-    /// It is not known; a statement on any resource counts.
+    /// Unknown: a statement on any resource matches.
     Any,
-    /// An ARN.
     Arn(&'a str),
-    /// A log group of a region and an account that are not known.
+    /// A log group in an unknown region and account.
     LogGroup(&'a str),
 }
 
-/// A statement and where it stands.
+/// A statement and its path.
 pub(super) struct Statement<'a> {
     pub place: InlineStatement,
     body: &'a Map<String, Value>,
 }
 
-/// All statements of the role's inline policies, in the order of the answer.
+/// All statements of the role's inline policies, in the order of the result.
 pub(super) fn statements(iam: &IamStateResponse) -> Vec<Statement<'_>> {
     let mut statements = Vec::new();
     for (policy, document) in &iam.inline_policies {
@@ -88,7 +83,7 @@ pub(super) fn statements(iam: &IamStateResponse) -> Vec<Statement<'_>> {
     statements
 }
 
-/// Judges an action, such as `s3:GetObject`, on a resource.
+/// Evaluates an action, such as `s3:GetObject`, on a resource.
 pub(super) fn evaluate(iam: &IamStateResponse, action: &str, resource: Resource<'_>) -> Verdict {
     let statements = statements(iam);
     let mut matching = statements.iter().filter(|s| s.is_about(action, resource));
@@ -120,36 +115,35 @@ pub(super) fn evaluate(iam: &IamStateResponse, action: &str, resource: Resource<
 }
 
 impl Statement<'_> {
-    /// The actions that it names, whether they are what it covers or what it leaves out.
+    /// The actions in its `Action` or `NotAction`.
     pub(super) fn actions(&self) -> Vec<&str> {
         texts(self.body.get("Action").or(self.body.get("NotAction")))
     }
 
-    /// Where it names its actions.
+    /// Path of its `Action` or `NotAction`.
     pub(super) fn actions_path(&self) -> FieldPath {
         let name = if self.body.contains_key("Action") { "Action" } else { "NotAction" };
         self.place.path.then(name)
     }
 
-    /// Where it names its resources.
+    /// Path of its `Resource` or `NotResource`.
     pub(super) fn resource_path(&self) -> FieldPath {
         let name = if self.body.contains_key("Resource") { "Resource" } else { "NotResource" };
         self.place.path.then(name)
     }
 
-    /// What stands at a member of the statement.
     pub(super) fn member(&self, name: &str) -> Option<&Value> {
         self.body.get(name)
     }
 
-    /// Whether it speaks of a service at all: `s3` of `s3:Get*`.
+    /// Whether it names a service: `s3` of `s3:Get*`.
     pub(super) fn names_service(&self, service: &str) -> bool {
         self.actions().iter().any(|action| {
             action.split_once(':').is_some_and(|(prefix, _)| prefix.eq_ignore_ascii_case(service))
         })
     }
 
-    /// Whether it allows an action, whatever the resource.
+    /// Whether it allows an action on some resource.
     pub(super) fn allows_action(&self, action: &str) -> bool {
         self.allows() && self.covers_action(action)
     }
@@ -186,7 +180,7 @@ impl Statement<'_> {
     fn covers_resource(&self, resource: Resource<'_>) -> bool {
         match (self.body.get("Resource"), self.body.get("NotResource")) {
             (Some(patterns), _) => texts(Some(patterns)).iter().any(|p| resource.fits(p)),
-            // What is left out must be known to say that this is not in it.
+            // Only a known resource can be compared with the excluded ones.
             (None, Some(patterns)) => {
                 resource == Resource::Any || !texts(Some(patterns)).iter().any(|p| resource.fits(p))
             }
@@ -199,7 +193,7 @@ fn any_action(patterns: Option<&Value>, action: &str) -> bool {
     texts(patterns).iter().any(|pattern| action_fits(pattern, action))
 }
 
-/// A text, or the texts of an array.
+/// A string, or the strings of an array.
 fn texts(value: Option<&Value>) -> Vec<&str> {
     match value {
         Some(Value::String(text)) => vec![text],
@@ -209,7 +203,7 @@ fn texts(value: Option<&Value>) -> Vec<&str> {
 }
 
 impl Resource<'_> {
-    /// Whether a pattern of a policy covers it.
+    /// Whether a policy's pattern matches it.
     pub(super) fn fits(self, pattern: &str) -> bool {
         match self {
             Self::Any => true,
@@ -219,7 +213,7 @@ impl Resource<'_> {
     }
 }
 
-/// A policy variable, `${aws:username}`, can be anything from here.
+/// Replaces policy variables such as `${aws:username}`, whose values are unknown, by `*`.
 fn without_variables(pattern: &str) -> String {
     let mut out = String::new();
     let mut rest = pattern;
@@ -232,8 +226,8 @@ fn without_variables(pattern: &str) -> String {
     out + rest
 }
 
-/// Region and account are taken from the pattern itself: a role that may write to this log group
-/// of any account may write to the one that the function writes to.
+/// Takes region and account from the pattern: a role that may write to this log group in some account
+/// may write to the function's.
 fn log_group_fits(pattern: &str, group: &str) -> bool {
     let parts: Vec<&str> = pattern.splitn(6, ':').collect();
     let ["arn", partition, "logs", region, account, _] = parts[..] else {
@@ -243,15 +237,15 @@ fn log_group_fits(pattern: &str, group: &str) -> bool {
     fits(pattern, &of_group) || fits(pattern, &format!("{of_group}:log-stream:s"))
 }
 
-/// Whether an action is of a pattern. Actions are compared without case.
+/// Whether a pattern matches an action, ignoring case.
 pub(super) fn action_fits(pattern: &str, action: &str) -> bool {
     fits(&pattern.to_ascii_lowercase(), &action.to_ascii_lowercase())
 }
 
-/// `*` stands for any characters, `?` for one.
+/// `*` matches any characters, `?` one.
 ///
-/// Goes back to the newest star alone, which decides the same as trying all of them and takes
-/// time in the product of the lengths: a policy may come from anybody.
+/// Backtracks only to the last star, which gives the same result in time proportional to the product of
+/// the lengths. Policies are untrusted.
 fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
@@ -406,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_take_no_exponential_time() {
+    fn wildcard_matching_is_not_exponential() {
         let pattern = "*a".repeat(500) + "b";
         assert!(!fits(&pattern, &"a".repeat(5_000)));
     }

@@ -1,10 +1,9 @@
 //! The incident agent: why does this Lambda function fail?
 //!
 //! It reads the incident ([`message`]), fetches logs, role and configuration through an MCP server
-//! ([`tool`]), and returns a [`diagnosis`]. Every claim of it cites a tool result ([`evidence`],
-//! [`field_path`]). [`conclude`] renders it. A model may drive the agent; without one, the rules of
-//! [`policy`] do. [`graph`] connects them. [`profile`] is what the agent asks of its host, and
-//! [`alarms`] makes a trigger of an alarm.
+//! ([`tool`]), and returns a [`diagnosis`] whose every claim cites a tool result ([`evidence`],
+//! [`field_path`]). [`conclude`] renders it. A model drives the agent, or the rules of [`policy`] do.
+//! [`graph`] connects them. [`profile`] configures the host, and [`alarms`] turns alarms into triggers.
 
 pub mod alarms;
 mod citations;
@@ -43,7 +42,6 @@ pub fn agent() -> &'static Agent {
     })
 }
 
-/// The JSON schema of its input.
 fn input_schema() -> serde_json::Value {
     serde_json::from_str(message::INPUT_SCHEMA).expect("a schema in this crate is JSON")
 }

@@ -1,59 +1,53 @@
-//! What log lines say: how bad a line is, which invocation it belongs to, how that one ended.
+//! Parses log lines: the level of a line, its invocation, and how that invocation ended.
 //!
 //! Logs are unreliable. A warning about a retried call is not a cause, and a word in an object's
-//! key is not an error. So a line counts by its level, its position, and whether its invocation
-//! failed.
+//! key is not an error. So a line's weight depends on its level, its position, and whether its
+//! invocation failed.
 
 use serde_json::Value;
 
 use super::tool::LogsResponse;
 
-/// The newest events that are read; the tool answers fewer.
+/// Most events that are read; the tool returns fewer.
 const EVENTS_READ_MAX: usize = 500;
 
 /// Longest quotation of a line, in bytes.
 const QUOTE_BYTES_MAX: usize = 300;
 
-/// Words at the start of a line among which its level is looked for.
+/// How many words at the start of a line may be its level.
 const LEVEL_WORDS: usize = 6;
 
-/// How much a line matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     /// Lambda's own: START, END, REPORT.
     Platform,
-    /// Said in passing.
     Info,
-    /// Noticed and, as far as the author knew, handled.
+    /// A handled problem.
     Warn,
-    /// Something failed.
     Error,
     /// It has no level.
     Plain,
 }
 
-/// A log line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
-    /// Its position in the tool's answer.
+    /// Index in the tool's result.
     pub index: usize,
     pub timestamp: &'a str,
     pub message: &'a str,
     pub level: Level,
-    /// The invocation that wrote it, by position.
+    /// Index of the invocation that wrote it.
     pub invocation: Option<usize>,
 }
 
-/// One run of the function, as far as the logs show it.
+/// An invocation, as far as the logs show it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Invocation {
-    /// Position of its first line among the lines read.
+    /// Index of its first line in [`LogLines::lines`].
     pub first: usize,
-    /// Whether Lambda reported its end.
     pub is_finished: bool,
-    /// Whether Lambda cut it off.
     pub is_timed_out: bool,
-    /// Position of the line that says how it failed.
+    /// Index of the line with its failure.
     pub failure: Option<usize>,
 }
 
@@ -64,7 +58,6 @@ impl Invocation {
     }
 }
 
-/// The lines and the invocations that wrote them.
 #[derive(Debug, Default)]
 pub(super) struct LogLines<'a> {
     pub lines: Vec<Line<'a>>,
@@ -72,7 +65,6 @@ pub(super) struct LogLines<'a> {
 }
 
 impl<'a> LogLines<'a> {
-    /// Reads a tool's answer.
     pub(super) fn of(logs: &'a LogsResponse) -> Self {
         let mut read = Self::default();
         let mut ids: Vec<String> = Vec::new();
@@ -102,7 +94,7 @@ impl<'a> LogLines<'a> {
         read
     }
 
-    /// Notes what the newest line says of its invocation.
+    /// Updates an invocation with the newest line.
     fn note(&mut self, invocation: usize, line: Line<'_>, platform: Option<&Platform>) {
         let position = self.lines.len() - 1;
         let of = &mut self.invocations[invocation];
@@ -121,12 +113,10 @@ impl<'a> LogLines<'a> {
         }
     }
 
-    /// The invocation of a line.
     pub(super) fn invocation(&self, line: &Line<'_>) -> Option<&Invocation> {
         self.invocations.get(line.invocation?)
     }
 
-    /// The line that an invocation failed with.
     pub(super) fn failure(&self, invocation: &Invocation) -> Option<&Line<'a>> {
         self.lines.get(invocation.failure?)
     }
@@ -138,19 +128,17 @@ impl<'a> LogLines<'a> {
         self.invocations.iter().any(|of| of.is_clean() && of.first > position)
     }
 
-    /// Every line that says that something failed, oldest first.
+    /// Lines of the level `Error`, oldest first.
     pub(super) fn errors(&self) -> impl DoubleEndedIterator<Item = &Line<'a>> {
         self.lines.iter().filter(|line| line.level == Level::Error)
     }
 }
 
-/// A line of Lambda's own.
+/// A line that Lambda itself wrote.
 enum Platform {
     /// An invocation begins; its request's id.
     Start(String),
-    /// It is over.
     Report(Ending),
-    /// Anything else that Lambda says.
     Other,
 }
 
@@ -209,7 +197,7 @@ impl Platform {
     }
 }
 
-/// Whether Lambda cut the invocation off.
+/// Whether a line reports the invocation's timeout.
 pub(super) fn is_task_timeout(message: &str) -> bool {
     find(message, "Task timed out after").is_some()
 }
@@ -218,20 +206,20 @@ fn level_of(message: &str) -> Level {
     if is_task_timeout(message) {
         return Level::Error;
     }
-    let said = if message.trim_start().starts_with('{') {
+    let level = if message.trim_start().starts_with('{') {
         json_level(message)
     } else {
         let words = message.lines().next().unwrap_or_default().split_whitespace();
         words.take(LEVEL_WORDS).find_map(word_level)
     };
-    said.unwrap_or_else(|| if is_crash(message) { Level::Error } else { Level::Plain })
+    level.unwrap_or_else(|| if is_crash(message) { Level::Error } else { Level::Plain })
 }
 
 fn word_level(word: &str) -> Option<Level> {
     let word = word.trim_matches(['[', ']', '(', ')', ':', ',', '|']);
     match word.strip_prefix("level=").unwrap_or(word) {
         "TRACE" | "DEBUG" | "INFO" | "NOTICE" | "trace" | "debug" | "info" | "notice" => {
-            // A bare lower-case word is prose.
+            // A lower-case word without punctuation is prose.
             let is_level = word.starts_with("level=") || word.starts_with(char::is_uppercase);
             is_level.then_some(Level::Info)
         }
@@ -259,7 +247,7 @@ fn json_level(message: &str) -> Option<Level> {
     None
 }
 
-/// Whether a line without a level tells of a crash: `SomeError: …`, a stack trace, an exit.
+/// Whether a line without a level reports a crash: `SomeError: …`, a stack trace, an exit.
 fn is_crash(message: &str) -> bool {
     const CRASHES: [&str; 5] = [
         "Traceback (most recent call last)",
@@ -276,8 +264,8 @@ fn is_crash(message: &str) -> bool {
         })
 }
 
-/// Where a phrase stands as whole words: `AccessDenied` is not found in `AccessDeniedReport`, nor
-/// in the key `x/AccessDenied-2026.csv`.
+/// Finds a phrase as whole words: `AccessDenied` is not in `AccessDeniedReport`, nor in the key
+/// `x/AccessDenied-2026.csv`.
 pub(super) fn find(message: &str, phrase: &str) -> Option<usize> {
     message.match_indices(phrase).map(|(at, _)| at).find(|at| {
         let before = message[..*at].chars().next_back();
@@ -290,21 +278,21 @@ fn is_of_a_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | '/')
 }
 
-/// The rest of the line from a place on, cut between words where it is long.
+/// The line from `from` on; a long one is cut between words.
 ///
-/// What is quoted must be found again by whoever checks the evidence, so it is never changed.
+/// The text is unchanged, because the evidence check must find the quote again.
 pub(super) fn quote(message: &str, from: usize) -> &str {
     let rest = message[word_start(message, from)..].lines().next().unwrap_or_default().trim();
     cut(rest)
 }
 
-/// The first line of a text, or all of it where that has no word that could be quoted.
+/// The first line of a text, or the whole text if that line has no word.
 pub(super) fn first_words(text: &str) -> &str {
     let line = quote(text, 0);
     if line.chars().any(char::is_alphanumeric) { line } else { text }
 }
 
-/// Where the word begins that a place is in.
+/// Start of the word at a position.
 pub(super) fn word_start(text: &str, at: usize) -> usize {
     text[..at].trim_end_matches(char::is_alphanumeric).len()
 }
@@ -320,7 +308,7 @@ pub(super) fn cut(text: &str) -> &str {
     let within = boundaries.map(|(at, _)| at).take_while(|at| *at <= QUOTE_BYTES_MAX);
     match within.last() {
         Some(end) if end > 0 => text[..end].trim_end(),
-        // One word, longer than anybody writes.
+        // One very long word.
         _ => text,
     }
 }
@@ -330,7 +318,6 @@ pub(super) mod tests {
     use super::super::tool::LogEvent;
     use super::*;
 
-    /// Logs of these lines.
     pub(in super::super) fn logs(messages: &[&str]) -> LogsResponse {
         let events = messages.iter().enumerate().map(|(index, message)| LogEvent {
             timestamp: format!("2026-01-01T00:00:{:02}.000Z", index % 60),

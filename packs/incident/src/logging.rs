@@ -1,4 +1,4 @@
-//! Logs that nobody may write: the function runs, and nobody sees it.
+//! Finds a role that may not write its function's logs.
 
 use super::citations;
 use super::diagnosis::{EvidencePointer, FaultType, Severity};
@@ -11,12 +11,12 @@ use super::message::Incident;
 use super::remediation::{self, Grant};
 use super::tool::{LogsResponse, Observations, Tool};
 
-/// What writing logs takes. The group is there already where a function has run.
+/// The actions that write logs. The log group exists once a function has run.
 ///
 /// Source: AWS Lambda Developer Guide, "Sending Lambda function logs to CloudWatch Logs".
 const LOG_ACTIONS: [&str; 2] = ["logs:CreateLogStream", "logs:PutLogEvents"];
 
-/// Nothing lets the role write the function's logs.
+/// The fault that the role may not write the function's logs.
 pub(super) fn revoked(incident: &Incident, seen: &Observations) -> Option<Finding> {
     let iam = seen.iam()?;
     let logs = seen.logs();
@@ -39,7 +39,7 @@ pub(super) fn revoked(incident: &Incident, seen: &Observations) -> Option<Findin
     let how = if let Some(place) = &denying {
         evidence.extend(citations::cite_member(&iam, place, "Effect", "this statement denies"));
         evidence.extend(citations::cite_member(&iam, place, "Action", "it covers writing logs"));
-        format!("a Deny statement of inline policy {} refuses it", place.policy)
+        format!("a Deny statement in inline policy {} denies it", place.policy)
     } else {
         let actions: Vec<&str> = lost.iter().map(String::as_str).collect();
         evidence.extend(citations::cite_policies(&iam, "logs", &actions, suspect.as_deref()));
@@ -48,7 +48,7 @@ pub(super) fn revoked(incident: &Incident, seen: &Observations) -> Option<Findin
     if evidence.is_empty() {
         return None;
     }
-    evidence.extend(logs.as_ref().and_then(last_words));
+    evidence.extend(logs.as_ref().and_then(newest_log_event));
     let basis: Vec<usize> = (0..evidence.len()).collect();
     let resource = format!("log group {group}");
     let step = match &denying {
@@ -64,12 +64,12 @@ pub(super) fn revoked(incident: &Incident, seen: &Observations) -> Option<Findin
             basis,
         ),
     };
-    let also = if lost.len() == 1 { first.clone() } else { lost.join(" and ") };
+    let actions = if lost.len() == 1 { first.clone() } else { lost.join(" and ") };
     Some(Finding {
         fault: FaultType::PermissionLoss,
         sentence: format!(
-            "The CloudWatch permission to write logs ({also} on {group}) was revoked from role \
-             {role}: {how}, so {} runs unseen",
+            "The CloudWatch permission to write logs ({actions} on {group}) was revoked from role \
+             {role}: {how}, so {} runs without logs",
             incident.lambda_name
         ),
         severity: Severity::Medium,
@@ -79,38 +79,33 @@ pub(super) fn revoked(incident: &Incident, seen: &Observations) -> Option<Findin
     })
 }
 
-/// What keeps from telling whether the role may write the function's logs, if anything does.
-pub(super) fn doubt(incident: &Incident, seen: &Observations) -> Option<EvidencePointer> {
+/// Why it is unknown whether the role may write the function's logs, if it is.
+pub(super) fn uncertainty(incident: &Incident, seen: &Observations) -> Option<EvidencePointer> {
     let iam = seen.iam()?;
     let group = format!("/aws/lambda/{}", incident.lambda_name);
-    let is_doubtful = |action: &str| {
+    let is_uncertain = |action: &str| {
         iam::evaluate(&iam, action, Resource::LogGroup(&group)) == Verdict::Uncertain
     };
-    if !LOG_ACTIONS.into_iter().any(is_doubtful) {
+    if !LOG_ACTIONS.into_iter().any(is_uncertain) {
         return None;
     }
     if let Some(error) = &iam.error {
-        let said = "so it cannot be told whether the role may write logs";
+        let meaning = "so it is unknown whether the role may write logs";
         let quote = log_lines::first_words(error);
-        return Some(pointer(Tool::IamState, &FieldPath::key("error"), quote, said));
+        return Some(pointer(Tool::IamState, &FieldPath::key("error"), quote, meaning));
     }
     let is_unknown = |arn: &String| managed_policies::grants(arn).is_none();
     let position = iam.attached_policies.iter().position(is_unknown)?;
     let field = FieldPath::key("attached_policies").at(position);
-    let said = "what this policy allows is not known here; writing logs could be among it";
-    Some(pointer(Tool::IamState, &field, iam.attached_policies[position].as_str(), said))
+    let meaning = "this policy is not known here and could allow writing logs";
+    Some(pointer(Tool::IamState, &field, iam.attached_policies[position].as_str(), meaning))
 }
 
-/// What there is of logs that cannot be written any more.
-fn last_words(logs: &LogsResponse) -> Option<EvidencePointer> {
+/// The newest event of the logs, or their absence.
+fn newest_log_event(logs: &LogsResponse) -> Option<EvidencePointer> {
     if logs.events.is_empty() {
         let field = FieldPath::key("events");
-        return Some(pointer(
-            Tool::RecentLogs,
-            &field,
-            "[]",
-            "the log group holds no event at all",
-        ));
+        return Some(pointer(Tool::RecentLogs, &field, "[]", "the log group has no events"));
     }
-    newest_event(logs, "the newest event: it could be written then, and nothing has been since")
+    newest_event(logs, "the newest event; nothing was written after it")
 }

@@ -1,7 +1,7 @@
-//! What the AWS managed policies grant that Lambda functions commonly have attached.
+//! The grants of AWS managed policies that Lambda functions commonly have.
 //!
-//! Only what is reasoned about matters here: a policy is listed when it grants storage, logs,
-//! metrics, or is so common that not knowing it would make every answer uncertain.
+//! A policy is listed if it grants storage, logs or metrics, or is so common that without it most verdicts
+//! would be uncertain.
 //!
 //! Source: AWS Managed Policy Reference Guide.
 
@@ -183,9 +183,7 @@ const POLICIES: &[(&str, &[Grant])] = &[
     ("AdministratorAccess", &[on_all("*")]),
 ];
 
-/// What an attached policy grants; nothing when it is not known here.
-///
-/// A customer's policy can have any name, so only AWS's own are recognised by theirs.
+/// The grants of an attached policy, if known. Only AWS's own policies are recognised by name.
 pub(super) fn grants(arn: &str) -> Option<&'static [Grant]> {
     let (partition, path) = arn.split_once(":iam::aws:policy/")?;
     partition.strip_prefix("arn:aws")?;

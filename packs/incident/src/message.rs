@@ -1,15 +1,15 @@
-//! What an incident looks like when it arrives: four shapes, one meaning.
+//! Parses a session's input into an [`Incident`].
 //!
-//! The session's input is one of
+//! The input is one of
 //! - an incident message, `{"incident_id"?, "lambda_name", "error_type"?, "error_message"?,
 //!   "timestamp"?}`;
 //! - an SNS envelope around any of the others (`Records[0].Sns.Message`);
 //! - a CloudWatch alarm as SNS sends it (`AlarmName`, `NewStateReason`, `Trigger`);
 //! - the EventBridge event of an alarm (`detail.configuration.metrics`).
 //!
-//! Beside these members the input may carry `snapshot`, the folder that the host starts the tool
-//! server on, and, on any shape, a `lambda_name`: the host's hint for a message that names no
-//! function (an alarm on a log group, say), which is the only function of the incident folder.
+//! Any of them may also have `snapshot`, the folder that the host starts the tool server on, and
+//! `lambda_name`, the host's hint for a message that names no function, such as an alarm on a log
+//! group: the only function of the incident folder.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use serde_json::Value;
 /// The schema of the input, as text.
 pub const INPUT_SCHEMA: &str = include_str!("input.schema.json");
 
-/// Longest text that is kept of a message's free text, in characters.
+/// Free text of a message is cut to this length, in characters.
 const TEXT_CHARS_MAX: usize = 2_000;
 
 /// Longest function name, in characters.
@@ -25,20 +25,19 @@ const TEXT_CHARS_MAX: usize = 2_000;
 /// Source: AWS Lambda API reference, `CreateFunction`, FunctionName.
 const FUNCTION_NAME_CHARS_MAX: usize = 64;
 
-/// Envelopes inside one another that are opened. One is what SNS makes; a second comes from a
-/// topic that forwards to a topic.
+/// Most nested envelopes. SNS adds one; a topic that forwards to a topic adds another.
 const ENVELOPES_MAX: usize = 3;
 
-/// The metric that Lambda counts refused invocations by.
+/// Lambda's metric of throttled invocations.
 ///
 /// Source: AWS Lambda Developer Guide, "Types of metrics for Lambda functions".
 const THROTTLES_METRIC: &str = "Throttles";
 
-/// What is known of an incident before anything is looked at.
+/// A reported incident.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incident {
-    /// The reporter's id: the message's own, else the SNS MessageId, else the alarm's name and
-    /// the time of its state change. It is also what repeated reports are recognised by.
+    /// The message's own id, else the SNS MessageId, else the alarm's name and the time of its
+    /// state change. Repeated reports have the same id.
     pub incident_id: Option<String>,
     /// The function that fails, without its ARN.
     pub lambda_name: String,
@@ -46,42 +45,31 @@ pub struct Incident {
     pub error_type: Option<String>,
     /// The error's text, or the alarm's reason.
     pub error_message: Option<String>,
-    /// When it happened, as the reporter wrote it.
+    /// When it happened, in the reporter's format.
     pub timestamp: Option<String>,
-    /// The incident folder that the host serves the tools from. Kept, never read here.
+    /// The incident folder that the host serves the tools from. Not read here.
     pub snapshot: Option<String>,
 }
 
-/// The input is no incident. Every variant names the field to mend.
+/// Invalid input. Every variant names the field to fix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// Nothing in the message names what is needed.
+    /// A required field is missing.
     #[error("{field} is missing: {hint}")]
-    Missing {
-        /// The field, as a path into the input.
-        field: String,
-        /// Where it is looked for.
-        hint: &'static str,
-    },
-    /// A field is there and cannot be used.
+    Missing { field: String, hint: &'static str },
+    /// A field has an invalid value.
     #[error("{field} must be {expected}")]
-    Unusable {
-        /// The field, as a path into the input.
-        field: String,
-        /// What would be accepted.
-        expected: &'static str,
-    },
+    Unusable { field: String, expected: &'static str },
 }
 
 impl Error {
-    /// The field at fault.
     pub fn field(&self) -> &str {
         match self {
             Self::Missing { field, .. } | Self::Unusable { field, .. } => field,
         }
     }
 
-    /// What would be accepted there.
+    /// The accepted values of the field.
     pub fn expected(&self) -> String {
         match self {
             Self::Missing { hint, .. } => format!("a value: {hint}"),
@@ -90,7 +78,7 @@ impl Error {
     }
 }
 
-/// What one shape says, before it is complete.
+/// An incident that may still lack its function.
 #[derive(Default)]
 struct Draft {
     incident_id: Option<String>,
@@ -105,7 +93,7 @@ impl Incident {
     ///
     /// # Errors
     ///
-    /// When a field is of the wrong type or no function is named; the caller ends the session.
+    /// When a field has the wrong type or no function is named. The caller ends the session.
     pub fn parse(input: &Value) -> Result<Self, Error> {
         let top = Fields { value: input, path: String::new() };
         top.object()?;
@@ -172,7 +160,6 @@ fn envelope(fields: &Fields<'_>, envelopes: usize) -> Result<Draft, Error> {
     Ok(draft)
 }
 
-/// An alarm as SNS sends it.
 fn alarm(fields: &Fields<'_>) -> Result<Draft, Error> {
     let name = fields.text("AlarmName")?;
     let changed_at = fields.text("StateChangeTime")?;
@@ -203,7 +190,6 @@ fn alarm(fields: &Fields<'_>) -> Result<Draft, Error> {
     Ok(draft)
 }
 
-/// The EventBridge event of an alarm's state change.
 fn alarm_event(fields: &Fields<'_>) -> Result<Draft, Error> {
     let detail = fields.member("detail")?;
     detail.object()?;
@@ -241,7 +227,7 @@ const FUNCTION_DIMENSION: &str = "FunctionName";
 const LOG_GROUP_DIMENSION: &str = "LogGroupName";
 
 impl Draft {
-    /// Takes the function from a dimension; a function's own name outranks its log group's.
+    /// Takes the function from a dimension. `FunctionName` takes precedence over the log group.
     fn dimension(&mut self, name: Option<&str>, value: Option<String>, path: &str) {
         let Some(value) = value else { return };
         match name {
@@ -260,7 +246,7 @@ fn alarm_id(name: Option<&str>, changed_at: Option<&str>) -> Option<String> {
     Some(changed_at.map_or_else(|| name.to_owned(), |at| format!("{name} {at}")))
 }
 
-/// The reason says what crossed which threshold, the description what people take it to mean.
+/// The reason names the crossed threshold, the description its meaning.
 fn alarm_text(reason: Option<String>, description: Option<String>) -> Option<String> {
     match (reason, description) {
         (Some(reason), Some(description)) => Some(format!("{reason} ({description})")),
@@ -294,7 +280,7 @@ fn shortened(text: String) -> String {
     }
 }
 
-/// A JSON value and where in the input it stands.
+/// A JSON value and its path in the input.
 struct Fields<'a> {
     value: &'a Value,
     path: String,
@@ -313,7 +299,7 @@ impl<'a> Fields<'a> {
         Err(Error::Unusable { field, expected: "a JSON object" })
     }
 
-    /// A member that is there and not null.
+    /// A member, unless missing or null.
     fn optional(&self, name: &str) -> Option<Fields<'a>> {
         let value = self.value.get(name).filter(|value| !value.is_null())?;
         Some(Fields { value, path: self.field(name) })
@@ -324,7 +310,7 @@ impl<'a> Fields<'a> {
             .ok_or_else(|| Error::Missing { field: self.field(name), hint: "the message needs it" })
     }
 
-    /// A text that is there, not null and not blank.
+    /// A string, unless missing, null or blank.
     fn text(&self, name: &str) -> Result<Option<String>, Error> {
         match self.optional(name) {
             None => Ok(None),
@@ -434,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_names_no_function_takes_the_hosts_hint() {
+    fn a_message_without_a_function_uses_the_hint() {
         let mut input = json!({"AlarmName": "a", "Trigger": {"Dimensions": []}});
         assert!(refused(input.clone()).starts_with("lambda_name is missing"));
         input["lambda_name"] = "only-one".into();
@@ -442,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_alarm_names_outranks_the_hint() {
+    fn the_alarms_function_takes_precedence() {
         let input = json!({"AlarmName": "a", "lambda_name": "hint",
             "Trigger": {"Dimensions": [{"name": "FunctionName", "value": "f"}]}});
         assert_eq!(parse(input).lambda_name, "f");
@@ -455,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_incident_is_refused_with_its_field() {
+    fn an_invalid_input_is_refused_with_its_field() {
         let table = [
             json!([]),
             json!({}),
@@ -491,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn envelopes_without_end_are_refused() {
+    fn deeply_nested_envelopes_are_refused() {
         let mut message = json!({"lambda_name": "f"});
         for _ in 0..=ENVELOPES_MAX {
             message = json!({"Records": [{"Sns": {"Message": message.to_string()}}]});

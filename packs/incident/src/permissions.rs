@@ -1,4 +1,4 @@
-//! Calls that are denied to the function, and why its role's policies deny them.
+//! Finds calls that are denied to the function, and why its role's policies deny them.
 
 use super::citations;
 use super::diagnosis::{EvidencePointer, FaultType, Severity};
@@ -11,24 +11,23 @@ use super::remediation::{self, Grant, Step};
 use super::signals::{self, Denial, Reason};
 use super::tool::{IamStateResponse, Observations, Tool};
 
-/// Most denied actions that are reported.
+/// Most denied actions in a diagnosis.
 const ACTIONS_MAX: usize = 5;
 
-/// A denied call, and the line that tells of it; none when only the reporter does.
+/// A denied call and its log line; none when only the report names the call.
 struct Denied<'a> {
     denial: Denial,
     line: Option<Line<'a>>,
 }
 
 impl Denied<'_> {
-    /// The service of the action; empty when the action is not known.
+    /// The service of the action; empty when the action is unknown.
     fn service(&self) -> &str {
         let action = self.denial.action.as_deref().unwrap_or_default();
         action.split(':').next().unwrap_or_default()
     }
 }
 
-/// Calls that are denied to the function.
 pub(super) fn denied_calls(
     incident: &Incident,
     seen: &Observations,
@@ -49,7 +48,7 @@ pub(super) fn denied_calls(
         if !is_proven(&read, denied, verdict.as_ref()) {
             continue;
         }
-        // A service's actions that nothing allows went with one statement.
+        // One statement probably allowed all lost actions of a service.
         let same = cases.iter_mut().find(|case| {
             verdict == Some(Verdict::NotAllowed)
                 && case.verdict == verdict
@@ -63,8 +62,8 @@ pub(super) fn denied_calls(
     cases.into_iter().filter_map(|case| case.finding(&read)).collect()
 }
 
-/// Some SDKs say `AccessDenied: Access Denied` and nothing of the call. Where the invocation
-/// worked on S3 and the role may do none of what is done there, that is what was denied.
+/// Some SDKs print `AccessDenied: Access Denied` without the call. If the invocation used S3 and the
+/// role has no S3 permissions, the denied call was one to S3.
 fn guess_service(read: &LogLines<'_>, iam: Option<&IamStateResponse>, denied: &mut Denied<'_>) {
     const USUAL: [&str; 3] = ["s3:GetObject", "s3:PutObject", "s3:ListBucket"];
     let (Some(iam), Some(line), None) = (iam, denied.line, &denied.denial.action) else { return };
@@ -86,34 +85,34 @@ fn guess_service(read: &LogLines<'_>, iam: Option<&IamStateResponse>, denied: &m
     }
 }
 
-/// What the role's policies say of a denied call, if they and the call are known.
+/// The policies' verdict on a denied call, if both are known.
 fn verdict(iam: Option<&IamStateResponse>, denial: &Denial) -> Option<Verdict> {
     let resource = denial.resource.as_deref().map_or(Resource::Any, Resource::Arn);
     let verdict = iam::evaluate(iam?, denial.action.as_deref()?, resource);
-    // AWS has read the attached policies that are not known here.
+    // AWS has evaluated the attached policies that are not known here.
     let is_certain = denial.reason == Reason::NoIdentityPolicy && verdict == Verdict::Uncertain;
     Some(if is_certain { Verdict::NotAllowed } else { verdict })
 }
 
-/// Whether something observed proves the denial, and that it lasts.
+/// Whether a tool result proves the denial, and that it persists.
 fn is_proven(read: &LogLines<'_>, denied: &Denied<'_>, verdict: Option<&Verdict>) -> bool {
     match (verdict, &denied.line) {
-        // The reporter's word alone, or against what the policies say.
+        // Only the report claims it, or the policies contradict it.
         (None | Some(Verdict::Allowed(_)), None) => false,
-        // It was denied and is not any more.
+        // It was denied, but succeeds now.
         (Some(Verdict::Allowed(_)), Some(line)) => !read.is_clean_after(line),
         _ => true,
     }
 }
 
-/// The newest denial of each action, those that the logs tell of first.
+/// The newest denial of each action, those in the logs first.
 fn denials<'a>(
     incident: &Incident,
     read: &LogLines<'a>,
     role: Option<&str>,
     is_reported: bool,
 ) -> Vec<Denied<'a>> {
-    // Somebody else's denial that was only logged here is not this role's.
+    // The logs may show a denial of another role.
     let is_own = |denial: &Denial| match (denial.role.as_deref(), role) {
         (Some(denied), Some(role)) => denied == role,
         _ => true,
@@ -141,7 +140,7 @@ fn denials<'a>(
 
 fn push_new<'a>(found: &mut Vec<Denied<'a>>, denied: Option<Denied<'a>>) {
     let Some(denied) = denied else { return };
-    // A denial that does not say of what adds nothing to one that does.
+    // A denial without an action adds nothing to one with an action.
     let action = &denied.denial.action;
     let is_known = found.iter().any(|other| action.is_none() || other.denial.action == *action);
     if !is_known {
@@ -149,7 +148,7 @@ fn push_new<'a>(found: &mut Vec<Denied<'a>>, denied: Option<Denied<'a>>) {
     }
 }
 
-/// What one fault denies, being written up.
+/// The denied calls of one fault.
 struct Case<'a> {
     incident: &'a Incident,
     iam: Option<&'a IamStateResponse>,
@@ -173,13 +172,17 @@ impl<'a> Case<'a> {
         self.denied.iter().filter_map(|denied| denied.denial.action.clone()).collect()
     }
 
-    /// The actions as a sentence names them.
+    /// The actions, for a sentence.
     fn named(&self) -> String {
         let actions = self.actions();
-        if actions.is_empty() { "a call that is not named".to_owned() } else { actions.join(", ") }
+        if actions.is_empty() {
+            "a call that the error does not name".to_owned()
+        } else {
+            actions.join(", ")
+        }
     }
 
-    /// What the calls were made on. Where no statement allows the actions anywhere, whole buckets.
+    /// The resources of the calls; whole buckets where no statement allows the actions.
     fn resource(&self) -> String {
         let statements = self.iam.map(iam::statements).unwrap_or_default();
         let actions = self.actions();
@@ -199,10 +202,10 @@ impl<'a> Case<'a> {
 
     fn resource_or_all(&self) -> String {
         let resource = self.resource();
-        if resource.is_empty() { "what the function works on".to_owned() } else { resource }
+        if resource.is_empty() { "the resources of the function".to_owned() } else { resource }
     }
 
-    /// The actions and what they are denied on, as a sentence names them.
+    /// The actions and their resources, for a sentence.
     fn denied_calls(&self) -> String {
         let resource = self.resource();
         if resource.is_empty() { self.named() } else { format!("{} on {resource}", self.named()) }
@@ -213,7 +216,7 @@ impl<'a> Case<'a> {
         self.iam.map(|iam| iam.role_name.as_str()).or_else(of_denial).unwrap_or("of the function")
     }
 
-    /// What the service is called by people.
+    /// The service's display name.
     fn service_name(&self) -> String {
         match self.denied[0].service() {
             "" => "AWS".to_owned(),
@@ -256,14 +259,14 @@ impl<'a> Case<'a> {
         for denied in &self.denied {
             let Some(line) = &denied.line else { continue };
             let action = denied.denial.action.as_deref().unwrap_or("a call");
-            let said = format!("the function is denied {action}");
-            self.evidence.push(log_pointer(line, log_lines::cut(&denied.denial.quote), said));
+            let meaning = format!("the function is denied {action}");
+            self.evidence.push(log_pointer(line, log_lines::cut(&denied.denial.quote), meaning));
         }
         let first = self.denied[0];
         let Some(bucket) = first.denial.resource.as_deref().and_then(bucket_of) else { return };
         if let Some((line, at)) = earlier_use(read, first.line, bucket) {
-            let said = format!("at {} it still got at s3://{bucket}", line.timestamp);
-            self.evidence.push(log_pointer(&line, log_lines::quote(line.message, at), said));
+            let meaning = format!("at {} it could still access s3://{bucket}", line.timestamp);
+            self.evidence.push(log_pointer(&line, log_lines::quote(line.message, at), meaning));
         }
     }
 
@@ -286,7 +289,7 @@ impl<'a> Case<'a> {
     fn conclude_uncertain(&mut self) -> (String, Step) {
         let suspect = self.cite_policies();
         let sentence = format!(
-            "{} refuses {} to {}: no inline policy of role {} allows it, and what its \
+            "{} denies {} to {}: no inline policy of role {} allows it, and what its \
              attached policies allow could not be read",
             self.service_name(),
             self.denied_calls(),
@@ -297,12 +300,12 @@ impl<'a> Case<'a> {
     }
 
     fn conclude_denied(&mut self, place: &InlineStatement) -> (String, Step) {
-        self.cite_place(place, "Effect", "this statement denies, which outranks every Allow");
+        self.cite_place(place, "Effect", "this statement denies, and a Deny overrides every Allow");
         self.cite_place(place, "Action", "it covers the call");
         let (policy, role) = (&place.policy, self.role());
         let sentence = format!(
-            "The {} permission {} was revoked: a Deny statement of inline policy {policy} \
-             of role {role} refuses it",
+            "The {} permission {} was revoked: a Deny statement in inline policy {policy} \
+             of role {role} denies it",
             self.service_name(),
             self.denied_calls()
         );
@@ -310,9 +313,9 @@ impl<'a> Case<'a> {
     }
 
     fn conclude_conditional(&mut self, place: &InlineStatement) -> (String, Step) {
-        self.cite_place(place, "Condition", "it allows the call under this condition alone");
+        self.cite_place(place, "Condition", "it allows the call only under this condition");
         let sentence = format!(
-            "{} refuses {} to {}: inline policy {} of role {} allows it under a condition \
+            "{} denies {} to {}: inline policy {} of role {} allows it under a condition \
              that the call does not meet",
             self.service_name(),
             self.denied_calls(),
@@ -326,7 +329,7 @@ impl<'a> Case<'a> {
     fn conclude_allowed(&mut self, by: &By) -> (String, Step) {
         self.cite_allowing(by);
         let refused = format!(
-            "{} refused {} to {}",
+            "{} denied {} to {}",
             self.service_name(),
             self.denied_calls(),
             self.incident.lambda_name
@@ -334,14 +337,14 @@ impl<'a> Case<'a> {
         let role = self.role();
         if self.denied[0].denial.reason == Reason::NoIdentityPolicy {
             let sentence = format!(
-                "{refused} because no policy of role {role} allowed it; one does now, and no \
-                 invocation has gone well since"
+                "{refused} because no policy of role {role} allowed it; one does now, but no \
+                 invocation has succeeded since"
             );
             return (sentence, remediation::confirm_restored(self.basis()));
         }
         let sentence = format!(
-            "{refused} although the policies of role {role} allow it, so a policy beyond the role \
-             refuses the call: that of the resource or the organisation, or a permissions boundary"
+            "{refused} although the policies of role {role} allow it, so another policy denies the \
+             call: a resource policy, an organisation policy or a permissions boundary"
         );
         (sentence, remediation::look_beyond_the_role(&self.resource_or_all(), self.basis()))
     }
@@ -350,7 +353,9 @@ impl<'a> Case<'a> {
         let why = match self.denied[0].denial.reason {
             Reason::ExplicitDeny => "a policy denies it explicitly",
             Reason::NoIdentityPolicy => "none of its policies allows it",
-            Reason::Unsaid => "why is not known, for its policies were not compared with the call",
+            Reason::Unstated => {
+                "the reason is unknown: its policies could not be compared with the call"
+            }
         };
         let sentence = format!(
             "{} access of {} was lost: role {} is denied {}; {why}",
@@ -362,7 +367,7 @@ impl<'a> Case<'a> {
         (sentence, self.restore(None))
     }
 
-    /// Everything cited so far justifies what is done.
+    /// All evidence so far.
     fn basis(&self) -> Vec<usize> {
         (0..self.evidence.len()).collect()
     }
@@ -380,7 +385,7 @@ impl<'a> Case<'a> {
         remediation::restore_permission(&grant, self.basis())
     }
 
-    /// Cites what does not allow the calls, and names the policy that should.
+    /// Cites the policies that do not allow the calls, and returns the one that should.
     fn cite_policies(&mut self) -> Option<String> {
         let iam = self.iam?;
         let service = self.denied[0].service();
@@ -391,9 +396,9 @@ impl<'a> Case<'a> {
         suspect
     }
 
-    fn cite_place(&mut self, place: &InlineStatement, member: &str, said: &str) {
+    fn cite_place(&mut self, place: &InlineStatement, member: &str, meaning: &str) {
         let Some(iam) = self.iam else { return };
-        self.evidence.extend(citations::cite_member(iam, place, member, said));
+        self.evidence.extend(citations::cite_member(iam, place, member, meaning));
     }
 
     fn cite_allowing(&mut self, by: &By) {
@@ -409,13 +414,12 @@ impl<'a> Case<'a> {
     }
 }
 
-/// The bucket of an S3 ARN.
 fn bucket_of(arn: &str) -> Option<&str> {
     let (_, rest) = arn.split_once(":s3:::")?;
     rest.split('/').next().filter(|bucket| !bucket.is_empty())
 }
 
-/// The newest line, before the denial, of an invocation that used the bucket and went well.
+/// The newest line before the denial of a successful invocation that used the bucket.
 fn earlier_use<'a>(
     read: &LogLines<'a>,
     denied: Option<Line<'_>>,
@@ -428,7 +432,7 @@ fn earlier_use<'a>(
             && line.message.contains(&url)
             && read.invocation(line).is_some_and(log_lines::Invocation::is_clean)
     })?;
-    // From the start of the sentence, which in a text line follows the last tab.
+    // The sentence starts after the last tab of a text line.
     let at = used.message.find(&url)?;
     let start = used.message[..at].rfind(['\t', '"']).map_or(0, |tab| tab + 1);
     Some((*used, start))

@@ -1,8 +1,7 @@
 //! The rules that diagnose without a model.
 //!
-//! Which tool to call first follows from the kind of error, which next from what was found. When
-//! nothing is left to look at, what the tools showed becomes a diagnosis. The same rules write the
-//! diagnosis when a model runs out of its limits.
+//! The kind of error selects the first tool, the results select the next. When no other tool is
+//! useful, the results become a diagnosis. The same rules diagnose when a model reaches a limit.
 
 use super::diagnosis::{Diagnosis, EvidencePointer, FaultType, RemediationStep, Severity};
 use super::field_path::FieldPath;
@@ -15,21 +14,18 @@ use super::remediation;
 use super::signals;
 use super::tool::{LogsResponse, Observations, Tool};
 
-/// Errors of different kinds that an unexplained failure quotes.
+/// Most kinds of errors that an unexplained failure quotes.
 const ERRORS_QUOTED_MAX: usize = 3;
 
-/// What the reporter says has gone wrong.
+/// The kind of the reported error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorClass {
-    /// A call was denied.
     Access,
-    /// Invocations were refused.
     Throttling,
-    /// Anything else.
     Other,
 }
 
-/// Judges an incident by its error's type, and by its text where the type says nothing.
+/// Classifies an incident by its error's type, else by the error's text.
 pub fn classify(incident: &Incident) -> ErrorClass {
     let texts = [&incident.error_type, &incident.error_message];
     let classes = texts.into_iter().flatten().map(|text| classify_text(text));
@@ -65,9 +61,7 @@ fn classify_text(text: &str) -> ErrorClass {
     }
 }
 
-/// The tool to call next and why, or nothing when all is seen that is worth seeing.
-///
-/// `offered` is what the server has.
+/// The tool to call next and why, or `None` when no other is useful. `offered`: the server's tools.
 pub fn next_tool(
     incident: &Incident,
     seen: &Observations,
@@ -81,7 +75,7 @@ pub fn next_tool(
             wanted(Tool::IamState, "A call was denied: what may the function's role do?")
         }
         ErrorClass::Throttling => {
-            wanted(Tool::LambdaConfig, "Invocations were refused: what concurrency is reserved?")
+            wanted(Tool::LambdaConfig, "Invocations were throttled: what concurrency is reserved?")
         }
         ErrorClass::Other => None,
     };
@@ -93,15 +87,15 @@ pub fn next_tool(
     first
         .or_else(|| wanted(Tool::RecentLogs, "What do the logs say?"))
         .or_else(|| {
-            let why = "The logs tell of a denied call: does the role allow it?";
+            let why = "The logs show a denied call: does the role allow it?";
             denied().then(|| wanted(Tool::IamState, why)).flatten()
         })
         .or_else(|| {
-            let why = "There are no logs: may the role write any?";
+            let why = "There are no logs: may the role write them?";
             silent().then(|| wanted(Tool::IamState, why)).flatten()
         })
-        // Refused invocations leave no line in the function's own log, so that nothing seen so
-        // far can rule them out; and a timeout means something else in a VPC.
+        // Throttled invocations log nothing, so the logs cannot rule throttling out; and a timeout
+        // has another meaning in a VPC.
         .or_else(|| wanted(Tool::LambdaConfig, "Is it throttled, and is it in a VPC?"))
         .or_else(|| {
             let why = "Nothing explains the failure yet: is it the role?";
@@ -127,7 +121,7 @@ impl Diagnosis {
     }
 }
 
-/// What the tools showed, as a diagnosis. It passes the evidence check whenever a tool was called.
+/// Diagnoses from the tool results. Passes the evidence check if any tool was called.
 pub fn diagnose(incident: &Incident, seen: &Observations) -> Diagnosis {
     let class = classify(incident);
     let mut findings = permissions::denied_calls(incident, seen, class == ErrorClass::Access);
@@ -140,7 +134,7 @@ pub fn diagnose(incident: &Incident, seen: &Observations) -> Diagnosis {
     compose(incident, seen, findings)
 }
 
-/// Joins findings: pointers one after the other, each fault type once.
+/// Merges findings: their pointers in order, each fault type once.
 fn compose(incident: &Incident, seen: &Observations, findings: Vec<Finding>) -> Diagnosis {
     let mut diagnosis = Diagnosis {
         root_cause: String::new(),
@@ -177,7 +171,7 @@ fn compose(incident: &Incident, seen: &Observations, findings: Vec<Finding>) -> 
 }
 
 impl Diagnosis {
-    /// Adds a pointer, or finds the one that says the same of the same thing.
+    /// Adds a pointer unless an equal one exists, and returns its index.
     fn cite(&mut self, pointer: EvidencePointer) -> usize {
         let is_same = |other: &EvidencePointer| {
             (&other.tool, &other.field, &other.value, &other.interpretation)
@@ -189,7 +183,7 @@ impl Diagnosis {
         })
     }
 
-    /// Adds a step, if something observed justifies it.
+    /// Adds a step if evidence justifies it.
     fn plan(&mut self, step: remediation::Step, place: impl Fn(usize) -> usize) {
         let evidence_basis: Vec<usize> = step.basis.into_iter().map(place).collect();
         if evidence_basis.iter().any(|index| !self.evidence[*index].is_gap()) {
@@ -203,7 +197,7 @@ impl Diagnosis {
         }
     }
 
-    /// Says which tools gave no answer: what they would have shown cannot be ruled out.
+    /// Cites the tools that returned no data: their faults cannot be ruled out.
     fn cite_errors(
         &mut self,
         incident: &Incident,
@@ -214,19 +208,20 @@ impl Diagnosis {
         for tool in Tool::ALL {
             let Some(error) = seen.error(tool) else { continue };
             let field = FieldPath::key("error");
-            let said = "this could not be looked at, so faults there cannot be ruled out";
-            let at = self.cite(pointer(tool, &field, log_lines::first_words(error), said));
+            let meaning =
+                "the tool returned no data, so faults that it would show cannot be ruled out";
+            let at = self.cite(pointer(tool, &field, log_lines::first_words(error), meaning));
             self.plan(remediation::repair_access(tool.name(), vec![at]), |at| at);
             silent.push(tool.name());
         }
         if !silent.is_empty() {
             let name = &incident.lambda_name;
-            sentences.push(format!("For {name}, {} gave no answer", findings::listed(&silent)));
+            sentences.push(format!("For {name}, {} returned no data", findings::listed(&silent)));
         }
     }
 }
 
-/// Nothing that is known explains it: what was seen, and what could not be.
+/// The finding when no known fault explains the failure.
 fn unexplained(incident: &Incident, seen: &Observations) -> Finding {
     let name = incident.lambda_name.clone();
     let logs = seen.logs().unwrap_or_default();
@@ -234,16 +229,16 @@ fn unexplained(incident: &Incident, seen: &Observations) -> Finding {
     let mut evidence = Vec::new();
     let mut kinds: Vec<&str> = Vec::new();
     for line in read.errors().rev() {
-        let said = said_by(line.message);
-        let kind = said.split([':', '\'', '"', '(']).next().unwrap_or_default();
-        let is_known = said.is_empty() || kinds.contains(&kind);
+        let error = error_text(line.message);
+        let kind = error.split([':', '\'', '"', '(']).next().unwrap_or_default();
+        let is_known = error.is_empty() || kinds.contains(&kind);
         if !is_known && evidence.len() < ERRORS_QUOTED_MAX {
             kinds.push(kind);
-            evidence.push(log_pointer(line, said, "a failure that no known fault explains"));
+            evidence.push(log_pointer(line, error, "a failure that no known fault explains"));
         }
     }
     let place = common_place(&read);
-    let doubt = logging::doubt(incident, seen);
+    let uncertainty = logging::uncertainty(incident, seen);
     let failures = evidence.len();
     let sentence = match (kinds.is_empty(), seen.has(Tool::RecentLogs)) {
         (false, _) => {
@@ -251,29 +246,29 @@ fn unexplained(incident: &Incident, seen: &Observations) -> Finding {
             let is_passing = read.errors().next().is_some_and(|line| read.is_clean_after(line));
             let how = if is_passing { "fails at times with" } else { "fails with" };
             format!(
-                "{name} {how} {}{at}: an error of its own code or of whom it calls, which \
+                "{name} {how} {}{at}: an error in its own code or in a service it calls, which \
                  its {} do not explain",
                 findings::listed(&kinds),
-                looked_at(seen)
+                answered_tools(seen)
             )
         }
         (true, true) if !logs.events.is_empty() => {
             format!("The cause is unknown: the recent logs of {name} show no failure")
         }
         (true, true) if seen.logs().is_some() => {
-            let doubt = if doubt.is_some() {
-                ", and whether its role may write any could not be told"
+            let reason = if uncertainty.is_some() {
+                ", and whether its role may write them is unknown"
             } else {
                 ", and nothing else explains why"
             };
-            format!("The cause is unknown: there are no logs of {name}{doubt}")
+            format!("The cause is unknown: there are no logs of {name}{reason}")
         }
-        (true, _) => format!("The cause is unknown: there is nothing to judge {name} by"),
+        (true, _) => format!("The cause is unknown: no tool returned data about {name}"),
     };
     if failures == 0 {
-        evidence.extend(doubt);
+        evidence.extend(uncertainty);
     }
-    evidence.extend(bystanders(seen, &logs, failures == 0));
+    evidence.extend(counter_evidence(seen, &logs, failures == 0));
     let steps = if failures == 0 {
         vec![]
     } else {
@@ -289,8 +284,8 @@ fn unexplained(incident: &Incident, seen: &Observations) -> Finding {
     }
 }
 
-/// What answered, as the subject of a sentence.
-fn looked_at(seen: &Observations) -> String {
+/// What the tools returned, as the subject of a sentence.
+fn answered_tools(seen: &Observations) -> String {
     let answered: Vec<&str> = [
         seen.logs().map(|_| "logs"),
         seen.iam().map(|_| "role"),
@@ -302,12 +297,16 @@ fn looked_at(seen: &Observations) -> String {
     findings::listed(&answered)
 }
 
-/// What speaks against the known faults.
-fn bystanders(seen: &Observations, logs: &LogsResponse, is_quiet: bool) -> Vec<EvidencePointer> {
+/// Evidence against the known faults.
+fn counter_evidence(
+    seen: &Observations,
+    logs: &LogsResponse,
+    is_quiet: bool,
+) -> Vec<EvidencePointer> {
     let mut evidence = Vec::new();
     if is_quiet && seen.logs().is_some() {
         let none = || pointer(Tool::RecentLogs, &FieldPath::key("events"), "[]", "no log event");
-        let newest = newest_event(logs, "the newest event; none of those before it is a failure");
+        let newest = newest_event(logs, "the newest event; no earlier event is a failure");
         evidence.push(newest.unwrap_or_else(none));
     }
     if let Some(config) = seen.config() {
@@ -318,13 +317,13 @@ fn bystanders(seen: &Observations, logs: &LogsResponse, is_quiet: bool) -> Vec<E
                 Tool::LambdaConfig,
                 &field,
                 reserved.to_string(),
-                "little concurrency, which does not explain the failures that were logged",
+                "low concurrency, which does not explain the logged failures",
             ),
             Some(reserved) => pointer(
                 Tool::LambdaConfig,
                 &field,
                 reserved.to_string(),
-                "enough concurrency not to be what throttles it",
+                "enough concurrency to rule out throttling",
             ),
         });
     }
@@ -335,22 +334,22 @@ fn bystanders(seen: &Observations, logs: &LogsResponse, is_quiet: bool) -> Vec<E
     }
     if let Some(iam) = seen.iam() {
         let field = FieldPath::key("role_name");
-        let said = "nothing in its policies explains the failure";
-        evidence.push(pointer(Tool::IamState, &field, iam.role_name, said));
+        let meaning = "nothing in its policies explains the failure";
+        evidence.push(pointer(Tool::IamState, &field, iam.role_name, meaning));
     }
     evidence
 }
 
-/// What an error line says, without the level, time and request in front of it.
-fn said_by(message: &str) -> &str {
+/// The text of an error line, without level, time and request.
+fn error_text(message: &str) -> &str {
     let line = message.lines().next().unwrap_or_default();
     let start = line.rfind('\t').map_or(0, |tab| tab + 1);
     let rest = line[start..].trim();
     let rest = rest.strip_prefix("[ERROR]").unwrap_or(rest).trim_start();
-    // An invocation that timed out says when and which first.
+    // The line of a timeout begins with its time and request.
     let rest = log_lines::find(rest, "Task timed out after").map_or(rest, |at| &rest[at..]);
-    let said = log_lines::cut(rest);
-    if said.chars().any(char::is_alphanumeric) { said } else { "" }
+    let text = log_lines::cut(rest);
+    if text.chars().any(char::is_alphanumeric) { text } else { "" }
 }
 
 /// The file of the function's own code that every stack trace ends in.
@@ -412,7 +411,7 @@ mod tests {
     use Tool::{IamState as Iam, LambdaConfig as Config, RecentLogs as Logs};
 
     #[test]
-    fn incidents_are_classified_by_what_is_reported() {
+    fn incidents_are_classified_by_their_report() {
         use ErrorClass::{Access, Other, Throttling};
         let table = [
             ("AccessDenied", "", Access),
@@ -441,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_tool_follows_from_the_error_and_from_what_was_found() {
+    fn the_next_tool_follows_from_error_and_findings() {
         let denied = logs(&[
             "[ERROR] ClientError: An error occurred (AccessDenied) when calling the GetObject operation: Access Denied",
         ]);
@@ -513,7 +512,7 @@ mod tests {
             let role = iam(statements, attached);
             diagnosed(&plain, &[(Iam, role), (Logs, logs(&[line])), (Config, config(None))])
         };
-        let said = [
+        let diagnoses = [
             of(DENIED, json!([]), &[BASIC]),
             of(DENIED, allow("s3:PutObject", "*"), &[BASIC]),
             of(DENIED, allow("s3:GetObject", "arn:aws:s3:::other/*"), &[BASIC]),
@@ -532,26 +531,26 @@ mod tests {
                 &[(Iam, iam(json!([]), &[BASIC])), (Logs, logs(&[&two[0], &two[1]]))],
             ),
         ];
-        insta::assert_snapshot!(said.join("\n"), @r"
+        insta::assert_snapshot!(diagnoses.join("\n"), @r"
         [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
         [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
         [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/k was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
         [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
-        [permission_loss] S3 refuses s3:GetObject to f: no inline policy of role r allows it, and what its attached policies allow could not be read.
-        [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/k was revoked: a Deny statement of inline policy f-access of role r refuses it.
-        [permission_loss] S3 refuses s3:GetObject on arn:aws:s3:::b/k to f: inline policy f-access of role r allows it under a condition that the call does not meet.
-        [permission_loss] S3 refused s3:GetObject on arn:aws:s3:::b/k to f because no policy of role r allowed it; one does now, and no invocation has gone well since.
-        [permission_loss] S3 refused s3:GetObject to f although the policies of role r allow it, so a policy beyond the role refuses the call: that of the resource or the organisation, or a permissions boundary.
-        [permission_loss] S3 refused s3:GetObject to f although the policies of role r allow it, so a policy beyond the role refuses the call: that of the resource or the organisation, or a permissions boundary.
+        [permission_loss] S3 denies s3:GetObject to f: no inline policy of role r allows it, and what its attached policies allow could not be read.
+        [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/k was revoked: a Deny statement in inline policy f-access of role r denies it.
+        [permission_loss] S3 denies s3:GetObject on arn:aws:s3:::b/k to f: inline policy f-access of role r allows it under a condition that the call does not meet.
+        [permission_loss] S3 denied s3:GetObject on arn:aws:s3:::b/k to f because no policy of role r allowed it; one does now, but no invocation has succeeded since.
+        [permission_loss] S3 denied s3:GetObject to f although the policies of role r allow it, so another policy denies the call: a resource policy, an organisation policy or a permissions boundary.
+        [permission_loss] S3 denied s3:GetObject to f although the policies of role r allow it, so another policy denies the call: a resource policy, an organisation policy or a permissions boundary.
         [permission_loss] The S3 permission s3:* on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
-        [permission_loss] AWS access of f was lost: role r is denied a call that is not named; why is not known, for its policies were not compared with the call.
-        [permission_loss] S3 access of f was lost: role r is denied s3:GetObject on arn:aws:s3:::b/*; none of its policies allows it. For f, get_iam_state gave no answer.
+        [permission_loss] AWS access of f was lost: role r is denied a call that the error does not name; the reason is unknown: its policies could not be compared with the call.
+        [permission_loss] S3 access of f was lost: role r is denied s3:GetObject on arn:aws:s3:::b/*; none of its policies allows it. For f, get_iam_state returned no data.
         [permission_loss] The S3 permission s3:PutObject, s3:GetObject on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
         ");
     }
 
     #[test]
-    fn what_is_no_fault_is_not_claimed() {
+    fn only_faults_are_claimed() {
         let s3 = json!([{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]);
         let ok = || iam(s3.clone(), &[BASIC]);
         let start = "START RequestId: aaaa Version: $LATEST";
@@ -563,7 +562,7 @@ mod tests {
         };
         let warned = DENIED.replace("[ERROR]", "[WARNING]");
         let elsewhere = DENIED.replace("assumed-role/r/", "assumed-role/partner/");
-        let said = [
+        let diagnoses = [
             of(&fine, None),
             of(&fine, Some(100)),
             of(&[start, &warned, "[ERROR] KeyError: 'x'", report], None),
@@ -578,22 +577,22 @@ mod tests {
                 &[(Iam, ok()), (Logs, logs(&fine)), (Config, config(None))],
             ),
         ];
-        insta::assert_snapshot!(said.join("\n"), @r"
+        insta::assert_snapshot!(diagnoses.join("\n"), @r"
         [unknown] The cause is unknown: the recent logs of f show no failure.
         [unknown] The cause is unknown: the recent logs of f show no failure.
-        [unknown] f fails with KeyError: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
-        [unknown] f fails at times with ClientError: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
-        [unknown] f fails with ClientError: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
-        [unknown] f fails with ValueError: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
+        [unknown] f fails with KeyError: an error in its own code or in a service it calls, which its logs, role and configuration do not explain.
+        [unknown] f fails at times with ClientError: an error in its own code or in a service it calls, which its logs, role and configuration do not explain.
+        [unknown] f fails with ClientError: an error in its own code or in a service it calls, which its logs, role and configuration do not explain.
+        [unknown] f fails with ValueError: an error in its own code or in a service it calls, which its logs, role and configuration do not explain.
         [unknown] The cause is unknown: the recent logs of f show no failure.
-        [unknown] f fails with KeyError: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
-        [unknown] f fails with Task timed out after 3.00 seconds: an error of its own code or of whom it calls, which its logs, role and configuration do not explain.
+        [unknown] f fails with KeyError: an error in its own code or in a service it calls, which its logs, role and configuration do not explain.
+        [unknown] f fails with Task timed out after 3.00 seconds: an error in its own code or in a service it calls, which its logs, role and configuration do not explain.
         [unknown] The cause is unknown: the recent logs of f show no failure.
         ");
     }
 
     #[test]
-    fn logs_that_may_not_be_written_are_a_fault() {
+    fn a_role_that_cannot_write_logs_is_a_fault() {
         let s3 = json!([{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]);
         let deny = json!([{"Effect": "Deny", "Action": "logs:*", "Resource": "*"}]);
         let mut truncated = iam(s3.clone(), &[]);
@@ -604,7 +603,7 @@ mod tests {
                 &[(Logs, logs(messages)), (Iam, role), (Config, config(None))],
             )
         };
-        let said = [
+        let diagnoses = [
             of(iam(s3.clone(), &[]), &[]),
             of(iam(s3.clone(), &[]), &["[INFO] old"]),
             of(iam(deny, &[BASIC]), &[]),
@@ -612,18 +611,18 @@ mod tests {
             of(iam(s3, &["arn:aws:iam::1:policy/own"]), &[]),
             of(truncated, &[]),
         ];
-        insta::assert_snapshot!(said.join("\n"), @r"
-        [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: neither an inline nor an attached policy allows it any more, so f runs unseen.
-        [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: neither an inline nor an attached policy allows it any more, so f runs unseen.
-        [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: a Deny statement of inline policy f-access refuses it, so f runs unseen.
+        insta::assert_snapshot!(diagnoses.join("\n"), @r"
+        [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: neither an inline nor an attached policy allows it any more, so f runs without logs.
+        [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: neither an inline nor an attached policy allows it any more, so f runs without logs.
+        [permission_loss] The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/f) was revoked from role r: a Deny statement in inline policy f-access denies it, so f runs without logs.
         [unknown] The cause is unknown: there are no logs of f, and nothing else explains why.
-        [unknown] The cause is unknown: there are no logs of f, and whether its role may write any could not be told.
-        [unknown] The cause is unknown: there are no logs of f, and whether its role may write any could not be told.
+        [unknown] The cause is unknown: there are no logs of f, and whether its role may write them is unknown.
+        [unknown] The cause is unknown: there are no logs of f, and whether its role may write them is unknown.
         ");
     }
 
     #[test]
-    fn all_faults_are_told_at_once() {
+    fn all_faults_are_reported_together() {
         let vpc = json!({"FunctionName": "f", "ReservedConcurrentExecutions": 1,
             "VpcConfig": {"SubnetIds": ["s-1"], "SecurityGroupIds": ["sg-1"], "VpcId": "vpc-1"}});
         let timeout = "[ERROR] ConnectTimeoutError: Connect timeout on endpoint URL: \"https://sqs.amazonaws.com/\"";
@@ -636,7 +635,7 @@ mod tests {
         diagnosed(&incident("AccessDenied", ""), &answers);
     }
 
-    /// Pieces that log lines are made of, so that random ones mean something.
+    /// Fragments of log lines, so that random lines have a meaning.
     fn message() -> impl Strategy<Value = String> {
         let piece = prop::sample::select(vec![
             "START RequestId: aaaa Version: 1",

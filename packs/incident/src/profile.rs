@@ -1,5 +1,5 @@
-//! What the incident agent asks of its host: limits from the environment, admission of reports, and
-//! two lines in the log.
+//! The incident agent's host configuration: limits from the environment, deduplication and rate limit of
+//! reports, and two log lines.
 
 use ::graph::budget::{Budget, Limit};
 use ::graph::profile::{
@@ -17,13 +17,13 @@ pub const MAX_TOKENS_PER_INCIDENT: &str = "MAX_TOKENS_PER_INCIDENT";
 /// Most node visits of one incident.
 pub const INCIDENT_RECURSION_LIMIT: &str = "INCIDENT_RECURSION_LIMIT";
 
-/// How long before an incident's deadline its last model call is made, in seconds.
+/// How long before an incident's deadline the last model call starts, in seconds.
 pub const INCIDENT_DEADLINE_BUFFER_SECONDS: &str = "INCIDENT_DEADLINE_BUFFER_SECONDS";
 
-/// How many sessions of the incident agent may begin in an hour. The invoker reads it.
+/// Most sessions of the incident agent per hour. The invoker reads it.
 pub const MAX_INCIDENTS_PER_HOUR: &str = "MAX_INCIDENTS_PER_HOUR";
 
-/// Sessions that may begin in an hour, unless [`MAX_INCIDENTS_PER_HOUR`] is set.
+/// Default of [`MAX_INCIDENTS_PER_HOUR`].
 ///
 /// Source: the incident specification, section 7, `MAX_INCIDENTS_PER_HOUR`.
 pub const INCIDENTS_PER_HOUR: u32 = 20;
@@ -31,7 +31,6 @@ pub const INCIDENTS_PER_HOUR: u32 = 20;
 /// Joins an alarm's name and the time of its change; neither contains it.
 const JOINT: char = '@';
 
-/// What the agent asks of its host.
 pub static PROFILE: Profile = Profile {
     variables: &[
         MAX_TOKENS_PER_INCIDENT,
@@ -72,8 +71,7 @@ fn defaults(environment: &Environment<'_>) -> Result<Defaults, Unusable> {
     Ok(Defaults { budget, ..Defaults::default() })
 }
 
-/// The incident's id, else the id of the message that brought it, else the alarm's name and the time
-/// of its change.
+/// The incident's id, else its SNS message's id, else the alarm's name and the time of its change.
 fn dedupe_key(input: &Value) -> Option<String> {
     let sns = &input["Records"][0]["Sns"];
     let inner = sns["Message"].as_str().and_then(|message| serde_json::from_str(message).ok());
@@ -93,10 +91,9 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// An end leaves two lines in the log, so that reading them needs no journal.
+/// Logs two lines at the end of a session, for readers without the journal.
 ///
-/// Source: the incident specification, section 7. They are the one exception to the rule that no
-/// payload is logged.
+/// Source: the incident specification, section 7. These are the only logged payloads.
 fn observe(run: &Run, step: &Step<Value>) -> Observed {
     match &step.body {
         StepBody::End { payload, .. } => {
@@ -108,7 +105,7 @@ fn observe(run: &Run, step: &Step<Value>) -> Observed {
 
 fn lines(run: &Run, result: &Value) -> Vec<Value> {
     let used = run.usage();
-    // A session that failed for its model has no result; the graph knows what it worked on.
+    // A session whose model failed has no result; the graph's state has the id.
     let incident_id = match &result["incident_id"] {
         Value::Null => run.state_json().unwrap_or_default()["incident"]["incident_id"].clone(),
         id => id.clone(),
@@ -141,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_incident_is_told_by_its_id_else_its_message_else_its_alarm() {
+    fn the_dedupe_key_is_the_incident_s_id_message_or_alarm() {
         let wrapped = |message: Value| json!({"Records": [{"Sns": {"MessageId": "m-1", "Message": message.to_string()}}]});
         let alarm = json!({"AlarmName": "a", "StateChangeTime": "2026-11-21T10:00:00Z"});
         let event = json!({"detail": {"alarmName": "a", "state": {"timestamp": "t"}}});
@@ -160,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_s_bounds_are_an_incident_s() {
+    fn the_environment_sets_the_limits() {
         let lookup = |name: &str| {
             let set = [
                 ("MAX_TOKENS_PER_INCIDENT", "5000"),
@@ -178,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_of_an_incident_that_is_none_stops_the_program() {
+    fn an_invalid_limit_stops_the_program() {
         for (name, value) in [
             (MAX_TOKENS_PER_INCIDENT, "0"),
             (INCIDENT_RECURSION_LIMIT, "many"),

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::message::Incident;
 use super::tool::Tool;
 
-/// The system prompt.
 pub(super) const SYSTEM: &str = "\
 You diagnose why one AWS Lambda function fails. You look at its logs, its role and its \
 configuration through tools, and you end by calling submit_diagnosis. You only look: nothing you \
@@ -13,7 +12,7 @@ do changes anything.
 
 How to work:
 1. Think about what the reported error suggests before you choose a tool, and call only tools \
-whose answer can change your mind.
+whose answer can change your conclusion.
    - A denied call (AccessDenied and the like): get_iam_state first, then get_recent_logs.
    - Throttling: get_lambda_config first, then get_recent_logs.
    - Anything else: get_recent_logs first.
@@ -27,28 +26,27 @@ Fault types:
 - permission_loss: a policy that the function needs is gone (S3, CloudWatch, or both).
 - throttling: its reserved concurrency is 0 or 1.
 - network_block: it sits in a VPC and its connections time out.
-- unknown: nothing that you saw explains the failure. It stands alone.
+- unknown: nothing that you saw explains the failure. Report it alone.
 
 Evidence: for every claim give one pointer with the tool, the field (such as events[3].message or \
 inline_policies.NAME.Statement[0].Action; quote names that contain a dot: \
-inline_policies['a.b']), the value exactly as it stands there, and what you conclude. Where you \
-looked for something and it is not there, leave value empty: that notes a gap and proves nothing. \
+inline_policies['a.b']), the value exactly as it appears there, and what you conclude. Where you \
+looked for something and it is missing, leave value empty: that notes a gap and proves nothing. \
 Every remediation step names, by position from 0, the evidence that justifies it. A diagnosis \
-that points at what is not there is sent back to you.";
+whose evidence does not exist is sent back to you.";
 
-/// What the last call before the end is told besides.
+/// Added to the last model call.
 pub(super) const LAST_CALL: &str = "A limit of this investigation is reached. Call \
 submit_diagnosis now with what you have seen; what you could not look at is a gap.";
 
-/// What follows a reply that calls nothing.
-pub(super) const CALL_A_TOOL: &str = "That was no tool call, and nobody reads prose here. Call one \
-of the tools, or submit_diagnosis when you have seen enough.";
+/// Follows a reply without a tool call.
+pub(super) const CALL_A_TOOL: &str = "That was not a tool call, and prose is not read. Call one of \
+the tools, or submit_diagnosis when you have seen enough.";
 
-/// What submit_diagnosis is for.
-pub(super) const SUBMIT_DESCRIPTION: &str = "Hand over the diagnosis. Ends the investigation if \
-every pointer holds; otherwise says which does not.";
+pub(super) const SUBMIT_DESCRIPTION: &str = "Submit the diagnosis. Ends the investigation if \
+all evidence is valid; otherwise returns the errors.";
 
-/// The first message: what was reported.
+/// The first message: the report.
 pub(super) fn report(incident: &Incident, offered: &[Tool]) -> String {
     let mut facts = serde_json::Map::new();
     facts.insert("lambda_name".to_owned(), json!(incident.lambda_name));

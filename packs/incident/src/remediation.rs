@@ -1,11 +1,11 @@
 //! Remediation steps of each fault, with their risk and whether they need approval.
 //!
-//! Every change of a role, concurrency or the network needs approval, however small: the agent only
-//! reads and proposes.
+//! Every change of a role, concurrency or the network needs approval: the agent only reads and
+//! proposes.
 
 use super::diagnosis::RiskLevel;
 
-/// A step of the plan, its basis counted from its finding's first pointer.
+/// A step of the plan. Its basis counts from its finding's first pointer.
 #[derive(Debug)]
 pub(super) struct Step {
     pub action: String,
@@ -20,24 +20,23 @@ fn change(action: String, details: String, basis: Vec<usize>, risk_level: RiskLe
     Step { action, details, basis, risk_level, requires_approval: true }
 }
 
-/// A step that looks and changes nothing.
+/// A read-only step.
 pub(super) fn look(action: &str, details: String, basis: Vec<usize>) -> Step {
     let action = action.to_owned();
     Step { action, details, basis, risk_level: RiskLevel::Low, requires_approval: false }
 }
 
-/// What is to be granted again.
+/// A permission to restore.
 pub(super) struct Grant<'a> {
     /// `S3` or `CloudWatch Logs`.
     pub service: &'a str,
     pub actions: &'a [String],
     pub resource: &'a str,
     pub role: &'a str,
-    /// The inline policy that it most likely stood in.
+    /// The inline policy that most likely had it.
     pub policy: Option<&'a str>,
 }
 
-/// Puts back what a role lost.
 pub(super) fn restore_permission(grant: &Grant<'_>, basis: Vec<usize>) -> Step {
     let Grant { service, actions, resource, role, policy } = grant;
     let place = policy.map_or_else(
@@ -56,7 +55,6 @@ pub(super) fn restore_permission(grant: &Grant<'_>, basis: Vec<usize>) -> Step {
     )
 }
 
-/// Takes away a statement that denies.
 pub(super) fn remove_denial(
     actions: &[String],
     policy: &str,
@@ -66,7 +64,7 @@ pub(super) fn remove_denial(
     change(
         format!("Remove the denial from inline policy {policy}"),
         format!(
-            "A Deny outranks every Allow. Ask its author what it is for, then take {} out of the \
+            "A Deny overrides every Allow. Ask its author for the reason, then remove {} from the \
              Deny statement of {policy} of role {role}.",
             actions.join(", ")
         ),
@@ -75,44 +73,42 @@ pub(super) fn remove_denial(
     )
 }
 
-/// Makes sure that what was put back has its effect.
 pub(super) fn confirm_restored(basis: Vec<usize>) -> Step {
     look(
         "Confirm that the permission is back",
-        "Invoke the function once more: a changed policy takes a moment to have its effect. Then \
-         find in CloudTrail who changed it, and run again what failed in between."
+        "Invoke the function again: a policy change takes a moment to take effect. Then find in \
+         CloudTrail who changed it, and retry the invocations that failed."
             .to_owned(),
         basis,
     )
 }
 
-/// Where else a denial can come from, when the role's own policies allow the call.
+/// For a denial although the role's own policies allow the call.
 pub(super) fn look_beyond_the_role(resource: &str, basis: Vec<usize>) -> Step {
     look(
-        "Look at the policies beyond the role",
+        "Read the policies outside the role",
         format!(
             "Read the policy of {resource}, the role's permissions boundary, its organisation's \
-             service control policies and the policy of the KMS key: one of them refuses the call."
+             service control policies and the policy of the KMS key: one of them denies the call."
         ),
         basis,
     )
 }
 
-/// Gives a function its concurrency back.
 pub(super) fn restore_concurrency(function: &str, reserved: u64) -> Step {
     change(
         format!("Restore the concurrency of {function}"),
         format!(
             "Remove the reservation (lambda:DeleteFunctionConcurrency) or set it to what the \
-             function had before it was {reserved}; first make sure that nobody stopped the \
-             function on purpose."
+             function had before it was {reserved}; first confirm that the function was not \
+             stopped on purpose."
         ),
         vec![0],
         RiskLevel::Medium,
     )
 }
 
-/// Lets a function out again. The first pointers, `proofs` in number, are the timeouts.
+/// Restores egress. The first `proofs` pointers are the timeouts.
 pub(super) fn restore_egress(groups: &str, basis: Vec<usize>, proofs: usize) -> Vec<Step> {
     let place = if groups.is_empty() {
         "the function's security groups".to_owned()
@@ -130,7 +126,7 @@ pub(super) fn restore_egress(groups: &str, basis: Vec<usize>, proofs: usize) -> 
             (0..proofs).collect(),
         ),
         change(
-            "Restore the function's way out".to_owned(),
+            "Restore the function's outbound access".to_owned(),
             format!("Put back the outbound rule of {place}, or the route, that was removed."),
             basis,
             RiskLevel::High,
@@ -138,27 +134,26 @@ pub(super) fn restore_egress(groups: &str, basis: Vec<usize>, proofs: usize) -> 
     ]
 }
 
-/// Reads what a tool could not.
 pub(super) fn repair_access(tool: &str, basis: Vec<usize>) -> Step {
     look(
         "Make the missing data readable",
         format!(
-            "{tool} gave no answer. Mend what its error names and diagnose again; until then a \
-             fault there cannot be ruled out."
+            "{tool} returned no data. Fix what its error names and diagnose again; until then, \
+             faults that it would show cannot be ruled out."
         ),
         basis,
     )
 }
 
-/// Follows up on an error that none of the known faults explains.
+/// For an error that no known fault explains.
 pub(super) fn follow_up(place: Option<&str>, basis: Vec<usize>) -> Step {
     let place = place.unwrap_or("the stack trace");
     look(
         "Follow the error into the code",
         format!(
             "Start at {place}: reproduce one of the failing invocations with its input, and \
-             compare the time of the first failure with deployments and with changes at whom the \
-             function calls."
+             compare the time of the first failure with deployments and with changes to the \
+             services that the function calls."
         ),
         basis,
     )

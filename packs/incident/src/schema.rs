@@ -1,4 +1,4 @@
-//! A JSON schema that is made and compiled once, and never fetches anything.
+//! A JSON schema that is generated and compiled once, without network access.
 
 use std::sync::OnceLock;
 
@@ -8,30 +8,27 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Violations that one refusal lists; whoever reads it mends these first.
+/// Most violations in one error.
 const VIOLATIONS_MAX: usize = 8;
 
-/// A schema and its validator.
 pub(super) struct Schema {
     make: fn() -> Value,
     compiled: OnceLock<(Value, Validator)>,
 }
 
 impl Schema {
-    /// The schema of a type.
     pub(super) const fn of<T: JsonSchema>() -> Self {
         Self { make: make::<T>, compiled: OnceLock::new() }
     }
 
-    /// The schema as JSON.
     pub(super) fn json(&self) -> &Value {
         &self.compiled().0
     }
 
-    /// Reads a value of this schema, or says in which ways it is none.
+    /// Parses a value, or returns its violations of the schema.
     ///
-    /// Violations name places and rules and never quote the value: what a tool sent in breach of
-    /// its schema must not reach a model, not even as part of a message about it.
+    /// Violations name paths and rules and never quote the value: invalid tool output must not reach a
+    /// model, not even in an error message.
     pub(super) fn parse<T: DeserializeOwned>(&self, value: &Value) -> Result<T, Vec<String>> {
         let errors = self.compiled().1.iter_errors(value).take(VIOLATIONS_MAX);
         let violations: Vec<String> =
@@ -39,7 +36,7 @@ impl Schema {
         if !violations.is_empty() {
             return Err(violations);
         }
-        // A schema cannot say everything that a type does: integers have a range, for one.
+        // A type has limits that a schema lacks, such as the range of an integer.
         serde_path_to_error::deserialize(value)
             .map_err(|error| vec![at(&format!("/{}", error.path()), &"a number is out of range")])
     }
@@ -53,15 +50,15 @@ impl Schema {
     }
 }
 
-/// Without references: not every model follows them.
+/// Inlines references, because not every model follows them.
 fn make<T: JsonSchema>() -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-/// Turns the alternatives that documented variants make into a plain list of names, which a model
-/// reads more easily and a violation can quote.
+/// Replaces the `oneOf` of documented variants by an `enum` of names, which models read more easily and
+/// violations can quote.
 pub(super) fn plain_enum(schema: &mut schemars::Schema) {
     let variants = schema.get("oneOf").and_then(Value::as_array);
     let names: Option<Vec<Value>> =

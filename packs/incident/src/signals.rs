@@ -1,35 +1,33 @@
-//! Two signals in a line: a denied call, and a failed connection.
+//! Finds two signals in a line: a denied call and a failed connection.
 
 use super::log_lines::{find, quote, word_start};
 
-/// A denied call, as far as the text tells.
+/// A denied call, with the details that the text has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Denial {
-    /// The action, as IAM spells it: `s3:GetObject`.
+    /// The IAM action: `s3:GetObject`.
     pub action: Option<String>,
-    /// The ARN that it was asked on.
+    /// The resource's ARN.
     pub resource: Option<String>,
-    /// The role that asked.
+    /// The role of the caller.
     pub role: Option<String>,
-    /// Why, if the text says.
     pub reason: Reason,
-    /// The words that say so, as they stand in the text.
+    /// Verbatim quote of the text.
     pub quote: String,
 }
 
-/// Why a call was denied, as AWS says.
+/// AWS's reason for a denial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Reason {
-    /// It does not say.
     #[default]
-    Unsaid,
+    Unstated,
     /// No policy of the role allows it, attached ones included.
     NoIdentityPolicy,
     /// A statement somewhere denies it.
     ExplicitDeny,
 }
 
-/// Reads a denial from a text.
+/// Parses a denial.
 pub(super) fn denial(text: &str) -> Option<Denial> {
     let mut denial = authorization_failure(text).or_else(|| bare_denial(text))?;
     if denial.action.is_none() {
@@ -41,7 +39,6 @@ pub(super) fn denial(text: &str) -> Option<Denial> {
     Some(denial)
 }
 
-/// Whether an action is one on S3.
 pub(super) fn is_of_s3(action: &str) -> bool {
     action.starts_with("s3:")
 }
@@ -62,14 +59,14 @@ fn authorization_failure(text: &str) -> Option<Denial> {
     let user = text[..at].rfind("User: ");
     let principal = user.and_then(|user| token(&text[user + "User: ".len()..at]));
     let start = word_start(text, user.unwrap_or(at));
-    // The reason is the last thing said, and in a structured line a quotation mark ends it.
+    // The reason comes last; in a structured line a quotation mark ends it.
     let reason_at = sentence.find(" because ");
     let reason = reason_at.map(|at| &sentence[at..]);
     let reason = reason.map(|reason| reason.split('"').next().unwrap_or_default());
-    let said = |words: &str| sentence.contains(words);
+    let contains = |words: &str| sentence.contains(words);
     let end = match (reason_at, reason) {
         (Some(at), Some(reason)) => at + reason.trim_end_matches('\\').len(),
-        // A quotation mark may stand before it.
+        // A quotation mark may precede it.
         _ => rest.find(action)? + action.len(),
     };
     let quoted = &text[start..at + PHRASE.len() + end];
@@ -77,18 +74,18 @@ fn authorization_failure(text: &str) -> Option<Denial> {
         action: Some(action.to_owned()),
         resource: resource.filter(|r| r.starts_with("arn:")).map(str::to_owned),
         role: principal.and_then(role_of).map(str::to_owned),
-        reason: if said("explicit deny") {
+        reason: if contains("explicit deny") {
             Reason::ExplicitDeny
-        } else if said("no identity-based policy allows") {
+        } else if contains("no identity-based policy allows") {
             Reason::NoIdentityPolicy
         } else {
-            Reason::Unsaid
+            Reason::Unstated
         },
         quote: quoted.trim().to_owned(),
     })
 }
 
-/// `An error occurred (AccessDenied) when calling the GetObject operation: …` and its like.
+/// `An error occurred (AccessDenied) when calling the GetObject operation: …` and similar.
 fn bare_denial(text: &str) -> Option<Denial> {
     const CODES: [&str; 6] = [
         "AccessDenied",
@@ -116,7 +113,7 @@ fn operation(text: &str) -> Option<&str> {
     token(rest)
 }
 
-/// The action that an operation needs, where an operation's name tells its service.
+/// The action of an operation, if the operation's name determines its service.
 ///
 /// Source: Service Authorization Reference.
 fn action_of(operation: &str) -> Option<String> {
@@ -166,7 +163,7 @@ pub(super) fn s3_url(text: &str) -> Option<String> {
     Some(format!("arn:aws:s3:::{}", token(rest)?))
 }
 
-/// The next word, without the quotation marks and punctuation around it.
+/// The next word, without surrounding quotation marks and punctuation.
 fn token(text: &str) -> Option<&str> {
     let text = text.trim_start_matches(['"', '\\', '\'', ' ']);
     let end = text.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\\' | '\''));
@@ -174,16 +171,16 @@ fn token(text: &str) -> Option<&str> {
     (!word.is_empty()).then_some(word)
 }
 
-/// A connection that could not be made.
+/// A failed connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unreachable<'a> {
-    /// Who was called, if the text says.
+    /// The remote host, if the text names it.
     pub peer: Option<&'a str>,
-    /// The words that say so, as they stand in the text.
+    /// Verbatim quote of the text.
     pub quote: &'a str,
 }
 
-/// Reads a failure to connect. An answer that came late is none: the network carried the question.
+/// Parses a failed connection. A read timeout is not one: the request reached the peer.
 pub(super) fn unreachable(text: &str) -> Option<Unreachable<'_>> {
     const PHRASES: [&str; 17] = [
         "ETIMEDOUT",
@@ -210,7 +207,7 @@ pub(super) fn unreachable(text: &str) -> Option<Unreachable<'_>> {
     }
     let start = text[..at].strip_suffix("connect ").map_or(at, str::len);
     let rest = text[at..].lines().next().unwrap_or_default();
-    // In a structured line the sentence ends with the text that holds it.
+    // In a structured line the sentence ends with its JSON string.
     let is_structured = text[..at].contains('{');
     let sentence = if is_structured { rest.split('"').next().unwrap_or(rest) } else { rest };
     let quoted = quote(&text[..at + sentence.len()], start);
@@ -245,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn denials_are_read_from_what_sdks_print() {
+    fn denials_are_read_from_sdk_messages() {
         let object = Some("arn:aws:s3:::b/k");
         check(
             "[ERROR] ClientError: An error occurred (AccessDenied) when calling the GetObject operation: User: arn:aws:sts::1:assumed-role/r/f is not authorized to perform: s3:GetObject on resource: \"arn:aws:s3:::b/k\" because no identity-based policy allows the s3:GetObject action\nTraceback",
@@ -289,8 +286,8 @@ mod tests {
     }
 
     #[test]
-    fn a_quotation_takes_in_whole_words() {
-        // Found by the property that the policy's evidence always holds.
+    fn a_quotation_has_whole_words() {
+        // Found by the property test of the policy's evidence.
         for text in [
             "is not authorized to perform: \"é:x\" é",
             "XUser: a is not authorized to perform: s3:GetObject",
@@ -308,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn words_in_passing_are_no_denials() {
+    fn a_mentioned_word_is_not_a_denial() {
         for text in [
             "stored reports/AccessDenied-2026.csv",
             "AccessDeniedReport finished",
@@ -344,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn late_answers_and_refusals_were_reached() {
+    fn read_timeouts_and_refusals_reached_the_peer() {
         for text in [
             "read ETIMEDOUT",
             "connect ECONNREFUSED 10.0.0.1:5432",

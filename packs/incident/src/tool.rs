@@ -1,8 +1,8 @@
-//! The three tools: what they take, what they must answer, and what was seen through them.
+//! The three tools: their arguments, the schemas of their results, and the results so far.
 //!
-//! The server is not trusted. An answer is held against its schema before anybody reads it, and
-//! what breaks the schema is reported as an error, never as data. A tool's own error is output
-//! like any other and may be quoted.
+//! The server is not trusted. Every result is validated against its schema before use; an invalid one
+//! is reported as an error, never as data. A tool's own error is output like any other and may be
+//! quoted.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,20 @@ use serde_json::{Map, Value, json};
 
 use super::schema::Schema;
 
-/// What a call is reported as whose result holds nothing.
+/// The error of a call with an empty result.
 pub const EMPTY_RESPONSE: &str = "Tool returned empty response";
 
-/// A tool of the diagnostics server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Tool {
-    /// Log events of the function.
     RecentLogs,
-    /// What its role may do.
     IamState,
-    /// How it is configured.
     LambdaConfig,
 }
 
 impl Tool {
-    /// All of them: no other tool of a server is offered to a model or called.
+    /// All of them. Other tools of a server are neither offered to a model nor called.
     pub const ALL: [Self; 3] = [Self::RecentLogs, Self::IamState, Self::LambdaConfig];
 
-    /// Its name at the server.
     pub const fn name(self) -> &'static str {
         match self {
             Self::RecentLogs => "get_recent_logs",
@@ -39,7 +34,7 @@ impl Tool {
         }
     }
 
-    /// When to use it, for a model; the server's own words are not repeated to one.
+    /// The description for a model, used instead of the server's.
     pub const fn description(self) -> &'static str {
         match self {
             Self::RecentLogs => {
@@ -57,7 +52,6 @@ impl Tool {
         }
     }
 
-    /// The tool of a name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
@@ -73,13 +67,13 @@ impl Tool {
         }
     }
 
-    /// The schema that an answer must have.
+    /// The schema of a result.
     pub fn response_schema(self) -> &'static Value {
         self.schema().json()
     }
 }
 
-/// What every tool takes.
+/// The arguments of every tool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Arguments {
@@ -91,7 +85,7 @@ pub struct Arguments {
 static ARGUMENTS: Schema = Schema::of::<Arguments>();
 
 impl Arguments {
-    /// The schema that a model is shown for each of the tools.
+    /// The input schema of each tool.
     pub fn schema() -> &'static Value {
         ARGUMENTS.json()
     }
@@ -100,7 +94,7 @@ impl Arguments {
     ///
     /// # Errors
     ///
-    /// Every way in which they miss the schema; no call is made with such arguments.
+    /// All violations of the schema; the call is not made.
     pub fn parse(arguments: &Value) -> Result<Self, Vec<String>> {
         ARGUMENTS.parse(arguments)
     }
@@ -140,7 +134,7 @@ pub struct IamStateResponse {
     pub error: Option<String>,
 }
 
-/// Answer of `get_lambda_config`, in AWS's spelling. Only what is reasoned about is read.
+/// Answer of `get_lambda_config`, in AWS's spelling. Unused members are ignored.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "PascalCase")]
 pub struct LambdaConfigResponse {
@@ -160,7 +154,7 @@ pub struct LambdaConfigResponse {
     pub state: Option<String>,
     /// Reserved concurrency; absent when none is reserved.
     pub reserved_concurrent_executions: Option<u64>,
-    /// The VPC attachment; absent or without subnets when there is none.
+    /// The VPC attachment; absent or without subnets if there is none.
     pub vpc_config: Option<VpcConfig>,
     /// What is missing from an otherwise good answer.
     #[serde(rename = "error")]
@@ -181,23 +175,20 @@ pub struct VpcConfig {
     pub vpc_id: Option<String>,
 }
 
-/// What one call showed, after it was checked: an answer of the tool's schema or
-/// `{"error": text}`.
+/// The validated result of a call, or `{"error": text}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
-    /// The tool.
     pub tool: Tool,
-    /// What it showed; the thing that evidence points into.
+    /// What evidence points into.
     pub output: Value,
-    /// Whether it is an error instead of an answer.
     pub is_error: bool,
 }
 
 impl Observation {
-    /// Checks a call's result.
+    /// Validates a call's result.
     ///
-    /// An error result bypasses the schema. An object with an error text alone counts as one:
-    /// servers that do not know MCP's error flag answer so.
+    /// An error bypasses the schema. An object with only an `error` text is one, too: servers that
+    /// do not know MCP's error flag return it.
     pub fn of_result(tool: Tool, content: &Value, is_error: bool) -> Self {
         if is_empty(content) {
             return Self::of_error(tool, EMPTY_RESPONSE);
@@ -205,7 +196,7 @@ impl Observation {
         if is_error {
             return Self::of_error(tool, &text_of(content));
         }
-        // Text content that is JSON is the older way of sending a structured answer.
+        // Older servers send a structured result as JSON text.
         let parsed = content.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
         let content = parsed.as_ref().unwrap_or(content);
         match tool.schema().parse::<Map<String, Value>>(content) {
@@ -220,12 +211,10 @@ impl Observation {
         }
     }
 
-    /// What is shown in place of an answer.
     pub fn of_error(tool: Tool, error: &str) -> Self {
         Self { tool, output: json!({ "error": error }), is_error: true }
     }
 
-    /// The error's text, if it is an error.
     pub fn error(&self) -> Option<&str> {
         self.is_error.then(|| error_alone(&self.output)).flatten()
     }
@@ -253,32 +242,29 @@ fn error_alone(content: &Value) -> Option<&str> {
     members.get("error")?.as_str()
 }
 
-/// Everything that was observed, in the order of the calls.
+/// All observations, in the order of the calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observations(Vec<Observation>);
 
 impl Observations {
-    /// Adds what a call showed.
     pub fn push(&mut self, observation: Observation) {
         self.0.push(observation);
     }
 
-    /// All observations of a tool, oldest first; none when it was never called.
+    /// All observations of a tool, oldest first.
     pub fn of(&self, tool: Tool) -> impl DoubleEndedIterator<Item = &Observation> {
         self.0.iter().filter(move |observation| observation.tool == tool)
     }
 
-    /// All observations.
     pub fn all(&self) -> &[Observation] {
         &self.0
     }
 
-    /// Whether a tool was called.
     pub fn has(&self, tool: Tool) -> bool {
         self.of(tool).next().is_some()
     }
 
-    /// The error of a tool that gave no answer at all.
+    /// The last error of a tool that never succeeded.
     pub fn error(&self, tool: Tool) -> Option<&str> {
         if self.answer(tool).is_some() {
             return None;
@@ -286,17 +272,14 @@ impl Observations {
         self.of(tool).next_back().and_then(Observation::error)
     }
 
-    /// The newest logs.
     pub fn logs(&self) -> Option<LogsResponse> {
         self.read(Tool::RecentLogs)
     }
 
-    /// The newest state of the role.
     pub fn iam(&self) -> Option<IamStateResponse> {
         self.read(Tool::IamState)
     }
 
-    /// The newest configuration.
     pub fn config(&self) -> Option<LambdaConfigResponse> {
         self.read(Tool::LambdaConfig)
     }
@@ -320,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_schemas_that_results_are_held_against() {
+    fn the_schemas_of_tool_results() {
         let schemas = Tool::ALL.map(|tool| (tool.name(), tool.response_schema()));
         insta::assert_json_snapshot!((Arguments::schema(), schemas));
     }
@@ -337,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_its_schema_is_an_error_that_does_not_quote_it() {
+    fn a_schema_error_does_not_quote_the_value() {
         let table = [
             (Tool::RecentLogs, json!({"log_group": "g"})),
             (Tool::RecentLogs, json!({"log_group": "secret", "events": [{"message": "secret"}]})),

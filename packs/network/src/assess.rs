@@ -1,44 +1,39 @@
-//! Assesses whether the question is answered or steps must be repeated.
+//! Assesses whether the question is answered or steps must be retried.
 
 use serde_json::{Value, json};
 
-use super::state::{Standing, State};
+use super::state::{State, StepStatus};
 
-/// The form's name.
 pub(super) const ASSESSMENT: &str = "assessment";
 
-/// Longest text of an assessment, in characters.
 const TEXT_CHARS_MAX: usize = 1_000;
 
-/// Longest reason that is quoted in feedback, in characters.
 const REASON_CHARS_MAX: usize = 200;
 
-/// An assessment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Assessment {
     pub is_achieved: bool,
     pub notes: String,
-    /// What is to be repeated, and why.
+    /// Instructions for the retry.
     pub feedback: String,
     pub steps_to_repeat: Vec<usize>,
 }
 
-/// The schema of an assessment.
 pub(super) fn schema() -> Value {
     json!({
         "type": "object",
         "required": ["objective_achieved", "notes"],
         "properties": {
-            "objective_achieved": {"type": "boolean", "description": "True if the results answer the objective, or nothing more can be learned; false to repeat steps."},
+            "objective_achieved": {"type": "boolean", "description": "True if the results answer the objective, or nothing more can be learned; false to retry steps."},
             "notes": {"type": "string", "description": "Your assessment in a sentence or two, for the report."},
-            "feedback": {"type": "string", "description": "What to do differently when steps are repeated."},
-            "steps_to_repeat": {"type": "array", "items": {"type": "integer", "minimum": 0}, "description": "The steps to repeat, from 0."}
+            "feedback": {"type": "string", "description": "What to do differently when steps are retried."},
+            "steps_to_repeat": {"type": "array", "items": {"type": "integer", "minimum": 0}, "description": "The steps to retry, from 0."}
         }
     })
 }
 
 impl Assessment {
-    /// The assessment that a form holds, if it is one.
+    /// Parses an assessment from a form.
     pub(super) fn parse(form: &Value, steps: usize) -> Option<Self> {
         let text = |name: &str| {
             let text = form.get(name).and_then(Value::as_str).unwrap_or_default().trim();
@@ -58,7 +53,6 @@ impl Assessment {
         })
     }
 
-    /// The assessment as the form that holds it.
     pub(super) fn json(&self) -> Value {
         json!({
             "objective_achieved": self.is_achieved,
@@ -69,20 +63,20 @@ impl Assessment {
     }
 }
 
-/// The assessment by rules: a step that failed may be repeated, one that no tool can do is not.
+/// The assessment by rules: a failed step may be retried, a step without a suitable tool is not.
 pub(super) fn by_rules(state: &State) -> Assessment {
-    let failed = state.steps_that(Standing::Failed);
-    let not_done = state.steps_that(Standing::NotDone);
-    let answered = state.steps_that(Standing::Answered).len();
+    let failed = state.steps_with(StepStatus::Failed);
+    let not_done = state.steps_with(StepStatus::NotDone);
+    let answered = state.steps_with(StepStatus::Answered).len();
     let all = state.working_plan_steps.len();
     if failed.is_empty() && not_done.is_empty() {
-        let notes = "Objective met: every step that was needed was answered.".to_owned();
+        let notes = "Objective met: every necessary step was answered.".to_owned();
         return done(notes);
     }
     if failed.is_empty() {
         let notes = format!(
             "Objective partially met: {answered} of {all} steps answered, {} cannot be done with \
-             the tools on offer.",
+             the available tools.",
             not_done.len()
         );
         return done(notes);
@@ -92,11 +86,11 @@ pub(super) fn by_rules(state: &State) -> Assessment {
         is_achieved: false,
         notes: format!(
             "Objective not met: {answered} of {all} steps answered, {} failed, {} cannot be done \
-             with the tools on offer.",
+             with the available tools.",
             failed.len(),
             not_done.len()
         ),
-        feedback: format!("Repeat what failed. {}", reasons.join(" ")),
+        feedback: format!("Repeat the failed steps. {}", reasons.join(" ")),
         steps_to_repeat: failed,
     }
 }
@@ -105,7 +99,7 @@ fn done(notes: String) -> Assessment {
     Assessment { is_achieved: true, notes, feedback: String::new(), steps_to_repeat: vec![] }
 }
 
-/// Why a step failed, as far as its last attempt says.
+/// The error of a step's last attempt.
 fn reason(state: &State, index: usize) -> String {
     let last = state.execution_results.iter().rev().find(|result| result.step_index == index);
     let calls = last.map_or(&[][..], |result| &result.executed_calls);

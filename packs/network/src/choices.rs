@@ -1,15 +1,13 @@
-//! The texts that a schema leaves to choose from, wherever in it they are listed.
+//! The string values that a schema allows for an argument.
 
 use serde_json::Value;
 
-/// Most schemas that are looked at for one argument. A server may have written one that refers to
-/// itself.
+/// Maximum number of schemas visited per argument. A server's schema may refer to itself.
 const SCHEMAS_MAX: usize = 256;
 
-/// The texts that an argument may be, in the order of the schema; none where it may be any.
+/// The strings that an argument accepts, in schema order; empty if it accepts any.
 ///
-/// References within the tool's own schema are followed; those to elsewhere are not, for schemas are
-/// never fetched.
+/// Follows references within the tool's own schema only: schemas are never fetched.
 pub(super) fn choices<'a>(property: &'a Value, schema: &'a Value) -> Vec<&'a str> {
     let mut found = Vec::new();
     let mut waiting = vec![property];
@@ -23,7 +21,7 @@ pub(super) fn choices<'a>(property: &'a Value, schema: &'a Value) -> Vec<&'a str
         let parts =
             ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|of| next.get(of)?.as_array());
         let parts: Vec<&Value> = parts.flatten().chain(within).take(SCHEMAS_MAX).collect();
-        // The first part is looked at first.
+        // Visit the first part first.
         waiting.extend(parts.into_iter().rev());
     }
     found
@@ -36,10 +34,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_found_wherever_a_schema_lists_them() {
+    fn choices_are_found_wherever_a_schema_lists_them() {
         let schema = json!({ "$defs": {
             "Plain": { "enum": ["bgp", "isis", "all"] },
-            "Told": { "oneOf": [
+            "Named": { "oneOf": [
                 { "const": "bgp", "description": "Between systems." },
                 { "const": "isis" },
                 { "enum": ["all"] },
@@ -50,16 +48,16 @@ mod tests {
             json!({ "enum": ["bgp", "isis", "all"] }),
             json!({ "enum": ["bgp", 7, "isis", null, "all"] }),
             json!({ "$ref": "#/$defs/Plain" }),
-            json!({ "$ref": "#/$defs/Told", "description": "Which." }),
+            json!({ "$ref": "#/$defs/Named", "description": "Which." }),
             json!({ "anyOf": [{ "$ref": "#/$defs/Further" }, { "type": "null" }] }),
-            json!({ "allOf": [{ "$ref": "#/$defs/Told" }] }),
+            json!({ "allOf": [{ "$ref": "#/$defs/Named" }] }),
         ] {
             assert_eq!(choices(&property, &schema), ["bgp", "isis", "all"], "{property}");
         }
     }
 
     #[test]
-    fn a_schema_that_is_of_no_use_leaves_nothing_to_choose_from_and_ends() {
+    fn unusable_and_recursive_schemas_have_no_choices() {
         let schema = json!({ "$defs": {
             "Own": { "$ref": "#/$defs/Own" },
             "Many": { "anyOf": [{ "$ref": "#/$defs/Many" }, { "$ref": "#/$defs/Many" }] },

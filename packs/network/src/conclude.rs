@@ -8,53 +8,48 @@ use graph::conclusion::{
 use graph::presentation::Presentation;
 use serde_json::Value;
 
-use super::report::{LOGGED, NOT_FOUND_OUT};
+use super::report::{LOGGED, NOT_CHECKED};
 
-/// How this agent's sessions are shown.
 pub const PRESENTATION: Presentation =
     Presentation { title, conclude, advice, ..Presentation::DEFAULT };
 
-/// What to do about a finding that contains these words.
+/// Recommended actions, by a text that the finding contains.
 const BY_FINDING: &[(&str, &str)] = &[
-    ("MTU mismatch", "Set the same MTU at both ends of the line that the log names."),
-    ("is DOWN", "Check both ends of the line: whether an operator shut it, then optics and cable."),
+    ("MTU mismatch", "Set the same MTU at both ends of the link that the log names."),
+    (
+        "is DOWN",
+        "Check both ends of the link: whether an operator shut it down, then optics and cable.",
+    ),
     (
         "flaps",
-        "Clean or replace optics and cable of the line that comes and goes; take it out of use meanwhile.",
+        "Clean or replace optics and cable of the flapping link; take it out of service meanwhile.",
     ),
-    (
-        "CRC errors",
-        "Frames arrive damaged: clean or replace optics and cable, at both ends of the line.",
-    ),
+    ("CRC errors", "Clean or replace optics and cable at both ends of the link."),
     (
         "BGP neighbor",
-        "Check that the neighbor's address can be reached, then what both sides have configured, and clear the session.",
+        "Check that the neighbor's address is reachable and the configuration of both sides, then clear the session.",
     ),
     (
         "LDP session",
-        "Check that label distribution is on at both ends of the line and nothing filters its hellos (port 646).",
+        "Check that LDP is enabled at both ends of the link and nothing filters its hellos (port 646).",
     ),
     (
         "has no label",
-        "Without a label traffic is dropped: check the label session with the next router on the way, and what keeps it from giving one out.",
+        "Traffic without a label is dropped: check the LDP session with the next router on the path, and why it allocates no label.",
     ),
-    ("CONFLICT", "Two routers advertise one segment identifier: give one of them another index."),
     (
-        "import route target",
-        "Import a route target that another site of the customer exports; the record has both lists.",
+        "CONFLICT",
+        "Two routers advertise the same segment identifier: give one of them another index.",
     ),
+    ("import route target", "Import a route target that another site of the customer exports."),
     (
         "routes limit",
-        "Raise the customer's limit of routes, or find out who sends more than was agreed.",
+        "Raise the customer's route limit, or find the site that sends more routes than agreed.",
     ),
-    (
-        "CPU is",
-        "Check what keeps the named process so busy: its neighbors' updates, a debug, a loop.",
-    ),
-    ("the limit of", "Give it more in the trigger's `budget`, and ask again."),
+    ("CPU is", "Check what keeps the named process busy: its neighbors' updates, a debug, a loop."),
+    ("the limit of", "Raise the trigger's `budget` and ask again."),
 ];
 
-/// The question.
 fn title(input: &Value) -> Option<String> {
     text(input, "query").map(str::to_owned)
 }
@@ -65,7 +60,7 @@ fn conclude(result: &Value) -> Option<Conclusion> {
     let paragraphs = list(result, "summary").iter().filter_map(Value::as_str);
     let is_below = |paragraph: &&str| {
         found.iter().any(|finding| text(finding, "finding") == Some(*paragraph))
-            || !limits.is_empty() && paragraph.starts_with(NOT_FOUND_OUT)
+            || !limits.is_empty() && paragraph.starts_with(NOT_CHECKED)
     };
     let summary: Vec<_> = paragraphs.filter(|paragraph| !is_below(paragraph)).collect();
     let objective = text(result, "objective")?;
@@ -75,7 +70,7 @@ fn conclude(result: &Value) -> Option<Conclusion> {
     let mut notes = Vec::new();
     let verdict = verdict(result, found, !limits.is_empty());
     if !limits.is_empty() {
-        notes.push(Note { title: "Not found out".to_owned(), lines: limits, tone: Tone::Warn });
+        notes.push(Note { title: "Not checked".to_owned(), lines: limits, tone: Tone::Warn });
     }
     if let Some(assessed) = text(result, "assessor_notes_for_final_report") {
         let lines = assessed.lines().map(str::to_owned).collect();
@@ -85,7 +80,7 @@ fn conclude(result: &Value) -> Option<Conclusion> {
         title: "Report",
         verdict: Some(verdict),
         summary: summary.join("\n\n"),
-        headings: Headings { findings: "Out of order", ..Headings::default() },
+        headings: Headings { findings: "Problems", ..Headings::default() },
         facts,
         findings: found.iter().enumerate().map(finding).collect(),
         actions: actions(found),
@@ -94,7 +89,7 @@ fn conclude(result: &Value) -> Option<Conclusion> {
     })
 }
 
-/// Green only if tools answered, and nothing is left open.
+/// Green only if tools answered and there are no limitations.
 fn verdict(result: &Value, found: &[Value], is_limited: bool) -> Verdict {
     let is_logged =
         |finding: &Value| text(finding, "finding").is_some_and(|text| text.starts_with(LOGGED));
@@ -104,9 +99,9 @@ fn verdict(result: &Value, found: &[Value], is_limited: bool) -> Verdict {
     let (word, tone) = match found {
         [] if !is_answered => ("not checked", Tone::Warn),
         [] if is_limited => ("partly checked", Tone::Warn),
-        [] => ("in order", Tone::Good),
-        all if all.iter().all(is_logged) => ("trouble logged", Tone::Warn),
-        _ => ("out of order", Tone::Bad),
+        [] => ("healthy", Tone::Good),
+        all if all.iter().all(is_logged) => ("problems logged", Tone::Warn),
+        _ => ("problems found", Tone::Bad),
     };
     Verdict::new(word, tone)
 }
@@ -133,7 +128,7 @@ fn finding((at, found): (usize, &Value)) -> Finding {
     }
 }
 
-/// What to do, each thing once, in the order of the table.
+/// Recommended actions without duplicates, in table order.
 fn actions(found: &[Value]) -> Vec<Action> {
     let action = |(words, advice): &(&str, &str)| {
         let has_words =
@@ -143,12 +138,12 @@ fn actions(found: &[Value]) -> Vec<Action> {
     };
     let mut actions: Vec<_> = BY_FINDING.iter().filter_map(action).collect();
     if !actions.is_empty() {
-        actions.push(Action::new("Then ask the same question again: nothing may be left."));
+        actions.push(Action::new("Then run the same check again; it should find no problems."));
     }
     actions
 }
 
-/// What was to be done, cut to its first sentence, and a row for each call that was made for it.
+/// The first sentence of each step, and a row for each of its calls.
 fn steps(result: &Value) -> Option<Table> {
     let mut table = Table::new("Steps", &["Step", "Call"]);
     for step in list(result, "execution_results") {
@@ -158,7 +153,7 @@ fn steps(result: &Value) -> Option<Table> {
         let mut name = format!("{number}. {}", first.trim_end_matches(':'));
         let calls = list(step, "executed_calls");
         if calls.is_empty() {
-            table.rows.push(vec![std::mem::take(&mut name).into(), "no call was made".into()]);
+            table.rows.push(vec![std::mem::take(&mut name).into(), "no call".into()]);
         }
         for made in calls {
             table.rows.push(vec![std::mem::take(&mut name).into(), call(made)]);
@@ -183,9 +178,7 @@ fn call(made: &Value) -> Cell {
 
 fn advice(code_or_category: &str) -> &'static [&'static str] {
     match code_or_category {
-        super::graph::CATEGORY_INPUT => {
-            &["Correct what the message names in the input: the result lists what is known."]
-        }
+        super::graph::CATEGORY_INPUT => &["Correct the input; the result lists the known devices."],
         _ => &[],
     }
 }
@@ -199,7 +192,7 @@ mod tests {
     fn report(findings: Value, limitations: &str, error: Value) -> Conclusion {
         conclude(&json!({
             "device_name": "pe1", "objective": "troubleshoot vpn on pe1",
-            "summary": ["pe1: one thing is out of order.", "VRF A: import route target 1:9 matches no route", "Not found out: x", "More."],
+            "summary": ["pe1: one problem found.", "VRF A: import route target 1:9 matches no route", "Not checked: x", "More."],
             "findings": findings, "tool_limitations_report": limitations,
             "execution_results": [
                 {"step_index": 0, "natural_language_instruction": "Check the VRF: all of it.",
@@ -212,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_leads_with_what_is_out_of_order() {
+    fn a_report_starts_with_the_problems() {
         let found = report(
             json!([{"step_index": 0, "function": "get_vpn_info",
                 "finding": "VRF A: import route target 1:9 matches no route"}]),
@@ -223,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_looked_at_and_is_fine_is_green() {
+    fn only_a_complete_check_without_problems_is_green() {
         let verdict = |findings, limitations, error| {
             let Verdict { word, tone } = report(findings, limitations, error).verdict.unwrap();
             (word, tone)
@@ -231,11 +224,11 @@ mod tests {
         let logged = json!([{"finding": "logged: %OSPF down"}]);
         let (none, ok) = (json!([]), Value::Null);
         for (found, expected) in [
-            (verdict(none.clone(), "", ok.clone()), ("in order", Tone::Good)),
+            (verdict(none.clone(), "", ok.clone()), ("healthy", Tone::Good)),
             (verdict(none.clone(), "x", ok.clone()), ("partly checked", Tone::Warn)),
             (verdict(none, "", json!("no answer")), ("not checked", Tone::Warn)),
-            (verdict(logged, "", ok.clone()), ("trouble logged", Tone::Warn)),
-            (verdict(json!([{"finding": "x is DOWN"}]), "", ok), ("out of order", Tone::Bad)),
+            (verdict(logged, "", ok.clone()), ("problems logged", Tone::Warn)),
+            (verdict(json!([{"finding": "x is DOWN"}]), "", ok), ("problems found", Tone::Bad)),
         ] {
             assert_eq!(found, (expected.0.to_owned(), expected.1));
         }
@@ -243,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn each_thing_to_do_is_said_once_with_all_that_it_is_about() {
+    fn an_action_is_listed_once_with_all_its_findings() {
         let down = |name: &str| json!({ "finding": format!("interface {name} is DOWN") });
         let actions = actions(&[down("a"), down("b"), json!({"finding": "else"})]);
         let evidence: Vec<_> = actions.iter().map(|action| action.evidence.clone()).collect();

@@ -1,4 +1,4 @@
-//! Runs a step of the plan: a model, or the rules, calls tools until it is answered.
+//! Runs a plan step: a model, or the rules, calls tools until the step is done.
 
 use graph::definition::{Context, Route};
 use graph::effect::{
@@ -8,14 +8,14 @@ use graph::outcome::{Outcome, ToolResult};
 use serde_json::{Value, json};
 
 use super::graph::{ASSESSOR, EXECUTOR, TOOLS, chat, cut};
-use super::interpret::{self, Deed};
+use super::interpret::{self, Action};
 use super::state::{ExecutedToolCall, State};
 use super::{findings, prompt};
 
-/// Most replies about one step of the plan.
+/// Most replies per step.
 const ROUNDS_MAX: u32 = 6;
 
-/// Most calls of one reply that are made.
+/// Most calls per reply.
 const CALLS_MAX: usize = 8;
 
 pub(super) fn ask_executor(state: &State, _: &Context<'_>) -> Effect {
@@ -54,7 +54,7 @@ pub(super) fn fold_executor(state: &mut State, outcome: Outcome) -> Route {
                 }
             }
             Some(_) => state.answer(seq, call, json!("not called: too many calls at once"), true),
-            None => state.answer(seq, call, json!("there is no tool of this name on offer"), true),
+            None => state.answer(seq, call, json!("unknown tool"), true),
         }
     }
     Route::To(if state.work.pending.is_empty() { EXECUTOR } else { TOOLS })
@@ -72,23 +72,25 @@ pub(super) fn fold_tools(state: &mut State, outcome: Outcome) -> Route {
     Route::To(EXECUTOR)
 }
 
-/// The rules in the model's place.
+/// Rules in place of the model.
 pub(super) fn execute(state: &State) -> Reply {
     let Some((_, step)) = state.step() else { return Reply::says("There is nothing to do.") };
     if state.work.rounds > 0 {
         return Reply::says("The step is done.");
     }
-    match interpret::deed(step, state.known(), &state.work.offered) {
-        Deed::Calls(calls) => {
-            Reply { text: Some("These tools are about it.".to_owned()), calls, by: Author::Policy }
-        }
-        Deed::NotNeeded => Reply::says("Not needed: nothing was found that calls for it."),
-        Deed::Impossible(why) => Reply::says(why),
+    match interpret::action_of(step, state.known(), &state.work.offered) {
+        Action::Calls(calls) => Reply {
+            text: Some("These tools match the step.".to_owned()),
+            calls,
+            by: Author::Policy,
+        },
+        Action::NotNeeded => Reply::says("Not needed: its condition is not met."),
+        Action::Impossible(why) => Reply::says(why),
     }
 }
 
 impl State {
-    /// The step that is being done ends, with these words.
+    /// Ends the current step with this text.
     fn step_ends(&mut self, said: Option<&str>) -> Route {
         if let Some((index, step)) = self.step()
             && self.work.made.is_empty()
@@ -101,7 +103,7 @@ impl State {
         Route::To(if self.work.agenda.is_empty() { ASSESSOR } else { EXECUTOR })
     }
 
-    /// Keeps what a call brought, and reads it for what is out of order.
+    /// Records a call's result and its findings.
     fn observe(&mut self, result: &ToolResult) {
         let Some((index, _)) = self.step() else { return };
         let function = result.call.tool.clone();
@@ -111,7 +113,7 @@ impl State {
             (Some(answer), _) => {
                 let read = findings::read(answer);
                 if !read.is_recognised {
-                    self.limited(format!("{function} answered what the rules cannot judge"));
+                    self.limited(format!("the rules cannot judge the answer of {function}"));
                 }
                 read.findings.into_iter().for_each(|found| self.found(index, &function, found));
             }
@@ -130,7 +132,7 @@ impl State {
         self.work.made.push(ExecutedToolCall { function, params, result: content, error });
     }
 
-    /// A call that was answered before shares that answer.
+    /// A repeated call shares the earlier answer.
     fn share(&mut self, source: u32, call: &ToolCall, made: ExecutedToolCall) {
         self.answer(source, call, made.result.as_ref().map(shown).unwrap_or_default(), false);
         self.work.made.push(made);
@@ -147,12 +149,12 @@ impl State {
     }
 }
 
-/// What a model is shown of an answer.
+/// The excerpt of an answer that a model sees.
 fn shown(content: &Value) -> Value {
     let text = content.to_string();
     if text.len() <= prompt::ANSWER_CHARS_MAX {
         return content.clone();
     }
     let cut: String = text.chars().take(prompt::ANSWER_CHARS_MAX).collect();
-    json!({"beginning": cut, "note": "the answer is longer than can be shown"})
+    json!({"beginning": cut, "note": "the answer is cut to fit"})
 }

@@ -5,32 +5,31 @@
 
 use serde_json::{Map, Value};
 
-/// Damaged frames from which on an interface is called bad. A handful since the last restart is
-/// normal.
+/// Minimum CRC errors that count as a problem. A handful since the last restart is normal.
 const ERRORS_MIN: f64 = 100.0;
 
-/// Changes from which on a line is said to flap.
+/// Minimum transitions that count as flapping.
 const TRANSITIONS_MIN: f64 = 10.0;
 
-/// Utilization from which on a resource is called exhausted, in percent.
+/// Minimum utilization that counts as exhausted, in percent.
 const UTILIZATION_PERCENT_MIN: f64 = 90.0;
 
-/// Severities up to this one are warnings or worse.
+/// Highest severity number that counts as a warning or worse.
 ///
 /// Source: RFC 5424, section 6.2.1.
 const SEVERITY_MAX: f64 = 4.0;
 
-/// How deep an answer is read, and how many of its objects.
+/// Maximum depth and number of objects read of one answer.
 const DEPTH_MAX: usize = 24;
 const OBJECTS_MAX: usize = 20_000;
 
-/// Most findings of one answer.
+/// Maximum findings per answer.
 const FINDINGS_MAX: usize = 20;
 
-/// Longest finding, in characters: what a server sends is quoted in it.
+/// Longest finding, in characters, since findings quote the server's text.
 const TEXT_CHARS_MAX: usize = 240;
 
-/// States that are not what somebody wants. `active` is one of BGP's, and good elsewhere.
+/// States that indicate a problem. `active` does so for BGP only.
 const BAD_STATES: &[&str] = &[
     "down",
     "idle",
@@ -61,11 +60,11 @@ const BAD_STATES: &[&str] = &[
     "critical",
 ];
 
-/// Words that make a log entry worth reading whatever its severity.
+/// Words that make a log entry relevant at any severity.
 const BAD_WORDS: &[&str] =
     &[" down", "flap", "mismatch", "exceeded", "expired", "conflict", "failed", "unreachable"];
 
-/// Members by which an answer is recognised as one that these rules can judge.
+/// Members that these rules can judge.
 const RECOGNISED: &[&str] = &[
     "neighbors",
     "interfaces",
@@ -77,7 +76,7 @@ const RECOGNISED: &[&str] = &[
     "logs",
 ];
 
-/// Members that say which thing an object is about, the most telling first.
+/// Members that name an object, the most specific first.
 const NAMES: &[&str] = &[
     "neighbor_name",
     "neighbor",
@@ -93,11 +92,11 @@ const NAMES: &[&str] = &[
     "id",
 ];
 
-/// Members that say why something is as it is.
+/// Members that give a reason.
 const REASONS: &[&str] =
     &["last_error", "reason", "error", "busiest_process", "conflicts_with", "down_reason"];
 
-/// What members are called in words.
+/// Display names of members.
 const AREAS: &[(&str, &str)] = &[
     ("bgp_neighbors", "BGP neighbor"),
     ("bgp", "BGP neighbor"),
@@ -114,15 +113,13 @@ const AREAS: &[(&str, &str)] = &[
     ("memory", "memory"),
 ];
 
-/// What is out of order in an answer.
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub findings: Vec<String>,
-    /// Whether there was anything that the rules know how to judge.
+    /// Whether the answer has anything that the rules can judge.
     pub is_recognised: bool,
 }
 
-/// Reads an answer.
 pub(super) fn read(content: &Value) -> Read {
     let parsed = content.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let mut reader = Reader { read: Read::default(), objects: 0 };
@@ -130,17 +127,16 @@ pub(super) fn read(content: &Value) -> Read {
     reader.read
 }
 
-/// Where in an answer something stands.
+/// A position in an answer.
 #[derive(Clone, Debug, Default)]
 struct Location {
-    /// The members that lead there.
+    /// The path of members.
     path: Vec<String>,
-    /// The VRF that it belongs to.
     vrf: Option<String>,
 }
 
 impl Location {
-    /// What the things here are called.
+    /// The display name of the objects here.
     fn area(&self) -> &str {
         let known = |member: &String| AREAS.iter().find(|(name, _)| name == member);
         match self.path.iter().rev().find_map(known) {
@@ -153,7 +149,7 @@ impl Location {
         self.path.iter().any(|passed| passed.contains(member))
     }
 
-    /// The words for a thing here, with the VRF that it is in.
+    /// Display name of an object here, with its VRF.
     fn words(&self, object: &Object<'_>) -> String {
         let area = self.area();
         let name = object.name();
@@ -165,7 +161,7 @@ impl Location {
     }
 }
 
-/// An object with its members under usual names.
+/// An object's members under normalised names.
 struct Object<'a>(Vec<(String, &'a Value)>);
 
 impl<'a> Object<'a> {
@@ -199,7 +195,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Whether somebody has switched it off on purpose.
+    /// Whether the object is administratively down.
     fn is_switched_off(&self) -> bool {
         let admin = ["admin_status", "admin_state"].into_iter().find_map(|name| self.get(name));
         admin.and_then(Value::as_str).is_some_and(|state| {
@@ -235,7 +231,7 @@ impl Reader {
             .0
             .iter()
             .any(|(name, value)| RECOGNISED.contains(&name.as_str()) && value.is_array());
-        // Nothing is out of order with what the device does not do.
+        // A disabled feature is no problem.
         self.read.is_recognised |= object.get("configured") == Some(&Value::Bool(false));
         for finding in judge(&object, location, &mut self.read.is_recognised) {
             let finding: String =
@@ -250,7 +246,7 @@ impl Reader {
         for (name, value) in &object.0 {
             let mut inner = Location { path: location.path.clone(), vrf: vrf.clone() };
             inner.path.push(name.clone());
-            // Members such as counters belong to the thing that has them.
+            // Members such as counters belong to their parent object.
             match value {
                 Value::Object(members) if name == "counters" => {
                     let mut joined = members.clone();
@@ -264,7 +260,7 @@ impl Reader {
     }
 }
 
-/// What is out of order with one object.
+/// The problems of one object.
 fn judge(object: &Object<'_>, location: &Location, is_recognised: &mut bool) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(message) = object.get("message").and_then(Value::as_str)
@@ -331,7 +327,7 @@ fn figure(
     is_recognised: &mut bool,
 ) -> Option<String> {
     let (is_known, is_bad, words) = match name {
-        // Damaged frames are input errors too; one of the two is enough to say it.
+        // CRC errors also count as input errors; report them once.
         "crc_errors" | "fcs_errors" => {
             (true, number >= ERRORS_MIN, format!("has {number} CRC errors"))
         }
@@ -385,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_limits_and_shares_are_judged_by_their_figures() {
+    fn counters_limits_and_utilization_are_judged_by_value() {
         check(
             json!({"interfaces": [
                 {"name": "a", "counters": {"crc_errors": 500, "input_errors": 500, "carrier_transitions": 1}},
@@ -420,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_rules_do_not_know_is_not_taken_for_good() {
+    fn an_unknown_answer_is_not_recognised() {
         for content in [json!("all is well"), json!({"answer": 42}), json!([]), json!(null)] {
             let read = read(&content);
             assert!(!read.is_recognised && read.findings.is_empty(), "{content}");

@@ -7,9 +7,9 @@
 //!                                    repeat, bounded └ objective_assessor → report_generator → the end
 //! ```
 //!
-//! A model may drive executor, assessor and reporter; without one rules do. What a tool answers is
-//! read by the rules either way, so that no model can leave out what is out of order. Repetitions,
-//! replies and calls of a step are bounded whatever a model says.
+//! A model may drive executor, assessor and reporter; without one, rules do. The rules read every
+//! tool result in both cases, so a model cannot omit a problem. Retries, replies and calls of a
+//! step are bounded.
 
 use std::collections::BTreeMap;
 
@@ -30,11 +30,10 @@ use super::report::{self, REPORT};
 use super::state::{State, Work};
 use super::{executor, prompt};
 
-/// The MCP server that ships with the tools of a described network. It is asked when no other is
-/// configured, or when the input names a file.
+/// The bundled MCP server, a simulated network. Used when no other server is configured or when the
+/// input names a file.
 pub const SERVER: &str = "network-inventory";
 
-/// The schema of the input, as text.
 pub use super::query::INPUT_SCHEMA;
 
 const SERVERS: &str = "servers";
@@ -45,37 +44,34 @@ pub(super) const TOOLS: &str = "network_tools";
 pub(super) const ASSESSOR: &str = "objective_assessor";
 const REPORTER: &str = "report_generator";
 
-/// Repetitions unless the settings say otherwise.
+/// Default number of retries.
 ///
 /// Source: the network specification, input validator and planner, `max_retries`.
 pub const RETRIES_DEFAULT: u32 = 2;
 
-/// Most repetitions that settings can ask for.
+/// Largest number of retries that settings accept.
 pub const RETRIES_MAX: u32 = 10;
 
-/// Most tools that are offered to a model.
+/// Most tools offered to a model.
 const OFFERED_MAX: usize = 64;
 
-/// Most servers that are asked.
 const SERVERS_MAX: usize = 8;
 
-/// Longest reply, in tokens.
 const OUTPUT_TOKENS_MAX: u32 = 2_048;
 
-/// Longest that a model may take to reply, in seconds.
+/// Timeout of a model call, in seconds.
 const REPLY_SECONDS_MAX: u32 = 60;
 
-/// Longest error of a tool that is kept, in characters.
+/// Longest tool error that is kept, in characters.
 const ERROR_CHARS_MAX: usize = 500;
 
-/// The category of a query that cannot be worked on.
+/// Error category of a query without a known device.
 pub const CATEGORY_INPUT: &str = "invalid_input";
 
-/// The network agent.
 pub static GRAPH: Graph<State> = Graph {
     name: "network",
     version: "1",
-    summary: "Checks a router by a plan in words and reports what is out of order.",
+    summary: "Checks a router against a plan and reports problems.",
     start: SERVERS,
     nodes: &[
         Node { name: SERVERS, to: &[CATALOGUE], ask: ask_servers, fold: fold_servers },
@@ -110,7 +106,7 @@ pub static GRAPH: Graph<State> = Graph {
     tool_timeout_s: 60,
 };
 
-/// The agent's own options in the settings.
+/// The agent's options in the settings.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Options {
@@ -126,7 +122,7 @@ fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
     };
     let wrong = |problem: String| InputError::new("options", problem);
     let options: Options =
-        options.map_err(|error| wrong(format!("this agent's own options: {error}")))?;
+        options.map_err(|error| wrong(format!("the agent's options: {error}")))?;
     let plans = plan::with(options.plans).map_err(|error| wrong(error.to_string()))?;
     let intent = query::intent(&query, &plans);
     let steps = plans.get(&intent.name).map(|plan| plan.steps.clone()).unwrap_or_default();
@@ -173,7 +169,8 @@ fn fold_servers(state: &mut State, outcome: Outcome) -> Route {
     Route::To(CATALOGUE)
 }
 
-/// Servers of the other agents that ship: configuring one says nothing about networks.
+/// Servers of the other bundled agents. Configuring one of them does not replace the network
+/// server.
 pub const SERVERS_OF_OTHERS: &[&str] = &["aws-diagnostics", "card-transactions", "pk-sim"];
 
 fn is_of_another_agent(server: &str) -> bool {
@@ -203,7 +200,7 @@ fn fold_catalogue(state: &mut State, outcome: Outcome) -> Route {
                 state.work.get_devices.get_or_insert(tool);
             } else if is_taken {
                 state.limited(format!(
-                    "{} of {server} is not used: another server has it",
+                    "{} of {server} is not used: another server has the same tool",
                     tool.name
                 ));
             } else if offer::reads(&tool) && state.work.offered.len() < OFFERED_MAX {
@@ -221,7 +218,7 @@ fn fold_catalogue(state: &mut State, outcome: Outcome) -> Route {
     }
     if !not_used.is_empty() {
         let names = not_used.join(", ");
-        state.limited(cut(&format!("tools that do not evidently only read are not used: {names}")));
+        state.limited(cut(&format!("tools that may write are not used: {names}")));
     }
     Route::To(PLANNER)
 }
@@ -247,11 +244,11 @@ fn fold_devices(state: &mut State, outcome: Outcome) -> Route {
     let Some(result) = result else {
         let what =
             format!("no server offers {GET_DEVICES}: whether the device exists was not checked");
-        return state.taken_as_named(what);
+        return state.assume_device(what);
     };
     let Some(content) = result.ok() else {
         let why = cut(&result.error().unwrap_or_default());
-        let message = format!("the devices cannot be listed: {why}");
+        let message = format!("cannot list the devices: {why}");
         return Route::End(Finish::failed(
             "NetworkError",
             "DevicesUnavailable",
@@ -262,15 +259,15 @@ fn fold_devices(state: &mut State, outcome: Outcome) -> Route {
     let known = offer::devices(content);
     if known.is_empty() {
         let what =
-            format!("{GET_DEVICES} names no device: whether the device exists was not checked");
-        return state.taken_as_named(what);
+            format!("{GET_DEVICES} lists no device: whether the device exists was not checked");
+        return state.assume_device(what);
     }
     let named: Vec<String> =
         query::devices(&state.user_query, &known).into_iter().map(str::to_owned).collect();
     let Some(device) = named.first() else { return Route::End(unknown_device(state, &known)) };
     if named.len() > 1 {
         let others = named[1..].join(", ");
-        state.limited(format!("one device is looked at, {device}; not {others}"));
+        state.limited(format!("only {device} is checked, not {others}"));
     }
     state.begin(device)
 }
@@ -321,7 +318,7 @@ fn on_limit(state: &mut State, crossed: Crossed) -> Route {
     state.work.source = crossed.seq;
     let limit = crossed.limit.as_str();
     state.limited(format!(
-        "the limit of {} {limit} was reached before all was done",
+        "the limit of {} {limit} was reached before the check was complete",
         crossed.allowed
     ));
     state.objective_achieved_assessment = Some(true);
@@ -333,7 +330,7 @@ fn on_limit(state: &mut State, crossed: Crossed) -> Route {
     Route::To(REPORTER)
 }
 
-/// The rules in the model's place. What is asked shows in the form that is wanted.
+/// Rules in place of the model. The form's name says what the prompt asks for.
 fn policy(state: &State, chat: &Chat) -> Reply {
     match chat.form.as_ref().map(|form| form.name.as_str()) {
         Some(ASSESSMENT) => Reply::says(assess::by_rules(state).json().to_string()),
@@ -343,8 +340,8 @@ fn policy(state: &State, chat: &Chat) -> Reply {
 }
 
 impl State {
-    /// Goes on with the device that the query seems to mean, or not at all.
-    fn taken_as_named(&mut self, limitation: String) -> Route {
+    /// Continues with the device that the query appears to name, or fails the session.
+    fn assume_device(&mut self, limitation: String) -> Route {
         let Some(device) = query::candidate(&self.user_query).map(str::to_owned) else {
             let message = "the query names no device; for example: Check BGP neighbors on pe1";
             return Route::End(Finish::failed("NetworkError", "NoDevice", message, CATEGORY_INPUT));
@@ -366,12 +363,13 @@ impl State {
             objective.push_str(&format!(" VRF {vrf}."));
         }
         self.objective = objective;
-        // They have served, and are in the session's first record if they are not those that ship.
+        // No longer needed; the session's first record has them if they differ from the bundled
+        // ones.
         self.work.plans.clear();
         Route::To(EXECUTOR)
     }
 
-    /// The end, with this report or the rules' own.
+    /// Ends the session with this report, or with the rules' report.
     fn reported(&mut self, summary: Option<Vec<String>>) -> Route {
         let summary = summary.unwrap_or_else(|| report::by_rules(self));
         self.summary = Some(summary);
@@ -379,7 +377,7 @@ impl State {
     }
 }
 
-/// A chat whose reply is a form to be filled in.
+/// A model call whose reply is a form.
 fn form(state: &State, system: String, name: &str, schema: Value) -> Effect {
     Effect::Chat(Chat {
         system,
@@ -402,7 +400,7 @@ pub(super) fn cut(text: &str) -> String {
     text.chars().take(ERROR_CHARS_MAX).collect()
 }
 
-/// There is nobody to ask.
+/// The tool servers are unavailable.
 fn no_server(result: &ToolResult) -> Finish {
     let server = result.call.server.as_deref().unwrap_or_default();
     let (kind, category) = match &result.outcome {
@@ -416,13 +414,13 @@ fn no_server(result: &ToolResult) -> Finish {
     Finish::failed(kind, server, &cut(&why), category)
 }
 
-/// The query names none of the devices that there are.
+/// The query names no known device.
 fn unknown_device(state: &State, known: &[String]) -> Finish {
     let named = query::candidate(&state.user_query);
     let what = named.map_or("the query names no device".to_owned(), |named| {
-        format!("there is no device `{}`", cut(named))
+        format!("unknown device `{}`", cut(named))
     });
-    let message = format!("{what}; known are {}", known.join(", "));
+    let message = format!("{what}; known devices: {}", known.join(", "));
     match Finish::failed("NetworkError", "UnknownDevice", &message, CATEGORY_INPUT) {
         Finish::Failed { error, category, .. } => {
             Finish::Failed { error, category, result: json!({"known_devices": known}) }

@@ -1,15 +1,15 @@
-//! A step of a plan in words, and the tools that can do it, without a model.
+//! Maps a plan step to tool calls by rules, without a model.
 //!
-//! Steps and tools speak of the same few subjects. A step's subjects are found in its words, a tool's
-//! in its name and description, and the tool that is most about a subject is called, with arguments
-//! that its schema asks for and the query gives. No tool is known by name.
+//! Finds the step's subjects in its words and a tool's subjects in its name and description, then
+//! calls the best-matching tool for each subject. Arguments come from the tool's schema and the
+//! query. No tool is known by name.
 
 use graph::effect::{ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::choices::choices;
 
-/// What networks are looked at for, with the words that belong to it.
+/// Subjects of network checks and their keywords.
 const SUBJECTS: &[(&str, &[&str])] = &[
     ("routing", &["routing", "route", "bgp", "isis", "ospf", "adjacency"]),
     ("interfaces", &["interface", "port", "mtu", "carrier", "optic"]),
@@ -20,49 +20,45 @@ const SUBJECTS: &[(&str, &[&str])] = &[
     ("the topology", &["topology", "lldp", "cdp"]),
 ];
 
-/// The subject that is what one looks in, whatever one looks for.
+/// The subject to search in, whatever the search is for.
 const LOGS: &str = "logs";
 
-/// Words that belong to a subject in a tool's name, and say too little in a sentence.
+/// Keywords that count in a tool's name but are too general in a sentence.
 const ONLY_IN_NAMES: &[&str] = &["route"];
 
-/// A hit in a tool's name counts as many in its description.
+/// Weight of a hit in a tool's name; a hit in its description counts one.
 const NAME_WEIGHT: usize = 3;
 
-/// The least that makes a tool one about a subject: a hit in its name, or two in its description.
+/// Minimum score of a matching tool: one hit in its name, or two in its description.
 const WEIGHT_MIN: usize = 2;
 
-/// What is known that arguments can be made of.
+/// Known values for arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
     pub device: &'a str,
     pub interface: Option<&'a str>,
     pub vrf: Option<&'a str>,
-    /// Whether something was found so far.
     pub is_anything_found: bool,
 }
 
-/// What is done about a step.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Deed {
-    /// These calls.
+pub(super) enum Action {
     Calls(Vec<ToolCall>),
-    /// Nothing, for its condition is not met.
+    /// The step's condition is not met.
     NotNeeded,
-    /// Nothing, for this reason.
+    /// No call is possible, for this reason.
     Impossible(String),
 }
 
-/// What is done about a step with the tools on offer.
-pub(super) fn deed(step: &str, known: Known<'_>, offered: &[ToolSpec]) -> Deed {
+pub(super) fn action_of(step: &str, known: Known<'_>, offered: &[ToolSpec]) -> Action {
     let action = match condition(step) {
-        Some(_) if !known.is_anything_found => return Deed::NotNeeded,
+        Some(_) if !known.is_anything_found => return Action::NotNeeded,
         Some(action) => action,
         None => step,
     };
     let subjects = subjects(action);
     if subjects.is_empty() {
-        return Deed::Impossible("the rules know none of its words".to_owned());
+        return Action::Impossible("no rule matches its words".to_owned());
     }
     let mut calls: Vec<ToolCall> = Vec::new();
     let mut reasons = Vec::new();
@@ -73,10 +69,10 @@ pub(super) fn deed(step: &str, known: Known<'_>, offered: &[ToolSpec]) -> Deed {
             Err(reason) => reasons.push(reason),
         }
     }
-    if calls.is_empty() { Deed::Impossible(reasons.join("; ")) } else { Deed::Calls(calls) }
+    if calls.is_empty() { Action::Impossible(reasons.join("; ")) } else { Action::Calls(calls) }
 }
 
-/// What is to be done if something is so, if the step is of that kind.
+/// For a conditional step ("If …, check …"): the action.
 pub(super) fn condition(step: &str) -> Option<&str> {
     let first = step.split_whitespace().next()?;
     if !["if", "when", "where"].contains(&first.to_lowercase().as_str()) {
@@ -87,8 +83,8 @@ pub(super) fn condition(step: &str) -> Option<&str> {
     Some(then.map_or(step, |at| &step[at + 2..]))
 }
 
-/// The subjects of a step: those of what it says to do, before the reasons that follow a colon or a
-/// full stop. Where that has none, those of all of it.
+/// The subjects of a step's instruction: the text before a colon or full stop, which explanations
+/// follow. Falls back to the whole step.
 fn subjects(action: &str) -> Vec<&'static str> {
     let found = of(head(action));
     let found = if found.is_empty() { of(action) } else { found };
@@ -102,28 +98,28 @@ fn head(action: &str) -> &str {
 fn of(text: &str) -> Vec<&'static str> {
     let words = words(text);
     let says = |word: &&str| !ONLY_IN_NAMES.contains(word) && words.contains(&stem(word));
-    let about = SUBJECTS.iter().filter(|(_, belonging)| belonging.iter().any(says));
+    let about = SUBJECTS.iter().filter(|(_, keywords)| keywords.iter().any(says));
     about.map(|(subject, _)| *subject).collect()
 }
 
-/// The words of a text in small letters, without plurals.
+/// The words of a text in lower case, without plurals.
 fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase().replace("is-is", "isis");
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(stem).collect()
 }
 
-/// The words of a tool's or an argument's name, however they are joined.
+/// The words of a tool's or an argument's name, in camel case, snake case or kebab case.
 pub(super) fn name_words(name: &str) -> Vec<String> {
-    let mut parted = String::new();
+    let mut separated = String::new();
     let mut was_small = false;
     for c in name.chars() {
         if c.is_uppercase() && was_small {
-            parted.push(' ');
+            separated.push(' ');
         }
         was_small = c.is_lowercase();
-        parted.push(c);
+        separated.push(c);
     }
-    words(&parted)
+    words(&separated)
 }
 
 fn stem(word: &str) -> String {
@@ -136,30 +132,30 @@ fn stem(word: &str) -> String {
     }
 }
 
-/// How much a tool is about a subject.
-fn weight(tool: &ToolSpec, belonging: &[&str]) -> usize {
+/// How well a tool matches a subject.
+fn weight(tool: &ToolSpec, keywords: &[&str]) -> usize {
     let (name, description) = (name_words(&tool.name), words(&tool.description));
-    let hits = |said: &[String]| belonging.iter().filter(|word| said.contains(&stem(word))).count();
+    let hits = |said: &[String]| keywords.iter().filter(|word| said.contains(&stem(word))).count();
     NAME_WEIGHT * hits(&name) + hits(&description)
 }
 
-/// The call that looks at a subject, or why there is none.
+/// The call for a subject, or why there is none.
 fn call(
     subject: &str,
     action: &str,
     known: Known<'_>,
     offered: &[ToolSpec],
 ) -> Result<ToolCall, String> {
-    let belonging = SUBJECTS.iter().find(|(name, _)| *name == subject).map_or(&[][..], |s| s.1);
-    let mut fitting: Vec<(usize, &ToolSpec)> = offered
+    let keywords = SUBJECTS.iter().find(|(name, _)| *name == subject).map_or(&[][..], |s| s.1);
+    let mut matching: Vec<(usize, &ToolSpec)> = offered
         .iter()
-        .map(|tool| (weight(tool, belonging), tool))
+        .map(|tool| (weight(tool, keywords), tool))
         .filter(|(weight, _)| *weight >= WEIGHT_MIN)
         .collect();
-    // Stable, so that of equals the one that is offered first is taken.
-    fitting.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
-    let mut reason = format!("no tool on offer is about {subject}");
-    for (_, tool) in fitting {
+    // Stable sort: among equals, the first tool offered wins.
+    matching.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
+    let mut reason = format!("no available tool covers {subject}");
+    for (_, tool) in matching {
         match arguments(tool, action, known) {
             Ok(arguments) => {
                 return Ok(ToolCall {
@@ -170,14 +166,14 @@ fn call(
                 });
             }
             Err(missing) => {
-                reason = format!("{} needs `{missing}`, which the query does not say", tool.name);
+                reason = format!("{} needs `{missing}`, which the query does not name", tool.name);
             }
         }
     }
     Err(reason)
 }
 
-/// Arguments for a tool, or the first one that is needed and not known.
+/// A tool's arguments, or the first required one that is unknown.
 fn arguments(tool: &ToolSpec, action: &str, known: Known<'_>) -> Result<Value, String> {
     let schema = &tool.input_schema;
     let none = Map::new();
@@ -275,19 +271,19 @@ mod tests {
     fn check(step: &str, is_anything_found: bool, expected: &str) {
         let known =
             Known { device: "pe1", interface: Some("Hu0/0/0/1"), vrf: None, is_anything_found };
-        let said = match deed(step, known, &offered()) {
-            Deed::Calls(calls) => {
+        let said = match action_of(step, known, &offered()) {
+            Action::Calls(calls) => {
                 let said = calls.iter().map(|call| format!("{} {}", call.tool, call.arguments));
                 said.collect::<Vec<_>>().join("; ")
             }
-            Deed::NotNeeded => "not needed".to_owned(),
-            Deed::Impossible(why) => format!("impossible: {why}"),
+            Action::NotNeeded => "not needed".to_owned(),
+            Action::Impossible(why) => format!("impossible: {why}"),
         };
         assert_eq!(said, expected, "{step}");
     }
 
     #[test]
-    fn a_step_is_done_with_the_tools_that_are_about_it() {
+    fn a_step_calls_the_tools_of_its_subjects() {
         let bgp = r#"get_routing_info {"device_name":"pe1","protocol":"bgp"}"#;
         let logs = r#"get_logs {"device_name":"pe1"}"#;
         check("Check the state of every BGP neighbor. Idle is bad.", false, bgp);
@@ -313,14 +309,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_said_with_the_reason() {
-        check("Check the LDP sessions.", false, "impossible: no tool on offer is about labels");
-        check("Check MPLS: no BGP.", false, "impossible: no tool on offer is about labels");
-        check("Taste the coffee.", false, "impossible: the rules know none of its words");
+    fn an_impossible_step_has_a_reason() {
+        check("Check the LDP sessions.", false, "impossible: no available tool covers labels");
+        check("Check MPLS: no BGP.", false, "impossible: no available tool covers labels");
+        check("Taste the coffee.", false, "impossible: no rule matches its words");
         check(
             "Check the memory.",
             false,
-            "impossible: get_memory_pages needs `page`, which the query does not say",
+            "impossible: get_memory_pages needs `page`, which the query does not name",
         );
     }
 }

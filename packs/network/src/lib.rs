@@ -1,11 +1,10 @@
-//! The network agent: is this router well, and if not, what is wrong with it?
+//! The network agent: checks a router and reports what is wrong with it.
 //!
-//! It takes a question in words (`query`), chooses a [`plan`] of steps in natural language, and
-//! runs the steps with the tools of its MCP servers (`executor`; without a model, `interpret`).
-//! `findings` detects problems in the results. An assessor repeats failed steps (`assess`), and a
-//! report is written (`report`); [`conclude`] renders it. [`state`] is the session's state, and
-//! [`graph`] connects the modules. [`profile`]
-//! is what the agent asks of its host.
+//! Takes a question (`query`), chooses a [`plan`] of steps in natural language, and runs the steps
+//! with the tools of its MCP servers (`executor`; without a model, `interpret`). `findings` detects
+//! problems in the results. An assessor retries failed steps (`assess`), and `report` writes the
+//! report, which [`conclude`] renders. [`state`] is the session's state, [`graph`] connects the
+//! modules, and [`profile`] holds the settings.
 
 mod assess;
 mod choices;
@@ -26,7 +25,6 @@ use std::sync::OnceLock;
 
 use ::graph::agent::Agent;
 
-/// The agent, as a host registers it.
 pub fn agent() -> &'static Agent {
     static AGENT: OnceLock<Agent> = OnceLock::new();
     AGENT.get_or_init(|| {
@@ -37,7 +35,7 @@ pub fn agent() -> &'static Agent {
     })
 }
 
-/// The JSON schema of its input.
+/// The JSON schema of the input.
 fn input_schema() -> serde_json::Value {
     serde_json::from_str(graph::INPUT_SCHEMA).expect("a schema in this crate is JSON")
 }

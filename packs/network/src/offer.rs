@@ -1,21 +1,20 @@
-//! The servers' tools, and the subset that the agent uses: only tools that read.
+//! Selects the servers' tools that the agent uses: read-only tools.
 //!
-//! The agent calls tools without approval, so it calls none that might change a router. It goes by
-//! a tool's name and does not trust its description.
+//! The agent calls tools without approval, so it uses none that might change a router. It judges a
+//! tool by its name and does not trust the description.
 
 use graph::effect::ToolSpec;
 use serde_json::Value;
 
-/// The tool that lists the devices: the only one that the agent knows by name.
+/// Lists the devices; the only tool that the agent knows by name.
 pub(super) const GET_DEVICES: &str = "get_devices";
 
-/// Most devices that are taken from a list.
+/// Maximum number of devices taken from a list.
 const DEVICES_MAX: usize = 1_000;
 
-/// Longest name of a device, in characters.
 const DEVICE_CHARS_MAX: usize = 64;
 
-/// What the name of a tool that reads begins with.
+/// Name prefixes of read-only tools.
 const READING: &[&str] = &[
     "get",
     "list",
@@ -33,15 +32,15 @@ const READING: &[&str] = &[
     "display",
 ];
 
-/// Whether a tool evidently only reads.
+/// Whether the name shows that a tool only reads.
 pub(super) fn reads(tool: &ToolSpec) -> bool {
     super::interpret::name_words(&tool.name)
         .first()
         .is_some_and(|first| READING.contains(&first.as_str()))
 }
 
-/// The names of the devices in the answer of [`GET_DEVICES`], whatever its exact form: a list of
-/// texts or of objects with a name, below any member or none, or an object with a member for each.
+/// The device names in the answer of [`GET_DEVICES`]. Accepts a list of strings or of objects with
+/// a name, at the top level or in any member, or an object with one member per device.
 pub(super) fn devices(content: &Value) -> Vec<String> {
     let parsed = content.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let content = parsed.as_ref().unwrap_or(content);

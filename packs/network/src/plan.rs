@@ -1,26 +1,24 @@
-//! Plans: what to look at, in words, one file an intent. The file's name is the intent.
+//! Plans: the steps of a check in natural language, one file per intent and named after it.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-/// The plan for a query that asks for nothing in particular. It is always there.
+/// The default plan, for a query without a known intent. Always present.
 pub const GENERAL: &str = "general_device_health_check";
 
-/// Most steps of a plan.
 pub const STEPS_MAX: usize = 20;
 
-/// Longest step or description, in characters.
 pub const TEXT_CHARS_MAX: usize = 2_000;
 
 /// Longest intent, in characters.
 pub const INTENT_CHARS_MAX: usize = 64;
 
-/// Most plans that stand beside or over those that ship.
+/// Most custom plans.
 pub const PLANS_MAX: usize = 50;
 
-/// The plans that ship.
+/// The bundled plans.
 const SHIPPED: [(&str, &str); 8] = [
     ("check_bgp_neighbors", include_str!("../plans/check_bgp_neighbors.json")),
     ("check_interface_status", include_str!("../plans/check_interface_status.json")),
@@ -32,25 +30,23 @@ const SHIPPED: [(&str, &str); 8] = [
     ("troubleshoot_vpn_vrf", include_str!("../plans/troubleshoot_vpn_vrf.json")),
 ];
 
-/// A plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// What it is for; its file's name without the ending.
+    /// The intent; the file's name without its extension.
     pub intent: String,
-    /// The question that it answers.
     pub description: String,
-    /// What to look at, each a paragraph for a junior engineer.
+    /// The steps, each an instruction for a junior engineer.
     pub steps: Vec<String>,
 }
 
-/// Why a text is no plan.
+/// Why a plan is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NotAPlan(String);
 
 impl Plan {
-    /// Reads the plan of an intent.
+    /// Parses the plan of an intent.
     ///
     /// # Errors
     /// [`NotAPlan`], which names the field and the accepted form.
@@ -71,7 +67,7 @@ impl Plan {
             ));
         }
         if self.intent != intent {
-            return wrong(format!("`intent` must be the file's name, `{intent}`, not another"));
+            return wrong(format!("`intent` must be the file's name, `{intent}`"));
         }
         if !(1..=STEPS_MAX).contains(&self.steps.len()) {
             return wrong(format!("`steps` must hold 1 to {STEPS_MAX}, not {}", self.steps.len()));
@@ -86,22 +82,22 @@ impl Plan {
     }
 }
 
-/// The plans that ship, by intent.
+/// The bundled plans, by intent.
 pub fn shipped() -> &'static BTreeMap<String, Plan> {
     static PLANS: OnceLock<BTreeMap<String, Plan>> = OnceLock::new();
     PLANS.get_or_init(|| {
         let parse = |(intent, text): (&str, &str)| match Plan::parse(intent, text) {
             Ok(plan) => (intent.to_owned(), plan),
-            Err(error) => unreachable!("a test reads every plan that ships: {intent}: {error}"),
+            Err(error) => unreachable!("a test reads every bundled plan: {intent}: {error}"),
         };
         SHIPPED.into_iter().map(parse).collect()
     })
 }
 
-/// The plans that ship, and over them those of the session's settings.
+/// The bundled plans, replaced or extended by those of the session's settings.
 ///
 /// # Errors
-/// [`NotAPlan`], at the first that is none.
+/// [`NotAPlan`], for the first invalid plan.
 pub(super) fn with(own: BTreeMap<String, Plan>) -> Result<BTreeMap<String, Plan>, NotAPlan> {
     let mut plans = shipped().clone();
     for (intent, plan) in own {

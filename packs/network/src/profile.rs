@@ -1,6 +1,5 @@
-//! What the network agent asks of its host: how often it repeats steps, and plans that replace or
-//! extend those that ship. Both are journaled with a session's first claim, so that a resumed session
-//! keeps the plans that it began with.
+//! The network agent's settings: maximum retries, and plans that replace or extend the bundled
+//! ones. The session's first claim journals both, so a resumed session keeps its plans.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,16 +10,15 @@ use serde_json::{Map, Value, json};
 use super::graph::{RETRIES_MAX, SERVER};
 use super::plan::{PLANS_MAX, Plan};
 
-/// How often the agent repeats steps that failed.
+/// Maximum retries of failed steps.
 pub const NETWORK_MAX_RETRIES: &str = "NETWORK_MAX_RETRIES";
 
-/// A folder with plans that take precedence over those that ship, one a file `INTENT.json`.
+/// A folder of plans, one file `INTENT.json` each; they take precedence over the bundled plans.
 pub const NETWORK_PLANS: &str = "NETWORK_PLANS";
 
-/// Largest plan file, in bytes. Those that ship have less than 3 KiB.
+/// Largest plan file, in bytes. The bundled ones are below 3 KiB.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// What the agent asks of its host.
 pub static PROFILE: Profile = Profile {
     variables: &[NETWORK_MAX_RETRIES, NETWORK_PLANS],
     defaults,
@@ -50,7 +48,6 @@ fn defaults(environment: &Environment<'_>) -> Result<Defaults, Unusable> {
     Ok(Defaults { options, ..Defaults::default() })
 }
 
-/// The plans of a folder, by intent.
 fn plans(environment: &Environment<'_>, folder: &Path) -> Result<BTreeMap<String, Plan>, Unusable> {
     let query = FolderQuery {
         folder,
@@ -66,7 +63,7 @@ fn plans(environment: &Environment<'_>, folder: &Path) -> Result<BTreeMap<String
             problem,
         };
         if plans.len() >= PLANS_MAX {
-            return Err(malformed(format!("the folder holds more than {PLANS_MAX}")));
+            return Err(malformed(format!("the folder holds more than {PLANS_MAX} plans")));
         }
         let intent = file.path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let plan = Plan::parse(intent, &file.text).map_err(|error| malformed(error.to_string()))?;
@@ -96,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_of_a_folder_and_the_number_of_repetitions_become_options() {
+    fn plans_and_maximum_retries_become_options() {
         assert_eq!(read(&[], &[]).unwrap(), Defaults::default());
         let text = r#"{"intent": "check_optics", "description": "d", "steps": ["Look."]}"#;
         let pairs = [(NETWORK_PLANS, "/plans"), (NETWORK_MAX_RETRIES, "0")];
@@ -105,7 +102,7 @@ mod tests {
         assert_eq!(options["plans"]["check_optics"]["steps"], json!(["Look."]));
 
         let refusal = read(&pairs, &[("check_optics.json", "{}")]).unwrap_err().to_string();
-        let expected = "/plans/check_optics.json is no plan: missing field";
+        let expected = "/plans/check_optics.json is not a valid plan: missing field";
         assert!(refusal.starts_with(expected), "{refusal}");
     }
 
@@ -122,11 +119,11 @@ mod tests {
         let files: Vec<(&str, &str)> =
             files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let refusal = read(&[(NETWORK_PLANS, "/plans")], &files).unwrap_err().to_string();
-        assert!(refusal.ends_with("the folder holds more than 50"), "{refusal}");
+        assert!(refusal.ends_with("the folder holds more than 50 plans"), "{refusal}");
     }
 
     #[test]
-    fn a_number_of_repetitions_that_is_none_is_named() {
+    fn invalid_maximum_retries_are_refused() {
         for value in ["many", "-1", "11"] {
             let refusal = read(&[(NETWORK_MAX_RETRIES, value)], &[]).unwrap_err().to_string();
             let expected = format!("NETWORK_MAX_RETRIES is `{value}`, expected a whole number");

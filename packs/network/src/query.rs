@@ -1,4 +1,4 @@
-//! The question: which device, what about it, and which interface or VRF of it.
+//! Reads the query: device, intent, interface and VRF.
 
 use std::collections::BTreeMap;
 
@@ -7,21 +7,19 @@ use serde_json::Value;
 
 use super::plan::{GENERAL, Plan};
 
-/// The schema of the input, as text.
 pub const INPUT_SCHEMA: &str = r#"{
   "type": "object",
   "required": ["query"],
   "additionalProperties": false,
   "properties": {
     "query": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "A question about one device, such as: Check BGP neighbors on pe1"},
-    "inventory": {"type": "string", "minLength": 1, "description": "File of a described network, for the server that ships"}
+    "inventory": {"type": "string", "minLength": 1, "description": "File of a simulated network, for the bundled server"}
   }
 }"#;
 
-/// Longest query, in characters.
 const QUERY_CHARS_MAX: usize = 2_000;
 
-/// What an interface's name begins with, in small letters, before its first digit.
+/// Interface name prefixes, in lower case.
 const INTERFACE_KINDS: &[&str] = &[
     "hundredgige",
     "hundredgigabitethernet",
@@ -52,7 +50,7 @@ const INTERFACE_KINDS: &[&str] = &[
     "ae",
 ];
 
-/// Words that a device's name is not, although they look like one.
+/// Words that look like a device name but are not.
 const NOT_DEVICES: &[&str] = &[
     "l3vpn",
     "l2vpn",
@@ -66,7 +64,7 @@ const NOT_DEVICES: &[&str] = &[
     "sr-mpls",
 ];
 
-/// Words after which a device's name stands.
+/// Words that precede a device name.
 const BEFORE_DEVICES: &[&str] = &[
     "on",
     "of",
@@ -83,16 +81,16 @@ const BEFORE_DEVICES: &[&str] = &[
     "reflector",
 ];
 
-/// What was asked.
+/// The session's input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Input {
     pub query: String,
-    /// Whether the server that ships is to answer from a file.
+    /// A network file for the bundled server.
     pub has_inventory: bool,
 }
 
 impl Input {
-    /// Reads the trigger's input.
+    /// Parses the trigger's input.
     pub(super) fn parse(input: &Value) -> Result<Self, InputError> {
         let members = input.as_object().ok_or_else(|| InputError::new("input", "a JSON object"))?;
         let known = ["query", "inventory"];
@@ -113,13 +111,13 @@ impl Input {
     }
 }
 
-/// The words of a query, without the punctuation around them.
+/// The words of a query, without punctuation.
 fn words(query: &str) -> impl Iterator<Item = &str> {
     let is_around = |c: char| !(c.is_alphanumeric() || c == '/');
     query.split_whitespace().map(move |word| word.trim_matches(is_around)).filter(|w| !w.is_empty())
 }
 
-/// Of the known devices those that the query names, in its order.
+/// The known devices that the query names, in query order.
 pub(super) fn devices<'a>(query: &str, known: &'a [String]) -> Vec<&'a str> {
     let mut found: Vec<&str> = Vec::new();
     for word in words(query) {
@@ -131,7 +129,7 @@ pub(super) fn devices<'a>(query: &str, known: &'a [String]) -> Vec<&'a str> {
     found
 }
 
-/// The word of the query that is most likely meant as a device's name.
+/// The word of the query that most likely names a device.
 pub(super) fn candidate(query: &str) -> Option<&str> {
     let all: Vec<&str> = words(query).collect();
     let vrf = vrf(query);
@@ -151,13 +149,12 @@ pub(super) fn candidate(query: &str) -> Option<&str> {
     named.or_else(|| all.into_iter().find(|word| looks_like(word)))
 }
 
-/// The interface that the query names.
 pub(super) fn interface(query: &str) -> Option<String> {
     words(query).find(|word| is_interface(word)).map(str::to_owned)
 }
 
-/// The VRF that the query names: the word after `VRF`, or after `VPN` or `customer` if it is
-/// written like a name.
+/// The VRF in the query: the word after `VRF`, or after `VPN` or `customer` if it looks like a
+/// name.
 pub(super) fn vrf(query: &str) -> Option<String> {
     let all: Vec<&str> = words(query).collect();
     let is_name = |word: &str| {
@@ -183,18 +180,18 @@ fn is_interface(word: &str) -> bool {
         && number.chars().all(|c| c.is_ascii_digit() || "/.:-".contains(c))
 }
 
-/// What the query asks for, and whether it said so.
+/// The intent of a query, and whether the query names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Intent {
     pub name: String,
     pub is_recognised: bool,
 }
 
-/// The intent of a query: the plan that it names, else the one that its words belong to.
+/// The intent: a plan that the query names, else the best match of its words.
 pub(super) fn intent(query: &str, plans: &BTreeMap<String, Plan>) -> Intent {
     let words: Vec<String> = words(query).map(str::to_lowercase).collect();
     let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
-    let named = plans.keys().find(|intent| words.contains(intent) || is_of_own(intent, &words));
+    let named = plans.keys().find(|intent| words.contains(intent) || is_named_by(intent, &words));
     let is_review = has(&["review", "audit", "inspect"]);
     let by_words = if is_review && has(&["rr", "reflector"]) {
         Some("review_rr_device")
@@ -231,15 +228,14 @@ pub(super) fn intent(query: &str, plans: &BTreeMap<String, Plan>) -> Intent {
     Intent { name: chosen.unwrap_or(GENERAL).to_owned(), is_recognised: chosen.is_some() }
 }
 
-/// Whether all words of the name of a plan that somebody added are in the query, but for those that
-/// say nothing.
-fn is_of_own(intent: &str, words: &[String]) -> bool {
+/// Whether the query contains all significant words of a custom plan's name.
+fn is_named_by(intent: &str, words: &[String]) -> bool {
     if super::plan::shipped().contains_key(intent) {
         return false;
     }
-    let says_nothing = ["check", "review", "troubleshoot", "state", "status", "device", "the"];
-    let mut telling = intent.split('_').filter(|word| !says_nothing.contains(word)).peekable();
-    telling.peek().is_some() && telling.all(|word| words.iter().any(|said| said == word))
+    let generic = ["check", "review", "troubleshoot", "state", "status", "device", "the"];
+    let mut significant = intent.split('_').filter(|word| !generic.contains(word)).peekable();
+    significant.peek().is_some() && significant.all(|word| words.iter().any(|said| said == word))
 }
 
 #[cfg(test)]
@@ -290,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn known_devices_are_found_in_the_order_in_which_they_are_named() {
+    fn devices_are_found_in_query_order() {
         let known = ["rr1", "pe1", "core"].map(str::to_owned);
         assert_eq!(
             devices("Is PE1 peering with rr1, or pe1 with (core)?", &known),
@@ -300,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_that_somebody_added_is_chosen_by_the_words_of_its_name() {
+    fn a_custom_plan_is_chosen_by_the_words_of_its_name() {
         let mut plans = shipped().clone();
         let plan = Plan {
             intent: "check_optics".to_owned(),

@@ -2,22 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::state::{Standing, State};
+use super::state::{State, StepStatus};
 
-/// The form's name.
 pub(super) const REPORT: &str = "report";
 
-/// What begins a finding that only the log shows.
+/// Prefix of a finding that only the log shows.
 pub(super) const LOGGED: &str = "logged: ";
 
-/// What begins the paragraph of limitations.
-pub(super) const NOT_FOUND_OUT: &str = "Not found out: ";
+/// Prefix of the limitations paragraph.
+pub(super) const NOT_CHECKED: &str = "Not checked: ";
 
-/// Most paragraphs of a report, and the longest, in characters.
+/// Most paragraphs of a report, and their longest, in characters.
 const PARAGRAPHS_MAX: usize = 30;
 const PARAGRAPH_CHARS_MAX: usize = 1_000;
 
-/// The schema of a report.
 pub(super) fn schema() -> Value {
     json!({
         "type": "object",
@@ -32,7 +30,7 @@ pub(super) fn schema() -> Value {
     })
 }
 
-/// The report that a form holds, if it is one.
+/// Parses a report from a form.
 pub(super) fn parse(form: &Value) -> Option<Vec<String>> {
     let summary = form.get("summary")?.as_array()?;
     let paragraphs = summary.iter().filter_map(Value::as_str).map(str::trim);
@@ -42,10 +40,10 @@ pub(super) fn parse(form: &Value) -> Option<Vec<String>> {
     (!paragraphs.is_empty()).then_some(paragraphs)
 }
 
-/// The report by rules.
+/// The report by rules, without a model.
 pub(super) fn by_rules(state: &State) -> Vec<String> {
     let device = &state.device_name;
-    let answered = state.steps_that(Standing::Answered).len();
+    let answered = state.steps_with(StepStatus::Answered).len();
     let (findings, logged): (Vec<&str>, Vec<&str>) = state
         .work
         .findings
@@ -55,26 +53,26 @@ pub(super) fn by_rules(state: &State) -> Vec<String> {
     let mut summary = vec![match (findings.len(), logged.len(), answered) {
         (0, 0, 0) => format!("{device}: nothing could be checked."),
         (0, 0, _) if state.work.limitations.is_empty() => {
-            format!("{device}: nothing is out of order.")
+            format!("{device}: no problems found.")
         }
-        (0, 0, _) => format!("{device}: nothing is out of order in what could be checked."),
+        (0, 0, _) => format!("{device}: no problems in the checks that could be made."),
         (0, _, _) => {
-            format!("{device}: nothing is out of order now, but the log tells of trouble.")
+            format!("{device}: no current problems, but the log shows earlier ones.")
         }
-        (1, _, _) => format!("{device}: one thing is out of order."),
-        (many, _, _) => format!("{device}: {many} things are out of order."),
+        (1, _, _) => format!("{device}: one problem found."),
+        (many, _, _) => format!("{device}: {many} problems found."),
     }];
     summary.extend(findings.iter().chain(&logged).map(|finding| (*finding).to_owned()));
     if !state.work.is_intent_recognised {
         let intent = &state.work.intent;
-        summary.push(format!("The query names no intent that is known, so {intent} was done."));
+        summary.push(format!("The query names no known intent; {intent} was run."));
     }
     if !state.work.limitations.is_empty() {
-        summary.push(format!("{NOT_FOUND_OUT}{}", state.work.limitations.join("; ")));
+        summary.push(format!("{NOT_CHECKED}{}", state.work.limitations.join("; ")));
     }
     if state.current_retries > 0 {
         let notes = state.assessor_notes_for_final_report.as_deref().unwrap_or_default();
-        summary.push(format!("{notes} Repetitions: {}.", state.current_retries));
+        summary.push(format!("{notes} Retries: {}.", state.current_retries));
     }
     summary.truncate(PARAGRAPHS_MAX);
     summary.iter().map(|text| text.trim().chars().take(PARAGRAPH_CHARS_MAX).collect()).collect()

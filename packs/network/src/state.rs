@@ -9,144 +9,117 @@ use serde_json::{Value, json};
 use super::interpret;
 use super::plan::Plan;
 
-/// Largest result of a tool that stands in the session's result as it is, in bytes of JSON. A larger
-/// one is in the journal, with the step that brought it.
+/// Largest tool result that the session's result includes, in bytes of JSON. The journal holds a
+/// larger one with its step.
 const RESULT_BYTES_MAX: usize = 32 * 1024;
 
 /// Most bytes of tool results in the session's result. With the report it stays far below the
-/// largest payload that a journal takes.
+/// journal's largest payload.
 const RESULTS_BYTES_MAX: usize = 1024 * 1024;
 
-/// Most findings that are kept.
 const FINDINGS_MAX: usize = 60;
 
-/// Most limitations that are kept.
 const LIMITATIONS_MAX: usize = 60;
 
-/// A tool call as it was made, and what came of it: a result or an error.
+/// A tool call, and its result or error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExecutedToolCall {
-    /// The tool.
     pub function: String,
-    /// Its arguments.
     pub params: Value,
-    /// What it answered.
     pub result: Option<Value>,
-    /// Why it did not.
     pub error: Option<String>,
 }
 
-/// What came of a step of the plan.
+/// The result of a plan step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepExecutionResult {
-    /// The step, from 0.
+    /// Index of the step, from 0.
     pub step_index: usize,
-    /// The step in words.
     pub natural_language_instruction: String,
-    /// The calls that were made for it, and those of earlier steps whose answers it shares.
+    /// The calls made for the step, and calls of earlier steps whose answers it shares.
     pub executed_calls: Vec<ExecutedToolCall>,
 }
 
-/// Something out of order that a tool showed.
+/// A problem in a tool's result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The step in which it was found, from 0.
+    /// Index of the step that found it, from 0.
     pub step_index: usize,
-    /// The tool that showed it.
     pub function: String,
-    /// What it is.
     pub finding: String,
 }
 
-/// The state of a session: first what the specification names, then what the work needs.
+/// The state of a session: first the specification's fields, then the working state.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
-    /// The question as it was asked.
     pub user_query: String,
-    /// The device that it is about.
     pub device_name: String,
-    /// What is to be found out.
     pub objective: String,
-    /// The plan's steps.
     pub working_plan_steps: Vec<String>,
-    /// What came of them; a step that was repeated is there again.
+    /// The steps' results; a retried step has several.
     pub execution_results: Vec<StepExecutionResult>,
-    /// What could not be done, a line each.
+    /// Limitations, one a line.
     pub tool_limitations_report: Option<String>,
-    /// Most repetitions.
     pub max_retries: u32,
-    /// Repetitions so far.
     pub current_retries: u32,
-    /// True to go on to the report, false to repeat.
+    /// True: write the report. False: retry steps.
     pub objective_achieved_assessment: Option<bool>,
-    /// What the assessor wants repeated, and why.
+    /// The assessor's instructions for the retry.
     pub assessor_feedback_for_retry: Option<String>,
-    /// The assessor's words for the report.
     pub assessor_notes_for_final_report: Option<String>,
-    /// The report, a paragraph each.
+    /// The report's paragraphs.
     pub summary: Option<Vec<String>>,
-    /// The rest.
     pub(super) work: Work,
 }
 
-/// What the work needs besides.
+/// The working state beside the specification's fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Work {
-    /// The plans to choose from, by intent.
     pub plans: BTreeMap<String, Plan>,
-    /// Whether the server that ships answers from a file of the input's.
+    /// Whether the bundled server reads a file that the input names.
     pub has_inventory: bool,
-    /// The servers that are asked.
     pub servers: Vec<String>,
-    /// Those of their tools that are used.
+    /// The read-only tools of the servers.
     pub offered: Vec<ToolSpec>,
-    /// The tool that lists the devices, if a server has it.
     pub get_devices: Option<ToolSpec>,
-    /// The intent that was chosen.
     pub intent: String,
-    /// Whether the query named it.
+    /// Whether the query names the intent.
     pub is_intent_recognised: bool,
-    /// The interface that the query names.
+    /// The interface in the query.
     pub interface: Option<String>,
-    /// The VRF that the query names.
+    /// The VRF in the query.
     pub vrf: Option<String>,
-    /// The steps that are still to be done in this attempt, the next one first.
+    /// The remaining steps of this attempt, next first.
     pub agenda: Vec<usize>,
-    /// The conversation about the step that is being done.
+    /// The current step's conversation.
     pub transcript: Vec<Message>,
-    /// Calls that passed their check and are to be made.
+    /// Calls that passed validation and are waiting to be made.
     pub pending: Vec<ToolCall>,
-    /// Calls made for the step that is being done.
+    /// Number of calls made for the current step.
     pub made: Vec<ExecutedToolCall>,
-    /// Replies about the step that is being done.
+    /// Number of replies about the current step.
     pub rounds: u32,
-    /// Where in the results this attempt begins.
+    /// Index of this attempt's first result.
     pub attempt_from: usize,
-    /// What is out of order.
     pub findings: Vec<Finding>,
-    /// What could not be done.
     pub limitations: Vec<String>,
     /// The limit that was reached.
     pub limit: Option<String>,
-    /// The step of the journal that led here: the source of what is said next.
+    /// The journal step that led here: the source of the next message.
     pub source: u32,
 }
 
-/// How a step of the plan stands.
+/// Status of a plan step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    /// A tool answered.
+pub(super) enum StepStatus {
     Answered,
-    /// Tools were called and none answered.
     Failed,
-    /// No tool was called, for the step's condition was not met.
+    /// No tool was called: the condition of the step was not met.
     NotNeeded,
-    /// No tool was called.
     NotDone,
 }
 
 impl State {
-    /// What is known that arguments can be made of.
     pub(super) fn known(&self) -> interpret::Known<'_> {
         interpret::Known {
             device: &self.device_name,
@@ -156,36 +129,35 @@ impl State {
         }
     }
 
-    /// The step that is being done, and its words.
+    /// Index and text of the current step.
     pub(super) fn step(&self) -> Option<(usize, &str)> {
         let index = *self.work.agenda.first()?;
         Some((index, self.working_plan_steps.get(index)?))
     }
 
-    /// How a step stands after its last attempt.
-    pub(super) fn standing(&self, index: usize) -> Standing {
+    /// Status of a step after its last attempt.
+    pub(super) fn status(&self, index: usize) -> StepStatus {
         let last = self.execution_results.iter().rev().find(|result| result.step_index == index);
         let calls = last.map_or(&[][..], |result| &result.executed_calls);
         let step = self.working_plan_steps.get(index).map_or("", String::as_str);
         if calls.iter().any(|call| call.error.is_none()) {
-            Standing::Answered
+            StepStatus::Answered
         } else if !calls.is_empty() {
-            Standing::Failed
+            StepStatus::Failed
         } else if last.is_some() && interpret::condition(step).is_some() {
-            Standing::NotNeeded
+            StepStatus::NotNeeded
         } else {
-            Standing::NotDone
+            StepStatus::NotDone
         }
     }
 
-    /// The steps that stand so.
-    pub(super) fn steps_that(&self, standing: Standing) -> Vec<usize> {
+    /// The steps with this status.
+    pub(super) fn steps_with(&self, status: StepStatus) -> Vec<usize> {
         let all = 0..self.working_plan_steps.len();
-        all.filter(|index| self.standing(*index) == standing).collect()
+        all.filter(|index| self.status(*index) == status).collect()
     }
 
-    /// What a tool has answered to the same call in this attempt. It is not asked again: another
-    /// step looks at the same answer.
+    /// The answer to the same call in this attempt, so that several steps share one call.
     pub(super) fn answered(&self, call: &ToolCall) -> Option<ExecutedToolCall> {
         let of_steps = self.execution_results.get(self.work.attempt_from..).unwrap_or_default();
         let made = of_steps.iter().flat_map(|result| &result.executed_calls);
@@ -195,7 +167,7 @@ impl State {
         made.chain(&self.work.made).find(same).cloned()
     }
 
-    /// Notes what could not be done, once.
+    /// Adds a limitation, once.
     pub(super) fn limited(&mut self, what: String) {
         let limitations = &mut self.work.limitations;
         if !limitations.contains(&what) && limitations.len() < LIMITATIONS_MAX {
@@ -204,7 +176,7 @@ impl State {
         }
     }
 
-    /// Notes what is out of order, once.
+    /// Adds a finding, once.
     pub(super) fn found(&mut self, step_index: usize, function: &str, finding: String) {
         let findings = &mut self.work.findings;
         let is_new = findings.iter().all(|known| known.finding != finding);
@@ -213,7 +185,7 @@ impl State {
         }
     }
 
-    /// Ends the step that is being done.
+    /// Ends the current step.
     pub(super) fn step_is_done(&mut self) {
         let Some((step_index, words)) = self.step() else { return };
         let result = StepExecutionResult {
@@ -227,7 +199,6 @@ impl State {
         self.work.rounds = 0;
     }
 
-    /// The session's result.
     pub(super) fn result(&self) -> Value {
         let mut left = RESULTS_BYTES_MAX;
         let results: Vec<Value> =
@@ -250,7 +221,7 @@ impl State {
     }
 }
 
-/// A step's result, without what would make the session's too large.
+/// A step's result, with oversized tool results left out.
 fn shown(result: &StepExecutionResult, left: &mut usize) -> Value {
     let call = |call: &ExecutedToolCall, left: &mut usize| {
         let bytes = call.result.as_ref().map_or(0, |result| result.to_string().len());
@@ -259,7 +230,7 @@ fn shown(result: &StepExecutionResult, left: &mut usize) -> Value {
         if fits {
             *left -= bytes;
         } else {
-            shown["result"] = json!({"left_out_bytes": bytes, "where": "the journal has it"});
+            shown["result"] = json!({"left_out_bytes": bytes, "where": "journal"});
         }
         shown
     };

@@ -5,9 +5,8 @@ use extension::Extension;
 /// Optional parts, which take minutes to compile.
 #[derive(Clone, Copy, Default)]
 pub struct Optional {
-    /// Support for AWS accounts.
     pub account: Option<incident_cli::Account>,
-    /// The sentence transformer that compares payments by their texts.
+    /// Compares payments by their texts.
     pub embeddings: Option<fraud_cli::OpenEmbedding>,
 }
 
@@ -33,7 +32,7 @@ mod tests {
         let started: Vec<_> =
             packs::all().iter().flat_map(|agent| agent.profile().servers).collect();
         assert_eq!(names, started.iter().map(|server| server.name).collect::<Vec<_>>());
-        // The command line's own: where the stack's folder is, which is where a server's data are.
+        // The command line's own option, the stack's folder, where servers keep their data.
         let global = clap::Arg::new("data").long("data");
         for (server, started) in servers.iter().zip(started) {
             let options: Vec<_> = server.options().into_iter().chain([global.clone()]).collect();

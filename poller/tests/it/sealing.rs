@@ -128,7 +128,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn an_ended_session_gets_its_missing_announcement_and_then_its_verdict() {
+async fn an_ended_session_gets_its_announcement_then_its_verdict() {
     let world = world();
     world
         .announce(

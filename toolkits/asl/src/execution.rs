@@ -7,18 +7,18 @@
 //!    └──── append durably ──┴──────────── then apply ◀────────────────┘
 //! ```
 //!
-//! Nothing here changes an execution but [`Execution::apply`] (and [`Execution::heartbeat`], which
-//! is not history). What `next` or an input returns is a proposal: append it durably, then apply
-//! it, then ask again. If the append fails, drop the execution and replay. A replay of any prefix
-//! of a history goes on as the execution would have: everything that decides is in the definition,
-//! the [`Start`] and the events.
+//! Only [`Execution::apply`] changes an execution (and [`Execution::heartbeat`], which is not in the
+//! history). `next` and the inputs return proposals: append the events durably, apply them, then call
+//! `next` again. If the append fails, drop the execution and replay. A replayed prefix of a history
+//! continues exactly as the execution would have: all decisions depend only on the definition, the
+//! [`Start`] and the events.
 //!
-//! An execution is a tree of threads: one for the machine, and below a `Parallel` or `Map` one for
-//! each branch or iteration that runs (`thread`). `decide` asks the thread that has been still for
-//! longest what its next event is, `fold` finds the thread that an event belongs to by its
-//! `previousEventId`, which is Step Functions' own idea: it is the event before on the same thread,
-//! but 0 for the first state's entry, for an abort and for the machine's timeout, and an expression
-//! that fails as its state begins names what the state's entry names.
+//! An execution is a tree of threads: one for the machine, and one for each running branch or iteration
+//! of a `Parallel` or `Map` (`thread`). `decide` computes the next event of the thread that has been
+//! idle longest. `fold` finds an event's thread by its `previousEventId`, as Step Functions defines it:
+//! the previous event of the same thread, but 0 for the first state's entry, an abort and the machine's
+//! timeout. If an expression fails when its state starts, the event has the same `previousEventId` as
+//! the state's entry.
 
 mod decide;
 mod distributed;

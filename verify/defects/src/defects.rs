@@ -1,4 +1,4 @@
-//! The list of planted defects, and the judgement which of them the tests find.
+//! The list of planted defects, and the check that the tests find them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ pub(crate) const LIST: &str = "verify/defects/defects.toml";
 /// Timeout of a test with its defect; a slower test hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
 
-/// A defect as it is listed.
+/// A listed defect.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Defect {
-    /// What to call it; also the switch that turns it on.
+    /// Its name, which also enables it.
     pub(crate) name: String,
     /// The harm to a user, in one sentence.
     pub(crate) harm: String,
@@ -51,10 +51,10 @@ enum Fate {
     Missed(String),
 }
 
-/// Plants the defects with these names, or all, and says of each whether its test finds it.
+/// Plants the defects with these names, or all, and reports whether its test finds each.
 ///
 /// # Errors
-/// When the list is wrong, a defect no longer fits its file, or the copy does not build.
+/// If the list is invalid, a defect is stale, or the copy does not build.
 pub(crate) fn run(root: &Path, names: &[String]) -> anyhow::Result<bool> {
     let tree = tidy::tree::load(root)?;
     let list: List = toml::from_str(tree.text(LIST).unwrap_or_default())
@@ -94,14 +94,14 @@ fn check_names(defects: &[Defect], names: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// The folder that this program was built into: `target/debug/defects` is its place there.
+/// The target folder of this program's build, from its path `target/debug/defects`.
 fn target_folder() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("cannot find the path of this program")?;
     let target = program.parent().and_then(Path::parent);
     Ok(target.context("this program is not in a target folder")?.to_owned())
 }
 
-/// Judges as many defects at a time as there are processors.
+/// Judges the defects concurrently, one per processor.
 fn judge_all(suite: &Suite, defects: &[&Defect]) -> Vec<Fate> {
     let fates: Vec<Mutex<Option<Fate>>> = defects.iter().map(|_| Mutex::default()).collect();
     let next = AtomicUsize::new(0);
@@ -150,7 +150,7 @@ fn judge(suite: &Suite, defect: &Defect) -> anyhow::Result<Fate> {
     })
 }
 
-/// Prints what was found by what, and how long that took. Says whether all were found.
+/// Prints the defects with their tests and durations. Returns whether all were found.
 fn report(defects: &[&Defect], fates: &[Fate]) -> bool {
     let width = defects.iter().map(|defect| defect.name.len()).max().unwrap_or(0);
     for (defect, fate) in defects.iter().zip(fates) {

@@ -1,9 +1,8 @@
 //! Plants defects in a copy of the workspace and checks that the tests find each.
 //!
-//! The list is `verify/defects/defects.toml`. All defects are planted at once into the copy
-//! ([`plant`]), each behind a switch that a process is started with, so that one build serves them
-//! all. Then every named test is run without any defect and must pass, and with its own and must
-//! fail ([`suite`]).
+//! The list is `verify/defects/defects.toml`. All defects are planted into one copy ([`plant`]), each
+//! enabled by an environment variable, so that one build is enough. Each named test must pass without
+//! its defect and fail with it ([`suite`]).
 
 mod defects;
 mod plant;

@@ -8,9 +8,9 @@ use tidy::tree::{Finding, Tree};
 
 /// The module that every crate with a defect gets in the copy: it returns the enabled defect.
 const SWITCH: &str = "\
-//! Says which planted defect is on.
+//! The enabled defect.
 
-/// Its name; empty while none is.
+/// Its name; empty if none is enabled.
 pub(crate) fn defect() -> &'static str {
     static DEFECT: std::sync::LazyLock<String> =
         std::sync::LazyLock::new(|| std::env::var(\"DAYBOOK_DEFECT\").unwrap_or_default());
@@ -21,21 +21,21 @@ pub(crate) fn defect() -> &'static str {
 /// The environment variable that enables a defect.
 pub(super) const SWITCHED_BY: &str = "DAYBOOK_DEFECT";
 
-/// The state machine's text is no code: a defect in it becomes another text where it is loaded.
+/// The state machine is not Rust: its defects replace the text where it is loaded.
 const TEXT: &str = "crates/workflow/src/state_machine.asl.json";
 const LOADER: &str = "crates/workflow/src/state_machine.rs";
 const LOADED: &str = "TEXT.to_owned()";
 
-/// A piece of a file and what may stand there instead, by the defect's name.
+/// A piece of code, and its replacements by the defect's name.
 struct Site<'a> {
     code: &'a str,
     instead: BTreeMap<&'a str, String>,
 }
 
-/// The files that differ from the tree's once all defects are planted.
+/// The changed files, with all defects planted.
 ///
 /// # Errors
-/// A finding for each defect that does not fit its file: it is stale.
+/// A finding for each stale defect.
 pub(super) fn plant(
     tree: &Tree,
     defects: &[Defect],
@@ -75,7 +75,7 @@ pub(super) fn plant(
     if findings.is_empty() { Ok(planted) } else { Err(findings) }
 }
 
-/// Where a defect goes: the file, the place in it, the code there and the code instead.
+/// Locates a defect: file, offset, code and replacement.
 fn place<'a>(
     tree: &Tree,
     defect: &'a Defect,
@@ -90,7 +90,7 @@ fn place<'a>(
     Ok((LOADER, only(tree, LOADER, defect, LOADED)?, LOADED, instead))
 }
 
-/// The place of a piece that occurs exactly once.
+/// The offset of code that occurs exactly once.
 fn only(tree: &Tree, file: &str, defect: &Defect, code: &str) -> Result<usize, Finding> {
     let Some(text) = tree.text(file) else {
         return Err(stale(tree, defect, &format!("names {file}, which does not exist")));
@@ -113,10 +113,10 @@ fn stale(tree: &Tree, defect: &Defect, what: &str) -> Finding {
     Finding::new(LIST, line, format!("{} {what}", defect.name))
 }
 
-/// The text with every place behind its switch.
+/// The text with a switch at each place.
 ///
 /// # Errors
-/// The name of a defect whose place reaches into another's.
+/// The name of a defect that overlaps another.
 fn switched(text: &str, places: &BTreeMap<usize, Site<'_>>) -> Result<String, String> {
     let mut switched = String::new();
     let mut from = 0;
@@ -132,7 +132,7 @@ fn switched(text: &str, places: &BTreeMap<usize, Site<'_>>) -> Result<String, St
     Ok(switched)
 }
 
-/// Statements become one that chooses among them, an expression one in parentheses.
+/// A `match` that selects the code; in parentheses if the code is an expression.
 fn switch(place: &Site<'_>) -> String {
     let arms: String = place
         .instead
@@ -143,8 +143,8 @@ fn switch(place: &Site<'_>) -> String {
     if place.code.ends_with(';') { choice } else { format!("({choice})") }
 }
 
-/// Adds the switch to each library that has a defect. What the compiler says about how planted code
-/// is written is of no use to anybody, so it is told to be silent, without moving a line.
+/// Adds the switch to each library with a defect, and disables warnings about the planted code without
+/// moving a line.
 fn add_switches(tree: &Tree, planted: &mut BTreeMap<String, String>) {
     let members = manifest::members(tree);
     let member_of = |file: &String| {
@@ -206,7 +206,7 @@ fn f() -> u32 {
     }
 
     #[test]
-    fn an_expression_is_chosen_in_parentheses_and_a_statement_as_a_statement() {
+    fn only_the_switch_of_an_expression_has_parentheses() {
         let files = planted(&[
             defect("one", "a/src/b.rs", "1 + 2", "3"),
             defect("two", "a/src/b.rs", "g();", ""),

@@ -1,4 +1,4 @@
-//! The copy of the workspace, its test binaries, and running one test of them.
+//! Copies the workspace, builds its tests, and runs single tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -20,11 +20,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Exit code of a test binary with a failed test.
 const TEST_FAILED: i32 = 101;
 
-/// Makes `copy` the tree with the planted files in place of its own. What is as it should be is not
-/// touched, so that it need not be built again.
+/// Makes `copy` equal to the tree with the planted files. Leaves unchanged files untouched, so that cargo
+/// does not rebuild them.
 ///
 /// # Errors
-/// When a file cannot be read or written.
+/// If a file cannot be read or written.
 pub(super) fn copy(
     root: &Path,
     copy: &Path,
@@ -53,7 +53,7 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Removes files that an earlier tree had, or a test left.
+/// Removes files of an earlier tree or a test.
 fn remove_others(folder: &Path, paths: &BTreeSet<PathBuf>) -> anyhow::Result<()> {
     for entry in
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?
@@ -72,7 +72,7 @@ fn remove_others(folder: &Path, paths: &BTreeSet<PathBuf>) -> anyhow::Result<()>
 pub(super) struct Suite {
     #[serde(rename = "rust-suites")]
     binaries: BTreeMap<String, Binary>,
-    /// Where the output of tests is kept.
+    /// The folder of the tests' output.
     #[serde(skip)]
     folder: PathBuf,
 }
@@ -92,19 +92,19 @@ pub(super) struct Test<'a> {
 
 #[derive(Debug)]
 pub(super) struct Ran {
-    /// Whether it passed; nothing if it did not come to an end.
+    /// Whether it passed; `None` if it did not end.
     pub(super) passed: Option<bool>,
     pub(super) took: Duration,
     pub(super) output: String,
 }
 
 impl Suite {
-    /// Builds the tests of these packages with the features of the whole workspace, so that the
-    /// libraries below them are those of every other test run. Programs go to a folder of their own:
-    /// a program with planted defects must not replace the real one.
+    /// Builds the tests of these packages with the features of the whole workspace, so that dependencies
+    /// are shared with other test builds. Programs go to a separate folder: a program with planted
+    /// defects must not replace the real one.
     ///
     /// # Errors
-    /// When the copy does not build.
+    /// If the copy does not build.
     pub(super) fn build(
         copy: &Path,
         target: &Path,
@@ -125,9 +125,8 @@ impl Suite {
             .current_dir(copy)
             .env("CARGO_BUILD_BUILD_DIR", target)
             .env("CARGO_TARGET_DIR", target.join("defects"))
-            // It only hands on, but what it compiles has names of its own: a crate of the copy and the
-            // same crate of the workspace would else be one file, and a build takes whatever is younger
-            // than its own sources for its own.
+            // The wrapper changes nothing, but gives the copy's crates other file names than the
+            // workspace's. Otherwise cargo would reuse the newer of the two.
             .env("RUSTC_WORKSPACE_WRAPPER", "/usr/bin/env")
             .env_remove(SWITCHED_BY)
             .output()
@@ -156,8 +155,8 @@ impl Suite {
     /// Runs a defect's test, with the defect or without it, and kills it after `timeout`.
     ///
     /// # Errors
-    /// When it cannot be started, or ends otherwise than a test does.
-    #[expect(clippy::disallowed_methods, reason = "what is measured is this program's own time")]
+    /// If it cannot be started, or exits with a code other than a test's.
+    #[expect(clippy::disallowed_methods, reason = "measures real time")]
     pub(super) fn run(
         &self,
         test: &Test<'_>,
@@ -166,7 +165,7 @@ impl Suite {
         timeout: Duration,
     ) -> anyhow::Result<Ran> {
         let started = Instant::now();
-        // A file and no pipe: what a test leaves behind could hold a pipe open.
+        // A file, because a test's leftover process could hold a pipe open.
         let path = self.folder.join(format!("{defect}.txt"));
         let output =
             fs::File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -188,7 +187,7 @@ impl Suite {
             }
         };
         let took = started.elapsed();
-        // What a failed test started goes with it, by the group that it leads.
+        // Kills the test's process group, including processes that it left behind.
         let group = format!("-{}", child.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
         child.wait()?;

@@ -13,7 +13,8 @@ use crate::cursor::Cursor;
 
 /// Checks the item built from the bytes.
 ///
-/// # Panics A promise is broken.
+/// # Panics
+/// A promise is broken.
 pub fn check(bytes: &[u8]) {
     let mut cursor = Cursor::new(bytes);
     let item = item(&mut cursor);

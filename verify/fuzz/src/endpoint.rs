@@ -49,7 +49,8 @@ const WRITES: [&str; 8] = [
 
 /// Sends the requests and checks the replies.
 ///
-/// # Panics A promise is broken.
+/// # Panics
+/// A promise is broken.
 pub fn check(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     with_world(|world| {

@@ -28,7 +28,8 @@ const GENERATED_LEVELS_MAX: usize = 6;
 
 /// Checks a request, or the condition generated from the bytes.
 ///
-/// # Panics A promise is broken.
+/// # Panics
+/// A promise is broken.
 pub fn check(bytes: &[u8]) {
     if bytes.first() == Some(&b'{') {
         let Ok(request) = serde_json::from_slice::<Value>(bytes) else { return };

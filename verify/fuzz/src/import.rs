@@ -20,7 +20,8 @@ pub const RECORDS: u8 = b'+';
 
 /// Checks a file as an export, or the file built from the records.
 ///
-/// # Panics A promise is broken.
+/// # Panics
+/// A promise is broken.
 pub fn check(bytes: &[u8]) {
     match bytes.split_first() {
         Some((&RECORDS, lines)) => file(&made_of(lines)),

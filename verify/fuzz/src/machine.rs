@@ -17,7 +17,8 @@ const DECISIONS_MAX: usize = 12;
 
 /// Checks a definition, or a machine with one state that has the expression as its output.
 ///
-/// # Panics A promise is broken.
+/// # Panics
+/// A promise is broken.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if text.starts_with('{') { run(text) } else { run(&machine(text).to_string()) }

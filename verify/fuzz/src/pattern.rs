@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 /// Checks a pattern and a template with an event.
 ///
-/// # Panics A promise is broken.
+/// # Panics
+/// A promise is broken.
 pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let (first, event) = text.split_once('\n').unwrap_or((text, "{}"));

@@ -21,7 +21,8 @@ const ERROR_WORDS_BYTES_MAX: usize = 200;
 
 /// Checks an item's JSON, or a compressed payload.
 ///
-/// # Panics A promise is broken.
+/// # Panics
+/// A promise is broken.
 pub fn check(bytes: &[u8]) {
     match bytes.split_first_chunk() {
         Some((stated, frame)) if bytes[0] != b'{' => {

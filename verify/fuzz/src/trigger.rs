@@ -11,7 +11,8 @@ use workflow::trigger::{InvalidTrigger, Trigger};
 
 /// Checks a JSON text as a trigger's detail and as every message.
 ///
-/// # Panics A promise is broken.
+/// # Panics
+/// A promise is broken.
 pub fn check(bytes: &[u8]) {
     let Ok(json) = serde_json::from_slice::<Value>(bytes) else { return };
     match Trigger::parse_or(&json, Some("own")) {

@@ -76,7 +76,8 @@ pub struct Outcome {
 /// scenario's view. It must satisfy [`crate::check`]. It must make no tool call whose outcome was
 /// journaled, no mutating call twice, and every call of the run without faults.
 ///
-/// # Panics No runtime can be started.
+/// # Panics
+/// No runtime can be started.
 pub fn crash_points(
     scenario: &Scenario,
     nth: usize,
@@ -88,7 +89,8 @@ pub fn crash_points(
 /// Like [`crash_points`], but tests only every `nth` of all writes, including steps: for a long
 /// session on a slow store, in addition to all of them on a fast one.
 ///
-/// # Panics No runtime can be started.
+/// # Panics
+/// No runtime can be started.
 pub fn sampled_crash_points(
     scenario: &Scenario,
     nth: usize,

@@ -322,7 +322,8 @@ impl<S: Store> Race<S> {
 ///
 /// `paused` creates a current-thread runtime with paused time.
 ///
-/// # Panics A participant panics, the race is not deterministic, or there are more schedules than
+/// # Panics
+/// A participant panics, the race is not deterministic, or there are more schedules than
 /// [`Limits::schedules_max`].
 pub fn explore<S: Store, T>(
     io: &Io,

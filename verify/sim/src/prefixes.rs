@@ -21,7 +21,8 @@ const LATER: Duration = Duration::from_secs(30);
 /// The invariants are those of [`crash_points`](crate::crash_points::crash_points). The tools have
 /// made the calls that preceded the record after the cut.
 ///
-/// # Panics No runtime can be started.
+/// # Panics
+/// No runtime can be started.
 pub fn prefixes(scenario: &Scenario, open: &mut dyn FnMut() -> BackingStore) -> Outcome {
     let setup = Setup::new(SEED, Faults::NONE, scenario.clone());
     let whole = Staged::new(Setup { backing_store: open(), ..setup });

@@ -56,11 +56,11 @@ impl Tree {
     }
 }
 
-/// Reads what git tracks or would track if it were added, so that a new file is judged before its first commit.
+/// Reads the files that git tracks or would track, so that a new file is checked before its first commit.
 ///
 /// # Errors
 ///
-/// When git is missing or `root` is no repository.
+/// If git is missing or `root` is not a repository.
 pub fn load(root: &Path) -> anyhow::Result<Tree> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])

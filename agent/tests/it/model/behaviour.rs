@@ -95,7 +95,8 @@ async fn checked_after(first: Say, expected: &str) {
 
 #[tokio::test]
 async fn malformed_arguments_go_back_to_the_model() {
-    checked_after(Say::call("get_recent_logs", "{\"lambda_name\": "), "break the schema").await;
+    checked_after(Say::call("get_recent_logs", "{\"lambda_name\": "), "do not match the schema")
+        .await;
 }
 
 #[tokio::test]
@@ -105,12 +106,12 @@ async fn an_invented_tool_goes_back_to_the_model_and_is_not_called() {
 
 #[tokio::test]
 async fn prose_instead_of_a_call_goes_back_to_the_model() {
-    checked_after(Say::text("It is DNS. It is always DNS."), "That was no tool call").await;
+    checked_after(Say::text("It is DNS. It is always DNS."), "That was not a tool call").await;
 }
 
 #[tokio::test]
 async fn an_empty_reply_goes_back_to_the_model() {
-    checked_after(Say::Reply(None, vec![]), "That was no tool call").await;
+    checked_after(Say::Reply(None, vec![]), "That was not a tool call").await;
 }
 
 #[tokio::test]

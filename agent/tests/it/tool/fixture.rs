@@ -159,7 +159,7 @@ pub async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     panic!("not within {DEADLINE:?}: {what}");
 }
 
-#[expect(clippy::disallowed_methods, reason = "how a fixture is told what to do")]
+#[expect(clippy::disallowed_methods, reason = "how the fixture is configured")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }

@@ -134,7 +134,7 @@ async fn config(
 /// The bundled servers, which this binary serves, and those of the configuration file.
 async fn servers(context: &Context, environment: &StackEnvironment) -> Result<Servers, Failure> {
     let folder = context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
-    let bundled = Servers::bundled(&context.binary, &context.agents).keeping_state_in(&folder);
+    let bundled = Servers::bundled(&context.binary, &context.agents).with_state_folder(&folder);
     Ok(bundled.with(servers::configured(context, &environment.servers).await?))
 }
 
@@ -159,7 +159,7 @@ fn isolation(context: &Context, environment: &StackEnvironment) -> Result<Isolat
     let program = context.binary.with_file_name("agent");
     if !program.is_file() {
         return Err(Failure::unknown(format!("no binary at {}", program.display()))
-            .hint("build it with: cargo build -p agent --features container"));
+            .hint("build it with: cargo build -p agent --features container --profile local"));
     }
     let environment = environment.handed_on.clone();
     Ok(Isolation::Processes { program: Some(program), environment })

@@ -137,8 +137,7 @@ async fn outcome(
             Ok(Execution::Running) => 0,
             Ok(Execution::Absent) if misses + 1 >= CLOUD_MISSES_MAX => {
                 return Err(Failure::unknown("the event started no execution").hint(
-                    "check the rule and the dead-letter queue: DEPLOYMENT.md, \
-                     \"When something is wrong\"",
+                    "check the rule and the dead-letter queue: DEPLOYMENT.md, \"Troubleshooting\"",
                 ));
             }
             Err(error) if misses + 1 >= CLOUD_MISSES_MAX => {

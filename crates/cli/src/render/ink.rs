@@ -1,7 +1,7 @@
 //! Colours by meaning.
 
 use owo_colors::Style;
-use views::told::Tone;
+use views::line::Tone;
 
 use super::Look;
 

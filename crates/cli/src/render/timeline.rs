@@ -10,7 +10,7 @@ use journal::error_message::ErrorMessage;
 use journal::event::Event;
 use journal::step::{Step, StepBody, Usage};
 use serde_json::Value;
-use views::told;
+use views::line;
 
 use super::axis::Axis;
 use super::ink::Ink;
@@ -87,7 +87,7 @@ impl Timeline {
     /// The lines of an event.
     pub fn event(&mut self, event: &Event) -> Vec<String> {
         let look = self.look;
-        let (glyph, tone) = told::mark(event.status);
+        let (glyph, tone) = line::mark(event.status);
         let name_ink = if event.status.is_verdict() { Ink::Strong } else { Ink::Plain };
         let name = format!("{:<EVENT_NAME$}", event.status.as_str());
         let room = self.width().saturating_sub(INDENT + 2 + EVENT_NAME);
@@ -99,7 +99,7 @@ impl Timeline {
         line.push_str(&look.ink(Ink::of_tone(tone), glyph));
         line.push(' ');
         line.push_str(&look.ink(name_ink, &name));
-        let mut note = told::note(event, again);
+        let mut note = line::note(event, again);
         if let Some(off) = event.wall.and_then(|wall| clock_off(wall, event.stamp)) {
             note = match note.split_once(" · ") {
                 Some((writer, rest)) => format!("{writer} · {off} · {rest}"),
@@ -124,8 +124,8 @@ impl Timeline {
         beside: bool,
     ) -> Vec<String> {
         let look = self.look;
-        let told = told::step(step, call);
-        let ink = Ink::of_tone(told.tone);
+        let described = line::step(step, call);
+        let ink = Ink::of_tone(described.tone);
         let node = step.body.effect().map_or(step.body.kind().as_str(), |effect| &effect.node);
         let node = format!("{:<NODE$}", clip(node, NODE));
         let number = format!("#{:<2}", step.seq);
@@ -133,9 +133,9 @@ impl Timeline {
         let used = INDENT + 2 + width(&number) + NODE + 2;
         let room =
             self.width().saturating_sub(used + if cost.is_empty() { 0 } else { width(&cost) + 2 });
-        let what = match &told.shorter {
-            Some(shorter) if width(&told.what) > room => clip(shorter, room),
-            _ => clip(&told.what, room),
+        let what = match &described.shorter {
+            Some(shorter) if width(&described.what) > room => clip(shorter, room),
+            _ => clip(&described.what, room),
         };
         let blanks = room.saturating_sub(width(&what)) + 2;
         let from = match &step.body {
@@ -159,7 +159,7 @@ impl Timeline {
             _ => None,
         };
         let more =
-            told.more.iter().map(String::as_str).chain(ended.filter(|_| self.is_news(ended)));
+            described.more.iter().map(String::as_str).chain(ended.filter(|_| self.is_news(ended)));
         for text in more.collect::<Vec<_>>() {
             lines.extend(self.below(ink, "│     ", text));
         }
@@ -255,9 +255,9 @@ impl Timeline {
 }
 
 /// The offset of a writer's clock from its record's time, if any.
-fn clock_off(wall: Stamp, told: Stamp) -> Option<String> {
+fn clock_off(wall: Stamp, stamp: Stamp) -> Option<String> {
     let (sign, off) =
-        if wall < told { ("behind", told.since(wall)) } else { ("ahead", wall.since(told)) };
+        if wall < stamp { ("behind", stamp.since(wall)) } else { ("ahead", wall.since(stamp)) };
     (off.as_millis() > 0).then(|| format!("clock {} {sign}", brief::duration(off)))
 }
 

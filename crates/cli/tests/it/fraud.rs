@@ -117,7 +117,7 @@ fn a_terminal_shows_the_progress_of_reading() {
         free_endpoint()
     );
     let terminal = Terminal::run(folder.path(), &line);
-    terminal.until(" rows looked at");
+    terminal.until(" rows read");
     terminal.until("SUCCEEDED");
 }
 
@@ -140,11 +140,11 @@ async fn an_isolated_agent_s_tools_report_progress() {
     let http = reqwest::Client::builder().no_proxy().timeout(DEADLINE).build().unwrap();
     let mut told = String::new();
     let listening = async {
-        while !told.contains(" rows looked at") {
+        while !told.contains(" rows read") {
             // A session has no stream before its first record.
             let mut stream = http.get(&url).send().await.unwrap();
             while let Ok(Some(bytes)) = stream.chunk().await
-                && !told.contains(" rows looked at")
+                && !told.contains(" rows read")
             {
                 told.push_str(&String::from_utf8_lossy(&bytes));
             }
@@ -201,7 +201,7 @@ fn a_transactions_server_requires_transactions() {
         assert!(ran.stderr.contains("nowhere/config.json: cannot be read"), "{ran:#?}");
         assert!(ran.stderr.contains("hint: --embeddings names a folder with config.json"));
     } else {
-        assert!(ran.stderr.contains("this build cannot compare texts"), "{ran:#?}");
+        assert!(ran.stderr.contains("this build has no support for embeddings"), "{ran:#?}");
     }
     let ran = run_in(folder.path(), &["mcp", "card-transactions", "--data", "http://example.com"]);
     assert!(ran.stderr.contains("is not on this machine"), "{ran:#?}");

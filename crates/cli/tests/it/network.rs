@@ -45,7 +45,7 @@ fn the_bundled_network_answers_when_no_other_is_named() {
     let detail = json!({"agent": "network", "input": {"query": "Review route reflector rr2"}});
     let arguments = ["--json", "--detail", &detail.to_string()];
     let result = result(&trigger(&mut daybook(folder.path()), &arguments));
-    assert_eq!(result["summary"], json!(["rr2: nothing is out of order."]));
+    assert_eq!(result["summary"], json!(["rr2: no problems found."]));
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn an_unknown_device_fails_with_the_known_devices() {
     let detail = json!({"agent": "network", "input": {"query": "Check BGP on pe9"}});
     let ran = trigger(&mut daybook(folder.path()), &["--detail", &detail.to_string()]);
     assert_eq!(ran.exit, 1, "{ran:#?}");
-    let said = "there is no device `pe9`; known are p1, p2, p3, p4, pe1, pe2, pe3, pe4, rr1, rr2";
+    let said = "unknown device `pe9`; known devices: p1, p2, p3, p4, pe1, pe2, pe3, pe4, rr1, rr2";
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&ran.stdout).contains(said), "{}", ran.stdout);
 }
@@ -76,10 +76,10 @@ fn a_foreign_server_is_used_and_its_gaps_are_reported() {
     assert_eq!(findings, ["peers 10.0.0.1 is Idle (closed by the far end)"]);
     let limitations = result["tool_limitations_report"].as_str().unwrap();
     for said in [
-        "tools that do not evidently only read are not used: reboot",
+        "tools that may write are not used: reboot",
         "get_interface_status failed: ",
-        "step 4: no tool on offer is about labels",
-        "step 6: no tool on offer is about logs",
+        "step 4: no available tool covers labels",
+        "step 6: no available tool covers logs",
     ] {
         assert!(limitations.contains(said), "{said}: {limitations}");
     }
@@ -92,6 +92,9 @@ fn invalid_plans_stop_the_stack_at_start() {
     std::fs::write(folder.path().join("check_bgp_neighbors.json"), "{}").unwrap();
     let ran = run_in(folder.path(), &["dev", "--listen", "127.0.0.1:0", "--plans", "."]);
     assert_eq!(ran.exit, 2, "{ran:#?}");
-    assert!(ran.stderr.contains("check_bgp_neighbors.json is no plan: missing field"), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("check_bgp_neighbors.json is not a valid plan: missing field"),
+        "{ran:#?}"
+    );
     assert!(ran.stderr.contains("hint: --plans names a folder of plans"), "{ran:#?}");
 }

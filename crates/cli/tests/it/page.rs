@@ -12,7 +12,7 @@ use crate::harness::free_endpoint;
 const ENDPOINT_OF_PAGE: &str = "http://127.0.0.1:4599";
 
 /// Other addresses that pages name: two more stacks and a collector of spans.
-const BESIDE_OF_PAGE: [&str; 3] = ["127.0.0.1:4598", "127.0.0.1:4600", "127.0.0.1:4318"];
+const BESIDE_OF_PAGE: [&str; 3] = ["127.0.0.1:4598", "127.0.0.1:4610", "127.0.0.1:4318"];
 
 /// How a page starts a stack in the background, and how the test does: on a free port, and waiting
 /// until it is ready, as a reader does.

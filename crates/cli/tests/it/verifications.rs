@@ -424,7 +424,7 @@ mod account {
             fault_type: "network_block",
             said: &["security groups", "s3.us-east-1.amazonaws.com"],
             tool: "get_lambda_config",
-            remedy: "way out",
+            remedy: "outbound access",
         });
     }
 }

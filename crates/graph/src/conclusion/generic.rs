@@ -1,13 +1,13 @@
-//! The conclusion of an agent that makes none: its result as facts, findings and tables.
+//! The default conclusion: any result as facts, findings and tables.
 //!
-//! `summary` (a text, or a list of texts) and `findings` (texts or objects) have a meaning. Any other
-//! field is a fact, a list of objects is a table. What nests deeper is shown as JSON.
+//! The fields `summary` (a text or a list of texts) and `findings` (texts or objects) have a meaning. A
+//! list of objects becomes a table, any other field a fact. Deeper nested values are shown as JSON.
 
 use serde_json::{Map, Value};
 
 use super::{COLUMNS_MAX, Cell, Conclusion, Fact, Finding, ITEMS_MAX, Note, Table};
 
-/// Deepest object whose fields are facts of their own.
+/// Deepest object whose fields become separate facts.
 const DEPTH_MAX: usize = 2;
 
 /// Longest JSON text of a nested value, in characters.
@@ -16,7 +16,7 @@ const JSON_CHARS_MAX: usize = 300;
 /// Longest text that is a fact; a longer one is a note.
 const FACT_CHARS_MAX: usize = 200;
 
-/// Concludes from any result.
+/// The conclusion for any result.
 pub fn conclude(result: &Value) -> Conclusion {
     let mut conclusion = Conclusion { title: "Result", ..Conclusion::default() };
     match result {
@@ -67,7 +67,7 @@ fn add_list(to: &mut Conclusion, name: &str, items: &[Value]) {
     }
 }
 
-/// A column for each field that the objects have, in the order of the first that has it.
+/// A table with a column per field, in order of first occurrence.
 fn table(name: &str, items: &[Value]) -> Table {
     let mut keys: Vec<&str> = Vec::new();
     for key in items.iter().filter_map(Value::as_object).flat_map(Map::keys) {
@@ -113,7 +113,7 @@ fn is_texts(items: &[Value]) -> bool {
     items.len() <= ITEMS_MAX && items.iter().all(Value::is_string)
 }
 
-/// A text as it is, anything else as short JSON.
+/// A text unchanged, any other value as short JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

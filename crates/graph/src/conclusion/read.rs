@@ -1,4 +1,4 @@
-//! Reads a result as far as it has the expected form: an older version or a model may have written it.
+//! Reads a result leniently: an older version or a model may have written it in another form.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ pub fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get(field)?.as_str()
 }
 
-/// The list in a field, empty if there is none; of a long one a little more than viewers show.
+/// The list in a field, empty if absent. A long list is cut to one item more than viewers show.
 pub fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     let list = value.get(field).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     &list[..list.len().min(ITEMS_MAX + 1)]

@@ -1,4 +1,4 @@
-//! The promises that every finished function keeps.
+//! The conformance suite of the packaged functions.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,27 +9,26 @@ use serde_json::Value;
 use crate::events::{ENVIRONMENT, answering};
 use crate::fake::{Answer, Function, Services};
 
-/// Time that no event uses up.
+/// Ample time for any event.
 const PLENTY: Duration = Duration::from_secs(60);
 
-/// Less time than a service that never answers is given.
+/// Less than the timeout of a service call.
 const LITTLE: Duration = Duration::from_millis(1_500);
 
 pub struct Subject {
     pub program: &'static Path,
-    /// An event that it answers.
+    /// A valid event.
     pub event: Value,
-    /// JSON that it refuses; empty if it takes any.
+    /// Invalid events; empty if any JSON is valid.
     pub malformed: Vec<Value>,
-    /// How events end that it does not answer.
     pub ends: Ends,
 }
 
-/// Tests that the `subject()` of a module keeps the promises.
+/// Generates the tests for the `subject()` of a module.
 macro_rules! conforms {
     () => {
         #[tokio::test]
-        async fn the_function_refuses_malformed_events_by_name_and_goes_on() {
+        async fn the_function_rejects_malformed_events_and_continues() {
             crate::conformance::malformed_events_are_refused(&subject()).await;
         }
 
@@ -39,12 +38,12 @@ macro_rules! conforms {
         }
 
         #[tokio::test]
-        async fn the_function_stops_when_it_is_told_to() {
+        async fn the_function_stops_on_sigterm() {
             crate::conformance::a_stop_is_obeyed(&subject()).await;
         }
 
         #[tokio::test]
-        async fn the_function_names_a_variable_that_is_missing() {
+        async fn the_function_names_a_missing_variable() {
             crate::conformance::a_missing_variable_is_named(&subject()).await;
         }
     };
@@ -64,7 +63,7 @@ impl Subject {
     }
 }
 
-/// An event is answered, and so is the next one. Returns the first answer and the requests to services.
+/// Answers an event and the next one. Returns the first answer and the requests to services.
 pub async fn events_are_answered(subject: &Subject) -> (Answer, Vec<(String, Value)>) {
     let services = Services::start(answering).await;
     let mut function = subject.start(&services).await;
@@ -75,7 +74,7 @@ pub async fn events_are_answered(subject: &Subject) -> (Answer, Vec<(String, Val
     (answer, heard)
 }
 
-/// A malformed event ends by name, also in the log, and the function goes on with the next.
+/// Rejects a malformed event with its error name, logs it, and continues with the next event.
 pub async fn malformed_events_are_refused(subject: &Subject) {
     let services = Services::start(answering).await;
     let mut function = subject.start(&services).await;
@@ -93,20 +92,20 @@ pub async fn malformed_events_are_refused(subject: &Subject) {
     }
 }
 
-/// Where no service answers, an event ends before its deadline, by name and in the log.
+/// If no service answers, ends an event before its deadline, with its error name and a log line.
 pub async fn a_deadline_is_kept(subject: &Subject) {
     let services = Services::start(|_| None).await;
     let mut function = subject.start(&services).await;
     function.ready().await;
     for time in [LITTLE, Duration::ZERO] {
-        // A service that the function gives up on would have another name.
+        // A timed-out service call would have another error name.
         let answer = function.send(subject.event.to_string(), time).await;
         assert_eq!(answer.error_name(), Some(subject.ends.late), "{answer:?}: {}", function.log());
     }
     assert!(function.log().contains("before its deadline"), "{}", function.log());
 }
 
-/// SIGTERM stops it at once, whether it waits for an event or works on one, and it says so.
+/// Stops at once on SIGTERM, whether idle or busy, and logs it.
 pub async fn a_stop_is_obeyed(subject: &Subject) {
     for busy in [false, true] {
         let services = Services::start(|_| None).await;
@@ -129,7 +128,7 @@ pub async fn a_stop_is_obeyed(subject: &Subject) {
     }
 }
 
-/// Without one of its variables it names that variable and stops.
+/// Stops if a variable is missing, and names it.
 pub async fn a_missing_variable_is_named(subject: &Subject) {
     for (missing, _) in ENVIRONMENT {
         let environment: Vec<_> = (ENVIRONMENT.iter())

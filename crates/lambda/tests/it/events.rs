@@ -1,4 +1,4 @@
-//! An event for each function, and AWS services that answer what it asks for.
+//! An event for each function, and the replies of the AWS services that it calls.
 
 use serde_json::{Value, json};
 

@@ -25,7 +25,7 @@ use tokio::sync::{Mutex as Turn, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-/// How long a function may take for anything.
+/// Timeout of any wait for a function.
 const WITHIN: Duration = Duration::from_secs(60);
 
 /// The function's memory, in mebibytes: the stack's default.
@@ -47,7 +47,7 @@ pub struct Function {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer {
     Response(Value),
-    /// It reported an error: `errorType` and `errorMessage`.
+    /// `errorType` and `errorMessage`.
     Error(Value),
 }
 
@@ -148,11 +148,11 @@ impl Function {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// Sends SIGTERM, as Lambda does before it takes the machine away.
+    /// Sends SIGTERM, as Lambda does before it stops the environment.
     pub async fn terminate(&mut self) {
         let pid = self.child.id().unwrap().to_string();
-        let told = Command::new("kill").args(["-TERM", &pid]).status().await.unwrap();
-        assert!(told.success());
+        let status = Command::new("kill").args(["-TERM", &pid]).status().await.unwrap();
+        assert!(status.success());
     }
 
     /// Waits for its end. Returns its exit status and its whole log.

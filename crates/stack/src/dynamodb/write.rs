@@ -206,8 +206,8 @@ fn keep_immutable(item: &Item, condition: &store::Condition) -> Result<(), ApiEr
         return Ok(());
     }
     Err(ApiError::access_denied(
-        "this write is refused: a record is only written where there is none, so its condition \
-         must include attribute_not_exists(PK)",
+        "this write is refused: records are immutable, so the condition must include \
+         attribute_not_exists(PK)",
     ))
 }
 

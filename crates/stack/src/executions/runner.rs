@@ -317,7 +317,7 @@ impl<S: ExecutionStore> Runner<S> {
         }
     }
 
-    /// Closes the inbox and obeys the queued commands. Returns when the execution is due.
+    /// Closes the inbox and handles the queued commands. Returns when the execution is due.
     async fn park(&mut self, until: Timestamp) -> Result<Timestamp, Broken> {
         self.commands.close();
         let mut again_at = until;

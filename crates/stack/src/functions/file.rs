@@ -63,22 +63,9 @@ pub enum FileError {
         /// From 1.
         column: usize,
     },
-    /// The file is not `{"functions": {NAME: {…}}}`.
-    #[error("`{field}` {problem}")]
-    Shape { field: String, problem: &'static str },
-    /// A function's entry is invalid.
-    #[error("function `{function}`: `{field}` {problem}")]
-    Function {
-        function: String,
-        /// The field, such as `args[1]` or `env.TOKEN`.
-        field: String,
-        problem: &'static str,
-    },
-    /// A value refers to an environment variable that is not set.
-    #[error(
-        "function `{function}`: `{field}` needs the environment variable `{variable}`, which is not set"
-    )]
-    VariableMissing { function: String, field: String, variable: String },
+    /// A field of the file or of a function's entry, such as `args[1]` or `env.TOKEN`.
+    #[error("{place} {problem}")]
+    Field { place: String, problem: String },
 }
 
 const NOT_AN_OBJECT: &str = "must be an object";
@@ -100,7 +87,10 @@ impl File {
         if text.len() > FILE_BYTES_MAX {
             return Err(FileError::TooLarge(text.len()));
         }
-        let shape = |field: &str, problem| FileError::Shape { field: field.to_owned(), problem };
+        let shape = |field: &str, problem: &str| FileError::Field {
+            place: format!("`{field}`"),
+            problem: problem.to_owned(),
+        };
         let file: Value = serde_json::from_str(text)
             .map_err(|error| FileError::Json { line: error.line(), column: error.column() })?;
         let file = file.as_object().ok_or_else(|| shape("the file", NOT_AN_OBJECT))?;
@@ -224,10 +214,9 @@ impl Reader<'_> {
     fn resolve(&self, field: &str, value: String) -> Result<String, FileError> {
         let variable = value.strip_prefix("${env:").and_then(|rest| rest.strip_suffix('}'));
         let Some(variable) = variable else { return Ok(value) };
-        (self.environment)(variable).ok_or_else(|| FileError::VariableMissing {
-            function: self.function.to_owned(),
-            field: field.to_owned(),
-            variable: variable.to_owned(),
+        (self.environment)(variable).ok_or_else(|| {
+            let needs = "needs the environment variable";
+            self.wrong(field, &format!("{needs} `{variable}`, which is not set"))
         })
     }
 
@@ -236,9 +225,9 @@ impl Reader<'_> {
         text.map(str::to_owned).ok_or_else(|| self.wrong(field, NOT_A_TEXT))
     }
 
-    fn wrong(&self, field: &str, problem: &'static str) -> FileError {
-        let (function, field) = (self.function.to_owned(), field.to_owned());
-        FileError::Function { function, field, problem }
+    fn wrong(&self, field: &str, problem: &str) -> FileError {
+        let place = format!("function `{}`: `{field}`", self.function);
+        FileError::Field { place, problem: problem.to_owned() }
     }
 }
 
@@ -302,7 +291,7 @@ mod tests {
     fn a_function_name_is_valid_for_lambda_and_not_reserved() {
         for name in ["", "a b", "a:b", &"a".repeat(65), "daybook-invoker", "daybook-poller"] {
             let error = parse(&json!({ name: {"command": "x"} })).unwrap_err();
-            assert!(matches!(error, FileError::Function { .. }), "{name}: {error}");
+            assert!(matches!(error, FileError::Field { .. }), "{name}: {error}");
         }
         assert!(parse(&json!({ "a-B_9": {"command": "x"} })).is_ok());
     }

@@ -160,7 +160,7 @@ impl Isolated {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Forwards an invocation to the session's process, and starts one if there is none.
+    /// Forwards an invocation to the session's process; starts a process if the session has none.
     pub(super) async fn invoke(
         &self,
         session: &SessionId,

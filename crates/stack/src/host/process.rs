@@ -33,7 +33,7 @@ pub(super) fn start(program: &Path, environment: &[(String, String)]) -> io::Res
 pub(super) async fn terminate(child: &mut Child) {
     if let Some(id) = child.id().and_then(|id| i32::try_from(id).ok()) {
         #[expect(unsafe_code, reason = "the standard library sends no SIGTERM")]
-        // SAFETY: nobody has waited for the child yet, so its process id is still its own.
+        // SAFETY: the child has not been waited for, so its process id is still valid.
         unsafe {
             libc::kill(id, libc::SIGTERM);
         }

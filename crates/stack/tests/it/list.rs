@@ -1,4 +1,4 @@
-//! The list of sessions over HTTP: its parameters, its pages, and what it refuses.
+//! The list of sessions over HTTP: parameters, pages and errors.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a browser gets: the page's files, its API, and the login with a token.
+//! The page over HTTP: its files, its API, and the login with a token.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -226,7 +226,7 @@ async fn tool_progress_is_streamed_and_never_journaled() {
     };
     let events = tokio::select! {
         events = read(stream, |_| false) => events,
-        () = nudging => unreachable!("it goes on and on"),
+        () = nudging => unreachable!("it never ends"),
     };
     let reports: Vec<&Sent> = events.iter().filter(|sent| sent.kind == "progress").collect();
     assert_eq!(reports.len(), 3, "{events:#?}");

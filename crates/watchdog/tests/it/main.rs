@@ -79,7 +79,7 @@ fn began() -> Stamp {
     Stamp::parse("2026-11-21T10:00:00Z").unwrap()
 }
 
-/// When the watchdog looks: long after everything.
+/// The time of the watchdog's check, long after all records.
 fn now() -> Stamp {
     began().after(Duration::from_secs(3_600))
 }
@@ -168,7 +168,7 @@ fn described(known: &Executions, body: &[u8]) -> (StatusCode, String) {
 }
 
 impl<S: Store> World<S> {
-    /// A session whose first execution stands so, that long before the watchdog looks.
+    /// A session whose first execution got this status, this long before the watchdog's check.
     async fn session(&self, status: &'static str, before: Duration) -> SessionId {
         let id = SessionId::fresh();
         let arn = format!("arn:aws:states:us-east-1:000000000000:execution:daybook:{id}");
@@ -242,7 +242,7 @@ async fn a_session_whose_execution_failed_gets_its_verdict_once<S: Store>(world:
     let before = query_all(&world.store, Query::all(key::session(&id))).await.unwrap();
     assert!(world.told_of(&id).await.closed.is_empty());
     let after = query_all(&world.store, Query::all(key::session(&id))).await.unwrap();
-    assert_eq!(before, after, "a second look changes nothing");
+    assert_eq!(before, after, "a second check changes nothing");
 }
 
 async fn a_session_whose_execution_ran_out_of_time_is_timed_out<S: Store>(world: World<S>) {
@@ -288,9 +288,9 @@ async fn a_session_with_an_end_step_gets_its_verdict<S: Store>(world: World<S>) 
     world.step(&id, end).await;
     assert_eq!(world.told_of(&id).await.closed, std::slice::from_ref(&id));
     let events = read::events(&world.store, &id).await.unwrap();
-    let told: Vec<_> = events.iter().map(|event| event.status).collect();
+    let statuses: Vec<_> = events.iter().map(|event| event.status).collect();
     assert_eq!(
-        told,
+        statuses,
         [
             EventStatus::SessionInitiated,
             EventStatus::AgentBackgroundTaskCompleted,
@@ -314,7 +314,7 @@ async fn a_session_that_waits_for_a_person_is_spared_and_forgotten<S: Store>(wor
     let report = world.sweep().await;
     assert_eq!((report.looked_at, report.closed.len()), (1, 0));
     assert_eq!(world.verdict(&id).await, None);
-    assert_eq!(world.sweep().await.looked_at, 0, "it costs no further look");
+    assert_eq!(world.sweep().await.looked_at, 0, "it is not checked again");
 }
 
 async fn a_cancelled_session_is_ended_as_cancelled<S: Store>(world: World<S>) {
@@ -356,12 +356,12 @@ async fn a_sweep_finds_unannounced_ends_and_closes_leases<S: Store>(world: World
     let report = world.sweep().await;
     assert_eq!((report.looked_at, report.closed), (3, vec![failed]));
     assert_eq!(world.verdict(&fresh).await, None, "its lease was renewed a minute ago");
-    assert_eq!(world.open_leases().await, 2, "the running one's and the fresh one's");
+    assert_eq!(world.open_leases().await, 2, "those of the running and the fresh session");
 }
 
 async fn a_sweep_looks_at_no_more_than_its_limit<S: Store>(world: World<S>) {
     for _ in 0..watchdog::SESSIONS_PER_SWEEP_MAX + 5 {
-        // Without any record of theirs they cannot be closed, and stay.
+        // Sessions without records cannot be closed, so their leases stay open.
         let id = SessionId::fresh();
         Lease::unclaimed(0, began()).create(&world.store, &id, expires_at()).await.unwrap();
     }

@@ -19,7 +19,7 @@ fn judged(validator: &PathBuf, file: &std::path::Path) -> (bool, String) {
 }
 
 #[test]
-fn asl_validator_accepts_the_state_machine_and_refuses_a_broken_one() {
+fn asl_validator_accepts_only_a_valid_state_machine() {
     let Some(validator) = asl_validator() else {
         eprintln!("skipped: DAYBOOK_TEST_ASL_VALIDATOR is not set (`make verify` sets it)");
         return;

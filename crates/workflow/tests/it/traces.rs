@@ -77,7 +77,7 @@ fn an_interrupted_attempt_shares_its_successors_span() {
     assert_eq!(begun, again);
     let closed = effects.fold(&outcome(3, 2, 0));
     assert_eq!(effects::span(&trace, &closed[0]).context, begun);
-    // The same effect once more, and its neighbour, are others.
+    // A repeated effect and a parallel one have spans of their own.
     assert_ne!(effects::context(&trace, &effect(0), effects.next(&effect(0))), begun);
     assert_ne!(effects::context(&trace, &effect(1), effects.next(&effect(1))), begun);
 }
@@ -93,7 +93,7 @@ fn a_lost_at_most_once_call_has_its_own_span() {
     assert_eq!(lost.len(), 1);
     let span = effects::span(&trace, &lost[0]);
     assert_eq!((span.context, span.failed), (begun, true));
-    // Approved, it is made again: another attempt.
+    // After a person's approval the call is repeated, as another attempt.
     assert_eq!(effects.next(&effect(0)), 2);
 }
 
@@ -123,7 +123,7 @@ fn the_sealer_exports_the_spans_of_a_lost_runner() {
     let expected = [
         ("session", false),
         ("invoke_agent", false),
-        // The second one's own event is missing: what hangs on it is not an orphan for that.
+        // Its own start event is missing, but its children must have a parent.
         ("invoke_agent", true),
         ("agent.run", true),
         ("agent.run", false),
@@ -132,7 +132,7 @@ fn the_sealer_exports_the_spans_of_a_lost_runner() {
     assert_eq!(names(&spans), expected);
     assert_eq!(spans[4].parent, Some(spans[2].context.span_id));
     assert_eq!(spans[5].parent, Some(trace.run(1).span_id));
-    // Without its start told, a run is there all the same.
+    // A run without its start event still has a span.
     events.retain(|event| event.status != E::AgentBackgroundTaskStarted);
     let ids: Vec<_> =
         lifecycle::spans(&trace, &events, 2, &steps).iter().map(|span| span.context).collect();
@@ -201,7 +201,7 @@ fn the_sealer_exports_a_questions_span() {
         ("agent.run", false),
         ("agent.run", false),
         ("ask", false),
-        // The session ended over it.
+        // The session ended during the sleep.
         ("sleep", true),
     ];
     assert_eq!(names(&spans), expected);
@@ -214,7 +214,7 @@ fn the_sealer_exports_a_questions_span() {
 }
 
 #[test]
-fn every_process_judges_a_triggers_traceparent_alike() {
+fn every_process_accepts_the_same_traceparents() {
     let valid = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     let read = |said: Value| trace::of_detail(&json!({ "traceparent": said }));
     assert_eq!(read(json!(valid)).unwrap().unwrap().to_string(), valid);
@@ -222,7 +222,7 @@ fn every_process_judges_a_triggers_traceparent_alike() {
     for broken in [json!(1), json!([valid]), json!({}), json!(""), json!("00-broken")] {
         assert!(read(broken.clone()).is_err(), "{broken}");
     }
-    // The state machine passes it on, so that the poller judges as the invoker does.
+    // The state machine passes it on, so that poller and invoker accept the same values.
     let kept = telemetry::context::TRACEPARENT_BYTES + 1;
     let cut = format!("$substring($string($states.input.detail.traceparent), 0, {kept})");
     assert_eq!(STATE_MACHINE.matches(&cut).count(), 3);

@@ -11,7 +11,6 @@ use extension::{Chat, Extension};
 use futures_util::future::{FutureExt as _, LocalBoxFuture};
 use mcp::ServerInfo;
 
-/// The pack's extension.
 pub fn extension() -> Extension {
     Extension {
         servers: vec![Box::new(PkSim)],

@@ -1,4 +1,4 @@
-//! The arguments of the tools, validated on arrival. A refusal names the argument.
+//! The tools' arguments, validated on arrival. An error names the argument.
 
 use std::fmt;
 
@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use mcp::argument::{text, wrong};
+use mcp::argument;
+use mcp::argument::{text, whole, wrong};
 use mcp::schema::portable;
 
 /// Longest id of a simulation, in characters.
@@ -28,7 +29,6 @@ pub(super) const POINTS_ANSWERED_MAX: u32 = 1_000;
 pub(super) struct SimulationId(String);
 
 impl SimulationId {
-    /// The id as text.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
@@ -46,7 +46,7 @@ impl TryFrom<Value> for SimulationId {
 
     fn try_from(value: Value) -> Result<Self, String> {
         value.as_str().and_then(Self::of).ok_or_else(|| {
-            let form = "1 to 64 letters, digits, - and _, of which the first is no sign";
+            let form = "1 to 64 letters, digits, - and _, starting with a letter or digit";
             wrong("simulation_id", form, &value)
         })
     }
@@ -64,82 +64,40 @@ impl fmt::Display for SimulationId {
     }
 }
 
-/// The name of a model.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct ModelPath(pub String);
-
-impl TryFrom<Value> for ModelPath {
-    type Error = String;
-
+argument!(
     /// With or without the file's ending.
-    fn try_from(value: Value) -> Result<Self, String> {
+    ModelPath(String),
+    |value| {
         let text = text("model_path", "the name of a model, such as theophylline-oral", value)?;
-        Ok(Self(text.strip_suffix(".json").unwrap_or(&text).to_owned()))
+        Ok(text.strip_suffix(".json").unwrap_or(&text).to_owned())
     }
-}
+);
 
-/// The path of a parameter.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct Path(pub String);
+argument!(Path(String), |value| {
+    text("parameter_path", "the path of a parameter, such as Dosing|Dose", value)
+});
 
-impl TryFrom<Value> for Path {
-    type Error = String;
+argument!(Unit(String), |value| text("unit", "the unit of the value, such as mg", value));
 
-    fn try_from(value: Value) -> Result<Self, String> {
-        text("parameter_path", "the path of a parameter, such as Dosing|Dose", value).map(Self)
-    }
-}
-
-/// A unit.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct Unit(pub String);
-
-impl TryFrom<Value> for Unit {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
-        text("unit", "the unit of the value, such as mg", value).map(Self)
-    }
-}
-
-/// A finite number.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct Number(pub f64);
-
-impl TryFrom<Value> for Number {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
+argument!(
+    #[derive(Copy)]
+    Number(f64),
+    |value| {
         let number = value.as_f64().filter(|number| number.is_finite());
-        number.map(Self).ok_or_else(|| wrong("value", "a finite number", &value))
+        number.ok_or_else(|| wrong("value", "a finite number", &value))
     }
-}
+);
 
-/// Number of points of a time series to return.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct PointsMax(pub u32);
+argument!(
+    /// Number of points of a time series to return.
+    #[derive(Copy)]
+    PointsMax(u32),
+    |value| whole("points_max", 2..=POINTS_ANSWERED_MAX, &value)
+);
 
 impl Default for PointsMax {
     fn default() -> Self {
         Self(POINTS_DEFAULT)
-    }
-}
-
-impl TryFrom<Value> for PointsMax {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
-        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-        let fit = number.filter(|number| (2..=POINTS_ANSWERED_MAX).contains(number));
-        fit.map(Self).ok_or_else(|| {
-            let form = format!("a whole number from 2 to {POINTS_ANSWERED_MAX}");
-            wrong("points_max", &form, &value)
-        })
     }
 }
 
@@ -152,17 +110,16 @@ pub(super) struct Nothing {}
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Load {
-    /// Name of the model, as list_models has it.
+    /// Model name from list_models.
     #[schemars(with = "String", length(min = 1, max = 128))]
     pub model_path: ModelPath,
-    /// Name for the new simulation. Loading the same model under the same name again changes
-    /// nothing, so a caller that names it may repeat the call; without it, every call makes a new one.
+    /// Name for the new simulation, which makes the call idempotent. By default, each call creates one.
     #[serde(default)]
     #[schemars(with = "String", regex(pattern = ID_PATTERN))]
     pub simulation_id: Option<SimulationId>,
 }
 
-/// Arguments of the tools that are about a simulation as a whole.
+/// Arguments of the tools for a whole simulation.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct One {
@@ -178,7 +135,7 @@ pub(super) struct Get {
     /// Name of a loaded simulation.
     #[schemars(with = "String", regex(pattern = ID_PATTERN))]
     pub simulation_id: SimulationId,
-    /// Path of a parameter, as list_parameters has it.
+    /// Parameter path from list_parameters.
     #[schemars(with = "String", length(min = 1, max = 128))]
     pub parameter_path: Path,
 }
@@ -191,13 +148,13 @@ pub(super) struct Set {
     /// Name of a loaded simulation.
     #[schemars(with = "String", regex(pattern = ID_PATTERN))]
     pub simulation_id: SimulationId,
-    /// Path of a parameter, as list_parameters has it.
+    /// Parameter path from list_parameters.
     #[schemars(with = "String", length(min = 1, max = 128))]
     pub parameter_path: Path,
-    /// The new value, in the unit that is given with it.
+    /// The new value, in `unit`.
     #[schemars(with = "f64")]
     pub value: Number,
-    /// The value's unit; list_parameters says which are accepted.
+    /// The value's unit; list_parameters lists the accepted ones.
     #[schemars(with = "String", length(min = 1, max = 128))]
     pub unit: Unit,
 }
@@ -210,8 +167,7 @@ pub(super) struct Fetch {
     /// Name of a simulation that has been run.
     #[schemars(with = "String", regex(pattern = ID_PATTERN))]
     pub simulation_id: SimulationId,
-    /// Most points of the time series to answer, spread evenly over it, both ends included. Without
-    /// it, 101.
+    /// Maximum number of points returned, evenly spaced including both ends; default 101.
     #[serde(default)]
     #[schemars(with = "u32", range(min = 2, max = POINTS_ANSWERED_MAX))]
     pub points_max: PointsMax,

@@ -1,5 +1,4 @@
-//! The MCP server `pk-sim`: pharmacokinetic simulations, that is, how much of a drug is in the
-//! blood over time.
+//! The MCP server `pk-sim`: pharmacokinetic simulations of a drug's concentration over time.
 //!
 //! `server` speaks MCP. A `model` is a file; a `simulation` is a model with its own parameter
 //! values; `state` stores the simulations. `kinetics` solves the models in closed form: one and two
@@ -30,7 +29,6 @@ use mcp::ServerInfo;
 use model::Library;
 use state::State;
 
-/// This server, for listings.
 pub const INFO: ServerInfo = ServerInfo {
     name: "pk-sim",
     description: "Simulates the concentration of a drug over time in one and two compartments",

@@ -52,7 +52,7 @@ impl TryFrom<u8> for Compartments {
         match number {
             1 => Ok(Self::One),
             2 => Ok(Self::Two),
-            _ => Err(format!("`compartments` is 1 or 2, not {number}")),
+            _ => Err(format!("`compartments` must be 1 or 2, not {number}")),
         }
     }
 }
@@ -129,7 +129,9 @@ impl Model {
         for (path, entry) in &written.parameters {
             let known = ParameterPath::of(path).filter(|path| needed.contains(path));
             let path = known.ok_or_else(|| {
-                NotAModel(format!("`parameters` has `{path}`, which this kind of model has not"))
+                NotAModel(format!(
+                    "`parameters` has `{path}`, which this kind of model does not have"
+                ))
             })?;
             ranges.insert(path, range(path, entry)?);
         }
@@ -250,7 +252,7 @@ pub enum LibraryError {
         source: std::io::Error,
     },
     /// A file is not a valid model. Its author must fix it.
-    #[error("{} is no model: {problem}", path.display())]
+    #[error("{} is not a valid model: {problem}", path.display())]
     Malformed { path: PathBuf, problem: String },
     /// The folder holds too many models.
     #[error("{} holds more than {MODELS_MAX} models", .0.display())]
@@ -261,7 +263,7 @@ impl Library {
     pub(super) fn shipped() -> Self {
         let parse = |(name, text): (&str, &str)| match Model::parse(name, text) {
             Ok(model) => (name.to_owned(), model),
-            Err(error) => unreachable!("a test reads every model that ships: {name}: {error}"),
+            Err(error) => unreachable!("a test reads every bundled model: {name}: {error}"),
         };
         Self { models: SHIPPED.into_iter().map(parse).collect() }
     }
@@ -320,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_model_that_ships_is_one_and_says_where_its_figures_come_from() {
+    fn bundled_models_are_valid_and_cite_their_sources() {
         let library = Library::shipped();
         let names: Vec<_> = library.models().map(|model| model.name.as_str()).collect();
         assert_eq!(names, SHIPPED.map(|(name, _)| name));
@@ -352,11 +354,11 @@ mod tests {
         insta::assert_snapshot!(said.join("\n"), @"
         expected `,` or `]` at line 2 column 9
         unknown variant `nasal`, expected one of `iv_bolus`, `iv_infusion`, `oral` at line 5 column 18
-        `compartments` is 1 or 2, not 3 at line 6 column 19
+        `compartments` must be 1 or 2, not 3 at line 6 column 19
         `parameters` lacks `Drug|IntercompartmentalClearance`
-        `parameters` has `Drug|AbsorptionRate`, which this kind of model has not
+        `parameters` has `Drug|AbsorptionRate`, which this kind of model does not have
         `Dosing|Dose` has the unit `mL`; accepted is kg, g, mg, ug (mcg, µg) or ng
-        `parameters` has `Drug|Lag`, which this kind of model has not
+        `parameters` has `Drug|Lag`, which this kind of model does not have
         `Dosing|Dose` must have min ≤ value ≤ max, all within 0 to 1000000 mg
         `Dosing|Dose` must have min ≤ value ≤ max, all within 0 to 1000000 mg
         unknown field `sauce`, expected one of `drug`, `description`, `source`, `route`, `compartments`, `parameters` at line 4 column 9

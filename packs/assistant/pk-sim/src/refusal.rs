@@ -1,4 +1,4 @@
-//! Every error of a call. A model or a person reads the texts.
+//! Errors of tool calls, written for a model or a person.
 
 use super::arguments::SimulationId;
 use super::parameter::ParameterPath;
@@ -6,18 +6,16 @@ use super::state::SIMULATIONS_MAX;
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    #[error("model_path must name a model: there is no {asked:?}, there is {}", present.join(", "))]
+    #[error("unknown model_path {asked:?}; known models: {}", present.join(", "))]
     NoSuchModel { asked: String, present: Vec<String> },
     #[error(
-        "simulation_id must name a loaded simulation: there is no {0}. \
-         Load it with load_simulation; the {SIMULATIONS_MAX} that were changed last are kept"
+        "unknown simulation_id {0}. \
+         Load it with load_simulation; the {SIMULATIONS_MAX} most recently changed are kept"
     )]
     NoSuchSimulation(SimulationId),
-    #[error(
-        "simulation_id must be new for another model: {id} is a simulation of {loaded}, not of {asked}"
-    )]
+    #[error("simulation_id {id} already exists for model {loaded}, not {asked}")]
     OtherModel { id: SimulationId, loaded: String, asked: String },
-    #[error("parameter_path must be one of {model}'s, {}, not {path:?}", present.join(", "))]
+    #[error("unknown parameter_path {path:?}; {model} has {}", present.join(", "))]
     NoSuchParameter { path: String, model: String, present: Vec<&'static str> },
     #[error("unit must fit {path}: {accepted}, not {unit:?}")]
     Unit { path: ParameterPath, unit: String, accepted: &'static str },
@@ -31,11 +29,11 @@ pub(super) enum Refusal {
          or infusions would overlap"
     )]
     Overlapping { duration: f64, interval: f64 },
-    #[error("{0} has no results: run it with run_simulation")]
+    #[error("{0} has no results; run it with run_simulation")]
     NotRun(SimulationId),
-    #[error("the run was cancelled; {0} keeps the results that it had")]
+    #[error("the run was cancelled; {0} keeps its earlier results")]
     Cancelled(SimulationId),
     /// A file error, or what is wrong with a file. Nothing was changed.
-    #[error("the state of {id} cannot be used: {problem}")]
+    #[error("cannot use the state of {id}: {problem}")]
     State { id: String, problem: String },
 }

@@ -1,4 +1,4 @@
-//! What the tools answer.
+//! The tools' answers.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -37,11 +37,11 @@ pub(super) struct Models {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(transform = portable)]
 struct ModelEntry {
-    /// What load_simulation takes.
+    /// The model_path for load_simulation.
     model_path: String,
     drug: String,
     description: String,
-    /// Where its figures come from.
+    /// Source of its data.
     source: String,
     /// iv_bolus, iv_infusion or oral.
     route: &'static str,
@@ -78,11 +78,11 @@ impl ModelEntry {
 pub(super) struct Loaded {
     pub simulation_id: String,
     pub model_path: String,
-    /// False when it was there already, in which case it was left as it was.
+    /// False if it already existed and was left unchanged.
     pub created: bool,
-    /// How often a value has changed since it was loaded.
+    /// Number of value changes since it was loaded.
     pub revision: u32,
-    /// The simulation that made room for this one: the one that was changed longest ago.
+    /// The least recently changed simulation, evicted for this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evicted: Option<String>,
 }
@@ -107,7 +107,7 @@ struct ParameterEntry {
     unit: &'static str,
     min: f64,
     max: f64,
-    /// Units that set_parameter_value takes.
+    /// Units that set_parameter_value accepts.
     accepted_units: &'static str,
 }
 
@@ -154,7 +154,7 @@ pub(super) struct ParameterSet {
     pub previous: Quantity,
     pub value: f64,
     pub unit: &'static str,
-    /// How often a value has changed since the simulation was loaded.
+    /// Number of value changes since the simulation was loaded.
     pub revision: u32,
 }
 
@@ -165,7 +165,7 @@ pub(super) struct Ran {
     simulation_id: String,
     /// The revision that was run.
     revision: u32,
-    /// Points of the time series, which get_results answers.
+    /// Number of points that get_results can return.
     points: usize,
     summary: Summary,
 }
@@ -181,21 +181,21 @@ impl Ran {
     }
 }
 
-/// What a time series comes to.
+/// Summary of a time series.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(transform = portable)]
 struct Summary {
-    /// Doses that were given within the simulated time.
+    /// Doses given within the simulated time.
     doses_given: u32,
-    /// The highest concentration, between the points too.
+    /// The highest concentration, including between points.
     cmax: Quantity,
-    /// When it is reached.
+    /// Time of the highest concentration.
     tmax: Quantity,
     /// Area under the concentration over the simulated time.
     auc_0_t: Quantity,
-    /// The area if nothing more is given and all of it is eliminated.
+    /// The area extrapolated to infinity without further doses.
     auc_0_inf: Quantity,
-    /// Of the last decline.
+    /// Half-life of the terminal phase.
     half_life: Quantity,
 }
 
@@ -221,10 +221,10 @@ pub(super) struct Fetched {
     model_path: String,
     /// The revision that was run.
     revision: u32,
-    /// Whether no value has changed since.
+    /// Whether no value has changed since that run.
     is_current: bool,
     summary: Summary,
-    /// Points that were computed; the series may hold fewer.
+    /// Number of computed points; the series may have fewer.
     points: usize,
     series: Series,
 }

@@ -1,4 +1,4 @@
-//! The MCP side: seven tools, their schemas, and the progress and cancellation of a run.
+//! The MCP server: seven tools, their schemas, and the progress and cancellation of a run.
 
 use std::sync::Arc;
 
@@ -15,9 +15,10 @@ use super::refusal::Refusal;
 use super::response::{self, Fetched, Loaded, Models, ParameterSet, ParameterValue, Quantity, Ran};
 use super::simulation::{Results, Run};
 use super::state::State;
+use mcp::hints::{Effect, Hint, annotated};
 use mcp::reply::{answered, reply};
 
-/// The server. Clones share their simulations.
+/// Clones share their simulations.
 #[derive(Debug, Clone)]
 pub struct Server {
     library: Arc<Library>,
@@ -25,56 +26,45 @@ pub struct Server {
     tool_router: ToolRouter<Self>,
 }
 
+const HINTS: [Hint; 7] = [
+    ("list_models", "Models", Effect::Reads),
+    ("load_simulation", "Load a simulation", Effect::Creates),
+    ("list_parameters", "Parameters", Effect::Reads),
+    ("get_parameter_value", "Parameter value", Effect::Reads),
+    ("set_parameter_value", "Set a parameter", Effect::Overwrites),
+    ("run_simulation", "Run a simulation", Effect::Overwrites),
+    ("get_results", "Results", Effect::Reads),
+];
+
 #[tool_router]
 impl Server {
     pub(super) fn new(library: Library, state: State) -> Self {
         Self {
             library: Arc::new(library),
             state: Arc::new(state),
-            tool_router: Self::tool_router(),
+            tool_router: annotated(Self::tool_router(), false, &HINTS),
         }
     }
 
     #[tool(
-        description = "List the pharmacokinetic models that can be loaded, each with its drug, its route and the source of its figures.",
+        description = "List the pharmacokinetic models that can be loaded, each with its drug, route and source of data.",
         output_schema = schema_for_output::<Models>(),
-        annotations(
-            title = "Models",
-            read_only_hint = true,
-            destructive_hint = false,
-            idempotent_hint = true,
-            open_world_hint = false
-        )
     )]
     async fn list_models(&self, Parameters(Nothing {}): Parameters<Nothing>) -> CallToolResult {
         answered("list_models", &Models::of(self.library.models()))
     }
 
     #[tool(
-        description = "Load a model as a new simulation, with the values of the model's file. Name it with simulation_id to be able to repeat the call: a simulation of this name and model that is there already is left as it is.",
+        description = "Load a model as a new simulation with the model's default values. With simulation_id the call is idempotent: an existing simulation of this name and model is left unchanged.",
         output_schema = schema_for_output::<Loaded>(),
-        annotations(
-            title = "Load a simulation",
-            read_only_hint = false,
-            destructive_hint = false,
-            idempotent_hint = false,
-            open_world_hint = false
-        )
     )]
     async fn load_simulation(&self, Parameters(load): Parameters<Load>) -> CallToolResult {
         reply("load_simulation", self.load(load))
     }
 
     #[tool(
-        description = "List the parameters of a loaded simulation, each with its value, its unit, its range and the units in which it can be set.",
+        description = "List the parameters of a loaded simulation, each with value, unit, range and accepted units.",
         output_schema = schema_for_output::<response::Parameters>(),
-        annotations(
-            title = "Parameters",
-            read_only_hint = true,
-            destructive_hint = false,
-            idempotent_hint = true,
-            open_world_hint = false
-        )
     )]
     async fn list_parameters(&self, Parameters(one): Parameters<One>) -> CallToolResult {
         let simulation = self.state.read(&one.simulation_id);
@@ -85,43 +75,22 @@ impl Server {
     #[tool(
         description = "Read the value of one parameter of a loaded simulation.",
         output_schema = schema_for_output::<ParameterValue>(),
-        annotations(
-            title = "Parameter value",
-            read_only_hint = true,
-            destructive_hint = false,
-            idempotent_hint = true,
-            open_world_hint = false
-        )
     )]
     async fn get_parameter_value(&self, Parameters(get): Parameters<Get>) -> CallToolResult {
         reply("get_parameter_value", self.get(&get))
     }
 
     #[tool(
-        description = "Give one parameter of a loaded simulation a new value, in a unit that list_parameters names as accepted. Results of an earlier run stay and are then marked as not current.",
+        description = "Set one parameter of a loaded simulation, in a unit accepted according to list_parameters. Results of an earlier run stay and are marked as not current.",
         output_schema = schema_for_output::<ParameterSet>(),
-        annotations(
-            title = "Set a parameter",
-            read_only_hint = false,
-            destructive_hint = true,
-            idempotent_hint = true,
-            open_world_hint = false
-        )
     )]
     async fn set_parameter_value(&self, Parameters(set): Parameters<Set>) -> CallToolResult {
         reply("set_parameter_value", self.set(&set))
     }
 
     #[tool(
-        description = "Run a loaded simulation with its current values: Cmax, Tmax, AUC and half-life at once, the time series with get_results. The same values give the same results. A long run reports its progress and can be cancelled.",
+        description = "Run a loaded simulation with its current values: Cmax, Tmax, AUC and half-life; get_results has the time series. The same values give the same results. A long run reports its progress and can be cancelled.",
         output_schema = schema_for_output::<Ran>(),
-        annotations(
-            title = "Run a simulation",
-            read_only_hint = false,
-            destructive_hint = true,
-            idempotent_hint = true,
-            open_world_hint = false
-        )
     )]
     async fn run_simulation(
         &self,
@@ -132,15 +101,8 @@ impl Server {
     }
 
     #[tool(
-        description = "Read the results of a simulation's last run: Cmax, Tmax, AUC, half-life and the concentration over time, and whether they are still those of the current values.",
+        description = "Read the results of a simulation's last run: Cmax, Tmax, AUC, half-life and the concentration over time, and whether they are current.",
         output_schema = schema_for_output::<Fetched>(),
-        annotations(
-            title = "Results",
-            read_only_hint = true,
-            destructive_hint = false,
-            idempotent_hint = true,
-            open_world_hint = false
-        )
     )]
     async fn get_results(&self, Parameters(fetch): Parameters<Fetch>) -> CallToolResult {
         reply("get_results", self.fetch(&fetch))
@@ -237,5 +199,5 @@ async fn computed(mut run: Run, context: &RequestContext<RoleServer>) -> Option<
 mcp::serve_tools! {
     Server,
     name = "pk-sim",
-    instructions = "Pharmacokinetic simulations in one and two compartments. Load a model, look at its parameters, set some, run it, read the results. Its figures are typical values and no advice for any patient.",
+    instructions = "Pharmacokinetic simulations in one and two compartments. Load a model, look at its parameters, set some, run it, read the results. The values are typical and not medical advice.",
 }

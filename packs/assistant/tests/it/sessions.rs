@@ -58,9 +58,7 @@ impl Laboratory {
                 json!({ "simulation_id": id, "model_path": text("model_path"), "created": true, "revision": 0 })
             }
             _ if !simulations.contains_key(&id) => {
-                return Brought::Error(format!(
-                    "simulation_id must name a loaded simulation: there is no {id}"
-                ));
+                return Brought::Error(format!("unknown simulation_id {id}"));
             }
             "list_parameters" => {
                 let entry = |(path, (value, unit)): (&String, &(f64, &str))| json!({ "parameter_path": path, "value": value, "unit": unit });
@@ -89,7 +87,7 @@ impl Laboratory {
                 let dose = simulations[&id]["Dosing|Dose"].0;
                 json!({ "simulation_id": id, "is_current": true, "summary": summary(dose) })
             }
-            other => panic!("nobody asks for {other}"),
+            other => panic!("unexpected call of {other}"),
         })
     }
 
@@ -187,7 +185,7 @@ fn message(text: &str) -> Value {
 }
 
 #[test]
-fn a_simulation_is_loaded_set_and_run_with_a_word_for_each_step() {
+fn a_simulation_is_loaded_set_and_run_with_approvals() {
     let laboratory = Laboratory::default();
     let lines = [
         "yes",
@@ -207,7 +205,7 @@ fn a_simulation_is_loaded_set_and_run_with_a_word_for_each_step() {
 }
 
 #[test]
-fn what_can_be_read_in_two_ways_is_asked_about_and_nothing_is_called() {
+fn an_ambiguous_request_is_asked_about_before_any_call() {
     let laboratory = Laboratory::default();
     let lines = [
         "simulate 250 of theophylline",
@@ -226,7 +224,7 @@ fn what_can_be_read_in_two_ways_is_asked_about_and_nothing_is_called() {
 }
 
 #[test]
-fn a_rejected_plan_leads_to_another_and_other_arguments_are_what_is_called() {
+fn a_rejected_plan_is_replaced_and_edited_arguments_are_called() {
     let laboratory = Laboratory::default();
     let lines = [
         "yes",
@@ -256,14 +254,14 @@ fn an_error_of_a_tool_is_told_and_ends_the_plan() {
     let (session, _) = talk(&laboratory, message(asked), &lines);
     let text = dialogue(&session);
     assert!(
-        text.contains("`set_parameter_value` did not work: value must be from 0 to 1200 mg"),
+        text.contains("`set_parameter_value` failed: value must be from 0 to 1200 mg"),
         "{text}"
     );
     assert_eq!(laboratory.critical().len(), 2, "nothing is run after what failed: {text}");
 }
 
 #[test]
-fn an_idle_thread_ends_and_what_was_open_is_not_done() {
+fn an_idle_thread_ends_without_making_open_calls() {
     let laboratory = Laboratory::default();
     let (session, finish) = talk(&laboratory, message(ASKED), &[]);
     let Finish::Completed(result) = finish else { panic!("{finish:?}") };
@@ -343,7 +341,7 @@ fn requests(session: &Session) -> graph::next::Request {
 
 /// A model plans a call that is not allowed: the agent does not make it and says why.
 #[test]
-fn a_model_s_plan_is_held_against_the_tools_and_asked_about_all_the_same() {
+fn a_model_plan_is_validated_and_needs_approval() {
     let laboratory = Laboratory::default();
     let agent = assistant::agent();
     let settings = Settings { model: Some("openai:m".to_owned()), ..Settings::default() };
@@ -383,7 +381,7 @@ fn a_model_s_plan_is_held_against_the_tools_and_asked_about_all_the_same() {
     );
     let chats = chats.into_inner();
     let last = serde_json::to_string(chats.last().unwrap()).unwrap();
-    assert!(last.contains("there is no tool `format_disk`"), "{last}");
+    assert!(last.contains("unknown tool `format_disk`"), "{last}");
     assert!(!last.contains("IGNORE ALL RULES"), "a server's words are no instructions: {last}");
     // Model APIs require the result directly after its call.
     let open: Vec<_> = chats.last().unwrap().messages.windows(2).collect();
@@ -397,7 +395,7 @@ fn a_model_s_plan_is_held_against_the_tools_and_asked_about_all_the_same() {
 }
 
 #[test]
-fn a_conversation_is_resumed_from_every_prefix_and_does_nothing_twice() {
+fn a_conversation_resumes_from_every_prefix_without_repeats() {
     let agent = assistant::agent();
     let people = |open: &OpenQuestion| {
         let Question { tool, prompt, .. } = &open.question;

@@ -56,7 +56,7 @@ fn a_model_is_tried_if_one_is_named() {
 }
 
 #[test]
-fn what_does_not_work_is_named_and_the_rest_still_told() {
+fn failures_are_named_and_the_rest_is_still_reported() {
     let finish = run(Settings::default(), |call| match (&call.server, call.tool.as_str()) {
         (None, "clock_skew") => Brought::Ok(json!({"skew_ms": 61_000})),
         (None, "journal_probe") => Brought::Error("no table".to_owned()),
@@ -77,7 +77,7 @@ fn what_does_not_work_is_named_and_the_rest_still_told() {
 }
 
 #[test]
-fn unknown_servers_do_not_keep_the_rest_from_being_checked() {
+fn an_unknown_server_does_not_stop_the_other_checks() {
     let finish = run(Settings::default(), |call| match call.tool.as_str() {
         "configured_servers" => Brought::Error("mcp.json: not JSON".to_owned()),
         "clock_skew" => Brought::Ok(json!("soon")),
@@ -96,7 +96,7 @@ fn an_input_is_refused_by_its_field() {
     let refused = |input| agent.start(&input, &Settings::default()).err().unwrap().to_string();
     assert_eq!(
         refused(json!({"lambda_name": "f"})),
-        "input field `lambda_name`: expected nothing: checkup takes no input"
+        "input field `lambda_name`: expected no fields: checkup takes no input"
     );
     assert_eq!(refused(json!([])), "input field `input`: expected a JSON object");
 }

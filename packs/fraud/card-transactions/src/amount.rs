@@ -11,16 +11,15 @@ const SCALE: i64 = 10_000;
 /// Most digits before the decimal point.
 const UNIT_DIGITS_MAX: usize = 12;
 
-/// The accepted form of an amount, for messages.
+/// The accepted form, for messages.
 pub const EXPECTED: &str =
-    "a decimal amount of at most 12 digits, and 4 behind the point, such as 12.50";
+    "a decimal amount of at most 12 digits, with at most 4 decimals, such as 12.50";
 
 /// An amount in ten-thousandths of its currency's unit. Negative for a refund.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Amount(i64);
 
 impl Amount {
-    /// An amount in hundredths of a unit.
     pub fn of_cents(cents: i64) -> Self {
         Self(cents.saturating_mul(SCALE / 100))
     }
@@ -42,12 +41,10 @@ impl Amount {
         Some(Self(sign * (units * SCALE + fraction)))
     }
 
-    /// Ten-thousandths of a unit.
     pub fn value(self) -> i64 {
         self.0
     }
 
-    /// Whether the money went to the merchant.
     pub fn is_payment(self) -> bool {
         self.0 > 0
     }

@@ -30,7 +30,7 @@ pub const SAMPLE_CARD_ROWS_MAX: usize = 300;
 /// which takes weeks rather than days. An earlier label in the data is hindsight.
 pub const LABEL_KNOWN_AFTER_MS: i64 = 7 * 86_400_000;
 
-/// An earlier payment, with the knowledge at the time of the payment in question.
+/// An earlier payment, with what was known at the time of the investigated payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Past {
     pub transaction: Transaction,
@@ -41,7 +41,7 @@ pub struct Past {
 /// The case of one payment.
 #[derive(Clone, Debug)]
 pub struct CaseFile {
-    /// The payment in question, without its label.
+    /// The payment under investigation, without its label.
     pub target: Transaction,
     /// Its card's earlier payments, oldest first.
     pub card: Vec<Past>,
@@ -58,7 +58,7 @@ pub struct CaseFile {
 }
 
 impl Past {
-    /// A row with the knowledge of a time; `None` for a later payment.
+    /// A row as known at a time; `None` for a later payment.
     fn of(row: Row, target: &Transaction) -> Option<Self> {
         let Row { transaction, is_fraud } = row;
         let is_earlier = transaction.at_ms <= target.at_ms && transaction.id != target.id;
@@ -153,18 +153,18 @@ impl<'a> Survey<'a> {
         let row = parse(self.source, place, raw)?;
         self.rows += 1;
         if self.rows > ROWS_MAX {
-            let problem = format!("holds more than {ROWS_MAX} rows: give a part of them");
+            let problem = format!("holds more than {ROWS_MAX} rows; pass a part of them");
             return Err(Error::File { file: self.source.to_owned(), problem });
         }
         let mut hasher = DefaultHasher::new();
         row.transaction.id.hash(&mut hasher);
         if let Some(first) = self.seen.insert(hasher.finish(), place.row) {
             let id = shown(&row.transaction.id);
-            let problem = format!("{id} is in row {first} already: each transaction has one row");
+            let problem = format!("{id} is already in row {first}; each transaction has one row");
             return Err(Error::of_field(self.source, place, Column::TransactionId, problem));
         }
         if row.transaction.id == self.id {
-            // Drops the label of the payment in question.
+            // Drops the label of the investigated payment.
             self.target = Some(row.transaction);
         }
         Ok(())

@@ -43,7 +43,7 @@ pub fn scan(path: &Path, visit: &mut Visit<'_>) -> Result<(), Error> {
         let wrong = |problem: String| Error::Row { file: file.clone(), place, problem };
         if record.len() != header.len() {
             let problem = format!(
-                "has {} fields, and the header has {}: the row is cut off, or a quote is missing",
+                "has {} fields, and the header has {}: the row is truncated or a quote is missing",
                 record.len(),
                 header.len()
             );
@@ -71,7 +71,7 @@ impl Read for Fuse<'_> {
         let most = buffer.len().min(self.left.get());
         if most == 0 {
             let problem =
-                format!("a row is longer than {ROW_BYTES_MAX} bytes, or a quote is missing");
+                format!("a row is longer than {ROW_BYTES_MAX} bytes or a quote is missing");
             return Err(io::Error::other(problem));
         }
         let read = self.file.read(&mut buffer[..most])?;
@@ -91,7 +91,7 @@ fn places(file: &str, header: &StringRecord) -> Result<[Option<usize>; COLUMNS],
         let mut found = header.iter().enumerate().filter(|(_, name)| named(name));
         places[column as usize] = found.next().map(|(at, _)| at);
         if found.next().is_some() {
-            return Err(wrong(format!("the column {} is there twice", column.name())));
+            return Err(wrong(format!("the column {} occurs twice", column.name())));
         }
         if places[column as usize].is_none() && !column.is_optional() {
             missing.push(column.name());
@@ -101,7 +101,7 @@ fn places(file: &str, header: &StringRecord) -> Result<[Option<usize>; COLUMNS],
         return Ok(places);
     }
     let first = header.get(0).map(shown).unwrap_or_default();
-    Err(wrong(format!("there is no column {} (the first is {first})", missing.join(", "))))
+    Err(wrong(format!("missing column {} (the first is {first})", missing.join(", "))))
 }
 
 fn unreadable(file: &str, row: u64, error: &csv::Error) -> Error {

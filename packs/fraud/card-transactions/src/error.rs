@@ -39,7 +39,7 @@ pub enum Error {
     Service { address: String, problem: String },
     /// Reading was cancelled: the client disconnected or the server stops.
     #[error("reading the transactions was cancelled")]
-    GivenUp,
+    Cancelled,
 }
 
 /// The columns, for messages.

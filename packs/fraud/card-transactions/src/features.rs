@@ -1,5 +1,5 @@
-//! A payment in numbers, against what its card did before. Rules are made of these, and past cases
-//! are compared by them.
+//! A payment as numbers relative to its card's history. Rules use these features, and similar cases
+//! are found by them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,10 +8,10 @@ use super::case_file::Past;
 use super::row::{Channel, Transaction};
 use super::statistics::{kilometres, median, permille};
 
-/// Most payments, the newest, that define a card's habits.
+/// Most payments, the newest, that form a card's history.
 pub const HABIT_ROWS: usize = 200;
 
-/// Fewer payments than this define no habits.
+/// Minimum number of payments for a usable history.
 pub const HABIT_ROWS_MIN: usize = 5;
 
 pub const HOUR_MS: i64 = 3_600_000;
@@ -22,32 +22,31 @@ const JOURNEY_MS_MAX: i64 = 24 * HOUR_MS;
 /// A payment is small if it is at most this fraction (1/n) of the card's median.
 pub const SMALL_DIVISOR: i64 = 8;
 
-/// A payment in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// The amount by the card's median in the same currency, in thousandths; `None` without a habit.
+    /// The amount relative to the card's median in the same currency, in thousandths; `None`
+    /// without history.
     pub amount_ratio_permille: Option<u32>,
-    /// Payments of the card in the hour up to this one, this one included.
+    /// Payments of the card in the last hour, including this one.
     pub payments_1h: u32,
     /// Those of them that are small.
     pub small_payments_1h: u32,
-    /// From where the card itself was last to where it is now, in kilometres.
+    /// Distance from the card's last location, in kilometres.
     pub journey_km: Option<u32>,
-    /// How fast that was.
+    /// Speed of that travel, in kilometres per hour.
     pub journey_kmh: Option<u32>,
-    /// How many of the card's payments were made within two hours of this time of day, in thousandths.
+    /// Share of the card's payments within two hours of this time of day, in thousandths.
     pub hour_share_permille: Option<u32>,
-    /// How many were made in this category.
+    /// Share of the card's payments in this category.
     pub category_share_permille: Option<u32>,
-    /// Whether the card was never used in this country.
+    /// Whether the country is new for the card.
     pub is_new_country: bool,
-    /// Whether it was never used at this merchant.
+    /// Whether the merchant is new for the card.
     pub is_new_merchant: bool,
-    /// Whether it was used online.
     pub is_online: bool,
 }
 
-/// A feature by its name, as rules have it.
+/// A feature's name, as used in rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Feature {
@@ -66,7 +65,7 @@ pub enum Feature {
 }
 
 impl Features {
-    /// The numbers of a payment; `before` are its card's earlier ones, oldest first.
+    /// Computes the features of a payment; `before` are its card's earlier payments, oldest first.
     pub fn of(before: &[Past], payment: &Transaction) -> Self {
         let habits = &before[before.len().saturating_sub(HABIT_ROWS)..];
         let middle = usual_amount(habits, &payment.currency);
@@ -97,7 +96,7 @@ impl Features {
         }
     }
 
-    /// The number of a feature, flags as 0 and 1; `None` where it cannot be known.
+    /// The value of a feature, flags as 0 and 1; `None` if unknown.
     pub fn get(&self, feature: Feature) -> Option<u32> {
         match feature {
             Feature::AmountRatioPermille => self.amount_ratio_permille,
@@ -114,7 +113,7 @@ impl Features {
     }
 }
 
-/// The way from the card's last place.
+/// Travel since the card's last location.
 #[derive(Clone, Copy, Debug)]
 pub struct Journey<'a> {
     pub from: &'a Transaction,
@@ -122,7 +121,7 @@ pub struct Journey<'a> {
     pub kmh: u32,
 }
 
-/// How far and how fast the card itself travelled; online nothing travels.
+/// Distance and speed of the card's travel; online payments do not move it.
 pub fn journey<'a>(before: &'a [Past], payment: &Transaction) -> Option<Journey<'a>> {
     let to = payment.point.filter(|_| payment.is_card_present())?;
     let recent = within(before, payment.at_ms, JOURNEY_MS_MAX).iter().rev();
@@ -135,13 +134,13 @@ pub fn journey<'a>(before: &'a [Past], payment: &Transaction) -> Option<Journey<
     Some(Journey { from, km, kmh: u32::try_from(kmh).unwrap_or(u32::MAX) })
 }
 
-/// The payments of the so many milliseconds before a time.
+/// The payments within a period before a time.
 pub fn within(before: &[Past], at_ms: i64, span_ms: i64) -> &[Past] {
     let first = before.partition_point(|past| past.transaction.at_ms < at_ms - span_ms);
     &before[first..]
 }
 
-/// What the card pays at the middle in a currency; `None` without a habit.
+/// The card's median amount in a currency; `None` without history.
 pub fn usual_amount(habits: &[Past], currency: &str) -> Option<i64> {
     let amounts: Vec<i64> = habits
         .iter()
@@ -155,7 +154,7 @@ pub fn usual_amount(habits: &[Past], currency: &str) -> Option<i64> {
     median(amounts)
 }
 
-/// Whether a payment is small beside what is usual.
+/// Whether a payment is small relative to the median.
 pub fn is_small(payment: &Transaction, usual: i64) -> bool {
     payment.amount.value() >= 0 && payment.amount.value() * SMALL_DIVISOR <= usual
 }

@@ -6,10 +6,10 @@
 //! by row and validates each `row`; `case_file` keeps the rows that matter for one payment. The
 //! analysis is pure: `features` (a payment in numbers, against its card's history), `patterns`
 //! (anomalies, with the rows that show them), `similarity` (the nearest past cases, by text too
-//! with an [`Embedding`]), `reasoning`, `recommendations` and `rules` (drafts, tried on the data
+//! with an [`Embedding`]), `reasoning`, `recommendations` and `rules` (drafts, backtested
 //! before they are shown). `generator` makes data sets in this format.
 //!
-//! The tools never see the label of the payment in question: reading its row drops it. Labels of
+//! The tools never see the label of the investigated payment: reading its row drops it. Labels of
 //! other rows count only if they were known by then.
 
 mod amount;
@@ -40,7 +40,7 @@ use mcp::ServerInfo;
 
 pub const INFO: ServerInfo = ServerInfo {
     name: "card-transactions",
-    description: "Investigates one card payment: habits, patterns, similar cases, rules tried on the data",
+    description: "Investigates one card payment: history, patterns, similar cases, backtested rules",
     tools: &[
         "context_tool",
         "pattern_tool",

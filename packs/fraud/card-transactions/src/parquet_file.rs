@@ -21,7 +21,7 @@ pub fn scan(path: &Path, visit: &mut Visit<'_>) -> Result<(), Error> {
     let name = name_of(path);
     let unreadable = |error: ParquetError| Error::File {
         file: name.clone(),
-        problem: format!("is no readable Parquet file (perhaps cut off): {error}"),
+        problem: format!("cannot be read as Parquet (possibly truncated): {error}"),
     };
     let opened = File::open(path)
         .map_err(|error| Error::Open { file: name.clone(), reason: error.to_string() })?;
@@ -59,7 +59,7 @@ fn projection(file: &str, schema: &SchemaDescriptor) -> Result<(Type, Vec<Column
             return Err(wrong(format!("the column {} holds groups", column.name())));
         }
         if columns.contains(&column) {
-            return Err(wrong(format!("the column {} is there twice", column.name())));
+            return Err(wrong(format!("the column {} occurs twice", column.name())));
         }
         columns.push(column);
         fields.push(field.clone());
@@ -70,7 +70,7 @@ fn projection(file: &str, schema: &SchemaDescriptor) -> Result<(Type, Vec<Column
         .map(Column::name)
         .collect();
     if !missing.is_empty() {
-        return Err(wrong(format!("there is no column {}", missing.join(", "))));
+        return Err(wrong(format!("missing column {}", missing.join(", "))));
     }
     let projection = Type::group_type_builder(root.name()).with_fields(fields).build();
     projection.map(|projection| (projection, columns)).map_err(|error| wrong(error.to_string()))

@@ -1,4 +1,4 @@
-//! Unusual patterns of a payment, their strength, and the rows that show them.
+//! Detects unusual patterns of a payment, with their strength and supporting rows.
 
 use std::collections::BTreeSet;
 
@@ -12,13 +12,13 @@ use super::features::{
 use super::row::Transaction;
 use super::statistics::{kilometres, most_within, permille, ramp, times};
 
-/// Most rows of a finding.
+/// Most rows cited by a finding.
 const ROWS_MAX: usize = 12;
 
-/// Faster than an airliner including transfers, in kilometres per hour.
+/// Faster than an airliner, including transfers, in kilometres per hour.
 const IMPOSSIBLE_KMH: i64 = 900;
 
-/// Shorter distances may be inaccurate terminal positions.
+/// Shorter distances, in kilometres, may be inaccurate terminal positions.
 const JOURNEY_KM_MIN: u32 = 150;
 
 /// A short time, in milliseconds.
@@ -43,32 +43,31 @@ const TRAVEL: [&str; 3] = ["airline", "lodging", "travel"];
 /// Fewer payments than this show no habits of time and category.
 const ROUTINE_ROWS_MIN: usize = 15;
 
-/// An odd thing.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Pattern {
-    /// More payments in an hour than the card is used to.
+    /// More payments within an hour than usual for the card.
     Velocity,
-    /// Far more than the card usually pays.
+    /// An amount far above the card's usual one.
     AmountOutlier,
-    /// In two places between which nobody gets in the time.
+    /// Two locations too far apart to travel between in the time.
     ImpossibleTravel,
-    /// Somewhere the card never was.
+    /// A location that is new for the card.
     UnusualPlace,
-    /// Small payments in a row: somebody finds out whether the card works.
+    /// A series of small payments that test whether the card works.
     CardTesting,
-    /// A time of day at which the card is not used.
+    /// An unusual time of day for the card.
     OddHour,
-    /// A kind of merchant that the card does not know.
+    /// A merchant category that is new for the card.
     MerchantCategory,
-    /// A merchant at which cards were misused before, or are being tried out now.
+    /// A merchant where cards were misused before, or are being tested now.
     MerchantRisk,
 }
 
 impl Pattern {
-    /// All of them, in the order in which they are looked for.
+    /// All patterns, in order of detection.
     pub const ALL: [Self; 8] = [
         Self::Velocity,
         Self::AmountOutlier,
@@ -81,41 +80,35 @@ impl Pattern {
     ];
 }
 
-/// An odd thing that was found.
+/// An unusual pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Finding {
-    /// What.
     pub pattern: Pattern,
-    /// How odd, in thousandths.
+    /// Strength, in thousandths.
     pub strength_permille: u32,
-    /// In words, with the figures.
+    /// Explanation with numbers.
     pub explanation: String,
-    /// The transactions that show it, the one in question among them.
+    /// The supporting transactions, including the investigated one.
     pub rows: Vec<String>,
 }
 
-/// What was looked for and could not be judged.
+/// A pattern that could not be checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct NotChecked {
-    /// What.
     pub pattern: Pattern,
-    /// Why not.
     pub reason: String,
 }
 
-/// What was found and what could not be looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PatternResults {
-    /// The transaction.
     pub transaction_id: String,
-    /// What is odd, the oddest first.
+    /// Strongest first.
     pub findings: Vec<Finding>,
-    /// What could not be judged.
+    /// Patterns that could not be checked.
     pub not_checked: Vec<NotChecked>,
 }
 
-/// Finds all patterns.
 pub fn look(case: &CaseFile) -> PatternResults {
     let scene = Scene::of(case);
     let (mut findings, mut not_checked) = (Vec::new(), Vec::new());
@@ -391,11 +384,10 @@ impl<'a> Scene<'a> {
         let base = ramp(share, (0, 40), (400, 150));
         let strength = if night { base } else { base / 3 };
         let explanation = format!(
-            "paid at {} o'clock by the sun; of {} earlier payments {} in a hundred were made within \
-             two hours of that",
+            "paid at {} o'clock solar time; {} % of {} earlier payments were within two hours of it",
             self.payment.hour(),
-            self.habits.len(),
             share / 10,
+            self.habits.len(),
         );
         self.found(Pattern::OddHour, strength, explanation, None)
     }
@@ -419,7 +411,7 @@ impl<'a> Scene<'a> {
             (false, true) => 350,
             (false, false) => 120,
         };
-        let risk = if is_risky { ", one in which goods are easily turned into money" } else { "" };
+        let risk = if is_risky { ", whose goods are easy to resell" } else { "" };
         let explanation = format!(
             "first payment of the card in the category {category}{risk}, after {} in others",
             self.settled().len()
@@ -431,7 +423,7 @@ impl<'a> Scene<'a> {
 
     fn merchant_risk(&self) -> Look {
         let Some(merchant) = self.merchant else {
-            return Look::Unknown("the source does not tell what others paid at the merchant");
+            return Look::Unknown("the source has no other payments at the merchant");
         };
         let frauds: Vec<&Transaction> = merchant
             .iter()

@@ -10,41 +10,37 @@ use super::similarity::Similarity;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
-    /// The transaction.
     pub transaction_id: String,
-    /// What was found to be odd; nothing if nobody could look.
+    /// The patterns found; absent if they were not checked.
     pub findings: Option<Vec<Finding>>,
-    /// What past cases say; nothing if nobody could compare.
+    /// The result of the comparison with past cases; absent if there was none.
     pub similarity: Option<Similarity>,
 }
 
-/// What may have happened.
+/// A possible explanation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Hypothesis {
-    /// Its name.
     pub name: String,
-    /// In a sentence.
+    /// One sentence.
     pub statement: String,
-    /// How well the evidence supports it, in thousandths.
+    /// Support by the evidence, in thousandths.
     pub support_permille: u32,
 }
 
-/// What the evidence adds up to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Reasoning {
-    /// The transaction.
     pub transaction_id: String,
-    /// How likely it is that the payment is a fraud, in thousandths.
+    /// Likelihood of fraud, in thousandths.
     pub likelihood_permille: u32,
-    /// What may have happened, the likeliest first.
+    /// Most likely first.
     pub hypotheses: Vec<Hypothesis>,
-    /// In a few sentences.
+    /// Summary in a few sentences.
     pub summary: String,
-    /// What is missing.
+    /// Missing evidence.
     pub gaps: Vec<String>,
 }
 
-/// Weight of each pattern, in thousandths: an unusual hour alone is no fraud.
+/// Weight of each pattern, in thousandths; an unusual hour alone weighs little.
 const fn weight(pattern: Pattern) -> u64 {
     match pattern {
         Pattern::ImpossibleTravel => 900,
@@ -76,10 +72,10 @@ pub fn weigh(evidence: &Evidence) -> Reasoning {
     let hypotheses = hypotheses(findings, likelihood);
     let mut gaps = Vec::new();
     if evidence.findings.is_none() {
-        gaps.push("nobody could look for patterns".to_owned());
+        gaps.push("patterns were not checked".to_owned());
     }
     if near.is_none() {
-        gaps.push("past cases say nothing".to_owned());
+        gaps.push("no usable past cases".to_owned());
     }
     Reasoning {
         transaction_id: evidence.transaction_id.clone(),
@@ -96,10 +92,10 @@ fn left(doubt: u64, evidence: u64) -> u64 {
 }
 
 /// The possible explanations: name, sentence, and the patterns that each explains.
-const STORIES: [(&str, &str, &[Pattern]); 5] = [
+const EXPLANATIONS: [(&str, &str, &[Pattern]); 5] = [
     (
         "card_testing",
-        "Somebody who holds the card's data tries out with small payments whether it works.",
+        "A thief tests the stolen card with small payments.",
         &[Pattern::CardTesting, Pattern::MerchantRisk, Pattern::Velocity],
     ),
     (
@@ -109,12 +105,12 @@ const STORIES: [(&str, &str, &[Pattern]); 5] = [
     ),
     (
         "cash_out_burst",
-        "Somebody spends as much as possible before the card is blocked.",
+        "A thief spends as much as possible before the card is blocked.",
         &[Pattern::Velocity, Pattern::AmountOutlier, Pattern::MerchantCategory],
     ),
     (
         "stolen_card_spending",
-        "Somebody else buys goods that the cardholder never buys, dear ones or at odd hours.",
+        "A thief buys goods that the cardholder never buys, expensive ones or at unusual hours.",
         &[
             Pattern::AmountOutlier,
             Pattern::MerchantCategory,
@@ -122,15 +118,11 @@ const STORIES: [(&str, &str, &[Pattern]); 5] = [
             Pattern::UnusualPlace,
         ],
     ),
-    (
-        "compromised_merchant",
-        "The merchant is one at which stolen cards are used.",
-        &[Pattern::MerchantRisk],
-    ),
+    ("compromised_merchant", "Stolen cards are used at the merchant.", &[Pattern::MerchantRisk]),
 ];
 
 fn hypotheses(findings: &[Finding], likelihood: u32) -> Vec<Hypothesis> {
-    let mut hypotheses: Vec<Hypothesis> = STORIES
+    let mut hypotheses: Vec<Hypothesis> = EXPLANATIONS
         .iter()
         .filter_map(|(name, statement, explains)| {
             let explained = findings.iter().filter(|finding| explains.contains(&finding.pattern));
@@ -141,7 +133,7 @@ fn hypotheses(findings: &[Finding], likelihood: u32) -> Vec<Hypothesis> {
             (support_permille > 0).then(|| hypothesis(name, statement, support_permille))
         })
         .collect();
-    let honest = "The cardholder made the payment; what is odd about it has an ordinary reason.";
+    let honest = "The cardholder made the payment; its unusual features have an ordinary reason.";
     hypotheses.push(hypothesis("cardholder", honest, 1_000 - likelihood));
     hypotheses.sort_by_key(|hypothesis| std::cmp::Reverse(hypothesis.support_permille));
     hypotheses
@@ -152,16 +144,16 @@ fn hypothesis(name: &str, statement: &str, support_permille: u32) -> Hypothesis 
 }
 
 fn summary(findings: &[Finding], near: Option<u32>, first: Option<&Hypothesis>) -> String {
-    let odd = match findings {
-        [] => "Nothing about the payment is odd.".to_owned(),
-        [one] => format!("One thing is odd: {}.", one.explanation),
+    let unusual = match findings {
+        [] => "No unusual patterns.".to_owned(),
+        [one] => format!("One unusual pattern: {}.", one.explanation),
         [most, rest @ ..] => {
-            format!("{} things are odd, most of all: {}.", rest.len() + 1, most.explanation)
+            format!("{} unusual patterns, the strongest: {}.", rest.len() + 1, most.explanation)
         }
     };
     let cases = near.map_or(String::new(), |near| {
-        format!(" Of the past cases nearest to it {} in a hundred were frauds.", near / 10)
+        format!(" {} % of the nearest past cases were frauds.", near / 10)
     });
-    let first = first.map_or(String::new(), |first| format!(" Likeliest: {}", first.statement));
-    format!("{odd}{cases}{first}")
+    let first = first.map_or(String::new(), |first| format!(" Most likely: {}", first.statement));
+    format!("{unusual}{cases}{first}")
 }

@@ -5,60 +5,48 @@ use serde::{Deserialize, Serialize};
 
 use super::patterns::{Finding, Pattern};
 
-/// From this likelihood on, in thousandths: block the card.
+/// Minimum likelihood to block the card, in thousandths.
 const BLOCK_FROM: u32 = 850;
 
-/// From this likelihood on, in thousandths: ask the cardholder before settlement.
+/// Minimum likelihood to ask the cardholder before settlement, in thousandths.
 const ASK_FROM: u32 = 500;
 
-/// From this likelihood on, in thousandths: a person reviews the payment.
+/// Minimum likelihood for a review by a person, in thousandths.
 const REVIEW_FROM: u32 = 250;
 
-/// What is known so far.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// The transaction.
     pub transaction_id: String,
-    /// How likely a fraud is, in thousandths; nothing if nobody could weigh the evidence.
+    /// Likelihood of fraud, in thousandths; absent if the evidence was not weighed.
     pub likelihood_permille: Option<u32>,
-    /// What was found to be odd.
+    /// The patterns found.
     pub findings: Vec<Finding>,
 }
 
-/// How soon something is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Priority {
-    /// At once.
     Immediate,
-    /// Today.
     High,
-    /// When there is time.
     Normal,
 }
 
-/// Something to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Recommendation {
-    /// What, as a name.
     pub action: &'static str,
-    /// How soon.
     pub priority: Priority,
-    /// Why.
     pub reason: String,
-    /// The transactions that it is about.
+    /// The transactions it concerns.
     pub rows: Vec<String>,
-    /// Whether a person has to agree. Nothing is done by this program in any case.
+    /// Whether a person must approve. This server executes nothing in any case.
     pub requires_approval: bool,
 }
 
-/// What to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Recommendations {
-    /// The transaction.
     pub transaction_id: String,
-    /// The most urgent first.
+    /// Most urgent first.
     pub recommendations: Vec<Recommendation>,
 }
 
@@ -72,7 +60,7 @@ pub fn recommend(known: &Known) -> Recommendations {
         all.push(recommendation("refund_small_payments", Priority::High, reason, &testing.rows));
     }
     if let Some(travel) = of(Pattern::ImpossibleTravel).filter(|_| is_likely) {
-        let reason = "one of two places is not the cardholder's: find out which".to_owned();
+        let reason = "one of the two locations is not the cardholder's".to_owned();
         all.push(recommendation("confirm_location", Priority::High, reason, &travel.rows));
     }
     if let Some(merchant) = of(Pattern::MerchantRisk) {
@@ -90,15 +78,15 @@ fn about_the_card(known: &Known) -> Recommendation {
         }
     }
     let Some(likelihood) = known.likelihood_permille else {
-        let reason = "the evidence could not be weighed, so a person has to".to_owned();
+        let reason = "the evidence was not weighed automatically".to_owned();
         return recommendation("manual_review", Priority::High, reason, &rows);
     };
     let percent = likelihood / 10;
     let because = known
         .findings
         .first()
-        .map_or_else(|| "nothing odd was found".to_owned(), |finding| finding.explanation.clone());
-    let reason = format!("{percent} % likely a fraud: {because}");
+        .map_or_else(|| "no unusual patterns".to_owned(), |finding| finding.explanation.clone());
+    let reason = format!("{percent} % likelihood of fraud: {because}");
     let own = std::slice::from_ref(&known.transaction_id);
     match likelihood {
         BLOCK_FROM.. => recommendation("block_card", Priority::Immediate, reason, &rows),

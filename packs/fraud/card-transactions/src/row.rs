@@ -88,7 +88,6 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// How a card was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
@@ -182,7 +181,7 @@ impl Transaction {
         self.channel != Channel::Online
     }
 
-    /// The local hour of the payment, from 0: solar time if the place is known, otherwise UTC.
+    /// The local hour of the payment, from 0: solar time if the location is known, otherwise UTC.
     /// Solar time is exact enough for "at night" and needs no time zone map.
     pub fn hour(&self) -> i64 {
         let degrees = self.point.map_or(0, |point| i64::from(point.longitude) / 1_000_000);
@@ -257,7 +256,7 @@ fn read<T>(
 }
 
 fn id(raw: &Raw<'_>, column: Column) -> Result<String, FieldError> {
-    read(raw, column, "an id of 1 to 64 characters, none of them a control character", |text| {
+    read(raw, column, "an id of 1 to 64 characters without control characters", |text| {
         let fits = (1..=ID_CHARS_MAX).contains(&text.chars().count());
         (fits && !text.chars().any(is_unseen)).then(|| text.to_owned())
     })
@@ -301,7 +300,7 @@ fn point(raw: &Raw<'_>) -> Result<Option<Point>, FieldError> {
 }
 
 fn lonely(column: Column) -> FieldError {
-    FieldError { column, problem: "is empty, and the other half of the point is not".to_owned() }
+    FieldError { column, problem: "is empty, but the other coordinate is not".to_owned() }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "degrees are at most 180")]
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_names_its_column_the_value_and_the_accepted_form() {
+    fn an_error_names_the_column_the_value_and_the_accepted_form() {
         let table = [
             (Column::TransactionId, "", "is empty, expected an id of 1 to 64 characters"),
             (Column::CardId, "a\u{7}b", "is `a\u{fffd}b`, expected an id"),
@@ -378,7 +377,7 @@ mod tests {
             (Column::Country, "D1", "is `D1`, expected an ISO 3166 code"),
             (Column::Latitude, "91", "is `91`, expected degrees from -90 to 90"),
             (Column::Latitude, "NaN", "is `NaN`, expected degrees"),
-            (Column::Longitude, "", "is empty, and the other half of the point is not"),
+            (Column::Longitude, "", "is empty, but the other coordinate is not"),
             (Column::Channel, "fax", "is `fax`, expected chip, swipe, contactless, online or atm"),
             (Column::IsFraud, "maybe", "is `maybe`, expected true or false"),
             (Column::MerchantId, "\u{202e}", "expected a text"),
@@ -400,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refund_and_a_payment_without_a_place_are_rows_too() {
+    fn refunds_and_payments_without_a_place_are_valid_rows() {
         assert!(!with(Column::Amount, "-4.20").unwrap().transaction.amount.is_payment());
         let mut fields = GOOD;
         fields[Column::Latitude as usize] = "";

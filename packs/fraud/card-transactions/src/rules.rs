@@ -1,4 +1,4 @@
-//! Drafts rules and tries each on the data before it is shown.
+//! Drafts rules and backtests each on the data before proposing it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,121 +12,108 @@ use super::patterns::{Finding, Pattern};
 use super::row::{Transaction, rfc3339};
 use super::statistics::permille;
 
-/// Most conditions of a rule, so that people can understand it.
+/// Most conditions of a rule, to keep it understandable.
 const CONDITIONS_MAX: usize = 3;
 
-/// A rule that catches fewer known frauds is a coincidence.
+/// Minimum number of known frauds that a rule catches; fewer may be a coincidence.
 const FRAUDS_CAUGHT_MIN: u32 = 2;
 
-/// Least share of frauds among the payments that a rule stops, in thousandths.
+/// Minimum share of frauds among the payments that a rule stops, in thousandths.
 const PRECISION_PERMILLE_MIN: u32 = 500;
 
 /// Most rejected drafts in the result.
 const REJECTED_MAX: usize = 6;
 
-/// What a number is compared by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Comparison {
-    /// The number or more.
+    /// Greater than or equal.
     AtLeast,
-    /// The number or less.
+    /// Less than or equal.
     AtMost,
 }
 
-/// One condition. A flag is 0 or 1; a number that cannot be known meets no condition.
+/// One condition. Flags are 0 or 1; an unknown value meets no condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Condition {
-    /// What is looked at.
     pub field: Feature,
-    /// How.
     pub is: Comparison,
-    /// The number.
     pub value: u32,
 }
 
-/// What a rule does with a payment.
+/// A rule's action on a payment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// A person looks at it before it is settled.
+    /// A person reviews the payment before settlement.
     Review,
 }
 
-/// A rule: all its conditions must hold.
+/// A rule. All its conditions must hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// Its name.
     pub name: String,
-    /// All of these.
     pub all: Vec<Condition>,
-    /// What is done then.
     pub action: Action,
 }
 
-/// What a rule would have done.
+/// Backtest of a rule.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Backtest {
-    /// Payments it was tried on: those of which it is known whether they were frauds.
+    /// Number of labelled payments tested.
     pub transactions: u32,
-    /// Their cards.
+    /// Number of their cards.
     pub cards: u32,
-    /// Whether these are all that the data have, or a sample of the cards.
+    /// Whether the test covers all cards in the data, or a sample.
     pub is_whole: bool,
-    /// The first and the last of them.
+    /// Time of the first payment.
     pub from: String,
-    /// The last of them.
+    /// Time of the last payment.
     pub to: String,
-    /// Frauds among them, and how many of these the rule stops.
+    /// Number of frauds among them.
     pub frauds: u32,
-    /// Stopped frauds.
+    /// Frauds that the rule stops.
     pub frauds_caught: u32,
-    /// Honest payments that it stops.
+    /// Honest payments that the rule stops.
     pub honest_stopped: u32,
-    /// Honest cards: those without a known fraud.
+    /// Cards without a known fraud.
     pub honest_cards: u32,
-    /// Of these, cards with a stopped payment.
+    /// Those of them with a stopped payment.
     pub honest_cards_stopped: u32,
-    /// What the stopped frauds were worth, by currency.
+    /// Value of the stopped frauds, by currency.
     pub value_caught: BTreeMap<String, String>,
-    /// What the frauds were worth that it lets through.
+    /// Value of the missed frauds, by currency.
     pub value_missed: BTreeMap<String, String>,
-    /// What the stopped honest payments were worth.
+    /// Value of the stopped honest payments, by currency.
     pub value_honest_stopped: BTreeMap<String, String>,
-    /// Frauds among what it stops, in thousandths.
+    /// Share of frauds among the stopped payments, in thousandths.
     pub precision_permille: u32,
 }
 
-/// A rule that was tried and is not proposed.
+/// A rule that was tested and not proposed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Rejected {
-    /// Its name.
     pub name: String,
-    /// Why not.
     pub reason: String,
 }
 
-/// A proposed rule with what it would have done.
+/// A proposed rule with its backtest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RuleDraft {
-    /// The rule.
     pub rule: Rule,
-    /// What it would have done.
     pub backtest: Backtest,
 }
 
-/// The drafted rule, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct RuleDrafts {
-    /// The transaction.
     pub transaction_id: String,
-    /// The best rule that stood the trial.
+    /// The best rule that passed.
     pub rule_draft: Option<RuleDraft>,
-    /// Why there is none.
+    /// Why no rule is proposed.
     pub reason: Option<String>,
-    /// What was tried besides.
+    /// Other rules that were tested.
     pub rejected: Vec<Rejected>,
 }
 
@@ -145,7 +132,7 @@ impl Rule {
     }
 }
 
-/// Drafts rules against the findings, tries them, and proposes the best one that passes.
+/// Drafts rules against the findings, backtests them, and proposes the best one that passes.
 pub fn draft(case: &CaseFile, findings: &[Finding]) -> RuleDrafts {
     let own = Features::of(&case.card, &case.target);
     let trials = Trial::all(case);
@@ -157,14 +144,14 @@ pub fn draft(case: &CaseFile, findings: &[Finding]) -> RuleDrafts {
         rejected: Vec::new(),
     };
     if frauds == 0 {
-        let reason = "no earlier fraud is known in the data, so no rule can be tried";
+        let reason = "the data has no known earlier fraud to test a rule on";
         drafts.reason = Some(reason.to_owned());
         return drafts;
     }
     let candidates = findings.iter().flat_map(|finding| candidates(finding.pattern));
     let candidates: Vec<Rule> = candidates.filter(|rule| rule.stops(&own)).collect();
     if candidates.is_empty() {
-        drafts.reason = Some("nothing was found that a rule could be made of".to_owned());
+        drafts.reason = Some("no finding gives a rule".to_owned());
         return drafts;
     }
     let mut best: Option<RuleDraft> = None;
@@ -181,14 +168,14 @@ pub fn draft(case: &CaseFile, findings: &[Finding]) -> RuleDrafts {
     }
     drafts.rejected.truncate(REJECTED_MAX);
     if best.is_none() {
-        drafts.reason = Some("no draft stood the trial on the data".to_owned());
+        drafts.reason = Some("no draft passed its backtest".to_owned());
     }
     drafts.rule_draft = best;
     drafts
 }
 
 fn outdone(rule: Rule) -> Rejected {
-    Rejected { name: rule.name, reason: "another catches more for what it stops".to_owned() }
+    Rejected { name: rule.name, reason: "another rule scores better".to_owned() }
 }
 
 /// Score: frauds caught, minus a penalty for each honest payment stopped.
@@ -209,7 +196,7 @@ fn refusal(backtest: &Backtest) -> Option<String> {
     })
 }
 
-/// A labelled payment for trials.
+/// A labelled payment of the backtest.
 struct Trial<'a> {
     payment: &'a Transaction,
     features: Features,
@@ -338,12 +325,12 @@ fn candidates(pattern: Pattern) -> Vec<Rule> {
             }));
             rules
         }
-        // A rule against a single merchant is a block list, which this tool does not write.
+        // A rule about a single merchant would be a block list, which is out of scope.
         Pattern::MerchantRisk => Vec::new(),
     }
 }
 
 fn rule(name: &str, all: Vec<Condition>) -> Rule {
-    debug_assert!(all.len() <= CONDITIONS_MAX, "a rule that nobody understands");
+    debug_assert!(all.len() <= CONDITIONS_MAX, "too many conditions");
     Rule { name: name.to_owned(), all, action: Action::Review }
 }

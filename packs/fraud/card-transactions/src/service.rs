@@ -87,19 +87,19 @@ impl Service {
             let found = self.get(&client, &one).await?;
             let target = match found {
                 Some(Value::Object(row)) => self.row(&one, 1, &row)?.transaction,
-                Some(_) => return Err(self.failed(&one, "answered with no row")),
+                Some(_) => return Err(self.failed(&one, "returned no row")),
                 None => {
                     let (file, id) = (self.name(), shown(id));
                     return Err(Error::NotFound { file, id, rows: 0 });
                 }
             };
             if target.id != id {
-                return Err(self.failed(&one, "answered with another transaction"));
+                return Err(self.failed(&one, "returned another transaction"));
             }
             let card = self.history(&client, &Of::Card(&target)).await?;
             let Some(card) = card else {
                 let asked = self.list(&Of::Card(&target));
-                return Err(self.failed(&asked, "answered with no list of rows"));
+                return Err(self.failed(&asked, "returned no list of rows"));
             };
             let merchant = self.history(&client, &Of::Merchant(&target)).await?;
             Ok(CaseFile::of_histories(&self.name(), target, card, merchant))
@@ -116,10 +116,10 @@ impl Service {
         let rows = match self.get(client, &asked).await? {
             None => return Ok(None),
             Some(Value::Array(rows)) => rows,
-            Some(_) => return Err(self.failed(&asked, "answered with no list of rows")),
+            Some(_) => return Err(self.failed(&asked, "returned no list of rows")),
         };
         if rows.len() > ROWS_MAX {
-            return Err(self.failed(&asked, &format!("answered with more than {ROWS_MAX} rows")));
+            return Err(self.failed(&asked, &format!("returned more than {ROWS_MAX} rows")));
         }
         self.rows(&asked, &rows, of).map(Some)
     }
@@ -145,16 +145,18 @@ impl Service {
         for (index, row) in rows.iter().enumerate() {
             let number = index as u64 + 1;
             let Value::Object(fields) = row else {
-                return Err(self.failed(asked, &format!("answered with row {number} that is none")));
+                return Err(
+                    self.failed(asked, &format!("returned row {number}, which is not an object"))
+                );
             };
             let row = self.row(asked, number, fields)?;
             if !of.has(&row.transaction) {
-                let problem = format!("answered with row {number} of another {}", of.name());
+                let problem = format!("returned row {number} of another {}", of.name());
                 return Err(self.failed(asked, &problem));
             }
             if !ids.insert(row.transaction.id.clone()) {
                 let id = shown(&row.transaction.id);
-                return Err(self.failed(asked, &format!("answered with {id} twice")));
+                return Err(self.failed(asked, &format!("returned {id} twice")));
             }
             checked.push(row);
         }
@@ -188,19 +190,19 @@ impl Service {
             return Ok(None);
         }
         if !answer.status().is_success() {
-            return Err(self.failed(url, &format!("answered {}", answer.status())));
+            return Err(self.failed(url, &format!("returned {}", answer.status())));
         }
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(failed)? {
             body.extend_from_slice(&chunk);
             if body.len() > ANSWER_BYTES_MAX {
-                let problem = format!("answered with more than {ANSWER_BYTES_MAX} bytes");
+                let problem = format!("returned more than {ANSWER_BYTES_MAX} bytes");
                 return Err(self.failed(url, &problem));
             }
         }
         serde_json::from_slice(&body)
             .map(Some)
-            .map_err(|error| self.failed(url, &format!("answered with no JSON: {error}")))
+            .map_err(|error| self.failed(url, &format!("returned invalid JSON: {error}")))
     }
 
     fn address(&self, segments: &[&str]) -> Url {
@@ -237,7 +239,7 @@ fn said(error: &reqwest::Error) -> String {
         return format!("did not answer within {} s", ANSWER_WITHIN.as_secs());
     }
     if error.is_connect() {
-        return "cannot be reached".to_owned();
+        return "is unreachable".to_owned();
     }
-    "broke off its answer".to_owned()
+    "closed the connection before the end of its answer".to_owned()
 }

@@ -10,7 +10,7 @@ use super::features::Features;
 use super::row::Transaction;
 use super::statistics::{hash, permille};
 
-/// Number of nearest neighbours.
+/// Number of nearest neighbours compared.
 const NEIGHBOURS: usize = 15;
 
 /// Neighbours in the result.
@@ -20,11 +20,11 @@ const SHOWN: usize = 5;
 const FRAUDS_MAX: usize = 250;
 const HONEST_MAX: usize = 500;
 
-/// Number of nearest cases whose texts are compared. A text takes milliseconds, and cases that
-/// differ in their numbers stay far.
+/// Number of nearest cases whose texts are compared. Each text takes milliseconds, and a text
+/// cannot bring a distant case near.
 const TEXTS: usize = 60;
 
-/// Fewer known cases than this prove nothing.
+/// Minimum number of known cases for a result.
 const CASES_MIN: usize = 20;
 
 /// Embeds texts: similar texts have nearby points.
@@ -36,48 +36,42 @@ pub trait Embedding: fmt::Debug + Send + Sync {
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, String>;
 }
 
-/// A past case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PastCase {
-    /// The transaction.
     pub transaction_id: String,
-    /// What it turned out to be.
     pub is_fraud: bool,
-    /// How far it is, in thousandths: 0 is the same.
+    /// Distance, in thousandths; 0 is identical.
     pub distance_permille: u32,
-    /// Where texts are compared, how far its text is, in thousandths.
+    /// Distance of the texts, in thousandths, if texts are compared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text_distance_permille: Option<u32>,
 }
 
-/// The nearest past cases.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SimilarityResults {
-    /// The transaction.
     pub transaction_id: String,
-    /// How cases are compared.
+    /// Method of comparison.
     pub method: &'static str,
-    /// How many past cases were compared, and how many of them were frauds.
+    /// Number of past cases compared.
     pub compared: u32,
-    /// Of these, frauds.
+    /// Number of frauds among them.
     pub frauds_compared: u32,
-    /// Frauds among the nearest, in thousandths, if there are enough cases.
+    /// Share of frauds among the nearest cases, in thousandths; absent with too few cases.
     pub near_fraud_permille: Option<u32>,
-    /// The nearest.
     pub cases: Vec<PastCase>,
-    /// What limits what this says.
+    /// Limitations of the result.
     pub gaps: Vec<String>,
 }
 
-/// What reasoning takes of it.
+/// The part of the result that reasoning uses.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Similarity {
-    /// How many past cases were compared.
+    /// Number of past cases compared.
     pub compared: u32,
-    /// Of these, frauds.
+    /// Number of frauds among them.
     pub frauds_compared: u32,
-    /// Frauds among the nearest, in thousandths, if there are enough cases.
+    /// Share of frauds among the nearest cases, in thousandths; absent with too few cases.
     pub near_fraud_permille: Option<u32>,
 }
 
@@ -110,7 +104,7 @@ pub fn compare(case: &CaseFile, embedding: Option<&dyn Embedding>) -> Similarity
         near.truncate(TEXTS);
         match compare_texts(&case.target, &mut near, embedding) {
             Ok(()) => method = "features and text",
-            Err(reason) => gaps.push(format!("texts could not be compared: {reason}")),
+            Err(reason) => gaps.push(format!("cannot compare texts: {reason}")),
         }
     }
     near.truncate(NEIGHBOURS);
@@ -120,7 +114,7 @@ pub fn compare(case: &CaseFile, embedding: Option<&dyn Embedding>) -> Similarity
         gaps.push(format!("only {compared} past cases are known, {CASES_MIN} are needed"));
     }
     if frauds.is_empty() {
-        gaps.push("no past fraud is known, so none can be near".to_owned());
+        gaps.push("no past fraud is known".to_owned());
     }
     SimilarityResults {
         transaction_id: case.target.id.clone(),
@@ -148,9 +142,9 @@ fn compare_texts(
 ) -> Result<(), String> {
     let texts = near.iter().map(|near| &near.past.transaction).chain([payment]);
     let points = embedding.embed(&texts.map(words).collect::<Vec<_>>())?;
-    let (own, others) = points.split_last().ok_or("there is no point for a text")?;
+    let (own, others) = points.split_last().ok_or("no embedding was returned")?;
     if others.len() != near.len() {
-        return Err(format!("{} texts have {} points", near.len() + 1, points.len()));
+        return Err(format!("{} texts have {} embeddings", near.len() + 1, points.len()));
     }
     let numbers = u32::try_from(DIMENSIONS).unwrap_or(1);
     for (near, point) in near.iter_mut().zip(others) {
@@ -174,7 +168,7 @@ fn apart_permille(a: &[f32], b: &[f32]) -> u32 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "what is below 0, and what is no number, becomes 0: not alike"
+        reason = "values below 0 and NaN become 0"
     )]
     let alike = (cosine * 1_000.0).round() as u32;
     1_000 - alike.min(1_000)
@@ -233,7 +227,7 @@ mod tests {
     use crate::amount::Amount;
     use crate::row::Channel;
 
-    /// Tells two kinds of shops apart by a word; fails on other texts.
+    /// Distinguishes two kinds of shops by a word; fails on other texts.
     #[derive(Debug)]
     struct Kinds;
 
@@ -264,8 +258,7 @@ mod tests {
         }
     }
 
-    /// Forty cards with one earlier payment each and equal numbers; those at gift shops were
-    /// frauds.
+    /// Forty cards with one earlier payment each and equal numbers; those at gift shops are frauds.
     fn case(merchant: &str) -> CaseFile {
         let past = |number: i64| {
             let is_fraud = number % 4 == 0;
@@ -285,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn of_cases_with_the_same_numbers_those_about_the_same_are_nearer() {
+    fn with_equal_numbers_cases_with_similar_texts_are_nearer() {
         let found = compare(&case("gift cards"), Some(&Kinds));
         assert_eq!(found.method, "features and text");
-        // Ten of the fifteen neighbours: there are no more such frauds.
+        // Only ten such frauds exist among the fifteen neighbours.
         assert_eq!(found.near_fraud_permille, Some(666));
         assert!(found.cases.iter().all(|case| case.is_fraud));
         assert!(found.cases.iter().all(|case| case.text_distance_permille == Some(0)));
@@ -300,10 +293,10 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_cannot_be_compared_are_a_gap_and_the_numbers_stand() {
+    fn without_text_distances_the_numbers_decide() {
         let found = compare(&case("???"), Some(&Kinds));
         let without = compare(&case("???"), None);
-        assert_eq!(found.gaps, ["texts could not be compared: a text cannot be read"]);
+        assert_eq!(found.gaps, ["cannot compare texts: a text cannot be read"]);
         assert_eq!((found.method, &found.cases), ("features", &without.cases));
         assert_eq!(found.near_fraud_permille, without.near_fraud_permille);
     }

@@ -66,7 +66,7 @@ impl Source {
                 CaseFile::build(&name_of(path), id, |visit| {
                     kind.scan(path, &mut |place, raw| {
                         if !on_row(place.row) {
-                            return Err(Error::GivenUp);
+                            return Err(Error::Cancelled);
                         }
                         visit(place, raw)
                     })
@@ -125,7 +125,7 @@ impl Kind {
         let mut file = File::open(path).map_err(|error| open(error.to_string()))?;
         let about = file.metadata().map_err(|error| open(error.to_string()))?;
         if !about.is_file() {
-            return Err(open("it is no file".to_owned()));
+            return Err(open("not a file".to_owned()));
         }
         if about.len() > FILE_BYTES_MAX {
             return Err(open(format!("it is larger than {FILE_BYTES_MAX} bytes")));

@@ -39,7 +39,7 @@ pub fn permille(part: usize, whole: usize) -> u32 {
     (part * 1_000).checked_div(whole).map_or(0, |share| u32::try_from(share).unwrap_or(u32::MAX))
 }
 
-/// The most of these sorted times in any span of this many milliseconds.
+/// The largest number of these sorted times within any period of this many milliseconds.
 pub fn most_within(times: impl Iterator<Item = i64>, span_ms: i64) -> i64 {
     let times: Vec<i64> = times.collect();
     let (mut first, mut most) = (0, 0);
@@ -52,7 +52,7 @@ pub fn most_within(times: impl Iterator<Item = i64>, span_ms: i64) -> i64 {
     i64::try_from(most).unwrap_or(i64::MAX)
 }
 
-/// Thousandths as a factor, with one decimal where useful.
+/// Thousandths as a factor, with one decimal if needed.
 pub fn times(permille: i64) -> String {
     if permille < 10_000 {
         format!("{}.{}", permille / 1_000, permille % 1_000 / 100)

@@ -1,4 +1,4 @@
-//! The payment, and the habits of its card and its merchant.
+//! Summarises the payment, and the history of its card and merchant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use super::features::{HABIT_ROWS, usual_amount};
 use super::row::{Channel, Transaction, rfc3339};
 use super::statistics::permille;
 
-/// Most names in a list of habits.
+/// Most names in a list.
 const NAMES_MAX: usize = 6;
 
-/// Number of the card's last payments shown.
+/// Number of the card's last payments in the summary.
 const PREVIOUS_MAX: usize = 8;
 
-/// A payment as it is shown.
+/// A payment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Payment {
     pub transaction_id: String,
@@ -33,56 +33,53 @@ pub struct Payment {
     pub channel: Channel,
 }
 
-/// What is usual for the card.
+/// The card's history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct CardHistory {
-    /// Earlier payments that are known.
+    /// Number of earlier payments.
     pub transactions: u32,
-    /// Of these, frauds, as far as that was known.
+    /// Number of known frauds among them.
     pub known_frauds: u32,
-    /// The first of them.
+    /// Time of the first payment.
     pub first_at: Option<String>,
-    /// The middle amount in the payment's currency, decimal.
+    /// Median amount in the payment's currency, decimal.
     pub median_amount: Option<String>,
-    /// The largest, decimal.
+    /// Largest amount, decimal.
     pub largest_amount: Option<String>,
-    /// The cities where it is used most.
+    /// Most frequent cities.
     pub cities: Vec<String>,
-    /// The categories.
+    /// Most frequent categories.
     pub categories: Vec<String>,
-    /// The last payments, oldest first.
+    /// Last payments, oldest first.
     pub previous: Vec<Payment>,
 }
 
-/// What is usual at the merchant.
+/// The merchant's history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MerchantHistory {
-    /// Earlier payments that are known.
+    /// Number of earlier payments.
     pub transactions: u32,
-    /// Their cards.
+    /// Number of cards.
     pub cards: u32,
-    /// Of the payments, frauds, as far as that was known.
+    /// Number of known frauds among them.
     pub known_frauds: u32,
-    /// The middle amount in the payment's currency, decimal.
+    /// Median amount in the payment's currency, decimal.
     pub median_amount: Option<String>,
-    /// Payments without the card, in thousandths.
+    /// Share of payments without the card, in thousandths.
     pub online_permille: u32,
 }
 
-/// The payment and what is usual.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Context {
-    /// The payment.
     pub transaction: Payment,
-    /// Its card.
     pub card: CardHistory,
-    /// Its merchant, unless the source does not tell.
+    /// Absent if the source has no data about the merchant.
     pub merchant: Option<MerchantHistory>,
-    /// The data.
+    /// The source of the data.
     pub source: String,
-    /// Rows of the data.
+    /// Number of rows in the data.
     pub rows: u64,
-    /// What to bear in mind.
+    /// Caveats.
     pub notes: Vec<String>,
 }
 
@@ -163,22 +160,23 @@ fn most_common<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 
 fn notes(case: &CaseFile) -> Vec<String> {
     let mut notes = vec![format!(
-        "what turned out to be fraud counts from {} days after the payment on; whether this one is \
-         is not looked at",
+        "fraud labels count from {} days after a payment; the label of this payment is never \
+         read",
         LABEL_KNOWN_AFTER_MS / 86_400_000
     )];
     if !case.target.amount.is_payment() {
-        notes.push("the amount is no payment but a refund or a check of the card".to_owned());
+        notes.push("the amount is a refund or a card check, not a payment".to_owned());
     }
     if case.card.is_empty() {
         notes.push("the card has no earlier payment".to_owned());
     }
     if case.merchant.is_none() {
         notes.push(
-            "the source tells of the card alone, not of its merchant or of others".to_owned(),
+            "the source has only the card's payments, not those of the merchant or other cards"
+                .to_owned(),
         );
     } else if case.sample.is_empty() && !case.is_whole {
-        notes.push("the source tells of the card and its merchant, not of other cards".to_owned());
+        notes.push("the source has no payments of other cards at other merchants".to_owned());
     }
     notes
 }

@@ -1,9 +1,8 @@
-//! Compares texts with a sentence transformer of the BERT family: an [`Embedding`] for
-//! `card-transactions`.
+//! Embeds texts with a BERT sentence transformer: an [`Embedding`] for `card-transactions`.
 //!
 //! The model is a folder in the usual layout: `config.json`, `tokenizer.json`, `model.safetensors`.
-//! It runs on the CPU, and no text leaves the machine. Candle takes minutes to build, so this is a
-//! separate crate, which only builds with the feature `embeddings` link.
+//! It runs on the CPU, and no text leaves the machine. Candle takes minutes to build, so this crate
+//! is separate and only builds with the feature `embeddings` link it.
 
 use std::fmt;
 use std::fs;
@@ -33,7 +32,7 @@ pub struct Error {
     pub problem: String,
 }
 
-/// The model in this folder, for the server.
+/// Loads the model in this folder for the server.
 ///
 /// # Errors
 /// As [`Embedder::open`].
@@ -57,7 +56,7 @@ impl Embedder {
     /// Loads the model in this folder. Takes about as much memory as its file.
     ///
     /// # Errors
-    /// If a file cannot be read or is not that of a BERT model.
+    /// If a file cannot be read or is not part of a BERT model.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         let file = |name: &str| folder.join(name);
         let config: Config = read(&file("config.json"), |bytes| {
@@ -114,7 +113,7 @@ fn read<T>(path: &Path, parse: impl Fn(&[u8]) -> Result<T, String>) -> Result<T,
         return Err(wrong(format!("is larger than {FILE_BYTES_MAX} bytes")));
     }
     let bytes = fs::read(path).map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    parse(&bytes).map_err(|problem| wrong(format!("is not that of a BERT model: {problem}")))
+    parse(&bytes).map_err(|problem| wrong(format!("is not part of a BERT model: {problem}")))
 }
 
 fn tokenizer(bytes: &[u8]) -> Result<Tokenizer, String> {

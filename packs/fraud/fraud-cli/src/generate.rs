@@ -5,7 +5,7 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use card_transactions::generator::{self, Recipe};
+use card_transactions::generator::{self, Options};
 use clap::{ArgMatches, FromArgMatches as _, Subcommand};
 use extension::command::{Command, Host};
 use extension::failure::{Exit, Failure};
@@ -76,13 +76,13 @@ Examples:
 }
 
 fn generate(asked: &Transactions) -> Result<String, Failure> {
-    let recipe = Recipe { seed: asked.seed, rows: asked.rows, fraud_permille: asked.fraud_rate };
+    let options = Options { seed: asked.seed, rows: asked.rows, fraud_permille: asked.fraud_rate };
     let made = match &asked.output {
-        None => generator::generate(recipe, BufWriter::new(io::stdout().lock()))?,
+        None => generator::generate(options, BufWriter::new(io::stdout().lock()))?,
         Some(path) => {
             let file = File::create(path);
             let file = file.with_context(|| format!("cannot write {}", path.display()))?;
-            generator::generate(recipe, BufWriter::new(file))?
+            generator::generate(options, BufWriter::new(file))?
         }
     };
     Ok(format!(

@@ -133,7 +133,7 @@ fn ranking(data: &str, done: &[Investigated], host: &dyn Host) -> Option<Ranking
             Ranking::of(scored.collect())
         }
         Err(error) => {
-            host.say(&format!("cannot read the labels of the payments: {error}"));
+            host.say(&format!("cannot read the labels: {error}"));
             None
         }
     }

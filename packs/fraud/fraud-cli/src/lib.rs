@@ -18,7 +18,6 @@ use fraud::graph::GRAPH;
 /// Opens the sentence transformer in a folder. It takes minutes to compile, so only some builds have it.
 pub type OpenEmbedding = fn(&Path) -> Result<Arc<dyn Embedding>, Box<dyn Error + Send + Sync>>;
 
-/// The pack's extension.
 pub fn extension(embeddings: Option<OpenEmbedding>) -> Extension {
     Extension {
         servers: vec![Box::new(server::CardTransactions { embeddings })],

@@ -1,4 +1,4 @@
-//! How well scores separate frauds from honest payments, for labelled payments.
+//! Measures how well scores separate frauds from honest payments.
 
 /// The quality of a ranking of labelled payments.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -84,7 +84,7 @@ impl CardTransactions {
         folder: &Path,
     ) -> Result<card_transactions::Server, Failure> {
         let open = self.embeddings.ok_or_else(|| {
-            Failure::unknown("this build cannot compare texts")
+            Failure::unknown("this build has no support for embeddings")
                 .hint("build it with: cargo build -p cli --profile local --features embeddings")
         })?;
         let embedding = open(folder).map_err(|error| {

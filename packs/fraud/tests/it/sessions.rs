@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use card_transactions::generator::{Recipe, generate};
+use card_transactions::generator::{Options, generate};
 use card_transactions::{Remote, server};
 use graph::agent::{Agent, Settings};
 use graph::definition::Finish;
@@ -48,7 +48,7 @@ pub struct Row {
 impl Desk {
     pub fn generated(seed: u64, rows: u32, fraud_permille: u32) -> Self {
         let mut text = Vec::new();
-        generate(Recipe { seed, rows, fraud_permille }, &mut text).unwrap();
+        generate(Options { seed, rows, fraud_permille }, &mut text).unwrap();
         Self::of(&String::from_utf8(text).unwrap())
     }
 

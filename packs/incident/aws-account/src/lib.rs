@@ -1,7 +1,6 @@
-//! What the incident pack does in an AWS account: `aws-diagnostics` over it, and `chaos`.
+//! Runs `aws-diagnostics` and `chaos` against an AWS account.
 //!
-//! The AWS clients take minutes to build, so that this is a crate of its own, which only builds with the
-//! feature `live` link.
+//! The AWS clients take minutes to build, so only builds with the feature `live` link this crate.
 
 use std::path::PathBuf;
 
@@ -12,7 +11,6 @@ use futures_util::future::{FutureExt as _, LocalBoxFuture};
 use incident_cli::Account;
 use incident_cli::chaos::{self as ordered, Action, Change, Order};
 
-/// What `daybook` calls.
 pub const ACCOUNT: Account = Account { open, chaos: run };
 
 fn open(
@@ -32,7 +30,7 @@ fn open(
 fn run(order: Order, records: PathBuf) -> LocalBoxFuture<'static, Result<Vec<Change>, Failure>> {
     async move {
         let changes = changes(&order, records).await;
-        let changes = changes.map_err(|error| said(error, &order.function))?;
+        let changes = changes.map_err(|error| failure(error, &order.function))?;
         changes.iter().map(shown).collect()
     }
     .boxed_local()
@@ -66,19 +64,19 @@ async fn revert(chaos: &Chaos, function: &str, name: &str) -> Result<Vec<chaos::
     Ok(undone)
 }
 
-fn said(error: Error, function: &str) -> Failure {
+fn failure(error: Error, function: &str) -> Failure {
     let hint = match &error {
         Error::NotNamed { .. } | Error::AnotherAccount { .. } => {
-            "name the account with --account ID; nothing was changed".to_owned()
+            "pass --account ID; nothing was changed".to_owned()
         }
         Error::Already { kind, .. } => {
-            format!("heal it with: daybook chaos revert {} --function {function}", kind.name())
+            format!("revert it with: daybook chaos revert {} --function {function}", kind.name())
         }
         Error::TooBroad { .. } | Error::NothingToBreak(_) | Error::Malformed(_) => {
             "nothing was changed".to_owned()
         }
-        Error::Record { .. } => "look at the record; nothing was changed".to_owned(),
-        Error::Call(_) => "what was begun is put back by: daybook chaos revert".to_owned(),
+        Error::Record { .. } => "check the record; nothing was changed".to_owned(),
+        Error::Call(_) => "undo what was changed with: daybook chaos revert".to_owned(),
     };
     Failure::from(error).hint(hint)
 }

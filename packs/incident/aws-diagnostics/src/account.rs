@@ -1,8 +1,7 @@
 //! An AWS account, or a fake of one on this machine.
 //!
-//! The caller says whether an account is an endpoint on this machine or the account of the current
-//! credentials. For an endpoint on this machine, nothing else is contacted, not even for
-//! credentials or a region.
+//! The caller chooses an endpoint on this machine or the account of the current credentials. With an
+//! endpoint on this machine, nothing else is contacted, not even for credentials or a region.
 
 use std::time::Duration;
 
@@ -22,29 +21,28 @@ use serde_json::Value;
 
 use crate::destination::Destination;
 
-/// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long one try of a call may take.
+/// Timeout of one attempt of a call.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Timeout of a call, all tries together. It is below the 30 s for which an agent waits for a tool,
-/// so that every caller gets an answer, if only an error.
+/// Timeout of a call, all attempts together. It is below the agent's tool timeout of 30 s, so that the
+/// agent gets a result or an error.
 const CALL_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// The region of an endpoint on this machine when the environment names none.
+/// Default region of an endpoint on this machine.
 const LOCAL_REGION: &str = "us-east-1";
 
 /// An account and how to reach it.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// What every client is made of.
+    /// The configuration of every client.
     pub config: SdkConfig,
     destination: Destination,
 }
 
 impl Account {
-    /// Reads credentials and region, from the environment alone for an endpoint on this machine.
+    /// Reads credentials and region; only from the environment for an endpoint on this machine.
     /// Sends no request to the account.
     pub async fn open(destination: Destination) -> Self {
         let timeouts = TimeoutConfig::builder()
@@ -72,13 +70,12 @@ impl Account {
         Self { config, destination }
     }
 
-    /// Where its calls go.
     pub fn destination(&self) -> &Destination {
         &self.destination
     }
 }
 
-/// The credentials of the environment, or placeholders, which a fake does not check.
+/// The credentials of the environment, or placeholders: a fake does not check them.
 async fn local_credentials() -> SharedCredentialsProvider {
     match EnvironmentVariableCredentialsProvider::new().provide_credentials().await {
         Ok(credentials) => SharedCredentialsProvider::new(credentials),
@@ -88,31 +85,19 @@ async fn local_credentials() -> SharedCredentialsProvider {
     }
 }
 
-/// Why a call gave no answer.
+/// Why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// AWS refused, and would again.
+    /// AWS refused the call. A retry would fail, too.
     #[error("An error occurred ({code}) when calling the {operation} operation: {message}")]
-    Refused {
-        /// The operation, as AWS names it.
-        operation: &'static str,
-        /// What kind of refusal it is.
-        code: String,
-        /// What is said about it.
-        message: String,
-    },
-    /// Nobody answered, or with "not now".
+    Refused { operation: &'static str, code: String, message: String },
+    /// No response, or a retryable error.
     #[error("no answer to {operation}: {cause}")]
-    Unanswered {
-        /// The operation, as AWS names it.
-        operation: &'static str,
-        /// What happened instead.
-        cause: String,
-    },
+    Unanswered { operation: &'static str, cause: String },
 }
 
 impl CallError {
-    /// Reads what a client says about a call of this name.
+    /// Converts a client's error of this operation.
     pub fn of<E>(operation: &'static str, error: &SdkError<E, HttpResponse>) -> Self
     where
         E: std::error::Error + ProvideErrorMetadata + 'static,
@@ -125,20 +110,19 @@ impl CallError {
         Self::Unanswered { operation, cause: causes(error) }
     }
 
-    /// Judges an error that a service answered with.
+    /// Classifies a service's error response.
     pub fn answered(operation: &'static str, status: u16, code: &str, message: String) -> Self {
-        let is_not_now = status >= 500
+        let is_retryable = status >= 500
             || status == 429
             || ["Throttl", "TooManyRequests", "RequestLimitExceeded", "SlowDown"]
                 .iter()
                 .any(|word| code.contains(word));
-        if is_not_now {
+        if is_retryable {
             return Self::Unanswered { operation, cause: format!("{code}: {message}") };
         }
         Self::Refused { operation, code: code.to_owned(), message }
     }
 
-    /// The code of a refusal.
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Refused { code, .. } => Some(code),
@@ -147,8 +131,8 @@ impl CallError {
     }
 }
 
-/// IAM hands out policy documents percent-encoded; the AWS CLI prints them decoded. What is no JSON
-/// stays a text.
+/// IAM returns policy documents percent-encoded; the AWS CLI prints them decoded. Invalid JSON stays a
+/// string.
 ///
 /// Source: IAM API reference, `GetRolePolicy`, PolicyDocument.
 pub fn policy_document(encoded: &str) -> Value {
@@ -156,7 +140,7 @@ pub fn policy_document(encoded: &str) -> Value {
     serde_json::from_str(&decoded).unwrap_or_else(|_| decoded.into_owned().into())
 }
 
-/// The causes from the second on: the first only names their kind.
+/// The chain of causes without the first, which only names their kind.
 fn causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut cause = error.source();
@@ -184,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_apart_from_not_now() {
+    fn refusals_and_retryable_errors_differ() {
         let refused =
             CallError::answered("GetRole", 403, "AccessDenied", "no identity policy".into());
         assert_eq!(

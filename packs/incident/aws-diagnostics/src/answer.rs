@@ -1,4 +1,4 @@
-//! From what AWS said to what a tool answers. Pure: values in, values out.
+//! Converts AWS's responses to tool results. Pure.
 
 use std::collections::BTreeMap;
 
@@ -13,31 +13,31 @@ use super::saved::{
     FunctionConfiguration, GetRole, LoggingConfiguration, RolePolicies, RolePolicy,
 };
 
-/// Most log events in one answer; the newest are kept.
+/// Most log events in a result; the newest are kept.
 pub(super) const EVENTS_MAX: usize = 100;
 
-/// Longest message in an answer, in characters. With [`EVENTS_MAX`] it keeps an answer near
-/// 25,000 tokens at worst, a quarter of what an incident may use.
+/// Longest message in a result, in characters. With [`EVENTS_MAX`] it limits a result to about 25,000
+/// tokens, a quarter of an incident's budget.
 pub(super) const MESSAGE_CHARS_MAX: usize = 1_000;
 
-/// Longest quotation of an error that the AWS CLI printed, in characters.
+/// Longest quote of an AWS CLI error, in characters.
 const AWS_ERROR_CHARS_MAX: usize = 500;
 
-/// How an error of the AWS CLI begins.
+/// Prefix of an AWS CLI error.
 ///
 /// Source: botocore, `ClientError.MSG_TEMPLATE`.
 pub(super) const AWS_ERROR_PREFIX: &str = "An error occurred (";
 
-/// Logs, and how many older events were left out of them.
+/// Logs, and the number of omitted older events.
 #[derive(Debug)]
 pub(super) struct RecentLogs {
     pub response: LogsResponse,
     pub left_out: usize,
 }
 
-/// Reads what a file holds.
+/// Parses a file.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Reason> {
-    // Editors and shells on Windows put a byte order mark in front.
+    // Windows editors and shells write a byte order mark.
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes).trim_ascii();
     if bytes.is_empty() {
         return Err(Reason::Empty);
@@ -48,7 +48,7 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Reason> {
         let first_line = text.lines().next().unwrap_or_default();
         return Err(Reason::RefusedByAws(first_line.chars().take(AWS_ERROR_CHARS_MAX).collect()));
     }
-    // Serde would take a list of members in their order for the object itself.
+    // Serde would accept an array of the members as the object.
     if !bytes.starts_with(b"{") {
         return Err(Reason::Malformed("a JSON object was expected".to_owned()));
     }
@@ -60,7 +60,7 @@ pub(super) fn recent_logs(
     log_group: String,
     mut saved: FilterLogEvents,
 ) -> Result<RecentLogs, Reason> {
-    // One page is in order, pages that somebody joined are not.
+    // Joined pages may be out of order.
     saved.events.sort_by_key(|event| event.timestamp);
     let left_out = saved.events.len().saturating_sub(EVENTS_MAX);
     let events = saved.events.iter().skip(left_out).map(log_event).collect::<Result<_, _>>()?;
@@ -70,7 +70,7 @@ pub(super) fn recent_logs(
     Ok(RecentLogs { response: LogsResponse { log_group, events, error }, left_out })
 }
 
-/// The log group that a function's configuration names, or Lambda's default.
+/// The log group in a function's configuration, or Lambda's default.
 pub(super) fn log_group(name: &FunctionName, saved: Option<LoggingConfiguration>) -> String {
     saved
         .and_then(|configuration| configuration.logging_config)
@@ -78,7 +78,6 @@ pub(super) fn log_group(name: &FunctionName, saved: Option<LoggingConfiguration>
         .unwrap_or_else(|| format!("/aws/lambda/{name}"))
 }
 
-/// What the role of a function may do.
 pub(super) fn iam_state(
     role: GetRole,
     names: &RolePolicies,
@@ -113,10 +112,7 @@ pub(super) fn iam_state(
     }
 }
 
-/// How a function is configured.
-///
-/// The file must speak of the function that was asked for: folders are copied and renamed by
-/// hand, and another function's configuration would be believed.
+/// The file must be about the requested function: people copy and rename folders by hand.
 pub(super) fn lambda_config(
     name: &FunctionName,
     configuration: FunctionConfiguration,
@@ -136,18 +132,18 @@ pub(super) fn lambda_config(
     })
 }
 
-/// Refuses an answer that names something else than was asked for.
+/// Refuses a response about something else.
 pub(super) fn belongs(found: &str, asked: &str) -> Result<(), Reason> {
     if found == asked {
         Ok(())
     } else {
-        Err(Reason::Malformed(format!("it speaks of {found:?}, not of {asked:?}")))
+        Err(Reason::Malformed(format!("it is about {found:?}, not {asked:?}")))
     }
 }
 
 fn log_event(event: &FilteredLogEvent) -> Result<LogEvent, Reason> {
     let at = DateTime::from_timestamp_millis(event.timestamp).ok_or_else(|| {
-        Reason::Malformed(format!("timestamp {} is no time in milliseconds", event.timestamp))
+        Reason::Malformed(format!("timestamp {} is not a time in milliseconds", event.timestamp))
     })?;
     Ok(LogEvent {
         timestamp: at.to_rfc3339_opts(SecondsFormat::Millis, true),
@@ -155,7 +151,7 @@ fn log_event(event: &FilteredLogEvent) -> Result<LogEvent, Reason> {
     })
 }
 
-/// A message without the line end that CloudWatch stores, cut at [`MESSAGE_CHARS_MAX`].
+/// A message without its line end, cut at [`MESSAGE_CHARS_MAX`].
 fn cut(message: &str) -> String {
     let message = message.trim_end();
     match message.char_indices().nth(MESSAGE_CHARS_MAX) {
@@ -227,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn an_invalid_answer_is_refused() {
         insta::assert_snapshot!(
             [
                 "",
@@ -246,20 +242,20 @@ mod tests {
             @r#"
     the file is empty
     the file is empty
-    not what this call prints: EOF while parsing an object at line 1 column 1
-    not what this call prints: a JSON object was expected
-    not what this call prints: missing field `events` at line 1 column 2
-    not what this call prints: invalid type: map, expected a sequence at line 1 column 11
-    not what this call prints: invalid type: string "now", expected i64 at line 1 column 31
-    not what this call prints: timestamp 9223372036854775807 is no time in milliseconds
-    not what this call prints: missing field `message` at line 1 column 28
+    not the output of this call: EOF while parsing an object at line 1 column 1
+    not the output of this call: a JSON object was expected
+    not the output of this call: missing field `events` at line 1 column 2
+    not the output of this call: invalid type: map, expected a sequence at line 1 column 11
+    not the output of this call: invalid type: string "now", expected i64 at line 1 column 31
+    not the output of this call: timestamp 9223372036854775807 is not a time in milliseconds
+    not the output of this call: missing field `message` at line 1 column 28
     An error occurred (AccessDeniedException) when calling the FilterLogEvents operation: no
     "#
         );
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_refused() {
+    fn invalid_utf8_is_refused() {
         assert!(matches!(parse::<RolePolicies>(b"\xff\xfe{\0}\0"), Err(Reason::Malformed(_))));
     }
 
@@ -270,9 +266,9 @@ mod tests {
     }
 
     #[test]
-    fn nesting_without_end_is_refused() {
+    fn deep_nesting_is_refused() {
         let deep = format!("{{\"events\": {}", "[".repeat(1 << 20));
-        assert!(refused(&deep).starts_with("not what this call prints"));
+        assert!(refused(&deep).starts_with("not the output of this call"));
     }
 
     #[test]

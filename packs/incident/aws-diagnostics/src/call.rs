@@ -1,15 +1,15 @@
-//! The AWS calls that the answers are made of.
+//! The AWS calls that the tools need.
 
-/// Largest answer of log events, in bytes. An hour of a busy function is well below.
+/// Largest response of log events, in bytes. An hour of a busy function is well below.
 const LOGS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// Largest other answer, in bytes. The largest that AWS can give is a role's inline policies,
-/// 10,240 characters for all of them, and the CLI's indentation triples it at worst.
+/// Largest other response, in bytes. The largest that AWS can return is a role's inline policies,
+/// 10,240 characters in total, which the CLI's indentation at most triples.
 ///
 /// Source: AWS, "IAM and AWS STS quotas", role inline policies.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// One call about one function. All of them only read.
+/// A read-only call about a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call<'a> {
     FilterLogEvents,
@@ -23,7 +23,7 @@ pub(super) enum Call<'a> {
 }
 
 impl Call<'_> {
-    /// The call as an IAM policy allows it.
+    /// The IAM action.
     pub(super) const fn action(self) -> &'static str {
         match self {
             Self::FilterLogEvents => "logs:FilterLogEvents",
@@ -36,7 +36,7 @@ impl Call<'_> {
         }
     }
 
-    /// Where an incident folder has its answer, relative to the function's folder.
+    /// The file of its response in an incident folder, relative to the function's folder.
     pub(super) fn file(self) -> String {
         match self {
             Self::FilterLogEvents => "filter-log-events.json".to_owned(),
@@ -49,7 +49,7 @@ impl Call<'_> {
         }
     }
 
-    /// Largest answer that is read, in bytes.
+    /// Largest accepted response, in bytes.
     pub(super) const fn bytes_max(self) -> u64 {
         match self {
             Self::FilterLogEvents => LOGS_BYTES_MAX,

@@ -1,11 +1,10 @@
-//! Where the calls to an AWS account go.
+//! The destination of AWS calls.
 
 use mcp::loopback::Loopback;
 
-/// Where the calls to an account go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// An endpoint on this machine that stands in for AWS.
+    /// A fake of AWS on this machine.
     Loopback(Loopback),
     /// The account of the current credentials.
     Aws,

@@ -1,4 +1,4 @@
-//! The one argument of every tool, checked where it comes in.
+//! The validated argument of every tool.
 
 use std::fmt;
 
@@ -9,20 +9,19 @@ use serde::Deserialize;
 /// Source: AWS Lambda API reference, `CreateFunction`, FunctionName.
 pub(super) const FUNCTION_NAME_CHARS_MAX: usize = 64;
 
-/// Digits of an AWS account number.
+/// Digits of an AWS account id.
 const ACCOUNT_DIGITS: usize = 12;
 
-/// What [`FunctionName`] accepts, as a regular expression for the published schema.
+/// The regular expression of [`FunctionName`], for the published schema.
 pub(super) const FUNCTION_NAME_PATTERN: &str = "^[A-Za-z0-9_-]{1,64}$|^arn:aws[a-z-]*:lambda:[a-z0-9-]+:[0-9]{12}:function:[A-Za-z0-9_-]{1,64}(:[$A-Za-z0-9_-]+)?$";
 
 /// Name of a Lambda function, without its ARN.
 ///
-/// It becomes part of a path, so that its alphabet is what keeps a caller inside the folder.
+/// It becomes part of a path, so its alphabet keeps callers inside the folder.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub(super) struct FunctionName(String);
 
-/// The text is no function name.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "lambda_name must be a function name (1 to 64 letters, digits, - or _) or a function ARN, not {0:?}"
@@ -30,7 +29,6 @@ pub(super) struct FunctionName(String);
 pub(super) struct NotAFunctionName(String);
 
 impl FunctionName {
-    /// The name as text.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
@@ -50,7 +48,7 @@ impl TryFrom<String> for FunctionName {
         if Self::is_valid(name) {
             Ok(Self(name.to_owned()))
         } else {
-            // Enough to recognise it by; the caller may have sent anything of any length.
+            // Shortened: the caller may have sent a text of any length.
             Err(NotAFunctionName(text.chars().take(2 * FUNCTION_NAME_CHARS_MAX).collect()))
         }
     }
@@ -84,7 +82,7 @@ fn name_in_arn(text: &str) -> Option<&str> {
     is_an_arn.then_some(name)
 }
 
-/// Whether a text has at least one byte and only bytes of this alphabet.
+/// Whether a text is not empty and has only bytes of this alphabet.
 fn of(text: &str, alphabet: impl Fn(u8) -> bool) -> bool {
     !text.is_empty() && text.bytes().all(alphabet)
 }

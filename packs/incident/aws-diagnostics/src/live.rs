@@ -1,8 +1,8 @@
-//! An AWS account: the same calls, made now.
+//! Makes the calls to an AWS account.
 //!
-//! Each answer is brought into the form in which the AWS CLI prints it, so that one reader serves
-//! an account and an incident folder, and a recording is what was answered. A function's
-//! environment is left out: it is full of secrets and no answer needs it.
+//! Each response is converted to the AWS CLI's output, so that accounts and incident folders share a
+//! parser and a recording has the same content. A function's environment is removed: it has secrets,
+//! and no tool needs it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -21,20 +21,19 @@ use super::refusal::{Reason, RefusedCall};
 use super::source::INLINE_POLICIES_MAX;
 use crate::account::{Account, CallError, policy_document};
 
-/// How far back log events are looked for. An alarm rings within minutes, a person looks within
-/// hours, and a function that has been silent for a day has nothing to say.
+/// Age of the oldest log events that are read. An alarm fires within minutes, and an engineer looks
+/// within hours.
 const LOOK_BACK: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Most log events that are fetched; an answer holds the newest hundred of them.
+/// Most log events fetched; a result has the newest hundred of them.
 const EVENTS_MAX: usize = 1_000;
 
-/// Most bytes of log messages that are kept, so that they are well within what is read of a file.
+/// Most bytes of log messages kept, well within the limit of a file.
 const MESSAGES_BYTES_MAX: usize = 1024 * 1024;
 
-/// Most pages that are fetched of one list.
+/// Most pages fetched per list.
 const PAGES_MAX: usize = 10;
 
-/// An AWS account.
 #[derive(Debug)]
 pub(super) struct Live {
     logs: aws_sdk_cloudwatchlogs::Client,
@@ -42,7 +41,7 @@ pub(super) struct Live {
     lambda: aws_sdk_lambda::Client,
 }
 
-/// One function, for the length of one question: its configuration is fetched once.
+/// A function during one tool call; its configuration is fetched once.
 #[derive(Debug)]
 pub(super) struct Function<'a> {
     live: &'a Live,
@@ -59,14 +58,14 @@ impl Live {
         }
     }
 
-    /// The function of this name. Whether there is one shows at the first call.
+    /// The function of this name. The first call fails if it does not exist.
     pub(super) fn function<'a>(&'a self, name: &'a FunctionName) -> Function<'a> {
         Function { live: self, name, configuration: OnceCell::new() }
     }
 }
 
 impl Function<'_> {
-    /// Makes a call and reads its answer.
+    /// Makes a call and parses its response.
     pub(super) async fn ask<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, RefusedCall> {
         answer::parse(&self.fetch(call).await?).map_err(|reason| RefusedCall {
             call: call.action(),
@@ -75,7 +74,7 @@ impl Function<'_> {
         })
     }
 
-    /// Makes a call; its answer as the AWS CLI prints it.
+    /// Makes a call and returns its response as the AWS CLI prints it.
     pub(super) async fn fetch(&self, call: Call<'_>) -> Result<Vec<u8>, RefusedCall> {
         let role = match call {
             Call::GetRole
@@ -83,7 +82,7 @@ impl Function<'_> {
             | Call::GetRolePolicy(_)
             | Call::ListAttachedRolePolicies => match self.role().await {
                 Ok(role) => role,
-                // The call cannot be made, for another one was refused.
+                // The call needs the role from the configuration.
                 Err(reason) => return Err(refused(Call::GetFunctionConfiguration, reason)),
             },
             _ => "",
@@ -117,7 +116,7 @@ impl Function<'_> {
         self.configuration.get_or_init(fetch).await
     }
 
-    /// The name of the function's role, which its ARN ends with.
+    /// The function's role, from the end of its ARN.
     async fn role(&self) -> Result<&str, Reason> {
         let configuration = self.configuration().await.as_ref();
         let arn = configuration.map_err(|error| Reason::from(error.clone()))?["Role"].as_str();
@@ -135,7 +134,7 @@ impl Function<'_> {
         )]))
     }
 
-    /// The newest events of the group that the function logs to.
+    /// The newest events of the function's log group.
     async fn log_events(&self) -> Result<Value, CallError> {
         let configuration = self.configuration().await.as_ref().ok();
         let group = configuration
@@ -145,7 +144,7 @@ impl Function<'_> {
         let mut token = None;
         for _ in 0..PAGES_MAX {
             let request = self.live.logs.filter_log_events().log_group_name(&group);
-            // The newest first: a page of a busy function may hold minutes only.
+            // Newest first: a page of a busy function may cover only minutes.
             let request = request.start_time(millis_ago(LOOK_BACK)).start_from_head(false);
             let request = request.limit(EVENTS_MAX as i32).set_next_token(token);
             let page = request.send().await;
@@ -156,7 +155,7 @@ impl Function<'_> {
                 break;
             }
         }
-        // Older events are left out without a word, as the answer leaves out all but a hundred.
+        // Older events are dropped silently: a result has only a hundred anyway.
         let token = token.filter(|_| events.len() < EVENTS_MAX);
         let mut answer = object([("nextToken", token.map(Value::from))]);
         answer["events"] = newest(events).iter().map(log_event).collect();
@@ -252,7 +251,7 @@ fn refused(call: Call<'_>, reason: Reason) -> RefusedCall {
     RefusedCall { call: call.action(), file: None, reason }
 }
 
-/// The members that have a value.
+/// An object of the members with a value.
 fn object<const N: usize>(members: [(&str, Option<Value>); N]) -> Value {
     let present = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     Value::Object(present.collect::<Map<_, _>>())
@@ -304,7 +303,7 @@ fn log_event(event: &FilteredLogEvent) -> Value {
     ])
 }
 
-/// The newest events that are few and short enough, oldest first.
+/// The newest events within the limits, oldest first.
 fn newest(mut events: Vec<FilteredLogEvent>) -> Vec<FilteredLogEvent> {
     events.sort_by_key(|event| event.timestamp());
     let mut bytes = 0;

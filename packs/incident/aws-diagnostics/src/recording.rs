@@ -1,8 +1,8 @@
-//! An AWS account whose answers become an incident folder.
+//! Records an AWS account's responses as an incident folder.
 //!
-//! The first question about a function makes all its calls and writes their answers as one. Every
-//! question is answered from the files, so clients and the folder agree, and a folder never holds
-//! half a function. Existing answers are never overwritten: an incident is a moment.
+//! The first tool call for a function makes all AWS calls and writes their responses atomically. Every
+//! tool reads the files, so clients and the folder agree, and a folder never has part of a function.
+//! Existing responses are never overwritten: an incident is a moment.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -19,33 +19,31 @@ use super::saved::RolePolicies;
 use super::snapshot::Snapshot;
 use super::source::{INLINE_POLICIES_MAX, is_policy_name};
 
-/// What rang, as far as a recording knows: the function that was asked for first.
+/// The incident; in a recording, only the name of the first function.
 const INCIDENT: &str = "incident.json";
 
-/// Where the functions are.
 const FUNCTIONS: &str = "functions";
 
-/// What a function's folder is called until it is whole. No function has a dot in its name.
+/// The folder of an incomplete function. No function's name has a dot.
 const PARTIAL: &str = ".partial";
 
-/// An account and the folder that is made of it.
 #[derive(Debug)]
 pub(super) struct Recording {
     live: Live,
     folder: Snapshot,
     path: PathBuf,
-    /// One function is written at a time.
+    /// Serializes writes of functions.
     writing: Mutex<()>,
 }
 
-/// A call's file, relative to the function's folder, and what it will hold.
+/// A call's file, relative to the function's folder, and its content.
 type Answer = (String, Vec<u8>);
 
 impl Recording {
-    /// Opens or makes a folder. Blocks, for it is done once, before anything is served.
+    /// Opens or creates a folder. Blocks, because it runs once before serving.
     ///
     /// # Errors
-    /// When it cannot be made, or holds anything that is no part of an incident.
+    /// When it cannot be created or has files of something else.
     pub(super) fn open(live: Live, path: &Path) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         for entry in fs::read_dir(path)? {
@@ -60,11 +58,11 @@ impl Recording {
         Ok(Self { live, folder, path: path.canonicalize()?, writing: Mutex::new(()) })
     }
 
-    /// The folder, once it has this function.
+    /// The folder, after recording this function.
     ///
     /// # Errors
-    /// When the account has no such function, when a call was not answered, or when the answers
-    /// cannot be written; the folder is then as before.
+    /// When the account has no such function, a call has no response, or the responses cannot be
+    /// written. The folder is then unchanged.
     pub(super) async fn folder_with(&self, name: &FunctionName) -> Result<&Snapshot, Refusal> {
         let _one = self.writing.lock().await;
         if self.folder.knows(name).await.is_err() {
@@ -80,10 +78,9 @@ impl Recording {
     }
 }
 
-/// What AWS answers to every call about a function. A refusal is an answer, too: it is written as
-/// the AWS CLI would have printed it.
+/// AWS's response to every call about a function. A refusal is recorded as the AWS CLI prints it.
 async fn answers(function: &Function<'_>) -> Result<Vec<Answer>, Refusal> {
-    // Without it nothing is known of the function, perhaps because there is none.
+    // The other calls need the configuration, and it fails if there is no such function.
     let configuration = function.fetch(Call::GetFunctionConfiguration).await?;
     let mut answers = vec![(Call::GetFunctionConfiguration.file(), configuration)];
     for call in [
@@ -106,16 +103,16 @@ async fn answers(function: &Function<'_>) -> Result<Vec<Answer>, Refusal> {
 async fn answer(function: &Function<'_>, call: Call<'_>) -> Result<Option<Answer>, RefusedCall> {
     match function.fetch(call).await {
         Ok(bytes) => Ok(Some((call.file(), bytes))),
-        Err(RefusedCall { reason: Reason::RefusedByAws(said), .. }) => {
-            Ok(Some((call.file(), format!("{said}\n").into_bytes())))
+        Err(RefusedCall { reason: Reason::RefusedByAws(text), .. }) => {
+            Ok(Some((call.file(), format!("{text}\n").into_bytes())))
         }
         Err(refused @ RefusedCall { reason: Reason::Unanswered(_), .. }) => Err(refused),
-        // An answer that nobody would read is left out, which says the same.
+        // An unusable response is not recorded, so its call fails in the same way.
         Err(_) => Ok(None),
     }
 }
 
-/// Writes a function's folder beside its place and moves it there when it is whole and on disk.
+/// Writes a function's folder, then moves it into place once it is complete and on disk.
 fn write(path: &Path, name: &FunctionName, answers: &[Answer]) -> io::Result<()> {
     let partial = path.join(PARTIAL);
     if partial.exists() {
@@ -165,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_is_written_as_one_and_what_a_crash_left_is_cleared() {
+    fn a_function_is_recorded_whole_after_a_crash() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         fs::create_dir_all(path.join(FUNCTIONS)).unwrap();

@@ -1,4 +1,4 @@
-//! Every error of a call. A model or a person reads the texts.
+//! Every error of a tool call. Models and people read the messages.
 
 use std::fmt;
 use std::io;
@@ -6,48 +6,46 @@ use std::io;
 use super::call::Call;
 use super::function_name::FunctionName;
 
-/// Why a tool has no answer.
+/// Why a tool failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    /// The incident folder has no such function; the caller asks for one that it has.
+    /// The incident folder has no such function; ask for one that it has.
     #[error("no function named {asked} in this incident folder, {}", Present(present))]
     NoSuchFunction { asked: FunctionName, present: Vec<FunctionName> },
-    /// AWS calls that the answer needs gave none.
+    /// Required AWS calls failed.
     #[error("{}", Lines(.0))]
     Calls(Vec<RefusedCall>),
-    /// What AWS answered could not be written down, so it is not answered either.
+    /// AWS's responses could not be recorded, so the tool fails.
     #[cfg(feature = "live")]
     #[error("cannot record {file}: {error}")]
     NotRecorded { file: String, error: io::Error },
 }
 
-/// An AWS call that gave no answer.
+/// A failed AWS call.
 #[derive(Debug, thiserror::Error)]
 #[error("{call} failed: {}{reason}", FilePrefix(file.as_deref()))]
 pub(super) struct RefusedCall {
-    /// The AWS call, as an IAM action is spelled: `logs:FilterLogEvents`.
+    /// The call's IAM action: `logs:FilterLogEvents`.
     pub call: &'static str,
-    /// The file that should have held its answer, relative to the incident folder; none when the
-    /// call was made.
+    /// The file of its response, relative to the incident folder; none for a live call.
     pub file: Option<String>,
-    /// Why there is no answer.
     pub reason: Reason,
 }
 
 impl RefusedCall {
-    /// An incident folder has no answer to a call on this function.
+    /// An incident folder has no valid response of a call.
     pub(super) fn saved(name: &FunctionName, call: Call<'_>, reason: Reason) -> Self {
         let file = format!("functions/{name}/{}", call.file());
         Self { call: call.action(), file: Some(file), reason }
     }
 }
 
-/// Why a call has no answer.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Reason {
     #[error("no such file")]
     Missing,
-    #[error("it leads out of the incident folder")]
+    #[error("the path leads out of the incident folder")]
     Outside,
     #[error("not a regular file")]
     NotAFile,
@@ -55,14 +53,14 @@ pub(super) enum Reason {
     TooLarge { bytes_max: u64 },
     #[error("the file is empty")]
     Empty,
-    /// AWS refused, in the words of the AWS CLI: just now, or when the file was saved.
+    /// AWS refused the call, now or when the file was saved. The text is the AWS CLI's.
     #[error("{0}")]
     RefusedByAws(String),
-    /// Nobody answered, or with "not now"; another time the call may succeed.
+    /// No response, or a retryable error.
     #[cfg(feature = "live")]
     #[error("{0}")]
     Unanswered(String),
-    #[error("not what this call prints: {0}")]
+    #[error("not the output of this call: {0}")]
     Malformed(String),
     #[error("{0}")]
     Unreadable(#[source] io::Error),

@@ -1,6 +1,6 @@
-//! What the tools answer: the three response schemas of the incident specification.
+//! The tools' results: the three response schemas of the incident specification.
 //!
-//! Member names are the specification's, which is why the configuration keeps AWS's spelling.
+//! The specification names the members, so the configuration keeps AWS's spelling.
 
 use std::collections::BTreeMap;
 

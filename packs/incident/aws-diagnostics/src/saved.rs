@@ -1,7 +1,7 @@
-//! What the AWS CLI prints, as far as an answer needs it.
+//! The AWS CLI's output, as far as the tools need it.
 //!
-//! Members that we do not read may come and go as AWS adds them. Those that we read have their
-//! types: an answer of the wrong shape is a refusal, never a guess.
+//! Unknown members are ignored, because AWS adds them. Known members are typed: output of the wrong
+//! shape is refused.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use super::response::VpcConfig;
 #[serde(rename_all = "camelCase")]
 pub(super) struct FilterLogEvents {
     pub events: Vec<FilteredLogEvent>,
-    /// What the service returns for the next page; the CLI's own paging spells it `NextToken`.
+    /// The service's token of the next page; the CLI's own paging spells it `NextToken`.
     #[serde(alias = "NextToken")]
     pub next_token: Option<String>,
 }
@@ -21,7 +21,7 @@ pub(super) struct FilterLogEvents {
 /// One event of `aws logs filter-log-events`
 #[derive(Debug, Deserialize)]
 pub(super) struct FilteredLogEvent {
-    /// Milliseconds since 1970.
+    /// Milliseconds since the Unix epoch.
     pub timestamp: i64,
     pub message: String,
 }
@@ -40,14 +40,13 @@ pub(super) struct FunctionConfiguration {
     pub vpc_config: Option<VpcConfig>,
 }
 
-/// The one member of `aws lambda get-function-configuration` that the logs depend on.
+/// The member of `aws lambda get-function-configuration` that the logs need.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct LoggingConfiguration {
     pub logging_config: Option<LoggingConfig>,
 }
 
-/// Where a function logs to.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct LoggingConfig {

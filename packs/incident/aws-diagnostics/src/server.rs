@@ -1,4 +1,4 @@
-//! The MCP side: three tools, their schemas, and how an answer or a refusal is said.
+//! The MCP server: three tools and their schemas.
 
 use std::sync::Arc;
 
@@ -13,9 +13,10 @@ use serde::Deserialize;
 use super::function_name::{FUNCTION_NAME_PATTERN, FunctionName};
 use super::response::{IamStateResponse, LambdaConfigResponse, LogsResponse};
 use super::source::Source;
+use mcp::hints::{Effect, Hint, annotated};
 use mcp::reply::{answered, refused, reply};
 
-/// Where a result's `_meta` says how many older log events it leaves out.
+/// The member of a result's `_meta` with the number of omitted older log events.
 const LEFT_OUT_META: &str = "daybook/events_left_out";
 
 /// The server. Clones share their source.
@@ -34,23 +35,23 @@ struct Arguments {
     lambda_name: FunctionName,
 }
 
+const HINTS: [Hint; 3] = [
+    ("get_recent_logs", "Recent logs", Effect::Reads),
+    ("get_iam_state", "IAM state", Effect::Reads),
+    ("get_lambda_config", "Lambda configuration", Effect::Reads),
+];
+
 #[tool_router]
 impl Server {
     pub(super) fn new(source: Source) -> Self {
-        Self { source: Arc::new(source), tool_router: Self::tool_router() }
+        let tool_router = annotated(Self::tool_router(), true, &HINTS);
+        Self { source: Arc::new(source), tool_router }
     }
 
     /// Recent CloudWatch Logs events of a Lambda function.
     #[tool(
         description = "Read the newest log events of a Lambda function from CloudWatch Logs: at most 100, oldest first. Start here when the cause is unknown.",
         output_schema = schema_for_output::<LogsResponse>(),
-        annotations(
-            title = "Recent logs",
-            read_only_hint = true,
-            destructive_hint = false,
-            idempotent_hint = true,
-            open_world_hint = true
-        )
     )]
     async fn get_recent_logs(
         &self,
@@ -73,13 +74,6 @@ impl Server {
     #[tool(
         description = "Read what the execution role of a Lambda function may do: the documents of its inline policies and the ARNs of its attached managed policies. Start here for access and permission errors.",
         output_schema = schema_for_output::<IamStateResponse>(),
-        annotations(
-            title = "IAM state",
-            read_only_hint = true,
-            destructive_hint = false,
-            idempotent_hint = true,
-            open_world_hint = true
-        )
     )]
     async fn get_iam_state(&self, Parameters(arguments): Parameters<Arguments>) -> CallToolResult {
         reply("get_iam_state", self.source.iam_state(&arguments.lambda_name).await)
@@ -89,13 +83,6 @@ impl Server {
     #[tool(
         description = "Read the configuration of a Lambda function: runtime, role, memory, timeout, state, reserved concurrency (absent when none is reserved) and VPC. Start here for throttling and timeouts.",
         output_schema = schema_for_output::<LambdaConfigResponse>(),
-        annotations(
-            title = "Lambda configuration",
-            read_only_hint = true,
-            destructive_hint = false,
-            idempotent_hint = true,
-            open_world_hint = true
-        )
     )]
     async fn get_lambda_config(
         &self,

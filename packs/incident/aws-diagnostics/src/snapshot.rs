@@ -1,7 +1,7 @@
-//! An incident folder: saved AWS CLI output, one file a call.
+//! An incident folder: saved AWS CLI output, one file per call.
 //!
-//! The folder is untrusted. The server reads nothing outside of it, whatever a link or an argument
-//! says; limits the size of every read; and treats a missing or invalid file as a refused call.
+//! The folder is untrusted. The server never follows links or arguments out of it, limits the size of
+//! every read, and treats a missing or invalid file as a refused call.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,21 +14,20 @@ use super::call::Call;
 use super::function_name::FunctionName;
 use super::refusal::{Reason, Refusal, RefusedCall};
 
-/// Most functions that a refusal names.
+/// Most functions in an error message.
 const FUNCTIONS_NAMED_MAX: usize = 20;
 
-/// Most entries of the functions folder that are looked at to name them.
+/// Most entries of the functions folder that are read for an error message.
 const FUNCTIONS_SEEN_MAX: usize = 1_000;
 
-/// An incident folder.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    /// Canonical, so that a file can be held against it.
+    /// Canonical, for comparison with the paths of files.
     folder: PathBuf,
 }
 
 impl Snapshot {
-    /// Opens a folder. Blocks, for it is done once, before anything is served.
+    /// Opens a folder. Blocks, because it runs once before serving.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let folder = folder.canonicalize()?;
         if !folder.is_dir() {
@@ -37,7 +36,7 @@ impl Snapshot {
         Ok(Self { folder })
     }
 
-    /// Refuses a function that the folder does not have.
+    /// Refuses an unknown function.
     pub(super) async fn knows(&self, name: &FunctionName) -> Result<(), Refusal> {
         match tokio::fs::metadata(self.function(name)).await {
             Ok(metadata) if metadata.is_dir() => Ok(()),
@@ -48,7 +47,7 @@ impl Snapshot {
         }
     }
 
-    /// The functions that the folder has, the first few by name.
+    /// The folder's functions, the first few by name.
     async fn functions(&self) -> Vec<FunctionName> {
         let mut found = Vec::new();
         let Ok(mut entries) = tokio::fs::read_dir(self.folder.join("functions")).await else {
@@ -68,7 +67,7 @@ impl Snapshot {
         found
     }
 
-    /// What the folder has as a call's answer.
+    /// Reads the response of a call.
     pub(super) async fn read<T: DeserializeOwned>(
         &self,
         name: &FunctionName,
@@ -81,24 +80,24 @@ impl Snapshot {
             .map_err(|reason| RefusedCall::saved(name, call, reason))
     }
 
-    /// Where a function's answers are, or would be.
+    /// The folder of a function, which may not exist.
     pub(super) fn function(&self, name: &FunctionName) -> PathBuf {
         self.folder.join("functions").join(name.as_str())
     }
 
-    /// A file's bytes, if it is a file, in the folder, and no larger than this.
+    /// Reads a regular file in the folder of at most this size.
     async fn bytes(&self, path: &Path, bytes_max: u64) -> Result<Vec<u8>, Reason> {
         let path = tokio::fs::canonicalize(path).await?;
         if !path.starts_with(&self.folder) {
             return Err(Reason::Outside);
         }
-        // Before opening it: a pipe without a writer would never open.
+        // Checked first: opening a pipe without a writer would block.
         if !tokio::fs::metadata(&path).await?.is_file() {
             return Err(Reason::NotAFile);
         }
         let mut bytes = Vec::new();
         let file = tokio::fs::File::open(&path).await?;
-        // One byte more than allowed tells a file that is too large from one that just fits.
+        // One byte more than allowed, to detect a larger file.
         file.take(bytes_max + 1).read_to_end(&mut bytes).await?;
         if bytes.len() as u64 > bytes_max {
             return Err(Reason::TooLarge { bytes_max });

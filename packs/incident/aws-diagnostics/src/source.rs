@@ -1,4 +1,4 @@
-//! Where the answers come from, and which calls each is made of.
+//! The source of AWS responses, and the calls that each tool needs.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use super::response::{IamStateResponse, LambdaConfigResponse};
 use super::saved::{LoggingConfiguration, RolePolicies, RolePolicy};
 use super::snapshot::Snapshot;
 
-/// Most inline policies that are read of one role. With the bound on each it keeps an answer
-/// below the 4 MiB that a session may journal in one step.
+/// Most inline policies read per role. With the limit of each it keeps a result below the 4 MiB that a
+/// session may journal in one step.
 pub(super) const INLINE_POLICIES_MAX: usize = 50;
 
 /// Longest name of an inline policy, in characters.
@@ -25,21 +25,18 @@ pub(super) const INLINE_POLICIES_MAX: usize = 50;
 /// Source: IAM API reference, `GetRolePolicy`, PolicyName.
 const POLICY_NAME_CHARS_MAX: usize = 128;
 
-/// Where the answers come from. An enum and no trait: which one is chosen when the server
-/// starts, and each is known here.
+/// The source of AWS responses. An enum instead of a trait: it is chosen at start, from a known set.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// An incident folder, so that an incident can be diagnosed without an account.
     Snapshot(Snapshot),
-    /// An AWS account.
     #[cfg(feature = "live")]
     Live(Live),
-    /// An AWS account whose answers become an incident folder.
+    /// An AWS account that is recorded as an incident folder.
     #[cfg(feature = "live")]
     Recording(Recording),
 }
 
-/// One function in its source, for the length of one question.
+/// A function in its source, during one tool call.
 enum Function<'a> {
     Saved(&'a Snapshot, &'a FunctionName),
     #[cfg(feature = "live")]
@@ -47,20 +44,17 @@ enum Function<'a> {
 }
 
 impl Source {
-    /// The function's newest log events.
     pub(super) async fn recent_logs(&self, name: &FunctionName) -> Result<RecentLogs, Refusal> {
         let function = self.function(name).await?;
         let saved = function.ask(Call::FilterLogEvents).await?;
-        // Only to learn a log group that is not the default one. Where it cannot be read, its
-        // own tool says so.
+        // Only for a custom log group. `get_lambda_config` reports a failure of this call.
         let logging: Option<LoggingConfiguration> =
             function.ask(Call::GetFunctionConfiguration).await.ok();
         answer::recent_logs(answer::log_group(name, logging), saved)
             .map_err(|reason| function.refused(Call::FilterLogEvents, reason).into())
     }
 
-    /// What the function's role may do. All calls are tried, so that a refusal names each that
-    /// failed.
+    /// Makes all calls, so that an error names each that failed.
     pub(super) async fn iam_state(&self, name: &FunctionName) -> Result<IamStateResponse, Refusal> {
         let function = self.function(name).await?;
         let role = function.ask(Call::GetRole).await;
@@ -85,7 +79,6 @@ impl Source {
         }
     }
 
-    /// How the function is configured.
     pub(super) async fn lambda_config(
         &self,
         name: &FunctionName,
@@ -105,7 +98,7 @@ impl Source {
         }
     }
 
-    /// The function, if the source has it. Whether an account has it shows when it is asked.
+    /// The function, if the source has it. For an account, the first call checks that.
     async fn function<'a>(&'a self, name: &'a FunctionName) -> Result<Function<'a>, Refusal> {
         match self {
             Self::Snapshot(folder) => {
@@ -131,7 +124,6 @@ impl Function<'_> {
         }
     }
 
-    /// This call on this function gave no answer.
     fn refused(&self, call: Call<'_>, reason: Reason) -> RefusedCall {
         match self {
             Self::Saved(_, name) => RefusedCall::saved(name, call, reason),
@@ -140,7 +132,7 @@ impl Function<'_> {
         }
     }
 
-    /// The documents of the policies that are listed, or why there is none.
+    /// The documents of the listed policies, or why they failed.
     async fn inline_policies(
         &self,
         listed: Option<&RolePolicies>,
@@ -163,7 +155,7 @@ impl Function<'_> {
     async fn inline_policy(&self, policy: &str) -> Result<RolePolicy, RefusedCall> {
         if !is_policy_name(policy) {
             let policy: String = policy.chars().take(POLICY_NAME_CHARS_MAX).collect();
-            let reason = Reason::Malformed(format!("{policy:?} is no policy name"));
+            let reason = Reason::Malformed(format!("{policy:?} is not a policy name"));
             return Err(self.refused(Call::ListRolePolicies, reason));
         }
         let call = Call::GetRolePolicy(policy);
@@ -175,13 +167,13 @@ impl Function<'_> {
     }
 }
 
-/// All that failed, each once: one refused call may be what several answers needed.
+/// All failed calls, without duplicates: several results may need the same call.
 fn all(calls: impl IntoIterator<Item = RefusedCall>) -> Refusal {
-    let mut said = BTreeSet::new();
-    Refusal::Calls(calls.into_iter().filter(|call| said.insert(call.to_string())).collect())
+    let mut unique = BTreeSet::new();
+    Refusal::Calls(calls.into_iter().filter(|call| unique.insert(call.to_string())).collect())
 }
 
-/// Whether IAM would accept it as a policy's name, which also makes it a file's name.
+/// Whether it is a valid name of an IAM policy, and so a valid file name.
 ///
 /// Source: IAM API reference, `GetRolePolicy`, PolicyName: `[\w+=,.@-]+`.
 pub(super) fn is_policy_name(name: &str) -> bool {

@@ -1,4 +1,4 @@
-//! One change of a fault: how it is made, and how it is undone. Both may be repeated.
+//! Makes and undoes a change of a fault. Both are safe to repeat.
 
 use std::fmt;
 
@@ -12,45 +12,26 @@ use super::Error;
 use super::ec2::{Ec2, EgressRule};
 use aws_diagnostics::account::{Account, CallError};
 
-/// One change, and what was there before it.
+/// A change, with the previous value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
-    /// An inline policy of a role allows less.
+    /// Reduces or deletes an inline policy of a role.
     RolePolicy {
-        /// The role's name.
         role: String,
-        /// The policy's name.
         policy: String,
-        /// Its document before.
         before: Map<String, Value>,
-        /// Its document after; none when nothing would be left of it.
+        /// `None` deletes the policy.
         after: Option<Map<String, Value>>,
     },
-    /// A managed policy is detached from a role.
-    AttachedPolicy {
-        /// The role's name.
-        role: String,
-        /// The policy's ARN.
-        policy_arn: String,
-    },
-    /// So many invocations of a function may run at a time.
-    Concurrency {
-        /// The function's name.
-        function: String,
-        /// How many were reserved before, if any were.
-        before: Option<i32>,
-        /// How many are reserved after.
-        after: i32,
-    },
-    /// A security group lets this no longer out.
-    Egress {
-        /// The rule.
-        rule: EgressRule,
-    },
+    /// Detaches a managed policy from a role.
+    AttachedPolicy { role: String, policy_arn: String },
+    /// Sets a function's reserved concurrency.
+    Concurrency { function: String, before: Option<i32>, after: i32 },
+    /// Removes an outbound rule of a security group.
+    Egress { rule: EgressRule },
 }
 
-/// The clients that changes are made with.
 #[derive(Debug)]
 pub(super) struct Clients {
     pub iam: aws_sdk_iam::Client,
@@ -81,7 +62,6 @@ impl Clients {
 }
 
 impl Change {
-    /// Makes the change.
     pub(super) async fn make(&self, clients: &Clients) -> Result<(), Error> {
         match self {
             Self::RolePolicy { role, policy, after: Some(after), .. } => {
@@ -106,7 +86,6 @@ impl Change {
         Ok(())
     }
 
-    /// Puts back what was there before.
     pub(super) async fn undo(&self, clients: &Clients) -> Result<(), Error> {
         match self {
             Self::RolePolicy { role, policy, before, .. } => {
@@ -133,7 +112,7 @@ impl Change {
     }
 }
 
-/// What is gone already need not be removed.
+/// Ignores the error that something to remove does not exist.
 fn unless_absent<T, E>(
     operation: &'static str,
     done: Result<T, SdkError<E, HttpResponse>>,
@@ -164,7 +143,9 @@ impl fmt::Display for Change {
                 let before = before.map_or_else(|| "none".to_owned(), |n| n.to_string());
                 write!(f, "reserved concurrency of {function}: {before} → {after}")
             }
-            Self::Egress { rule } => write!(f, "security group {} lets out no {rule}", rule.group),
+            Self::Egress { rule } => {
+                write!(f, "security group {} blocks outbound {rule}", rule.group)
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The three calls to EC2 that take a security group's way out and give it back.
+//! The three EC2 calls that list, remove and restore a security group's outbound rules.
 //!
-//! EC2's own client is by far the largest of the SDK's, minutes of building for three calls that are
-//! a signed form and a flat list. So they are written here, over the SDK's own connector and
-//! signature. Each is repeated safely, so what is not answered in time may be tried again.
+//! The SDK's EC2 client takes minutes to build, and these calls are only a signed form and a flat list.
+//! So they are written here, on the SDK's connector and signature. Each is idempotent and may be
+//! retried after a timeout.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -22,42 +22,36 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use aws_diagnostics::account::{Account, CallError};
 
-/// The version of the interface.
+/// API version.
 ///
 /// Source: Amazon EC2 API reference.
 const VERSION: &str = "2016-11-15";
 
-/// How long one call may take.
 const CALL_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// Largest answer that is read, in bytes; a page of rules is well below.
+/// Largest response, in bytes; a page of rules is well below.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Most pages of a group's rules.
 const PAGES_MAX: usize = 10;
 
-/// What a security group lets out: one rule.
+/// An outbound rule of a security group.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EgressRule {
-    /// The security group.
     pub group: String,
-    /// The rule's id before it was removed; put back, it gets another one.
+    /// The rule's id before its removal; a restored rule gets another one.
     pub id: String,
     /// `tcp`, `udp`, a number, or `-1` for all.
     pub protocol: String,
-    /// First port, or ICMP type.
     pub from_port: Option<i32>,
-    /// Last port, or ICMP code.
     pub to_port: Option<i32>,
-    /// An IPv4 range, where the rule is one of it.
+    /// Destination, if an IPv4 range.
     pub cidr_ipv4: Option<String>,
-    /// An IPv6 range, where the rule is one of it.
+    /// Destination, if an IPv6 range.
     pub cidr_ipv6: Option<String>,
-    /// A prefix list, where the rule is one of it.
+    /// Destination, if a prefix list.
     pub prefix_list: Option<String>,
-    /// Another security group, where the rule is one of it.
+    /// Destination, if a security group.
     pub referenced_group: Option<String>,
-    /// What people wrote about it.
     pub description: Option<String>,
 }
 
@@ -78,7 +72,6 @@ impl fmt::Display for EgressRule {
     }
 }
 
-/// The part of EC2 that is needed.
 #[derive(Debug)]
 pub(super) struct Ec2 {
     config: SdkConfig,
@@ -94,7 +87,7 @@ impl Ec2 {
         Self { config: account.config.clone(), connector: SharedHttpConnector::new(connector) }
     }
 
-    /// What a security group lets out.
+    /// The outbound rules of a security group.
     pub(super) async fn egress(&self, group: &str) -> Result<Vec<EgressRule>, Error> {
         const ACTION: &str = "DescribeSecurityGroupRules";
         let mut rules = Vec::new();
@@ -104,7 +97,7 @@ impl Ec2 {
             fields.extend(token.take().map(|token| ("NextToken".to_owned(), token)));
             let answer = self.call(ACTION, fields).await?;
             let page = page(&answer).map_err(|error| {
-                Error::Malformed(format!("{ACTION} answered no rules: {error}"))
+                Error::Malformed(format!("{ACTION}: invalid response: {error}"))
             })?;
             rules.extend(page.rules);
             token = page.next;
@@ -115,7 +108,7 @@ impl Ec2 {
         Err(Error::Malformed(format!("security group {group} has too many rules")))
     }
 
-    /// Removes a rule. One that is gone already is no failure.
+    /// Removes a rule, unless it is already gone.
     pub(super) async fn revoke_egress(&self, rule: &EgressRule) -> Result<(), CallError> {
         let fields = fields([("GroupId", &rule.group), ("SecurityGroupRuleId.1", &rule.id)]);
         match self.call("RevokeSecurityGroupEgress", fields).await {
@@ -124,7 +117,7 @@ impl Ec2 {
         }
     }
 
-    /// Puts a rule back. One that is there already is no failure.
+    /// Restores a rule, unless it already exists.
     pub(super) async fn authorize_egress(&self, rule: &EgressRule) -> Result<(), CallError> {
         match self.call("AuthorizeSecurityGroupEgress", permission(rule)).await {
             Err(error) if error.code() == Some("InvalidPermission.Duplicate") => Ok(()),
@@ -135,7 +128,7 @@ impl Ec2 {
     async fn call(&self, action: &'static str, fields: Fields) -> Result<String, CallError> {
         let unanswered = |cause: String| CallError::Unanswered { operation: action, cause };
         let answer = tokio::time::timeout(CALL_TIMEOUT, self.send(action, fields)).await;
-        let answer = answer.map_err(|_| unanswered("it took too long".to_owned()))?;
+        let answer = answer.map_err(|_| unanswered("timed out".to_owned()))?;
         let (status, text) = answer.map_err(|error| unanswered(error.to_string()))?;
         if (200..300).contains(&status) {
             return Ok(text);
@@ -149,7 +142,7 @@ impl Ec2 {
         action: &str,
         fields: Fields,
     ) -> Result<(u16, String), Box<dyn std::error::Error + Send + Sync>> {
-        let region = self.config.region().ok_or("no region is named")?.as_ref();
+        let region = self.config.region().ok_or("no region is set")?.as_ref();
         let uri = match self.config.endpoint_url() {
             Some(url) => format!("{}/", url.trim_end_matches('/')),
             None if region.starts_with("cn-") => format!("https://ec2.{region}.amazonaws.com.cn/"),
@@ -194,7 +187,7 @@ async fn read(body: SdkBody) -> Result<Vec<u8>, Box<dyn std::error::Error + Send
     while let Some(chunk) = stream.try_next().await? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() > ANSWER_BYTES_MAX {
-            return Err("the answer is too large".into());
+            return Err("the response is too large".into());
         }
     }
     Ok(bytes)
@@ -204,7 +197,7 @@ fn fields<const N: usize>(fields: [(&str, &str); N]) -> Fields {
     fields.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
 }
 
-/// A rule as a permission to be given.
+/// A rule as an `IpPermission`.
 ///
 /// Source: Amazon EC2 API reference, `IpPermission`.
 fn permission(rule: &EgressRule) -> Fields {
@@ -246,7 +239,7 @@ struct Page {
     next: Option<String>,
 }
 
-/// Reads a page of rules; those that let in are left out.
+/// Parses a page of rules and drops inbound ones.
 fn page(text: &str) -> Result<Page, XmlDecodeError> {
     let mut document = Document::new(text);
     let mut root = document.root_element()?;
@@ -339,7 +332,7 @@ mod tests {
 </DescribeSecurityGroupRulesResponse>"#;
 
     #[test]
-    fn what_a_group_lets_out_is_read() {
+    fn egress_rules_are_read() {
         let page = page(PAGE).unwrap();
         assert_eq!(page.next.as_deref(), Some("more"));
         let [all, some] = &page.rules[..] else { panic!("{page:#?}") };
@@ -356,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_page_is_no_empty_page() {
+    fn an_invalid_page_is_an_error() {
         assert!(page("").is_err());
         assert!(page("no xml").is_err());
     }

@@ -1,15 +1,14 @@
-//! What a policy document allows, and what is left when a service is taken out. Pure.
+//! Removes services from a policy document. Pure.
 
 use serde_json::{Map, Value};
 
 use super::Services;
 
-/// A document that allows everything at once, or says only what it does not allow.
+/// A document with a wildcard service or `NotAction`.
 #[derive(Debug, PartialEq)]
 pub(super) struct TooBroad(pub String);
 
 impl Services {
-    /// The prefixes of their actions.
     const fn prefixes(self) -> &'static [&'static str] {
         match self {
             Self::S3 => &["s3"],
@@ -18,8 +17,7 @@ impl Services {
         }
     }
 
-    /// Whether an action is one of theirs.
-    fn have(self, action: &str) -> Result<bool, TooBroad> {
+    fn include(self, action: &str) -> Result<bool, TooBroad> {
         let service = action.split(':').next().unwrap_or(action);
         if service.contains(['*', '?']) {
             return Err(TooBroad(action.to_owned()));
@@ -28,18 +26,17 @@ impl Services {
     }
 }
 
-/// What is left of a document without the services.
+/// A document without the services.
 #[derive(Debug, PartialEq)]
 pub(super) enum Left {
-    /// It does not allow them.
+    /// Unchanged: it does not allow them.
     All,
-    /// Less.
     Less(Map<String, Value>),
-    /// No statement at all.
+    /// No statement is left.
     Nothing,
 }
 
-/// Takes the services out of every statement that allows.
+/// Removes the services from every Allow statement.
 pub(super) fn without(document: &Map<String, Value>, services: Services) -> Result<Left, TooBroad> {
     let statements = match document.get("Statement") {
         Some(Value::Array(statements)) => statements.clone(),
@@ -62,7 +59,7 @@ pub(super) fn without(document: &Map<String, Value>, services: Services) -> Resu
         };
         let mut others = Vec::new();
         for action in &actions {
-            if !services.have(action.as_str().unwrap_or_default())? {
+            if !services.include(action.as_str().unwrap_or_default())? {
                 others.push(action.clone());
             }
         }

@@ -1,8 +1,8 @@
-//! Breaks a Lambda function for a test, and reverts it.
+//! Injects faults into a Lambda function for a test, and reverts them.
 //!
-//! A fault is a list of [`change::Change`]s, each with the previous value. `plan` computes them and
-//! only reads; `record` writes them to disk; then they are made. After any interruption, a crash
-//! included, [`Chaos::revert`] can restore everything, and is safe to repeat.
+//! A fault is a list of [`change::Change`]s, each with the previous value. `plan` computes them without
+//! changing anything, `record` writes them to disk, and then they are made. After any interruption,
+//! including a crash, [`Chaos::revert`] restores everything. It is safe to repeat.
 
 mod change;
 mod ec2;
@@ -19,45 +19,38 @@ pub use change::Change;
 use change::Clients;
 use record::Record;
 
-/// What is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The function's role may no longer use these services.
+    /// Removes the role's access to these services.
     Permission(Services),
-    /// So many invocations may run at a time: 0 or 1.
+    /// Sets the reserved concurrency: 0 or 1.
     Throttle(u8),
-    /// Nothing leaves the function's security groups. They cannot deny, so what they allow is
-    /// removed; whatever else is in them loses its way out, too.
+    /// Removes all outbound rules of the function's security groups. Everything else in these groups
+    /// loses egress, too.
     Network,
 }
 
-/// The services that a role loses.
+/// Services to remove from a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Services {
-    /// S3.
     S3,
     /// CloudWatch: logs and metrics.
     CloudWatch,
-    /// Both of them.
     Both,
 }
 
-/// The kinds of faults, of which a function has each at most once.
+/// A kind of fault. A function has at most one fault of each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// [`Fault::Permission`].
     Permission,
-    /// [`Fault::Throttle`].
     Throttle,
-    /// [`Fault::Network`].
     Network,
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Permission, Self::Throttle, Self::Network];
 
-    /// Its name, in commands and records.
+    /// The name in commands and records.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Permission => "permission",
@@ -68,7 +61,6 @@ impl Kind {
 }
 
 impl Fault {
-    /// Its kind.
     pub const fn kind(self) -> Kind {
         match self {
             Self::Permission(_) => Kind::Permission,
@@ -78,77 +70,61 @@ impl Fault {
     }
 }
 
-/// Where faults are made and written down.
+/// The account of the faults and the folder of their records.
 #[derive(Debug)]
 pub struct Chaos {
     clients: Clients,
     destination: Destination,
-    /// Of the credentials, as AWS says.
+    /// The account of the credentials, according to AWS.
     account: String,
     region: String,
     folder: PathBuf,
 }
 
-/// Why nothing was broken or healed, or not all of it.
+/// Why a fault was not injected or reverted, or only in part.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// This is a real account, and nobody named it; nothing was changed.
-    #[error(
-        "the credentials are those of account {account}, and nobody said that it may be broken"
-    )]
-    NotNamed {
-        /// The account.
-        account: String,
-    },
-    /// The credentials are not those of the account that was named; nothing was changed.
+    /// The caller did not name the real account; nothing was changed.
+    #[error("the credentials are those of account {account}, which was not named")]
+    NotNamed { account: String },
+    /// The credentials are not those of the named account; nothing was changed.
     #[error("the credentials are those of account {account}, not of {named}")]
     AnotherAccount {
-        /// The account of the credentials.
         account: String,
-        /// The one that was named or recorded.
+        /// The named or recorded account.
         named: String,
     },
-    /// A record says that the function has such a fault; it has to be reverted first.
-    #[error("{function} has a {} fault already, says {}", kind.name(), record.display())]
-    Already {
-        /// The function.
-        function: String,
-        /// The fault.
-        kind: Kind,
-        /// The record.
-        record: PathBuf,
-    },
-    /// There is nothing to take away; nothing was changed.
+    /// The function has a record of such a fault; revert it first.
+    #[error("{function} already has a {} fault, recorded in {}", kind.name(), record.display())]
+    Already { function: String, kind: Kind, record: PathBuf },
+    /// There is nothing to remove; nothing was changed.
     #[error("{0}")]
     NothingToBreak(String),
-    /// The policy allows too much at once to take one service out; nothing was changed.
-    #[error("policy {policy} allows {action}: one service cannot be taken out of that")]
+    /// The policy is too broad to remove one service; nothing was changed.
+    #[error("policy {policy} allows {action}: one service cannot be removed from it")]
     TooBroad {
-        /// The policy.
         policy: String,
         /// The action, or `NotAction`.
         action: String,
     },
-    /// A call gave no answer. What the record names may have been changed in part.
+    /// A call failed. Some of the recorded changes may have been made.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// An answer cannot be understood; nothing was changed.
+    /// A response is invalid; nothing was changed.
     #[error("{0}")]
     Malformed(String),
     /// The record cannot be written or read; nothing was changed.
-    #[error("cannot keep the record {}", path.display())]
+    #[error("cannot access the record {}", path.display())]
     Record {
-        /// Where it is.
         path: PathBuf,
-        /// What the file system said, or the JSON reader.
         #[source]
         source: std::io::Error,
     },
 }
 
 impl Chaos {
-    /// Finds out whose account it is. A real one has to be named; another than the named one is
-    /// refused, wherever it is. Records are kept in the folder, which is made when it is needed.
+    /// Checks the account of the credentials. A real account must be named, and a name must match.
+    /// Records are kept in the folder, which is created when needed.
     ///
     /// # Errors
     /// [`Error::NotNamed`], [`Error::AnotherAccount`], [`Error::Call`].
@@ -178,11 +154,11 @@ impl Chaos {
         })
     }
 
-    /// Breaks a function: writes down what will be changed, changes it, and says what it was.
+    /// Injects a fault: records the changes, makes them, and returns them.
     ///
     /// # Errors
-    /// [`Error`]. After [`Error::Call`] the record may be there and the changes made in part;
-    /// [`Chaos::revert`] puts all of it back.
+    /// [`Error`]. After [`Error::Call`] some of the recorded changes may have been made;
+    /// [`Chaos::revert`] undoes them.
     pub async fn inject(&self, function: &str, fault: Fault) -> Result<Vec<Change>, Error> {
         let path = self.record(function, fault.kind());
         if path.exists() {
@@ -206,10 +182,10 @@ impl Chaos {
         Ok(record.changes)
     }
 
-    /// Heals a function of a fault, and says what was put back: nothing if there is no record.
+    /// Reverts a fault, and returns the undone changes: none if there is no record.
     ///
     /// # Errors
-    /// [`Error`]. The record stays until all is put back, so that it can be tried again.
+    /// [`Error`]. The record stays until all changes are undone, so that a retry is possible.
     pub async fn revert(&self, function: &str, kind: Kind) -> Result<Vec<Change>, Error> {
         let path = self.record(function, kind);
         let Some(record) = Record::read(&path)? else { return Ok(Vec::new()) };
@@ -231,7 +207,7 @@ impl Chaos {
     }
 }
 
-/// Where the record of a fault is. A function's name has no dot and no slash.
+/// The file of a fault's record. A function's name has no dot and no slash.
 fn record_of(folder: &Path, function: &str, kind: Kind) -> PathBuf {
     folder.join(format!("{function}.{}.json", kind.name()))
 }

@@ -1,4 +1,4 @@
-//! What a fault would change. Only reads.
+//! Computes the changes of a fault. Only reads.
 
 use serde_json::{Map, Value};
 
@@ -10,7 +10,7 @@ use aws_diagnostics::account::{CallError, policy_document};
 /// Most pages of a role's policies.
 const PAGES_MAX: usize = 10;
 
-/// The changes that make a fault, in the order in which they are to be made.
+/// The changes of a fault, in order.
 pub(super) async fn plan(
     clients: &Clients,
     function: &str,
@@ -56,7 +56,7 @@ async fn permission(
         }
     }
     if changes.is_empty() {
-        let nothing = format!("no policy of role {role} allows any of it");
+        let nothing = format!("no policy of role {role} allows these services");
         return Err(Error::NothingToBreak(nothing));
     }
     Ok(changes)
@@ -73,7 +73,7 @@ async fn network(clients: &Clients, function: &str) -> Result<Vec<Change>, Error
         changes.extend(rules.into_iter().map(|rule| Change::Egress { rule }));
     }
     if changes.is_empty() {
-        let nothing = format!("{function} is in no security group that lets anything out");
+        let nothing = format!("no security group of {function} has outbound rules");
         return Err(Error::NothingToBreak(nothing));
     }
     Ok(changes)
@@ -133,7 +133,7 @@ async fn managed_policy(clients: &Clients, arn: &str) -> Result<Map<String, Valu
 fn document(policy: &str, encoded: &str) -> Result<Map<String, Value>, Error> {
     match policy_document(encoded) {
         Value::Object(document) => Ok(document),
-        _ => Err(Error::Malformed(format!("the document of policy {policy} is no JSON object"))),
+        _ => Err(Error::Malformed(format!("the document of policy {policy} is not a JSON object"))),
     }
 }
 

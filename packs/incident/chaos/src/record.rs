@@ -1,4 +1,4 @@
-//! The record of a fault, written to disk before anything is changed.
+//! The record of a fault, written to disk before the first change.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -9,36 +9,34 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use super::change::Change;
 
-/// The version of the record's format.
 pub(super) const VERSION: u32 = 1;
 
-/// One fault of one function.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub version: u32,
     pub function: String,
     pub fault: String,
-    /// Whether the account is none, but what stands in for one on this machine.
+    /// Whether the account is a fake on this machine.
     pub is_local: bool,
     pub account: String,
     pub region: String,
-    /// In the order in which they are made.
+    /// In the order of execution.
     pub changes: Vec<Change>,
 }
 
 impl Record {
-    /// Puts a new record on disk; when this returns, a crash does not lose it.
+    /// Writes a new record durably.
     pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
         let write = || {
             let folder = path.parent().unwrap_or(Path::new("."));
             fs::create_dir_all(folder)?;
             let text = serde_json::to_string_pretty(self)?;
-            // Whole or not at all: half a record would be one that cannot be reverted.
+            // Atomic: a partial record could not be reverted.
             let partial = path.with_extension(format!("{}.partial", std::process::id()));
             let mut file = File::create(&partial)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
-            // Of two that inject at once, one must not replace the other's record.
+            // A link fails if a concurrent injection has written its record.
             fs::hard_link(&partial, path)?;
             fs::remove_file(&partial)?;
             File::open(folder)?.sync_all()?;
@@ -48,7 +46,6 @@ impl Record {
         write().map_err(|source| Error::Record { path: path.to_owned(), source })
     }
 
-    /// Reads a record, if there is one.
     pub(super) fn read(path: &Path) -> Result<Option<Self>, Error> {
         let failed = |source| Error::Record { path: path.to_owned(), source };
         let text = match fs::read(path) {
@@ -65,7 +62,7 @@ impl Record {
         Ok(Some(record))
     }
 
-    /// Removes the record of a fault that is no more.
+    /// Removes the record of a reverted fault.
     pub(super) fn remove(path: &Path) -> Result<(), Error> {
         fs::remove_file(path).map_err(|source| Error::Record { path: path.to_owned(), source })
     }

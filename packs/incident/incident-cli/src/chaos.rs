@@ -23,7 +23,6 @@ pub struct Order {
     pub account: Option<String>,
 }
 
-/// An action on a function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     /// Remove access to these services from its role.
@@ -44,7 +43,6 @@ pub enum Services {
     Both,
 }
 
-/// A change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub text: String,

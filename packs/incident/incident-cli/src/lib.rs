@@ -14,23 +14,21 @@ use futures_util::future::LocalBoxFuture;
 use incident::graph::GRAPH;
 use mcp::loopback::Loopback;
 
-/// Opens the diagnostics server over an account, which records into the folder if there is one.
+/// Opens the diagnostics server over an account. With a folder, it records responses there.
 pub type OpenServer =
     fn(
         Destination,
         Option<PathBuf>,
     ) -> LocalBoxFuture<'static, Result<aws_diagnostics::Server, aws_diagnostics::Error>>;
 
-/// Carries out an order and returns the changes. The folder has the records of earlier ones.
+/// Injects or reverts a fault and returns the changes. The folder has the records of faults.
 pub type RunChaos =
     fn(chaos::Order, PathBuf) -> LocalBoxFuture<'static, Result<Vec<chaos::Change>, Failure>>;
 
 /// Support for AWS accounts. Its clients take minutes to compile, so only some builds have it.
 #[derive(Clone, Copy)]
 pub struct Account {
-    /// Opens the server over the account; with a folder its answers become an incident folder there.
     pub open: OpenServer,
-    /// Breaks or heals a function, and keeps its records in the folder.
     pub chaos: RunChaos,
 }
 

@@ -1,15 +1,14 @@
-//! Reads an incident folder as the tool server does, as far as the bundled folders need it.
+//! Answers tool calls from the bundled incident folders, like the tool server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-/// What the server keeps of the logs.
+/// The server's limits on log events.
 const EVENTS_MAX: usize = 100;
 const MESSAGE_CHARS_MAX: usize = 1_000;
 
-/// A bundled incident.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -30,7 +29,7 @@ impl Folder {
         Self(Path::new(env!("CARGO_MANIFEST_DIR")).join("incidents").join(name))
     }
 
-    /// The session's input: the incident, with the only function as the hint.
+    /// The session's input: the incident, with the folder's only function as the hint.
     pub(crate) fn input(&self) -> Value {
         let mut input = self.read("incident.json").unwrap();
         let mut functions = fs::read_dir(self.0.join("functions")).unwrap();
@@ -42,7 +41,7 @@ impl Folder {
         input
     }
 
-    /// What a tool answers, or its error.
+    /// A tool's result or error.
     pub(crate) fn answer(&self, tool: &str, function: &str) -> Result<Value, String> {
         let at = format!("functions/{function}");
         match tool {

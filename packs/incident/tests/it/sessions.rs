@@ -15,7 +15,7 @@ fn agent() -> &'static Agent {
     incident::agent()
 }
 
-/// What a server offers that has these tools.
+/// The catalogue of a server with these tools.
 fn catalogue(tools: &[&str]) -> Brought {
     let tools: Vec<Value> = tools
         .iter()
@@ -26,7 +26,7 @@ fn catalogue(tools: &[&str]) -> Brought {
 
 const TOOLS: [&str; 4] = ["get_recent_logs", "get_iam_state", "get_lambda_config", "delete_table"];
 
-/// The server over a folder.
+/// Answers a tool call from a folder.
 fn serve(folder: &Folder, call: &ToolCall) -> Brought {
     if call.tool == CATALOGUE {
         return catalogue(&TOOLS);
@@ -50,7 +50,7 @@ fn completed(finish: Finish) -> Value {
     }
 }
 
-/// What each bundled incident is about.
+/// The expected fault types of each bundled incident.
 const BUNDLED: [(&str, &[&str]); 7] = [
     ("cloudwatch-and-s3-revoked", &["permission_loss"]),
     ("cloudwatch-revoked", &["permission_loss"]),
@@ -73,13 +73,13 @@ fn bundled_incidents_are_diagnosed_right() {
             .push(format!("{name} [{}]: {root_cause}", result["severity"].as_str().unwrap()));
     }
     insta::assert_snapshot!(root_causes.join("\n"), @r"
-        cloudwatch-and-s3-revoked [high]: The S3 permission s3:GetObject on arn:aws:s3:::contoso-invoice-assets/* was revoked from inline policy invoice-renderer-access of role invoice-renderer-role: neither an inline nor an attached policy allows it any more. The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/invoice-renderer) was revoked from role invoice-renderer-role: neither an inline nor an attached policy allows it any more, so invoice-renderer runs unseen.
-        cloudwatch-revoked [medium]: The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/session-cleanup) was revoked from role session-cleanup-role: neither an inline nor an attached policy allows it any more, so session-cleanup runs unseen.
-        network-blocked [high]: inventory-sync cannot connect to 10.42.17.86:5432 and 52.38.114.20:4318 from vpc-05d2e8f9a1b7c3046: connections time out and no invocation has got through since, as when the outbound rules of its security groups (sg-0c9e51b7f28ad4360) or its subnets' routes were taken away.
-        reserved-concurrency-zero [critical]: Reserved concurrency of payment-capture is 0, so Lambda refuses every invocation.
+        cloudwatch-and-s3-revoked [high]: The S3 permission s3:GetObject on arn:aws:s3:::contoso-invoice-assets/* was revoked from inline policy invoice-renderer-access of role invoice-renderer-role: neither an inline nor an attached policy allows it any more. The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/invoice-renderer) was revoked from role invoice-renderer-role: neither an inline nor an attached policy allows it any more, so invoice-renderer runs without logs.
+        cloudwatch-revoked [medium]: The CloudWatch permission to write logs (logs:CreateLogStream and logs:PutLogEvents on /aws/lambda/session-cleanup) was revoked from role session-cleanup-role: neither an inline nor an attached policy allows it any more, so session-cleanup runs without logs.
+        network-blocked [high]: inventory-sync cannot connect to 10.42.17.86:5432 and 52.38.114.20:4318 from vpc-05d2e8f9a1b7c3046: connections time out and no invocation has connected since, which fits removed outbound rules of its security groups (sg-0c9e51b7f28ad4360) or removed routes of its subnets.
+        reserved-concurrency-zero [critical]: Reserved concurrency of payment-capture is 0, so Lambda rejects every invocation.
         s3-permission-revoked [high]: The S3 permission s3:GetObject on arn:aws:s3:::northwind-raw-events/* was revoked from inline policy data-processor-access of role data-processor-role: neither an inline nor an attached policy allows it any more.
-        throttled-and-s3-revoked [critical]: The S3 permission s3:GetObject on arn:aws:s3:::litware-photos/* was revoked from inline policy thumbnail-generator-access of role thumbnail-generator-role: neither an inline nor an attached policy allows it any more. Reserved concurrency of thumbnail-generator is 1, so Lambda refuses every invocation that arrives while another one runs.
-        unexplained-failure [medium]: shipment-quote fails at times with HTTPError, KeyError and JSONDecodeError, raised at carriers/rapidfreight.py: an error of its own code or of whom it calls, which its logs and configuration do not explain.
+        throttled-and-s3-revoked [critical]: The S3 permission s3:GetObject on arn:aws:s3:::litware-photos/* was revoked from inline policy thumbnail-generator-access of role thumbnail-generator-role: neither an inline nor an attached policy allows it any more. Reserved concurrency of thumbnail-generator is 1, so Lambda rejects every invocation that arrives while another one runs.
+        unexplained-failure [medium]: shipment-quote fails at times with HTTPError, KeyError and JSONDecodeError, raised at carriers/rapidfreight.py: an error in its own code or in a service it calls, which its logs and configuration do not explain.
         ");
 }
 
@@ -112,7 +112,7 @@ fn with_model() -> Settings {
     Settings { model: Some("m".to_owned()), ..Settings::default() }
 }
 
-/// The errors that a model is told in a chat.
+/// The tool errors in a chat.
 fn errors(chat: &Chat) -> Vec<String> {
     let errors = chat.messages.iter().filter_map(|message| match &message.content {
         Content::Result { content, is_error: true, .. } => Some(content["error"].to_string()),
@@ -121,8 +121,8 @@ fn errors(chat: &Chat) -> Vec<String> {
     errors.collect()
 }
 
-/// Runs the S3 incident with a model that says these things in turn and the last for ever. Returns
-/// the end, what it was told last, and the session.
+/// Runs the S3 incident with a model that gives these replies in turn and repeats the last. Returns
+/// the result, the last chat, and the session.
 fn scripted(mut script: Vec<(Brought, Usage)>) -> (Finish, Chat, Session) {
     let folder = Folder::named("s3-permission-revoked");
     let mut last = Chat::default();
@@ -136,7 +136,7 @@ fn scripted(mut script: Vec<(Brought, Usage)>) -> (Finish, Chat, Session) {
     (finish, last, session)
 }
 
-/// A diagnosis that holds once the configuration was read.
+/// A diagnosis that is valid after a call of `get_lambda_config`.
 fn valid() -> Value {
     json!({
         "root_cause": "It runs python.", "fault_types": ["unknown"], "affected_resources": [],
@@ -151,7 +151,7 @@ fn of_function() -> Value {
 }
 
 #[test]
-fn a_model_that_knows_its_job_writes_the_diagnosis() {
+fn a_model_submits_the_diagnosis() {
     let (finish, _, session) = scripted(vec![
         calls("get_lambda_config", of_function()),
         calls("submit_diagnosis", valid()),
@@ -163,9 +163,9 @@ fn a_model_that_knows_its_job_writes_the_diagnosis() {
     assert_eq!(session.run().usage().calls, 2);
 }
 
-/// A model that first does this is told that, and can still do it right.
-fn is_told(misstep: (Brought, Usage), expected: &str) {
-    let told = std::cell::RefCell::new(vec![]);
+/// A model that first makes this mistake receives this error and can still diagnose.
+fn check_refused(misstep: (Brought, Usage), expected: &str) {
+    let received = std::cell::RefCell::new(vec![]);
     let folder = Folder::named("s3-permission-revoked");
     let mut script = vec![
         misstep,
@@ -179,30 +179,33 @@ fn is_told(misstep: (Brought, Usage), expected: &str) {
         serve(&folder, call)
     })
     .models(|chat| {
-        told.borrow_mut().extend(errors(chat));
+        received.borrow_mut().extend(errors(chat));
         script.remove(0)
     });
     assert!(matches!(session.drive(&mut world), Finish::Completed(_)));
     drop(world);
     assert_eq!(called.into_inner(), [CATALOGUE, "get_lambda_config"]);
-    let told = told.into_inner();
-    assert!(told.first().is_some_and(|told| told.contains(expected)), "{told:?}");
+    let received = received.into_inner();
+    assert!(received.first().is_some_and(|received| received.contains(expected)), "{received:?}");
 }
 
 #[test]
-fn a_misstep_is_answered_and_makes_no_call() {
+fn an_invalid_call_is_answered_and_not_made() {
     let patched = |path: &str, value: Value| {
         let mut diagnosis = valid();
         *diagnosis.pointer_mut(path).unwrap() = value;
         calls("submit_diagnosis", diagnosis)
     };
-    is_told(calls("delete_table", of_function()), "There is no tool of this name");
-    is_told(calls("get_recent_logs", json!({})), "lambda_name");
+    check_refused(calls("delete_table", of_function()), "There is no tool of this name");
+    check_refused(calls("get_recent_logs", json!({})), "lambda_name");
     let arguments = json!({"lambda_name": "f", "log_group": "/x"});
-    is_told(calls("get_recent_logs", arguments), "Not called, the arguments break the schema");
-    is_told(calls("submit_diagnosis", json!({})), "break the schema");
-    is_told(calls("submit_diagnosis", valid()), "get_lambda_config was never called");
-    is_told(patched("/fault_types", json!(["flood"])), "fault_types");
+    check_refused(
+        calls("get_recent_logs", arguments),
+        "Not called, the arguments do not match the schema",
+    );
+    check_refused(calls("submit_diagnosis", json!({})), "do not match the schema");
+    check_refused(calls("submit_diagnosis", valid()), "get_lambda_config was never called");
+    check_refused(patched("/fault_types", json!(["flood"])), "fault_types");
 }
 
 #[test]
@@ -222,32 +225,32 @@ fn a_diagnosis_that_does_not_hold_is_sent_back() {
         (patched("/remediation_plan", step), "index 1 is out of range"),
     ];
     for (diagnosis, expected) in table {
-        let (finish, told, _) = scripted(vec![
+        let (finish, received, _) = scripted(vec![
             calls("get_lambda_config", of_function()),
             calls("submit_diagnosis", diagnosis),
             calls("submit_diagnosis", valid()),
         ]);
         completed(finish);
-        assert!(errors(&told)[0].contains(expected), "{:?}", errors(&told));
+        assert!(errors(&received)[0].contains(expected), "{:?}", errors(&received));
     }
 }
 
 #[test]
 fn prose_is_answered_with_a_request_for_a_call() {
-    let (finish, told, _) = scripted(vec![
+    let (finish, received, _) = scripted(vec![
         (Brought::Reply(says("I think it is DNS.")), usage()),
         calls("get_lambda_config", of_function()),
         calls("submit_diagnosis", valid()),
     ]);
     completed(finish);
-    let asked = told.messages.iter().any(|message| {
-        matches!(&message.content, Content::User(text) if text.contains("was no tool call"))
+    let asked = received.messages.iter().any(|message| {
+        matches!(&message.content, Content::User(text) if text.contains("was not a tool call"))
     });
     assert!(asked);
 }
 
 #[test]
-fn a_model_that_never_ends_is_ended_and_the_policy_diagnoses_what_was_seen() {
+fn the_policy_diagnoses_when_a_model_never_ends() {
     let forever = [
         (Brought::Reply(says("hm")), usage()),
         calls("get_iam_state", of_function()),
@@ -267,7 +270,7 @@ fn a_model_that_never_ends_is_ended_and_the_policy_diagnoses_what_was_seen() {
 }
 
 #[test]
-fn a_model_that_never_looked_leaves_nothing_to_diagnose() {
+fn a_model_that_calls_no_tool_ends_undiagnosed() {
     let (finish, ..) = scripted(vec![(Brought::Reply(says("hm")), usage())]);
     let Finish::Failed { error, category, result } = finish else { panic!("{finish:?}") };
     assert!(error.as_str().ends_with("recursion limit exhausted without diagnosis"));
@@ -293,7 +296,7 @@ fn the_last_call_may_still_diagnose() {
 }
 
 #[test]
-fn a_server_that_cannot_be_reached_ends_the_session_with_its_category() {
+fn an_unreachable_server_ends_the_session() {
     for (category, kind) in [("mcp_connection", "McpConnection"), ("mcp_init", "McpInit")] {
         let mut tries = 0;
         let input = json!({"lambda_name": "f"});
@@ -313,7 +316,7 @@ fn a_server_that_cannot_be_reached_ends_the_session_with_its_category() {
 }
 
 #[test]
-fn a_server_without_the_tools_is_no_server() {
+fn a_server_without_the_tools_is_an_error() {
     let input = json!({"lambda_name": "f"});
     let mut session = Session::start(agent(), input, Settings::default()).unwrap();
     let finish = session.drive(&mut World::new(|_| catalogue(&["delete_table"])));
@@ -322,7 +325,7 @@ fn a_server_without_the_tools_is_no_server() {
 }
 
 #[test]
-fn a_server_that_lacks_tools_is_used_as_far_as_it_goes() {
+fn a_server_that_lacks_tools_is_still_used() {
     let folder = Folder::named("s3-permission-revoked");
     let mut session = Session::start(agent(), folder.input(), Settings::default()).unwrap();
     let mut world = World::new(|call| match call.tool.as_str() {
@@ -335,7 +338,7 @@ fn a_server_that_lacks_tools_is_used_as_far_as_it_goes() {
 }
 
 #[test]
-fn errors_alone_make_an_honest_unknown() {
+fn errors_alone_give_an_unknown_cause() {
     let input = json!({"lambda_name": "f", "error_type": "AccessDenied"});
     let mut session = Session::start(agent(), input, Settings::default()).unwrap();
     let mut world = World::new(|call| match call.tool.as_str() {
@@ -345,11 +348,11 @@ fn errors_alone_make_an_honest_unknown() {
     let result = completed(session.drive(&mut world));
     assert_eq!(result["fault_types"], json!(["unknown"]));
     assert_eq!(result["evidence"].as_array().unwrap().len(), 3);
-    insta::assert_snapshot!(result["root_cause"].as_str().unwrap(), @"The cause is unknown: there is nothing to judge f by. For f, get_recent_logs, get_iam_state and get_lambda_config gave no answer.");
+    insta::assert_snapshot!(result["root_cause"].as_str().unwrap(), @"The cause is unknown: no tool returned data about f. For f, get_recent_logs, get_iam_state and get_lambda_config returned no data.");
 }
 
 #[test]
-fn a_result_that_breaks_its_schema_reaches_nobody() {
+fn an_invalid_result_is_never_passed_on() {
     let input = json!({"lambda_name": "f"});
     let mut session = Session::start(agent(), input, with_model()).unwrap();
     let mut chats = Vec::new();
@@ -368,7 +371,7 @@ fn a_result_that_breaks_its_schema_reaches_nobody() {
 }
 
 #[test]
-fn an_input_that_is_no_incident_is_refused_by_its_field() {
+fn an_invalid_input_names_its_field() {
     let error = agent().start(&json!({"lambda_name": 5}), &Settings::default()).err().unwrap();
     assert_eq!(error.to_string(), "input field `lambda_name`: expected a text");
 }
@@ -386,7 +389,7 @@ fn incident_resumes_from_every_prefix() {
 #[test]
 fn a_misbehaving_model_resumes_from_every_prefix() {
     let folder = Folder::named("throttled-and-s3-revoked");
-    // What it says depends on what it was told alone, as it must for a run to be repeated.
+    // Its replies depend only on the chat, so that a run can be replayed.
     let world = || {
         World::new(|call| serve(&folder, call)).models(|chat| match chat.messages.len() % 4 {
             1 => calls("get_recent_logs", json!({"lambda_name": "thumbnail-generator"})),

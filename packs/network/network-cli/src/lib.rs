@@ -1,4 +1,5 @@
-//! The network pack's extension of `daybook`: its MCP server, network folders as input, and `dev --plans`.
+//! The network pack's extension of `daybook`: its MCP server, network folders as input, `dev
+//! --plans`.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +14,9 @@ use mcp::ServerInfo;
 use network::graph::GRAPH;
 use serde_json::{Map, Value, json};
 
-/// The query of a network folder, which names the network.
+/// The input file of a network folder.
 const QUERY_FILE: &str = "query.json";
 
-/// The pack's extension.
 pub fn extension() -> Extension {
     Extension {
         servers: vec![Box::new(NetworkInventory)],
@@ -54,7 +54,7 @@ fn define(dev: clap::Command) -> clap::Command {
 
 fn variables(options: &ArgMatches) -> Result<Vec<(&'static str, String)>, Failure> {
     let Some(folder) = options.get_one::<PathBuf>("plans") else { return Ok(Vec::new()) };
-    // An isolated agent may run in another folder.
+    // An isolated agent may run in another working directory.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.clone());
     Ok(vec![(network::profile::NETWORK_PLANS, folder.to_string_lossy().into_owned())])
 }

@@ -1,76 +1,39 @@
-//! The arguments of the tools, validated on arrival. A refusal names the argument.
+//! The tools' arguments, validated on arrival. An error names the argument.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
-use mcp::argument::{text, wrong};
+use mcp::argument;
+use mcp::argument::{text, whole};
 use mcp::schema::portable;
 
-/// How far back logs are read when nobody says, in minutes.
+/// Default period of logs, in minutes.
 const MINUTES_DEFAULT: u32 = 60;
 
-/// How far back logs can be read: thirty days.
+/// Longest period of logs: thirty days.
 const MINUTES_MAX: u32 = 30 * 24 * 60;
 
-/// The name of a device.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct DeviceName(pub String);
+argument!(DeviceName(String), |value| {
+    text("device_name", "a device name from get_devices", value)
+});
 
-impl TryFrom<Value> for DeviceName {
-    type Error = String;
+argument!(InterfaceName(String), |value| {
+    text("interface", "the name of an interface, such as HundredGigE0/0/0/0", value)
+});
 
-    fn try_from(value: Value) -> Result<Self, String> {
-        text("device_name", "the name of a device, as get_devices has it", value).map(Self)
-    }
-}
+argument!(VrfName(String), |value| text("vrf", "the name of a VRF of the device", value));
 
-/// The name of an interface.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct InterfaceName(pub String);
+argument!(Keywords(Vec<String>), |value| {
+    let words = text("keywords", "one or more words, separated by spaces or commas", value)?;
+    let words = words.split([' ', ',', '|']).filter(|word| !word.is_empty());
+    Ok(words.map(str::to_lowercase).collect())
+});
 
-impl TryFrom<Value> for InterfaceName {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
-        text("interface", "the name of an interface, such as HundredGigE0/0/0/0", value).map(Self)
-    }
-}
-
-/// The name of a VRF.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct VrfName(pub String);
-
-impl TryFrom<Value> for VrfName {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
-        text("vrf", "the name of a VRF, as the device has it", value).map(Self)
-    }
-}
-
-/// Words to look for.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct Keywords(pub Vec<String>);
-
-impl TryFrom<Value> for Keywords {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
-        let words = text("keywords", "one or more words, parted by spaces or commas", value)?;
-        let words = words.split([' ', ',', '|']).filter(|word| !word.is_empty());
-        Ok(Self(words.map(str::to_lowercase).collect()))
-    }
-}
-
-/// How far back.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(try_from = "Value")]
-pub(super) struct Minutes(pub u32);
+argument!(
+    #[derive(Copy)]
+    Minutes(u32),
+    |value| whole("minutes", 1..=MINUTES_MAX, &value)
+);
 
 impl Default for Minutes {
     fn default() -> Self {
@@ -78,19 +41,6 @@ impl Default for Minutes {
     }
 }
 
-impl TryFrom<Value> for Minutes {
-    type Error = String;
-
-    fn try_from(value: Value) -> Result<Self, String> {
-        let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-        let fit = number.filter(|number| (1..=MINUTES_MAX).contains(number));
-        fit.map(Self).ok_or_else(|| {
-            wrong("minutes", &format!("a whole number from 1 to {MINUTES_MAX}"), &value)
-        })
-    }
-}
-
-/// Which protocols.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Protocol {
@@ -109,7 +59,7 @@ pub(super) struct Nothing {}
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Whole {
-    /// Name of a device, as get_devices has it.
+    /// Device name from get_devices.
     #[schemars(with = "String", length(min = 1, max = 128))]
     pub device_name: DeviceName,
 }
@@ -119,7 +69,7 @@ pub(super) struct Whole {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = portable)]
 pub(super) struct Routing {
-    /// Name of a device, as get_devices has it.
+    /// Device name from get_devices.
     #[schemars(with = "String", length(min = 1, max = 128))]
     pub device_name: DeviceName,
     /// The protocol; all of them if absent.
@@ -131,7 +81,7 @@ pub(super) struct Routing {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Interfaces {
-    /// Name of a device, as get_devices has it.
+    /// Device name from get_devices.
     #[schemars(with = "String", length(min = 1, max = 128))]
     pub device_name: DeviceName,
     /// One interface; all of them if absent.
@@ -144,7 +94,7 @@ pub(super) struct Interfaces {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Vpn {
-    /// Name of a device, as get_devices has it.
+    /// Device name from get_devices.
     #[schemars(with = "String", length(min = 1, max = 128))]
     pub device_name: DeviceName,
     /// One VRF; all of them if absent.
@@ -158,14 +108,14 @@ pub(super) struct Vpn {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = portable)]
 pub(super) struct Logs {
-    /// Name of a device, as get_devices has it.
+    /// Device name from get_devices.
     #[schemars(with = "String", length(min = 1, max = 128))]
     pub device_name: DeviceName,
-    /// Words of which an entry has to have one, parted by spaces or commas; all entries if absent.
+    /// Keywords, separated by spaces or commas: entries with any of them; all entries if absent.
     #[serde(default)]
     #[schemars(with = "String", length(min = 1, max = 128))]
     pub keywords: Option<Keywords>,
-    /// How far back; the last 60 minutes if absent.
+    /// Period in minutes; the last 60 if absent.
     #[serde(default)]
     #[schemars(with = "u32", range(min = 1, max = MINUTES_MAX))]
     pub minutes: Minutes,

@@ -1,33 +1,33 @@
-//! Derives the state of a network from its description and faults: lines, adjacencies, sessions,
+//! Derives the state of a network from its description and faults: links, adjacencies, sessions,
 //! paths and routes.
 //!
-//! All state is derived. An interface that is down has no adjacency and no label session at either
-//! end; an unreachable device has no sessions; a route needs a session.
+//! An interface that is down has no adjacency and no LDP session at either end; an unreachable
+//! device has no sessions; a route needs a session.
 
 use std::collections::BTreeMap;
 
 use super::description::{Device, End, Link, Network, Role, Site, Vrf};
 use super::fault::Fault;
 
-/// MTU of every interface that no fault gives another, in bytes.
+/// Default interface MTU, in bytes.
 const MTU: u32 = 9_192;
 
-/// How long what is not disturbed has been as it is, in seconds: 41 days.
+/// Uptime of everything without a fault, in seconds: 41 days.
 pub(super) const UPTIME_S: u64 = 41 * 86_400;
 
-/// How long ago faults happened, in seconds.
+/// Age of a fault, in seconds.
 pub(super) const FAULT_AGE_S: u64 = 660;
 
-/// How long ago a flapping line came up last, in seconds.
+/// Time since a flapping link last came up, in seconds.
 pub(super) const FLAP_AGE_S: u64 = 95;
 
-/// First label of segment routing's block.
+/// First label of the segment routing global block.
 pub(super) const SRGB_START: u32 = 16_000;
 
-/// First label that a device gives out over LDP.
+/// First label that a device allocates for LDP.
 const LDP_LABEL_FIRST: u32 = 24_000;
 
-/// An end of a link as one device sees it.
+/// A link as one of its devices sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Circuit<'a> {
     pub link: &'a Link,
@@ -35,52 +35,46 @@ pub(super) struct Circuit<'a> {
     pub far: &'a End,
 }
 
-/// The state of an adjacency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Adjacency {
     Up,
-    /// Hellos are heard one way only.
+    /// Hellos arrive in one direction only.
     Init,
     Down,
 }
 
-/// Who a BGP session is with.
+/// A BGP neighbour.
 #[derive(Debug, Clone)]
 pub(super) enum Peer<'a> {
-    /// Another device of ours.
     Internal(&'a Device),
-    /// A customer's router.
     Customer(&'a Vrf, &'a Site),
 }
 
-/// Why a session is down.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BgpState {
     Established,
-    /// Closed, for this reason.
+    /// Closed, with the reason.
     Idle(String),
-    /// The neighbour does not answer: there is no way to it.
+    /// The neighbour is unreachable.
     Active,
 }
 
-/// A route of a VRF.
 #[derive(Debug, Clone)]
 pub(super) struct VpnRoute<'a> {
     pub prefix: &'a str,
-    /// The device behind which the customer's site is.
+    /// The device that the customer's site is attached to.
     pub from: &'a Device,
     pub label: u32,
 }
 
-/// The way to another device.
+/// The shortest path to another device.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Way<'a> {
+pub(super) struct ShortestPath<'a> {
     pub first: Circuit<'a>,
     pub metric: u32,
 }
 
 impl Network {
-    /// The links of a device.
     pub(super) fn circuits<'a>(&'a self, device: &'a str) -> impl Iterator<Item = Circuit<'a>> {
         self.links.iter().filter_map(move |link| {
             if link.a.0 == device {
@@ -93,7 +87,7 @@ impl Network {
         })
     }
 
-    /// Whether an interface is up: neither it nor the far end of its line is down.
+    /// Whether an interface is up: neither it nor the far end of its link is down.
     pub(super) fn is_up(&self, device: &str, interface: &str) -> bool {
         let far = self.circuits(device).find(|circuit| circuit.near.1 == interface);
         let is_dead = |at: &str, name: &str| {
@@ -105,7 +99,7 @@ impl Network {
         !is_dead(device, interface) && far.is_none_or(|far| !is_dead(&far.far.0, &far.far.1))
     }
 
-    /// How often the line of an interface has come or gone.
+    /// How often the interface has gone up or down.
     pub(super) fn transitions(&self, device: &str, interface: &str) -> u32 {
         let far = self.circuits(device).find(|circuit| circuit.near.1 == interface);
         let flapping = self.faults.iter().find_map(|fault| match fault {
@@ -120,7 +114,6 @@ impl Network {
         flapping.unwrap_or(1) + fallen
     }
 
-    /// Whether the line of an interface comes and goes.
     pub(super) fn is_flapping(&self, device: &str, interface: &str) -> bool {
         self.transitions(device, interface) > 2
     }
@@ -136,7 +129,6 @@ impl Network {
         set.unwrap_or(MTU)
     }
 
-    /// Damaged frames that an interface has received.
     pub(super) fn crc_errors(&self, at: &str, name: &str) -> u64 {
         let set = self.faults.iter().find_map(|fault| match fault {
             Fault::InterfaceErrors { device, interface, crc_errors }
@@ -149,7 +141,6 @@ impl Network {
         set.unwrap_or(0)
     }
 
-    /// The state of the IS-IS adjacency over a line.
     pub(super) fn adjacency(&self, circuit: Circuit<'_>) -> Adjacency {
         let (near, far) = (circuit.near, circuit.far);
         if !self.is_up(&near.0, &near.1) {
@@ -161,7 +152,6 @@ impl Network {
         }
     }
 
-    /// Whether the LDP session over a line is up.
     pub(super) fn is_ldp_up(&self, circuit: Circuit<'_>) -> bool {
         let is_broken = self.faults.iter().any(|fault| {
             matches!(fault, Fault::LdpSessionDown { device, neighbor }
@@ -170,12 +160,12 @@ impl Network {
         self.is_up(&circuit.near.0, &circuit.near.1) && !is_broken
     }
 
-    /// The shortest ways from a device to all others that it reaches, by their names. Of several
-    /// the one whose first link stands first is taken.
-    pub(super) fn ways<'a>(&'a self, from: &'a str) -> BTreeMap<&'a str, Way<'a>> {
-        let mut settled: BTreeMap<&str, Way<'a>> = BTreeMap::new();
-        let mut open: BTreeMap<&str, Way<'a>> = BTreeMap::new();
-        let mut here: (&str, Option<Way<'a>>) = (from, None);
+    /// The shortest paths from a device to all devices that it reaches, by name. Among equals, the
+    /// path over the first link in the file wins.
+    pub(super) fn paths<'a>(&'a self, from: &'a str) -> BTreeMap<&'a str, ShortestPath<'a>> {
+        let mut settled: BTreeMap<&str, ShortestPath<'a>> = BTreeMap::new();
+        let mut open: BTreeMap<&str, ShortestPath<'a>> = BTreeMap::new();
+        let mut here: (&str, Option<ShortestPath<'a>>) = (from, None);
         loop {
             for circuit in self.circuits(here.0) {
                 let to = circuit.far.0.as_str();
@@ -183,38 +173,38 @@ impl Network {
                 if is_known || self.adjacency(circuit) != Adjacency::Up {
                     continue;
                 }
-                let metric = here.1.map_or(0, |way| way.metric) + circuit.link.metric;
-                let first = here.1.map_or(circuit, |way| way.first);
-                if open.get(to).is_none_or(|way| metric < way.metric) {
-                    open.insert(to, Way { first, metric });
+                let metric = here.1.map_or(0, |path| path.metric) + circuit.link.metric;
+                let first = here.1.map_or(circuit, |path| path.first);
+                if open.get(to).is_none_or(|path| metric < path.metric) {
+                    open.insert(to, ShortestPath { first, metric });
                 }
             }
             let nearest =
-                open.iter().min_by_key(|(_, way)| way.metric).map(|(to, way)| (*to, *way));
-            let Some((to, way)) = nearest else { return settled };
+                open.iter().min_by_key(|(_, path)| path.metric).map(|(to, path)| (*to, *path));
+            let Some((to, path)) = nearest else { return settled };
             open.remove(to);
-            settled.insert(to, way);
-            here = (to, Some(way));
+            settled.insert(to, path);
+            here = (to, Some(path));
         }
     }
 
-    /// The label that a device gives out for the way to another.
+    /// The LDP label that a device allocates for a destination.
     pub(super) fn ldp_label(&self, device: &str, destination: &str) -> u32 {
         let index = |name: &str| self.devices.iter().position(|device| device.name == name);
         let (at, to) = (index(device).unwrap_or(0), index(destination).unwrap_or(0));
         LDP_LABEL_FIRST + u32::try_from((at * 7 + to) % 1_000).unwrap_or(0)
     }
 
-    /// Whether a device has a label for the way to another.
-    pub(super) fn has_label(&self, at: &str, to: &str, way: Way<'_>) -> bool {
+    /// Whether a device has a label for a destination.
+    pub(super) fn has_label(&self, at: &str, to: &str, path: ShortestPath<'_>) -> bool {
         let is_missing = self.faults.iter().any(|fault| {
             matches!(fault, Fault::MissingLabel { device, destination }
                 if device == at && destination == to)
         });
-        !is_missing && self.is_ldp_up(way.first)
+        !is_missing && self.is_ldp_up(path.first)
     }
 
-    /// The index that a device advertises in segment routing.
+    /// The prefix SID index that a device advertises.
     pub(super) fn sid(&self, of: &Device) -> u32 {
         let taken = self.faults.iter().find_map(|fault| match fault {
             Fault::DuplicateSid { device, sid_of } if *device == of.name => self.device(sid_of),
@@ -223,15 +213,15 @@ impl Network {
         taken.unwrap_or(of).sid
     }
 
-    /// The devices and customers that a device has BGP sessions with, and how they are.
+    /// A device's BGP sessions, with devices and customers.
     pub(super) fn sessions<'a>(&'a self, device: &'a Device) -> Vec<(Peer<'a>, BgpState)> {
-        let ways = self.ways(&device.name);
+        let paths = self.paths(&device.name);
         let internal = self.devices.iter().filter(|other| are_peers(device, other)).map(|other| {
             let closed =
                 self.closed(device, &other.name).or_else(|| self.closed(other, &device.name));
             let session = match closed {
                 Some(reason) => BgpState::Idle(reason),
-                None if ways.contains_key(other.name.as_str()) => BgpState::Established,
+                None if paths.contains_key(other.name.as_str()) => BgpState::Established,
                 None => BgpState::Active,
             };
             (Peer::Internal(other), session)
@@ -242,7 +232,7 @@ impl Network {
         internal.chain(customers).collect()
     }
 
-    /// How the session with a customer's router is.
+    /// State of the session with a customer's router.
     pub(super) fn customer_session(&self, device: &Device, site: &Site) -> BgpState {
         match self.closed(device, &site.ce_address.to_string()) {
             Some(reason) => BgpState::Idle(reason),
@@ -275,7 +265,7 @@ impl Network {
         set.unwrap_or(&site.import_route_targets)
     }
 
-    /// The most routes that a VRF takes, if that is limited there.
+    /// Limit of a VRF's routes at a site, if there is one.
     pub(super) fn prefix_limit(&self, vrf: &Vrf, site: &Site) -> Option<u32> {
         self.faults.iter().find_map(|fault| match fault {
             Fault::PrefixLimit { device, vrf: name, limit }
@@ -287,8 +277,8 @@ impl Network {
         })
     }
 
-    /// The routes that reach a device from the other edges and carry this route target. A reflector
-    /// has to be between the two.
+    /// The routes with this route target that a device receives from other edges. Both need a
+    /// session with a common reflector.
     pub(super) fn vpn_routes<'a>(&'a self, device: &'a Device, target: &str) -> Vec<VpnRoute<'a>> {
         let reflects = |edge: &'a Device| {
             let sessions = self.sessions(edge);
@@ -307,10 +297,10 @@ impl Network {
                 continue;
             };
             let carries = site.export_route_targets.iter().any(|exported| exported == target);
-            let is_told = carries
+            let is_received = carries
                 && self.customer_session(from, site) == BgpState::Established
                 && reflects(from).iter().any(|reflector| mine.contains(reflector));
-            if is_told {
+            if is_received {
                 let label = LDP_LABEL_FIRST + 500 + from.sid;
                 let route = |prefix: &'a String| VpnRoute { prefix, from, label };
                 routes.extend(site.prefixes.iter().map(route));
@@ -320,7 +310,7 @@ impl Network {
     }
 }
 
-/// Edges have sessions with reflectors, and reflectors with one another.
+/// Edges peer with reflectors, and reflectors with each other.
 fn are_peers(one: &Device, other: &Device) -> bool {
     let is_edge = |device: &Device| device.role == Role::Pe;
     let reflects = |device: &Device| device.role == Role::Rr;

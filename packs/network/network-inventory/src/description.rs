@@ -1,4 +1,4 @@
-//! A network as a file describes it, and what is checked before it is used.
+//! Parses and validates the file that describes a network.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,32 +14,30 @@ use super::fault::Fault;
 /// Largest file, in bytes. Ten routers take seven KiB.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Most devices, links, VRFs, sites of a VRF, and faults. What the routers show is computed at each
-/// call, and grows with the square of some of these.
+/// Limits. Each call computes the routers' output, whose cost grows with the square of some of
+/// these.
 const DEVICES_MAX: usize = 100;
 const LINKS_MAX: usize = 500;
 const VRFS_MAX: usize = 50;
 const SITES_MAX: usize = 50;
 const FAULTS_MAX: usize = 50;
 
-/// The network that is served when no file is named.
+/// The bundled network, served by default.
 const SHIPPED: &str = include_str!("../../networks/healthy/network.json");
 
-/// What a router is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub(super) enum Role {
-    /// Provider: carries labels, knows no customers.
+    /// Provider: forwards labels, has no customers.
     P,
-    /// Provider edge: customers are attached to it.
+    /// Provider edge: has customers attached.
     #[serde(rename = "PE")]
     Pe,
-    /// Route reflector: passes routes between the edges.
+    /// Route reflector: passes routes between edges.
     #[serde(rename = "RR")]
     Rr,
 }
 
 impl Role {
-    /// As engineers write it.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::P => "P",
@@ -49,31 +47,30 @@ impl Role {
     }
 }
 
-/// A router.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Device {
     pub name: String,
     pub role: Role,
-    /// Its router id, which its sessions run between.
+    /// Router id and source address of sessions.
     pub loopback: Ipv4Addr,
-    /// Its index in segment routing.
+    /// Prefix SID index.
     pub sid: u32,
     pub model: String,
     pub os: String,
 }
 
-/// An end of a link: a device and an interface of it.
+/// One end of a link: device and interface.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct End(pub String, pub String);
 
-/// A link of the core, a point-to-point circuit with IS-IS, LDP and segment routing on it.
+/// A point-to-point core link with IS-IS, LDP and segment routing.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Link {
     pub a: End,
     pub b: End,
-    /// Two addresses, of which the first is `a`'s.
+    /// `a` has the first address, `b` the second.
     pub subnet: Subnet,
     pub metric: u32,
 }
@@ -91,15 +88,14 @@ impl TryFrom<String> for Subnet {
 
     fn try_from(text: String) -> Result<Self, String> {
         let first = text.strip_suffix("/31").and_then(|address| address.parse::<Ipv4Addr>().ok());
-        // The lower of two has an even address; the other differs in the last bit.
+        // The lower address is even; the other differs in the last bit.
         let first = first.filter(|first| u32::from(*first).is_multiple_of(2));
         let first =
-            first.ok_or_else(|| format!("`subnet` is such as 10.0.1.0/31, not {text:?}"))?;
+            first.ok_or_else(|| format!("`subnet` must be such as 10.0.1.0/31, not {text:?}"))?;
         Ok(Self { first, second: Ipv4Addr::from(u32::from(first) | 1) })
     }
 }
 
-/// A customer's network.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Vrf {
@@ -107,7 +103,7 @@ pub(super) struct Vrf {
     pub sites: Vec<Site>,
 }
 
-/// Where a customer is attached.
+/// A customer's attachment to an edge.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Site {
@@ -121,20 +117,18 @@ pub(super) struct Site {
     pub export_route_targets: Vec<String>,
 }
 
-/// A network, sound in itself: every name that is referred to is there, and none is there twice.
+/// A valid network: all references resolve and no name is used twice.
 #[derive(Debug, Clone)]
 pub(super) struct Network {
-    /// When its routers are asked.
     pub taken_at: DateTime<Utc>,
     pub as_number: u32,
     pub devices: Vec<Device>,
     pub links: Vec<Link>,
     pub vrfs: Vec<Vrf>,
-    /// What is broken in it.
     pub faults: Vec<Fault>,
 }
 
-/// A file with all of a network.
+/// A complete network file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Whole {
@@ -150,7 +144,7 @@ struct Whole {
     faults: Vec<Fault>,
 }
 
-/// A file with another's network and faults of its own.
+/// A file that adds faults to another file's network.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Broken {
@@ -158,39 +152,34 @@ struct Broken {
     faults: Vec<Fault>,
 }
 
-/// Why a file cannot be served. Who wrote it, or named it, has to mend it.
+/// Why a network file cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum DescriptionError {
-    /// The file cannot be read.
     #[error("cannot read the inventory {}", path.display())]
     Unreadable {
-        /// The file.
         path: PathBuf,
-        /// What the file system said.
         #[source]
         source: std::io::Error,
     },
-    /// The file describes no network.
-    #[error("the inventory {} describes no network: {problem}", path.display())]
+    #[error("the inventory {} is invalid: {problem}", path.display())]
     Malformed {
-        /// The file.
         path: PathBuf,
-        /// What is wrong with it, and where.
+        /// The error and its position.
         problem: String,
     },
 }
 
 impl Network {
-    /// The network that ships, in which nothing is broken.
+    /// The bundled network, without faults.
     pub(super) fn shipped() -> Self {
         match parse(SHIPPED).and_then(Self::of) {
             Ok(network) => network,
-            Err(error) => unreachable!("a test reads the network that ships: {error}"),
+            Err(error) => unreachable!("a test reads the bundled network: {error}"),
         }
     }
 
-    /// The network that a file describes: all of it, or the one of another file (`base`, relative
-    /// to this one) with other faults.
+    /// Reads a network file: a complete network, or the network of another file (`base`, relative
+    /// to this one) with its own faults.
     pub(super) fn read(path: &Path) -> Result<Self, DescriptionError> {
         let text = read(path)?;
         let malformed = |path: &Path, problem: String| DescriptionError::Malformed {
@@ -219,12 +208,11 @@ impl Network {
         Ok(network)
     }
 
-    /// The device of this name.
     pub(super) fn device(&self, name: &str) -> Option<&Device> {
         self.devices.iter().find(|device| device.name == name)
     }
 
-    /// The sites at a device, with the names of their VRFs.
+    /// A device's sites with their VRFs.
     pub(super) fn sites<'a>(
         &'a self,
         device: &'a str,
@@ -235,7 +223,6 @@ impl Network {
         self.vrfs.iter().flat_map(of)
     }
 
-    /// Whether the device has an interface of this name.
     pub(super) fn has_interface(&self, device: &str, interface: &str) -> bool {
         let is_this = |end: &End| end.0 == device && end.1 == interface;
         self.links.iter().any(|link| is_this(&link.a) || is_this(&link.b))
@@ -250,17 +237,17 @@ impl Network {
             ("faults", self.faults.len(), FAULTS_MAX),
         ] {
             if count > most {
-                return Err(format!("`{what}` holds {count}, more than {most}"));
+                return Err(format!("`{what}` holds {count}, the limit is {most}"));
             }
         }
         let mut names = BTreeSet::new();
         let mut loopbacks = BTreeSet::new();
         for device in &self.devices {
             if !is_name(&device.name) {
-                return Err(format!("{:?} is no device's name", device.name));
+                return Err(format!("{:?} is not a valid device name", device.name));
             }
             if !names.insert(&device.name) || !loopbacks.insert(device.loopback) {
-                return Err(format!("`{}` is there twice, by name or loopback", device.name));
+                return Err(format!("`{}` is not unique, by name or loopback", device.name));
             }
         }
         self.check_interfaces()?;
@@ -273,7 +260,10 @@ impl Network {
         let mut of_sites = Vec::new();
         for vrf in &self.vrfs {
             if !is_name(&vrf.name) || vrf.sites.len() > SITES_MAX {
-                return Err(format!("{:?} is no VRF of at most {SITES_MAX} sites", vrf.name));
+                return Err(format!(
+                    "VRF {:?} needs a valid name and at most {SITES_MAX} sites",
+                    vrf.name
+                ));
             }
             for site in &vrf.sites {
                 of_sites.push(End(site.device.clone(), site.interface.clone()));
@@ -281,20 +271,17 @@ impl Network {
         }
         for end in ends.chain(of_sites) {
             if self.device(&end.0).is_none() {
-                return Err(format!("there is no device `{}`", end.0));
+                return Err(format!("unknown device `{}`", end.0));
             }
             if end.1.is_empty() || !taken.insert(end.clone()) {
-                return Err(format!(
-                    "interface `{}` of `{}` is used twice, or empty",
-                    end.1, end.0
-                ));
+                return Err(format!("interface `{}` of `{}` is used twice or empty", end.1, end.0));
             }
         }
         Ok(())
     }
 }
 
-/// Whether it can be the name of a device or a VRF.
+/// Whether it is a valid name of a device or a VRF.
 fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))

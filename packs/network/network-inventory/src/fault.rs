@@ -1,41 +1,40 @@
-//! The faults of a network. A file activates a fault by name; the routers' output follows from it.
+//! The faults of a network. A file activates them by name, and the routers' output shows them.
 
 use serde::Deserialize;
 
 use super::description::{Link, Network, Site};
 
-/// One fault.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Fault {
-    /// The line is dead: both of its ends are down.
+    /// The link is down at both ends.
     InterfaceDown { device: String, interface: String },
-    /// The line comes and goes. It is up at the moment.
+    /// The link goes up and down. It is up at present.
     InterfaceFlapping { device: String, interface: String, transitions: u32 },
-    /// What arrives there is damaged on the way.
+    /// Received frames are damaged.
     InterfaceErrors { device: String, interface: String, crc_errors: u64 },
-    /// Another MTU than at the other end: hellos do not fit, no adjacency forms.
+    /// The MTUs of the two ends differ: hellos do not fit, so no adjacency forms.
     Mtu { device: String, interface: String, mtu: u32 },
-    /// The session with a neighbour, another device or a customer's address, is down.
+    /// The BGP session with a neighbour, a device or a customer's address, is down.
     BgpSessionDown { device: String, neighbor: String, reason: String },
-    /// The line and the routing are up, the label session is not.
+    /// Link and routing are up, the LDP session is down.
     LdpSessionDown { device: String, neighbor: String },
-    /// The device has no label for the way to a destination, and so no label path through it.
+    /// The device has no label for a destination, and so no label path through it.
     MissingLabel { device: String, destination: String },
-    /// The device advertises the segment identifier of another one.
+    /// The device advertises the segment identifier of another device.
     DuplicateSid { device: String, sid_of: String },
-    /// A VRF imports other route targets than its sites export.
+    /// A VRF imports route targets that no site exports.
     RouteTarget { device: String, vrf: String, import_route_targets: Vec<String> },
-    /// A VRF takes no more routes than this.
+    /// A VRF limits its routes to this number.
     PrefixLimit { device: String, vrf: String, limit: u32 },
-    /// A process takes the processor.
+    /// A process uses the whole CPU.
     HighCpu { device: String, percent: u32, process: String },
-    /// Memory runs out.
+    /// Memory is nearly exhausted.
     HighMemory { device: String, percent: u32 },
 }
 
 impl Fault {
-    /// Whether all that it names is in the network.
+    /// Checks that every name it uses exists in the network.
     pub(super) fn check(&self, network: &Network) -> Result<(), String> {
         match self {
             Self::InterfaceDown { device, interface }
@@ -46,7 +45,7 @@ impl Fault {
             Self::Mtu { device, interface, mtu } => {
                 has_interface(network, device, interface)?;
                 let is_mtu = (64..=65_535).contains(mtu);
-                is_mtu.then_some(()).ok_or_else(|| format!("`mtu` is from 64 to 65535, not {mtu}"))
+                is_mtu.then_some(()).ok_or_else(|| format!("`mtu` must be 64 to 65535, not {mtu}"))
             }
             Self::BgpSessionDown { device, neighbor, .. } => {
                 has_device(network, device)?;
@@ -61,7 +60,7 @@ impl Fault {
                 let linked = network.links.iter().any(are);
                 linked
                     .then_some(())
-                    .ok_or_else(|| format!("no link joins `{device}` and `{other}`"))
+                    .ok_or_else(|| format!("no link connects `{device}` and `{other}`"))
             }
             Self::MissingLabel { device, destination: other }
             | Self::DuplicateSid { device, sid_of: other } => {
@@ -78,14 +77,14 @@ impl Fault {
                 let is_share = (1..=100).contains(percent);
                 is_share
                     .then_some(())
-                    .ok_or_else(|| format!("`percent` is 1 to 100, not {percent}"))
+                    .ok_or_else(|| format!("`percent` must be 1 to 100, not {percent}"))
             }
         }
     }
 }
 
 fn has_device(network: &Network, name: &str) -> Result<(), String> {
-    network.device(name).map(|_| ()).ok_or_else(|| format!("there is no device `{name}`"))
+    network.device(name).map(|_| ()).ok_or_else(|| format!("unknown device `{name}`"))
 }
 
 fn has_interface(network: &Network, device: &str, interface: &str) -> Result<(), String> {
@@ -95,7 +94,7 @@ fn has_interface(network: &Network, device: &str, interface: &str) -> Result<(),
 }
 
 impl Link {
-    /// Whether it joins these two.
+    /// Whether it joins these two devices.
     pub(super) fn connects(&self, one: &str, other: &str) -> bool {
         let (a, b) = (self.a.0.as_str(), self.b.0.as_str());
         (a == one && b == other) || (a == other && b == one)

@@ -1,10 +1,10 @@
 //! The MCP server `network-inventory`: simulated routers of a service provider's network.
 //!
-//! `description` is the network's file: P, PE and RR routers, links, customers' VRFs, and active
-//! faults (`fault`). `derive` computes the state: lines, adjacencies, sessions, paths, labels and
-//! routes. `show` formats it like router output. All state is derived, so a fault shows everywhere
-//! it would: an interface that is down loses its adjacency and label session at both ends,
-//! disappears from both neighbours' LLDP, and appears in both logs.
+//! `description` parses the network file: P, PE and RR routers, links, customers' VRFs, and active
+//! faults (`fault`). `derive` computes the state, and `show` formats it like router output. All
+//! state is derived, so a fault appears wherever it would in a real network: an interface that is
+//! down loses its adjacency and label session at both ends, disappears from both neighbours' LLDP,
+//! and appears in both logs.
 
 mod arguments;
 mod derive;
@@ -22,7 +22,6 @@ pub use server::Server;
 use description::Network;
 use mcp::ServerInfo;
 
-/// This server, for listings.
 pub const INFO: ServerInfo = ServerInfo {
     name: "network-inventory",
     description: "Reads the routers of a service provider's network that a file describes",
@@ -38,11 +37,10 @@ pub const INFO: ServerInfo = ServerInfo {
     ],
 };
 
-/// The server over the network that a file describes, or over the healthy one that ships, to be
-/// served on any transport.
+/// The MCP server of the network in a file, or of the bundled healthy network, for any transport.
 ///
 /// # Errors
-/// [`Error`], when the file cannot be read or describes no network.
+/// [`Error`], if the file cannot be read or is invalid.
 pub fn server(inventory: Option<&Path>) -> Result<Server, Error> {
     let network = inventory.map_or_else(|| Ok(Network::shipped()), Network::read)?;
     Ok(Server::new(network))

@@ -1,24 +1,23 @@
-//! Every error of a call. A model or a person reads the texts.
+//! Errors of tool calls, written for a model or a person.
 
-/// Why a tool has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    #[error("device_name must name a device: there is no {asked:?}, there are {}", present.join(", "))]
+    #[error("unknown device_name {asked:?}; known devices: {}", present.join(", "))]
     Device { asked: String, present: Vec<String> },
-    #[error("interface must name one of {device}'s: there is no {asked:?}, there are {}", present.join(", "))]
+    #[error("{device} has no interface {asked:?}; it has {}", present.join(", "))]
     Interface { device: String, asked: String, present: Vec<String> },
-    #[error("vrf must name one of {device}'s: there is no {asked:?}, {}", Present(present))]
+    #[error("{device} has no vrf {asked:?}; it has {}", Present(present))]
     Vrf { device: String, asked: String, present: Vec<String> },
 }
 
-/// What there is instead.
+/// The available names.
 struct Present<'a>(&'a [String]);
 
 impl std::fmt::Display for Present<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.0 {
-            [] => f.write_str("there is none at all"),
-            names => write!(f, "there are {}", names.join(", ")),
+            [] => f.write_str("none"),
+            names => f.write_str(&names.join(", ")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The MCP side: eight tools that only read.
+//! The MCP server: eight read-only tools.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::refusal::Refusal;
 use super::show::{interfaces, logs, mpls, routing, system, vpn};
 use mcp::reply::{answered, reply};
 
-/// The server. Clones share their network.
+/// Clones share their network.
 #[derive(Debug, Clone)]
 pub struct Server {
     network: Arc<Network>,
@@ -83,7 +83,7 @@ impl Server {
 
     /// Log of a device.
     #[tool(
-        description = "Read the log of a device: entries of the last minutes, all or those with one of some keywords, oldest first.",
+        description = "Read the log of a device: entries of the last minutes, optionally those with any of some keywords, oldest first.",
         annotations(title = "Logs", read_only_hint = true, open_world_hint = false)
     )]
     async fn get_logs(&self, Parameters(asked): Parameters<Logs>) -> CallToolResult {
@@ -104,7 +104,7 @@ impl Server {
 
     /// Who is next to a device.
     #[tool(
-        description = "Read the topology around a device: which neighbors LLDP hears on which interface.",
+        description = "Read the topology around a device: LLDP neighbors by interface.",
         annotations(title = "Topology", read_only_hint = true, open_world_hint = false)
     )]
     async fn get_topology_neighbors(&self, Parameters(asked): Parameters<Whole>) -> CallToolResult {

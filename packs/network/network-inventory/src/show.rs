@@ -1,4 +1,4 @@
-//! What a router shows of itself, as structured text.
+//! Formats a router's state as structured `show` output.
 
 pub(super) mod interfaces;
 pub(super) mod logs;

@@ -1,4 +1,4 @@
-//! Whole sessions of the network agent over saved or served tool answers.
+//! Whole sessions of the network agent with saved or served tool results.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Sessions of the network agent: over the networks that ship, over servers of others, with models.
+//! Sessions of the network agent: bundled networks, foreign servers, models.
 
 mod inventory;
 mod limits;
@@ -12,25 +12,24 @@ use graph::outcome::Brought;
 use graph::testing::{Session, World};
 use serde_json::{Value, json};
 
-/// Runs a session to its end.
 fn run(query: &str, settings: Settings, world: &mut World<'_>) -> Finish {
     let agent = network::agent();
     Session::start(agent, json!({ "query": query }), settings).unwrap().drive(world)
 }
 
-/// Runs a session without a model to its end.
+/// Runs a session without a model.
 fn by_rules(query: &str, tools: impl FnMut(&ToolCall) -> Brought) -> Finish {
     run(query, Settings::default(), &mut World::new(tools))
 }
 
-/// The result that a session has to end with.
+/// The result of a completed session.
 #[track_caller]
 fn completed(finish: Finish) -> Value {
     let Finish::Completed(result) = finish else { panic!("{finish:?}") };
     result
 }
 
-/// The error that a session has to end with, and its category.
+/// The error and category of a failed session.
 #[track_caller]
 fn failed(finish: Finish) -> String {
     let Finish::Failed { error, category, .. } = finish else { panic!("{finish:?}") };
@@ -41,7 +40,7 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
 }
 
-/// A server of somebody else's, with these tools besides the built-in one.
+/// A foreign server with these tools.
 fn offering(call: &ToolCall, tools: &[&str]) -> Option<Brought> {
     match call.tool.as_str() {
         "configured_servers" => Some(Brought::Ok(json!({"servers": ["theirs"]}))),
@@ -63,6 +62,6 @@ fn offering(call: &ToolCall, tools: &[&str]) -> Option<Brought> {
     }
 }
 
-/// The usual tools, but for the list of devices.
+/// The usual tools, without the device list.
 const TOOLS: [&str; 6] =
     ["get_bgp_routing", "get_interfaces", "get_mpls_labels", "get_vrfs", "get_logs", "get_system"];

@@ -215,7 +215,7 @@ impl Slot {
                         Fault::runtime(wrong_reference(field, &reference.text, expected, &value))
                     }
                     Expression::Call(_) => Fault::runtime(format!(
-                        "The function in the field '{field}' gave a value that is no {expected}"
+                        "The function in the field '{field}' returned a value that is not a valid {expected}"
                     )),
                 };
                 accept(&value).ok_or_else(wrong)

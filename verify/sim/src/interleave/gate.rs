@@ -31,7 +31,7 @@ pub(super) struct Access {
 pub(super) enum Fate {
     /// The participant gets the reply.
     Served,
-    /// The participant is told that the result is unknown.
+    /// The participant gets the error that the result is unknown.
     Unanswered,
     /// The participant dies before the reply arrives.
     Dies,
@@ -87,7 +87,8 @@ pub struct Gate<S> {
 impl Io {
     /// A runtime for a store.
     ///
-    /// # Panics No thread can be started.
+    /// # Panics
+    /// No thread can be started.
     pub fn start() -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -96,7 +97,8 @@ impl Io {
 
     /// Blocks this thread until the store replies.
     ///
-    /// # Panics The store panics.
+    /// # Panics
+    /// The store panics.
     pub fn wait<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let (done, result) = mpsc::sync_channel(1);
         self.0.spawn(async move {

@@ -1,5 +1,5 @@
-//! The stack's driver of executions over the simulator's store: it fails, answers late or not at all,
-//! and the process that drives dies.
+//! The stack's executions over the simulator's store, with store faults and crashes of the process that
+//! runs them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::{paused, seeds};
 
 const FUNCTION: &str = "arn:aws:lambda:us-east-1:000000000000:function:increment";
 
-/// Two calls, and between them a wait that is long enough for the execution to be parked.
+/// Two calls with a wait in between that is long enough to park the execution.
 const TEXT: &str = r#"{ "StartAt": "First", "States": {
     "First": { "Type": "Task", "Resource": "arn:aws:lambda:us-east-1:000000000000:function:increment",
                "Next": "Pause" },
@@ -32,10 +32,10 @@ const TEXT: &str = r#"{ "StartAt": "First", "States": {
 /// Executions of one run.
 const EXECUTIONS: usize = 5;
 
-/// Processes of one run, far more than any needs.
+/// Most processes of one run, far more than needed.
 const LIVES_MAX: u32 = 1_000;
 
-/// How long to wait before asking a store again that failed.
+/// Pause before a failed store operation is retried.
 const AGAIN: Duration = Duration::from_secs(1);
 
 struct Bench {
@@ -51,13 +51,13 @@ impl Bench {
         Self { disk: Arc::new(disk), chance, clock }
     }
 
-    /// The store as a new process reaches it; one whose name begins with `state-machine` does not die.
+    /// The store of a new process. A process whose name starts with `state-machine` does not die.
     fn store(&self, process: &str) -> (SimStore, Arc<Process>) {
         let process = Arc::new(Process::new(process.to_owned(), self.clock.clone()));
         (SimStore::new(Arc::clone(&self.disk), Arc::clone(&process)), process)
     }
 
-    /// One process: it starts what is not started yet, and drives it until all has ended.
+    /// One process: starts the missing executions, and runs all of them to their end.
     async fn live(&self, store: SimStore) {
         let increment = |payload: serde_json::Value| async move {
             Ok(json!(payload.as_i64().unwrap_or_default() + 1))
@@ -82,7 +82,7 @@ impl Bench {
             }
         };
         tokio::select! {
-            () = executions.supervise() => unreachable!("it goes on until it is stopped"),
+            () = executions.supervise() => unreachable!("it runs until it is stopped"),
             () = all_end => {}
         }
     }
@@ -144,12 +144,12 @@ fn store_faults(seed: u64) -> Faults {
 }
 
 #[test]
-fn the_simulator_keeps_executions_as_every_store_must() {
+fn the_simulated_store_passes_the_execution_store_suite() {
     paused(async { conformance::all(Bench::new(0, Faults::NONE).store("suite").0).await });
 }
 
 #[test]
-fn executions_end_once_whatever_fails_and_whenever_the_stack_dies() {
+fn executions_end_once_with_any_faults_and_crashes() {
     let mut lives = 0;
     for seed in seeds(200) {
         let (died, records) = paused(async {

@@ -106,15 +106,15 @@ fn an_announcement_during_sealing_is_not_reported_as_forged() {
 
 #[test]
 fn a_seed_reproduces_its_session() {
-    let deeds = |seed| {
+    let writes = |seed| {
         let report = simulate(seed, &Faults::of(seed));
-        let deed = |write: &sim::store::Write| {
+        let key = |write: &sim::store::Write| {
             (write.at, write.process.clone(), write.item.sk.clone(), write.landed)
         };
-        report.log.iter().map(deed).collect::<Vec<_>>()
+        report.log.iter().map(key).collect::<Vec<_>>()
     };
     for seed in 0..40 {
-        assert_eq!(deeds(seed), deeds(seed), "SIM_SEED={seed}");
+        assert_eq!(writes(seed), writes(seed), "SIM_SEED={seed}");
     }
 }
 

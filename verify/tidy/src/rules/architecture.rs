@@ -21,7 +21,7 @@ const HISTORY: &str = "CHANGELOG.md";
 /// Folder of the documents that are not at the top.
 const DOCS: &str = "docs/";
 
-/// Every backticked path and every link in the documents at the top and in `docs` leads to a file of the tree.
+/// Every path in backticks and every link in the documents at the top and in `docs` exists in the tree.
 pub(crate) fn paths(tree: &Tree) -> Vec<Finding> {
     if tree.text(PAGE).is_none() {
         return vec![Finding::new(PAGE, 1, "is missing: write it")];
@@ -98,7 +98,7 @@ fn backticked(line: &str) -> impl Iterator<Item = &str> {
     line.split('`').skip(1).step_by(2)
 }
 
-/// The targets of a line's links to files, without the place in the file.
+/// The targets of a line's links to files, without fragments.
 fn links(line: &str) -> impl Iterator<Item = &str> {
     let targets = line.split("](").skip(1).filter_map(|rest| rest.split(')').next());
     let targets = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
@@ -119,8 +119,8 @@ fn leads_somewhere(tree: &Tree, document: &str, link: &str) -> bool {
     tree.has(parts.join("/").trim_end_matches('/'))
 }
 
-/// Routes (`/ping`), addresses, globs, placeholders (`packs/NAME`), and what is built or lies beside the tree are not its
-/// paths.
+/// Whether a word is a path in the tree, and not a route (`/ping`), address, glob, placeholder (`packs/NAME`), build
+/// output or path outside the tree.
 fn is_path(word: &str) -> bool {
     let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));
     let outside = ["/", "../", "target/"].iter().any(|start| word.starts_with(start));
@@ -130,7 +130,7 @@ fn is_path(word: &str) -> bool {
     plain && !outside && has_shape && !word.split('/').any(is_placeholder)
 }
 
-/// The end of a path is enough where it names a file, as `src/lib.rs` of the template does.
+/// Whether a path, or a file whose path ends with it, exists: `src/lib.rs` in the template's README is relative.
 fn exists(tree: &Tree, path: &str) -> bool {
     let path = path.trim_end_matches('/');
     let in_any_folder = format!("/{path}");

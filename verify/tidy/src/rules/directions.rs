@@ -14,7 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/agentcore", &["telemetry", "journal", "workflow"]),
     ("invoker", &["telemetry", "journal", "workflow", "graph", "agentcore"]),
     ("packs/checkup", &["graph"]),
-    // What they observe of a step is journaled.
+    // They observe journaled steps.
     ("packs/incident", &["journal", "graph"]),
     ("packs/fraud", &["journal", "workflow", "graph"]),
     ("packs/network", &["graph"]),
@@ -42,7 +42,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "watchdog",
         ],
     ),
-    // It knows no server.
+    // It depends on no server.
     ("crates/guard", &[]),
     ("crates/mcp", &["telemetry", "guard"]),
     ("packs/incident/aws-diagnostics", &["mcp"]),
@@ -51,7 +51,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("packs/fraud/embeddings", &["card-transactions"]),
     ("packs/network/network-inventory", &["mcp"]),
     ("packs/assistant/pk-sim", &["mcp"]),
-    // Views are made of records and outlines alone, wherever those come from.
+    // Views are built from records and outlines only.
     ("crates/views", &["journal", "asl", "graph"]),
     ("crates/extension", &["mcp"]),
     (
@@ -107,7 +107,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "mcp",
             "extension",
             "packs-cli",
-            // What takes minutes to build, in the builds that have it.
+            // Optional parts that take minutes to build.
             "aws-account",
             "embeddings",
             "views",
@@ -117,7 +117,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // Toolkits know nothing of Daybook.
     ("toolkits/jsii", &[]),
     ("toolkits/jsii-codegen", &[]),
-    // Only names, and what makes triggers of alarms: what the functions do does not concern it.
+    // Only names, and the code that converts alarms to triggers.
     ("infra", &["journal", "workflow", "graph", "incident", "jsii"]),
     // It assembles the whole path over a simulated cloud.
     (

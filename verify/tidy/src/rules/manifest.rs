@@ -60,7 +60,7 @@ fn gather(table: &Table, text: &str, prefix: &str, found: &mut Vec<Dependency>) 
     }
 }
 
-/// The line of `key` under `[section]`, or 1 where it is spelt in a way that this does not see.
+/// The line of `key` under `[section]`; 1 if this does not recognise its spelling.
 pub(crate) fn line_of(text: &str, section: &str, key: &str) -> usize {
     let heading = format!("[{section}]");
     let own_heading = format!("[{section}.{key}]");

@@ -1,14 +1,14 @@
-//! Generic crates know no pack by name: a pack describes itself.
+//! Generic crates name no pack: a pack describes itself.
 
 use super::manifest;
 use super::sizes::{is_tests, lines_before_tests};
 use crate::tree::{Finding, Tree};
 
-/// Where the generic crates are.
+/// The folders of the generic crates.
 const GENERIC: &[&str] = &["crates/", "journal/", "agent/", "invoker/", "poller/"];
 
-/// Packs that have an ordinary word for a name. Such a word counts only where it is the whole text or
-/// quoted in it.
+/// Packs whose name is an ordinary word. It counts only if it is the whole string literal, or quoted in
+/// it.
 const ORDINARY: &[&str] = &["assistant", "network"];
 
 /// Every pack.
@@ -61,8 +61,8 @@ fn is_generic(path: &str) -> bool {
         && !path.contains("/template/")
 }
 
-/// The names of agents and of MCP servers: the folders below `packs` with an `agent()`, and the crates
-/// in them that serve MCP.
+/// The names of agents and MCP servers: the crates in `packs` with a function `agent()`, and the crates
+/// below them that depend on `rmcp`.
 fn packs(tree: &Tree) -> Vec<String> {
     let name = |member: &String| {
         let inside = member.strip_prefix("packs/")?;
@@ -114,16 +114,16 @@ fn is_in(text: &str, pack: &str) -> bool {
     })
 }
 
-/// What of a source file may name a pack.
+/// A part of a source file that may name a pack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Token<'a> {
-    /// What a string literal holds, escapes as they are written.
+    /// The content of a string literal, with escapes as written.
     Text(&'a str),
     /// The first segment of a path.
     Crate(&'a str),
 }
 
-/// The tokens of a source file with their lines, without comments and characters.
+/// The tokens of a source file with their lines, without comments and character literals.
 fn tokens(text: &str) -> Vec<(usize, Token<'_>)> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -178,7 +178,7 @@ fn literal(rest: &str) -> Option<(Token<'_>, usize)> {
     Some((Token::Text(&inside[..end]), length))
 }
 
-/// The length of a block comment, which may hold others.
+/// The length of a block comment, which may be nested.
 fn comment(rest: &str) -> usize {
     let mut depth = 0_usize;
     let mut at = 0;
@@ -198,7 +198,7 @@ fn comment(rest: &str) -> usize {
     at.min(rest.len())
 }
 
-/// The length of a character, or of the quote of a lifetime.
+/// The length of a character literal, or of the quote of a lifetime.
 fn character(rest: &str) -> usize {
     let mut inside = rest.char_indices().skip(1);
     match inside.next() {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exception_holds_for_its_file_and_pack_and_is_named_when_it_is_stale() {
+    fn an_exception_covers_one_file_and_pack_until_it_is_stale() {
         let source = "const ROLE: &str = \"network\";";
         check("agent/src/a.rs", source, &[("agent/src/a.rs", "network", "a role")], &[]);
         check("crates/cli/src/a.rs", source, &[("crates/cli/", "*", "not yet")], &[]);

@@ -6,7 +6,7 @@ use toml::Value;
 
 const CONFIG: &str = ".config/nextest.toml";
 
-/// The filter of `quick` is `not (...)` around that of `verify`, so that a test is in neither run or in both by no mistake.
+/// The filter of `quick` is the filter of `verify` inside `not (...)`, so that each test is in exactly one run.
 pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     let config = match manifest::parse(tree, CONFIG) {
         Ok(config) => config,

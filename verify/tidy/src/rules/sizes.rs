@@ -5,7 +5,7 @@ use crate::tree::{Finding, Tree};
 /// Longest source file, in lines before its tests.
 const LINES_MAX: usize = 500;
 
-/// Files that may be longer, each with the reason why reading it is still quick.
+/// Files that may be longer, each with the reason.
 const TABLES: &[(&str, &str)] = &[];
 
 pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {

@@ -2,7 +2,7 @@
 
 use crate::tree::{Finding, Tree};
 
-/// Words that mean "later"; spelt in halves so that this file passes its own rule.
+/// Words that mean "later", split in two so that this file passes its own rule.
 const LATER: &[&str] =
     &[concat!("TO", "DO"), concat!("FIX", "ME"), concat!("X", "XX"), concat!("to", "do!(")];
 
@@ -55,7 +55,7 @@ fn complaints(path: &str, line: &str) -> Vec<String> {
     complaints
 }
 
-/// Whether `word` occurs in `line` with no letter, digit or underscore beside it.
+/// Whether `line` contains `word` as a whole word.
 fn has_word(line: &str, word: &str) -> bool {
     let joins = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(start, _)| {

@@ -14,7 +14,7 @@ pub(crate) fn findings(tree: &Tree) -> Vec<Finding> {
     let mut used = BTreeSet::new();
     for member in manifest::members(tree) {
         let path = format!("{member}/Cargo.toml");
-        // A manifest that cannot be read is the directions' finding.
+        // The rule on directions reports an invalid manifest.
         let Ok(table) = manifest::parse(tree, &path) else { continue };
         for dependency in manifest::dependencies(&table, tree.text(&path).unwrap_or_default()) {
             if !dependency.inherited {

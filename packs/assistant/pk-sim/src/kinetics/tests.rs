@@ -1,5 +1,4 @@
-//! The solutions against textbook formulas, and against a numerical integration of the differential
-//! equations.
+//! Compares the solutions with textbook formulas and with numerical integration.
 
 use proptest::prelude::*;
 
@@ -67,7 +66,7 @@ fn an_oral_dose_follows_bateman_s_function() {
 }
 
 #[test]
-fn equal_rates_of_absorption_and_elimination_divide_nothing_by_zero() {
+fn equal_absorption_and_elimination_rates_do_not_divide_by_zero() {
     let input = Input::FirstOrder { rate: 0.5, lag: 0.0 };
     let regimen = single(Disposition::one_compartment(5.0, 10.0), input, 100.0);
     for time in [0.1, 2.0, 10.0] {
@@ -221,7 +220,7 @@ fn vancomycin(input: Input) -> Equations {
 }
 
 #[test]
-fn two_compartments_agree_with_an_integration_of_their_equations() {
+fn two_compartments_match_numerical_integration() {
     for input in
         [Input::Bolus, Input::Infusion { duration: 1.5 }, Input::FirstOrder { rate: 0.8, lag: 0.4 }]
     {
@@ -237,7 +236,7 @@ fn two_compartments_agree_with_an_integration_of_their_equations() {
 }
 
 #[test]
-fn one_compartment_is_two_between_which_next_to_nothing_moves() {
+fn one_compartment_equals_two_with_almost_no_exchange() {
     let two = Disposition::two_compartments(5.0, 20.0, 1e-9, 20.0);
     let one = single(Disposition::one_compartment(5.0, 20.0), Input::Bolus, 100.0);
     let two = single(two, Input::Bolus, 100.0);
@@ -258,7 +257,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
-    fn no_sample_is_above_the_peak_and_none_is_below_nothing(
+    fn samples_are_at_most_the_peak_and_never_negative(
         (clearance, central, exchange, peripheral) in (0.1..50.0, 1.0..100.0, 0.01..50.0, 1.0..300.0),
         kind in 0..3,
         (rate, lag, duration) in (0.05..5.0, 0.0..2.0, 0.1..4.0),

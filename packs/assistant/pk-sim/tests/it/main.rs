@@ -1,4 +1,4 @@
-//! The simulator as a client sees it: MCP over a pipe.
+//! The simulator as an MCP client sees it, over a pipe.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 

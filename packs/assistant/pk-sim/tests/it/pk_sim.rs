@@ -60,7 +60,7 @@ async fn the_tools_of_pk_sim_are_published_with_their_schemas() {
 }
 
 #[tokio::test]
-async fn an_oral_dose_of_theophylline_comes_to_what_the_textbook_says() {
+async fn an_oral_dose_of_theophylline_matches_the_textbook() {
     let connection = open().await;
     loaded(&connection, "theophylline-oral").await;
     let ran = ok(&connection, "run_simulation", json!({"simulation_id": "s"})).await;
@@ -119,13 +119,13 @@ async fn every_model_that_ships_loads_lists_and_runs() {
 }
 
 #[tokio::test]
-async fn a_value_is_set_in_any_unit_of_its_kind_and_spoils_earlier_results() {
+async fn setting_a_value_accepts_any_unit_and_discards_results() {
     let connection = open().await;
     loaded(&connection, "gentamicin-bolus").await;
     let one = json!({"simulation_id": "s"});
     assert_eq!(
         refusal(&connection, "get_results", one.clone()).await,
-        "s has no results: run it with run_simulation"
+        "s has no results; run it with run_simulation"
     );
     ok(&connection, "run_simulation", one.clone()).await;
     let changed = ok(&connection, "set_parameter_value", set("Drug|Clearance", 60, "mL/min")).await;
@@ -142,7 +142,7 @@ async fn a_value_is_set_in_any_unit_of_its_kind_and_spoils_earlier_results() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_know_whether_a_call_was_heard_may_repeat_it() {
+async fn calls_are_idempotent() {
     let connection = open().await;
     let load = json!({"model_path": "gentamicin-bolus", "simulation_id": "s"});
     let call = set("Dosing|Dose", 0.24, "g");
@@ -157,7 +157,7 @@ async fn whoever_does_not_know_whether_a_call_was_heard_may_repeat_it() {
     assert_eq!((&said[0].1, &said[0].2), (&said[1].1, &said[1].2));
     let other = json!({"model_path": "theophylline-oral", "simulation_id": "s"});
     assert!(
-        refusal(&connection, "load_simulation", other).await.contains("must be new for another")
+        refusal(&connection, "load_simulation", other).await.contains("already exists for model")
     );
     let unnamed = json!({"model_path": "gentamicin-bolus.json"});
     for expected in ["sim-1", "sim-2"] {
@@ -168,7 +168,7 @@ async fn whoever_does_not_know_whether_a_call_was_heard_may_repeat_it() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_the_argument_and_the_accepted_form() {
+async fn an_error_names_the_argument_and_the_accepted_form() {
     let connection = open().await;
     loaded(&connection, "vancomycin-infusion").await;
     let mut said = Vec::new();
@@ -215,7 +215,7 @@ async fn a_refusal_names_the_argument_and_the_accepted_form() {
 }
 
 #[tokio::test]
-async fn simulations_in_a_folder_outlive_their_server_and_are_shared() {
+async fn simulations_in_a_folder_survive_restarts_and_are_shared() {
     let folder = tempfile::tempdir().unwrap();
     let first = open_in(folder.path()).await;
     loaded(&first, "theophylline-oral").await;
@@ -240,7 +240,7 @@ async fn simulations_in_a_folder_outlive_their_server_and_are_shared() {
         std::fs::write(&file, damaged).unwrap();
         let refused = refusal(&second, "list_parameters", json!({"simulation_id": "s"})).await;
         assert_eq!(refusal(&second, "load_simulation", load.clone()).await, refused);
-        assert!(refused.starts_with("the state of s cannot be used: "), "{refused}");
+        assert!(refused.starts_with("cannot use the state of s: "), "{refused}");
         said.push(refused);
     }
     said.dedup();
@@ -249,7 +249,7 @@ async fn simulations_in_a_folder_outlive_their_server_and_are_shared() {
 }
 
 #[tokio::test]
-async fn of_more_simulations_than_there_is_room_for_those_changed_last_are_kept() {
+async fn the_least_recently_changed_simulations_are_evicted() {
     let connection = open().await;
     let load = |number: u32| json!({"model_path": "gentamicin-bolus", "simulation_id": format!("n{number}")});
     for number in 0..128 {
@@ -260,13 +260,13 @@ async fn of_more_simulations_than_there_is_room_for_those_changed_last_are_kept(
     ok(&connection, "set_parameter_value", touch).await;
     assert_eq!(ok(&connection, "load_simulation", load(128)).await["evicted"], "n1");
     let gone = refusal(&connection, "list_parameters", json!({"simulation_id": "n1"})).await;
-    assert!(gone.contains("the 128 that were changed last are kept"), "{gone}");
+    assert!(gone.contains("the 128 most recently changed are kept"), "{gone}");
     ok(&connection, "list_parameters", json!({"simulation_id": "n0"})).await;
     connection.close().await;
 }
 
 #[tokio::test]
-async fn models_of_a_folder_are_loaded_beside_those_that_ship() {
+async fn models_of_a_folder_extend_the_bundled_ones() {
     let folder = tempfile::tempdir().unwrap();
     let shipped = include_str!("../../src/models/theophylline-oral.json");
     let mine = shipped.replace("\"value\": 320", "\"value\": 100");
@@ -286,7 +286,7 @@ async fn models_of_a_folder_are_loaded_beside_those_that_ship() {
         pk_sim::server(Some(folder.path()), None).unwrap_err().to_string()
     };
     assert!(problem("Bad Name.json", shipped).contains("its name must be"));
-    assert!(problem("bad.json", "{}").contains("bad.json is no model: missing field"));
+    assert!(problem("bad.json", "{}").contains("bad.json is not a valid model: missing field"));
     assert!(problem("big.json", &" ".repeat(1 << 20)).contains("cannot read"));
     let nowhere = pk_sim::server(Some(Path::new("/nonexistent")), None).unwrap_err();
     assert!(nowhere.to_string().contains("cannot read /nonexistent"), "{nowhere}");
@@ -319,8 +319,9 @@ async fn listening()
     let (near, far) = tokio::io::duplex(64 * 1024);
     let server = pk_sim::server(None, None).unwrap();
     tokio::spawn(async move { server.serve(far).await.unwrap().waiting().await.unwrap() });
-    let (told, heard) = mpsc::unbounded_channel();
-    let client = tokio::time::timeout(DEADLINE, Listener(told).serve(near)).await.unwrap().unwrap();
+    let (sender, received) = mpsc::unbounded_channel();
+    let client =
+        tokio::time::timeout(DEADLINE, Listener(sender).serve(near)).await.unwrap().unwrap();
     let calls = [
         ("load_simulation", json!({"model_path": "gentamicin-bolus", "simulation_id": "s"})),
         ("set_parameter_value", set("Dosing|Doses", 2000, "count")),
@@ -333,7 +334,7 @@ async fn listening()
             CallToolRequestParams::new(tool).with_arguments(arguments.as_object().unwrap().clone());
         assert_eq!(client.call_tool(params).await.unwrap().is_error, Some(false));
     }
-    (client, heard)
+    (client, received)
 }
 
 fn run_request() -> ClientRequest {
@@ -345,7 +346,7 @@ fn run_request() -> ClientRequest {
 
 #[tokio::test]
 async fn a_long_run_tells_how_far_it_is() {
-    let (client, mut heard) = listening().await;
+    let (client, mut received) = listening().await;
     let request = client
         .send_cancellable_request(run_request(), PeerRequestOptions::no_options())
         .await
@@ -355,7 +356,7 @@ async fn a_long_run_tells_how_far_it_is() {
     assert_eq!(result.is_error, Some(false), "{result:?}");
     let mut last = 0.0;
     let mut times = 0;
-    while let Ok(progress) = heard.try_recv() {
+    while let Ok(progress) = received.try_recv() {
         assert!(progress.progress > last && progress.total == Some(3001.0), "{progress:?}");
         last = progress.progress;
         times += 1;
@@ -365,8 +366,8 @@ async fn a_long_run_tells_how_far_it_is() {
 }
 
 #[tokio::test]
-async fn a_run_that_is_cancelled_stops_and_leaves_no_results() {
-    let (client, mut heard) = listening().await;
+async fn a_cancelled_run_leaves_no_results() {
+    let (client, mut received) = listening().await;
     let most = set("Simulation|Points", 50_001, "count").as_object().unwrap().clone();
     let most = CallToolRequestParams::new("set_parameter_value").with_arguments(most);
     client.call_tool(most).await.unwrap();
@@ -374,12 +375,12 @@ async fn a_run_that_is_cancelled_stops_and_leaves_no_results() {
         .send_cancellable_request(run_request(), PeerRequestOptions::no_options())
         .await
         .unwrap();
-    tokio::time::timeout(DEADLINE, heard.recv()).await.unwrap().unwrap();
+    tokio::time::timeout(DEADLINE, received.recv()).await.unwrap().unwrap();
     request.cancel(Some("no longer wanted".to_owned())).await.unwrap();
     let fetch = json!({"simulation_id": "s"}).as_object().unwrap().clone();
     let fetch = CallToolRequestParams::new("get_results").with_arguments(fetch);
     let answer = tokio::time::timeout(DEADLINE, client.call_tool(fetch)).await.unwrap().unwrap();
-    assert_eq!(text(&answer), "s has no results: run it with run_simulation");
-    while heard.try_recv().is_ok() {}
+    assert_eq!(text(&answer), "s has no results; run it with run_simulation");
+    while received.try_recv().is_ok() {}
     client.cancel().await.unwrap();
 }

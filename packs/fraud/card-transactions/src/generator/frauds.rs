@@ -10,10 +10,10 @@ use super::habits::{HOUR_MS, Holder, midnight};
 use super::world::{City, ELSEWHERE, HOMES, Merchant, category_of};
 use super::{BEGINS_MS, DAY_MS, DAYS, Payment, a_city, between, cents, happens, one_of};
 
-/// A card needs habits before it is stolen.
+/// A card needs a history before it is stolen.
 const FIRST_DAY: i64 = 25;
 
-/// Misuses cards, each once, until there are this many frauds.
+/// Misuses each card at most once, until there are this many frauds.
 pub fn commit(
     holders: &[Holder],
     histories: &[Range<usize>],
@@ -91,7 +91,7 @@ impl Case<'_> {
         }
     }
 
-    /// As much as possible before the card is blocked.
+    /// Spends as much as possible before the card is blocked.
     fn burst(&self, rng: &mut Rng, payments: &mut Vec<Payment>) {
         let place = self.hideout(rng);
         let mut at_ms = self.moment(rng);
@@ -121,7 +121,7 @@ impl Case<'_> {
         }
     }
 
-    /// Goods that resell within the hour, of categories that the holder never buys.
+    /// Buys goods that are easy to resell, in categories that the holder never uses.
     fn turn_to_money(&self, rng: &mut Rng, payments: &mut Vec<Payment>) {
         let kinds = ["gift_cards", "money_transfer", "crypto", "jewelry"];
         let is_new = |name: &&str| self.holder.weights[usize::from(category_of(name))] == 0.0;
@@ -146,7 +146,7 @@ impl Case<'_> {
         between(rng, BEGINS_MS + FIRST_DAY * DAY_MS, BEGINS_MS + (DAYS - 1) * DAY_MS)
     }
 
-    /// Where the thief types in the number: often abroad, often behind a proxy near the holder.
+    /// Location of the thief's payment: often abroad, often behind a proxy near the holder.
     fn hideout(&self, rng: &mut Rng) -> &'static City {
         if happens(rng, 0.35) {
             return self.holder.home;

@@ -1,4 +1,4 @@
-//! Payments of honest cardholders, oddities included.
+//! Payments of honest cardholders, including unusual ones.
 
 use fastrand::Rng;
 
@@ -11,7 +11,7 @@ use super::{
 
 pub const HOUR_MS: i64 = 3_600_000;
 
-/// Surplus rows, so that enough remain after the last days are cut off.
+/// Scales the number of payments; a surplus remains to be cut off at the end.
 const SURPLUS: f64 = 0.92;
 
 /// A cardholder.
@@ -46,7 +46,7 @@ impl Holder {
         let weights = CATEGORIES
             .iter()
             .map(|category| {
-                // Everybody skips some categories, mostly rare ones.
+                // Every holder skips some categories, mostly rare ones.
                 let is_used = happens(rng, if category.weight >= 4.0 { 0.93 } else { 0.45 });
                 if is_used { category.weight * spread(rng, 0.6) } else { 0.0 }
             })
@@ -89,7 +89,7 @@ impl Holder {
         for journey in &journeys {
             self.book(rng, journey, payments);
         }
-        self.be_odd(rng, &journeys, payments);
+        self.behave_unusually(rng, &journeys, payments);
     }
 
     fn journeys(&self, rng: &mut Rng) -> Vec<Journey> {
@@ -118,14 +118,14 @@ impl Holder {
     }
 
     /// Honest payments that look like a fraud.
-    fn be_odd(&self, rng: &mut Rng, journeys: &[Journey], payments: &mut Vec<Payment>) {
+    fn behave_unusually(&self, rng: &mut Rng, journeys: &[Journey], payments: &mut Vec<Payment>) {
         let is_home = |day: i64| !journeys.iter().any(|j| (j.leaves..=j.returns).contains(&day));
         let day = rng.i64(5..DAYS);
         if !is_home(day) {
             return;
         }
         if happens(rng, 0.4) {
-            self.buy_something_dear(rng, day, payments);
+            self.buy_something_expensive(rng, day, payments);
         }
         if happens(rng, 0.3) {
             // An evening of online shopping.
@@ -159,7 +159,7 @@ impl Holder {
         }
     }
 
-    fn buy_something_dear(&self, rng: &mut Rng, day: i64, payments: &mut Vec<Payment>) {
+    fn buy_something_expensive(&self, rng: &mut Rng, day: i64, payments: &mut Vec<Payment>) {
         let category =
             category_of(one_of(rng, &["electronics", "furniture", "furniture", "jewelry"]));
         let factor = 2.5 + rng.f64() * 3.5;

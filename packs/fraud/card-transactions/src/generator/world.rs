@@ -7,7 +7,7 @@ pub struct City {
     /// Degrees, to a hundredth.
     pub latitude: f64,
     pub longitude: f64,
-    /// Billing currency of its residents; `None` where no card is from.
+    /// Billing currency of its residents; `None` if no card is from there.
     pub currency: &'static str,
 }
 
@@ -92,7 +92,7 @@ const fn category(
     Category { name, usual, spread, weight, online, noun }
 }
 
-/// Categories that people use now and then.
+/// Occasional categories.
 pub static CATEGORIES: [Category; 18] = [
     category("grocery", 34.0, 0.5, 26.0, 0.08, "market"),
     category("restaurant", 27.0, 0.5, 18.0, 0.12, "kitchen"),

@@ -9,7 +9,7 @@ use axum::extract::{Path as Segment, RawQuery};
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use axum::routing::get;
-use card_transactions::generator::{Recipe, generate};
+use card_transactions::generator::{Options, generate};
 use card_transactions::{INFO, Remote, server};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::file::properties::WriterProperties;
@@ -50,7 +50,7 @@ async fn context(data: &str, id: &str) -> Result<Value, String> {
     }
 }
 
-/// The refusal of a file with this content.
+/// The error of a file with this content.
 async fn refusal(content: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data.csv");
@@ -75,7 +75,7 @@ async fn the_transaction_tools_are_published_with_their_schemas() {
 }
 
 #[tokio::test]
-async fn data_that_are_of_no_use_are_refused_with_file_row_and_column() {
+async fn invalid_data_is_refused_with_file_row_and_column() {
     let with = |rows: &str| format!("{HEADER}\n{GOOD}\n{rows}\n").into_bytes();
     let bad = |column: usize, value: &str| {
         let mut fields: Vec<&str> = GOOD.split(',').collect();
@@ -90,9 +90,9 @@ async fn data_that_are_of_no_use_are_refused_with_file_row_and_column() {
         (format!("{HEADER}\n").into_bytes(), "data.csv has a header and no rows"),
         (
             b"id,amount\n1,2\n".to_vec(),
-            "data.csv, header: there is no column transaction_id, timestamp",
+            "data.csv, header: missing column transaction_id, timestamp",
         ),
-        (format!("{HEADER},amount\n").into_bytes(), "header: the column amount is there twice"),
+        (format!("{HEADER},amount\n").into_bytes(), "header: the column amount occurs twice"),
         (
             with("t2,2026-11-02T09:30"),
             "data.csv, row 2 (line 3): has 2 fields, and the header has 13",
@@ -106,17 +106,17 @@ async fn data_that_are_of_no_use_are_refused_with_file_row_and_column() {
             bad(11, "fax"),
             "column channel: is `fax`, expected chip, swipe, contactless, online or atm",
         ),
-        (bad(0, "t1"), "row 2 (line 3), column transaction_id: `t1` is in row 1 already"),
+        (bad(0, "t1"), "row 2 (line 3), column transaction_id: `t1` is already in row 1"),
         (bad(2, ""), "column card_id: is empty"),
         (latin, "field 4 is not UTF-8: save the file as UTF-8"),
-        (with("\"t2,never closed"), "the row is cut off, or a quote is missing"),
+        (with("\"t2,never closed"), "the row is truncated or a quote is missing"),
         (
             with(&format!("\"{}", "x".repeat(1_000_000))),
-            "row 2: cannot be read: a row is longer than 65536 bytes, or a quote is missing",
+            "row 2: cannot be read: a row is longer than 65536 bytes or a quote is missing",
         ),
         (
             b"PAR1 and nothing else".to_vec(),
-            "data.csv: is no readable Parquet file (perhaps cut off)",
+            "data.csv: cannot be read as Parquet (possibly truncated)",
         ),
     ];
     for (content, expected) in table {
@@ -128,7 +128,7 @@ async fn data_that_are_of_no_use_are_refused_with_file_row_and_column() {
 }
 
 #[tokio::test]
-async fn odd_data_are_taken_as_they_are() {
+async fn unusual_but_valid_data_is_accepted() {
     let rows = [
         // Later than the payment, so it does not count.
         "t2,2027-01-01T00:00:00Z,c1,corner shop,grocery,1,EUR,DE,Köln,50.94,6.96,chip,true",
@@ -206,7 +206,7 @@ fn write_column(
 
 fn generated(rows: u32) -> String {
     let mut out = Vec::new();
-    generate(Recipe { seed: 3, rows, fraud_permille: 50 }, &mut out).unwrap();
+    generate(Options { seed: 3, rows, fraud_permille: 50 }, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -225,7 +225,7 @@ fn last_of_a_known_merchant(csv_text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_parquet_file_is_answered_like_the_csv_file_with_the_same_rows() {
+async fn a_parquet_file_gives_the_same_answers_as_csv() {
     let folder = tempfile::tempdir().unwrap();
     let text = generated(700);
     let (csv_path, parquet_path) = (folder.path().join("data"), folder.path().join("same"));
@@ -248,7 +248,7 @@ async fn a_parquet_file_is_answered_like_the_csv_file_with_the_same_rows() {
     let cut = std::fs::read(&parquet_path).unwrap();
     std::fs::write(&parquet_path, &cut[..cut.len() / 2]).unwrap();
     let refusal = context(parquet_path.to_str().unwrap(), &id).await.unwrap_err();
-    assert!(refusal.contains("is no readable Parquet file"), "{refusal}");
+    assert!(refusal.contains("cannot be read as Parquet"), "{refusal}");
 }
 
 /// The lists of rows that a service offers.
@@ -318,7 +318,7 @@ fn listed(all: &[Value], asked: &BTreeMap<String, String>) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_service_that_lists_a_merchant_s_payments_is_answered_like_a_file_with_them() {
+async fn a_service_gives_the_same_answers_as_a_file() {
     let text = generated(500);
     let id = last_of_a_known_merchant(&text);
     let base = service(&text, Lists::CardsAndMerchants).await;
@@ -355,24 +355,24 @@ async fn a_service_is_asked_for_the_payment_and_its_card() {
 }
 
 #[tokio::test]
-async fn a_service_that_gives_no_usable_answer_is_named_with_what_it_did() {
+async fn an_unusable_service_is_named_with_its_error() {
     let base = service(&generated(300), Lists::Cards).await;
     for (id, expected) in [
-        ("nobody", "has no transaction `nobody`"),
-        ("large", "answered with more than 8388608 bytes"),
-        ("garbage", "answered with no JSON"),
-        ("broken", "answered 500"),
-        ("elsewhere", "answered 302"),
+        ("unknown", "has no transaction `unknown`"),
+        ("large", "returned more than 8388608 bytes"),
+        ("garbage", "returned invalid JSON"),
+        ("broken", "returned 500"),
+        ("elsewhere", "returned 302"),
     ] {
         let refusal = context(&base, id).await.unwrap_err();
         assert!(refusal.contains(expected), "{id}: {refusal}");
     }
     let refusal = context("http://127.0.0.1:9", "t1").await.unwrap_err();
-    assert!(refusal.contains("cannot be reached"), "{refusal}");
+    assert!(refusal.contains("is unreachable"), "{refusal}");
 }
 
 #[test]
-fn an_address_beyond_this_machine_needs_to_be_allowed() {
+fn a_remote_address_must_be_allowed() {
     for address in
         ["http://example.com", "https://127.0.0.1", "http://127.0.0.1@example.com/", "ftp://x"]
     {
@@ -387,7 +387,7 @@ fn an_address_beyond_this_machine_needs_to_be_allowed() {
 fn the_bundled_data_set_is_what_its_seed_makes() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../transactions/sample.csv");
     let mut made = Vec::new();
-    generate(Recipe { seed: 9, rows: 2_000, fraud_permille: 60 }, &mut made).unwrap();
+    generate(Options { seed: 9, rows: 2_000, fraud_permille: 60 }, &mut made).unwrap();
     let bundled = std::fs::read(path).unwrap();
     let hint = "make it again: daybook generate transactions --seed 9 --rows 2000 \
                 --fraud-rate 0.06 --output packs/fraud/transactions/sample.csv";

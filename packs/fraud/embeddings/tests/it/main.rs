@@ -24,7 +24,7 @@ const TEXTS: [&str; 4] = [
     "a",
 ];
 
-/// The first three numbers of each text's point by the model's equations in double precision
+/// The first three numbers of each embedding, from the model's equations in double precision
 /// (computed with numpy from the same weights; Devlin et al., "BERT", section 3, mean over the
 /// tokens).
 const REFERENCE: [[f32; 3]; 4] = [
@@ -35,7 +35,7 @@ const REFERENCE: [[f32; 3]; 4] = [
 ];
 
 #[test]
-fn texts_have_the_points_that_the_model_s_equations_give_them() {
+fn embeddings_match_the_model_equations() {
     let Some(folder) = model() else { return };
     let embedder = Embedder::open(&folder).unwrap();
     let texts = TEXTS.map(str::to_owned);
@@ -51,7 +51,7 @@ fn texts_have_the_points_that_the_model_s_equations_give_them() {
     let alike =
         |a: usize, b: usize| -> f32 { points[a].iter().zip(&points[b]).map(|(a, b)| a * b).sum() };
     assert!(alike(0, 1) > alike(0, 2) + 0.2, "{} and {}", alike(0, 1), alike(0, 2));
-    // The batch does not change a text's point.
+    // The batch does not change an embedding.
     let alone = embedder.embed(&texts[3..]).unwrap();
     assert!(alone[0].iter().zip(&points[3]).all(|(a, b)| (a - b).abs() < 1e-5));
 }
@@ -73,7 +73,7 @@ fn what_is_no_model_is_refused_by_its_file() {
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     assert!(refusal().contains("config.json: cannot be read: No such file"), "{}", refusal());
     write("config.json", "{}");
-    assert!(refusal().contains("config.json: is not that of a BERT model: missing field"));
+    assert!(refusal().contains("config.json: is not part of a BERT model: missing field"));
     let config = serde_json::json!({
         "vocab_size": 10, "hidden_size": 4, "num_hidden_layers": 1, "num_attention_heads": 2,
         "intermediate_size": 4, "hidden_act": "gelu", "hidden_dropout_prob": 0.1,
@@ -83,7 +83,7 @@ fn what_is_no_model_is_refused_by_its_file() {
     write("config.json", &config.to_string());
     assert!(refusal().contains("tokenizer.json: cannot be read"), "{}", refusal());
     write("tokenizer.json", "[]");
-    assert!(refusal().contains("tokenizer.json: is not that of a BERT model"), "{}", refusal());
+    assert!(refusal().contains("tokenizer.json: is not part of a BERT model"), "{}", refusal());
     let tokenizer = serde_json::json!({
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": [],
         "normalizer": null, "pre_tokenizer": null, "post_processor": null, "decoder": null,
@@ -92,5 +92,5 @@ fn what_is_no_model_is_refused_by_its_file() {
     });
     write("tokenizer.json", &tokenizer.to_string());
     write("model.safetensors", "cut off");
-    assert!(refusal().contains("model.safetensors: is not that of a BERT model"), "{}", refusal());
+    assert!(refusal().contains("model.safetensors: is not part of a BERT model"), "{}", refusal());
 }

@@ -1,4 +1,4 @@
-//! An independent computation of a proposed rule's trial, from the rows in the file.
+//! Backtests a proposed rule independently, from the rows in the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,7 +126,7 @@ fn stops(rule: &Value, before: &[&Payment<'_>], payment: &Payment<'_>) -> bool {
     })
 }
 
-/// The rule's trial, with the knowledge at the time of the payment.
+/// The rule's backtest, with the knowledge at the time of the payment.
 fn tried(rule: &Value, rows: &[Row], target: &str) -> Value {
     let all: Vec<Payment<'_>> = rows.iter().map(Payment::of).collect();
     let now = all.iter().find(|payment| payment.row.id == target).unwrap().at_ms;
@@ -183,7 +183,7 @@ fn tried(rule: &Value, rows: &[Row], target: &str) -> Value {
 }
 
 #[test]
-fn what_a_proposed_rule_would_have_done_is_computed_alike_a_second_time() {
+fn a_backtest_is_deterministic() {
     let desk = Desk::generated(4, 2_400, 40);
     let (frauds, _) = desk.targets(1);
     let mut proposed = BTreeSet::new();

@@ -78,8 +78,8 @@ seeds!(
 
 /// `FRAUD_SEED=7` chooses a seed.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "how a seed that nobody has seen is asked for")]
-fn frauds_are_ranked_above_honest_payments_of_any_seed() {
+#[expect(clippy::disallowed_methods, reason = "reads an unseen seed")]
+fn frauds_rank_above_honest_payments_for_any_seed() {
     let asked = std::env::var("FRAUD_SEED").ok().and_then(|text| text.parse().ok());
     ranks_frauds_above_honest_payments(asked.unwrap_or(20_261_122));
 }

@@ -115,13 +115,13 @@ fn the_options_are_those_of_the_specification() {
 }
 
 #[test]
-fn the_records_come_in_the_order_of_the_specification_and_the_end_comes_last() {
+fn records_follow_the_specified_order_and_the_end_is_last() {
     let desk = Desk::generated(12, 600, 60);
     let fraud = desk.targets(1).0.last().unwrap().id.clone();
     let mut session =
         Session::start(super::agent(), desk.input(&fraud), Settings::default()).unwrap();
     session.drive(&mut World::new(|call| desk.serve(call)));
-    let told = |step: &Step<Value>| match &step.body {
+    let label = |step: &Step<Value>| match &step.body {
         StepBody::Outcome { effect, .. } => effect.node.clone(),
         StepBody::Note { subject, payload } => {
             assert_eq!(payload["transaction_id"], json!(fraud));
@@ -130,7 +130,7 @@ fn the_records_come_in_the_order_of_the_specification_and_the_end_comes_last() {
         }
         other => other.kind().as_str().to_owned(),
     };
-    let records: Vec<String> = session.steps().iter().map(told).collect();
+    let records: Vec<String> = session.steps().iter().map(label).collect();
     let step = ["planner", "tool_executor"];
     let expected: Vec<&str> = ["claim"]
         .into_iter()

@@ -23,7 +23,7 @@ fn failing(desk: &Desk, id: &str, broken: &str) -> Finish {
 }
 
 #[test]
-fn a_tool_that_fails_is_done_without_and_the_result_says_so() {
+fn the_result_names_a_failed_tool() {
     let desk = Desk::generated(6, 600, 60);
     let id = desk.targets(1).0.last().unwrap().id.clone();
     let whole = desk.investigate(&id);
@@ -49,13 +49,13 @@ fn a_tool_that_fails_is_done_without_and_the_result_says_so() {
 }
 
 #[test]
-fn without_any_evidence_the_investigation_fails_with_the_first_reason() {
+fn without_evidence_it_fails_with_the_first_error() {
     let desk = Desk::generated(6, 600, 60);
-    let mut session = Session::start(agent(), desk.input("nobody"), Settings::default()).unwrap();
+    let mut session = Session::start(agent(), desk.input("unknown"), Settings::default()).unwrap();
     let finish = session.drive(&mut World::new(|call| desk.serve(call)));
     let Finish::Failed { error, category, result } = finish else { panic!("{finish:?}") };
     assert_eq!(category, "no_evidence");
-    let expected = "transactions.csv has no transaction `nobody` among its 600 rows";
+    let expected = "transactions.csv has no transaction `unknown` among its 600 rows";
     assert!(error.as_str().contains(expected), "{error}");
     assert_eq!((&result["status"], &result["score"]), (&json!("FAILED"), &json!(0.0)));
 }
@@ -83,7 +83,7 @@ fn what_is_no_answer_is_an_error_and_never_data() {
 }
 
 #[test]
-fn a_tool_that_takes_too_long_is_told_from_one_that_fails() {
+fn a_slow_tool_is_distinguished_from_a_failed_one() {
     let desk = Desk::generated(6, 600, 60);
     let id = desk.targets(1).0.last().unwrap().id.clone();
     let mut options = json!(fraud::options::Options::default());
@@ -106,7 +106,7 @@ fn a_tool_that_takes_too_long_is_told_from_one_that_fails() {
 }
 
 #[test]
-fn a_tool_that_has_not_answered_when_the_time_is_up_is_told_from_one_that_fails() {
+fn a_timeout_is_distinguished_from_a_failure() {
     let desk = Desk::generated(6, 600, 60);
     let id = desk.targets(1).0.last().unwrap().id.clone();
     // Records are one second apart; the second tool's is at the limit.
@@ -139,7 +139,7 @@ fn answers(desk: &Desk, id: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_label_of_the_payment_in_question_and_labels_of_the_future_change_no_answer() {
+fn the_payment_s_label_and_future_labels_change_no_answer() {
     let desk = Desk::generated(8, 1_200, 60);
     let (frauds, honest) = desk.targets(90);
     for row in [*frauds.last().unwrap(), frauds[0], honest[3], *honest.last().unwrap()] {
@@ -171,7 +171,7 @@ fn the_order_of_the_rows_changes_no_answer() {
 }
 
 #[test]
-fn every_finding_points_at_rows_of_the_data_and_at_the_payment_itself() {
+fn every_finding_cites_rows_and_the_payment() {
     let desk = Desk::generated(9, 2_000, 60);
     let (frauds, honest) = desk.targets(60);
     let mut findings = 0;
@@ -209,7 +209,7 @@ fn timeless(result: &Value) -> Value {
 }
 
 #[test]
-fn an_investigation_is_resumed_from_every_prefix_and_learns_nothing_twice() {
+fn an_investigation_resumes_from_every_prefix() {
     let desk = Desk::generated(10, 400, 60);
     let id = desk.targets(1).0.last().unwrap().id.clone();
     let world = || World::new(|call| desk.serve(call));

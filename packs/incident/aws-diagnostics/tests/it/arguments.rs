@@ -1,7 +1,7 @@
-//! Arguments that a model or a stranger may send.
+//! Valid and invalid arguments.
 //!
-//! rmcp answers arguments that do not fit as a result with `isError`, for the model to read,
-//! and an unknown tool as a protocol error, for the client.
+//! rmcp reports invalid arguments as a result with `isError`, for the model, and an unknown tool as a
+//! protocol error, for the client.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::harness::{Copy, FUNCTION, TOOLS, answer, incident, open, refusal};
 #[tokio::test]
 async fn arguments_that_do_not_fit_are_refused() {
     let connection = open(&incident("network-blocked")).await;
-    let mut said = Vec::new();
+    let mut messages = Vec::new();
     for arguments in [
         json!({}),
         json!({ "lambda_name": "" }),
@@ -33,9 +33,9 @@ async fn arguments_that_do_not_fit_are_refused() {
         }
         texts.dedup();
         assert_eq!(texts.len(), 1, "all tools say the same: {texts:?}");
-        said.push(format!("{arguments}: {}", texts[0]));
+        messages.push(format!("{arguments}: {}", texts[0]));
     }
-    insta::assert_snapshot!(said.join("\n"), @r#"
+    insta::assert_snapshot!(messages.join("\n"), @r#"
     {}: failed to deserialize parameters: missing field `lambda_name`
     {"lambda_name":""}: failed to deserialize parameters: lambda_name must be a function name (1 to 64 letters, digits, - or _) or a function ARN, not ""
     {"lambda_name":null}: failed to deserialize parameters: invalid type: null, expected a string
@@ -102,7 +102,7 @@ async fn an_arn_names_the_same_function() {
 }
 
 #[tokio::test]
-async fn an_unknown_function_is_told_which_there_are() {
+async fn an_unknown_function_lists_the_known_ones() {
     let connection = open(&incident("throttled-and-s3-revoked")).await;
     for tool in TOOLS {
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The incidents that ship: every answer fits its published schema and holds the evidence.
+//! The bundled incidents: every result matches its published schema and has the evidence.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{TOOLS, answer, incident, incidents, named, open};
 
-/// Each bundled incident with its function, as `packs/incident/incidents/README.md` has them.
+/// Each bundled incident and its function, as in `packs/incident/incidents/README.md`.
 const BUNDLED: [(&str, &str); 7] = [
     ("cloudwatch-and-s3-revoked", "invoice-renderer"),
     ("cloudwatch-revoked", "session-cleanup"),
@@ -18,12 +18,12 @@ const BUNDLED: [(&str, &str); 7] = [
     ("unexplained-failure", "shipment-quote"),
 ];
 
-/// Words that would give the answer away to an agent that reads them.
+/// Words that would reveal the cause to an agent.
 const GIVEN_AWAY: [&str; 6] =
     ["fault_type", "permission_loss", "network_block", "root_cause", "revoked", "chaos"];
 
-/// What identifies an answer: all of the role and the configuration, but of the logs only how
-/// many there are, from when to when, and the last that complains.
+/// A summary of a result: role and configuration in full; of the logs the number of events, the time range
+/// and the last error.
 fn shape(tool: &str, answer: Value) -> Value {
     if tool != "get_recent_logs" {
         return answer;
@@ -75,7 +75,7 @@ async fn every_answer_fits_its_published_schema() {
 }
 
 #[tokio::test]
-async fn what_is_left_out_of_the_logs_is_counted() {
+async fn omitted_log_events_are_counted() {
     let connection = open(&incident("s3-permission-revoked")).await;
     let result = connection.call("get_recent_logs", named("data-processor")).await.unwrap();
     let events = result.structured_content.unwrap()["events"].as_array().unwrap().len();

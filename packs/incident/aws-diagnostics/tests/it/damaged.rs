@@ -1,4 +1,4 @@
-//! Folders with a hole, a lie or a trap in them. One bad file spoils one tool.
+//! Folders with missing, wrong or hostile files. One bad file fails only its tools.
 
 use std::fs;
 use std::path::Path;
@@ -9,16 +9,16 @@ use crate::harness::{Copy, FUNCTION, answer, open, refusal};
 
 const POLICY: &str = "role/get-role-policy/inventory-sync-access.json";
 
-/// What the tools say after a file was changed.
+/// The tools' outcomes after a change.
 async fn after(change: impl FnOnce(&Copy)) -> String {
     let copy = Copy::new();
     change(&copy);
-    copy.said().await
+    copy.outcomes().await
 }
 
 #[tokio::test]
 async fn a_missing_file_is_a_refused_call() {
-    let mut said = String::new();
+    let mut outcomes = String::new();
     for file in [
         "filter-log-events.json",
         "get-function-configuration.json",
@@ -29,20 +29,20 @@ async fn a_missing_file_is_a_refused_call() {
         "role/list-attached-role-policies.json",
     ] {
         let tools = after(|copy| copy.remove(file)).await;
-        said.push_str(&format!("without {file}\n{tools}\n"));
+        outcomes.push_str(&format!("without {file}\n{tools}\n"));
     }
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(outcomes);
 }
 
 #[tokio::test]
 async fn every_refused_call_is_named() {
-    let said = after(|copy| {
+    let outcomes = after(|copy| {
         fs::remove_dir_all(copy.file("role")).unwrap();
         copy.remove("get-function-configuration.json");
         copy.remove("get-function-concurrency.json");
     })
     .await;
-    insta::assert_snapshot!(said, @r#"
+    insta::assert_snapshot!(outcomes, @r#"
     get_iam_state: iam:GetRole failed: functions/inventory-sync/role/get-role.json: no such file
     iam:ListRolePolicies failed: functions/inventory-sync/role/list-role-policies.json: no such file
     iam:ListAttachedRolePolicies failed: functions/inventory-sync/role/list-attached-role-policies.json: no such file
@@ -53,8 +53,8 @@ async fn every_refused_call_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_is_refused() {
-    let said = after(|copy| {
+async fn invalid_json_is_refused() {
+    let outcomes = after(|copy| {
         copy.write("filter-log-events.json", "{\"events\": [{\"timestamp\": 1790000000000,");
         copy.write("get-function-configuration.json", b"\xff\xfe{\0}\0");
         copy.write("get-function-concurrency.json", "");
@@ -62,18 +62,18 @@ async fn what_is_no_json_is_refused() {
         copy.write(POLICY, "null");
     })
     .await;
-    insta::assert_snapshot!(said, @r#"
-    get_iam_state: iam:GetRole failed: functions/inventory-sync/role/get-role.json: not what this call prints: a JSON object was expected
-    iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: not what this call prints: a JSON object was expected
-    get_lambda_config: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: not what this call prints: a JSON object was expected
+    insta::assert_snapshot!(outcomes, @r#"
+    get_iam_state: iam:GetRole failed: functions/inventory-sync/role/get-role.json: not the output of this call: a JSON object was expected
+    iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: not the output of this call: a JSON object was expected
+    get_lambda_config: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: not the output of this call: a JSON object was expected
     lambda:GetFunctionConcurrency failed: functions/inventory-sync/get-function-concurrency.json: the file is empty
-    get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: not what this call prints: EOF while parsing a value at line 1 column 40
+    get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: not the output of this call: EOF while parsing a value at line 1 column 40
     "#);
 }
 
 #[tokio::test]
-async fn what_has_another_type_is_refused() {
-    let said = after(|copy| {
+async fn a_wrong_type_is_refused() {
+    let outcomes = after(|copy| {
         copy.edit("filter-log-events.json", |file| file["events"][3]["timestamp"] = json!("noon"));
         copy.edit("get-function-configuration.json", |file| file["MemorySize"] = json!("768"));
         copy.edit("get-function-concurrency.json", |file| {
@@ -85,18 +85,18 @@ async fn what_has_another_type_is_refused() {
         copy.edit(POLICY, |file| file["PolicyDocument"] = json!("%7B%22Version%22%3A"));
     })
     .await;
-    insta::assert_snapshot!(said, @r#"
-    get_iam_state: iam:ListAttachedRolePolicies failed: functions/inventory-sync/role/list-attached-role-policies.json: not what this call prints: invalid type: string "AWSLambdaBasicExecutionRole", expected struct AttachedPolicy at line 1 column 50
-    iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: not what this call prints: invalid type: string "%7B%22Version%22%3A", expected a map at line 1 column 109
-    get_lambda_config: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: not what this call prints: invalid type: string "768", expected u32 at line 1 column 356
-    lambda:GetFunctionConcurrency failed: functions/inventory-sync/get-function-concurrency.json: not what this call prints: invalid value: integer `-1`, expected u32 at line 1 column 34
-    get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: not what this call prints: invalid type: string "noon", expected i64 at line 1 column 1070
+    insta::assert_snapshot!(outcomes, @r#"
+    get_iam_state: iam:ListAttachedRolePolicies failed: functions/inventory-sync/role/list-attached-role-policies.json: not the output of this call: invalid type: string "AWSLambdaBasicExecutionRole", expected struct AttachedPolicy at line 1 column 50
+    iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: not the output of this call: invalid type: string "%7B%22Version%22%3A", expected a map at line 1 column 109
+    get_lambda_config: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: not the output of this call: invalid type: string "768", expected u32 at line 1 column 356
+    lambda:GetFunctionConcurrency failed: functions/inventory-sync/get-function-concurrency.json: not the output of this call: invalid value: integer `-1`, expected u32 at line 1 column 34
+    get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: not the output of this call: invalid type: string "noon", expected i64 at line 1 column 1070
     "#);
 }
 
 #[tokio::test]
 async fn an_error_of_the_aws_cli_is_quoted() {
-    let said = after(|copy| {
+    let outcomes = after(|copy| {
         copy.write(
             "filter-log-events.json",
             "\nAn error occurred (AccessDeniedException) when calling the FilterLogEvents \
@@ -107,7 +107,7 @@ async fn an_error_of_the_aws_cli_is_quoted() {
         );
     })
     .await;
-    insta::assert_snapshot!(said, @r#"
+    insta::assert_snapshot!(outcomes, @r#"
     get_iam_state: answered
     get_lambda_config: answered
     get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: An error occurred (AccessDeniedException) when calling the FilterLogEvents operation: User: arn:aws:iam::210987654321:user/dana is not authorized to perform: logs:FilterLogEvents on resource: arn:aws:logs:us-west-2:210987654321:log-group:/aws/lambda/inventory-sync:log-stream: because no identity-based policy allows the logs:FilterLogEvents action
@@ -115,8 +115,8 @@ async fn an_error_of_the_aws_cli_is_quoted() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused() {
-    let said = after(|copy| {
+async fn oversized_files_are_refused() {
+    let outcomes = after(|copy| {
         let message = "x".repeat(9 * 1024 * 1024);
         let event = json!({ "timestamp": 1_790_000_000_000_u64, "message": message });
         copy.write("filter-log-events.json", json!({ "events": [event] }).to_string());
@@ -127,8 +127,8 @@ async fn what_is_too_large_is_refused() {
         copy.write("role/list-role-policies.json", json!({ "PolicyNames": names }).to_string());
     })
     .await;
-    insta::assert_snapshot!(said, @r#"
-    get_iam_state: iam:ListRolePolicies failed: functions/inventory-sync/role/list-role-policies.json: not what this call prints: it lists 51 policies, more than 50
+    insta::assert_snapshot!(outcomes, @r#"
+    get_iam_state: iam:ListRolePolicies failed: functions/inventory-sync/role/list-role-policies.json: not the output of this call: it lists 51 policies, more than 50
     get_lambda_config: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: larger than 65536 bytes
     get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: larger than 8388608 bytes
     "#);
@@ -136,27 +136,27 @@ async fn what_is_too_large_is_refused() {
 
 #[tokio::test]
 async fn another_functions_answer_is_refused() {
-    let said = after(|copy| {
+    let outcomes = after(|copy| {
         copy.edit("get-function-configuration.json", |file| file["FunctionName"] = json!("other"));
         copy.edit(POLICY, |file| file["PolicyName"] = json!("other-access"));
     })
     .await;
-    insta::assert_snapshot!(said, @r#"
-    get_iam_state: iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: not what this call prints: it speaks of "other-access", not of "inventory-sync-access"
-    get_lambda_config: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: not what this call prints: it speaks of "other", not of "inventory-sync"
+    insta::assert_snapshot!(outcomes, @r#"
+    get_iam_state: iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: not the output of this call: it is about "other-access", not "inventory-sync-access"
+    get_lambda_config: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: not the output of this call: it is about "other", not "inventory-sync"
     get_recent_logs: answered
     "#);
 }
 
 #[tokio::test]
-async fn a_policy_name_is_no_path() {
+async fn a_policy_name_is_never_a_path() {
     let copy = Copy::new();
     for name in ["../get-role", "/etc/hostname", "a/b", "", ".."] {
         copy.write("role/list-role-policies.json", json!({ "PolicyNames": [name] }).to_string());
         let connection = open(copy.folder()).await;
         let refusal = refusal(&connection, "get_iam_state", FUNCTION).await;
         assert!(refusal.starts_with("iam:"), "{name:?}: {refusal}");
-        assert!(!refusal.contains("not what this call prints: missing field"), "{refusal}");
+        assert!(!refusal.contains("not the output of this call: missing field"), "{refusal}");
         connection.close().await;
     }
 }
@@ -167,7 +167,7 @@ async fn a_link_does_not_lead_out_of_the_folder() {
     use std::os::unix::fs::symlink;
 
     let outside = Copy::new();
-    let said = after(|copy| {
+    let outcomes = after(|copy| {
         for file in ["filter-log-events.json", POLICY] {
             copy.remove(file);
             symlink(outside.file(file), copy.file(file)).unwrap();
@@ -176,21 +176,25 @@ async fn a_link_does_not_lead_out_of_the_folder() {
         symlink("nowhere.json", copy.file("get-function-concurrency.json")).unwrap();
     })
     .await;
-    insta::assert_snapshot!(said, @r#"
-    get_iam_state: iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: it leads out of the incident folder
+    insta::assert_snapshot!(outcomes, @r#"
+    get_iam_state: iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: the path leads out of the incident folder
     get_lambda_config: lambda:GetFunctionConcurrency failed: functions/inventory-sync/get-function-concurrency.json: no such file
-    get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: it leads out of the incident folder
+    get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: the path leads out of the incident folder
     "#);
 
-    let said = after(|copy| {
+    let outcomes = after(|copy| {
         let function = copy.file("");
         fs::remove_dir_all(&function).unwrap();
         symlink(outside.file(""), Path::new(function.to_str().unwrap().trim_end_matches('/')))
             .unwrap();
     })
     .await;
-    assert_eq!(said.matches("it leads out of the incident folder").count(), 6, "{said}");
-    assert!(!said.contains("answered"), "{said}");
+    assert_eq!(
+        outcomes.matches("the path leads out of the incident folder").count(),
+        6,
+        "{outcomes}"
+    );
+    assert!(!outcomes.contains("answered"), "{outcomes}");
 }
 
 #[cfg(unix)]
@@ -198,22 +202,22 @@ async fn a_link_does_not_lead_out_of_the_folder() {
 async fn a_link_within_the_folder_is_followed() {
     use std::os::unix::fs::symlink;
 
-    let said = after(|copy| {
+    let outcomes = after(|copy| {
         fs::rename(copy.file("filter-log-events.json"), copy.folder().join("logs.json")).unwrap();
         symlink("../../logs.json", copy.file("filter-log-events.json")).unwrap();
     })
     .await;
-    assert_eq!(said.matches("answered").count(), 3, "{said}");
+    assert_eq!(outcomes.matches("answered").count(), 3, "{outcomes}");
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn what_is_no_regular_file_is_not_opened() {
-    let said = after(|copy| {
+async fn only_regular_files_are_opened() {
+    let outcomes = after(|copy| {
         copy.remove("filter-log-events.json");
         fs::create_dir(copy.file("filter-log-events.json")).unwrap();
         copy.remove("get-function-concurrency.json");
-        // Opening a pipe that nobody writes to would wait for ever.
+        // Opening a pipe without a writer would block.
         let made = std::process::Command::new("mkfifo")
             .arg(copy.file("get-function-concurrency.json"))
             .status()
@@ -221,7 +225,7 @@ async fn what_is_no_regular_file_is_not_opened() {
         assert!(made.success());
     })
     .await;
-    insta::assert_snapshot!(said, @r#"
+    insta::assert_snapshot!(outcomes, @r#"
     get_iam_state: answered
     get_lambda_config: lambda:GetFunctionConcurrency failed: functions/inventory-sync/get-function-concurrency.json: not a regular file
     get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: not a regular file

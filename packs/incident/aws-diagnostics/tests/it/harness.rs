@@ -1,4 +1,4 @@
-//! A client at the other end of a pipe, and incident folders to break.
+//! An MCP client over a pipe, and incident folders to damage.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,25 +7,25 @@ use mcp::testing::{Connection, text};
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
-/// Every tool of `aws-diagnostics`, in the order in which it lists them.
+/// The tools of `aws-diagnostics`, in the order of its listing.
 pub const TOOLS: [&str; 3] = ["get_iam_state", "get_lambda_config", "get_recent_logs"];
 
-/// Serves a folder and shakes hands with it.
+/// Serves a folder and connects to the server.
 pub async fn open(folder: &Path) -> Connection {
     Connection::serve(aws_diagnostics::server(folder.to_owned()).unwrap()).await
 }
 
-/// A tool's answer about a function, which has to be one.
+/// The result of a tool call that must succeed.
 pub async fn answer(connection: &Connection, tool: &str, function: &str) -> Value {
     let result = connection.call(tool, named(function)).await.unwrap();
     assert_eq!(result.is_error, Some(false), "{tool}: {:?}", result.content);
     let structured = result.structured_content.clone().unwrap();
-    let said: Value = serde_json::from_str(&text(&result)).unwrap();
-    assert_eq!(said, structured, "the text and the structured content say the same");
+    let content: Value = serde_json::from_str(&text(&result)).unwrap();
+    assert_eq!(content, structured, "the text and the structured content say the same");
     structured
 }
 
-/// A tool's refusal about a function, which has to be one.
+/// The error of a tool call that must fail.
 pub async fn refusal(connection: &Connection, tool: &str, function: &str) -> String {
     let result = connection.call(tool, named(function)).await.unwrap();
     assert_eq!(result.is_error, Some(true), "{tool}: {:?}", result.content);
@@ -33,22 +33,19 @@ pub async fn refusal(connection: &Connection, tool: &str, function: &str) -> Str
     text(&result)
 }
 
-/// The one argument of every tool.
 pub fn named(function: &str) -> Value {
     serde_json::json!({ "lambda_name": function })
 }
 
-/// The incidents that ship.
 pub fn incidents() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../incidents")
 }
 
-/// One of the incidents that ship.
 pub fn incident(name: &str) -> PathBuf {
     incidents().join(name)
 }
 
-/// A copy of `network-blocked`, to be broken.
+/// A copy of `network-blocked`, to be damaged.
 pub struct Copy {
     folder: TempDir,
 }
@@ -88,18 +85,18 @@ impl Copy {
         self.write(file, Value::Object(content).to_string());
     }
 
-    /// What each tool says about the function: its refusal, or `answered`.
-    pub async fn said(&self) -> String {
+    /// Each tool's error, or `answered`.
+    pub async fn outcomes(&self) -> String {
         let connection = open(self.folder()).await;
-        let mut said = String::new();
+        let mut outcomes = String::new();
         for tool in TOOLS {
             let result = connection.call(tool, named(FUNCTION)).await.unwrap();
             let line =
                 if result.is_error == Some(true) { text(&result) } else { "answered".into() };
-            said.push_str(&format!("{tool}: {line}\n"));
+            outcomes.push_str(&format!("{tool}: {line}\n"));
         }
         connection.close().await;
-        said
+        outcomes
     }
 }
 

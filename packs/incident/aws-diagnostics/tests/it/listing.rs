@@ -1,4 +1,4 @@
-//! What the server says of itself.
+//! The server's listing.
 
 use crate::harness::{TOOLS, incident, open};
 
@@ -36,7 +36,7 @@ async fn the_server_stops_when_its_client_leaves() {
 }
 
 #[test]
-fn what_is_no_folder_is_not_served() {
+fn only_folders_are_served() {
     for path in ["s3-permission-revoked/incident.json", "no-such-incident"] {
         let error = aws_diagnostics::server(incident(path)).unwrap_err();
         assert!(error.to_string().starts_with("cannot open the incident folder"), "{error}");

@@ -1,4 +1,4 @@
-//! The diagnostics server as a client sees it: MCP over a pipe, answers over incident folders.
+//! The diagnostics server as an MCP client sees it, over incident folders.
 
 #![allow(clippy::unwrap_used, reason = "the helpers of tests are tests")]
 

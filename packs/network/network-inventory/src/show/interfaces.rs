@@ -1,4 +1,4 @@
-//! Interfaces: whether they are up, and what they count.
+//! `show interfaces`: status and counters.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,11 @@ use crate::derive::{FAULT_AGE_S, FLAP_AGE_S, UPTIME_S};
 use crate::description::{Device, Network};
 use crate::refusal::Refusal;
 
-/// Speeds of the two kinds of interface, in Gbit/s.
+/// Speeds of core and customer interfaces, in Gbit/s.
 const CORE_GBPS: u32 = 100;
 const CUSTOMER_GBPS: u32 = 1;
 
-/// All interfaces of a device, or the one that is asked for.
+/// All interfaces of a device, or the requested one.
 pub(crate) fn interfaces(
     network: &Network,
     device: &Device,

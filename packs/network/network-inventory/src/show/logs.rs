@@ -1,4 +1,4 @@
-//! What a device has logged: its everyday, and what its faults left behind.
+//! `show logging`: routine entries and those of faults.
 
 use chrono::{Duration, SecondsFormat};
 use serde_json::{Value, json};
@@ -8,16 +8,15 @@ use crate::derive::{BgpState, FAULT_AGE_S, FLAP_AGE_S, Peer};
 use crate::description::{Device, Network};
 use crate::fault::Fault;
 
-/// Most lines that a flapping line is logged with.
+/// Most log entries of one flapping link.
 const FLAPS_LOGGED_MAX: u32 = 8;
 
-/// Seconds between two changes of a flapping line.
+/// Seconds between two transitions of a flapping link.
 const FLAP_EVERY_S: u64 = 47;
 
-/// A line of the log.
 struct Entry {
     age_s: u64,
-    /// As syslog counts: 0 is the worst, 7 the least.
+    /// Syslog severity: 0 is the worst, 7 the least.
     ///
     /// Source: RFC 5424, section 6.2.1.
     severity: u8,
@@ -29,7 +28,7 @@ fn entry(age_s: u64, severity: u8, mnemonic: &'static str, message: String) -> E
     Entry { age_s, severity, mnemonic, message }
 }
 
-/// The entries of the last minutes that have one of the words, oldest first.
+/// The entries of the last minutes that contain one of the keywords, oldest first.
 pub(crate) fn logs(
     network: &Network,
     device: &Device,
@@ -129,7 +128,7 @@ fn closed_sessions(network: &Network, device: &Device) -> Vec<Entry> {
     closed.collect()
 }
 
-/// What a fault leaves behind that shows in no session.
+/// Log entries of faults that no session state shows.
 fn of_fault(network: &Network, device: &Device, fault: &Fault) -> Option<Entry> {
     let is_here = |at: &str| at == device.name;
     match fault {

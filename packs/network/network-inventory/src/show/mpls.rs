@@ -1,14 +1,13 @@
-//! Labels: LDP sessions, segment identifiers, and what is forwarded with which label.
+//! `show mpls`: LDP sessions, segment identifiers and the label forwarding table.
 
 use serde_json::{Value, json};
 
 use crate::derive::{FAULT_AGE_S, FLAP_AGE_S, SRGB_START, UPTIME_S};
 use crate::description::{Device, Network};
 
-/// Labels of segment routing's block.
+/// Size of the segment routing global block, in labels.
 const SRGB_SIZE: u32 = 8_000;
 
-/// What a device knows of labels.
 pub(crate) fn mpls(network: &Network, device: &Device) -> Value {
     json!({
         "device_name": device.name,
@@ -38,9 +37,9 @@ fn sessions(network: &Network, device: &Device) -> Vec<Value> {
 }
 
 fn segments(network: &Network, device: &Device) -> Value {
-    let ways = network.ways(&device.name);
+    let paths = network.paths(&device.name);
     let is_known =
-        |other: &&Device| other.name == device.name || ways.contains_key(other.name.as_str());
+        |other: &&Device| other.name == device.name || paths.contains_key(other.name.as_str());
     let known: Vec<&Device> = network.devices.iter().filter(is_known).collect();
     let prefixes = known.iter().map(|other| {
         let index = network.sid(other);
@@ -68,11 +67,11 @@ fn segments(network: &Network, device: &Device) -> Value {
 }
 
 fn forwarding(network: &Network, device: &Device) -> Vec<Value> {
-    let ways = network.ways(&device.name);
-    let entry = ways.into_iter().filter_map(|(to, way)| {
+    let paths = network.paths(&device.name);
+    let entry = paths.into_iter().filter_map(|(to, path)| {
         let destination = network.device(to)?;
-        let next = &way.first.far.0;
-        let label = if !network.has_label(&device.name, to, way) {
+        let next = &path.first.far.0;
+        let label = if !network.has_label(&device.name, to, path) {
             "Unlabelled".to_owned()
         } else if next == to {
             "Pop".to_owned()
@@ -83,7 +82,7 @@ fn forwarding(network: &Network, device: &Device) -> Vec<Value> {
             "prefix": format!("{}/32", destination.loopback),
             "destination": to,
             "outgoing_label": label,
-            "outgoing_interface": way.first.near.1,
+            "outgoing_interface": path.first.near.1,
             "next_hop": next,
         }))
     });

@@ -1,4 +1,4 @@
-//! Routing protocols: adjacencies, sessions, and how many routes they bring.
+//! `show` output of IS-IS and BGP: adjacencies, sessions and prefix counts.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,6 @@ use crate::arguments::Protocol;
 use crate::derive::{Adjacency, BgpState, FAULT_AGE_S, FLAP_AGE_S, Peer, UPTIME_S};
 use crate::description::{Device, Network, Role};
 
-/// What the routing protocols of a device say.
 pub(crate) fn routing(network: &Network, device: &Device, protocol: Protocol) -> Value {
     let mut shown = json!({"device_name": device.name});
     if protocol != Protocol::Bgp {
@@ -40,7 +39,7 @@ fn isis(network: &Network, device: &Device) -> Value {
     json!({
         "instance": "core",
         "neighbors": neighbors.collect::<Vec<_>>(),
-        "routes": network.ways(&device.name).len(),
+        "routes": network.paths(&device.name).len(),
     })
 }
 
@@ -89,12 +88,12 @@ fn bgp(network: &Network, device: &Device) -> Value {
     })
 }
 
-/// What a neighbour tells of the customers' networks: an edge its own, a reflector everybody's.
+/// VPN prefixes received from a neighbour: an edge sends its own, a reflector those of all edges.
 fn family(network: &Network, other: &Device, session: &BgpState) -> Value {
     let sites = network.vrfs.iter().flat_map(|vrf| &vrf.sites);
-    let told = sites.filter(|site| other.role == Role::Rr || site.device == other.name);
+    let advertised = sites.filter(|site| other.role == Role::Rr || site.device == other.name);
     let received: usize = match session {
-        BgpState::Established => told.map(|site| site.prefixes.len()).sum(),
+        BgpState::Established => advertised.map(|site| site.prefixes.len()).sum(),
         BgpState::Idle(_) | BgpState::Active => 0,
     };
     json!({"name": "vpnv4_unicast", "prefixes_received": received})

@@ -1,4 +1,4 @@
-//! The devices there are, what a device is and how busy it is, and who is next to it.
+//! `show` output of the devices, a device's system state, and its LLDP neighbours.
 
 use serde_json::{Value, json};
 
@@ -6,15 +6,13 @@ use crate::derive::UPTIME_S;
 use crate::description::{Device, Network};
 use crate::fault::Fault;
 
-/// How busy a device is that nothing is wrong with, in percent, and with what.
+/// CPU and memory utilization of a healthy device, in percent, and its busiest process.
 const CPU_PERCENT: u32 = 11;
 const CPU_PROCESS: &str = "isis";
 const MEMORY_PERCENT: u32 = 43;
 
-/// Memory of a device, in MiB.
 const MEMORY_MIB: u32 = 32_768;
 
-/// Every device.
 pub(crate) fn devices(network: &Network) -> Value {
     let device = |device: &Device| {
         json!({
@@ -31,7 +29,7 @@ pub(crate) fn devices(network: &Network) -> Value {
     })
 }
 
-/// What a device is and how busy it is.
+/// Version, uptime, CPU and memory of a device.
 pub(crate) fn system(network: &Network, device: &Device) -> Value {
     let busy = network.faults.iter().find_map(|fault| match fault {
         Fault::HighCpu { device: at, percent, process } if *at == device.name => {
@@ -60,7 +58,7 @@ pub(crate) fn system(network: &Network, device: &Device) -> Value {
     })
 }
 
-/// Who is heard over LLDP.
+/// LLDP neighbours of a device.
 pub(crate) fn topology(network: &Network, device: &Device) -> Value {
     let heard = network.circuits(&device.name).filter(|c| network.is_up(&c.near.0, &c.near.1));
     let neighbor = heard.map(|circuit| {

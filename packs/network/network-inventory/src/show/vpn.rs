@@ -1,4 +1,4 @@
-//! Customers' networks at an edge: what they import, what they export, which routes they have.
+//! `show` output of VRFs at an edge: imports, exports and routes.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::derive::BgpState;
 use crate::description::{Device, Network, Site, Vrf};
 use crate::refusal::Refusal;
 
-/// All VRFs of a device, or the one that is asked for.
+/// All VRFs of a device, or the requested one.
 pub(crate) fn vpn(
     network: &Network,
     device: &Device,

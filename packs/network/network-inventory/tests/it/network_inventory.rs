@@ -1,4 +1,4 @@
-//! The described network as a client sees it.
+//! The simulated network as an MCP client sees it.
 
 use std::path::{Path, PathBuf};
 
@@ -30,7 +30,7 @@ async fn refusal(connection: &Connection, tool: &str, arguments: Value) -> Strin
     text(&result)
 }
 
-/// The one element of a list that has this member.
+/// The only element of a list that has this member.
 #[track_caller]
 fn one<'a>(list: &'a Value, member: &str, value: &str) -> &'a Value {
     let found: Vec<&Value> =
@@ -40,7 +40,7 @@ fn one<'a>(list: &'a Value, member: &str, value: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn the_tools_of_a_network_are_published_and_only_read() {
+async fn the_tools_are_published_as_read_only() {
     let connection = open("healthy").await;
     let tools = connection.client().list_all_tools().await.unwrap();
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_ref()).collect();
@@ -67,7 +67,7 @@ async fn a_healthy_edge_shows_what_a_router_would() {
 }
 
 #[tokio::test]
-async fn a_dead_line_is_missed_at_both_of_its_ends_and_the_rest_goes_round_it() {
+async fn a_link_that_is_down_shows_at_both_ends_and_is_routed_around() {
     let (healthy, broken) = (open("healthy").await, open("interface-down").await);
     for (device, interface, far) in
         [("pe1", "HundredGigE0/0/0/0", "p1"), ("p1", "HundredGigE0/0/0/2", "pe1")]
@@ -84,7 +84,7 @@ async fn a_dead_line_is_missed_at_both_of_its_ends_and_the_rest_goes_round_it() 
         assert!(!heard["neighbors"].to_string().contains(&format!("\"{far}\"")), "{heard}");
         let logs = about(&broken, "get_logs", device).await.to_string();
         assert!(logs.contains(&format!("{interface} changed state to Down")), "{logs}");
-        // Everything is still reached, the other way.
+        // All devices stay reachable over the other path.
         assert_eq!(routing["isis"]["routes"], 9);
     }
     let way = |mpls: &Value| one(&mpls["forwarding"], "destination", "p1")["next_hop"].clone();
@@ -95,7 +95,7 @@ async fn a_dead_line_is_missed_at_both_of_its_ends_and_the_rest_goes_round_it() 
 }
 
 #[tokio::test]
-async fn an_edge_that_is_cut_off_loses_its_sessions_and_its_customers_routes() {
+async fn an_isolated_edge_loses_its_sessions_and_customer_routes() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("network.json");
     let dead = |interface: &str| json!({"kind": "interface_down", "device": "pe1", "interface": interface});
@@ -119,7 +119,7 @@ async fn an_edge_that_is_cut_off_loses_its_sessions_and_its_customers_routes() {
 }
 
 #[tokio::test]
-async fn an_mtu_that_differs_breaks_the_adjacency_at_both_ends_and_nothing_else() {
+async fn an_mtu_mismatch_breaks_only_the_adjacency() {
     let connection = open("mtu-mismatch").await;
     for (device, interface, far) in
         [("p3", "HundredGigE0/0/0/1", "p4"), ("p4", "HundredGigE0/0/0/1", "p3")]
@@ -154,7 +154,7 @@ async fn logs_are_chosen_by_words_and_minutes() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_the_network_names_the_argument_and_what_there_is() {
+async fn an_error_names_the_argument_and_the_known_names() {
     let connection = open("healthy").await;
     let mut said = Vec::new();
     for (tool, arguments) in [
@@ -176,7 +176,7 @@ async fn a_refusal_of_the_network_names_the_argument_and_what_there_is() {
 }
 
 #[test]
-fn a_file_that_describes_no_network_is_refused_with_what_is_wrong() {
+fn an_invalid_network_file_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let base = std::fs::read_to_string(network("healthy")).unwrap();
     std::fs::write(folder.path().join("healthy.json"), &base).unwrap();
@@ -186,7 +186,7 @@ fn a_file_that_describes_no_network_is_refused_with_what_is_wrong() {
         std::fs::write(&file, content.to_string()).unwrap();
         let error = network_inventory::server(Some(&file)).unwrap_err().to_string();
         let path = folder.path().display().to_string();
-        assert!(error.contains("describes no network: "), "{error}");
+        assert!(error.contains("is invalid: "), "{error}");
         error.replace(&path, "").split(": ").skip(1).collect::<Vec<_>>().join(": ")
     };
     let fault = |fault: Value| json!({"base": "healthy.json", "faults": [fault]});
@@ -221,7 +221,7 @@ fn a_file_that_describes_no_network_is_refused_with_what_is_wrong() {
 }
 
 #[test]
-fn every_network_that_ships_is_one_and_so_is_the_one_without_a_file() {
+fn every_bundled_network_is_valid() {
     network_inventory::server(None).unwrap();
     let folders = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../networks"));
     let files = folders.unwrap().map(|entry| entry.unwrap().path().join("network.json"));

@@ -1,4 +1,4 @@
-//! The real server over a network that ships, asked over MCP.
+//! The real server over a bundled network, called over MCP.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,10 @@ pub struct Inventory {
     client: RunningService<RoleClient, ()>,
 }
 
-/// A network that ships.
 pub fn folder(network: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("networks").join(network)
 }
 
-/// The names of all networks that ship, in order.
 pub fn all() -> Vec<String> {
     let entries = std::fs::read_dir(folder("")).unwrap().map(Result::unwrap);
     let mut names: Vec<String> = entries
@@ -47,7 +45,7 @@ impl Inventory {
         Self { runtime, client }
     }
 
-    /// What the driver would bring.
+    /// The outcome that the driver would return.
     pub fn call(&self, call: &ToolCall) -> Brought {
         match call.tool.as_str() {
             "configured_servers" => Brought::Ok(json!({"servers": []})),

@@ -1,4 +1,4 @@
-//! What the agent does where it cannot do what it was asked.
+//! Unusual servers, failing tools, limits and invalid input.
 
 use graph::agent::Settings;
 use graph::budget::Budget;
@@ -67,30 +67,30 @@ fn the_states_fields_are_the_specification_s() {
 }
 
 #[test]
-fn an_unknown_device_is_refused_with_those_that_there_are() {
+fn an_unknown_device_is_refused_with_the_known_ones() {
     let said = failed(by_rules("Check BGP neighbors on pe9", well));
     assert_eq!(
         said,
-        "NetworkError: UnknownDevice - there is no device `pe9`; known are pe1, pe2 [invalid_input]"
+        "NetworkError: UnknownDevice - unknown device `pe9`; known devices: pe1, pe2 [invalid_input]"
     );
     let said = failed(by_rules("Check BGP neighbors", well));
-    assert!(said.contains("the query names no device; known are pe1, pe2"), "{said}");
+    assert!(said.contains("the query names no device; known devices: pe1, pe2"), "{said}");
 }
 
 #[test]
-fn a_device_list_that_fails_refuses_with_the_reason() {
+fn a_failed_device_list_fails_the_session_with_the_reason() {
     let said = failed(by_rules("Check BGP on pe1", |call| match call.tool.as_str() {
         "get_devices" => Brought::Error("the inventory is locked".to_owned()),
         _ => well(call),
     }));
     assert_eq!(
         said,
-        "NetworkError: DevicesUnavailable - the devices cannot be listed: the inventory is locked [unknown]"
+        "NetworkError: DevicesUnavailable - cannot list the devices: the inventory is locked [unknown]"
     );
 }
 
 #[test]
-fn a_server_without_a_device_list_is_a_limitation_and_the_run_goes_on() {
+fn a_server_without_a_device_list_is_a_limitation() {
     let result = completed(by_rules("Check BGP on pe7", |call| {
         let offered = offering(call, &TOOLS);
         offered.unwrap_or_else(|| Brought::Ok(json!({"neighbors": []})))
@@ -103,11 +103,11 @@ fn a_server_without_a_device_list_is_a_limitation_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_query_without_an_intent_gets_the_general_check_and_is_told_so() {
+fn a_query_without_an_intent_gets_the_general_check() {
     let result = completed(by_rules("What about pe1", well));
     assert_eq!(result["intent"], "general_device_health_check");
     let summary = texts(&result["summary"]).join("\n");
-    assert!(summary.contains("names no intent that is known"), "{summary}");
+    assert!(summary.contains("names no known intent"), "{summary}");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_named_interface_and_vrf_are_passed_on() {
 }
 
 #[test]
-fn a_tool_that_always_fails_is_repeated_within_bounds_and_reported() {
+fn a_tool_that_always_fails_is_retried_within_bounds() {
     for retries in [None, Some(0), Some(1)] {
         let mut calls = 0;
         let options = retries.map_or(Value::Null, |retries| json!({ "max_retries": retries }));
@@ -158,13 +158,13 @@ fn a_tool_that_always_fails_is_repeated_within_bounds_and_reported() {
             (&Value::Null, &json!("gNMI: deadline exceeded"))
         );
         let summary = texts(&result["summary"]).join("\n");
-        assert!(summary.starts_with("pe1: nothing"), "{summary}");
-        assert!(summary.contains("Not found out: "), "{summary}");
+        assert!(summary.starts_with("pe1: nothing could be checked."), "{summary}");
+        assert!(summary.contains("Not checked: "), "{summary}");
     }
 }
 
 #[test]
-fn what_failed_and_then_works_is_repeated_and_nothing_else() {
+fn only_a_failed_step_is_retried() {
     let mut asked: Vec<String> = Vec::new();
     let mut is_first = true;
     let result = completed(by_rules("Check interfaces on pe1", |call| {
@@ -181,13 +181,12 @@ fn what_failed_and_then_works_is_repeated_and_nothing_else() {
     );
     let repeated = result["execution_results"].as_array().unwrap().last().unwrap();
     assert_eq!(repeated["step_index"], 0);
-    // It failed, then it answered for all steps that are about interfaces, then the first step was
-    // repeated.
+    // One failed call, one answer shared by all interface steps, and the retried first step.
     assert_eq!(asked.iter().filter(|tool| *tool == "get_interfaces").count(), 3);
 }
 
 #[test]
-fn tools_that_may_change_something_are_never_called() {
+fn tools_that_may_write_are_never_called() {
     let tools = ["configure_bgp_routing", "reset_interfaces", "get_devices"];
     let result = completed(by_rules("Check BGP on pe1", |call| {
         let offered = offering(call, &tools).or_else(|| devices(call));
@@ -195,14 +194,14 @@ fn tools_that_may_change_something_are_never_called() {
     }));
     let limitations = result["tool_limitations_report"].as_str().unwrap();
     assert!(limitations.contains("are not used: configure_bgp_routing, reset_interfaces"));
-    assert!(limitations.contains("step 1: no tool on offer is about routing"), "{limitations}");
+    assert!(limitations.contains("step 1: no available tool covers routing"), "{limitations}");
     assert_eq!(texts(&result["summary"])[0], "pe1: nothing could be checked.");
     let notes = result["assessor_notes_for_final_report"].as_str().unwrap();
     assert!(notes.starts_with("Objective partially met: 0 of 4 steps answered"), "{notes}");
 }
 
 #[test]
-fn a_server_that_cannot_be_reached_is_an_error_unless_another_can() {
+fn an_unreachable_server_fails_only_without_another() {
     let refused = || Brought::Failure(Failure::refused("mcp_connection", "no such command"));
     let said = failed(by_rules("Check BGP on pe1", |call| match call.tool.as_str() {
         CATALOGUE => refused(),
@@ -221,7 +220,7 @@ fn a_server_that_cannot_be_reached_is_an_error_unless_another_can() {
 }
 
 #[test]
-fn the_servers_of_other_agents_say_nothing_about_networks() {
+fn servers_of_other_agents_are_not_used() {
     let servers = |configured: Value| {
         let mut asked: Vec<String> = Vec::new();
         by_rules("Check BGP on pe1", |call| {
@@ -230,7 +229,7 @@ fn the_servers_of_other_agents_say_nothing_about_networks() {
             }
             match call.tool.as_str() {
                 "configured_servers" => Brought::Ok(json!({ "servers": configured })),
-                _ => Brought::Error("out of order".to_owned()),
+                _ => Brought::Error("unavailable".to_owned()),
             }
         });
         asked
@@ -243,7 +242,7 @@ fn the_servers_of_other_agents_say_nothing_about_networks() {
     let mut asked = Vec::new();
     let mut world = World::new(|call: &ToolCall| {
         asked.push((call.server.clone(), call.tool.clone()));
-        Brought::Error("out of order".to_owned())
+        Brought::Error("unavailable".to_owned())
     });
     graph::testing::Session::start(agent, input, Settings::default()).unwrap().drive(&mut world);
     drop(world);
@@ -265,7 +264,7 @@ fn a_limit_ends_in_a_report() {
 }
 
 #[test]
-fn what_cannot_be_asked_is_refused_by_its_field() {
+fn invalid_input_is_refused_by_field() {
     let agent = network::agent();
     let refused = |input: Value, options: Value| {
         let settings = Settings { options, ..Settings::default() };
@@ -289,7 +288,7 @@ fn what_cannot_be_asked_is_refused_by_its_field() {
 }
 
 #[test]
-fn plans_of_the_settings_stand_over_those_that_ship() {
+fn plans_of_the_settings_take_precedence() {
     let plan = json!({"intent": "check_bgp_neighbors", "description": "Short.", "steps": ["Check the BGP sessions."]});
     let options = json!({"plans": {"check_bgp_neighbors": plan}});
     let settings = Settings { options, ..Settings::default() };

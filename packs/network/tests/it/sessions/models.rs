@@ -44,7 +44,7 @@ fn call(tool: &str) -> Reply {
 }
 
 #[test]
-fn a_model_chooses_tools_until_the_step_is_answered_and_writes_the_report() {
+fn a_model_chooses_tools_and_writes_the_report() {
     let result = completed(with_model(|chat| {
         if let Some(form) = &chat.form {
             assert!(chat.tools.is_empty());
@@ -66,7 +66,7 @@ fn a_model_chooses_tools_until_the_step_is_answered_and_writes_the_report() {
 }
 
 #[test]
-fn a_model_cannot_leave_out_what_the_rules_found() {
+fn a_model_cannot_omit_findings_of_the_rules() {
     let result = completed(with_model(|chat| match &chat.form {
         Some(form) if form.name == "assessment" => {
             Reply::says(json!({"objective_achieved": true, "notes": "All is well."}).to_string())
@@ -96,13 +96,13 @@ fn a_model_that_never_stops_is_stopped() {
     assert_eq!(result["current_retries"], 2);
     let notes = result["assessor_notes_for_final_report"].as_str().unwrap();
     assert_eq!(notes, "More! Proceeding after max retries (2).");
-    // The report that it would not write is the rules'.
-    assert_eq!(texts(&result["summary"])[..2], ["pe1: one thing is out of order.", DOWN]);
+    // The rules write the report that the model refused to write.
+    assert_eq!(texts(&result["summary"])[..2], ["pe1: one problem found.", DOWN]);
     assert!(chats < 100, "{chats} chats");
 }
 
 #[test]
-fn calls_of_tools_that_are_not_on_offer_go_back_as_errors() {
+fn calls_of_unknown_tools_return_errors() {
     let mut errors: Vec<Value> = Vec::new();
     completed(with_model(|chat| {
         if chat.form.is_some() {
@@ -115,5 +115,5 @@ fn calls_of_tools_that_are_not_on_offer_go_back_as_errors() {
         Reply::says("Very well.")
     }));
     let said = errors[0].to_string();
-    assert!(said.contains("there is no tool of this name on offer"), "{said}");
+    assert!(said.contains("unknown tool"), "{said}");
 }

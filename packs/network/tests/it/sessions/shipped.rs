@@ -1,4 +1,4 @@
-//! What is broken in the networks that ship is found, and nothing else.
+//! The bundled networks: every fault is found, and nothing else is reported.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::inventory::{Inventory, all, folder};
 use super::{by_rules, completed, texts};
 
-/// What is broken in each network that ships, as it has to be said.
+/// The expected finding of each bundled network.
 const FAULTS: [(&str, &str); 11] = [
     ("bgp-session-down", "BGP neighbor rr1 is IDLE (hold timer expired)"),
     ("duplicate-sid", "prefix SID pe4 is CONFLICT (pe2)"),
@@ -37,11 +37,11 @@ fn found(result: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn every_shipped_fault_is_found_in_its_broken_network() {
+fn every_bundled_fault_is_found() {
     let mut networks: Vec<&str> = FAULTS.iter().map(|(network, _)| *network).collect();
     networks.push("healthy");
     networks.sort_unstable();
-    assert_eq!(all(), networks, "every network that ships is tried");
+    assert_eq!(all(), networks, "every bundled network is tested");
     let mut reports = String::new();
     for (network, fault) in FAULTS {
         let inventory = Inventory::of(network);
@@ -56,7 +56,7 @@ fn every_shipped_fault_is_found_in_its_broken_network() {
 }
 
 #[test]
-fn every_shipped_fault_is_found_by_a_general_look_at_its_device() {
+fn the_general_check_finds_every_bundled_fault() {
     for (network, fault) in FAULTS {
         let inventory = Inventory::of(network);
         let named = completed(by_rules(&query(network), |call| inventory.call(call)));
@@ -67,7 +67,7 @@ fn every_shipped_fault_is_found_by_a_general_look_at_its_device() {
 }
 
 #[test]
-fn no_plan_finds_anything_on_any_device_of_the_healthy_network() {
+fn no_plan_reports_problems_in_the_healthy_network() {
     let inventory = Inventory::of("healthy");
     for intent in network::plan::shipped().keys() {
         for device in ["p1", "p2", "p3", "p4", "pe1", "pe2", "pe3", "pe4", "rr1", "rr2"] {
@@ -76,7 +76,7 @@ fn no_plan_finds_anything_on_any_device_of_the_healthy_network() {
             assert_eq!(result["intent"], **intent);
             assert_eq!(found(&result), Vec::<&str>::new(), "{query}");
             assert_eq!(result["tool_limitations_report"], Value::Null, "{query}");
-            let summary = format!("{device}: nothing is out of order.");
+            let summary = format!("{device}: no problems found.");
             assert_eq!(texts(&result["summary"]), [summary], "{query}");
         }
     }
@@ -94,7 +94,7 @@ fn a_session_resumes_from_every_prefix() {
 }
 
 #[test]
-fn the_calls_of_a_step_stand_with_the_step() {
+fn the_result_lists_each_step_with_its_calls() {
     let inventory = Inventory::of("healthy");
     let result = completed(by_rules("Is interface HundredGigE0/0/0/1 on pe3 stable?", |call| {
         inventory.call(call)

@@ -36,7 +36,7 @@ impl Tone {
 
 /// The description of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct Line {
     pub tone: Tone,
     /// Text for the step's line.
     pub what: String,
@@ -46,7 +46,7 @@ pub struct Told {
     pub more: Vec<String>,
 }
 
-impl Told {
+impl Line {
     fn new(tone: Tone, what: impl Into<String>) -> Self {
         Self { tone, what: what.into(), shorter: None, more: Vec::new() }
     }
@@ -90,28 +90,28 @@ pub fn note(event: &Event, again: bool) -> String {
     }
     // A start's claim and a verdict's end step show the same and more. The detail of an admission is
     // bookkeeping, which `--json` shows.
-    let is_told = event.status.is_verdict()
+    let is_redundant = event.status.is_verdict()
         || matches!(
             event.status,
             EventStatus::AgentBackgroundTaskStarted | EventStatus::AgentInvocationStarted
         );
     match &event.detail {
         Some(Value::Object(fields)) if fields.is_empty() => {}
-        Some(detail) if !is_told => parts.push(brief::value(detail)),
+        Some(detail) if !is_redundant => parts.push(brief::value(detail)),
         _ => {}
     }
     parts.join(" · ")
 }
 
 /// Describes a step; `call` is its tool call.
-pub fn step(step: &Step<Value>, call: Option<&ToolCall>) -> Told {
+pub fn step(step: &Step<Value>, call: Option<&ToolCall>) -> Line {
     match &step.body {
         StepBody::Claim { supersedes, agent, graph_version, .. } => {
             let again =
                 if *supersedes > 0 { format!(", after epoch {supersedes}") } else { String::new() };
             let agent = clean(agent);
             let epoch = step.epoch;
-            Told::new(
+            Line::new(
                 Tone::Plain,
                 format!("epoch {epoch}{again}: {agent}, graph {}", clean(graph_version)),
             )
@@ -120,55 +120,55 @@ pub fn step(step: &Step<Value>, call: Option<&ToolCall>) -> Told {
             let named = || serde_json::from_value(payload.get("call")?.clone()).ok();
             let call = call.cloned().or_else(named);
             let call = call.as_ref().map_or("a tool".to_owned(), brief::call);
-            Told::new(Tone::Warn, format!("about to call {call}"))
+            Line::new(Tone::Warn, format!("about to call {call}"))
         }
         StepBody::Outcome { effect, payload, .. } => outcome(effect.kind, payload, call),
         StepBody::Ask { effect, expires_at, .. } if effect.kind == EffectKind::Sleep => {
-            Told::new(Tone::Warn, format!("sleeps until {expires_at}"))
+            Line::new(Tone::Warn, format!("sleeps until {expires_at}"))
         }
         StepBody::Ask { payload, .. } => {
             let prompt = payload.pointer("/question/prompt").and_then(Value::as_str);
-            let mut told = Told::new(Tone::Warn, "asks a person");
-            told.more.push(prompt.unwrap_or("the question cannot be read").to_owned());
-            told
+            let mut line = Line::new(Tone::Warn, "asks a person");
+            line.more.push(prompt.unwrap_or("the question cannot be read").to_owned());
+            line
         }
         StepBody::Answer { question, payload } => answer(*question, payload),
         StepBody::Note { subject, payload } => {
-            Told::new(Tone::Warn, format!("{}: {}", clean(subject), brief::value(payload)))
+            Line::new(Tone::Warn, format!("{}: {}", clean(subject), brief::value(payload)))
         }
         StepBody::End { ending, category, .. } => {
             let ink = if *ending == Ending::Completed { Tone::Good } else { Tone::Bad };
             let category = category.as_deref().map(|category| format!(" [{}]", clean(category)));
             let ending = ending.as_str().replace('_', " ");
-            Told::new(ink, format!("{ending}{}", category.unwrap_or_default()))
+            Line::new(ink, format!("{ending}{}", category.unwrap_or_default()))
         }
     }
 }
 
-fn outcome(kind: EffectKind, payload: &Value, call: Option<&ToolCall>) -> Told {
+fn outcome(kind: EffectKind, payload: &Value, call: Option<&ToolCall>) -> Line {
     let about_call = |ink, text: String| match call {
-        Some(call) => Told {
+        Some(call) => Line {
             shorter: Some(format!("{} → {text}", clean(&call.tool))),
-            ..Told::new(ink, format!("{} → {text}", brief::call(call)))
+            ..Line::new(ink, format!("{} → {text}", brief::call(call)))
         },
-        None => Told::new(ink, text),
+        None => Line::new(ink, text),
     };
     match serde_json::from_value(payload.clone()) {
-        Ok(Brought::Reply(reply)) => Told::new(Tone::Plain, brief::reply(&reply)),
+        Ok(Brought::Reply(reply)) => Line::new(Tone::Plain, brief::reply(&reply)),
         Ok(Brought::Ok(content)) => about_call(Tone::Plain, content_of(call, &content)),
         Ok(Brought::Error(error)) => {
-            let mut told = about_call(Tone::Bad, "error".to_owned());
-            told.more.push(error);
-            told
+            let mut line = about_call(Tone::Bad, "error".to_owned());
+            line.more.push(error);
+            line
         }
         Ok(Brought::Failure(failure)) => {
             let kind = serde_json::to_value(failure.kind).unwrap_or_default();
             let kind = kind.as_str().unwrap_or("failed").replace('_', " ");
-            let mut told = about_call(Tone::Bad, format!("no answer ({kind})"));
-            told.more.push(failure.to_string());
-            told
+            let mut line = about_call(Tone::Bad, format!("no answer ({kind})"));
+            line.more.push(failure.to_string());
+            line
         }
-        Ok(Brought::Woke {}) => Told::new(Tone::Plain, "woke"),
+        Ok(Brought::Woke {}) => Line::new(Tone::Plain, "woke"),
         Err(_) => about_call(Tone::Plain, format!("{}: {}", kind.as_str(), brief::value(payload))),
     }
 }
@@ -185,14 +185,14 @@ fn content_of(call: Option<&ToolCall>, content: &Value) -> String {
     }
 }
 
-fn answer(question: u32, payload: &Value) -> Told {
+fn answer(question: u32, payload: &Value) -> Line {
     let Ok(answer) = serde_json::from_value::<Answer>(payload.clone()) else {
-        return Told::new(Tone::Warn, format!("answer to #{question}: {}", brief::value(payload)));
+        return Line::new(Tone::Warn, format!("answer to #{question}: {}", brief::value(payload)));
     };
     if answer.decision == Decision::Expired {
-        return Told::new(Tone::Warn, format!("nobody answered #{question} in time"));
+        return Line::new(Tone::Warn, format!("#{question} expired without an answer"));
     }
     let words = answer.text.or(answer.reason).map(|words| format!(", {}", clean(&words)));
     let decision = answer.decision.as_str();
-    Told::new(Tone::Warn, format!("answer to #{question}: {decision}{}", words.unwrap_or_default()))
+    Line::new(Tone::Warn, format!("answer to #{question}: {decision}{}", words.unwrap_or_default()))
 }
