@@ -19,7 +19,7 @@ use crate::key;
 use crate::limits::ITEM_BYTES_MAX;
 use crate::payload::Payload;
 use crate::store::{Condition, Error, Key, Query, Store, Written, query_all};
-use crate::verify::{self, Anchors, Damage, Report, State};
+use crate::verify::{self, Anchor, Anchors, Damage, Report, State};
 
 /// Longest line of an export, in bytes: the largest item with every byte escaped.
 pub const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -277,17 +277,32 @@ impl Export {
         let mut damage = self.damage.clone();
         let Some(session) = self.session() else {
             // The session is unknown, but a head proves that there was a verdict.
-            damage.extend(head.map(|head| Damage::VerdictMissing { head: head.clone() }));
-            return Report { state: State::Open, damage, unsealed: Vec::new() };
+            damage.extend(
+                head.map(|head| Damage::VerdictMissing {
+                    anchor: Anchor::Given,
+                    head: head.clone(),
+                }),
+            );
+            return Report {
+                state: State::Open,
+                anchors: Vec::new(),
+                damage,
+                unsealed: Vec::new(),
+            };
         };
         let anchors = Anchors {
-            head: head.cloned().or_else(|| self.witness.as_ref()?.head.clone()),
+            heads: [
+                head.map(|head| (Anchor::Given, head.clone())),
+                self.witness
+                    .as_ref()
+                    .and_then(|witness| Some((Anchor::Witness, witness.head.clone()?))),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
             last_step: self.witness.as_ref().and_then(|witness| witness.last_step.clone()),
         };
         let mut report = verify::verify(&session, &self.records, &anchors, now);
-        if report.state == State::Expired {
-            return report;
-        }
         if let Some(stated) = &self.witness {
             damage.extend(witness_problems(stated, &witness(&session, &self.records)));
         }

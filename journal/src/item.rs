@@ -13,6 +13,9 @@ use sha2::{Digest as _, Sha256};
 /// The attribute with a record's hash, the only one that the hash does not cover.
 pub const HASH: &str = "Hash";
 
+/// The only attribute of an item whose stored bytes are not an item's: why not. No writer uses it.
+const UNREADABLE: &str = "Unreadable";
+
 /// An attribute's value, of the types that the journal uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
@@ -74,6 +77,8 @@ pub enum ItemError {
         /// The expected type or form.
         expected: &'static str,
     },
+    #[error("{sk}: {reason}")]
+    Unreadable { sk: String, reason: String },
     #[error("not an item: {0}")]
     NotAnItem(String),
 }
@@ -81,6 +86,16 @@ pub enum ItemError {
 impl Item {
     pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
         Self { pk: pk.into(), sk: sk.into(), attributes: BTreeMap::new() }
+    }
+
+    /// Stands for a stored item that cannot be read, so that it hides no other.
+    pub fn unreadable(pk: impl Into<String>, sk: impl Into<String>, reason: &str) -> Self {
+        Self::new(pk, sk).with(UNREADABLE, format!("its body cannot be read: {reason}"))
+    }
+
+    /// Why the stored item cannot be read, if it cannot.
+    pub fn unreadable_reason(&self) -> Option<&str> {
+        self.text_opt(UNREADABLE)
     }
 
     /// Adds an attribute.
@@ -153,6 +168,9 @@ impl Item {
     }
 
     fn missing(&self, name: &str) -> ItemError {
+        if let Some(reason) = self.unreadable_reason() {
+            return ItemError::Unreadable { sk: self.sk.clone(), reason: reason.to_owned() };
+        }
         ItemError::Missing { sk: self.sk.clone(), name: name.to_owned() }
     }
 

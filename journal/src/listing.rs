@@ -19,7 +19,8 @@ use futures_util::future::try_join_all;
 use crate::clock::Stamp;
 use crate::event::{Event, EventStatus};
 use crate::id::SessionId;
-use crate::key;
+use crate::item::Item;
+use crate::key::{self, attribute};
 use crate::store::{Cursor, Error, Query, Store};
 
 pub use cache::SummaryCache;
@@ -227,14 +228,34 @@ impl Shard {
                 Rest::Nothing => return Ok(()),
             };
             let page = store.query(self.query.clone()).await?;
-            // Another program wrote an entry that is not an event.
-            self.read.extend(page.items.iter().filter_map(|item| Event::from_item(item).ok()));
+            for item in &page.items {
+                match Event::from_item(item) {
+                    Ok(event) => self.read.push_back(event),
+                    // A damaged session is listed: it must not disappear. Another entry is not an event of ours.
+                    Err(_) if is_first(store, item).await? => self.read.extend(unread(item)),
+                    Err(_) => {}
+                }
+            }
             self.rest = page.next.map_or(Rest::Nothing, Rest::After);
             let longer = self.query.limit.unwrap_or(PAGE_ITEMS_FIRST) * 2;
             self.query.limit = Some(longer.min(PAGE_ITEMS_MAX));
         }
         Ok(())
     }
+}
+
+/// What the key of a session's unreadable first event says.
+fn unread(item: &Item) -> Option<Event> {
+    let initiated = Item::new(item.pk.as_str(), item.sk.as_str())
+        .with(attribute::STATUS, EventStatus::SessionInitiated.as_str());
+    Event::from_item(&initiated).ok()
+}
+
+/// Whether an unreadable entry is the first event of its session, the one that lists it.
+async fn is_first<S: Store>(store: &S, item: &Item) -> Result<bool, Error> {
+    let query = Query::prefix(&item.pk, key::EVENT_PREFIX).limited(1);
+    let page = store.query(query).await?;
+    Ok(page.items.first().is_some_and(|first| first.sk == item.sk))
 }
 
 fn shards_of(day: Stamp, since: Stamp, until: Stamp) -> Vec<Shard> {

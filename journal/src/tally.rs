@@ -25,6 +25,8 @@ pub struct Reported {
     pub error_category: Option<String>,
     /// Whether the agent's background task ever started.
     pub has_run: bool,
+    /// Whether a record cannot be read, so that all else is only what the others say.
+    pub is_damaged: bool,
 }
 
 impl Reported {
@@ -44,6 +46,7 @@ impl Reported {
             error: told_last.find_map(|event| event.error.clone()),
             error_category: verdict.and_then(|verdict| named(verdict, "category")),
             has_run: has(EventStatus::AgentBackgroundTaskStarted),
+            is_damaged: false,
         }
     }
 }

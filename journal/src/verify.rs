@@ -2,8 +2,8 @@
 //!
 //! A hash of each record is kept elsewhere: a step's in the next step, the end step's in the
 //! verdict's seal, an event's in the seal's manifest, a payload's in its address, and the verdict's
-//! in a head stored outside the journal. A record without such a hash is reported as unprotected or
-//! unsealed, never as valid.
+//! in a head stored outside the journal, at an [`Anchor`]. A record without such a hash is reported as unprotected
+//! or unsealed, never as valid, and a session without an anchor proves only that its records fit together.
 
 mod check;
 mod order;
@@ -14,14 +14,43 @@ use crate::clock::Stamp;
 use crate::id::SessionId;
 use crate::item::{Hash, Item};
 
+/// Where a head is stored outside the records, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Anchor {
+    /// The last line of an export, which the writer of the file also writes.
+    Witness,
+    /// The output or history of the session's execution.
+    Execution,
+    /// The caller, who kept it.
+    Given,
+}
+
+impl fmt::Display for Anchor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Witness => "the file's witness",
+            Self::Execution => "the execution",
+            Self::Given => "the given head",
+        })
+    }
+}
+
 /// What is known about a session from outside its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Anchors {
-    /// Hash of the verdict event, from the execution's output or an export's witness.
-    pub head: Option<Hash>,
+    /// Hashes of the verdict event.
+    pub heads: Vec<(Anchor, Hash)>,
     /// Number and hash of the newest step, from an export's witness. They protect the tail of a
     /// session without a verdict.
     pub last_step: Option<(u32, Hash)>,
+}
+
+impl Anchors {
+    /// The caller's head, if any.
+    pub fn of(head: Option<Hash>) -> Self {
+        let heads = head.into_iter().map(|head| (Anchor::Given, head)).collect();
+        Self { heads, last_step: None }
+    }
 }
 
 /// The result of verifying a session.
@@ -29,6 +58,8 @@ pub struct Anchors {
 pub struct Report {
     /// How far the session is protected.
     pub state: State,
+    /// The anchors that name the verdict, weakest first.
+    pub anchors: Vec<Anchor>,
     /// All damage found, in no particular order; empty for a valid session.
     pub damage: Vec<Damage>,
     /// Sort keys of events after the verdict, which nothing protects.
@@ -44,8 +75,18 @@ pub enum State {
         /// Hash of the verdict event. Stored elsewhere, it proves the whole session.
         head: Hash,
     },
-    /// Past its expiry: missing records were deleted on schedule.
+    /// Past its expiry: records may have been deleted on schedule, and nothing can be proven.
     Expired,
+}
+
+/// What a verification has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The records fit together and to every anchor.
+    Sound,
+    Damaged,
+    /// Records may have been deleted on schedule.
+    NotProvable,
 }
 
 impl fmt::Display for State {
@@ -53,7 +94,7 @@ impl fmt::Display for State {
         match self {
             Self::Open => f.write_str("open, tail unprotected"),
             Self::Sealed { head } => write!(f, "sealed with {head}"),
-            Self::Expired => f.write_str("expired"),
+            Self::Expired => f.write_str("expired, so missing records prove nothing"),
         }
     }
 }
@@ -71,9 +112,12 @@ pub enum Damage {
     /// The newest records are missing.
     #[error("the tail is truncated: {} missing", span(first, last))]
     CutOff { first: String, last: String },
-    /// No verdict has the hash of the head.
-    #[error("the verdict is missing: no verdict hashes to the head {head}")]
-    VerdictMissing { head: Hash },
+    /// There is no verdict, but an anchor names one.
+    #[error("the verdict is missing: {anchor} names its hash, {head}")]
+    VerdictMissing { anchor: Anchor, head: Hash },
+    /// A part of a payload that no record names.
+    #[error("{place} was added: no record names this payload")]
+    Unnamed { place: String },
     /// The record was added after sealing, or belongs to no session.
     #[error("{place} was added: {reason}")]
     Added { place: String, reason: &'static str },
@@ -126,26 +170,71 @@ pub enum Change {
     Expiry { by: String },
 }
 
+impl Outcome {
+    /// As `daybook verify --json` and the page's API have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sound => "sound",
+            Self::Damaged => "damaged",
+            Self::NotProvable => "not_provable",
+        }
+    }
+}
+
+impl Anchor {
+    /// As `daybook verify --json` and the page's API have it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Witness => "witness_line",
+            Self::Execution => "execution",
+            Self::Given => "head",
+        }
+    }
+}
+
+impl Damage {
+    /// Whether a scheduled deletion explains it.
+    fn is_absence(&self) -> bool {
+        matches!(
+            self,
+            Self::Removed { .. }
+                | Self::CutOff { .. }
+                | Self::VerdictMissing { .. }
+                | Self::Unnamed { .. }
+        )
+    }
+}
+
 impl Report {
+    pub fn outcome(&self) -> Outcome {
+        match self.state {
+            _ if !self.damage.is_empty() => Outcome::Damaged,
+            State::Expired => Outcome::NotProvable,
+            State::Open | State::Sealed { .. } => Outcome::Sound,
+        }
+    }
+
     pub fn is_sound(&self) -> bool {
-        self.damage.is_empty()
+        self.outcome() == Outcome::Sound
+    }
+
+    /// Whether anything but the records and the file that holds them names the verdict.
+    pub fn is_anchored(&self) -> bool {
+        self.anchors.iter().any(|anchor| *anchor > Anchor::Witness)
     }
 }
 
 /// Verifies a session's items: steps, events and the parts of its payloads, in the order read.
 /// Lease and wait items are ignored.
 ///
-/// After the expiry of its records a session is reported as expired, without further checks. To
+/// After the expiry of its records a session's missing records are not damage, but what is left must still fit. To
 /// verify a file that outlived the table, pass an earlier time.
 pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp) -> Report {
     let mut check = check::Check::of(session, items);
-    if check.is_expired(now) {
-        return Report { state: State::Expired, damage: Vec::new(), unsealed: Vec::new() };
-    }
     for place in order::misplaced(session, items) {
         check.report(Damage::Misplaced { place });
     }
-    let verdict = check.verdict(anchors.head.as_ref());
+    let verdict = check.verdict(&anchors.heads);
     let seal = verdict.as_ref().and_then(|verdict| verdict.seal.as_ref());
     let anchor = match (&verdict, seal, &anchors.last_step) {
         (Some(verdict), Some(seal), _) => {
@@ -161,9 +250,19 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
         unsealed = check.events(verdict);
     }
     check.unnamed_parts();
+    let expired = check.is_expired(now);
+    let mut damage = check.into_damage();
+    damage.retain(|damage| !expired || !damage.is_absence());
+    let naming = |hash: &Hash| {
+        let mut naming: Vec<_> = anchors.heads.iter().filter(|(_, head)| head == hash).collect();
+        naming.sort();
+        naming.into_iter().map(|(anchor, _)| *anchor).collect()
+    };
+    let by = verdict.as_ref().map_or_else(Vec::new, |verdict| naming(&verdict.hash));
     let state = match verdict {
+        _ if expired => State::Expired,
         Some(verdict) => State::Sealed { head: verdict.hash },
         None => State::Open,
     };
-    Report { state, damage: check.into_damage(), unsealed }
+    Report { state, anchors: by, damage, unsealed }
 }

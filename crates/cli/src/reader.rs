@@ -9,17 +9,22 @@ use graph::agent::Agent;
 use journal::clock::{Clock, Stamp};
 use journal::event::Event;
 use journal::id::SessionId;
+use journal::item::{Hash, Item};
+use journal::key::attribute;
 use journal::sqlite::OpenError;
 use journal::step::Step;
 use journal::{listing, read};
 use serde_json::Value;
+use stack::executions;
 use stack::stack::JOURNAL_FILE;
 use stack::store::{Database, Journal};
 use stack::view::Session;
 
 use crate::args::Target;
+use crate::commands::cloud::Clients;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
+use crate::output;
 use crate::resolve::Context;
 
 /// The default folder of the local stack.
@@ -160,6 +165,29 @@ impl Reader {
                 Err(Failure::unknown(problem).hint("pass more characters of the id"))
             }
             (None, _) => Err(no_session(text)),
+        }
+    }
+
+    /// The hashes of the session's verdict that its executions have recorded. In an account that does not answer, none.
+    ///
+    /// # Errors
+    /// When the local executions cannot be read.
+    pub async fn heads(
+        &self,
+        context: &Context,
+        id: &SessionId,
+        records: &[Item],
+    ) -> Result<Vec<Hash>, Failure> {
+        if let Journal::Here(database) = &self.store {
+            return Ok(executions::heads(database, id).await?);
+        }
+        let first = records.iter().find_map(|item| item.text_opt(attribute::EXECUTION_ARN));
+        match Clients::new(context).await.heads(id, first).await {
+            Ok(heads) => Ok(heads),
+            Err(error) => {
+                output::say(&format!("no anchor from the execution: {error:#}"));
+                Ok(Vec::new())
+            }
         }
     }
 

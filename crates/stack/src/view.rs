@@ -209,7 +209,10 @@ impl Session {
             session_id: id.clone(),
             title: input.and_then(|input| presentation.title_of(input)),
             status: reported.status,
-            verdict: verdict.map(|verdict| verdict.word.clone()),
+            verdict: match verdict {
+                _ if reported.is_damaged => Some("damaged".to_owned()),
+                verdict => verdict.map(|verdict| verdict.word.clone()),
+            },
             agent,
             initiated_at: reported.initiated_at,
             ended_at: reported.ended_at,
@@ -313,9 +316,12 @@ fn millis(duration: std::time::Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The error and its category: those of the end step, else of the verdict, else of the last event that
+/// The error and its category: an unreadable record's, else those of the end step, else of the verdict, else of the last event that
 /// reports an error, if the session did not succeed.
 fn error(reported: &Reported, tally: &Tally<Value>) -> (Option<String>, Option<String>) {
+    if reported.is_damaged {
+        return (reported.error.as_ref().map(ToString::to_string), Some("damaged".to_owned()));
+    }
     if reported.status == Status::Succeeded {
         return (None, None);
     }

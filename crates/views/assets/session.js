@@ -186,8 +186,16 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     seal.textContent = "verifying …";
     try {
       const found = await get(path(id, "/verify"));
-      seal.className = found.sound ? "faint seal" : "bad seal";
-      seal.replaceChildren(found.sound ? `✓ the hash chain verifies: ${found.records} records, ${found.state}` : "✗ verification failed",
+      const anchored = found.anchors.length > 0;
+      const words = {
+        damaged: "✗ verification failed",
+        not_provable: "? not provable: the session has expired",
+        sound: anchored
+          ? `✓ the hash chain verifies and its execution names the verdict: ${found.records} records, ${found.state}`
+          : `the hash chain is consistent, without an anchor: ${found.records} records, ${found.state}`,
+      };
+      seal.className = found.outcome === "damaged" ? "bad seal" : "faint seal";
+      seal.replaceChildren(words[found.outcome],
         ...(found.damage.length ? [el("ul", {}, found.damage.map((line) => el("li", { class: "text" }, line)))] : []));
     } catch (error) {
       seal.textContent = error.message;

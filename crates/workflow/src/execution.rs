@@ -1,8 +1,9 @@
-//! Names of a session's executions. They are computed from the session's id, so that all programs
-//! find and start the same executions.
+//! Names of a session's executions, computed from the session's id, so that all programs find and start the same
+//! executions; and the verdict's hash in what an execution has recorded.
 
 use journal::id::SessionId;
 use journal::item::Hash;
+use serde_json::Value;
 
 /// Maximum number of resumes of a session.
 pub const RESUMES_MAX: u32 = 99;
@@ -32,9 +33,42 @@ pub fn name(session: &SessionId, resumes: u32) -> String {
     format!("{}-{}-resume-{resumes}", &id[..kept], &hash.as_str()[..HASH_CHARS])
 }
 
+/// How deep JSON in JSON is searched: an event's details hold an output as text, which holds a payload.
+const DEPTH_MAX: u32 = 8;
+
+/// The hash of the session's verdict in an execution's output, or in an event of its history. A failed execution has no
+/// output, but its history has the poller's reply.
+pub fn head_in(session: &SessionId, recorded: &Value) -> Option<Hash> {
+    search(session, recorded, DEPTH_MAX)
+}
+
+fn search(session: &SessionId, recorded: &Value, depth: u32) -> Option<Hash> {
+    let depth = depth.checked_sub(1)?;
+    match recorded {
+        Value::Object(members) => {
+            let text = |name: &str| members.get(name).and_then(Value::as_str);
+            let is_hash =
+                |head: &&str| head.len() == 64 && head.bytes().all(|b| b.is_ascii_hexdigit());
+            match text("head").filter(is_hash) {
+                Some(head) if text("session_id") == Some(session.as_str()) => {
+                    Some(Hash::from_record(head))
+                }
+                _ => members.values().find_map(|member| search(session, member, depth)),
+            }
+        }
+        Value::Array(values) => values.iter().find_map(|value| search(session, value, depth)),
+        Value::String(text) if text.starts_with('{') => {
+            search(session, &serde_json::from_str(text).ok()?, depth)
+        }
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+
+    use serde_json::json;
 
     use super::*;
 
@@ -51,6 +85,19 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_head_is_found_in_an_output_and_in_a_history_event() {
+        let id: SessionId = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap();
+        let other: SessionId = "0190a5c4-7b1e-7cc3-98c4-dc0c0c073990".parse().unwrap();
+        let verdict = json!({"session_id": id.as_str(), "head": "a".repeat(64)});
+        let event = json!({"details": {"output": json!({"Payload": verdict}).to_string()}});
+        for recorded in [verdict, event] {
+            assert_eq!(head_in(&id, &recorded), Some(Hash::from_record(&"a".repeat(64))));
+            assert_eq!(head_in(&other, &recorded), None);
+        }
+        assert_eq!(head_in(&id, &json!({"session_id": id.as_str(), "head": "short"})), None);
     }
 
     #[test]

@@ -73,6 +73,7 @@ impl Summary {
         let mut reported = Reported::of(&events);
         let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
         reported.error = Some(ErrorMessage::new("Journal", "Unreadable", &cause));
+        reported.is_damaged = true;
         Self { session: listed.session.clone(), reported, tally: Tally::default() }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, ToSql, params};
 
 use crate::item::{Item, Value};
@@ -131,25 +132,45 @@ fn read(connection: &Connection, key: &Key) -> rusqlite::Result<Result<Option<It
     let sql = format!("{SELECT} WHERE partition.pk = ? AND item.sk = ?");
     let mut statement = connection.prepare_cached(&sql)?;
     let row = statement.query_row([&key.pk, &key.sk], Found::from_row).optional()?;
-    Ok(row.map(Found::item).transpose())
+    Ok(Ok(row.map(Found::item)))
+}
+
+/// A key, whatever the column holds: verification names a record with a damaged key.
+fn key(column: ValueRef<'_>) -> String {
+    match column {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+            String::from_utf8_lossy(bytes).into_owned()
+        }
+        ValueRef::Integer(number) => number.to_string(),
+        ValueRef::Real(number) => number.to_string(),
+        ValueRef::Null => String::new(),
+    }
 }
 
 struct Found {
     pk: String,
     sk: String,
-    body: String,
+    /// Why the column holds no text, otherwise.
+    body: Result<String, String>,
     at: Option<String>,
 }
 
 impl Found {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self { pk: row.get(0)?, sk: row.get(1)?, body: row.get(2)?, at: row.get(3)? })
+        Ok(Self {
+            pk: key(row.get_ref(0)?),
+            sk: key(row.get_ref(1)?),
+            body: row.get(2).map_err(|error| error.to_string()),
+            at: row.get(3).unwrap_or_default(),
+        })
     }
 
-    fn item(self) -> Result<Item, Error> {
-        match serde_json::from_str(&self.body) {
-            Ok(attributes) => Ok(Item { pk: self.pk, sk: self.sk, attributes }),
-            Err(error) => Err(Error::Corrupt(format!("{}/{}: {error}", self.pk, self.sk).into())),
+    /// A damaged body is an item of its own kind: the others of the page must stay readable.
+    fn item(self) -> Item {
+        let read = |body: String| serde_json::from_str(&body).map_err(|error| error.to_string());
+        match self.body.and_then(read) {
+            Ok(attributes) => Item { pk: self.pk, sk: self.sk, attributes },
+            Err(reason) => Item::unreadable(self.pk, self.sk, &reason),
         }
     }
 }
@@ -176,7 +197,7 @@ pub(super) fn query_within(
         }
         _ => None,
     };
-    let items = found.into_iter().map(Found::item).collect::<Result<_, _>>()?;
+    let items = found.into_iter().map(Found::item).collect();
     Ok(Some(Page { items, next }))
 }
 
@@ -194,7 +215,7 @@ pub(super) fn landed(
         statement.query_map(params![partition, after], found)?.collect()
     };
     let found = select()?;
-    found.into_iter().map(|(place, found)| Ok((place, found.item()?))).collect()
+    Ok(found.into_iter().map(|(place, found)| (place, found.item())).collect())
 }
 
 /// Items of all partitions in key order; all keys are greater than two empty texts.
@@ -211,7 +232,7 @@ pub(super) fn scan(
     let after = after.unwrap_or_else(|| Key::new("", ""));
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map(params![after.pk, after.sk], Found::from_row)?;
-    rows.map(|found| found?.item()).collect()
+    Ok(rows.map(|found| Ok(found?.item())).collect::<rusqlite::Result<_>>()?)
 }
 
 /// Counts by `Status`. For the by-day index this reads only an index, which grouping in SQL would
@@ -231,7 +252,9 @@ pub(super) fn count_by_status(
         let mut rows = statement.query(rusqlite::params_from_iter(values.iter()))?;
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            let Some(status) = row.get_ref(0)?.as_str_or_null()? else { continue };
+            // A damaged record counts as none; lists and verification name it.
+            let ValueRef::Text(status) = row.get_ref(0)? else { continue };
+            let Ok(status) = std::str::from_utf8(status) else { continue };
             match counts.get_mut(status) {
                 Some(count) => *count += 1,
                 None => drop(counts.insert(status.to_owned(), 1)),
@@ -300,7 +323,9 @@ fn select(
     let (mut found, mut left) = (Vec::new(), bytes);
     while let Some(row) = rows.next()? {
         let row = Found::from_row(row)?;
-        let Some(rest) = left.checked_sub(row.body.len()) else { return Ok(None) };
+        let Some(rest) = left.checked_sub(row.body.as_ref().map_or(0, String::len)) else {
+            return Ok(None);
+        };
         left = rest;
         found.push(row);
     }

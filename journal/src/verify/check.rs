@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Change, Damage};
+use super::{Anchor, Change, Damage};
 use crate::clock::Stamp;
 use crate::event::{About, Event, WALL_TIME, WRITER, Writer};
 use crate::id::SessionId;
@@ -102,6 +102,10 @@ impl<'a> Check<'a> {
 
     /// Checks that a record has the hash that it states.
     fn own_hash(&mut self, item: &Item, kind: &Kind, place: String) {
+        if let Some(reason) = item.unreadable_reason() {
+            self.reported.insert(place.clone());
+            return self.report(Damage::Unreadable { place, reason: reason.to_owned() });
+        }
         let found = item.hash();
         let change = match item.attributes.get(HASH) {
             Some(Value::S(stated)) if stated == found.as_str() => {
@@ -137,19 +141,21 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Whether every unchanged record has expired. A changed one cannot say when the session
-    /// expires.
+    /// Whether every record that a hash vouches for has expired. A changed record, or one that states no hash,
+    /// cannot say when the session expires.
     pub(super) fn is_expired(&self, now: Stamp) -> bool {
         let records = self.steps.values().chain(self.events.values());
         records
             .filter(|item| !self.reported.contains(item.sk.as_str()))
+            .filter(|item| item.attributes.contains_key(HASH))
             .filter_map(|item| item.number(attribute::EXPIRES_AT).ok())
             .max()
             .is_some_and(|expires_at| expires_at <= now.seconds())
     }
 
-    /// The verdict that counts: the one with the head's hash, or else the earliest.
-    pub(super) fn verdict(&mut self, head: Option<&Hash>) -> Option<Event> {
+    /// The verdict that counts: the one that the strongest anchor names, or else the earliest. A verdict that an
+    /// anchor does not name is reported.
+    pub(super) fn verdict(&mut self, heads: &[(Anchor, Hash)]) -> Option<Event> {
         let mut verdicts: Vec<_> = self
             .events
             .values()
@@ -157,14 +163,20 @@ impl<'a> Check<'a> {
             .filter(|event| event.status.is_verdict())
             .collect();
         verdicts.sort_by(|a, b| (a.stamp, &a.sk).cmp(&(b.stamp, &b.sk)));
-        let Some(head) = head else { return verdicts.into_iter().next() };
-        if let Some(witnessed) = verdicts.iter().position(|verdict| verdict.hash == *head) {
-            return Some(verdicts.swap_remove(witnessed));
-        }
-        let verdict = verdicts.into_iter().next();
-        match &verdict {
-            Some(verdict) => self.named_otherwise(&verdict.sk, "the head", head, &verdict.hash),
-            None => self.report(Damage::VerdictMissing { head: head.clone() }),
+        let strongest = heads.iter().max_by_key(|(anchor, _)| *anchor);
+        let named = strongest
+            .and_then(|(_, head)| verdicts.iter().position(|verdict| verdict.hash == *head))
+            .unwrap_or(0);
+        let verdict = (named < verdicts.len()).then(|| verdicts.swap_remove(named));
+        for (anchor, head) in heads {
+            let (anchor, head) = (*anchor, head.clone());
+            match &verdict {
+                Some(verdict) if verdict.hash == head => {}
+                Some(verdict) => {
+                    self.named_otherwise(&verdict.sk, &anchor.to_string(), &head, &verdict.hash);
+                }
+                None => self.report(Damage::VerdictMissing { anchor, head }),
+            }
         }
         verdict
     }
@@ -313,7 +325,9 @@ impl<'a> Check<'a> {
             });
             entries.collect::<Option<BTreeMap<_, _>>>()
         });
-        if read.is_none() && self.reported.insert(verdict.sk.clone()) {
+        // Missing parts of the list have been named.
+        let is_whole = verdict.seal.as_ref().is_some_and(|seal| self.has_all_parts(&seal.manifest));
+        if read.is_none() && is_whole && self.reported.insert(verdict.sk.clone()) {
             let reason = "its list of events cannot be read".to_owned();
             self.report(Damage::Unreadable { place: verdict.sk.clone(), reason });
         }
@@ -326,6 +340,12 @@ impl<'a> Check<'a> {
         let items: Vec<_> =
             self.parts.get(&*pk).into_iter().flat_map(BTreeMap::values).copied().cloned().collect();
         part_bytes(&items, *parts).unwrap_or_default()
+    }
+
+    fn has_all_parts(&self, payload: &Payload) -> bool {
+        let Payload::Parts { sha256, parts, .. } = payload else { return true };
+        let there = self.parts.get(&*key::blob(self.session, sha256.as_str()));
+        (0..*parts).all(|part| there.is_some_and(|there| there.contains_key(&*key::part(part))))
     }
 
     /// Checks the parts of all payloads.
@@ -377,7 +397,7 @@ impl<'a> Check<'a> {
         for (pk, parts) in parts {
             let unnamed = !self.named_parts.contains(pk);
             for sk in parts.keys().filter(|_| unnamed) {
-                self.added(&format!("{pk} {sk}"), "no record names this payload");
+                self.report(Damage::Unnamed { place: format!("{pk} {sk}") });
             }
         }
     }

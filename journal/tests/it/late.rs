@@ -53,7 +53,7 @@ async fn a_late_announcement_of_a_sealed_step_is_unsealed() {
     let end = end_session(store, &hlc, &author, &end).await.unwrap();
     let verdict = seal(store, &announcer, &end).await.unwrap();
     assert!(answered_at < verdict.stamp);
-    let anchors = Anchors { head: Some(verdict.hash), last_step: None };
+    let anchors = Anchors::of(Some(verdict.hash));
     let records = query_all(store, Query::all(key::session(session))).await.unwrap();
     let with = |late: &Item| {
         let mut records = records.clone();

@@ -377,7 +377,7 @@ async fn a_session_written_through_the_store_verifies<S: Store>(store: S) {
     finish(&store, &session, "incident", Ending::Completed, start()).await;
     let records = export::records(&store, &session).await.unwrap();
     let witness = export::witness(&session, &records);
-    let anchors = Anchors { head: witness.head.clone(), last_step: witness.last_step };
+    let anchors = Anchors { last_step: witness.last_step, ..Anchors::of(witness.head.clone()) };
     let report = verify(&session, &records, &anchors, start());
     assert!(report.is_sound(), "{report:?}");
     assert_eq!(report.state, State::Sealed { head: witness.head.unwrap() });

@@ -8,12 +8,12 @@ use journal::export::{self, Export};
 use journal::item::{HASH, Hash, Item, Value};
 use journal::key;
 use journal::limits::STEPS_MAX;
-use journal::verify::{Anchors, Damage, Report, State, verify};
+use journal::verify::{Anchor, Anchors, Damage, Outcome, Report, State, verify};
 
 use crate::golden::{at, large, session, small};
 
 fn anchors(records: &[Item]) -> Anchors {
-    Anchors { head: export::witness(&session(), records).head, last_step: None }
+    Anchors::of(export::witness(&session(), records).head)
 }
 
 fn now() -> Stamp {
@@ -34,6 +34,7 @@ fn names(report: &Report, wanted: &Item) -> bool {
     report.damage.iter().any(|damage| match damage {
         Damage::Changed { place, .. }
         | Damage::Added { place, .. }
+        | Damage::Unnamed { place }
         | Damage::Misplaced { place }
         | Damage::Duplicated { place }
         | Damage::Unreadable { place, .. } => *place == wanted,
@@ -135,10 +136,15 @@ fn replaced(records: &[Item], place: usize, with: Item) -> Vec<Item> {
 fn an_undamaged_session_verifies() {
     for records in [small(), large()] {
         let report = verify(&session(), &records, &anchors(&records), now());
-        let head = anchors(&records).head.unwrap();
+        let head = export::witness(&session(), &records).head.unwrap();
         assert_eq!(
             report,
-            Report { state: State::Sealed { head }, damage: vec![], unsealed: vec![] }
+            Report {
+                state: State::Sealed { head },
+                anchors: vec![Anchor::Given],
+                damage: vec![],
+                unsealed: vec![]
+            }
         );
         assert!(report.is_sound());
     }
@@ -400,19 +406,20 @@ fn the_tail_of_a_session_without_verdict_is_unprotected() {
     }
     assert_eq!(State::Open.to_string(), "open, tail unprotected");
     let last_step = export::witness(&session(), &records).last_step;
-    let anchors = Anchors { head: None, last_step };
+    let anchors = Anchors { last_step, ..Anchors::default() };
     let report = verify(&session(), &records[..17], &anchors, now());
     assert!(matches!(&report.damage[..], [Damage::CutOff { .. }]), "{report:?}");
 }
 
 #[test]
-fn an_expired_session_is_never_damaged() {
+fn expiry_excuses_absence_and_is_not_provable() {
     let records = small();
     let expired = Stamp::from_millis(1_803_033_000_000);
     let just_before = Stamp::from_millis(1_803_032_999_999);
-    for length in [1, 5, 11, 15, 21] {
+    for length in [5, 11, 15, 21] {
         let report = verify(&session(), &records[..length], &anchors(&records), expired);
-        assert_eq!(report, Report { state: State::Expired, damage: vec![], unsealed: vec![] });
+        assert_eq!((&report.state, report.outcome()), (&State::Expired, Outcome::NotProvable));
+        assert!(report.damage.is_empty(), "{length}: {report:?}");
     }
     assert!(!verify(&session(), &records[..5], &anchors(&records), just_before).is_sound());
     // One record changed to look expired does not hide the rest.
@@ -420,9 +427,49 @@ fn an_expired_session_is_never_damaged() {
     check("ExpiresAt", &mutant, &anchors(&records), &[&records[4]]);
 }
 
+/// The state machine's record states no hash, so its expiry is anybody's claim.
+#[test]
+fn an_unhashed_expiry_excuses_nothing() {
+    let initiated = small()[0].clone().with("ExpiresAt", 1_i64);
+    let report = verify(&session(), &[initiated], &anchors(&small()), now());
+    assert!(matches!(&report.damage[..], [Damage::VerdictMissing { .. }]), "{report:?}");
+}
+
+#[test]
+fn expiry_never_excuses_a_changed_record() {
+    let expired = Stamp::from_millis(1_803_033_000_000);
+    let junk: Vec<_> = small().into_iter().map(|item| item.with("Junk", "x")).collect();
+    let report = verify(&session(), &junk, &anchors(&small()), expired);
+    assert_eq!(report.outcome(), Outcome::Damaged);
+    let one = replaced(&small(), 7, small()[7].clone().with("Junk", "x"));
+    let report = verify(&session(), &one, &anchors(&small()), expired);
+    assert!(names(&report, &small()[7]), "{report:?}");
+}
+
+#[test]
+fn an_unreadable_record_is_named() {
+    for place in 0..small().len() {
+        let item = &small()[place];
+        let unreadable = Item::unreadable(item.pk.as_str(), item.sk.as_str(), "it is a BLOB");
+        check("unreadable", &replaced(&small(), place, unreadable), &anchors(&small()), &[item]);
+    }
+}
+
+#[test]
+fn a_verdict_is_held_against_every_anchor() {
+    let head = export::witness(&session(), &small()).head.unwrap();
+    let heads = vec![(Anchor::Execution, Hash::of(b"another")), (Anchor::Witness, head.clone())];
+    let report = verify(&session(), &small(), &Anchors { heads, ..Anchors::default() }, now());
+    assert_eq!((report.outcome(), &report.anchors[..]), (Outcome::Damaged, &[Anchor::Witness][..]));
+    let heads = vec![(Anchor::Given, head.clone()), (Anchor::Execution, head)];
+    let report = verify(&session(), &small(), &Anchors { heads, ..Anchors::default() }, now());
+    assert_eq!(report.anchors, [Anchor::Execution, Anchor::Given]);
+    assert_eq!(verify(&session(), &small(), &Anchors::default(), now()).anchors, []);
+}
+
 #[test]
 fn the_wrong_head_is_named() {
-    let anchors = Anchors { head: Some(Hash::of(b"another")), last_step: None };
+    let anchors = Anchors::of(Some(Hash::of(b"another")));
     check("another head", &small(), &anchors, &[&small()[10]]);
     let report = verify(&session(), &small()[..10], &anchors, now());
     assert!(matches!(&report.damage[..], [Damage::VerdictMissing { .. }]), "{report:?}");
@@ -444,7 +491,7 @@ fn judge(bytes: &[u8], head: Option<&Hash>) -> (Export, Report) {
 fn every_changed_byte_of_an_exported_file_is_found() {
     let records = small();
     let bytes = file(&records);
-    let head = anchors(&records).head.unwrap();
+    let head = export::witness(&session(), &records).head.unwrap();
     assert!(judge(&bytes, Some(&head)).1.is_sound());
     assert!(judge(&bytes, None).1.is_sound());
     let lines: Vec<usize> = bytes
@@ -478,7 +525,7 @@ fn every_changed_byte_of_an_exported_file_is_found() {
 #[test]
 fn a_truncated_file_is_reported() {
     let bytes = file(&small());
-    let head = anchors(&small()).head.unwrap();
+    let head = export::witness(&session(), &small()).head.unwrap();
     // Without its final newline the file is still complete.
     for length in (0..bytes.len() - 1).rev().step_by(29) {
         let (_, report) = judge(&bytes[..length], Some(&head));
@@ -488,9 +535,12 @@ fn a_truncated_file_is_reported() {
 
 #[test]
 fn an_empty_file_lacks_the_verdict_of_its_head() {
-    let head = anchors(&small()).head.unwrap();
+    let head = export::witness(&session(), &small()).head.unwrap();
     let (_, report) = judge(b"", Some(&head));
-    assert!(report.damage.contains(&Damage::VerdictMissing { head }), "{report:?}");
+    assert!(
+        report.damage.contains(&Damage::VerdictMissing { anchor: Anchor::Given, head }),
+        "{report:?}"
+    );
     assert!(matches!(&judge(b"", None).1.damage[..], [Damage::Witness { .. }]));
 }
 
@@ -498,7 +548,7 @@ fn an_empty_file_lacks_the_verdict_of_its_head() {
 fn moved_removed_or_duplicated_lines_are_named() {
     let text = String::from_utf8(file(&small())).unwrap();
     let lines: Vec<_> = text.lines().collect();
-    let head = anchors(&small()).head.unwrap();
+    let head = export::witness(&session(), &small()).head.unwrap();
     let unsound = |lines: &[&str], what: String| {
         let (_, report) = judge(lines.join("\n").as_bytes(), Some(&head));
         assert!(!report.is_sound(), "{what}");

@@ -359,7 +359,7 @@ async fn an_event_concurrent_with_the_verdict_is_unsealed<S: Store>(store: S) {
     let announced = Draft::new(EventStatus::AgentInvocationSucceeded, About::Attempt(10));
     let announced = announcer(&store, &early, &session).announce(&announced).await.unwrap();
     let records = journal::export::records(&store, &session).await.unwrap();
-    let anchors = journal::verify::Anchors { head: Some(verdict.hash), last_step: None };
+    let anchors = journal::verify::Anchors::of(Some(verdict.hash));
     let report = journal::verify::verify(&session, &records, &anchors, start());
     assert_eq!((report.damage, report.unsealed), (vec![], vec![announced.sk]));
 }
@@ -419,8 +419,10 @@ async fn a_full_session_accepts_only_its_verdict<S: Store>(store: S) {
     let end = chain::end_session(&store, &hlc, &author, &end(Ending::Failed)).await.unwrap();
     let verdict = seal::seal(&store, &announcer, &end).await.unwrap();
     let records = journal::export::records(&store, &session).await.unwrap();
-    let anchors =
-        journal::verify::Anchors { head: Some(verdict.hash), last_step: Some((1, end.hash)) };
+    let anchors = journal::verify::Anchors {
+        last_step: Some((1, end.hash)),
+        ..journal::verify::Anchors::of(Some(verdict.hash))
+    };
     let report = journal::verify::verify(&session, &records, &anchors, start());
     assert!(report.is_sound(), "{:?}", report.damage);
     assert_eq!(records.iter().filter(|item| item.sk.starts_with(key::EVENT_PREFIX)).count(), 1_000);

@@ -166,7 +166,7 @@ fn sealed(report: &mut Report, verdict: &Event, broken: &mut Vec<String>) {
     let blobs = key::blob(&report.session, "");
     let of_session = |item: &&Item| item.pk == partition || item.pk.starts_with(&blobs);
     let items: Vec<Item> = report.items.iter().filter(of_session).cloned().collect();
-    let anchors = Anchors { head: Some(verdict.hash.clone()), last_step: None };
+    let anchors = Anchors::of(Some(verdict.hash.clone()));
     let now = ORIGIN.after(report.took + Duration::from_secs(600));
     let verified = verify(&report.session, &items, &anchors, now);
     let late = after_the_end(report);

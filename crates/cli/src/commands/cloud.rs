@@ -20,6 +20,7 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use aws_sdk_sfn::operation::describe_execution::DescribeExecutionError;
 use aws_sdk_sfn::types::{ExecutionStatus, HistoryEvent};
 use journal::id::SessionId;
+use journal::item::Hash;
 use serde_json::{Map, Value};
 use stack::names;
 use telemetry::context::TraceParent;
@@ -44,6 +45,9 @@ pub struct Clients {
     state_machine_arn: Option<String>,
     target: Target,
 }
+
+/// How many of the newest events of a history are searched: the poller's last reply is among them.
+const HISTORY_EVENTS_MAX: i32 = 64;
 
 /// The state of an execution.
 #[derive(Clone, Debug, PartialEq)]
@@ -328,6 +332,42 @@ impl Clients {
     pub fn execution_arn(&self, name: &str) -> anyhow::Result<String> {
         let machine = self.state_machine_arn.as_deref().context("STATE_MACHINE_ARN is not set")?;
         execution_arn(machine, name).context("STATE_MACHINE_ARN is not the ARN of a state machine")
+    }
+
+    /// The hashes of the session's verdict that its executions have recorded; `first` is the ARN of its first execution,
+    /// if a record names it.
+    ///
+    /// # Errors
+    /// When a request fails.
+    pub async fn heads(&self, id: &SessionId, first: Option<&str>) -> anyhow::Result<Vec<Hash>> {
+        let mut heads = Vec::new();
+        for resumes in 0..=RESUMES_MAX {
+            let arn = match first.filter(|_| resumes == 0) {
+                Some(arn) => arn.to_owned(),
+                None => self.execution_arn(&execution::name(id, resumes))?,
+            };
+            let Some(described) = self.described(&arn).await? else { break };
+            let recorded = match described.execution {
+                Execution::Over { output, .. } if !output.is_null() => vec![output],
+                _ => self.newest_events(&arn).await?,
+            };
+            heads.extend(recorded.iter().find_map(|recorded| execution::head_in(id, recorded)));
+        }
+        heads.sort();
+        heads.dedup();
+        Ok(heads)
+    }
+
+    /// The outputs of an execution's newest tasks.
+    async fn newest_events(&self, arn: &str) -> anyhow::Result<Vec<Value>> {
+        let history = self.executions.get_execution_history().execution_arn(arn);
+        let answer = history.reverse_order(true).max_results(HISTORY_EVENTS_MAX).send().await;
+        let answer = answer.map_err(|error| anyhow!("{}", said(&error)))?;
+        let outputs = answer.events().iter().filter_map(|event| {
+            let output = event.task_succeeded_event_details()?.output()?;
+            serde_json::from_str(output).ok()
+        });
+        Ok(outputs.collect())
     }
 
     async fn state(&self, arn: &str) -> anyhow::Result<Execution> {

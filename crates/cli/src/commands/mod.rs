@@ -4,7 +4,7 @@ mod account;
 mod answer;
 mod catalogue;
 mod chat;
-mod cloud;
+pub(crate) mod cloud;
 mod dev;
 mod doctor;
 mod machine;

@@ -9,7 +9,7 @@ use journal::clock::Clock;
 use journal::export::{self, Export, ImportError};
 use journal::item::Hash;
 use journal::sqlite::Durability;
-use journal::verify::{self, Anchors, Report, State};
+use journal::verify::{self, Anchor, Anchors, Outcome, Report, State};
 use serde_json::{Value, json};
 use stack::stack::JOURNAL_FILE;
 use stack::store::Database;
@@ -112,7 +112,10 @@ pub async fn verify(
             if records.is_empty() {
                 return Err(reader::no_session(id.as_str()));
             }
-            let anchors = Anchors { head, last_step: None };
+            let mut heads: Vec<_> = head.into_iter().map(|head| (Anchor::Given, head)).collect();
+            let of_executions = reader.heads(context, &id, &records).await?;
+            heads.extend(of_executions.into_iter().map(|head| (Anchor::Execution, head)));
+            let anchors = Anchors { heads, last_step: None };
             (id.to_string(), verify::verify(&id, &records, &anchors, now))
         }
     };
@@ -121,7 +124,11 @@ pub async fn verify(
     } else {
         output::lines(report::verification(context.look, &name, &report))?;
     }
-    Ok(if report.is_sound() { Exit::Succeeded } else { Exit::Failed })
+    Ok(match report.outcome() {
+        Outcome::Sound => Exit::Succeeded,
+        Outcome::Damaged => Exit::Failed,
+        Outcome::NotProvable => Exit::Unknown,
+    })
 }
 
 fn report_json(name: &str, report: &Report) -> Value {
@@ -130,9 +137,11 @@ fn report_json(name: &str, report: &Report) -> Value {
         State::Sealed { head } => ("sealed", Some(head.as_str())),
         State::Expired => ("expired", None),
     };
+    let anchors: Vec<_> = report.anchors.iter().map(|anchor| anchor.as_str()).collect();
     let damage: Vec<_> = report.damage.iter().map(ToString::to_string).collect();
     json!({
         "session_id": name, "state": state, "head": head, "sound": report.is_sound(),
+        "outcome": report.outcome().as_str(), "anchors": anchors,
         "damage": damage, "unsealed": report.unsealed,
     })
 }

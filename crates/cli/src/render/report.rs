@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use journal::clock::Stamp;
-use journal::verify::Report;
+use journal::verify::{Outcome, Report, State};
 use stack::view::Session;
 
 use super::ink::Ink;
@@ -117,10 +117,16 @@ pub fn pairs(look: Look, rows: &[(String, String)]) -> Vec<String> {
 
 /// The result of a verification.
 pub fn verification(look: Look, session: &str, report: &Report) -> Vec<String> {
-    let (ink, word) =
-        if report.is_sound() { (Ink::Good, "✓ sound") } else { (Ink::Bad, "✗ damaged") };
+    let (ink, word) = match (report.outcome(), &report.state) {
+        (Outcome::Damaged, _) => (Ink::Bad, "✗ damaged"),
+        (Outcome::NotProvable, _) => (Ink::Warn, "? not provable"),
+        (Outcome::Sound, State::Open) => (Ink::Warn, "~ open"),
+        (Outcome::Sound, _) if report.is_anchored() => (Ink::Good, "✓ sound"),
+        (Outcome::Sound, _) => (Ink::Warn, "~ consistent"),
+    };
     let mut lines = vec![format!("{}  {}", look.ink(ink, word), clean(session))];
     lines.extend(super::ending::indented(look, Ink::Plain, "  ", &report.state.to_string()));
+    lines.extend(super::ending::indented(look, Ink::Plain, "  ", &anchored(report)));
     for damage in &report.damage {
         lines.extend(super::ending::indented(look, Ink::Bad, "  ", &damage.to_string()));
     }
@@ -129,6 +135,17 @@ pub fn verification(look: Look, session: &str, report: &Report) -> Vec<String> {
         lines.extend(super::ending::indented(look, Ink::Warn, "  ", &text));
     }
     lines
+}
+
+/// What the verdict was held against, and what that leaves open.
+fn anchored(report: &Report) -> String {
+    if report.is_anchored() {
+        let anchors: Vec<_> = report.anchors.iter().map(ToString::to_string).collect();
+        return format!("its head is named by {}", anchors.join(" and "));
+    }
+    "no anchor: records that were all rewritten, or a verdict that was removed, would look the same; \
+     keep the head elsewhere and pass it with --head"
+        .to_owned()
 }
 
 fn ago(age: Duration) -> String {

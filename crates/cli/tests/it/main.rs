@@ -36,6 +36,7 @@ mod people;
 mod runs;
 #[cfg(feature = "live")]
 mod servers;
+mod tampering;
 mod traces;
 mod usage;
 mod verifications;

@@ -64,6 +64,7 @@ impl Session {
         report.damage.iter().any(|damage| match damage {
             Damage::Changed { place, .. }
             | Damage::Added { place, .. }
+            | Damage::Unnamed { place }
             | Damage::Misplaced { place }
             | Damage::Duplicated { place }
             | Damage::Unreadable { place, .. } => place == wanted,

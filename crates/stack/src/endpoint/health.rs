@@ -14,6 +14,7 @@ use journal::listing::Lister;
 use journal::read;
 use journal::status::status;
 use journal::step::{Step, StepBody, Usage};
+use journal::store::Error;
 use serde_json::{Value, json};
 use views::health::{Health, Seen};
 
@@ -54,14 +55,19 @@ async fn look(reader: &Reader, query: &str) -> Reply {
     let now = reader.clock.now();
     let journal = |error: journal::store::Error| Refusal::journal(&error);
     let mut lister = Lister::new(&reader.store, now.before(span), now);
-    let mut seen = Vec::new();
+    let (mut seen, mut damaged) = (Vec::new(), Vec::new());
     let mut is_cut = false;
     while let Some(listed) = lister.next().await.map_err(journal)? {
         if seen.len() == SESSIONS_MAX {
             is_cut = true;
             break;
         }
-        seen.push(see(reader, &listed.session, &listed.initiated).await.map_err(journal)?);
+        match see(reader, &listed.session, &listed.initiated).await {
+            Ok(session) => seen.push(session),
+            // It hides no other.
+            Err(Error::Corrupt(_)) => damaged.push(listed.session.to_string()),
+            Err(error) => return Err(journal(error)),
+        }
     }
     let mut breakers = Vec::new();
     for agent in reader.graphs.iter() {
@@ -72,7 +78,7 @@ async fn look(reader: &Reader, query: &str) -> Reply {
         200,
         json!({
             "hours": hours, "health": health, "breakers": breakers,
-            "sessions": seen.len(), "sessions_max": SESSIONS_MAX, "is_cut": is_cut,
+            "damaged": damaged, "sessions": seen.len(), "sessions_max": SESSIONS_MAX, "is_cut": is_cut,
         }),
     ))
 }

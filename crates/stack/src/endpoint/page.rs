@@ -28,6 +28,8 @@ use views::waterfall::Waterfall;
 use super::sessions::{Records, Reply, existing};
 use super::wire::{self, Refusal};
 use super::{Reader, compare, health, machine};
+use crate::executions::heads;
+use crate::store::Journal;
 use crate::view;
 
 /// Most lines of damage in the response. `daybook verify` lists all.
@@ -197,12 +199,23 @@ async fn check(reader: &Reader, id: &str) -> Reply {
     let items = export::records(&reader.store, &records.id).await;
     let items = items.map_err(|error| Refusal::journal(&error))?;
     let now = reader.clock.now();
-    let report = verify::verify(&records.id, &items, &verify::Anchors::default(), now);
+    // In an account the page does not ask Step Functions: `daybook verify` does.
+    let heads = match &reader.store {
+        Journal::Here(database) => {
+            heads(database, &records.id).await.map_err(|error| Refusal::journal(&error))?
+        }
+        #[cfg(feature = "dynamodb")]
+        Journal::There(_) => Vec::new(),
+    };
+    let heads = heads.into_iter().map(|head| (verify::Anchor::Execution, head)).collect();
+    let anchors = verify::Anchors { heads, last_step: None };
+    let report = verify::verify(&records.id, &items, &anchors, now);
     let damage: Vec<_> = report.damage.iter().take(DAMAGE_MAX).map(ToString::to_string).collect();
     Ok((
         200,
         json!({
             "sound": report.is_sound(), "state": report.state.to_string(), "records": items.len(),
+            "outcome": report.outcome().as_str(), "anchors": report.anchors.iter().map(|anchor| anchor.as_str()).collect::<Vec<_>>(),
             "damage": damage, "unsealed": report.unsealed,
         }),
     ))

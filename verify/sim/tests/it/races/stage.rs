@@ -288,7 +288,7 @@ impl<S: Store> Stage<S> {
         }
         shown_once(&events, &mut broken);
         causes_first(&steps, &events, &mut broken);
-        let anchors = Anchors { head: verdict.map(|verdict| verdict.hash), last_step: None };
+        let anchors = Anchors::of(verdict.map(|verdict| verdict.hash));
         let verified = verify(&self.session, &items, &anchors, self.clock.now());
         let late = after_the_end(race, &self.session);
         let honest = |damage: &&Damage| matches!(damage, Damage::Added { place, .. } if late.contains(place));

@@ -1,0 +1,37 @@
+//! The hashes of a session's verdict that its executions have recorded: an anchor outside its records.
+
+use journal::id::SessionId;
+use journal::item::Hash;
+use journal::store::Error;
+use serde_json::Value;
+use workflow::execution::{self, RESUMES_MAX, head_in};
+
+use super::store::ExecutionStore;
+use crate::names;
+
+/// How many of the newest events of a history are searched: the poller's last reply is among them.
+const EVENTS_MAX: usize = 64;
+
+/// The heads that the session's executions have recorded, each once.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn heads<S: ExecutionStore>(store: &S, session: &SessionId) -> Result<Vec<Hash>, Error> {
+    let mut heads = Vec::new();
+    // The file of an imported session has no executions.
+    if store.newest_time().await?.is_none() {
+        return Ok(heads);
+    }
+    for resumes in 0..=RESUMES_MAX {
+        let name = execution::name(session, resumes);
+        let arn = names::execution_arn(names::STATE_MACHINE, &name);
+        let Some(found) = store.find(&arn).await? else { continue };
+        let events = store.history(found.id, i64::MAX, true, EVENTS_MAX).await?;
+        let recorded = found.output.into_iter().chain(events);
+        let mut recorded = recorded.filter_map(|text| serde_json::from_str::<Value>(&text).ok());
+        heads.extend(recorded.find_map(|recorded| head_in(session, &recorded)));
+    }
+    heads.sort();
+    heads.dedup();
+    Ok(heads)
+}
