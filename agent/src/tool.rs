@@ -110,7 +110,8 @@ impl<S: Store> Toolbox<S> {
         let clock = session.hlc.clock().clone();
         let configured = servers.configured().map(str::to_owned).collect();
         let listens = |name: &str| listener(&session.author.session, name, progress);
-        let servers = of_input(&servers, input, timeouts, &clock, listens);
+        let id = &session.author.session;
+        let servers = of_session(&servers, id, input, timeouts, &clock, listens);
         Self { built_in: BuiltIn::new(session, configured, models), servers }
     }
 
@@ -155,7 +156,7 @@ pub async fn offer(
     // Without a call there is no progress.
     let unheard = (SessionId::fresh(), Broadcast::default());
     let listens = |name: &str| listener(&unheard.0, name, &unheard.1);
-    let servers = of_input(servers, input, timeouts, clock, listens);
+    let servers = of_session(servers, &unheard.0, input, timeouts, clock, listens);
     let Some(server) = servers.get(name) else {
         return ToolOutcome::Failed(no_such_server(&servers, name));
     };
@@ -164,8 +165,9 @@ pub async fn offer(
     offer
 }
 
-fn of_input(
+fn of_session(
     servers: &Servers,
+    session: &SessionId,
     input: &Value,
     timeouts: Timeouts,
     clock: &Clock,
@@ -175,7 +177,7 @@ fn of_input(
         let listener = listens(&name);
         (name.clone(), Server::new(name, launch, timeouts, clock.clone(), listener))
     };
-    servers.launches(input).into_iter().map(server).collect()
+    servers.launches(session, input).into_iter().map(server).collect()
 }
 
 fn listener(session: &SessionId, server: &str, progress: &Broadcast) -> Listener {

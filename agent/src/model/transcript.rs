@@ -7,8 +7,8 @@
 //! where the nearest recorded request differs.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -71,17 +71,24 @@ impl Transcript {
     /// When the file cannot be read, or a line is not an entry.
     pub fn read(path: &Path) -> Result<Self, Unreadable> {
         let unreadable = |why: String| Unreadable::File { path: path.to_owned(), why };
-        let length = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-        if length > FILE_BYTES_MAX {
+        let failed = |error: std::io::Error| unreadable(error.to_string());
+        // Opening a FIFO waits for a writer, and a device never ends.
+        if !std::fs::metadata(path).map_err(failed)?.is_file() {
+            return Err(unreadable("it is not a regular file".to_owned()));
+        }
+        let mut text = String::new();
+        let file = File::open(path).map_err(failed)?;
+        file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+        if text.len() as u64 > FILE_BYTES_MAX {
             return Err(unreadable(format!("it is larger than {FILE_BYTES_MAX} bytes")));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let entry = |(index, line)| {
             serde_json::from_str(line).map_err(|error: serde_json::Error| Unreadable::Line {
                 path: path.to_owned(),
                 line: index + 1,
-                why: error.to_string(),
+                // The error's own text quotes the line, which may be of any file.
+                why: format!("invalid {:?} at column {}", error.classify(), error.column()),
             })
         };
         Ok(Self { entries: lines.map(entry).collect::<Result<_, _>>()? })
@@ -291,5 +298,27 @@ mod tests {
         std::fs::write(&path, "\n{\"request\": 7}\n").unwrap();
         let refusal = Transcript::read(&path).unwrap_err().to_string();
         assert!(refusal.starts_with("line 2 of the transcript"), "{refusal}");
+    }
+
+    #[test]
+    fn an_error_quotes_nothing_of_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("secret");
+        for text in ["\"hunter2\"", "hunter2", "{\"hunter2\": 1}"] {
+            std::fs::write(&path, text).unwrap();
+            let refusal = Transcript::read(&path).unwrap_err().to_string();
+            assert!(!refusal.contains("hunter2"), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn only_regular_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        for path in [&*fifo, Path::new("/dev/zero"), Path::new("/dev/ptmx"), folder.path()] {
+            let refusal = Transcript::read(path).unwrap_err().to_string();
+            assert!(refusal.contains("not a regular file"), "{refusal}");
+        }
     }
 }

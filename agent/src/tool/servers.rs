@@ -6,11 +6,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use graph::agent::{Agent, Settings};
 use graph::profile;
+use journal::id::SessionId;
 use serde_json::Value;
 use workflow::env::OTEL_EXPORTER_OTLP_ENDPOINT;
+use workflow::limits::TTL_DAYS;
 
 pub use self::file::Error;
 use self::file::File;
@@ -142,12 +145,17 @@ impl Servers {
         self
     }
 
-    /// Gives each bundled server with state its own folder in this one. Without a folder the state is lost
-    /// when the server stops, which happens whenever the session asks a question.
+    /// Gives each bundled server with state a folder in this one for each session, so that no session reaches
+    /// another's state. Without a folder the state is lost when the server stops, which happens whenever the
+    /// session asks a question. Removes the state of sessions that have expired.
     #[must_use]
     pub fn with_state_folder(mut self, folder: &Path) -> Self {
         for bundled in self.bundled_mut() {
-            bundled.state = Some(folder.join(bundled.server.name));
+            let folder = folder.join(bundled.server.name);
+            if bundled.server.state_option.is_some() {
+                remove_expired(&folder);
+            }
+            bundled.state = Some(folder);
         }
         self
     }
@@ -226,12 +234,12 @@ impl Servers {
             .map(|(name, _)| name.as_str())
     }
 
-    /// How to start each server for a session with this input.
-    pub(super) fn launches(&self, input: &Value) -> Vec<(String, Launch)> {
+    /// How to start each server for this session, which has this input.
+    pub(super) fn launches(&self, session: &SessionId, input: &Value) -> Vec<(String, Launch)> {
         let launch = |entry: &Entry| match entry {
             Entry::Command(program) => Launch::Program(program.clone()),
             Entry::Remote(remote) => Launch::Remote(remote.clone()),
-            Entry::Bundled(bundled) => Launch::Program(bundled.program(input)),
+            Entry::Bundled(bundled) => Launch::Program(bundled.program(session, input)),
             Entry::InProcess(serve) => {
                 Launch::InProcess(InProcess { input: input.clone(), serve: Arc::clone(serve) })
             }
@@ -240,10 +248,21 @@ impl Servers {
     }
 }
 
+/// Removes the folders that no session has changed for as long as records are kept. What cannot be removed stays.
+fn remove_expired(folder: &Path) {
+    let kept = Duration::from_secs(u64::from(TTL_DAYS) * 86_400);
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let age = entry.metadata().and_then(|metadata| metadata.modified()).map(|at| at.elapsed());
+        if age.is_ok_and(|age| age.is_ok_and(|age| age > kept)) {
+            drop(std::fs::remove_dir_all(entry.path()));
+        }
+    }
+}
+
 impl Bundled {
     /// The command for a session with this input. Only these servers, which are ours, get the collector's
     /// address.
-    fn program(&self, input: &Value) -> Program {
+    fn program(&self, session: &SessionId, input: &Value) -> Program {
         let Self { program, server, account, state } = self;
         let mut program = Program::new(Text::plain(program.to_string_lossy()));
         program.args.extend(["mcp", server.name].map(Text::plain));
@@ -260,7 +279,7 @@ impl Bundled {
             }
         }
         if let (Some(name), Some(state)) = (server.state_option, state) {
-            option(name, &state.to_string_lossy());
+            option(name, &state.join(session.as_str()).to_string_lossy());
         }
         if let (Some(in_account), Some(account)) = (&server.in_account, account)
             && input.get(in_account.unless).is_none()
@@ -282,8 +301,10 @@ mod tests {
         Servers::parse(&json!({ "mcpServers": servers }).to_string(), |_| None).unwrap()
     }
 
+    const SESSION: &str = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f";
+
     fn launch(servers: &Servers, name: &str, input: Value) -> Launch {
-        let mut launches = servers.launches(&input).into_iter();
+        let mut launches = servers.launches(&SESSION.parse().unwrap(), &input).into_iter();
         launches.find(|(found, _)| found == name).unwrap().1
     }
 
@@ -346,10 +367,10 @@ mod tests {
     }
 
     #[test]
-    fn a_bundled_server_keeps_its_state_in_the_given_folder() {
+    fn each_session_has_its_own_state() {
         let servers = bundled().with_state_folder(Path::new("/-x y"));
         let command = launch(&servers, "own", json!({})).to_string();
-        assert_eq!(command, "/bin/daybook mcp own --state=/-x y/own");
+        assert_eq!(command, format!("/bin/daybook mcp own --state=/-x y/own/{SESSION}"));
     }
 
     #[test]
@@ -364,7 +385,11 @@ mod tests {
             ("network-inventory", json!({"inventory": "-n"}), "network-inventory --inventory=-n"),
             ("card-transactions", json!({"data": 1}), "card-transactions"),
             ("card-transactions", json!({"data": "--a"}), "card-transactions --data=--a"),
-            ("pk-sim", json!({}), "pk-sim --state=/kept/pk-sim"),
+            (
+                "pk-sim",
+                json!({}),
+                "pk-sim --state=/kept/pk-sim/0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f",
+            ),
         ] {
             let command = launch(&servers, name, input).to_string();
             assert_eq!(command, format!("/bin/daybook mcp {expected}"));

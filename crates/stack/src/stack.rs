@@ -282,12 +282,20 @@ impl Stack {
     }
 }
 
+/// Creates the folder for this user alone. One that exists keeps its mode: it may be shared on purpose.
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
 fn take_folder(data: &Path) -> Result<(PathBuf, FolderLock), StartError> {
     let fail = |path: &Path| {
         let path = path.to_owned();
         move |source| StartError::Folder { path, source }
     };
-    std::fs::create_dir_all(data).map_err(fail(data))?;
+    create_private(data).map_err(fail(data))?;
     let data = data.canonicalize().map_err(fail(data))?;
     let path = data.join(LOCK_FILE);
     let lock = File::create(&path).map_err(fail(&path))?;

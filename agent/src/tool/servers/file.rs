@@ -286,6 +286,7 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
+    use journal::id::SessionId;
     use serde_json::json;
 
     use super::*;
@@ -336,7 +337,7 @@ mod tests {
     }
 
     fn launch(servers: &Servers, name: &str, input: Value) -> Launch {
-        let mut launches = servers.launches(&input).into_iter();
+        let mut launches = servers.launches(&SessionId::fresh(), &input).into_iter();
         launches.find(|(found, _)| found == name).unwrap().1
     }
 

@@ -19,12 +19,11 @@ const COOKIE_NAME: &str = "daybook";
 pub struct Guard(guard::Guard);
 
 impl Guard {
-    /// The guard of a stack that listens on this address. On loopback no token is required.
+    /// The guard of a stack that listens on this address. A token that is set is required on loopback, too.
     ///
     /// # Errors
     /// If the address is not loopback and there is no token.
     pub fn new(listen: IpAddr, token: Option<&str>) -> Result<Self, TokenMissing> {
-        let token = token.filter(|_| !listen.is_loopback());
         Ok(Self(guard::Guard::new(listen, token)?))
     }
 
@@ -131,9 +130,17 @@ mod tests {
     }
 
     #[test]
-    fn beyond_loopback_the_token_may_be_in_the_cookie() {
+    fn a_token_is_required_in_the_header_or_the_cookie() {
         let here = Guard::new("127.0.0.1".parse().unwrap(), Some("secret")).unwrap();
-        assert_eq!(status(&here, &[(HOST, "127.0.0.1:4599")]), 200, "loopback asks for no token");
+        let local = (HOST, "127.0.0.1:4599");
+        assert_eq!(
+            status(&here, std::slice::from_ref(&local)),
+            401,
+            "a token that is set is required"
+        );
+        assert_eq!(status(&here, &[local.clone(), (AUTHORIZATION, "Bearer secret")]), 200);
+        let open = Guard::new("127.0.0.1".parse().unwrap(), None).unwrap();
+        assert_eq!(status(&open, &[local]), 200);
         let guard = Guard::new("0.0.0.0".parse().unwrap(), Some("secret")).unwrap();
         let host = (HOST, "192.168.0.7:4599");
         assert_eq!(status(&guard, std::slice::from_ref(&host)), 401);

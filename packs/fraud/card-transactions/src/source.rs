@@ -122,11 +122,12 @@ impl Kind {
     fn of(path: &Path) -> Result<Self, Error> {
         let named = shown(&path.display().to_string());
         let open = |reason: String| Error::Open { file: named.clone(), reason };
-        let mut file = File::open(path).map_err(|error| open(error.to_string()))?;
-        let about = file.metadata().map_err(|error| open(error.to_string()))?;
+        // Opening a FIFO waits for a writer.
+        let about = path.metadata().map_err(|error| open(error.to_string()))?;
         if !about.is_file() {
             return Err(open("not a file".to_owned()));
         }
+        let mut file = File::open(path).map_err(|error| open(error.to_string()))?;
         if about.len() > FILE_BYTES_MAX {
             return Err(open(format!("it is larger than {FILE_BYTES_MAX} bytes")));
         }

@@ -293,6 +293,11 @@ fn parse(text: &str) -> Result<Whole, String> {
 
 fn read(path: &Path) -> Result<String, DescriptionError> {
     let unreadable = |source| DescriptionError::Unreadable { path: path.to_owned(), source };
+    // Opening a FIFO waits for a writer, and a device never ends.
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        let problem = "it is not a regular file".to_owned();
+        return Err(DescriptionError::Malformed { path: path.to_owned(), problem });
+    }
     let mut text = String::new();
     let file = File::open(path).map_err(unreadable)?;
     file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
