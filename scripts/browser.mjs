@@ -109,7 +109,7 @@ await seen(`the first load has less than ${FIRST_LOAD_BYTES_MAX} bytes, compress
   assert.ok(loaded.length > 10 && all < FIRST_LOAD_BYTES_MAX);
 });
 await seen("an empty list says how to begin", async () => {
-  await page.getByText("daybook trigger --agent checkup").waitFor();
+  await page.getByText("daybook trigger", { exact: true }).waitFor();
 });
 const first = await put(incident(join(incidents, "s3-permission-revoked")));
 await seen("a session that is triggered appears by itself and is seen to end", async () => {

@@ -155,7 +155,7 @@ export async function list(frame, _, { connected, query }) {
     if (found.length === 0) {
       body.append(el("tr", {}, el("td", { colSpan: 7, class: "empty" },
         sessions.length === 0 && !FILTERS.some((name) => wish[name])
-          ? el("span", {}, "No sessions yet. Start one: ", el("code", {}, "daybook trigger --agent checkup")) : "No matching sessions.")));
+          ? el("span", {}, "No sessions yet. Start one: ", el("code", {}, "daybook trigger")) : "No matching sessions.")));
     }
     hour.hidden = !wish.since;
     hour.textContent = wish.since ? `× ${clock(wish.since)} to ${clock(wish.until)}` : "";

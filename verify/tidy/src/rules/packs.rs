@@ -54,7 +54,7 @@ fn judge(tree: &Tree, allowed: &[(&str, &str, &str)]) -> Vec<Finding> {
 }
 
 fn is_generic(path: &str) -> bool {
-    path.ends_with(".rs")
+    (path.ends_with(".rs") || path.ends_with(".js"))
         && GENERIC.iter().any(|folder| path.starts_with(folder))
         && !is_tests(path)
         && !path.contains("/examples/")
