@@ -90,7 +90,7 @@ impl Item {
 
     /// Stands for a stored item that cannot be read, so that it hides no other.
     pub fn unreadable(pk: impl Into<String>, sk: impl Into<String>, reason: &str) -> Self {
-        Self::new(pk, sk).with(UNREADABLE, format!("its body cannot be read: {reason}"))
+        Self::new(pk, sk).with(UNREADABLE, reason.to_owned())
     }
 
     /// Why the stored item cannot be read, if it cannot.

@@ -218,7 +218,8 @@ impl Report {
         self.outcome() == Outcome::Sound
     }
 
-    /// Whether anything but the records and the file that holds them names the verdict.
+    /// Whether an anchor beyond the session's records names the verdict. On one machine the executions are in the
+    /// journal's file: whoever writes the file can write both.
     pub fn is_anchored(&self) -> bool {
         self.anchors.iter().any(|anchor| *anchor > Anchor::Witness)
     }
@@ -258,10 +259,12 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
         naming.sort();
         naming.into_iter().map(|(anchor, _)| *anchor).collect()
     };
-    let by = verdict.as_ref().map_or_else(Vec::new, |verdict| naming(&verdict.hash));
-    let state = match verdict {
+    // A verdict without a seal vouches for itself alone.
+    let sealing = verdict.as_ref().filter(|verdict| verdict.seal.is_some());
+    let by = sealing.map_or_else(Vec::new, |verdict| naming(&verdict.hash));
+    let state = match sealing {
         _ if expired => State::Expired,
-        Some(verdict) => State::Sealed { head: verdict.hash },
+        Some(verdict) => State::Sealed { head: verdict.hash.clone() },
         None => State::Open,
     };
     Report { state, anchors: by, damage, unsealed }

@@ -1,5 +1,6 @@
 //! Reads the target's journal: finds a session by id prefix and loads its records.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +10,11 @@ use graph::agent::Agent;
 use journal::clock::{Clock, Stamp};
 use journal::event::Event;
 use journal::id::SessionId;
-use journal::item::{Hash, Item};
-use journal::key::attribute;
+use journal::item::Hash;
+use journal::key::{self, attribute};
 use journal::sqlite::OpenError;
 use journal::step::Step;
+use journal::store::{Query, Store as _};
 use journal::{listing, read};
 use serde_json::Value;
 use stack::executions;
@@ -154,10 +156,13 @@ impl Reader {
         }
         let since = now().before(PREFIX_SEARCHED);
         let listed = listing::list(&self.store, since, latest(), listing::CANDIDATES_MAX).await?;
-        let mut fitting = listed
+        // A forged second start of a session does not make its prefix ambiguous.
+        let fitting: BTreeSet<_> = listed
             .into_iter()
             .map(|listed| listed.session)
-            .filter(|id| id.as_str().starts_with(text));
+            .filter(|id| id.as_str().starts_with(text))
+            .collect();
+        let mut fitting = fitting.into_iter();
         match (fitting.next(), fitting.next()) {
             (Some(id), None) => Ok(id),
             (Some(one), Some(other)) => {
@@ -171,17 +176,14 @@ impl Reader {
     /// The hashes of the session's verdict that its executions have recorded. In an account that does not answer, none.
     ///
     /// # Errors
-    /// When the local executions cannot be read.
-    pub async fn heads(
-        &self,
-        context: &Context,
-        id: &SessionId,
-        records: &[Item],
-    ) -> Result<Vec<Hash>, Failure> {
+    /// When the journal cannot be read.
+    pub async fn heads(&self, context: &Context, id: &SessionId) -> Result<Vec<Hash>, Failure> {
+        let first = Query::prefix(key::session(id), key::EVENT_PREFIX).limited(1);
+        let first = self.store.query(first).await?.items;
+        let first = first.iter().find_map(|item| item.text_opt(attribute::EXECUTION_ARN));
         if let Journal::Here(database) = &self.store {
-            return Ok(executions::heads(database, id).await?);
+            return Ok(executions::heads(database, id, first).await?);
         }
-        let first = records.iter().find_map(|item| item.text_opt(attribute::EXECUTION_ARN));
         match Clients::new(context).await.heads(id, first).await {
             Ok(heads) => Ok(heads),
             Err(error) => {

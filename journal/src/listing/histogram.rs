@@ -55,6 +55,7 @@ pub fn buckets(
     }
     let first = since.nanos().div_euclid(nanos) * nanos;
     let begins = std::iter::successors(Some(Stamp::from_nanos(first)), |at| Some(at.after(length)));
+    let begins = begins.take(BUCKETS_MAX + 1);
     Ok(begins.take_while(|from| *from <= until).map(|from| (from, from.after(length))).collect())
 }
 

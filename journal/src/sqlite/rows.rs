@@ -14,7 +14,7 @@ use crate::store::{Condition, Cursor, Error, Key, Page, Partition, Query, Writte
 /// Most items on a page, whatever the query allows, to limit a reader's memory.
 const PAGE_ITEMS_MAX: usize = 1_000;
 
-const SELECT: &str = "SELECT partition.pk, item.sk, item.body, item.at, item.pos \
+const SELECT: &str = "SELECT partition.pk, item.sk, item.body, item.at, item.pos, item.day, item.open \
                       FROM item JOIN partition ON partition.id = item.partition";
 
 /// The result of a write in its transaction: SQLite's own errors are the outer ones, the journal's
@@ -31,15 +31,20 @@ pub(super) struct Encoded {
     open: Option<String>,
 }
 
+/// What the index columns of an item hold: `day`, `at` and `open`.
+fn indexed(item: &Item) -> [Option<&str>; 3] {
+    let (day, open) = (item.text_opt(attribute::DAY), item.text_opt(lease::OPEN));
+    let at = match (day, open) {
+        (Some(_), _) => item.text_opt(attribute::TIMESTAMP),
+        (None, Some(_)) => item.text_opt(lease::HEARTBEAT_AT),
+        (None, None) => None,
+    };
+    [day, at, open]
+}
+
 impl Encoded {
     pub(super) fn of(item: Item) -> Self {
-        let text = |name| item.text_opt(name).map(str::to_owned);
-        let (day, open) = (text(attribute::DAY), text(lease::OPEN));
-        let at = match (&day, &open) {
-            (Some(_), _) => text(attribute::TIMESTAMP),
-            (None, Some(_)) => text(lease::HEARTBEAT_AT),
-            (None, None) => None,
-        };
+        let [day, at, open] = indexed(&item).map(|text| text.map(str::to_owned));
         // The keys have columns of their own.
         let body = serde_json::to_string(&item.attributes)
             .unwrap_or_else(|error| unreachable!("texts and numbers are JSON: {error}"));
@@ -147,12 +152,19 @@ fn key(column: ValueRef<'_>) -> String {
     }
 }
 
+fn optional(column: ValueRef<'_>) -> Option<String> {
+    (column != ValueRef::Null).then(|| key(column))
+}
+
 struct Found {
     pk: String,
     sk: String,
     /// Why the column holds no text, otherwise.
     body: Result<String, String>,
-    at: Option<String>,
+    /// The index columns, in the order of [`indexed`].
+    index: [Option<String>; 3],
+    /// Whether the key is text as queries compare it: a BLOB of the same bytes is greater than any text.
+    is_text: bool,
 }
 
 impl Found {
@@ -161,17 +173,31 @@ impl Found {
             pk: key(row.get_ref(0)?),
             sk: key(row.get_ref(1)?),
             body: row.get(2).map_err(|error| error.to_string()),
-            at: row.get(3).unwrap_or_default(),
+            index: [
+                optional(row.get_ref(5)?),
+                optional(row.get_ref(3)?),
+                optional(row.get_ref(6)?),
+            ],
+            is_text: row.get_ref(0)?.as_str().is_ok() && row.get_ref(1)?.as_str().is_ok(),
         })
     }
 
     /// A damaged body is an item of its own kind: the others of the page must stay readable.
     fn item(self) -> Item {
         let read = |body: String| serde_json::from_str(&body).map_err(|error| error.to_string());
-        match self.body.and_then(read) {
-            Ok(attributes) => Item { pk: self.pk, sk: self.sk, attributes },
-            Err(reason) => Item::unreadable(self.pk, self.sk, &reason),
+        let unreadable = |reason: &str| Item::unreadable(&*self.pk, &*self.sk, reason);
+        if !self.is_text {
+            return unreadable("its key is not text, so that queries pass it over");
         }
+        let item = match self.body.and_then(read) {
+            Ok(attributes) => Item { pk: self.pk.clone(), sk: self.sk.clone(), attributes },
+            Err(reason) => return unreadable(&reason),
+        };
+        // A record that is missing in the index, or elsewhere in it, is in no list.
+        if indexed(&item) != self.index.each_ref().map(Option::as_deref) {
+            return unreadable("its place in the index differs from its content");
+        }
+        item
     }
 }
 
@@ -191,9 +217,10 @@ pub(super) fn query_within(
     let more = found.len() > limit;
     found.truncate(limit);
     let next = match found.last() {
-        Some(last) if more => {
+        // Behind a key that is not text, a cursor would lead to the same page again. The item has been named.
+        Some(last) if more && last.is_text => {
             let key = Key::new(last.pk.as_str(), last.sk.as_str());
-            Some(Cursor { key, at: last.at.clone() })
+            Some(Cursor { key, at: last.index[1].clone() })
         }
         _ => None,
     };

@@ -299,20 +299,22 @@ impl<'a> Check<'a> {
             said
         };
         let announced = said(item);
-        let mut sealed = self.events.values().filter(|event| manifest.contains_key(&event.sk));
+        let sealed = self.events.values().filter(|event| manifest.contains_key(&event.sk));
         let due = self.announcement(&event);
-        due.is_some_and(|due| said(&due) == announced)
-            || sealed.any(|event| said(event) == announced)
+        // A copy with an earlier time would displace the sealed announcement.
+        due.is_some_and(|(at, due)| at <= event.stamp && said(&due) == announced)
+            || sealed.filter(|sealed| sealed.sk < item.sk).any(|event| said(event) == announced)
     }
 
     /// The announcement of the step that an event refers to, by the same writer at the same time.
     /// Damage to the steps has been reported already.
-    fn announcement(&self, event: &Event) -> Option<Item> {
+    fn announcement(&self, event: &Event) -> Option<(Stamp, Item)> {
         let About::Step(seq) = event.about else { return None };
         let item = self.steps.get(&seq).filter(|item| !self.reported.contains(&item.sk))?;
         let step = Step::from_item(item).ok()?;
         let draft = announcement(&step)?;
-        Some(draft.to_item(self.session, event.writer, event.stamp, None, step.expires_at))
+        let item = draft.to_item(self.session, event.writer, event.stamp, None, step.expires_at);
+        Some((step.stamp, item))
     }
 
     /// The verdict's list of events. If it is missing, the reason has been or is now reported.

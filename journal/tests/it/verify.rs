@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::slice;
 
 use journal::clock::Stamp;
+use journal::event::Event;
 use journal::export::{self, Export};
 use journal::item::{HASH, Hash, Item, Value};
 use journal::key;
@@ -444,6 +445,35 @@ fn expiry_never_excuses_a_changed_record() {
     let one = replaced(&small(), 7, small()[7].clone().with("Junk", "x"));
     let report = verify(&session(), &one, &anchors(&small()), expired);
     assert!(names(&report, &small()[7]), "{report:?}");
+}
+
+#[test]
+fn an_earlier_copy_of_an_announcement_is_forged() {
+    let records = small();
+    let announced = records
+        .iter()
+        .find(|item| Event::from_item(item).is_ok_and(|event| event.status.announces_a_step()))
+        .unwrap();
+    let early = at(-86_400_000);
+    let copy = Item { sk: key::event(early), ..announced.clone() };
+    let copy = copy.with("Timestamp", early.to_string()).with("Writer", "agent").hashed();
+    let mut forged = records.clone();
+    forged.insert(0, copy.clone());
+    check("an earlier copy", &forged, &anchors(&records), &[&copy]);
+}
+
+#[test]
+fn a_verdict_without_a_seal_seals_nothing() {
+    let mut records = small();
+    let verdict = records.iter_mut().find(|item| item.sk == verdict_key()).unwrap();
+    for name in ["EndHash", "Payload"] {
+        verdict.attributes.remove(name);
+    }
+    verdict.attributes.retain(|name, _| !name.starts_with("Payload"));
+    *verdict = verdict.clone().hashed();
+    let head = verdict.hash();
+    let report = verify(&session(), &records, &Anchors::of(Some(head)), now());
+    assert_eq!((&report.state, &report.anchors[..]), (&State::Open, &[][..]), "{report:?}");
 }
 
 #[test]

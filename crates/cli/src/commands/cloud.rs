@@ -341,17 +341,24 @@ impl Clients {
     /// When a request fails.
     pub async fn heads(&self, id: &SessionId, first: Option<&str>) -> anyhow::Result<Vec<Hash>> {
         let mut heads = Vec::new();
-        for resumes in 0..=RESUMES_MAX {
-            let arn = match first.filter(|_| resumes == 0) {
-                Some(arn) => arn.to_owned(),
-                None => self.execution_arn(&execution::name(id, resumes))?,
+        let machine = self.execution_arn("")?;
+        // EventBridge names executions itself. The record may be forged, so its execution must be of our machine.
+        let first = first.filter(|arn| arn.starts_with(&machine)).map(str::to_owned);
+        for (arn, is_first) in first.into_iter().map(|arn| (arn, true)).chain(
+            (0..=RESUMES_MAX).map(|n| (format!("{machine}{}", execution::name(id, n)), n == 0)),
+        ) {
+            let Some(described) = self.described(&arn).await? else {
+                if is_first {
+                    continue;
+                }
+                break;
             };
-            let Some(described) = self.described(&arn).await? else { break };
-            let recorded = match described.execution {
-                Execution::Over { output, .. } if !output.is_null() => vec![output],
-                _ => self.newest_events(&arn).await?,
+            let output = match described.execution {
+                Execution::Over { output, .. } => Some(output),
+                Execution::Absent | Execution::Running => None,
             };
-            heads.extend(recorded.iter().find_map(|recorded| execution::head_in(id, recorded)));
+            let recorded = self.newest_events(&arn).await?.into_iter().chain(output);
+            heads.extend(recorded.filter_map(|recorded| execution::head_in(id, &recorded)));
         }
         heads.sort();
         heads.dedup();

@@ -108,12 +108,13 @@ pub async fn verify(
         Subject::Session(session) => {
             let reader = Reader::open(context).await?;
             let id = reader.find(&session).await?;
+            // Before the records: a verdict is durable before an execution holds its hash.
+            let of_executions = reader.heads(context, &id).await?;
             let records = export::records(&reader.store, &id).await?;
             if records.is_empty() {
                 return Err(reader::no_session(id.as_str()));
             }
             let mut heads: Vec<_> = head.into_iter().map(|head| (Anchor::Given, head)).collect();
-            let of_executions = reader.heads(context, &id, &records).await?;
             heads.extend(of_executions.into_iter().map(|head| (Anchor::Execution, head)));
             let anchors = Anchors { heads, last_step: None };
             (id.to_string(), verify::verify(&id, &records, &anchors, now))

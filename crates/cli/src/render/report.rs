@@ -131,7 +131,7 @@ pub fn verification(look: Look, session: &str, report: &Report) -> Vec<String> {
         lines.extend(super::ending::indented(look, Ink::Bad, "  ", &damage.to_string()));
     }
     for place in &report.unsealed {
-        let text = format!("unsealed: {place} is later than the verdict");
+        let text = format!("unsealed: the verdict does not cover {place}");
         lines.extend(super::ending::indented(look, Ink::Warn, "  ", &text));
     }
     lines

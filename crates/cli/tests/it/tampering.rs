@@ -62,6 +62,31 @@ fn every_anchor_at_hand_is_consulted() {
     }
 }
 
+/// A BLOB of the same bytes is greater than any text, so that all readers but an unbounded one pass it over.
+#[test]
+fn a_record_that_queries_pass_over_is_named() {
+    for sql in [
+        "UPDATE item SET sk = CAST(sk AS BLOB) WHERE OF_IT AND sk >= 'STEP#00000002'",
+        "UPDATE item SET day = NULL WHERE OF_IT AND sk LIKE 'EVENT#%'",
+        "UPDATE item SET at = '1971-01-01T00:00:00.000000000Z' WHERE OF_IT AND day IS NOT NULL",
+    ] {
+        let (folder, [id, _]) = folder();
+        let head = over(folder.path(), &["verify", &id, "--json"]).json()[0]["head"].clone();
+        assert!(change(folder.path(), sql, &id) > 0);
+        let ran = over(folder.path(), &["verify", &id, "--head", head.as_str().unwrap()]);
+        assert_eq!(ran.exit, 1, "{sql}: {ran:#?}");
+    }
+}
+
+#[test]
+fn a_forged_output_contradicts_the_history() {
+    let (folder, [id, _]) = folder();
+    let forged = "UPDATE execution SET output = json_set(output, '$.head', printf('%064d', 7)) WHERE name = ?1";
+    assert_eq!(change(folder.path(), forged, &id), 1);
+    let ran = over(folder.path(), &["verify", &id]);
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+}
+
 #[test]
 fn without_an_anchor_nothing_is_called_sound() {
     let (folder, [id, _]) = folder();

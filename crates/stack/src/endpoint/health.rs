@@ -58,7 +58,7 @@ async fn look(reader: &Reader, query: &str) -> Reply {
     let (mut seen, mut damaged) = (Vec::new(), Vec::new());
     let mut is_cut = false;
     while let Some(listed) = lister.next().await.map_err(journal)? {
-        if seen.len() == SESSIONS_MAX {
+        if seen.len() + damaged.len() == SESSIONS_MAX {
             is_cut = true;
             break;
         }

@@ -25,7 +25,7 @@ use views::page::{FILES, File, POLICY};
 use views::runs::runs;
 use views::waterfall::Waterfall;
 
-use super::sessions::{Records, Reply, existing};
+use super::sessions::{Records, Reply, existing, session_id};
 use super::wire::{self, Refusal};
 use super::{Reader, compare, health, machine};
 use crate::executions::heads;
@@ -195,21 +195,23 @@ async fn find(reader: &Reader, id: &str, query: &str) -> Reply {
 }
 
 async fn check(reader: &Reader, id: &str) -> Reply {
-    let records = existing(reader, id).await?;
-    let items = export::records(&reader.store, &records.id).await;
-    let items = items.map_err(|error| Refusal::journal(&error))?;
-    let now = reader.clock.now();
+    let id = session_id(id)?;
+    let journal = |error| Refusal::journal(&error);
+    // Before the records: a verdict is durable before an execution holds its hash.
     // In an account the page does not ask Step Functions: `daybook verify` does.
     let heads = match &reader.store {
-        Journal::Here(database) => {
-            heads(database, &records.id).await.map_err(|error| Refusal::journal(&error))?
-        }
+        Journal::Here(database) => heads(database, &id, None).await.map_err(journal)?,
         #[cfg(feature = "dynamodb")]
         Journal::There(_) => Vec::new(),
     };
+    let items = export::records(&reader.store, &id).await.map_err(journal)?;
+    if items.is_empty() {
+        return Err(Refusal::new(404, "NoSession", format!("there is no session {id}")));
+    }
+    let now = reader.clock.now();
     let heads = heads.into_iter().map(|head| (verify::Anchor::Execution, head)).collect();
     let anchors = verify::Anchors { heads, last_step: None };
-    let report = verify::verify(&records.id, &items, &anchors, now);
+    let report = verify::verify(&id, &items, &anchors, now);
     let damage: Vec<_> = report.damage.iter().take(DAMAGE_MAX).map(ToString::to_string).collect();
     Ok((
         200,
