@@ -1,4 +1,4 @@
-//! Sends what a program measures: spans to an OpenTelemetry collector, metrics to a page for Prometheus.
+//! Sends what a program measures: spans to an OpenTelemetry collector, metrics to `/metrics` for Prometheus.
 
 pub mod metrics;
 mod otlp;

@@ -1,4 +1,4 @@
-//! What a call of a tool may change, as clients are told.
+//! Annotations of tools: what a call may change.
 
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::model::ToolAnnotations;

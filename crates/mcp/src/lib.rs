@@ -1,7 +1,7 @@
 //! Shared code of Daybook's MCP servers: transports, replies, schemas and spans.
 //!
 //! A server knows no journals, agents or sessions: an agent uses it like any MCP server.
-//! [`serve_tools`] makes a server of a type with tools. [`stdio`] serves it to the parent process,
+//! [`serve_tools`] turns a type with tools into a server. [`stdio`] serves it to the parent process,
 //! [`http`] to network clients.
 
 pub mod argument;
