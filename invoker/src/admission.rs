@@ -77,7 +77,7 @@ pub enum Refusal {
     #[error("session {holder} already has the deduplication key `{key}`")]
     Duplicate { key: String, holder: String },
     /// The agent has reached its hourly limit.
-    #[error("circuit breaker: too many {plural} in window ({per_hour} in an hour)")]
+    #[error("circuit breaker: too many {plural} in window (limit: {per_hour} an hour)")]
     BreakerOpen {
         /// The limit.
         per_hour: u32,

@@ -149,7 +149,7 @@ Examples:
   daybook verify 0190a5c4
   daybook verify --file session.jsonl --head 8a1f…    check against a head hash kept elsewhere")]
     Verify(Verify),
-    /// Serve the web page for a journal without a local stack: an account's, or a file
+    /// Serve the web page without a local stack, for an AWS account's journal or a data folder
     #[command(after_help = "\
 Prints `ready http://HOST:PORT` to stdout when it accepts connections. For an account, the page sends
 answers, cancellations and resumptions over the event bus and Step Functions, like the commands.
@@ -173,7 +173,7 @@ Servers, with examples for a shell or for an MCP client's configuration:")]
     Mcp(Mcp),
     /// Check a state machine or run it once, without a stack
     Workflow(Workflow),
-    /// Diagnose problems with running sessions locally, or in an account with --target aws
+    /// Check that sessions can run locally, or in an AWS account with --target aws
     Doctor,
 }
 
@@ -246,7 +246,7 @@ pub enum Durability {
 /// `trigger`.
 #[derive(Debug, Group)]
 pub struct Trigger {
-    /// The agent [default: the agent of the --input folder, else the deployment check]
+    /// The agent [default: the agent of the --input folder, else checkup]
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
     /// The agent's input: a JSON file, a folder of a known kind, or - for JSON on stdin

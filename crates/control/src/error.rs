@@ -52,7 +52,7 @@ pub enum Refused {
     #[error(transparent)]
     Unfit(AppendError),
     /// The session's input is unknown, so no execution can be started.
-    #[error("the session has no execution whose input could be used again")]
+    #[error("cannot resume: the input of the session's execution is unknown")]
     NoExecution,
     #[error("the session was resumed {RESUMES_MAX} times")]
     TooManyResumes,

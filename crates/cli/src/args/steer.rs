@@ -20,7 +20,7 @@ pub struct Cancel {
 pub struct Answer {
     /// Session id, or its first characters (6 or more)
     pub session: String,
-    /// Approve exactly this
+    /// Approve the call exactly as proposed
     #[arg(long)]
     pub approve: bool,
     /// Reject

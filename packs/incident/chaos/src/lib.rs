@@ -85,7 +85,7 @@ pub struct Chaos {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The caller did not name the real account; nothing was changed.
-    #[error("the credentials are those of account {account}, which was not named")]
+    #[error("the credentials are for account {account}, which --account does not confirm")]
     NotNamed { account: String },
     /// The credentials are not those of the named account; nothing was changed.
     #[error("the credentials are those of account {account}, not of {named}")]
@@ -101,7 +101,7 @@ pub enum Error {
     #[error("{0}")]
     NothingToBreak(String),
     /// The policy is too broad to remove one service; nothing was changed.
-    #[error("policy {policy} allows {action}: one service cannot be removed from it")]
+    #[error("policy {policy} allows {action}, which is too broad to remove one service from")]
     TooBroad {
         policy: String,
         /// The action, or `NotAction`.
