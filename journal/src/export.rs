@@ -17,6 +17,7 @@ use crate::id::SessionId;
 use crate::item::{Hash, Item};
 use crate::key;
 use crate::limits::ITEM_BYTES_MAX;
+use crate::log::{Extract, Judged, Trust};
 use crate::payload::Payload;
 use crate::store::{Condition, Error, Key, Query, Store, Written, query_all};
 use crate::verify::{self, Anchor, Anchors, Damage, Report, State};
@@ -40,6 +41,8 @@ pub struct Witness {
     pub head: Option<Hash>,
     /// Number and hash of the newest step, if any.
     pub last_step: Option<(u32, Hash)>,
+    /// The session's leaves in the log of sessions, if the journal has one.
+    pub log: Option<Extract>,
 }
 
 /// An export that was read.
@@ -115,7 +118,7 @@ pub async fn records<S: Store>(store: &S, session: &SessionId) -> Result<Vec<Ite
     Ok(records)
 }
 
-/// The witness of these records, in the order of [`records`].
+/// The witness of these records, in the order of [`records`], without a log.
 pub fn witness(session: &SessionId, records: &[Item]) -> Witness {
     let of_session = || records.iter().filter(|item| item.pk == key::session(session));
     let verdict = of_session()
@@ -133,6 +136,7 @@ pub fn witness(session: &SessionId, records: &[Item]) -> Witness {
         records: records.len(),
         head: verdict.map(|verdict| verdict.hash),
         last_step,
+        log: None,
     }
 }
 
@@ -141,22 +145,40 @@ pub fn witness(session: &SessionId, records: &[Item]) -> Witness {
 /// # Errors
 /// The output cannot be written.
 pub fn write(session: &SessionId, records: &[Item], out: &mut impl Write) -> io::Result<()> {
+    write_with_log(session, records, None, out)
+}
+
+/// Like [`write`], with the session's leaves in the log, so that the file proves itself to whoever has the log's key.
+///
+/// # Errors
+/// The output cannot be written.
+pub fn write_with_log(
+    session: &SessionId,
+    records: &[Item],
+    log: Option<Extract>,
+    out: &mut impl Write,
+) -> io::Result<()> {
     for item in records {
         writeln!(out, "{}", json!({ "record": item.to_json(), "hash": item.hash().as_str() }))?;
     }
-    writeln!(out, "{}", json!({ "witness": witness(session, records).to_json() }))
+    let witness = Witness { log, ..witness(session, records) };
+    writeln!(out, "{}", json!({ "witness": witness.to_json() }))
 }
 
 impl Witness {
     fn to_json(&self) -> Value {
-        json!({
+        let mut witness = json!({
             "session_id": self.session.as_str(),
             "records": self.records,
             "head": self.head.as_ref().map(Hash::as_str),
             "last_step": self.last_step.as_ref().map(|(seq, hash)| {
                 json!({ "seq": seq, "hash": hash.as_str() })
             }),
-        })
+        });
+        if let Some(log) = &self.log {
+            witness["log"] = log.to_json();
+        }
+        witness
     }
 
     fn from_json(json: &Value) -> Option<Self> {
@@ -174,6 +196,7 @@ impl Witness {
             records: usize::try_from(json.get("records")?.as_u64()?).ok()?,
             head: optional(json.get("head")?)?,
             last_step,
+            log: json.get("log").map(|log| Extract::from_json(log).ok_or(())).transpose().ok()?,
         };
         (witness.to_json() == *json).then_some(witness)
     }
@@ -274,6 +297,11 @@ impl Export {
     /// Verifies the file: its lines, its records and its witness. `head` is the verdict's hash from
     /// another source; `now` is as for [`verify::verify`].
     pub fn verify(&self, head: Option<&Hash>, now: Stamp) -> Report {
+        self.verify_with(head, &Trust::default(), now)
+    }
+
+    /// Like [`Self::verify`], for a reader who trusts the log's keys.
+    pub fn verify_with(&self, head: Option<&Hash>, trust: &Trust, now: Stamp) -> Report {
         let mut damage = self.damage.clone();
         let Some(session) = self.session() else {
             // The session is unknown, but a head proves that there was a verdict.
@@ -288,6 +316,8 @@ impl Export {
                 anchors: Vec::new(),
                 damage,
                 unsealed: Vec::new(),
+                unmet: Vec::new(),
+                log: None,
             };
         };
         let anchors = Anchors {
@@ -301,6 +331,7 @@ impl Export {
             .flatten()
             .collect(),
             last_step: self.witness.as_ref().and_then(|witness| witness.last_step.clone()),
+            log: self.log(&session, trust),
         };
         let mut report = verify::verify(&session, &self.records, &anchors, now);
         if let Some(stated) = &self.witness {
@@ -308,6 +339,14 @@ impl Export {
         }
         damage.append(&mut report.damage);
         Report { damage, ..report }
+    }
+}
+
+impl Export {
+    fn log(&self, session: &SessionId, trust: &Trust) -> Option<Judged> {
+        let extract = self.witness.as_ref().and_then(|witness| witness.log.clone());
+        let asked = extract.or_else(|| trust.is_required.then(Extract::default));
+        asked.map(|extract| extract.judge(session, trust))
     }
 }
 

@@ -13,14 +13,21 @@ use std::fmt;
 use crate::clock::Stamp;
 use crate::id::SessionId;
 use crate::item::{Hash, Item};
+use crate::log::Judged;
 
 /// Where a head is stored outside the records, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Anchor {
     /// The last line of an export, which the writer of the file also writes.
     Witness,
+    /// The log of sessions, without a signature that the reader trusts.
+    Log,
     /// The output or history of the session's execution.
     Execution,
+    /// A checkpoint of the log of sessions that its key signed.
+    Checkpoint,
+    /// A checkpoint that a witness cosigned, too.
+    Cosigned,
     /// The caller, who kept it.
     Given,
 }
@@ -29,7 +36,10 @@ impl fmt::Display for Anchor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Witness => "the file's witness",
+            Self::Log => "the log of sessions",
             Self::Execution => "the execution",
+            Self::Checkpoint => "a signed checkpoint",
+            Self::Cosigned => "a cosigned checkpoint",
             Self::Given => "the given head",
         })
     }
@@ -43,13 +53,15 @@ pub struct Anchors {
     /// Number and hash of the newest step, from an export's witness. They protect the tail of a
     /// session without a verdict.
     pub last_step: Option<(u32, Hash)>,
+    /// What the log of sessions shows; `None` if there is none.
+    pub log: Option<Judged>,
 }
 
 impl Anchors {
     /// The caller's head, if any.
     pub fn of(head: Option<Hash>) -> Self {
         let heads = head.into_iter().map(|head| (Anchor::Given, head)).collect();
-        Self { heads, last_step: None }
+        Self { heads, ..Self::default() }
     }
 }
 
@@ -64,6 +76,18 @@ pub struct Report {
     pub damage: Vec<Damage>,
     /// Sort keys of events after the verdict, which nothing protects.
     pub unsealed: Vec<String>,
+    /// What the caller asked to be proven and is not.
+    pub unmet: Vec<String>,
+    /// What the log of sessions has of the session; `None` if there is no log.
+    pub log: Option<InLog>,
+}
+
+/// What the log of sessions has of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InLog {
+    pub leaves: usize,
+    /// How many of them are newer than the newest checkpoint.
+    pub unsigned: usize,
 }
 
 /// How far a session's records are protected.
@@ -85,7 +109,7 @@ pub enum Outcome {
     /// The records fit together and to every anchor.
     Sound,
     Damaged,
-    /// Records may have been deleted on schedule.
+    /// Records may have been deleted on schedule, or what the caller asked for cannot be proven.
     NotProvable,
 }
 
@@ -139,6 +163,12 @@ pub enum Damage {
         line: usize,
         problem: String,
     },
+    /// A record whose kind has a leaf in the log of sessions, but that has none.
+    #[error("{place} was added: the log of sessions has no leaf for it")]
+    NotLogged { place: String },
+    /// The log of sessions, or its checkpoint, does not hold.
+    #[error("the log of sessions does not hold: {problem}")]
+    Log { problem: String },
     /// An export's last line, the witness, does not match the records.
     #[error("the witness does not match the records: {problem}")]
     Witness { problem: String },
@@ -186,7 +216,10 @@ impl Anchor {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Witness => "witness_line",
+            Self::Log => "log",
             Self::Execution => "execution",
+            Self::Checkpoint => "checkpoint",
+            Self::Cosigned => "witness",
             Self::Given => "head",
         }
     }
@@ -210,6 +243,7 @@ impl Report {
         match self.state {
             _ if !self.damage.is_empty() => Outcome::Damaged,
             State::Expired => Outcome::NotProvable,
+            _ if !self.unmet.is_empty() => Outcome::NotProvable,
             State::Open | State::Sealed { .. } => Outcome::Sound,
         }
     }
@@ -218,10 +252,10 @@ impl Report {
         self.outcome() == Outcome::Sound
     }
 
-    /// Whether an anchor beyond the session's records names the verdict. On one machine the executions are in the
-    /// journal's file: whoever writes the file can write both.
+    /// Whether an anchor beyond the session's records names the verdict. On one machine the executions and the log are
+    /// in the journal's file: whoever writes the file can write all of them, but cannot sign.
     pub fn is_anchored(&self) -> bool {
-        self.anchors.iter().any(|anchor| *anchor > Anchor::Witness)
+        self.anchors.iter().any(|anchor| *anchor > Anchor::Log)
     }
 }
 
@@ -235,7 +269,9 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
     for place in order::misplaced(session, items) {
         check.report(Damage::Misplaced { place });
     }
-    let verdict = check.verdict(&anchors.heads);
+    let mut heads = anchors.heads.clone();
+    heads.extend(anchors.log.as_ref().and_then(Judged::head));
+    let verdict = check.verdict(&heads);
     let seal = verdict.as_ref().and_then(|verdict| verdict.seal.as_ref());
     let anchor = match (&verdict, seal, &anchors.last_step) {
         (Some(verdict), Some(seal), _) => {
@@ -251,11 +287,14 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
         unsealed = check.events(verdict);
     }
     check.unnamed_parts();
-    let expired = check.is_expired(now);
+    let log = anchors.log.as_ref();
+    let unmet = log.map_or_else(Vec::new, |log| check.log(log));
+    let leaves = anchors.log.iter().flat_map(Judged::leaves);
+    let expired = check.is_expired(now, leaves);
     let mut damage = check.into_damage();
     damage.retain(|damage| !expired || !damage.is_absence());
     let naming = |hash: &Hash| {
-        let mut naming: Vec<_> = anchors.heads.iter().filter(|(_, head)| head == hash).collect();
+        let mut naming: Vec<_> = heads.iter().filter(|(_, head)| head == hash).collect();
         naming.sort();
         naming.into_iter().map(|(anchor, _)| *anchor).collect()
     };
@@ -267,5 +306,12 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
         Some(verdict) => State::Sealed { head: verdict.hash.clone() },
         None => State::Open,
     };
-    Report { state, anchors: by, damage, unsealed }
+    Report {
+        state,
+        anchors: by,
+        damage,
+        unsealed,
+        unmet,
+        log: log.map(|log| InLog { leaves: log.leaves().count(), unsigned: log.unsigned }),
+    }
 }

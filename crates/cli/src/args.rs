@@ -147,8 +147,16 @@ Example:
     #[command(after_help = "\
 Examples:
   daybook verify 0190a5c4
-  daybook verify --file session.jsonl --head 8a1f…    check against a head hash kept elsewhere")]
+  daybook verify --all                                every session, and the log of sessions
+  daybook verify --file session.jsonl --head 8a1f…    check against a head hash kept elsewhere
+  daybook verify --file session.jsonl --key log.pub   check with the log's public key alone")]
     Verify(Verify),
+    /// Show or replace the key that signs the log of sessions
+    #[command(after_help = "\
+Examples:
+  daybook keys show >log.pub     what others need to verify an export: daybook verify --file F --key log.pub
+  daybook keys rotate            sign with a new key from now on; earlier checkpoints still verify")]
+    Keys(Keys),
     /// Serve the web page without a local stack, for an AWS account's journal or a data folder
     #[command(after_help = "\
 Prints `ready http://HOST:PORT` to stdout when it accepts connections. For an account, the page sends
@@ -335,7 +343,7 @@ pub struct Import {
 
 /// `verify`.
 #[derive(Debug, Group)]
-#[command(group(ArgGroup::new("what").required(true).args(["session", "file"])))]
+#[command(group(ArgGroup::new("what").required(true).args(["session", "file", "all"])))]
 pub struct Verify {
     /// Session id, or its first characters (6 or more)
     pub session: Option<String>,
@@ -343,8 +351,35 @@ pub struct Verify {
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Expected head hash, from outside the journal (such as the execution's output)
-    #[arg(long, value_name = "HASH")]
+    #[arg(long, value_name = "HASH", conflicts_with = "all")]
     pub head: Option<String>,
+    /// Verify every session of the journal, and its log of sessions
+    #[arg(long)]
+    pub all: bool,
+    /// Require the signature of this log: a file with its public keys, as `daybook keys show` prints them
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Require a cosignature of this witness, given its public key; repeat for several
+    #[arg(long, value_name = "KEY", requires = "key")]
+    pub witness: Vec<String>,
+    /// Require that the log continues this checkpoint, which was kept elsewhere
+    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    pub checkpoint: Option<PathBuf>,
+}
+
+/// `keys`.
+#[derive(Debug, Group)]
+pub struct Keys {
+    #[command(subcommand)]
+    pub action: KeysAction,
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum KeysAction {
+    /// Print the public keys, newest first, one a line
+    Show,
+    /// Make a new signing key, and print its public key
+    Rotate,
 }
 
 /// `new`.

@@ -43,6 +43,8 @@ pub struct Config {
     pub target: Option<String>,
     /// `DAYBOOK_TOKEN`.
     pub token: Option<String>,
+    /// `DAYBOOK_KEYS`, or else the folder for it in the user's configuration; `None` without a home.
+    pub keys: Option<PathBuf>,
     /// `DAYBOOK_STAGE`.
     #[cfg(feature = "live")]
     pub stage: Option<String>,
@@ -87,6 +89,18 @@ pub struct StackEnvironment {
     pub handed_on: Vec<(String, String)>,
 }
 
+/// The folder of keys.
+///
+/// Source: XDG Base Directory Specification, `XDG_CONFIG_HOME`: a relative path is ignored.
+fn keys(lookup: &impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
+    if let Some(folder) = env::text(lookup, env::DAYBOOK_KEYS) {
+        return Some(PathBuf::from(folder));
+    }
+    let named = |name: &str| lookup(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let configuration = named("XDG_CONFIG_HOME").or_else(|| Some(named("HOME")?.join(".config")));
+    Some(configuration?.join("daybook").join("keys"))
+}
+
 /// Settings of MCP servers from the environment.
 #[derive(Clone, Debug)]
 pub struct ServersEnvironment {
@@ -105,6 +119,7 @@ impl Config {
         Self {
             target: env::text(&lookup, env::DAYBOOK_TARGET),
             token: env::text(&lookup, env::DAYBOOK_TOKEN),
+            keys: keys(&lookup),
             #[cfg(feature = "live")]
             stage: env::text(&lookup, env::DAYBOOK_STAGE),
             state_machine_arn: env::text(&lookup, env::STATE_MACHINE_ARN),

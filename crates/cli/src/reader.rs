@@ -222,7 +222,7 @@ pub fn unusable_hint(error: &OpenError) -> &'static str {
         OpenError::Newer { .. } => {
             "a newer version of Daybook wrote it: use that version, or pass another folder with --data"
         }
-        OpenError::Sqlite { .. } | OpenError::Setting { .. } => {
+        OpenError::Sqlite { .. } | OpenError::Log { .. } | OpenError::Setting { .. } => {
             "pass another folder with --data; the file is unchanged"
         }
     }

@@ -17,6 +17,7 @@ use graph::agent::Agent;
 use journal::item::Hash;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
+use tlog::key::VerifierKey;
 use workflow::env;
 
 use crate::args::packs::{Parsed, Typed, of_pack};
@@ -41,6 +42,8 @@ pub struct Context {
     pub look: Look,
     /// The bearer token of the local stack, required beyond loopback.
     pub token: Option<String>,
+    /// The folder of the keys that sign logs of sessions.
+    pub keys: Option<PathBuf>,
     /// The resource names of the stack in AWS.
     pub cloud: Cloud,
     /// The path of this binary.
@@ -73,7 +76,8 @@ pub enum Action {
     Chat(args::steer::Chat),
     Export(String),
     Import(PathBuf),
-    Verify(Subject, Option<Hash>),
+    Verify(Subject, Checks),
+    Keys(args::KeysAction),
     /// Serves the page on this address.
     Ui(String),
     Agents,
@@ -119,7 +123,7 @@ impl Action {
                 | Self::Chat(_)
                 | Self::Export(_)
                 | Self::Ui(_)
-                | Self::Verify(Subject::Session(_), _)
+                | Self::Verify(Subject::Session(_) | Subject::All, _)
         );
         let is_unnamed_trigger =
             matches!(self, Self::Trigger(_)) && context.cloud.state_machine_arn.is_none();
@@ -145,6 +149,34 @@ pub enum Subject {
     Session(String),
     /// An exported session.
     File(PathBuf),
+    /// Every session of the journal.
+    All,
+}
+
+/// What a verification requires besides records that fit together.
+#[derive(Clone, Debug)]
+pub struct Checks {
+    /// `--head`.
+    pub head: Option<Hash>,
+    /// `--key`.
+    pub key: Option<PathBuf>,
+    /// `--witness`.
+    pub witnesses: Vec<VerifierKey>,
+    /// `--checkpoint`.
+    pub checkpoint: Option<PathBuf>,
+}
+
+fn checks(verify: args::Verify) -> Result<Checks, Failure> {
+    let witness = |text: &String| {
+        let hint = "`daybook witness serve` prints its key when it starts";
+        text.parse().map_err(|error| Failure::usage(format!("--witness: {error}")).hint(hint))
+    };
+    Ok(Checks {
+        head: verify.head.as_deref().map(hash).transpose()?,
+        key: verify.key,
+        witnesses: verify.witness.iter().map(witness).collect::<Result<_, _>>()?,
+        checkpoint: verify.checkpoint,
+    })
 }
 
 /// Resolves a command line.
@@ -179,6 +211,7 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
             context.cloud = of_stage(ui.stage.as_deref(), &context)?;
             Action::Ui(ui.listen)
         }
+        args::Command::Keys(keys) => Action::Keys(keys.action),
         args::Command::Doctor => Action::Doctor(config.stack(&[])),
         args::Command::Workflow(workflow) => Action::Workflow(workflow.action),
         args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
@@ -188,8 +221,13 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
             Action::Tools(tools.server, config.servers().map_err(Failure::usage)?)
         }
         args::Command::Mcp(mcp) => Action::Mcp(serving(mcp, &context)?),
-        args::Command::Verify(args::Verify { file: Some(file), head, .. }) => {
-            Action::Verify(Subject::File(file), head.as_deref().map(hash).transpose()?)
+        args::Command::Verify(mut verify) => {
+            let subject = match (verify.file.take(), verify.session.take()) {
+                (Some(file), _) => Subject::File(file),
+                (None, Some(session)) => Subject::Session(session),
+                (None, None) => Subject::All,
+            };
+            Action::Verify(subject, checks(verify)?)
         }
         other => {
             if matches!(other, args::Command::Import(_)) {
@@ -219,10 +257,6 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
         }
         C::Export(one) => Action::Export(one.session),
         C::Import(import) => Action::Import(import.file),
-        C::Verify(verify) => {
-            let head = verify.head.as_deref().map(hash).transpose()?;
-            Action::Verify(Subject::Session(verify.session.unwrap_or_default()), head)
-        }
         C::Dev(_)
         | C::Trigger(_)
         | C::Agents
@@ -230,7 +264,9 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
         | C::Tools(_)
         | C::Mcp(_)
         | C::Doctor
+        | C::Keys(_)
         | C::Ui(_)
+        | C::Verify(_)
         | C::Workflow(_) => unreachable!("resolved by the caller"),
     })
 }
@@ -290,6 +326,7 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
         json: global.json,
         look,
         token: config.token.clone(),
+        keys: config.keys.clone(),
         cloud: Cloud::of(config)?,
         binary: config.binary.clone(),
         agents: Arc::clone(&config.agents),

@@ -39,6 +39,7 @@ use crate::bus::{Bus, Refused};
 use crate::dynamodb;
 use crate::executions::Executions;
 use crate::host::Agents;
+use crate::keys::Keys;
 use crate::store::Journal;
 use wire::Refusal;
 
@@ -62,6 +63,8 @@ pub struct Reader {
     /// Summaries of sessions that were listed before.
     pub summary_cache: Arc<SummaryCache>,
     pub slots: Slots,
+    /// The keys of the journal's log of sessions, if this machine has them.
+    pub keys: Option<Keys>,
     /// The stack that runs the sessions, if it is this one.
     pub stack: Option<Running>,
 }

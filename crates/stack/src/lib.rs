@@ -8,16 +8,19 @@
 //!   [`endpoint::Viewer`] serves the page over a journal whose sessions run elsewhere.
 //! - [`stack`] starts all of it in order and shuts it down in order. `memory` returns free memory to the
 //!   operating system after a burst.
+//! - [`checkpoints`] signs the log of sessions with the [`keys`] of this machine.
 //! - [`list`] and [`view`] are the JSON shapes of sessions, from either kind of journal ([`store`]).
 
 pub mod bus;
 mod catch_up;
+pub mod checkpoints;
 mod clients;
 pub mod dynamodb;
 pub mod endpoint;
 pub mod executions;
 pub mod functions;
 pub mod host;
+pub mod keys;
 pub mod list;
 mod memory;
 pub mod names;

@@ -34,12 +34,14 @@ use workflow::{env, metric, state_machine};
 
 use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
+use crate::checkpoints;
 use crate::clients::Wire;
 use crate::dynamodb;
 use crate::endpoint::{Aws, Endpoint, Guard, Reader, Running, Slots, Streams};
 use crate::executions::{self, Executions};
 use crate::functions::{self, FunctionError, Functions};
 use crate::host::{Agents, Isolated, Settings};
+use crate::keys::Keys;
 use crate::memory;
 use crate::names;
 use crate::services::Services;
@@ -66,6 +68,8 @@ pub struct Config {
     pub durability: Durability,
     /// The speed of the stack's clock, as a multiple of the machine's.
     pub time_scale: u32,
+    /// The folder of all journals' keys; without it, the log of sessions is not signed.
+    pub keys: Option<PathBuf>,
     /// The bearer token; required to listen beyond loopback.
     pub token: Option<String>,
     /// Days until records expire.
@@ -150,7 +154,10 @@ pub struct Stack {
     agents: Agents,
     supervisor: JoinSet<()>,
     servers: JoinSet<()>,
+    /// Signs the log of sessions.
+    signer: JoinSet<()>,
     stop_watching: CancellationToken,
+    stop_signing: CancellationToken,
     stop_serving: CancellationToken,
     /// Keeps the routes that the stack's own clients call.
     _routes: Arc<Router>,
@@ -181,7 +188,9 @@ impl Stack {
         agent::measure::describe(&config.agents);
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
         let (data, lock) = take_folder(&config.data)?;
-        let store = Database::open(&data.join(JOURNAL_FILE), config.durability)?;
+        let keys = config.keys.as_deref().and_then(|keys| usable(Keys::of(keys, &data)));
+        let leaf_key = keys.as_ref().and_then(|keys| keys.leaf_key().ok().flatten());
+        let store = Database::open_marking(&data.join(JOURNAL_FILE), config.durability, leaf_key)?;
         let clock = clock(&store, config.time_scale).await?;
         let (listener, address) = listen(config.listen).await?;
         let inside = listen_inside(&config).await?;
@@ -198,7 +207,7 @@ impl Stack {
         let services = Services { functions: functions.clone(), agent_core };
         let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
         let stop_serving = CancellationToken::new();
-        let reader = reader(&config, &store, &clock, &executions);
+        let reader = reader(&config, &store, &clock, keys.clone(), &executions);
         let streams = Streams {
             reader: reader.clone(),
             executions: executions.clone(),
@@ -229,6 +238,11 @@ impl Stack {
             // If the stack stops first, the next start catches up.
             let _ = stopping.run_until_cancelled_owned(caught_up).await;
         });
+        let stop_signing = CancellationToken::new();
+        let mut signer = JoinSet::new();
+        if let Some(keys) = keys {
+            signer.spawn(checkpoints::keep_signing(store.clone(), keys, stop_signing.clone()));
+        }
         Ok(Self {
             address,
             store,
@@ -237,8 +251,10 @@ impl Stack {
             agents,
             supervisor,
             servers,
+            signer,
             stop_watching,
             stop_serving,
+            stop_signing,
             _routes: routes,
             _lock: lock,
         })
@@ -279,11 +295,26 @@ impl Stack {
             tracing::warn!("Some requests did not finish in time and were cut off.");
             self.servers.shutdown().await;
         }
+        // Last, so that every leaf is signed.
+        self.stop_signing.cancel();
+        while self.signer.join_next().await.is_some() {}
+    }
+}
+
+/// The keys of a journal, with a signing key. Without one, sessions run all the same, and the log says that it is not
+/// signed.
+fn usable(keys: Keys) -> Option<Keys> {
+    match keys.signer_or_new() {
+        Ok(_) => Some(keys),
+        Err(error) => {
+            tracing::warn!(error = %chain(&error), "The log of sessions is not signed: its key cannot be used.");
+            None
+        }
     }
 }
 
 /// Creates the folder for this user alone. One that exists keeps its mode: it may be shared on purpose.
-fn create_private(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -422,13 +453,20 @@ fn functions(store: &Database, clock: &Clock, aws: &SdkConfig, rules: Rules) -> 
 }
 
 /// The reader of the stack's sessions.
-fn reader(config: &Config, store: &Database, clock: &Clock, executions: &Executions) -> Reader {
+fn reader(
+    config: &Config,
+    store: &Database,
+    clock: &Clock,
+    keys: Option<Keys>,
+    executions: &Executions,
+) -> Reader {
     Reader {
         store: Journal::Here(store.clone()),
         clock: clock.clone(),
         graphs: Arc::clone(&config.agents),
         summary_cache: Arc::default(),
         slots: Slots::default(),
+        keys,
         stack: Some(Running {
             executions: executions.clone(),
             admission: config.admission.clone(),
@@ -447,7 +485,7 @@ fn runtime(aws: &SdkConfig) -> Runtime {
     Runtime { client, arn: names::RUNTIME_ARN.to_owned(), qualifier: None }
 }
 
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -35,6 +35,15 @@ macro_rules! of_either {
 }
 
 impl Journal {
+    /// The local file.
+    pub fn here(&self) -> Option<&Database> {
+        match self {
+            Self::Here(database) => Some(database),
+            #[cfg(feature = "dynamodb")]
+            Self::There(_) => None,
+        }
+    }
+
     pub fn is_in_account(&self) -> bool {
         match self {
             Self::Here(_) => false,

@@ -65,6 +65,9 @@ pub const DAYBOOK_RECORD: &str = "DAYBOOK_RECORD";
 /// The bearer token; required to listen beyond loopback.
 pub const DAYBOOK_TOKEN: &str = "DAYBOOK_TOKEN";
 
+/// The folder of the keys that sign the logs of sessions.
+pub const DAYBOOK_KEYS: &str = "DAYBOOK_KEYS";
+
 /// The path of the servers file: the configured MCP servers, in JSON.
 pub const DAYBOOK_MCP_SERVERS: &str = "DAYBOOK_MCP_SERVERS";
 

@@ -9,6 +9,9 @@ use crate::store::Error;
 pub(super) enum Failure {
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
+    /// The journal rejected it.
+    #[error(transparent)]
+    Store(#[from] Error),
     /// The work panicked, with this message.
     #[error("the database work panicked: {0}")]
     Panicked(String),
@@ -31,6 +34,7 @@ impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Sqlite(error) => error.into(),
+            Failure::Store(error) => error,
             // The same work would panic again.
             Failure::Panicked(_) => Self::Refused(failure.into()),
             Failure::TransactionEnded => Self::Unknown(failure.into()),

@@ -11,12 +11,17 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use tlog::tree::TreeHead;
 use tokio::sync::{Semaphore, watch};
 
+use crate::id::SessionId;
 use crate::item::{Item, Value};
+use crate::key::EVENT_PREFIX;
+use crate::log::{Extract, Leaf, LeafKey};
 use crate::store::{Condition, Error, Key, Page, Query, Store, Written};
 
 mod failure;
+pub mod log;
 mod rows;
 mod writer;
 
@@ -54,8 +59,9 @@ const READER_CACHE_KIB: i64 = 256;
 /// statements.
 const STATEMENTS_MAX: usize = 64;
 
-/// The schema version, in `PRAGMA user_version`.
-const SCHEMA: i64 = 1;
+/// The schema version, in `PRAGMA user_version`. Version 1 had no log of sessions; a program of that version must not
+/// write records that the log would miss.
+const SCHEMA: i64 = 2;
 
 const CREATE: &str = "
 CREATE TABLE IF NOT EXISTS partition (id INTEGER PRIMARY KEY, pk TEXT NOT NULL UNIQUE);
@@ -116,6 +122,13 @@ pub enum OpenError {
         #[source]
         source: rusqlite::Error,
     },
+    /// The file is of a version without a log of sessions, and none can be added.
+    #[error("cannot add the log of sessions to the journal {}", path.display())]
+    Log {
+        path: PathBuf,
+        #[source]
+        source: Error,
+    },
     /// The file was written by a newer version.
     #[error("the journal {} has schema {found}; this version supports {SCHEMA}", path.display())]
     Newer { path: PathBuf, found: i64 },
@@ -130,13 +143,25 @@ impl SqliteStore {
     /// # Errors
     /// The file is not a journal of this version.
     pub fn open(path: &Path, durability: Durability) -> Result<Self, OpenError> {
+        Self::open_marking(path, durability, None)
+    }
+
+    /// Like [`Self::open`], for a writer that marks its leaves in the log of sessions.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_marking(
+        path: &Path,
+        durability: Durability,
+        key: Option<LeafKey>,
+    ) -> Result<Self, OpenError> {
         let connect = {
-            let path = path.to_owned();
-            move || open_writing(&path, durability)
+            let (path, key) = (path.to_owned(), key.clone());
+            move || open_writing(&path, durability, key.as_ref())
         };
         let first = connect()?;
         let (changes, _) = watch::channel(0);
-        let writer = Writer::start(first, connect, changes.clone());
+        let writer = Writer::start(first, connect, key, changes.clone());
         Ok(Self::new(path, Some(writer), changes))
     }
 
@@ -236,6 +261,86 @@ impl SqliteStore {
         .await
     }
 
+    /// Counts the commits of this process.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
+    }
+
+    /// The state of the log of sessions; `None` in a file of a version without one.
+    ///
+    /// # Errors
+    /// The file cannot be read, or its log is damaged.
+    pub async fn log(&self) -> Result<Option<log::State>, Error> {
+        self.read_log(log::state).await
+    }
+
+    /// A session's leaves with their proofs; `None` in a file of a version without a log.
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    pub async fn log_of(&self, session: &SessionId) -> Result<Option<Extract>, Error> {
+        let session = session.clone();
+        self.read_log(move |connection| log::extract(connection, &session)).await
+    }
+
+    /// Leaves from an index on, in order.
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    pub async fn log_leaves(&self, from: u64, limit: usize) -> Result<Vec<log::Stored>, Error> {
+        let leaves = self.read_log(move |connection| log::leaves(connection, from, limit)).await?;
+        Ok(leaves.unwrap_or_default())
+    }
+
+    /// The head of the log when it had this many leaves.
+    ///
+    /// # Errors
+    /// As [`Self::log`], or if the log has fewer.
+    pub async fn log_head(&self, size: u64) -> Result<Option<TreeHead>, Error> {
+        self.read_log(move |connection| log::head_at(connection, size)).await
+    }
+
+    /// The proof that the log of `new` leaves continues that of `old`.
+    ///
+    /// # Errors
+    /// As [`Self::log_head`].
+    pub async fn log_consistency(
+        &self,
+        old: u64,
+        new: u64,
+    ) -> Result<Vec<tlog::hash::Hash>, Error> {
+        let proof = self.read_log(move |connection| log::consistency(connection, old, new)).await?;
+        Ok(proof.unwrap_or_default())
+    }
+
+    /// Stores a checkpoint of the log, in place of one of the same size.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub async fn put_checkpoint(&self, size: u64, note: String) -> Result<(), Error> {
+        self.transact(move |connection| log::put_checkpoint(connection, size, &note)).await
+    }
+
+    /// The partition keys of all sessions and payloads after one, in order: of a session without listed records, too.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn partitions(&self, after: String, limit: usize) -> Result<Vec<String>, Error> {
+        self.read(move |connection| rows::partitions(connection, &after, limit)).await
+    }
+
+    async fn read_log<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<Option<T>, Error> {
+        self.read(|connection| {
+            let there = "SELECT 1 FROM sqlite_master WHERE name = 'log_leaf'";
+            let there = connection.prepare_cached(there)?.exists([])?;
+            there.then(|| work(connection)).transpose()
+        })
+        .await
+    }
+
     fn writer(&self) -> Result<&Writer, Error> {
         self.shared
             .writer
@@ -261,8 +366,13 @@ impl SqliteStore {
 impl Store for SqliteStore {
     async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
         rows::check_size(&item)?;
+        let leaf = Leaf::of(&item);
         let item = rows::Encoded::of(item);
-        self.writer()?.run_one(move |connection| rows::put(connection, &item, &condition)).await?
+        let put = move |connection: &Connection| rows::put(connection, &item, &condition);
+        match leaf {
+            None => self.writer()?.run_one(put).await?,
+            Some(leaf) => self.writer()?.run_logged(put, move |_| Some(leaf)).await,
+        }
     }
 
     async fn update(
@@ -271,9 +381,17 @@ impl Store for SqliteStore {
         set: BTreeMap<String, Value>,
         condition: Condition,
     ) -> Result<Written, Error> {
-        self.writer()?
-            .run_one(move |connection| rows::update(connection, &key, set, &condition))
-            .await?
+        let is_event = key.sk.starts_with(EVENT_PREFIX);
+        let at = key.clone();
+        let update = move |connection: &Connection| rows::update(connection, &key, set, &condition);
+        if !is_event {
+            return self.writer()?.run_one(update).await?;
+        }
+        let leaf = move |connection: &Connection| {
+            let item = rows::get(connection, &at).ok().flatten();
+            item.as_ref().and_then(Leaf::of)
+        };
+        self.writer()?.run_logged(update, leaf).await
     }
 
     async fn get(&self, key: Key) -> Result<Option<Item>, Error> {
@@ -306,7 +424,11 @@ impl Store for SqliteStore {
     }
 }
 
-fn open_writing(path: &Path, durability: Durability) -> Result<Connection, OpenError> {
+fn open_writing(
+    path: &Path,
+    durability: Durability,
+    key: Option<&LeafKey>,
+) -> Result<Connection, OpenError> {
     let fail = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let connection = Connection::open(path).map_err(fail)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
@@ -332,8 +454,22 @@ fn open_writing(path: &Path, durability: Durability) -> Result<Connection, OpenE
         }
     }
     connection.execute_batch(CREATE).map_err(fail)?;
-    connection.pragma_update(None, "user_version", SCHEMA).map_err(fail)?;
+    connection.execute_batch(log::CREATE).map_err(fail)?;
+    add_log(&connection, key).map_err(|source| OpenError::Log { path: path.to_owned(), source })?;
     Ok(connection)
+}
+
+/// Adds the log of sessions to a file of the first version: a leaf for each record that has one now.
+fn add_log(connection: &Connection, key: Option<&LeafKey>) -> Result<(), Error> {
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version == SCHEMA {
+        return Ok(());
+    }
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let added = rows::leaves(connection, |leaf| log::append(connection, &leaf, key));
+    let added = added.and_then(|()| Ok(connection.pragma_update(None, "user_version", SCHEMA)?));
+    connection.execute_batch(if added.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    added
 }
 
 fn open_reading(path: &Path) -> Result<Connection, OpenError> {

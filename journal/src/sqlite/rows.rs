@@ -9,6 +9,7 @@ use crate::item::{Item, Value};
 use crate::key::attribute;
 use crate::lease;
 use crate::limits::ITEM_BYTES_MAX;
+use crate::log::Leaf;
 use crate::store::{Condition, Cursor, Error, Key, Page, Partition, Query, Written};
 
 /// Most items on a page, whatever the query allows, to limit a reader's memory.
@@ -260,6 +261,38 @@ pub(super) fn scan(
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map(params![after.pk, after.sk], Found::from_row)?;
     Ok(rows.map(|found| Ok(found?.item())).collect::<rusqlite::Result<_>>()?)
+}
+
+/// The leaves of all records, in the order of their writing.
+pub(super) fn leaves(
+    connection: &Connection,
+    mut take: impl FnMut(Leaf) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let sql = format!(
+        "{SELECT} WHERE item.sk LIKE 'EVENT#%' AND item.body LIKE '%SESSION_%' ORDER BY item.pos"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let leaf = Leaf::of(&Found::from_row(row)?.item());
+        leaf.map(&mut take).transpose()?;
+    }
+    Ok(())
+}
+
+/// Partition keys after one, in order.
+pub(super) fn partitions(
+    connection: &Connection,
+    after: &str,
+    limit: usize,
+) -> Result<Vec<String>, Error> {
+    let sql = "SELECT pk FROM partition WHERE pk > ? ORDER BY pk LIMIT ?";
+    let read = || -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare_cached(sql)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        statement.query_map(params![after, limit], |row| Ok(key(row.get_ref(0)?)))?.collect()
+    };
+    Ok(read()?)
 }
 
 /// Counts by `Status`. For the by-day index this reads only an index, which grouping in SQL would

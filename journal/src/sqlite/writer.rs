@@ -20,7 +20,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::OpenError;
 use super::failure::Failure;
-use crate::store::Error;
+use super::{log, rows};
+use crate::log::{Leaf, LeafKey};
+use crate::store::{Error, Written};
 
 /// Most pieces of work in one commit.
 const GROUP_MAX: usize = 512;
@@ -49,6 +51,8 @@ pub(super) struct Writer {
 struct Shared {
     connection: Mutex<Connection>,
     reconnect: Connect,
+    /// Marks the leaves of the log of sessions.
+    key: Option<LeafKey>,
     /// Queued work that the thread has not started.
     waiting: AtomicUsize,
     changes: watch::Sender<u64>,
@@ -59,12 +63,14 @@ impl Writer {
     pub(super) fn start(
         connection: Connection,
         reconnect: impl Fn() -> Result<Connection, OpenError> + Send + Sync + 'static,
+        key: Option<LeafKey>,
         changes: watch::Sender<u64>,
     ) -> Self {
         let (queue, inbox) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared {
             connection: Mutex::new(connection),
             reconnect: Box::new(reconnect),
+            key,
             waiting: AtomicUsize::new(0),
             changes,
         });
@@ -94,6 +100,29 @@ impl Writer {
                 Failure::Panicked(_) => Error::Unknown(failure.into()),
                 failure => failure.into(),
             })
+        })
+        .await
+    }
+
+    /// Like [`Self::run`], for work on a record that the log of sessions may have a leaf for: both are committed, or
+    /// neither.
+    pub(super) async fn run_logged(
+        &self,
+        work: impl FnOnce(&Connection) -> rows::Outcome + Send + 'static,
+        leaf: impl FnOnce(&Connection) -> Option<Leaf> + Send + 'static,
+    ) -> Result<Written, Error> {
+        let key = self.shared.key.clone();
+        self.have_done(move |connection| {
+            in_savepoint(connection, |connection| {
+                let written = work(connection)??;
+                if written == Written::Done
+                    && let Some(leaf) = leaf(connection)
+                {
+                    log::append(connection, &leaf, key.as_ref())?;
+                }
+                Ok::<_, Failure>(written)
+            })
+            .map_err(Error::from)
         })
         .await
     }
@@ -144,9 +173,9 @@ fn say(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.prepare_cached(sql)?.execute([]).map(|_| ())
 }
 
-fn in_savepoint<T>(
+fn in_savepoint<T, E: Into<Failure>>(
     connection: &Connection,
-    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    work: impl FnOnce(&Connection) -> Result<T, E>,
 ) -> Result<T, Failure> {
     say(connection, "SAVEPOINT work")?;
     let outcome = catch_panic(connection, work);
@@ -159,12 +188,12 @@ fn in_savepoint<T>(
 }
 
 /// Turns a panic into an error: it must not end the writer's thread.
-fn catch_panic<T>(
+fn catch_panic<T, E: Into<Failure>>(
     connection: &Connection,
-    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    work: impl FnOnce(&Connection) -> Result<T, E>,
 ) -> Result<T, Failure> {
     match catch_unwind(AssertUnwindSafe(|| work(connection))) {
-        Ok(outcome) => Ok(outcome?),
+        Ok(outcome) => outcome.map_err(Into::into),
         Err(panic) => Err(Failure::of_panic(&*panic)),
     }
 }

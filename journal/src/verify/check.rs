@@ -9,6 +9,7 @@ use crate::id::SessionId;
 use crate::item::{HASH, Hash, Item, Value};
 use crate::key::{self, attribute};
 use crate::limits::STEPS_MAX;
+use crate::log::{Judged, Leaf, Missing};
 use crate::payload::{Payload, part_bytes};
 use crate::seal::announcement;
 use crate::step::{KIND, SEQ, Step, StepKind};
@@ -143,14 +144,54 @@ impl<'a> Check<'a> {
 
     /// Whether every record that a hash vouches for has expired. A changed record, or one that states no hash,
     /// cannot say when the session expires.
-    pub(super) fn is_expired(&self, now: Stamp) -> bool {
+    /// A leaf of the log vouches for the record that it names.
+    pub(super) fn is_expired<'l>(
+        &self,
+        now: Stamp,
+        leaves: impl Iterator<Item = &'l Leaf>,
+    ) -> bool {
         let records = self.steps.values().chain(self.events.values());
         records
             .filter(|item| !self.reported.contains(item.sk.as_str()))
             .filter(|item| item.attributes.contains_key(HASH))
             .filter_map(|item| item.number(attribute::EXPIRES_AT).ok())
+            .chain(leaves.map(|leaf| leaf.expires_at))
             .max()
             .is_some_and(|expires_at| expires_at <= now.seconds())
+    }
+
+    /// Compares the records that have leaves in the log of sessions with those leaves; returns what it cannot prove.
+    pub(super) fn log(&mut self, log: &Judged) -> Vec<String> {
+        self.damage
+            .extend(log.problems.iter().map(|problem| Damage::Log { problem: problem.clone() }));
+        for leaf in log.leaves() {
+            let found = self.events.get(leaf.sk.as_str()).map(|item| item.hash());
+            match found {
+                Some(found) if found == leaf.hash => {}
+                Some(found) => {
+                    self.named_otherwise(&leaf.sk, "the log of sessions", &leaf.hash, &found);
+                }
+                None if self.reported.insert(leaf.sk.clone()) => {
+                    self.report(Damage::Removed { first: leaf.sk.clone(), last: leaf.sk.clone() });
+                }
+                None => {}
+            }
+        }
+        let logged =
+            |item: &Item| Leaf::of(item).is_none_or(|of| log.leaves().any(|leaf| leaf.sk == of.sk));
+        let missing: Vec<_> =
+            self.events.values().filter(|item| !logged(item)).map(|item| item.sk.clone()).collect();
+        let mut unmet = log.unmet.clone();
+        for place in missing {
+            match log.missing(&place) {
+                Missing::Added if self.reported.insert(place.clone()) => {
+                    self.report(Damage::NotLogged { place });
+                }
+                Missing::Unmet(reason) => unmet.push(reason),
+                Missing::Added | Missing::Unknown => {}
+            }
+        }
+        unmet
     }
 
     /// The verdict that counts: the one that the strongest anchor names, or else the earliest. A verdict that an

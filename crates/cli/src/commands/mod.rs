@@ -7,6 +7,7 @@ mod chat;
 pub(crate) mod cloud;
 mod dev;
 mod doctor;
+mod keys;
 mod machine;
 mod new;
 mod own_stack;
@@ -18,6 +19,7 @@ mod steer;
 mod transfer;
 mod trigger;
 mod ui;
+mod verify;
 mod watch;
 
 use crate::failure::{Exit, Failure};
@@ -60,7 +62,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Answer(session, decision) => answer::answer(&context, &session, decision).await,
         Action::Export(session) => transfer::export(&context, &session).await,
         Action::Import(file) => transfer::import(&context, &file).await,
-        Action::Verify(subject, head) => transfer::verify(&context, subject, head).await,
+        Action::Verify(subject, checks) => verify::verify(&context, subject, checks).await,
         Action::Ui(listen) => ui::ui(&context, &listen).await,
         Action::Agents => catalogue::agents(&context),
         Action::NewAgent(new) => new::agent(&context, &new),
@@ -69,6 +71,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         }
         Action::Chat(options) => chat::chat(&context, options).await,
         Action::OfPack(command) => pack::run(&context, command).await,
+        Action::Keys(action) => keys::keys(&context, action).await,
         Action::Doctor(environment) => doctor::doctor(&context, environment).await,
         Action::Workflow(action) => machine::machine(&context, &action).await,
         Action::Mcp(serving) => serve::mcp(&context, serving).await,

@@ -117,6 +117,7 @@ async fn config(
         data: context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER)),
         durability: Durability::Fsync,
         time_scale: 1,
+        keys: context.keys.clone(),
         token: context.token.clone(),
         ttl_days: environment.ttl_days,
         workflow: None,

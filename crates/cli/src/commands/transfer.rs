@@ -1,4 +1,4 @@
-//! `export`, `import` and `verify`: moves sessions between journals and verifies them.
+//! `export` and `import`: moves sessions between journals.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
@@ -7,10 +7,10 @@ use std::path::Path;
 use anyhow::Context as _;
 use journal::clock::Clock;
 use journal::export::{self, Export, ImportError};
-use journal::item::Hash;
 use journal::sqlite::Durability;
-use journal::verify::{self, Anchor, Anchors, Outcome, Report, State};
-use serde_json::{Value, json};
+use serde_json::json;
+use stack::checkpoints;
+use stack::keys::Keys;
 use stack::stack::JOURNAL_FILE;
 use stack::store::Database;
 
@@ -18,8 +18,7 @@ use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::reader::{self, Reader, unusable};
-use crate::render::report;
-use crate::resolve::{Context, Subject};
+use crate::resolve::Context;
 
 /// Writes a session to stdout as JSON Lines.
 ///
@@ -33,7 +32,11 @@ pub async fn export(context: &Context, session: &str) -> Result<Exit, Failure> {
         return Err(reader::no_session(id.as_str()));
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    export::write(&id, &records, &mut out)?;
+    let log = match reader.store.here() {
+        Some(database) => checkpoints::settled(database, &id).await?,
+        None => None,
+    };
+    export::write_with_log(&id, &records, log, &mut out)?;
     out.flush()?;
     Ok(Exit::Succeeded)
 }
@@ -48,7 +51,10 @@ pub async fn import(context: &Context, file: &Path) -> Result<Exit, Failure> {
     refuse_beside_a_stack(context, &folder).await?;
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
-    let store = Database::open(&folder.join(JOURNAL_FILE), Durability::Fsync).map_err(unusable)?;
+    let keys = context.keys.as_deref().map(|keys| Keys::of(keys, &folder));
+    let leaf_key = keys.map(|keys| keys.leaf_key()).transpose()?.flatten();
+    let file = folder.join(JOURNAL_FILE);
+    let store = Database::open_marking(&file, Durability::Fsync, leaf_key).map_err(unusable)?;
     let imported = match export::import(&store, &Clock::system(), &export).await {
         Ok(imported) => imported,
         Err(ImportError::Damaged(damage)) => {
@@ -89,65 +95,11 @@ async fn refuse_beside_a_stack(context: &Context, folder: &Path) -> Result<(), F
     Ok(())
 }
 
-/// Verifies a session and reports the damage.
+/// Reads an exported session.
 ///
 /// # Errors
-/// When it cannot be read.
-pub async fn verify(
-    context: &Context,
-    subject: Subject,
-    head: Option<Hash>,
-) -> Result<Exit, Failure> {
-    let now = reader::now();
-    let (name, report) = match subject {
-        Subject::File(file) => {
-            let export = read(&file)?;
-            let name = export.session().map_or_else(|| file.display().to_string(), String::from);
-            (name, export.verify(head.as_ref(), now))
-        }
-        Subject::Session(session) => {
-            let reader = Reader::open(context).await?;
-            let id = reader.find(&session).await?;
-            // Before the records: a verdict is durable before an execution holds its hash.
-            let of_executions = reader.heads(context, &id).await?;
-            let records = export::records(&reader.store, &id).await?;
-            if records.is_empty() {
-                return Err(reader::no_session(id.as_str()));
-            }
-            let mut heads: Vec<_> = head.into_iter().map(|head| (Anchor::Given, head)).collect();
-            heads.extend(of_executions.into_iter().map(|head| (Anchor::Execution, head)));
-            let anchors = Anchors { heads, last_step: None };
-            (id.to_string(), verify::verify(&id, &records, &anchors, now))
-        }
-    };
-    if context.json {
-        output::json(&report_json(&name, &report))?;
-    } else {
-        output::lines(report::verification(context.look, &name, &report))?;
-    }
-    Ok(match report.outcome() {
-        Outcome::Sound => Exit::Succeeded,
-        Outcome::Damaged => Exit::Failed,
-        Outcome::NotProvable => Exit::Unknown,
-    })
-}
-
-fn report_json(name: &str, report: &Report) -> Value {
-    let (state, head) = match &report.state {
-        State::Open => ("open", None),
-        State::Sealed { head } => ("sealed", Some(head.as_str())),
-        State::Expired => ("expired", None),
-    };
-    let anchors: Vec<_> = report.anchors.iter().map(|anchor| anchor.as_str()).collect();
-    let damage: Vec<_> = report.damage.iter().map(ToString::to_string).collect();
-    json!({
-        "session_id": name, "state": state, "head": head, "sound": report.is_sound(),
-        "outcome": report.outcome().as_str(), "anchors": anchors,
-        "damage": damage, "unsealed": report.unsealed,
-    })
-}
-
-fn read(file: &Path) -> Result<Export, Failure> {
+/// When the file cannot be read, or is larger than any export.
+pub(super) fn read(file: &Path) -> Result<Export, Failure> {
     let input: Box<dyn BufRead> = if file == Path::new("-") {
         Box::new(BufReader::new(io::stdin()))
     } else {

@@ -8,6 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::account;
 use super::cloud::Clients;
+use super::verify;
 use crate::args::Target;
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
@@ -39,7 +40,9 @@ pub async fn ui(context: &Context, listen: &str) -> Result<Exit, Failure> {
         Target::Aws => actions::router(account::control(&reader, Clients::new(context).await)),
         Target::Local => actions::refused("no stack is running; start it with: daybook dev"),
     };
+    let keys = reader.store.here().and_then(|database| verify::keys(context, database));
     let viewer = Viewer {
+        keys,
         listen,
         token: context.token.clone(),
         journal: reader.store,

@@ -1,9 +1,11 @@
 //! Lists: sessions, agents, tools, and verification results.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use journal::clock::Stamp;
-use journal::verify::{Outcome, Report, State};
+use journal::verify::{InLog, Outcome, Report, State};
+use stack::checkpoints::Audit;
 use stack::view::Session;
 
 use super::ink::Ink;
@@ -117,16 +119,18 @@ pub fn pairs(look: Look, rows: &[(String, String)]) -> Vec<String> {
 
 /// The result of a verification.
 pub fn verification(look: Look, session: &str, report: &Report) -> Vec<String> {
-    let (ink, word) = match (report.outcome(), &report.state) {
-        (Outcome::Damaged, _) => (Ink::Bad, "✗ damaged"),
-        (Outcome::NotProvable, _) => (Ink::Warn, "? not provable"),
-        (Outcome::Sound, State::Open) => (Ink::Warn, "~ open"),
-        (Outcome::Sound, _) if report.is_anchored() => (Ink::Good, "✓ sound"),
-        (Outcome::Sound, _) => (Ink::Warn, "~ consistent"),
-    };
-    let mut lines = vec![format!("{}  {}", look.ink(ink, word), clean(session))];
+    let (ink, mark) = mark(word(report));
+    let mut lines =
+        vec![format!("{}  {}", look.ink(ink, &format!("{mark} {}", word(report))), clean(session))];
     lines.extend(super::ending::indented(look, Ink::Plain, "  ", &report.state.to_string()));
     lines.extend(super::ending::indented(look, Ink::Plain, "  ", &anchored(report)));
+    if let Some(text) = report.log.and_then(in_log) {
+        lines.extend(super::ending::indented(look, Ink::Warn, "  ", &text));
+    }
+    for unmet in &report.unmet {
+        let text = format!("not proven by the log of sessions: {unmet}");
+        lines.extend(super::ending::indented(look, Ink::Warn, "  ", &text));
+    }
     for damage in &report.damage {
         lines.extend(super::ending::indented(look, Ink::Bad, "  ", &damage.to_string()));
     }
@@ -135,6 +139,62 @@ pub fn verification(look: Look, session: &str, report: &Report) -> Vec<String> {
         lines.extend(super::ending::indented(look, Ink::Warn, "  ", &text));
     }
     lines
+}
+
+/// The outcome of a verification, in a word.
+pub fn word(report: &Report) -> &'static str {
+    match (report.outcome(), &report.state) {
+        (Outcome::Damaged, _) => "damaged",
+        (Outcome::NotProvable, _) => "not provable",
+        (Outcome::Sound, State::Open) => "open",
+        (Outcome::Sound, _) if report.is_anchored() => "sound",
+        (Outcome::Sound, _) => "consistent",
+    }
+}
+
+fn mark(word: &str) -> (Ink, char) {
+    match word {
+        "damaged" => (Ink::Bad, '✗'),
+        "not provable" => (Ink::Warn, '?'),
+        "sound" => (Ink::Good, '✓'),
+        _ => (Ink::Warn, '~'),
+    }
+}
+
+/// The result of verifying a whole journal.
+pub fn whole(
+    look: Look,
+    words: &BTreeMap<&'static str, usize>,
+    audit: &Audit,
+    strays: &[String],
+) -> Vec<String> {
+    let mut lines: Vec<_> = words
+        .iter()
+        .map(|(word, count)| {
+            let (ink, mark) = mark(word);
+            format!("{}  {count}", look.ink(ink, &format!("{mark} {word:<14}")))
+        })
+        .collect();
+    lines.extend(super::ending::indented(look, Ink::Plain, "", &audit.to_string()));
+    for problem in &audit.problems {
+        let text = format!("the log of sessions does not hold: {problem}");
+        lines.extend(super::ending::indented(look, Ink::Bad, "  ", &text));
+    }
+    for stray in strays {
+        let text = format!("{stray} was added: no session has such a partition");
+        lines.extend(super::ending::indented(look, Ink::Bad, "  ", &text));
+    }
+    lines
+}
+
+/// What is missing of a session in the log.
+fn in_log(log: InLog) -> Option<String> {
+    match log {
+        InLog { unsigned: 0, .. } => None,
+        InLog { leaves, unsigned } => Some(format!(
+            "{unsigned} of its {leaves} leaves in the log of sessions are newer than the newest checkpoint"
+        )),
+    }
 }
 
 /// What the verdict was held against, and what that leaves open.

@@ -43,6 +43,7 @@ impl Ran {
 pub fn daybook(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_daybook"));
     command.current_dir(folder).env_clear().stdin(Stdio::null());
+    command.env("DAYBOOK_KEYS", folder.join(".keys"));
     command
 }
 

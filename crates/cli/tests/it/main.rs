@@ -25,6 +25,7 @@ mod kills;
 mod lambdas;
 #[cfg(feature = "live")]
 mod live;
+mod log;
 mod machine;
 mod mcp;
 mod mcp_clients;

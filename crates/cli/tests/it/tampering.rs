@@ -96,7 +96,7 @@ fn without_an_anchor_nothing_is_called_sound() {
     assert!(ran.exit == 0 && !ran.stdout.contains('✓'), "{ran:#?}");
     assert!(ran.stdout.contains("~ consistent") && ran.stdout.contains("no anchor"), "{ran:#?}");
     let report = over(folder.path(), &["verify", &id, "--json"]).json().remove(0);
-    assert_eq!(report["anchors"], serde_json::json!(["execution"]));
+    assert_eq!(report["anchors"], serde_json::json!(["execution", "checkpoint"]));
     let head = report["head"].as_str().unwrap();
     let ran = over(folder.path(), &["verify", "--file", "file.jsonl", "--head", head]);
     assert!(ran.exit == 0 && ran.stdout.contains("✓ sound"), "{ran:#?}");

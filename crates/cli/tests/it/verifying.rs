@@ -74,7 +74,8 @@ impl Session {
             }
             // The verdict is the one record whose key nobody else names.
             Damage::VerdictMissing { .. } => wanted == self.verdict,
-            Damage::Line { .. } | Damage::Witness { .. } => false,
+            Damage::NotLogged { place } => place == wanted,
+            Damage::Line { .. } | Damage::Witness { .. } | Damage::Log { .. } => false,
         })
     }
 

@@ -29,6 +29,7 @@ use super::guard::Guard;
 use super::sessions::existing;
 use super::wire::{self, Refusal};
 use super::{Reader, Slots, guarded, reading};
+use crate::keys::Keys;
 use crate::stack::{StartError, listen, serve};
 use crate::store::Journal;
 
@@ -50,6 +51,8 @@ pub struct Viewer {
     /// The bearer token; required to listen beyond loopback.
     pub token: Option<String>,
     pub journal: Journal,
+    /// The keys of the journal's log of sessions, if this machine has them.
+    pub keys: Option<Keys>,
     /// The agents whose graphs the page draws.
     pub agents: Arc<[Agent]>,
     /// The routes of [`actions`](super::actions).
@@ -77,6 +80,7 @@ impl Viewer {
             graphs: self.agents,
             summary_cache: Arc::default(),
             slots: Slots::default(),
+            keys: self.keys,
             stack: None,
         };
         let streaming = Router::new()

@@ -12,7 +12,9 @@ use axum::http::header::{
 use axum::routing::get;
 use graph::effect::ToolCall;
 use graph::presentation::Presentation;
+use journal::id::SessionId;
 use journal::lease::Lease;
+use journal::log::{Judged, Trust};
 use journal::step::{Step, StepBody};
 use journal::{export, verify};
 use packs::named;
@@ -28,8 +30,9 @@ use views::waterfall::Waterfall;
 use super::sessions::{Records, Reply, existing, session_id};
 use super::wire::{self, Refusal};
 use super::{Reader, compare, health, machine};
+use crate::checkpoints::Audit;
 use crate::executions::heads;
-use crate::store::Journal;
+use crate::store::{Database, Journal};
 use crate::view;
 
 /// Most lines of damage in the response. `daybook verify` lists all.
@@ -194,6 +197,19 @@ async fn find(reader: &Reader, id: &str, query: &str) -> Reply {
     }
 }
 
+/// What the log of sessions shows of a session to this machine.
+async fn logged(reader: &Reader, database: &Database, id: &SessionId) -> Option<Judged> {
+    let keys = reader.keys.as_ref();
+    let log = keys.and_then(|keys| keys.verifiers().ok()).unwrap_or_default();
+    let trust = Trust { log, ..Trust::default() };
+    let judged = match database.log_of(id).await {
+        Ok(extract) => extract?.judge(id, &trust),
+        Err(error) => Judged::unreadable(error.to_string()),
+    };
+    let audit = Audit::of(database, keys, None, &trust).await;
+    Some(judged.with_problems(&audit.problems))
+}
+
 async fn check(reader: &Reader, id: &str) -> Reply {
     let id = session_id(id)?;
     let journal = |error| Refusal::journal(&error);
@@ -210,7 +226,11 @@ async fn check(reader: &Reader, id: &str) -> Reply {
     }
     let now = reader.clock.now();
     let heads = heads.into_iter().map(|head| (verify::Anchor::Execution, head)).collect();
-    let anchors = verify::Anchors { heads, last_step: None };
+    let log = match reader.store.here() {
+        Some(database) => logged(reader, database, &id).await,
+        None => None,
+    };
+    let anchors = verify::Anchors { heads, last_step: None, log };
     let report = verify::verify(&id, &items, &anchors, now);
     let damage: Vec<_> = report.damage.iter().take(DAMAGE_MAX).map(ToString::to_string).collect();
     Ok((

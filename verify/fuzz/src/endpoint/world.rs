@@ -211,6 +211,7 @@ async fn router(store: &SqliteStore, data: &Path) -> Router {
         graphs: std::sync::Arc::new([]),
         summary_cache: Default::default(),
         slots: Default::default(),
+        keys: None,
         stack: Some(Running { executions: executions.clone(), admission: Limits::default() }),
     };
     let streams = Streams {

@@ -12,6 +12,7 @@ const PURE: &[&str] = &[
     "journal",
     "crates/workflow",
     "toolkits/asl",
+    "toolkits/tlog",
     "crates/graph",
     "crates/views",
     "packs",

@@ -6,7 +6,8 @@ use crate::tree::{Finding, Tree};
 /// Every crate in data-path order, with the workspace crates that it may depend on.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("crates/telemetry", &[]),
-    ("journal", &[]),
+    ("toolkits/tlog", &[]),
+    ("journal", &["tlog"]),
     ("crates/workflow", &["telemetry", "journal"]),
     ("crates/exporters", &["telemetry", "workflow"]),
     ("toolkits/asl", &[]),

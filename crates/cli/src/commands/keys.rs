@@ -1,0 +1,55 @@
+//! `keys`: the key that signs the log of sessions.
+
+use serde_json::json;
+use stack::keys::Keys;
+
+use crate::args::KeysAction;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::reader;
+use crate::resolve::Context;
+
+/// Shows or replaces the key.
+///
+/// # Errors
+/// When there is none, or it cannot be read or written.
+pub async fn keys(context: &Context, action: KeysAction) -> Result<Exit, Failure> {
+    let folder = reader::folder(context).await?;
+    let all = context.keys.as_deref().ok_or_else(|| {
+        Failure::unknown("no folder for keys: neither DAYBOOK_KEYS nor HOME is set")
+            .hint("set DAYBOOK_KEYS to a folder outside the journal's")
+    })?;
+    let keys = Keys::of(all, &folder);
+    match action {
+        KeysAction::Show => show(context, &keys),
+        KeysAction::Rotate => {
+            let key = keys.rotate()?.verifier().to_string();
+            if context.json {
+                output::json(&json!({ "key": key, "folder": keys.folder() }))?;
+            } else {
+                output::line(&key)?;
+                output::say(
+                    "new checkpoints are signed with this key; give it to whoever verifies",
+                );
+            }
+            Ok(Exit::Succeeded)
+        }
+    }
+}
+
+fn show(context: &Context, keys: &Keys) -> Result<Exit, Failure> {
+    let public: Vec<_> = keys.verifiers()?.iter().map(ToString::to_string).collect();
+    if public.is_empty() {
+        return Err(Failure::unknown(format!("no key in {}", keys.folder().display()))
+            .hint("`daybook dev` makes one when it first starts with this data folder"));
+    }
+    if context.json {
+        output::json(&json!({ "keys": public, "folder": keys.folder() }))?;
+    } else {
+        for key in &public {
+            output::line(key)?;
+        }
+        output::say(&format!("the signing key is in {}", keys.folder().display()));
+    }
+    Ok(Exit::Succeeded)
+}

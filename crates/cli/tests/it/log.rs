@@ -1,0 +1,218 @@
+//! Attackers against levels of verification: what each attack on a whole journal is found by, and by what it is not.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::{Connection, params};
+
+use crate::harness::{Dev, Ran, free_endpoint, run_in};
+
+/// A stopped stack's folder with three sessions that have ended, and the public key of its log.
+struct Journal {
+    folder: tempfile::TempDir,
+    ids: Vec<String>,
+}
+
+impl Journal {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let ids = sessions(folder.path(), 3);
+        let journal = Self { folder, ids };
+        let keys = journal.run(&["keys", "show"]);
+        fs::write(journal.path("log.pub"), keys.stdout).unwrap();
+        journal
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        let endpoint = free_endpoint();
+        let before = ["--endpoint", &endpoint, "--data", "data"];
+        run_in(self.folder.path(), &[&before, arguments].concat())
+    }
+
+    fn change(&self, sql: &str) {
+        Connection::open(self.path("data/journal.db")).unwrap().execute_batch(sql).unwrap();
+    }
+
+    /// Removes a session with all that the stack's tables say of it; its leaves stay.
+    fn remove(&self, id: &str) {
+        let partition = "(SELECT id FROM partition WHERE pk LIKE '%' || '#' || ?1 || '%')";
+        let connection = Connection::open(self.path("data/journal.db")).unwrap();
+        for sql in [
+            format!("DELETE FROM item WHERE partition IN {partition}"),
+            "DELETE FROM partition WHERE pk LIKE '%#' || ?1 || '%'".to_owned(),
+            "DELETE FROM execution WHERE name LIKE ?1 || '%'".to_owned(),
+        ] {
+            connection.execute_batch("PRAGMA foreign_keys = OFF").unwrap();
+            connection.execute(&sql, params![id]).unwrap();
+        }
+    }
+
+    /// Makes the tree anew from the leaves that are left, as whoever writes the file can.
+    fn rebuild_the_tree(&self) {
+        self.change("DELETE FROM log_node; DELETE FROM log_checkpoint;");
+        let connection = Connection::open(self.path("data/journal.db")).unwrap();
+        let mut statement = connection.prepare("SELECT leaf FROM log_leaf ORDER BY n").unwrap();
+        let rows = statement.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();
+        let leaves: Vec<_> = rows.map(Result::unwrap).collect();
+        let mut tree = tlog::Frontier::empty();
+        connection.execute("UPDATE log_leaf SET n = n + 1000000", []).unwrap();
+        for (n, leaf) in (0_i64..).zip(leaves) {
+            connection
+                .execute("UPDATE log_leaf SET n = ?1 WHERE leaf = ?2", params![n, leaf])
+                .unwrap();
+            for (id, hash) in tree.append(tlog::Hash::leaf(&leaf)).unwrap() {
+                let index = i64::try_from(id.index).unwrap();
+                let insert = "INSERT INTO log_node (level, i, hash) VALUES (?1, ?2, ?3)";
+                connection.execute(insert, params![id.level, index, hash.as_bytes()]).unwrap();
+            }
+        }
+    }
+}
+
+fn sessions(folder: &Path, count: usize) -> Vec<String> {
+    let dev = Dev::start(folder, &folder.join("data"));
+    let end = |agent: &str| {
+        let ran = run_in(
+            folder,
+            &["--endpoint", &dev.endpoint, "trigger", "--wait", "--json", "--agent", agent],
+        );
+        ran.json()[0]["session_id"].as_str().unwrap().to_owned()
+    };
+    // One fails: it has leaves, too.
+    let ids = (0..count).map(|n| end(if n == 1 { "nobody" } else { "checkup" })).collect();
+    assert_eq!(dev.stop("-TERM"), 0);
+    ids
+}
+
+#[test]
+fn a_whole_journal_verifies_with_its_signed_log() {
+    let journal = Journal::new();
+    let ran = journal.run(&["verify", "--all"]);
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    assert!(ran.stdout.contains("✓ sound           3"), "{ran:#?}");
+    assert!(ran.stdout.contains("6 leaves, 6 of them signed by daybook.local/"), "{ran:#?}");
+    let ran = journal.run(&["verify", &journal.ids[0], "--key", "log.pub"]);
+    assert!(ran.exit == 0 && ran.stdout.contains("a signed checkpoint"), "{ran:#?}");
+}
+
+#[test]
+fn a_removed_session_is_named_whoever_rebuilds_the_tree() {
+    let journal = Journal::new();
+    journal.remove(&journal.ids[1]);
+    let ran = journal.run(&["verify", "--all"]);
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    assert!(ran.stdout.contains(&journal.ids[1]), "{ran:#?}");
+    // Its leaves, too: the tree no longer continues the checkpoint.
+    journal.change(&format!("DELETE FROM log_leaf WHERE session = '{}'", journal.ids[1]));
+    assert_eq!(journal.run(&["verify", "--all"]).exit, 1);
+    // With a tree that fits, and without the checkpoints in the file.
+    journal.rebuild_the_tree();
+    let ran = journal.run(&["verify", "--all"]);
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    assert!(ran.stdout.contains("it was set back: it has 4 leaves"), "{ran:#?}");
+}
+
+#[test]
+fn an_earlier_copy_of_the_journal_is_named() {
+    let journal = Journal::new();
+    let copy = format!("VACUUM INTO '{}'", journal.path("copy.db").display());
+    journal.change(&copy);
+    sessions(journal.folder.path(), 1);
+    for file in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        let _ = fs::remove_file(journal.path("data").join(file));
+    }
+    fs::rename(journal.path("copy.db"), journal.path("data/journal.db")).unwrap();
+    let ran = journal.run(&["verify", "--all"]);
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    assert!(ran.stdout.contains("it was set back"), "{ran:#?}");
+    let ran = journal.run(&["verify", &journal.ids[0]]);
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+}
+
+/// The stack must not sign what was written while it was stopped.
+#[test]
+fn a_leaf_of_another_writer_is_not_signed() {
+    let journal = Journal::new();
+    let leaf = format!(
+        r#"["daybook session 1","{}","EVENT#2026-01-01T00:00:00.000000000Z","SESSION_FAILED","{}",0]"#,
+        journal::id::SessionId::fresh(),
+        "0".repeat(64)
+    );
+    let connection = Connection::open(journal.path("data/journal.db")).unwrap();
+    let insert = "INSERT INTO log_leaf (n, session, leaf) VALUES (6, 'x', ?1)";
+    connection.execute(insert, params![leaf.as_bytes()]).unwrap();
+    drop(connection);
+    journal.rebuild_the_tree();
+    sessions(journal.folder.path(), 1);
+    let ran = journal.run(&["verify", "--all", "--json"]);
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    let signed = fs::read_dir(journal.path(".keys")).unwrap().next().unwrap().unwrap().path();
+    let note = fs::read_to_string(signed.join("checkpoint")).unwrap();
+    assert_eq!(note.lines().nth(1), Some("6"), "{note}");
+}
+
+#[test]
+fn an_exported_session_proves_itself_with_the_public_key() {
+    let journal = Journal::new();
+    for id in &journal.ids {
+        let exported = journal.run(&["export", id]).stdout;
+        fs::write(journal.path("file.jsonl"), &exported).unwrap();
+        let alone = tempfile::tempdir().unwrap();
+        for name in ["file.jsonl", "log.pub"] {
+            fs::copy(journal.path(name), alone.path().join(name)).unwrap();
+        }
+        let check = ["verify", "--file", "file.jsonl", "--key", "log.pub"];
+        let ran = run_in(alone.path(), &check);
+        assert!(ran.exit == 0 && ran.stdout.contains("✓ sound"), "{ran:#?}");
+        // Another log's key, and a file whose checkpoint was taken out.
+        let other = Journal::new();
+        fs::copy(other.path("log.pub"), alone.path().join("log.pub")).unwrap();
+        assert_eq!(run_in(alone.path(), &check).exit, 1);
+        fs::copy(journal.path("log.pub"), alone.path().join("log.pub")).unwrap();
+        let mut lines: Vec<_> = exported.lines().map(str::to_owned).collect();
+        let mut witness: serde_json::Value = serde_json::from_str(lines.last().unwrap()).unwrap();
+        witness["witness"].as_object_mut().unwrap().remove("log");
+        *lines.last_mut().unwrap() = witness.to_string();
+        fs::write(alone.path().join("file.jsonl"), lines.join("\n") + "\n").unwrap();
+        let ran = run_in(alone.path(), &check);
+        assert!(ran.exit == 2 && ran.stdout.contains("? not provable"), "{ran:#?}");
+    }
+}
+
+#[test]
+fn earlier_checkpoints_verify_after_a_rotation() {
+    let journal = Journal::new();
+    let exported = journal.run(&["export", &journal.ids[0]]).stdout;
+    fs::write(journal.path("file.jsonl"), exported).unwrap();
+    assert_eq!(journal.run(&["keys", "rotate"]).exit, 0);
+    sessions(journal.folder.path(), 1);
+    let ran = journal.run(&["verify", "--all"]);
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    let keys = journal.run(&["keys", "show"]).stdout;
+    assert_eq!(keys.lines().count(), 2, "{keys}");
+    fs::write(journal.path("log.pub"), keys).unwrap();
+    let ran = journal.run(&["verify", "--file", "file.jsonl", "--key", "log.pub"]);
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+}
+
+#[test]
+fn two_histories_of_one_log_are_named() {
+    let journal = Journal::new();
+    let key = fs::read_dir(journal.path(".keys")).unwrap().next().unwrap().unwrap().path();
+    fs::copy(key.join("checkpoint"), journal.path("kept")).unwrap();
+    let ran = journal.run(&["verify", "--all", "--checkpoint", "kept"]);
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    // Who holds the key signs another history; only the kept checkpoint shows it.
+    for file in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        let _ = fs::remove_file(journal.path("data").join(file));
+    }
+    fs::remove_file(key.join("checkpoint")).unwrap();
+    sessions(journal.folder.path(), 4);
+    assert_eq!(journal.run(&["verify", "--all"]).exit, 0);
+    let ran = journal.run(&["verify", "--all", "--checkpoint", "kept"]);
+    assert!(ran.exit == 1 && ran.stdout.contains("another history"), "{ran:#?}");
+}

@@ -1,0 +1,216 @@
+//! What a log of sessions shows about one session.
+
+use std::fmt;
+
+use serde_json::{Value, json};
+use tlog::checkpoint::SignedCheckpoint;
+use tlog::hash::Hash;
+use tlog::key::{Verifier as _, VerifierKey};
+use tlog::proof::verify_inclusion;
+use tlog::tree::TreeHead;
+
+use super::{Leaf, Stage};
+use crate::id::SessionId;
+use crate::item;
+use crate::verify::Anchor;
+
+/// Most leaves of a session that are read. A session has two, and a third if two components sealed it at once.
+pub const ENTRIES_MAX: usize = 1_000;
+
+/// A leaf of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number in the log, from 0.
+    pub index: u64,
+    /// Its contents.
+    pub leaf: Vec<u8>,
+    /// The proof that it is in the checkpoint's tree; `None` if it is newer than the checkpoint.
+    pub proof: Option<Vec<Hash>>,
+}
+
+/// The leaves of a session, and the checkpoint in whose tree they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extract {
+    pub checkpoint: Option<String>,
+    pub entries: Vec<Entry>,
+}
+
+/// The keys that a reader trusts.
+#[derive(Clone, Debug, Default)]
+pub struct Trust {
+    /// The log's keys: one of them must have signed.
+    pub log: Vec<VerifierKey>,
+    /// The witnesses' keys: all of them must have cosigned.
+    pub witnesses: Vec<VerifierKey>,
+    /// Whether the reader asked for a signature: without one, nothing is proven.
+    pub is_required: bool,
+}
+
+/// What an extract proves to a reader.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Judged {
+    /// The leaves, and what vouches for each.
+    leaves: Vec<(Leaf, Anchor)>,
+    /// What contradicts itself.
+    pub(crate) problems: Vec<String>,
+    /// What the reader asked for and did not get.
+    pub(crate) unmet: Vec<String>,
+    /// How many leaves are newer than the checkpoint.
+    pub(crate) unsigned: usize,
+    /// Whether the log was asked, so that a record without a leaf was added. An export may lack leaves.
+    pub(crate) is_complete: bool,
+    is_required: bool,
+}
+
+/// What a record is for which there is no leaf.
+pub(crate) enum Missing {
+    Added,
+    Unmet(String),
+    Unknown,
+}
+
+impl Judged {
+    /// A log that cannot be read.
+    pub fn unreadable(problem: String) -> Self {
+        Self { problems: vec![problem], ..Self::default() }
+    }
+
+    /// Adds what is wrong with the whole log, from which these leaves were read.
+    #[must_use]
+    pub fn with_problems(mut self, problems: &[String]) -> Self {
+        self.problems.extend(problems.iter().cloned());
+        self.is_complete = true;
+        self
+    }
+
+    /// What a record without a leaf is.
+    pub(crate) fn missing(&self, place: &str) -> Missing {
+        match (self.is_complete, self.is_required) {
+            (true, _) => Missing::Added,
+            (false, true) => Missing::Unmet(format!("the file has no leaf for {place}")),
+            (false, false) => Missing::Unknown,
+        }
+    }
+
+    pub fn leaves(&self) -> impl Iterator<Item = &Leaf> {
+        self.leaves.iter().map(|(leaf, _)| leaf)
+    }
+
+    /// The hash of the session's verdict, and what vouches for it. If several components sealed it, the earliest verdict
+    /// counts.
+    pub(crate) fn head(&self) -> Option<(Anchor, item::Hash)> {
+        let ends = self.leaves.iter().filter(|(leaf, _)| leaf.stage() == Stage::Ended);
+        let (leaf, anchor) = ends.min_by_key(|(leaf, _)| &leaf.sk)?;
+        Some((*anchor, leaf.hash.clone()))
+    }
+}
+
+impl Extract {
+    /// The size of the tree of a checkpoint, signed by whomever.
+    pub fn size_of(note: &str) -> Option<u64> {
+        Some(SignedCheckpoint::parse(note.as_bytes()).ok()?.checkpoint().head().size)
+    }
+
+    /// Checks the checkpoint and every proof.
+    pub fn judge(&self, session: &SessionId, trust: &Trust) -> Judged {
+        let mut judged = Judged { is_required: trust.is_required, ..Judged::default() };
+        let mut tree = None;
+        if let Some(note) = &self.checkpoint {
+            match signed(note, trust, &mut judged) {
+                Ok(signed) => tree = Some(signed),
+                Err(problem) => judged.problems.push(problem),
+            }
+        } else if trust.is_required {
+            judged.unmet.push("there is no checkpoint".to_owned());
+        }
+        for entry in &self.entries {
+            match entry.judge(session, tree.as_ref()) {
+                Ok((leaf, anchor)) => {
+                    let newer = entry.proof.is_none();
+                    judged.unsigned += usize::from(newer);
+                    if newer && trust.is_required {
+                        judged
+                            .unmet
+                            .push(format!("leaf {} is newer than the checkpoint", entry.index));
+                    }
+                    judged.leaves.push((leaf, anchor));
+                }
+                Err(problem) => judged.problems.push(format!("leaf {}: {problem}", entry.index)),
+            }
+        }
+        judged
+    }
+
+    /// As an export has it.
+    pub fn to_json(&self) -> Value {
+        let entries = self.entries.iter().map(|entry| {
+            let proof = entry.proof.as_ref();
+            json!({
+                "index": entry.index,
+                "leaf": String::from_utf8_lossy(&entry.leaf),
+                "proof": proof.map(|proof| proof.iter().map(Hash::to_string).collect::<Vec<_>>()),
+            })
+        });
+        json!({ "checkpoint": self.checkpoint, "leaves": entries.collect::<Vec<_>>() })
+    }
+
+    /// Reads what [`Self::to_json`] writes; `None` for anything else.
+    pub fn from_json(json: &Value) -> Option<Self> {
+        let entries =
+            json.get("leaves")?.as_array().filter(|leaves| leaves.len() <= ENTRIES_MAX)?;
+        let entries = entries.iter().map(|entry| {
+            let hash = |hash: &Value| hash.as_str()?.parse().ok();
+            let proof = match entry.get("proof")? {
+                Value::Null => None,
+                proof => Some(proof.as_array()?.iter().map(hash).collect::<Option<_>>()?),
+            };
+            let leaf = entry.get("leaf")?.as_str()?.as_bytes().to_vec();
+            Some(Entry { index: entry.get("index")?.as_u64()?, leaf, proof })
+        });
+        let extract = Self {
+            checkpoint: json.get("checkpoint")?.as_str().map(str::to_owned),
+            entries: entries.collect::<Option<_>>()?,
+        };
+        (extract.to_json() == *json).then_some(extract)
+    }
+}
+
+impl Entry {
+    fn judge(
+        &self,
+        session: &SessionId,
+        tree: Option<&(TreeHead, Anchor)>,
+    ) -> Result<(Leaf, Anchor), String> {
+        let leaf = Leaf::parse(&self.leaf).ok_or("it is not the leaf of a record")?;
+        if leaf.session != *session {
+            return Err(format!("it is of session {}", leaf.session));
+        }
+        let (Some(proof), Some((head, anchor))) = (&self.proof, tree) else {
+            return Ok((leaf, Anchor::Log));
+        };
+        verify_inclusion(&Hash::leaf(&self.leaf), self.index, head, proof)
+            .map_err(|error| error.to_string())?;
+        Ok((leaf, *anchor))
+    }
+}
+
+/// Reads a checkpoint and checks who signed it.
+fn signed(note: &str, trust: &Trust, judged: &mut Judged) -> Result<(TreeHead, Anchor), String> {
+    let unlike = |error: &dyn fmt::Display| format!("its checkpoint does not hold: {error}");
+    let signed = SignedCheckpoint::parse(note.as_bytes()).map_err(|error| unlike(&error))?;
+    let (origin, head) = (signed.checkpoint().origin(), signed.checkpoint().head());
+    if trust.log.is_empty() {
+        return Ok((head, Anchor::Log));
+    }
+    let by = signed.note().verify(&trust.log).map_err(|error| unlike(&error))?;
+    if by.iter().all(|by| by.name.as_str() != origin.as_str()) {
+        return Err(unlike(&format!("it is of the log {origin}, which its key does not name")));
+    }
+    let has_cosigned = |key: &&VerifierKey| signed.note().verify(&[*key]).is_ok();
+    let missing: Vec<_> = trust.witnesses.iter().filter(|key| !has_cosigned(key)).collect();
+    for key in &missing {
+        judged.unmet.push(format!("witness {} did not cosign the checkpoint", key.name()));
+    }
+    let cosigned = !trust.witnesses.is_empty() && missing.is_empty();
+    Ok((head, if cosigned { Anchor::Cosigned } else { Anchor::Checkpoint }))
+}

@@ -1,0 +1,232 @@
+//! The log of sessions in the journal's file. Its tree is stored node by node and never computed from all leaves.
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use tlog::hash::Hash;
+use tlog::tree::{self, Frontier, NodeId, OutOfRange, TreeHead};
+
+use crate::id::SessionId;
+use crate::log::{ENTRIES_MAX, Entry, Extract, Leaf, LeafKey};
+use crate::store::Error;
+
+/// Checkpoints that are kept. Older ones follow from the tree, and witnesses keep their own.
+const CHECKPOINTS_KEPT: i64 = 100;
+
+pub(super) const CREATE: &str = "
+CREATE TABLE IF NOT EXISTS log_leaf (
+    n INTEGER PRIMARY KEY, session TEXT NOT NULL, leaf BLOB NOT NULL, mark BLOB
+);
+CREATE INDEX IF NOT EXISTS log_leaf_by_session ON log_leaf(session);
+CREATE TABLE IF NOT EXISTS log_node (
+    level INTEGER NOT NULL, i INTEGER NOT NULL, hash BLOB NOT NULL, PRIMARY KEY (level, i)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS log_checkpoint (size INTEGER PRIMARY KEY, note TEXT NOT NULL);
+";
+
+/// A log, as far as it can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    pub head: TreeHead,
+    /// The newest checkpoint, a signed note.
+    pub checkpoint: Option<String>,
+}
+
+/// A leaf as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub index: u64,
+    /// The session under which it is found.
+    pub session: String,
+    pub bytes: Vec<u8>,
+    /// The mark of its writer; empty if it had no key.
+    pub mark: Vec<u8>,
+}
+
+/// Why the tree cannot be read.
+#[derive(Debug, thiserror::Error)]
+enum Damaged {
+    #[error("the log of sessions lacks node {} of level {}", .0.index, .0.level)]
+    Lacks(NodeId),
+    #[error("the log of sessions has a node of another form: {} of level {}", .0.index, .0.level)]
+    Malformed(NodeId),
+    #[error("the log of sessions has a number that is none")]
+    Size,
+}
+
+/// Failures of reading the tree.
+enum Failure {
+    Sqlite(rusqlite::Error),
+    Damaged(Damaged),
+    OutOfRange(OutOfRange),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<OutOfRange> for Failure {
+    fn from(error: OutOfRange) -> Self {
+        Self::OutOfRange(error)
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Sqlite(error) => error.into(),
+            Failure::Damaged(damaged) => Self::Corrupt(damaged.into()),
+            Failure::OutOfRange(error) => Self::Corrupt(error.into()),
+        }
+    }
+}
+
+/// Appends the leaf of a record, unless the log has it.
+pub(super) fn append(
+    connection: &Connection,
+    leaf: &Leaf,
+    key: Option<&LeafKey>,
+) -> Result<(), Error> {
+    Ok(try_append(connection, leaf, key)?)
+}
+
+fn try_append(connection: &Connection, leaf: &Leaf, key: Option<&LeafKey>) -> Result<(), Failure> {
+    let (session, bytes) = (leaf.session.as_str(), leaf.to_bytes());
+    let known = "SELECT 1 FROM log_leaf WHERE session = ? AND leaf = ?";
+    if connection.prepare_cached(known)?.exists(params![session, bytes])? {
+        return Ok(());
+    }
+    let mut tree = Frontier::read(size(connection)?, |id| node(connection, id))?;
+    let index = tree.size();
+    let mark = key.map(|key| key.mark(index, &bytes));
+    let insert = "INSERT INTO log_leaf (n, session, leaf, mark) VALUES (?, ?, ?, ?)";
+    connection.prepare_cached(insert)?.execute(params![number(index), session, bytes, mark])?;
+    let insert = "INSERT INTO log_node (level, i, hash) VALUES (?, ?, ?)";
+    let mut insert = connection.prepare_cached(insert)?;
+    for (id, hash) in tree.append(Hash::leaf(&bytes))? {
+        insert.execute(params![id.level, number(id.index), hash.as_bytes()])?;
+    }
+    Ok(())
+}
+
+pub(super) fn state(connection: &Connection) -> Result<State, Error> {
+    let head = head(connection, size(connection)?)?;
+    Ok(State { head, checkpoint: checkpoint(connection)? })
+}
+
+/// The root of the log when it had this many leaves.
+pub(super) fn head_at(connection: &Connection, size: u64) -> Result<TreeHead, Error> {
+    Ok(head(connection, size)?)
+}
+
+fn head(connection: &Connection, size: u64) -> Result<TreeHead, Failure> {
+    Ok(TreeHead { size, root: tree::root(size, |id| node(connection, id))? })
+}
+
+/// A session's leaves, proven in the tree of the newest checkpoint.
+pub(super) fn extract(connection: &Connection, session: &SessionId) -> Result<Extract, Error> {
+    let checkpoint = checkpoint(connection)?;
+    let size = checkpoint.as_deref().and_then(Extract::size_of).unwrap_or(0);
+    let entries = entries(connection, session, size)?;
+    Ok(Extract { checkpoint, entries })
+}
+
+fn entries(connection: &Connection, session: &SessionId, size: u64) -> Result<Vec<Entry>, Failure> {
+    let sql =
+        format!("SELECT n, leaf FROM log_leaf WHERE session = ? ORDER BY n LIMIT {ENTRIES_MAX}");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let found = statement.query_map([session.as_str()], |row| {
+        Ok((row.get::<_, i64>(0)?, bytes(row.get_ref(1)?).to_vec()))
+    })?;
+    let mut entries = Vec::new();
+    for row in found {
+        let (n, leaf) = row?;
+        let index = u64::try_from(n).map_err(|_| Failure::Damaged(Damaged::Size))?;
+        let prove = || tree::inclusion_proof(index, size, |id| node(connection, id));
+        let proof = (index < size).then(prove).transpose()?;
+        entries.push(Entry { index, leaf, proof });
+    }
+    Ok(entries)
+}
+
+/// The proof that the log of `new` leaves continues that of `old`.
+pub(super) fn consistency(connection: &Connection, old: u64, new: u64) -> Result<Vec<Hash>, Error> {
+    let proof: Result<_, Failure> = tree::consistency_proof(old, new, |id| node(connection, id));
+    Ok(proof?)
+}
+
+/// Leaves from an index on.
+pub(super) fn leaves(
+    connection: &Connection,
+    from: u64,
+    limit: usize,
+) -> Result<Vec<Stored>, Error> {
+    let sql = "SELECT n, session, leaf, mark FROM log_leaf WHERE n >= ? ORDER BY n LIMIT ?";
+    let read = || -> rusqlite::Result<Vec<Stored>> {
+        let mut statement = connection.prepare_cached(sql)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = statement.query_map(params![number(from), limit], |row| {
+            let index = u64::try_from(row.get::<_, i64>(0)?).unwrap_or(u64::MAX);
+            let session = String::from_utf8_lossy(bytes(row.get_ref(1)?)).into_owned();
+            let (leaf, mark) = (bytes(row.get_ref(2)?).to_vec(), bytes(row.get_ref(3)?).to_vec());
+            Ok(Stored { index, session, bytes: leaf, mark })
+        })?;
+        rows.collect()
+    };
+    Ok(read()?)
+}
+
+/// Stores a checkpoint, in place of one of the same size, and drops old ones.
+pub(super) fn put_checkpoint(
+    connection: &Connection,
+    size: u64,
+    note: &str,
+) -> rusqlite::Result<()> {
+    let insert = "INSERT INTO log_checkpoint (size, note) VALUES (?, ?) \
+                  ON CONFLICT (size) DO UPDATE SET note = excluded.note";
+    connection.prepare_cached(insert)?.execute(params![number(size), note])?;
+    let drop = format!(
+        "DELETE FROM log_checkpoint WHERE size <= (SELECT size FROM log_checkpoint \
+         ORDER BY size DESC LIMIT 1 OFFSET {CHECKPOINTS_KEPT})"
+    );
+    connection.prepare_cached(&drop)?.execute([]).map(|_| ())
+}
+
+fn checkpoint(connection: &Connection) -> Result<Option<String>, Failure> {
+    let sql = "SELECT note FROM log_checkpoint ORDER BY size DESC LIMIT 1";
+    let text = |row: &Row<'_>| Ok(String::from_utf8_lossy(bytes(row.get_ref(0)?)).into_owned());
+    Ok(connection.prepare_cached(sql)?.query_row([], text).optional()?)
+}
+
+/// The number of leaves.
+fn size(connection: &Connection) -> Result<u64, Failure> {
+    let newest: Option<i64> = connection
+        .prepare_cached("SELECT max(n) FROM log_leaf")?
+        .query_row([], |row| row.get(0))?;
+    let size = newest.map_or(Some(0), |newest| newest.checked_add(1));
+    size.and_then(|size| u64::try_from(size).ok()).ok_or(Failure::Damaged(Damaged::Size))
+}
+
+fn node(connection: &Connection, id: NodeId) -> Result<Hash, Failure> {
+    let sql = "SELECT hash FROM log_node WHERE level = ? AND i = ?";
+    let found: Option<Vec<u8>> = connection
+        .prepare_cached(sql)?
+        .query_row(params![id.level, number(id.index)], |row| Ok(bytes(row.get_ref(0)?).to_vec()))
+        .optional()?;
+    let bytes = found.ok_or(Failure::Damaged(Damaged::Lacks(id)))?;
+    Hash::from_slice(&bytes).map_err(|_| Failure::Damaged(Damaged::Malformed(id)))
+}
+
+/// The bytes of a column, whatever its type: a damaged log is read as far as it can be.
+fn bytes(column: ValueRef<'_>) -> &[u8] {
+    match column {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
+        _ => &[],
+    }
+}
+
+/// A number in SQLite; the tree has at most as many leaves as fit.
+fn number(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
