@@ -10,7 +10,9 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use graph::definition::Finish;
 use graph::next::{Ask, Intent, Next, Request, Work};
 use graph::outcome::{Brought, ToolOutcome};
+use graph::panics;
 use graph::profile::{Observed, Profile};
+use graph::request::{Log, Prepared};
 use graph::run::Run;
 use journal::chain::{AppendError, Body, Head, append};
 use journal::clock::Stamp;
@@ -20,6 +22,7 @@ use journal::item::Hash;
 use journal::limits::DEADLINE_BEFORE_EXPIRY;
 use journal::step::{Ending, Step, StepBody, Usage};
 use journal::store::{Error, Retry, Store};
+use journal::version;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -72,6 +75,8 @@ pub struct Driver<S> {
     pub head: Head,
     /// The graph's run, with all steps up to the head folded.
     pub run: Run,
+    /// The requests to the model, as the folded steps record them.
+    pub requests: Log,
     pub toolbox: Arc<Toolbox<S>>,
     pub models: Models,
     pub tool_timeout: Duration,
@@ -88,6 +93,8 @@ struct Performed {
     started_at: Stamp,
     brought: Brought,
     usage: Usage,
+    /// Whether the model was sent the chat with its schema in the system prompt.
+    in_words: bool,
 }
 
 type UnderWay = FuturesUnordered<BoxFuture<'static, Performed>>;
@@ -133,6 +140,10 @@ impl<S: Store> Driver<S> {
             if let Work::Tool { intent: Intent::Needed, .. } = &request.work {
                 return self.record(request.intent()).await;
             }
+            if let Some(note) = self.prepared(&request, false).and_then(|prepared| prepared.note())
+            {
+                return self.record(note).await;
+            }
             begun.insert(request.effect.call);
             under_way.push(self.start(request));
         }
@@ -167,21 +178,25 @@ impl<S: Store> Driver<S> {
                 clock.sleep(pause + pause.mul_f64(jitter)).await;
             }
             let started_at = clock.now();
+            let mut in_words = false;
             let (brought, usage) = match (&request.work, policy) {
                 (Work::Tool { call, .. }, _) => {
                     let outcome = toolbox.call_from(span, call, timeout).await;
                     let usage = built_in::usage(call, &outcome);
                     (brought(outcome), usage)
                 }
-                (_, Some(reply)) => (Brought::Reply(reply), Usage::default()),
+                (_, Some(reply)) => {
+                    (reply.map_or_else(Brought::Failure, Brought::Reply), Usage::default())
+                }
                 (Work::Model { model, chat }, None) => {
                     let attempt = models.ask(model, chat, &clock).await;
+                    in_words = attempt.in_words;
                     let brought = attempt.brought.map_or_else(Brought::Failure, Brought::Reply);
                     (brought, attempt.usage)
                 }
                 (Work::Policy { .. }, None) => unreachable!("the policy was asked above"),
             };
-            Performed { request, started_at, brought, usage }
+            Performed { request, started_at, brought, usage, in_words }
         })
     }
 
@@ -200,7 +215,11 @@ impl<S: Store> Driver<S> {
     }
 
     async fn record_outcome(&mut self, performed: Performed) -> Result<(), Driven> {
-        let Performed { request, started_at, brought, usage } = performed;
+        let Performed { request, started_at, brought, usage, in_words } = performed;
+        let prepared = self.prepared(&request, in_words);
+        if let Some(note) = prepared.as_ref().and_then(Prepared::note) {
+            self.record(note).await?;
+        }
         let elapsed = self.session.hlc.clock().now().since(started_at);
         self.spans.learn(&request.effect, &brought);
         measure::performed(&request, &brought, elapsed);
@@ -211,7 +230,21 @@ impl<S: Store> Driver<S> {
             *usage = self.models.charge(&model, *usage);
             measure::paid(*usage);
         }
+        if let (StepBody::Outcome { request, .. }, Some(prepared)) = (&mut body, prepared) {
+            *request = Some(prepared.request);
+        }
         self.record(body).await
+    }
+
+    /// A chat's request to a model, prepared for the journal; `None` for other effects and for the policy.
+    fn prepared(&self, request: &Request, in_words: bool) -> Option<Prepared> {
+        let Work::Model { model, chat } = &request.work else { return None };
+        let mask = |text: &str| self.models.without_key(text);
+        Some(if in_words {
+            self.requests.prepare(model, &crate::model::in_words(chat), mask)
+        } else {
+            self.requests.prepare(model, chat, mask)
+        })
     }
 
     /// The model that charges for a request's tokens.
@@ -265,6 +298,8 @@ impl<S: Store> Driver<S> {
             Err(AppendError::Collision(theirs)) => match &theirs.body {
                 StepBody::Claim { .. } => Err(Driven::Fenced),
                 StepBody::Ask { .. } => Err(Driven::Suspended { question: theirs.seq }),
+                // The next runner goes on with the other version.
+                _ if version::is_move(&theirs) => Err(Driven::Stopped),
                 _ => self.fold(*theirs).await,
             },
             Err(AppendError::TooLarge(error)) => {
@@ -309,6 +344,9 @@ impl<S: Store> Driver<S> {
 
     async fn fold(&mut self, step: Step<Value>) -> Result<(), Driven> {
         self.head = Head::after(&step);
+        if self.run.named_model().is_some() {
+            self.requests.fold(&step);
+        }
         if let StepBody::End { .. } = &step.body {
             measure::observed(&self.observe(&step));
             return Err(Driven::Ended(Box::new(step)));
@@ -326,8 +364,13 @@ impl<S: Store> Driver<S> {
         }
     }
 
+    /// What the agent observes of a step. Metrics never end a session: a panic observes nothing.
     fn observe(&self, step: &Step<Value>) -> Observed {
-        (self.profile.observe)(&self.run, step)
+        panics::caught("the observation of a step", || (self.profile.observe)(&self.run, step))
+            .unwrap_or_else(|panicked| {
+                tracing::warn!(session_id = %self.session.author.session, %panicked, "A step was not observed.");
+                Observed::default()
+            })
     }
 
     /// Ends a session that cannot continue.

@@ -1,5 +1,7 @@
 //! The entrypoint: journals a request, validates it, and claims the session or declines with a reason.
 
+mod version_of;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,6 +9,9 @@ use std::time::Duration;
 
 use aws_sdk_sfn::Client;
 use graph::agent::{Agent, Opening};
+use graph::definition::Finish;
+use graph::error::StartError;
+use graph::request::Log;
 use graph::run::Run;
 use journal::announce::Announcer;
 use journal::chain::{AppendError, Author, Head, append};
@@ -19,6 +24,7 @@ use journal::limits::END_COLLISIONS_MAX;
 use journal::read::resolved_steps;
 use journal::step::{Step, StepBody};
 use journal::store::Store;
+use journal::version;
 use serde::Serialize;
 use serde_json::{Value, json};
 use telemetry::export;
@@ -186,7 +192,7 @@ impl<S: Store> Host<S> {
         }
         let trace = Trace::of(&request.session_id, request.trigger.traceparent);
         let begun_at = hlc.clock().now();
-        let claimed = self.claim(&request, &hlc).instrument(log_span(&trace)).await;
+        let claimed = self.claim(&request, &hlc, &announcer).instrument(log_span(&trace)).await;
         if export::is_on() {
             let parent = trace.invocation(request.attempt);
             let span = trace.leaf("agent.entrypoint", begun_at.nanos(), parent);
@@ -213,8 +219,15 @@ impl<S: Store> Host<S> {
         }
     }
 
-    async fn claim(&self, request: &AgentRequest, hlc: &Arc<Hlc>) -> Result<(), Declined> {
-        let agent = self.agent(&request.trigger.agent)?;
+    async fn claim(
+        &self,
+        request: &AgentRequest,
+        hlc: &Arc<Hlc>,
+        announcer: &Announcer<'_, S>,
+    ) -> Result<(), Declined> {
+        let steps = resolved_steps(&self.shared.store, &request.session_id).await?;
+        may_claim(steps.last(), request.supersedes)?;
+        let agent = self.agent(request, &steps, announcer).await?;
         let opening = Opening {
             input: request.trigger.input.clone(),
             settings: self.shared.config.servers.guard(settings(
@@ -224,9 +237,9 @@ impl<S: Store> Host<S> {
                 &self.shared.config.defaults,
             )),
         };
-        agent.start(&opening.input, &opening.settings).map_err(|error| {
-            Declined::Refused(ErrorMessage::new("InputError", "InvalidInput", &error.to_string()))
-        })?;
+        if steps.is_empty() {
+            agent.start(&opening.input, &opening.settings).map_err(|error| declined(&error))?;
+        }
         // Does not wait for an older task of this session that is still stopping: the claim fences it.
         if self.takes_no_more() {
             return Err(Declined::Full);
@@ -242,25 +255,20 @@ impl<S: Store> Host<S> {
             author,
             epoch: request.supersedes + 1,
         };
-        let steps = self.write_claim(&session, request, agent, &opening).await?;
+        let steps = self.write_claim(&session, request, agent, &opening, steps).await?;
         let trace = Trace::of(&request.session_id, request.trigger.traceparent);
         self.begin(session, agent, &opening, &steps, trace).await
     }
 
-    fn agent(&self, name: &str) -> Result<&Agent, Declined> {
-        let agents = &self.shared.config.agents;
-        agents.iter().find(|agent| agent.name() == name).ok_or_else(|| unknown_agent(name, agents))
-    }
-
-    /// Appends the claim, unless the newest step forbids it. Returns all steps, the claim last.
+    /// Appends the claim after `steps`, unless the newest step forbids it. Returns all steps, the claim last.
     async fn write_claim(
         &self,
         session: &Session<S>,
         request: &AgentRequest,
         agent: &Agent,
         opening: &Opening,
+        mut steps: Vec<Step<Value>>,
     ) -> Result<Vec<Step<Value>>, Declined> {
-        let mut steps = resolved_steps(&session.store, &session.author.session).await?;
         for _ in 0..END_COLLISIONS_MAX {
             let newest = steps.last();
             may_claim(newest, request.supersedes)?;
@@ -279,6 +287,8 @@ impl<S: Store> Host<S> {
                     steps.push(step);
                     return Ok(steps);
                 }
+                // The next invocation goes on with the other version.
+                Err(AppendError::Collision(theirs)) if version::is_move(&theirs) => break,
                 Err(AppendError::Collision(theirs)) => steps.push(*theirs),
                 Err(AppendError::Store(error)) => return Err(Declined::Unclear(error)),
                 Err(error) => {
@@ -357,6 +367,8 @@ impl<S: Store> Host<S> {
             &input,
         ));
         let models = config.models.clone();
+        let has_model = run.as_ref().is_ok_and(|run| run.named_model().is_some());
+        let requests = has_model.then(|| Log::of(steps));
         let log = log_span(&trace);
         let (spans, profile) = (Spans::of(trace, agent, steps), agent.profile());
         let head = steps.last().map_or_else(Head::genesis, Head::after);
@@ -371,10 +383,12 @@ impl<S: Store> Host<S> {
             async move {
                 match run {
                     Ok(run) => {
+                        let requests = requests.unwrap_or_default();
                         let driver = Driver {
                             session,
                             head,
                             run,
+                            requests,
                             toolbox,
                             models,
                             tool_timeout,
@@ -384,7 +398,7 @@ impl<S: Store> Host<S> {
                         };
                         work(driver, callbacks, lease).await;
                     }
-                    Err(error) => crate::task::fail(session, head, error.finish(), callbacks).await,
+                    Err(error) => crate::task::fail(session, error.finish(), callbacks).await,
                 }
                 host.finished(&id, &runner);
             }
@@ -460,11 +474,11 @@ fn may_claim(newest: Option<&Step<Value>>, supersedes: u32) -> Result<(), Declin
     Err(Declined::As(outcome))
 }
 
-fn unknown_agent(name: &str, agents: &[Agent]) -> Declined {
-    let known: Vec<_> = agents.iter().map(Agent::name).collect();
-    let message =
-        format!("detail.agent: no agent is named `{name}`; known agents: {}", known.join(", "));
-    Declined::Refused(ErrorMessage::new("InvalidTrigger", "UnknownAgent", &message))
+fn declined(error: &StartError) -> Declined {
+    match error.finish() {
+        Finish::Failed { error, .. } => Declined::Refused(error),
+        Finish::Completed(_) => unreachable!("an error is no result"),
+    }
 }
 
 fn outcome(outcome: InvokeOutcome, hlc: &Hlc) -> Response {

@@ -16,7 +16,8 @@ pub const LOG_TARGET: &str = "agent::summary";
 
 /// Describes the metrics of these agents to the program's recorder.
 pub fn describe(agents: &[Agent]) {
-    for metric in agents.iter().flat_map(|agent| agent.profile().metrics) {
+    let versions = agents.iter().flat_map(Agent::versions);
+    for metric in versions.flat_map(|agent| agent.profile().metrics) {
         let Metric { name, kind, description } = **metric;
         match kind {
             MetricKind::Counter => describe_counter!(name, Unit::Count, description),
@@ -28,7 +29,8 @@ pub fn describe(agents: &[Agent]) {
 
 /// The upper bounds of the buckets of these agents' metrics that do not measure seconds.
 pub fn buckets(agents: &[Agent]) -> Vec<(&'static str, &'static [f64])> {
-    let metrics = agents.iter().flat_map(|agent| agent.profile().metrics);
+    let versions = agents.iter().flat_map(Agent::versions);
+    let metrics = versions.flat_map(|agent| agent.profile().metrics);
     let bounds = metrics.filter_map(|metric| match metric.kind {
         MetricKind::Histogram(bounds) => Some((metric.name, bounds)),
         MetricKind::Counter | MetricKind::Seconds => None,

@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
-use graph::effect::{Chat, Form, Message, Reply};
+use graph::effect::{Chat, Message, Reply};
 use graph::outcome::{Failure, FailureKind};
 use journal::clock::Clock;
 use journal::step::Usage;
@@ -100,6 +100,8 @@ pub struct Attempt {
     pub brought: Result<Reply, Failure>,
     /// As the server reported it; without the price.
     pub usage: Usage,
+    /// Whether the chat was sent with its schema in the system prompt ([`in_words`]).
+    pub in_words: bool,
 }
 
 /// All available models. Clones share connections and recordings.
@@ -124,7 +126,7 @@ type Read = (Option<SystemTime>, Arc<Transcript>);
 
 impl Attempt {
     fn failed(failure: Failure) -> Self {
-        Self { brought: Err(failure), usage: Usage::default() }
+        Self { brought: Err(failure), usage: Usage::default(), in_words: false }
     }
 
     /// Whether the server rejected the request as invalid.
@@ -251,7 +253,9 @@ impl Models {
     /// Models do not announce their support: one without it refuses the request, at no cost. This then
     /// asks in the prompt, for this chat and all later ones.
     async fn formed(&self, model: &impl Model, name: &str, chat: &Chat, clock: &Clock) -> Attempt {
-        let Some(form) = &chat.form else { return within(model, chat, clock).await };
+        if chat.form.is_none() {
+            return within(model, chat, clock).await;
+        }
         let formless = || self.shared.formless.lock().unwrap_or_else(PoisonError::into_inner);
         if !formless().contains(name) {
             let attempt = within(model, chat, clock).await;
@@ -259,12 +263,17 @@ impl Models {
                 return attempt;
             }
         }
-        let attempt = within(model, &in_words(chat, form), clock).await;
+        let attempt = within(model, &in_words(chat), clock).await;
         // When both requests are refused, the form was not the reason.
         if !attempt.is_refused_request() {
             formless().insert(name.to_owned());
         }
-        attempt
+        Attempt { in_words: true, ..attempt }
+    }
+
+    /// The text without the key of a model's server, for the journal.
+    pub fn without_key(&self, text: &str) -> String {
+        self.shared.settings.openai.without_key(text)
     }
 
     /// Removes the key from a server's message and truncates it, since servers may echo requests.
@@ -283,7 +292,8 @@ async fn within(model: &impl Model, chat: &Chat, clock: &Clock) -> Attempt {
 }
 
 /// The chat with its schema in the system prompt.
-fn in_words(chat: &Chat, form: &Form) -> Chat {
+pub fn in_words(chat: &Chat) -> Chat {
+    let Some(form) = &chat.form else { return chat.clone() };
     let words = format!(
         "Reply with one JSON value and nothing else. It has to be valid by this JSON schema:\n{}",
         form.schema

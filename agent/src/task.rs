@@ -1,9 +1,16 @@
 //! The background task of a session: runs the driver beside the heartbeats, then announces the outcome
 //! and releases the lease.
 
+use std::panic::AssertUnwindSafe;
+
 use aws_sdk_sfn::Client;
+use futures_util::FutureExt as _;
+use graph::definition::Finish;
+use graph::panics::Panicked;
+use journal::chain::{AppendError, Head, append};
 use journal::event::Draft;
 use journal::lease::Lease;
+use journal::read;
 use journal::seal::{suspension, task_announcement};
 use journal::step::StepBody;
 use journal::store::Store;
@@ -12,17 +19,17 @@ use workflow::limits::SILENT_AFTER;
 use crate::callback;
 use crate::driver::{Driven, Driver};
 use crate::heartbeat::{Left, LostLease, keep, release};
+use crate::session::Session;
 use crate::trace::flush;
 
 /// Runs a claimed session until it ends, waits for a person, or this runner must stop.
 pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, lease: Lease) {
     let session = driver.session.clone();
     let toolbox = driver.toolbox.clone();
-    let id = session.author.session.clone();
     // Stops at once when other components consider this runner lost: drops the driver at an await. The
     // next claim fences everything that the driver may still have sent.
     let driven = tokio::select! {
-        driven = driver.drive() => driven,
+        driven = contained(driver) => driven,
         lost = keep(&session, &callbacks, lease) => match lost {
             LostLease::Fenced => Driven::Fenced,
             LostLease::Expired => Driven::Stopped,
@@ -30,6 +37,18 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, lease: Lease) 
     };
     toolbox.close().await;
     flush().await;
+    leave(&session, driven, &callbacks).await;
+}
+
+/// Ends a session that cannot be resumed.
+pub async fn fail<S: Store>(session: Session<S>, finish: Finish, callbacks: Client) {
+    let driven = end(&session, finish).await.unwrap_or_else(Driven::Broken);
+    leave(&session, driven, &callbacks).await;
+}
+
+/// Announces the outcome, releases the lease and wakes the workflow.
+async fn leave<S: Store>(session: &Session<S>, driven: Driven, callbacks: &Client) {
+    let id = &session.author.session;
     let left =
         if matches!(driven, Driven::Suspended { .. }) { Left::Waiting } else { Left::ToOthers };
     match driven {
@@ -41,11 +60,11 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, lease: Lease) 
             if let StepBody::End { ending, error, .. } = &end.body
                 && let Some(draft) = task_announcement(end.seq, *ending, error.as_ref())
             {
-                announce(&session, &draft).await;
+                announce(session, &draft).await;
             }
         }
         Driven::Suspended { question } => {
-            announce(&session, &suspension(question)).await;
+            announce(session, &suspension(question)).await;
         }
         Driven::Stopped => {
             tracing::info!(session_id = %id, "The task was stopped; another runner may resume it.");
@@ -54,50 +73,57 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, lease: Lease) 
             tracing::error!(session_id = %id, %error, "The journal refuses the session's next step.");
         }
     }
-    release(&session, left).await;
-    callback::wake(&callbacks, &session).await;
+    release(session, left).await;
+    callback::wake(callbacks, session).await;
+}
+
+/// Drives the session. A panic ends it: without this, the task would vanish, and the session would be invoked again
+/// and again until it counts as lost.
+async fn contained<S: Store>(driver: Driver<S>) -> Driven {
+    let session = driver.session.clone();
+    match AssertUnwindSafe(driver.drive()).catch_unwind().await {
+        Ok(driven) => driven,
+        Err(payload) => {
+            let panicked = Panicked::of("the agent", payload);
+            tracing::error!(session_id = %session.author.session, %panicked, "A session's task panicked.");
+            end(&session, panicked.finish()).await.unwrap_or_else(Driven::Broken)
+        }
+    }
+}
+
+/// Ends a session after its newest step, unless that shows that this runner must stop.
+async fn end<S: Store>(session: &Session<S>, finish: Finish) -> Result<Driven, AppendError> {
+    let newest = read::newest_step(&session.store, &session.author.session).await?;
+    let head = match newest {
+        None => Head::genesis(),
+        Some(step) if step.epoch != session.epoch => return Ok(Driven::Fenced),
+        Some(step) => match &step.body {
+            StepBody::End { .. } => {
+                let end = read::resolve(&session.store, step).await?;
+                return Ok(Driven::Ended(Box::new(end)));
+            }
+            StepBody::Ask { .. } => return Ok(Driven::Suspended { question: step.seq }),
+            _ => Head::after(&step),
+        },
+    };
+    let Session { store, hlc, author, epoch } = session;
+    match append(store, hlc, author, &head, *epoch, finish.body()).await {
+        Ok(end) => Ok(Driven::Ended(Box::new(end))),
+        Err(AppendError::Collision(theirs)) if matches!(theirs.body, StepBody::End { .. }) => {
+            Ok(Driven::Ended(theirs))
+        }
+        Err(AppendError::Collision(_)) => Ok(Driven::Fenced),
+        Err(error) => Err(error),
+    }
 }
 
 /// Announces a durable step, with retries until the runner counts as lost. Other components announce a
 /// missing event again.
-async fn announce<S: Store>(session: &crate::session::Session<S>, draft: &Draft) {
+async fn announce<S: Store>(session: &Session<S>, draft: &Draft) {
     if let Err(error) = session.announcer().announce_within(draft, SILENT_AFTER).await {
         tracing::warn!(
             session_id = %session.author.session, event = %draft.status, %error,
             "An event was not written; the journal has a gap here."
         );
     }
-}
-
-/// Ends a session that cannot be resumed, and announces the end.
-pub async fn fail<S: Store>(
-    session: crate::session::Session<S>,
-    head: journal::chain::Head,
-    finish: graph::definition::Finish,
-    callbacks: Client,
-) {
-    let id = session.author.session.clone();
-    let appended = journal::chain::append(
-        &session.store,
-        &session.hlc,
-        &session.author,
-        &head,
-        session.epoch,
-        finish.body(),
-    )
-    .await;
-    match appended {
-        Ok(end) => {
-            if let StepBody::End { ending, error, .. } = &end.body
-                && let Some(draft) = task_announcement(end.seq, *ending, error.as_ref())
-            {
-                announce(&session, &draft).await;
-            }
-        }
-        Err(error) => {
-            tracing::error!(session_id = %id, %error, "Cannot end a session that cannot be resumed.")
-        }
-    }
-    release(&session, Left::ToOthers).await;
-    callback::wake(&callbacks, &session).await;
 }

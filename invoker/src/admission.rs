@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use graph::agent::Agent;
+use graph::panics::{self, Panicked};
 use graph::profile::{self, Limits, RateLimit};
 use journal::clock::Stamp;
 use journal::id::SessionId;
@@ -53,10 +54,20 @@ impl Rules {
 
     /// The deduplication key of a trigger: its own, or the one that the agent derives from the input. A
     /// derived key that is too long is dropped, because the agent will refuse its input.
-    pub fn dedupe_key(&self, trigger: &Trigger) -> Option<String> {
-        let derived = || (self.agent(trigger)?.profile().dedupe_key)(&trigger.input);
-        let fits = |key: &String| !key.is_empty() && key.len() <= DEDUPE_KEY_BYTES_MAX;
-        trigger.dedupe_key.clone().or_else(derived).filter(fits)
+    ///
+    /// # Errors
+    /// If the agent's derivation panics.
+    pub fn dedupe_key(&self, trigger: &Trigger) -> Result<Option<String>, Panicked> {
+        let derive = |agent: &Agent| {
+            let derive = agent.profile().dedupe_key;
+            panics::caught("the derivation of the deduplication key", || derive(&trigger.input))
+        };
+        let key = match (&trigger.dedupe_key, self.agent(trigger)) {
+            (Some(key), _) => Some(key.clone()),
+            (None, Some(agent)) => derive(agent)?,
+            (None, None) => None,
+        };
+        Ok(key.filter(|key| !key.is_empty() && key.len() <= DEDUPE_KEY_BYTES_MAX))
     }
 
     fn rate_limit(&self, trigger: &Trigger) -> Option<RateLimit> {
@@ -84,6 +95,9 @@ pub enum Refusal {
         /// The subject of the agent's sessions, such as `incidents`.
         plural: &'static str,
     },
+    /// The agent's code panicked, so whether it is a duplicate is unknown.
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
 }
 
 impl Refusal {
@@ -92,6 +106,7 @@ impl Refusal {
         match self {
             Self::Duplicate { .. } => "Duplicate",
             Self::BreakerOpen { .. } => "BreakerOpen",
+            Self::Panicked(_) => Panicked::CODE,
         }
     }
 }
@@ -109,7 +124,10 @@ pub async fn admit<S: Store>(
     request: &InvokeRequest,
     trigger: &Trigger,
 ) -> Result<Result<Admitted, Refusal>, Error> {
-    let (key, limit) = (rules.dedupe_key(trigger), rules.rate_limit(trigger));
+    let (key, limit) = match rules.dedupe_key(trigger) {
+        Ok(key) => (key, rules.rate_limit(trigger)),
+        Err(panicked) => return Ok(Err(panicked.into())),
+    };
     if (key.is_none() && limit.is_none()) || has_begun(store, &request.session_id).await? {
         return Ok(Ok(None));
     }
@@ -294,7 +312,11 @@ mod tests {
             (json!({"input": {"id": "x".repeat(300)}}), None),
             (json!({"input": {"id": "i"}, "agent": "other"}), None),
         ] {
-            assert_eq!(rules().dedupe_key(&trigger(&detail)).as_deref(), expected, "{detail}");
+            assert_eq!(
+                rules().dedupe_key(&trigger(&detail)).unwrap().as_deref(),
+                expected,
+                "{detail}"
+            );
         }
     }
 

@@ -17,7 +17,7 @@ use journal::lease::Lease;
 use journal::seal::seal;
 use journal::step::Ending;
 use journal::store::Store;
-use serde_json::{Value, json};
+use serde_json::json;
 use telemetry::{attribute, export};
 use tracing::Instrument as _;
 use workflow::contract::{AgentRequest, InvokeOutcome, InvokeReply, InvokeRequest};
@@ -28,6 +28,7 @@ use workflow::trigger::{InvalidTrigger, Trigger};
 
 pub mod admission;
 pub mod error;
+mod kept;
 
 pub use error::Error;
 
@@ -94,6 +95,7 @@ impl<S: Store> Invoker<S> {
             expires_at: request.expires_at,
         };
         let about = About::Attempt(request.attempt());
+        let kept = || kept::whole(&self.rules, &request.detail);
         let trigger = match Trigger::parse_or(&request.detail, self.rules.default_agent()) {
             Ok(trigger) => trigger,
             Err(refusal @ InvalidTrigger::TooLarge { .. }) => {
@@ -105,7 +107,8 @@ impl<S: Store> Invoker<S> {
                 let error =
                     ErrorMessage::new("InvalidTrigger", refusal.code(), &refusal.to_string());
                 let failed = Draft::new(EventStatus::AgentInvocationFailed, about);
-                announce(&announcer, failed.with_error(Some(error))).await;
+                let failed = failed.with_error(Some(error)).with_detail(kept().into());
+                announce(&announcer, failed).await;
                 return Err(Error::InvalidTrigger(refusal));
             }
         };
@@ -120,6 +123,7 @@ impl<S: Store> Invoker<S> {
                         "breaker_open"
                     }
                     Refusal::Duplicate { .. } => "duplicate",
+                    Refusal::Panicked(_) => "panicked",
                 };
                 metrics::counter!(metric::ADMISSIONS, "outcome" => outcome).increment(1);
                 return self
@@ -133,23 +137,23 @@ impl<S: Store> Invoker<S> {
         {
             tracing::warn!(session_id = %request.session_id, %error, "The lease was not created.");
         }
-        let mut started = Draft::new(EventStatus::AgentInvocationStarted, about);
-        if let Some(admitted) = admitted {
-            started = started.with_detail(json!({ "admitted": admitted }));
-        }
-        announce(&announcer, started).await;
+        let mut detail = kept::named(&self.rules, &request.detail);
+        detail.extend(admitted.map(|admitted| ("admitted".to_owned(), admitted)));
+        let started = Draft::new(EventStatus::AgentInvocationStarted, about);
+        announce(&announcer, started.with_detail(detail.into())).await;
         let parent = trace.invocation(request.attempt());
         let asked = agent_request(&request, trigger, hlc.tick());
         let called = self.runtime.invoke(&asked, parent).await;
-        self.conclude(&announcer, about, called).await
+        self.conclude(&announcer, &request, called).await
     }
 
     async fn conclude(
         &self,
         announcer: &Announcer<'_, S>,
-        about: About,
+        request: &InvokeRequest,
         called: Result<workflow::contract::AgentReply, CallError>,
     ) -> Result<InvokeReply, Error> {
+        let about = About::Attempt(request.attempt());
         match called {
             Ok(reply) => {
                 announcer.hlc.observe(reply.seen);
@@ -163,15 +167,18 @@ impl<S: Store> Invoker<S> {
                     announcer.hlc.observe(seen);
                 }
                 if let Some(message) = error.message() {
+                    let kept = kept::whole(&self.rules, &request.detail);
                     let failed = Draft::new(EventStatus::AgentInvocationFailed, about);
-                    announce(announcer, failed.with_error(Some(message))).await;
+                    let failed = failed.with_error(Some(message)).with_detail(kept.into());
+                    announce(announcer, failed).await;
                 }
                 Err(Error::from(error))
             }
         }
     }
 
-    /// Ends and seals a rejected session, before any model or runtime cost.
+    /// Ends and seals a rejected session, before any model or runtime cost. Its end step and its verdict keep what was
+    /// rejected.
     async fn reject(
         &self,
         announcer: &Announcer<'_, S>,
@@ -188,7 +195,7 @@ impl<S: Store> Invoker<S> {
             ending: Ending::Rejected,
             error: Some(ErrorMessage::new("Rejected", code, why)),
             category: Some("rejected".to_owned()),
-            result: Value::Null,
+            result: kept::whole(&self.rules, &request.detail).into(),
         };
         let step = end_session(&self.store, announcer.hlc, &author, &end).await?;
         seal(&self.store, announcer, &step).await?;

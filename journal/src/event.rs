@@ -54,6 +54,8 @@ names! {
         AgentEntrypointStarted = "AGENT_ENTRYPOINT_STARTED",
         /// The agent could not start.
         AgentEntrypointFailed = "AGENT_ENTRYPOINT_FAILED",
+        /// The agent lacks the session's graph version. Its detail is [`crate::version::Missing`].
+        AgentVersionMissing = "AGENT_VERSION_MISSING",
         /// The background task has claimed the session.
         AgentBackgroundTaskStarted = "AGENT_BACKGROUND_TASK_STARTED",
         /// The background task reached its result.

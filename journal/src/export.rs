@@ -373,12 +373,14 @@ fn witness_problems(stated: &Witness, found: &Witness) -> Vec<Damage> {
     problems.into_iter().map(|problem| Damage::Witness { problem }).collect()
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// Records written.
     pub written: usize,
     /// Records that existed already.
     pub present: usize,
+    /// How far the session is protected, and by which anchors.
+    pub report: Report,
 }
 
 /// Imports an export's records into a store. Existing records stay: an identical one is skipped. A
@@ -391,7 +393,7 @@ pub async fn import<S: Store>(
     clock: &Clock,
     export: &Export,
 ) -> Result<Imported, ImportError> {
-    let session = acceptable(export).map_err(ImportError::Damaged)?;
+    let (session, report) = acceptable(export, clock.now()).map_err(ImportError::Damaged)?;
     let place = |item: &Item| Key::new(item.pk.as_str(), item.sk.as_str());
     let there = records(store, &session).await?;
     let there: BTreeMap<_, _> = there.iter().map(|item| (place(item), item)).collect();
@@ -400,7 +402,7 @@ pub async fn import<S: Store>(
             return Err(ImportError::Conflict(place(item)));
         }
     }
-    let mut imported = Imported { written: 0, present: 0 };
+    let mut imported = Imported { written: 0, present: 0, report };
     // In the original order: parts before the record that names them, steps before events.
     let mut ordered: Vec<_> = export.records.iter().collect();
     ordered.sort_by_key(|item| {
@@ -422,16 +424,17 @@ pub async fn import<S: Store>(
     Ok(imported)
 }
 
-/// The session of an undamaged export, all of whose lines belong to it.
-fn acceptable(export: &Export) -> Result<SessionId, Vec<Damage>> {
-    if !export.damage.is_empty() {
-        return Err(export.damage.clone());
+/// The session of an undamaged export, all of whose lines belong to it, with the report of its verification. A session
+/// that is open, or that only the file's own last line vouches for, is accepted; the report says so.
+///
+/// # Errors
+/// The damage, as [`Export::verify`] names it.
+pub fn acceptable(export: &Export, now: Stamp) -> Result<(SessionId, Report), Vec<Damage>> {
+    let report = export.verify(None, now);
+    if !report.damage.is_empty() {
+        return Err(report.damage);
     }
     let Some(stated) = &export.witness else { return Err(Vec::new()) };
-    let problems = witness_problems(stated, &witness(&stated.session, &export.records));
-    if !problems.is_empty() {
-        return Err(problems);
-    }
     let blobs = key::blob(&stated.session, "");
     let partition = key::session(&stated.session);
     let mut places = BTreeSet::new();
@@ -453,5 +456,5 @@ fn acceptable(export: &Export) -> Result<SessionId, Vec<Damage>> {
             return refused(format!("has {bytes} bytes; at most {ITEM_BYTES_MAX} are allowed"));
         }
     }
-    Ok(stated.session.clone())
+    Ok((stated.session.clone(), report))
 }

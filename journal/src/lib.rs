@@ -13,7 +13,8 @@
 //! every later change. The [`log`] of sessions shows that none was removed.
 //!
 //! Readers find sessions with [`listing`], sum them up with [`tally`], watch one with [`follow`], read
-//! one with [`read`] and copy one with [`export`].
+//! one with [`read`] and copy one with [`export`]. [`version`] says which version of its agent a session goes on with,
+//! and [`request`] what a model was sent.
 //!
 //! The features `dynamo` and `sqlite` add a store each, and `test-support` the `conformance` suite
 //! that both pass. Without features this crate performs no IO and reads no clock.
@@ -34,12 +35,14 @@ pub mod listing;
 pub mod log;
 pub mod payload;
 pub mod read;
+pub mod request;
 pub mod seal;
 pub mod status;
 pub mod step;
 pub mod store;
 pub mod tally;
 pub mod verify;
+pub mod version;
 pub mod wait;
 
 #[cfg(feature = "clock")]

@@ -1,6 +1,6 @@
 //! Seals a session: its verdict holds the end of the step chain and a list of all events.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::announce::Announcer;
 use crate::chain::put_until_known;
@@ -83,14 +83,20 @@ fn is_verdict(item: &Item) -> bool {
 }
 
 fn draft(events: &[Item], end: &Step<Value>) -> Result<(Draft, Encoded), Error> {
-    let StepBody::End { ending, error, category, .. } = &end.body else {
+    let StepBody::End { ending, error, category, payload } = &end.body else {
         return Err(Error::Refused("the step is not an end step".into()));
     };
     let encoded =
         Payload::encode(&manifest(events)).map_err(|too_large| Error::Refused(too_large.into()))?;
     let mut draft = Draft::new(verdict(*ending), About::Step(end.seq)).with_error(error.clone());
-    if let Some(category) = category {
-        draft = draft.with_detail(json!({ "category": category }));
+    let mut detail = Map::new();
+    // A rejected session has no claim: lists read what was rejected from its verdict.
+    if let (Ending::Rejected, Value::Object(rejected)) = (ending, payload) {
+        detail.clone_from(rejected);
+    }
+    detail.extend(category.as_ref().map(|category| ("category".to_owned(), json!(category))));
+    if !detail.is_empty() {
+        draft = draft.with_detail(detail.into());
     }
     draft.seal = Some(Seal {
         end_seq: end.seq,

@@ -14,7 +14,7 @@ names! {
         Initiated = "INITIATED",
         /// An agent is being invoked or is working.
         Running = "RUNNING",
-        /// Waits for an answer or a point in time.
+        /// Waits for an answer, a point in time, or a version of its agent.
         Waiting = "WAITING",
         Succeeded = "SUCCEEDED",
         Failed = "FAILED",
@@ -63,7 +63,7 @@ impl Lanes {
             E::AgentInvocationStarted | E::AgentInvocationSucceeded | E::AgentInvocationFailed => {
                 self.invocation = self.invocation.max(seen);
             }
-            E::AgentEntrypointStarted | E::AgentEntrypointFailed => {
+            E::AgentEntrypointStarted | E::AgentEntrypointFailed | E::AgentVersionMissing => {
                 self.entrypoint = self.entrypoint.max(seen);
             }
             E::AgentBackgroundTaskStarted
@@ -92,6 +92,7 @@ impl Lanes {
             (Some((_, E::SessionRejected)), _) => Status::Rejected,
             (Some(_), _) => Status::Failed,
             (None, Some((_, E::AgentBackgroundTaskSuspended))) => Status::Waiting,
+            _ if matches!(self.entrypoint, Some((_, E::AgentVersionMissing))) => Status::Waiting,
             _ if self.invocation.is_some() || self.entrypoint.is_some() || self.task.is_some() => {
                 Status::Running
             }

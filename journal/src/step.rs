@@ -9,6 +9,7 @@ use crate::id::{Runner, SessionId};
 use crate::item::{Hash, Item, ItemError};
 use crate::key::{self, attribute};
 use crate::payload::Payload;
+use crate::request::Request;
 
 /// The schema version of records. A reader rejects newer ones.
 pub const SCHEMA_VERSION: i64 = 1;
@@ -102,7 +103,14 @@ pub enum StepBody<P> {
     /// See [`StepKind::Intent`].
     Intent { effect: EffectRef, payload: P },
     /// See [`StepKind::Outcome`].
-    Outcome { effect: EffectRef, started_at: Stamp, usage: Usage, payload: P },
+    Outcome {
+        effect: EffectRef,
+        started_at: Stamp,
+        usage: Usage,
+        /// The request to a model; `None` for other effects and where the policy answered.
+        request: Option<Request>,
+        payload: P,
+    },
     /// See [`StepKind::Ask`].
     Ask {
         effect: EffectRef,
@@ -172,9 +180,11 @@ const MICRO_USD: &str = "MicroUsd";
 const CACHE_READ_TOKENS: &str = "CacheReadTokens";
 const CACHE_WRITE_TOKENS: &str = "CacheWriteTokens";
 const UNPRICED_TOKENS: &str = "UnpricedTokens";
+pub(crate) const REQUEST: &str = "Request";
+pub(crate) const MESSAGES: &str = "Messages";
 const QUESTION_EXPIRES: &str = "QuestionExpiresAt";
 const QUESTION: &str = "Question";
-const SUBJECT: &str = "Subject";
+pub(crate) const SUBJECT: &str = "Subject";
 const ENDING: &str = "Ending";
 const ERROR_MESSAGE: &str = "ErrorMessage";
 const CATEGORY: &str = "ErrorCategory";
@@ -230,8 +240,8 @@ impl<P> StepBody<P> {
             Self::Intent { effect, payload } => {
                 StepBody::Intent { effect, payload: with(payload)? }
             }
-            Self::Outcome { effect, started_at, usage, payload } => {
-                StepBody::Outcome { effect, started_at, usage, payload: with(payload)? }
+            Self::Outcome { effect, started_at, usage, request, payload } => {
+                StepBody::Outcome { effect, started_at, usage, request, payload: with(payload)? }
             }
             Self::Ask { effect, expires_at, payload } => {
                 StepBody::Ask { effect, expires_at, payload: with(payload)? }
@@ -328,7 +338,7 @@ fn write_body(item: Item, body: &StepBody<Payload>) -> Item {
             .with(AGENT, agent.as_str())
             .with(GRAPH_VERSION, graph_version.as_str()),
         StepBody::Intent { .. } => item,
-        StepBody::Outcome { started_at, usage, .. } => {
+        StepBody::Outcome { started_at, usage, request, .. } => {
             let count =
                 |item: Item, name: &str, n: u32| if n == 0 { item } else { item.with(name, n) };
             let item = item.with(STARTED_AT, started_at.to_string());
@@ -338,7 +348,13 @@ fn write_body(item: Item, body: &StepBody<Payload>) -> Item {
             let item = count(item, MICRO_USD, usage.micro_usd);
             let item = count(item, CACHE_READ_TOKENS, usage.cache_read_tokens);
             let item = count(item, CACHE_WRITE_TOKENS, usage.cache_write_tokens);
-            count(item, UNPRICED_TOKENS, usage.unpriced_tokens)
+            let item = count(item, UNPRICED_TOKENS, usage.unpriced_tokens);
+            match request {
+                Some(Request { frame, messages }) => {
+                    item.with(REQUEST, frame.as_str()).with(MESSAGES, messages.as_str())
+                }
+                None => item,
+            }
         }
         StepBody::Ask { expires_at, .. } => item.with(QUESTION_EXPIRES, expires_at.to_string()),
         StepBody::Answer { question, .. } => item.with(QUESTION, *question),
@@ -368,6 +384,7 @@ fn read_body(item: &Item) -> Result<StepBody<Payload>, ItemError> {
             effect: read_effect(item)?,
             started_at: read_stamp(item, STARTED_AT)?,
             usage: read_usage(item)?,
+            request: read_request(item)?,
             payload: payload()?,
         },
         StepKind::Ask => StepBody::Ask {
@@ -413,6 +430,12 @@ fn read_usage(item: &Item) -> Result<Usage, ItemError> {
         cache_write_tokens: count(CACHE_WRITE_TOKENS)?,
         unpriced_tokens: count(UNPRICED_TOKENS)?,
     })
+}
+
+fn read_request(item: &Item) -> Result<Option<Request>, ItemError> {
+    let Some(frame) = item.text_opt(REQUEST) else { return Ok(None) };
+    let messages = item.text(MESSAGES)?.to_owned();
+    Ok(Some(Request { frame: Hash::from_record(frame), messages }))
 }
 
 fn read_stamp(item: &Item, name: &str) -> Result<Stamp, ItemError> {

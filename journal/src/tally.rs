@@ -8,23 +8,30 @@ use crate::clock::Stamp;
 use crate::error_message::ErrorMessage;
 use crate::event::{Event, EventStatus};
 use crate::status::{Status, status};
-use crate::step::{Step, StepBody, Usage};
+use crate::step::{Ending, Step, StepBody, Usage};
+use crate::version::{self, Missing};
 
 /// What a session's events report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reported {
     pub status: Status,
     pub initiated_at: Option<Stamp>,
+    /// The sort key of its first event, the earliest SESSION_INITIATED. Another one is a copy.
+    pub first_sk: Option<String>,
     /// Time of the earliest verdict.
     pub ended_at: Option<Stamp>,
     /// The agent, from an event.
     pub agent: Option<String>,
+    /// The title, as the agent worded it when the session was triggered.
+    pub title: Option<String>,
     /// The verdict's error, or else the last one reported.
     pub error: Option<ErrorMessage>,
     /// The verdict's error category.
     pub error_category: Option<String>,
     /// Whether the agent's background task ever started.
     pub has_run: bool,
+    /// The version that the newest invocation lacked.
+    pub missing_version: Option<Missing>,
     /// Whether a record cannot be read, so that all else is only what the others say.
     pub is_damaged: bool,
 }
@@ -41,14 +48,29 @@ impl Reported {
         Self {
             status: status(events),
             initiated_at: events.first().map(|event| event.stamp),
+            first_sk: first_of(events).map(|event| event.sk.clone()),
             ended_at: verdict.map(|verdict| verdict.stamp),
             agent: events.iter().find_map(|event| named(event, "agent")),
+            title: events.iter().find_map(|event| named(event, "title")),
             error: told_last.find_map(|event| event.error.clone()),
             error_category: verdict.and_then(|verdict| named(verdict, "category")),
             has_run: has(EventStatus::AgentBackgroundTaskStarted),
+            missing_version: version::missing(events),
             is_damaged: false,
         }
     }
+
+    /// With the status that the steps show: steps decide, and the announcement of the newest one may be missing.
+    #[must_use]
+    pub fn corrected_by<P>(mut self, tally: &Tally<P>) -> Self {
+        self.status = tally.status(self.status);
+        self
+    }
+}
+
+/// The session's first event: the earliest SESSION_INITIATED of these, which are sorted by time.
+pub fn first_of(events: &[Event]) -> Option<&Event> {
+    events.iter().find(|event| event.status == EventStatus::SessionInitiated)
 }
 
 /// What a session's steps add up to.
@@ -58,6 +80,8 @@ pub struct Tally<P> {
     pub steps: u32,
     /// The agent, from the first claim.
     pub agent: Option<String>,
+    /// The graph version, from the newest claim.
+    pub version: Option<String>,
     /// Payload of the first claim: input and settings.
     pub opening: Option<P>,
     pub spent: Spent,
@@ -77,6 +101,7 @@ pub struct Asked<P> {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ended<P> {
+    pub ending: Ending,
     pub error: Option<ErrorMessage>,
     pub error_category: Option<String>,
     pub payload: P,
@@ -112,9 +137,29 @@ impl Spent {
     }
 }
 
+impl<P> Ended<P> {
+    /// The agent's result; that of a rejected session is what was rejected.
+    pub fn result(&self) -> Option<&P> {
+        (self.ending != Ending::Rejected).then_some(&self.payload)
+    }
+}
+
 impl<P> Default for Tally<P> {
     fn default() -> Self {
-        Self { steps: 0, agent: None, opening: None, spent: Spent::default(), ask: None, end: None }
+        let spent = Spent::default();
+        Self { steps: 0, agent: None, version: None, opening: None, spent, ask: None, end: None }
+    }
+}
+
+impl<P> Tally<P> {
+    /// The session's status, given that of its events: only a verdict is an event that decides.
+    pub fn status(&self, announced: Status) -> Status {
+        match announced {
+            terminal if terminal.is_terminal() => terminal,
+            _ if self.ask.is_some() => Status::Waiting,
+            _ if self.steps > 0 => Status::Running,
+            without_steps => without_steps,
+        }
     }
 }
 
@@ -129,11 +174,13 @@ impl<P: Clone> Tally<P> {
         tally
     }
 
+    /// Adds the next step.
     pub fn count(&mut self, step: &Step<P>) {
         self.steps = step.seq;
         self.ask = None;
         match &step.body {
-            StepBody::Claim { agent, input, .. } => {
+            StepBody::Claim { agent, graph_version, input, .. } => {
+                self.version = Some(graph_version.clone());
                 self.agent.get_or_insert_with(|| agent.clone());
                 self.opening = self.opening.take().or_else(|| input.clone());
             }
@@ -142,9 +189,10 @@ impl<P: Clone> Tally<P> {
                 let (expires_at, payload) = (*expires_at, payload.clone());
                 self.ask = Some(Asked { seq: step.seq, expires_at, payload });
             }
-            StepBody::End { error, category, payload, .. } => {
+            StepBody::End { ending, error, category, payload } => {
                 let (error, error_category) = (error.clone(), category.clone());
-                self.end = Some(Ended { error, error_category, payload: payload.clone() });
+                let payload = payload.clone();
+                self.end = Some(Ended { ending: *ending, error, error_category, payload });
             }
             StepBody::Intent { .. } | StepBody::Answer { .. } | StepBody::Note { .. } => {}
         }

@@ -148,6 +148,9 @@ pub enum Damage {
     /// The record was written under another key.
     #[error("{place} was reordered: it was written as {belongs}")]
     Reordered { place: String, belongs: String },
+    /// What a chat was sent cannot be shown: no earlier note holds this text of its request.
+    #[error("{place} names the request text {sha256}, which no earlier step holds")]
+    RequestMissing { place: String, sha256: String },
     /// The record is out of order in an export.
     #[error("{place} was reordered: it is out of order in the file")]
     Misplaced { place: String },
@@ -234,6 +237,7 @@ impl Damage {
                 | Self::CutOff { .. }
                 | Self::VerdictMissing { .. }
                 | Self::Unnamed { .. }
+                | Self::RequestMissing { .. }
         )
     }
 }
@@ -282,11 +286,13 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
     };
     check.steps(anchor);
     check.payloads();
+    check.requests();
     let mut unsealed = Vec::new();
     if let Some(verdict) = &verdict {
         unsealed = check.events(verdict);
     }
     check.unnamed_parts();
+    check.initiations();
     let log = anchors.log.as_ref();
     let unmet = log.map_or_else(Vec::new, |log| check.log(log));
     let leaves = anchors.log.iter().flat_map(Judged::leaves);

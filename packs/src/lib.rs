@@ -26,7 +26,7 @@ pub fn find(name: &str) -> Option<&'static Agent> {
 /// Why an agent cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
-    /// Triggers could not distinguish the two.
+    /// A pack has this name: triggers could not distinguish the two.
     #[error("two agents are named `{0}`")]
     NameTaken(&'static str),
     #[error(transparent)]
@@ -35,17 +35,23 @@ pub enum RegisterError {
 
 /// The agents of the packs, then `own`, in this order.
 ///
+/// Agents of `own` with one name are versions of one agent, as with [`Agent::with_earlier`]: new sessions begin with
+/// the first of them, and an older session goes on with the version that it began with.
+///
 /// # Errors
 /// See [`RegisterError`].
 pub fn all_and(own: Vec<Agent>) -> Result<Arc<[Agent]>, RegisterError> {
     let mut agents = all().to_vec();
     for agent in own {
-        if named(&agents, agent.name()).is_some() {
+        if find(agent.name()).is_some() {
             return Err(RegisterError::NameTaken(agent.name()));
         }
-        agent.check()?;
-        agents.push(agent);
+        match agents.iter_mut().find(|known| known.name() == agent.name()) {
+            Some(known) => *known = known.clone().with_earlier(agent),
+            None => agents.push(agent),
+        }
     }
+    agents.iter().try_for_each(Agent::check)?;
     Ok(agents.into())
 }
 
@@ -88,8 +94,25 @@ mod tests {
         assert!(named(&agents, "own").is_some() && named(&agents, "unknown").is_none());
         let taken = all_and(vec![Agent::of(&checkup::GRAPH)]).unwrap_err();
         assert_eq!(taken.to_string(), "two agents are named `checkup`");
-        let twice = all_and(vec![Agent::of(&OWN), Agent::of(&OWN)]).unwrap_err();
-        assert_eq!(twice, RegisterError::NameTaken("own"));
+    }
+
+    #[test]
+    fn agents_of_one_name_are_versions_of_one_agent() {
+        static ONE: Graph<checkup::State> = Graph { name: "own", ..checkup::GRAPH };
+        static TWO: Graph<checkup::State> = Graph { name: "own", version: "two", ..checkup::GRAPH };
+        let agents = all_and(vec![Agent::of(&TWO), Agent::of(&ONE)]).unwrap();
+        let own = named(&agents, "own").unwrap();
+        assert_eq!(agents.len(), all().len() + 1);
+        assert_eq!(own.version(), "two", "new sessions begin with the first");
+        assert_eq!(own.at(ONE.version).unwrap().version(), ONE.version);
+        assert!(own.at("three").is_none());
+        let twice = all_and(vec![Agent::of(&TWO), Agent::of(&TWO)]).unwrap_err();
+        assert_eq!(
+            twice.to_string(),
+            "the graph of agent `own` is invalid: two of its versions are named `two`"
+        );
+        let other = Agent::of(&TWO).with_earlier(Agent::of(&checkup::GRAPH)).check().unwrap_err();
+        assert!(other.to_string().ends_with("is of agent `checkup`"), "{other}");
     }
 
     #[test]

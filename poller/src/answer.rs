@@ -1,5 +1,5 @@
 //! A person's answer, received as an event or as the output of the parked workflow's callback.
-//! [`Control::answer`] handles both.
+//! [`Control::answer`] handles both. An event may also move a session to another version.
 
 use control::{Control, Workflow};
 use journal::id::SessionId;
@@ -33,7 +33,19 @@ impl<S: Store> Poller<S> {
                 return Ok(AnswerReply::Refused { reason: format!("detail.session_id: {error}") });
             }
         };
+        if request.answer.get("as_version").is_some() {
+            return self.move_to(&session, request.answer).await;
+        }
         self.take(&self.cloud, &session, &request.answer).await
+    }
+
+    /// Moves a session to another version of its agent. The command that put the event wakes the workflow.
+    async fn move_to(&self, session: &SessionId, decision: Value) -> Result<AnswerReply, Error> {
+        let moved = match serde_json::from_value(decision) {
+            Ok(to) => self.control(&self.cloud).move_to(session, &to).await,
+            Err(error) => Err(control::Refused::Malformed(error).into()),
+        };
+        told(session, moved)
     }
 
     /// Handles an answer from the callback's output.
@@ -52,17 +64,24 @@ impl<S: Store> Poller<S> {
         session: &SessionId,
         said: &Value,
     ) -> Result<AnswerReply, Error> {
-        let (store, clock) = (self.store.clone(), self.clock.clone());
-        let control = Control { store, clock, executions: workflow };
-        match control.answer(session, said).await {
-            Ok(answered) => Ok(AnswerReply::Taken { step: answered.step }),
-            Err(control::Error::Refused(refused)) => {
-                let reason = refused.to_string();
-                tracing::warn!(session_id = %session, reason, "An answer was refused.");
-                Ok(AnswerReply::Refused { reason })
-            }
-            Err(control::Error::Journal(error)) => Err(error.into()),
-            Err(error) => Err(Error::Callback(error.to_string())),
+        let answered = self.control(workflow).answer(session, said).await;
+        told(session, answered.map(|answered| answered.step))
+    }
+
+    fn control<W: Workflow>(&self, executions: W) -> Control<S, W> {
+        Control { store: self.store.clone(), clock: self.clock.clone(), executions }
+    }
+}
+
+fn told(session: &SessionId, step: Result<u32, control::Error>) -> Result<AnswerReply, Error> {
+    match step {
+        Ok(step) => Ok(AnswerReply::Taken { step }),
+        Err(control::Error::Refused(refused)) => {
+            let reason = refused.to_string();
+            tracing::warn!(session_id = %session, reason, "A decision was refused.");
+            Ok(AnswerReply::Refused { reason })
         }
+        Err(control::Error::Journal(error)) => Err(error.into()),
+        Err(error) => Err(Error::Callback(error.to_string())),
     }
 }

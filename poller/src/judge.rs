@@ -10,6 +10,7 @@ use journal::error_message::ErrorMessage;
 use journal::event::EventStatus;
 use journal::limits::DEADLINE_BEFORE_EXPIRY;
 use journal::step::{Ending, Step, StepBody};
+use journal::version;
 use serde_json::Value;
 use workflow::contract::{CheckRequest, Failure, Judgement, Watch, Woken};
 use workflow::error_name;
@@ -97,6 +98,9 @@ fn decide(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Dec
     if let Some(end) = deadline(request, watch) {
         return Decision::End(end);
     }
+    if observed.lacks_version() {
+        return wait_for_version(observed, request, watch);
+    }
     match body {
         Some(StepBody::Ask { expires_at, .. }) => {
             let expired = request.now >= *expires_at;
@@ -109,8 +113,21 @@ fn decide(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Dec
         Some(StepBody::Answer { .. }) if !is_held(observed) => {
             again(watch, observed, || Decision::Resume)
         }
+        _ if observed.step.as_ref().is_some_and(version::is_move) => {
+            again(watch, observed, || Decision::Resume)
+        }
         _ => liveness(observed, request, watch),
     }
+}
+
+/// The agent lacks the session's graph version: only a person knows when to try again. The limit of invocations ends
+/// the attempts, not the session.
+fn wait_for_version(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Decision {
+    if request.woken == Woken::Callback && watch.invocation < INVOCATIONS_MAX {
+        return again(watch, observed, || Decision::Resume);
+    }
+    wait_for(watch, POLL_LONGEST, POLL_LONGEST);
+    Decision::Wait(Judgement::Waiting)
 }
 
 /// Whether a runner holds the lease under the newest epoch.
@@ -244,10 +261,12 @@ fn invocation_failed(observed: &Observed, request: &CheckRequest) -> Option<End>
         )
     });
     let error = told.and_then(|event| event.error.clone()).unwrap_or_else(|| message_of(failure));
+    // A bug in the agent has the same category wherever it shows.
+    let category = if error.as_str().starts_with("GraphError:") { "graph" } else { "unknown" };
     Some(End {
         ending: Ending::Failed,
         error: Some(error),
-        category: Some("unknown".to_owned()),
+        category: Some(category.to_owned()),
         result: Value::Null,
     })
 }

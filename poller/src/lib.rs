@@ -15,7 +15,7 @@ use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::Runner;
 use journal::lease;
 use journal::read;
-use journal::seal::{seal, task_announcement};
+use journal::seal::{announcement, seal, suspension, task_announcement};
 use journal::step::{Ending, Step, StepBody};
 use journal::store::Store;
 use journal::wait::Wait;
@@ -38,6 +38,7 @@ pub use error::Error;
 
 use cloud::Cloud;
 use judge::Decision;
+use observe::Observed;
 
 /// The poller with its clients.
 #[derive(Clone, Debug)]
@@ -140,6 +141,7 @@ impl<S: Store> Poller<S> {
             self.answer_of_callback(&request.session_id, said).await?;
         }
         let observed = observe::observe(&self.store, announcer.hlc, &request.session_id).await?;
+        self.repair(announcer, &observed).await;
         let (decision, watch) = judge::judge(&observed, request);
         match decision {
             Decision::Wait(judgement) => Ok(reply(announcer.hlc, judgement, watch, None)),
@@ -236,7 +238,7 @@ impl<S: Store> Poller<S> {
         let StepBody::End { ending, error, .. } = &end.body else {
             return Err(Error::Request("a session without an end step has no verdict"));
         };
-        let by_agent = end.runner.as_str().starts_with(Writer::Agent.as_str());
+        let by_agent = is_by(&end, Writer::Agent);
         let missing = task_announcement(end.seq, *ending, error.as_ref()).filter(|draft| {
             let id = draft.status.id(announcer.session, announcer.writer, draft.about);
             by_agent && seen.iter().all(|event| event.id != id)
@@ -304,6 +306,29 @@ impl<S: Store> Poller<S> {
         }
     }
 
+    /// Announces the newest question or answer if its writer died before it could. An end is announced when it is
+    /// sealed.
+    async fn repair(&self, announcer: &Announcer<'_, S>, observed: &Observed) {
+        let Some(step) = &observed.step else { return };
+        let is_missing = |draft: &Draft| {
+            let id = draft.status.id(announcer.session, announcer.writer, draft.about);
+            observed.events.iter().all(|event| event.id != id)
+        };
+        let Some(newest) = announcement(step).filter(is_missing) else { return };
+        match &step.body {
+            StepBody::Ask { .. } => self.announce(announcer, &newest).await,
+            // The poller closes an expired question without an announcement.
+            StepBody::Answer { question, .. } if !is_by(step, Writer::Poller) => {
+                let asked = suspension(*question);
+                if is_missing(&asked) {
+                    self.announce(announcer, &asked).await;
+                }
+                self.announce(announcer, &newest).await;
+            }
+            _ => {}
+        }
+    }
+
     async fn announce(&self, announcer: &Announcer<'_, S>, draft: &Draft) {
         if let Err(error) = announcer.announce_within(draft, ANNOUNCE_TIMEOUT).await {
             tracing::warn!(
@@ -312,6 +337,10 @@ impl<S: Store> Poller<S> {
             );
         }
     }
+}
+
+fn is_by<P>(step: &Step<P>, writer: Writer) -> bool {
+    step.runner.as_str().starts_with(writer.as_str())
 }
 
 /// The agent that claimed the session, if it is registered.

@@ -8,6 +8,7 @@ use journal::lease::Lease;
 use journal::read::newest_step;
 use journal::step::Step;
 use journal::store::{Error, Query, Store, query_all};
+use journal::version;
 
 /// The number of newest items that are read: events, and the lease, which sorts after them.
 const NEWEST: usize = 21;
@@ -30,6 +31,11 @@ impl Observed {
     /// The newest claim's epoch, 0 if there is none: every step carries it.
     pub fn epoch(&self) -> u32 {
         self.step.as_ref().map_or(0, |step| step.epoch)
+    }
+
+    /// Whether the agent, last invoked after the newest step, lacked the session's graph version.
+    pub fn lacks_version(&self) -> bool {
+        version::missing(&self.events).is_some_and(|missing| missing.step == self.seq())
     }
 }
 

@@ -36,10 +36,11 @@ impl Heard {
             _ => {
                 let reply = self.reply.reply(model);
                 let usage = self.usage.unwrap_or_else(|| guessed(chat, &reply));
-                return Attempt { brought: Ok(reply), usage };
+                return Attempt { brought: Ok(reply), usage, in_words: false };
             }
         };
-        Attempt { brought: Err(failure), usage: self.usage.unwrap_or_default() }
+        let usage = self.usage.unwrap_or_default();
+        Attempt { usage, ..Attempt::failed(failure) }
     }
 }
 

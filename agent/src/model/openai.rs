@@ -89,7 +89,12 @@ impl Settings {
     /// The text with the key redacted.
     pub(super) fn without_key(&self, text: &str) -> String {
         match &self.key {
-            Some(Key(key)) => text.replace(key.as_str(), "[hidden]"),
+            Some(Key(key)) => {
+                // In JSON, a key may be escaped.
+                let escaped = Value::from(key.as_str()).to_string();
+                let escaped = escaped.trim_matches('"');
+                text.replace(key.as_str(), "[hidden]").replace(escaped, "[hidden]")
+            }
             None => text.to_owned(),
         }
     }

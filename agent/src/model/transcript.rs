@@ -100,7 +100,10 @@ impl Model for Transcript {
         let request = Request::of(chat);
         let same = self.entries.iter().find(|entry| entry.request.digest == request.digest);
         match same {
-            Some(entry) => Attempt { brought: Ok(entry.reply.clone()), usage: entry.usage },
+            Some(entry) => {
+                let (brought, usage) = (Ok(entry.reply.clone()), entry.usage);
+                Attempt { brought, usage, in_words: false }
+            }
             None => Attempt::failed(Failure::refused(TRANSCRIPT_MISS, self.miss(&request))),
         }
     }

@@ -117,7 +117,9 @@ impl Servers {
     /// The servers of these agents: `program mcp NAME`, on the source that the session's input names. Their
     /// only variable from our environment is the address of the OpenTelemetry collector.
     pub fn bundled(program: &Path, agents: &[Agent]) -> Self {
-        let servers = agents.iter().flat_map(|agent| agent.profile().servers);
+        // Of two servers with one name, the one of the newer version counts: it comes last.
+        let versions = agents.iter().flat_map(|agent| agent.versions().rev());
+        let servers = versions.flat_map(|agent| agent.profile().servers);
         let entry = |server: &'static profile::Server| {
             let program = program.to_owned();
             let bundled = Bundled { program, server, account: None, state: None };

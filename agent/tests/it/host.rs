@@ -9,7 +9,11 @@ use agent::model::Models;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
 use futures_util::future::BoxFuture;
-use graph::agent::Agent;
+use graph::agent::{Agent, Settings};
+use graph::definition::{Context, Finish, Graph, InputError, Node, Route};
+use graph::effect::{Chat, Effect, Reply};
+use graph::outcome::Outcome;
+use graph::profile::Profile;
 use journal::clock::{Clock, Stamp};
 use journal::event::EventStatus;
 use journal::id::SessionId;
@@ -427,4 +431,78 @@ async fn a_ping_changes_its_time_only_with_its_status() {
     world.done().await;
     assert_eq!(world.host.pulse().ping().status, "Healthy");
     assert!(world.host.pulse().ping().time_of_last_update >= idle.time_of_last_update);
+}
+
+/// An agent whose input names the function that panics.
+static PANICKING: Graph<String> = Graph::new(
+    "panicking",
+    "Panics where its input says.",
+    &[Node { name: "do", to: &[], ask: panicking_ask, fold: panicking_fold }],
+    panicking_init,
+    |at, _| if at == "policy" { panic!("in the policy") } else { Reply::says("fine") },
+);
+
+fn panicking_init(input: &Value, _: &Settings) -> Result<String, InputError> {
+    let at = input["at"].as_str().unwrap_or_default();
+    assert_ne!(at, "init", "in the start");
+    Ok(at.to_owned())
+}
+
+#[expect(clippy::ptr_arg, reason = "the state's type")]
+fn panicking_ask(at: &String, _: &Context<'_>) -> Effect {
+    assert_ne!(at, "ask", "in the request");
+    Effect::Chat(Chat::default())
+}
+
+fn panicking_fold(at: &mut String, _: Outcome) -> Route {
+    assert_ne!(at, "fold", "in the fold");
+    Route::End(Finish::Completed(json!(1)))
+}
+
+static OBSERVING: Profile =
+    Profile { observe: |_, _| panic!("in the observation"), ..Profile::PLAIN };
+
+fn panicking() -> [Agent; 1] {
+    [Agent::of(&PANICKING).with_profile(&OBSERVING)]
+}
+
+#[tokio::test]
+async fn a_panic_in_an_agents_code_ends_its_session() {
+    for at in ["ask", "fold", "policy"] {
+        let mut world = world(Servers::default());
+        world.host = host_of(&world.store, Servers::default(), &panicking());
+        world.accepted(&json!({"agent": "panicking", "input": {"at": at}}), 0).await;
+        world.done().await;
+        let steps = world.steps().await;
+        let StepBody::End { ending, error, category, .. } = &steps.last().unwrap().body else {
+            panic!("{at}: {steps:?}");
+        };
+        assert_eq!((*ending, category.as_deref()), (Ending::Failed, Some("graph")), "{at}");
+        let error = error.as_ref().unwrap().as_str();
+        assert!(error.starts_with("GraphError: Panicked - "), "{error}");
+        assert_eq!(world.statuses().await.last(), Some(&EventStatus::AgentBackgroundTaskFailed));
+        let lease = Lease::read(&world.store, &world.session).await.unwrap().unwrap();
+        assert_eq!(lease.runner, None, "the lease is released");
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_an_observation_ends_nothing() {
+    let mut world = world(Servers::default());
+    world.host = host_of(&world.store, Servers::default(), &panicking());
+    world.accepted(&json!({"agent": "panicking", "input": {"at": "observe"}}), 0).await;
+    world.done().await;
+    assert_eq!(ending(&world.steps().await), (Ending::Completed, None, json!(1)));
+}
+
+#[tokio::test]
+async fn a_panic_at_the_start_refuses_the_request() {
+    let mut world = world(Servers::default());
+    world.host = host_of(&world.store, Servers::default(), &panicking());
+    let (status, body) =
+        world.invoke(&json!({"agent": "panicking", "input": {"at": "init"}}), 0).await;
+    let error = body["error"].as_str().unwrap();
+    assert_eq!(status, 400, "{error}");
+    assert!(error.starts_with("GraphError: Panicked - the start of the graph"), "{error}");
+    assert!(world.steps().await.is_empty());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ struct Disturbed {
     refusals: Arc<AtomicU32>,
     /// Another runner claims the session just before a step of this kind, once.
     claimed_before: Arc<Mutex<Option<StepKind>>>,
+    /// The write of the first outcome panics.
+    panics: Arc<AtomicBool>,
     /// The key of each record that was sent, and whether it was written.
     sent: Arc<Mutex<Vec<(String, bool)>>>,
 }
@@ -55,6 +57,7 @@ impl Disturbed {
             store,
             refusals: Arc::new(AtomicU32::new(refusals)),
             claimed_before: Arc::new(Mutex::new(claimed_before)),
+            panics: Arc::default(),
             sent: Arc::default(),
         }
     }
@@ -93,6 +96,7 @@ impl Disturbed {
 impl Store for Disturbed {
     async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
         let is_outcome = item.text_opt("Kind") == Some("outcome");
+        assert!(!is_outcome || !self.panics.swap(false, Ordering::SeqCst), "a bug");
         let one_less = |left: u32| left.checked_sub(1);
         let refused = is_outcome
             && self.refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok();
@@ -205,4 +209,21 @@ async fn the_second_of_two_claims_is_not_written() {
     let runners: Vec<_> = steps.iter().map(|step| step.runner.as_str()).collect();
     assert_eq!(runners, [OTHER], "only the first claim is written");
     assert_eq!(store.sent(), [], "after the claim that collided");
+}
+
+#[tokio::test]
+async fn a_panic_of_the_runner_ends_its_session() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Disturbed::new(folder.path(), 0, None);
+    store.panics.store(true, Ordering::SeqCst);
+    let (session, outcome) = run(&store).await;
+    assert_eq!(outcome, "accepted");
+    let steps = read::resolved_steps(&store, &session).await.unwrap();
+    let StepBody::End { ending: Ending::Failed, error: Some(error), category, .. } =
+        &steps.last().unwrap().body
+    else {
+        panic!("{steps:?}");
+    };
+    assert_eq!(error.as_str(), "GraphError: Panicked - the agent panicked: a bug");
+    assert_eq!(category.as_deref(), Some("graph"));
 }

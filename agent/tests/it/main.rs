@@ -7,3 +7,4 @@ mod journaling;
 mod model;
 mod ping;
 mod tool;
+mod versions;

@@ -4,6 +4,7 @@ mod behaviour;
 mod environment;
 mod failures;
 mod form;
+mod requests;
 mod server;
 mod tokens;
 mod transcript;

@@ -112,8 +112,8 @@ Examples:
     Tail(One),
     /// Request that a session is cancelled
     Cancel(steer::Cancel),
-    /// Resume a session whose execution has ended without a verdict
-    Resume(One),
+    /// Resume a session whose execution has ended without a verdict, or that waits for a version of its agent
+    Resume(steer::Resume),
     /// Answer the open question of a session; without a decision, prompt for one
     #[command(after_help = "\
 Without a decision, in a terminal: y approves, n rejects and asks for a reason, e edits the arguments in
@@ -308,7 +308,7 @@ pub struct Show {
     /// Include steps
     #[arg(long)]
     pub steps: bool,
-    /// Include steps and their payloads
+    /// Include steps, their payloads and the requests to the model
     #[arg(long)]
     pub payloads: bool,
     /// Include tokens and cost by node

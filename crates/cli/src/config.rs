@@ -59,6 +59,8 @@ pub struct Config {
     pub runtime_arn: Option<String>,
     /// `AWS_ENDPOINT_URL`, the AWS SDK's own.
     pub aws_endpoint_url: Option<String>,
+    /// The name of the person, `USER` or `USERNAME`.
+    pub user: Option<String>,
     /// The path of this binary.
     pub binary: PathBuf,
     pub agents: Arc<[Agent]>,
@@ -72,6 +74,9 @@ pub const AWS_ENDPOINT_URL: &str = "AWS_ENDPOINT_URL";
 
 /// The same for SSM, which the local stack does not emulate.
 const AWS_ENDPOINT_URL_SSM: &str = "AWS_ENDPOINT_URL_SSM";
+
+/// The operating system's variables for the name of the person.
+const USER: [&str; 2] = ["USER", "USERNAME"];
 
 /// Settings of a stack from the environment.
 #[derive(Clone, Debug)]
@@ -128,6 +133,7 @@ impl Config {
             #[cfg(feature = "live")]
             runtime_arn: env::text(&lookup, env::AGENT_RUNTIME_ARN),
             aws_endpoint_url: env::text(&lookup, AWS_ENDPOINT_URL),
+            user: USER.iter().find_map(|name| env::text(&lookup, name)),
             binary: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("daybook")),
             agents,
             extensions,
@@ -143,7 +149,11 @@ impl Config {
             let value = set.iter().find(|(known, _)| *known == name).map(|(_, value)| value);
             value.cloned().or_else(|| read(name))
         };
-        let of_agents = self.agents.iter().flat_map(|agent| agent.profile().variables);
+        let of_agents = self
+            .agents
+            .iter()
+            .flat_map(Agent::versions)
+            .flat_map(|agent| agent.profile().variables);
         let handed_on = HANDED_ON
             .iter()
             .chain(of_agents)

@@ -44,6 +44,8 @@ pub struct Context {
     pub token: Option<String>,
     /// The folder of the keys that sign logs of sessions.
     pub keys: Option<PathBuf>,
+    /// The name of the person, for what they decide.
+    pub user: Option<String>,
     /// The resource names of the stack in AWS.
     pub cloud: Cloud,
     /// The path of this binary.
@@ -70,7 +72,7 @@ pub enum Action {
     Show(args::Show),
     Tail(String),
     Cancel(args::steer::Cancel),
-    Resume(String),
+    Resume(args::steer::Resume),
     /// Without a decision, prompts for one.
     Answer(String, Option<answer::Decision>),
     Chat(args::steer::Chat),
@@ -249,7 +251,7 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
         C::Show(show) => Action::Show(show),
         C::Tail(one) => Action::Tail(one.session),
         C::Cancel(cancel) => Action::Cancel(cancel),
-        C::Resume(one) => Action::Resume(one.session),
+        C::Resume(resume) => Action::Resume(resume),
         C::Answer(answer) => Action::Answer(answer.session.clone(), answer::decision(answer)?),
         C::Chat(mut chat) => {
             chat.model = chat.model.map(|model| model_for(model, target));
@@ -327,6 +329,7 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
         look,
         token: config.token.clone(),
         keys: config.keys.clone(),
+        user: config.user.clone(),
         cloud: Cloud::of(config)?,
         binary: config.binary.clone(),
         agents: Arc::clone(&config.agents),

@@ -22,7 +22,7 @@ use crate::records::{Records, announcer};
 use crate::{Answered, Control};
 
 /// Timeout for an answer to reach the journal after the event bus accepted it.
-const CONFIRMED_WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const CONFIRMED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Timeout of one wait for a change of the journal.
 const LOOK: Duration = Duration::from_millis(500);
@@ -84,7 +84,7 @@ impl<S: Store, E: Workflow> Control<S, E> {
         }
     }
 
-    async fn step_after(&self, session: &SessionId, seq: u32) -> Result<u32, Error> {
+    pub(crate) async fn step_after(&self, session: &SessionId, seq: u32) -> Result<u32, Error> {
         loop {
             let newest = read::newest_step(&self.store, session).await?;
             if let Some(step) = newest.filter(|step| step.seq > seq) {

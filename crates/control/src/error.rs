@@ -5,6 +5,7 @@ use journal::chain::AppendError;
 use journal::id::SessionId;
 use journal::status::Status;
 use journal::store;
+use journal::version::VERSION_BYTES_MAX;
 use workflow::execution::RESUMES_MAX;
 
 /// One variant per reaction of the caller.
@@ -21,7 +22,7 @@ pub enum Error {
     Executions(Cause),
     /// The event bus accepted an answer, and its step is not in the journal yet: the caller reads the
     /// session before it answers again.
-    #[error("the event bus accepted the answer, but the journal does not contain it yet")]
+    #[error("the event bus accepted the decision, but the journal does not contain it yet")]
     Unconfirmed,
 }
 
@@ -51,6 +52,22 @@ pub enum Refused {
     /// The answer cannot be journaled: it is too large, or the session has no room.
     #[error(transparent)]
     Unfit(AppendError),
+    #[error("a version's name has 1 to {VERSION_BYTES_MAX} bytes, without control characters")]
+    InvalidVersion,
+    #[error("the session has not started, so it has no version to move from")]
+    NotStarted,
+    #[error("the session already goes on with version {0}")]
+    SameVersion(String),
+    /// The answer belongs to the version that asked.
+    #[error(
+        "the session waits for the answer to question {question}: answer it first, then move the session"
+    )]
+    QuestionOpen { question: u32 },
+    #[error("the session's agent is running: a session is moved while it waits or is stopped")]
+    AtWork,
+    /// Another step was written at the same time: the caller reads the session before it moves it.
+    #[error("the session has gone on meanwhile; it was not moved")]
+    GoneOn,
     /// The session's input is unknown, so no execution can be started.
     #[error("cannot resume: the input of the session's execution is unknown")]
     NoExecution,

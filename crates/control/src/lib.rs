@@ -3,7 +3,8 @@
 //! Each action is one function of [`Control`], over the journal's store and a port to the session's
 //! executions ([`executions`]). Terminal, page, API, event bus and callback all call these functions.
 //! [`answer`](mod@answer) validates an answer against the open question and writes its step.
-//! [`resume`](mod@resume) starts another execution if the last one has ended.
+//! [`resume`](mod@resume) starts another execution if the last one has ended. [`version`] moves a session to another
+//! version of its agent.
 
 pub mod answer;
 mod cancel;
@@ -11,13 +12,16 @@ pub mod error;
 pub mod executions;
 mod records;
 pub mod resume;
+pub mod version;
 
 use journal::clock::Clock;
 use journal::id::SessionId;
+use journal::lease::Lease;
 use journal::store::Store;
 use journal::wait::Wait;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use workflow::limits::SILENT_AFTER;
 
 pub use error::{Error, Refused};
 pub use executions::{Execution, Executions, Workflow};
@@ -38,7 +42,20 @@ pub enum Action {
     Cancel {
         reason: Option<String>,
     },
-    Resume,
+    /// Wakes a session's workflow or starts it again, in another version if one is given.
+    Resume {
+        as_version: Option<AsVersion>,
+    },
+}
+
+/// The version that a session is to go on with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AsVersion {
+    #[serde(rename = "as_version")]
+    pub version: String,
+    /// Who decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
 }
 
 impl Action {
@@ -47,7 +64,7 @@ impl Action {
         match self {
             Self::Answer(_) => "answer",
             Self::Cancel { .. } => "cancel",
-            Self::Resume => "resume",
+            Self::Resume { .. } => "resume",
         }
     }
 
@@ -56,7 +73,8 @@ impl Action {
         match self {
             Self::Answer(answer) => answer.clone(),
             Self::Cancel { reason: Some(reason) } => json!({ "reason": reason }),
-            Self::Cancel { reason: None } | Self::Resume => json!({}),
+            Self::Resume { as_version: Some(as_version) } => json!(as_version),
+            Self::Cancel { reason: None } | Self::Resume { as_version: None } => json!({}),
         }
     }
 }
@@ -93,6 +111,9 @@ pub struct Resumed {
     /// The new execution, if the last one had ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub execution_arn: Option<String>,
+    /// The number of the step that moved it to another version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<u32>,
 }
 
 impl<S: Store, E: Executions> Control<S, E> {
@@ -104,7 +125,11 @@ impl<S: Store, E: Executions> Control<S, E> {
             Action::Cancel { reason } => {
                 Done::Cancelled(self.cancel(session, reason.as_deref()).await?)
             }
-            Action::Resume => Done::Resumed(self.resume(session).await?),
+            Action::Resume { as_version: None } => Done::Resumed(self.resume(session).await?),
+            Action::Resume { as_version: Some(to) } => {
+                let step = self.move_to(session, to).await?;
+                Done::Resumed(Resumed { step: Some(step), ..self.resume(session).await? })
+            }
         })
     }
 }
@@ -116,5 +141,12 @@ impl<S: Store, E: Workflow> Control<S, E> {
             Some(wait) => self.executions.wake(&wait.token).await,
             None => Ok(false),
         }
+    }
+
+    /// Whether a runner holds the session and writes heartbeats.
+    async fn has_heartbeat(&self, session: &SessionId) -> Result<bool, Error> {
+        let now = self.clock.now();
+        let lease = Lease::read(&self.store, session).await?;
+        Ok(lease.is_some_and(|it| it.runner.is_some() && now.since(it.heartbeat_at) < SILENT_AFTER))
     }
 }

@@ -3,19 +3,26 @@
 //! The new execution receives the session's state ([`standing`]). Its name is computed from the
 //! session, so that concurrent resumes start one execution.
 
+use std::time::Duration;
+
 use journal::event::{Event, EventStatus};
 use journal::id::SessionId;
-use journal::lease::Lease;
 use journal::store::{self, Store};
+use journal::version;
 use serde_json::{Map, Value, json};
 use workflow::execution::{self, RESUMES_MAX};
-use workflow::limits::SILENT_AFTER;
 use workflow::standing::standing;
 
 use crate::error::{Error, Refused};
 use crate::executions::{Execution, Executions};
 use crate::records::Records;
 use crate::{Control, Resumed};
+
+/// Most attempts to wake a workflow between two waits; then the caller learns that it was not woken.
+const WAKE_ATTEMPTS_MAX: u32 = 30;
+
+/// Pause between two such attempts.
+const WAKE_PAUSE: Duration = Duration::from_secs(1);
 
 impl<S: Store, E: Executions> Control<S, E> {
     /// Resumes a session.
@@ -29,8 +36,13 @@ impl<S: Store, E: Executions> Control<S, E> {
         let initiated = initiated.ok_or(Refused::NoExecution)?;
         let (resumes, newest) = self.newest(initiated).await?.ok_or(Refused::NoExecution)?;
         if newest.is_running {
-            let woken = self.wake(session).await?;
-            return Ok(Resumed { session_id: session.clone(), woken, execution_arn: None });
+            let woken = self.wake_running(session, &records).await?;
+            return Ok(Resumed {
+                session_id: session.clone(),
+                woken,
+                execution_arn: None,
+                step: None,
+            });
         }
         if resumes >= RESUMES_MAX {
             return Err(Refused::TooManyResumes.into());
@@ -48,7 +60,23 @@ impl<S: Store, E: Executions> Control<S, E> {
         let name = execution::name(session, resumes + 1);
         let started = self.executions.start(&name, &json!(input).to_string()).await?;
         let (session_id, execution_arn) = (session.clone(), Some(started));
-        Ok(Resumed { session_id, woken: false, execution_arn })
+        Ok(Resumed { session_id, woken: false, execution_arn, step: None })
+    }
+
+    /// Wakes a running workflow. Where the session waits for a version, only the callback makes the workflow invoke the
+    /// agent again, and between two waits there is no token.
+    async fn wake_running(&self, session: &SessionId, records: &Records) -> Result<bool, Error> {
+        let attempts =
+            if version::missing(&records.events).is_some() { WAKE_ATTEMPTS_MAX } else { 1 };
+        for attempt in 1..=attempts {
+            if self.wake(session).await? {
+                return Ok(true);
+            }
+            if attempt < attempts {
+                self.clock.sleep(WAKE_PAUSE).await;
+            }
+        }
+        Ok(false)
     }
 
     /// The session's newest execution, and the number of resumes. The trigger's sender may have named
@@ -75,8 +103,6 @@ impl<S: Store, E: Executions> Control<S, E> {
         if let Some(has_agent) = self.executions.has_agent(session) {
             return Ok(has_agent);
         }
-        let now = self.clock.now();
-        let lease = Lease::read(&self.store, session).await?;
-        Ok(lease.is_some_and(|it| it.runner.is_some() && now.since(it.heartbeat_at) < SILENT_AFTER))
+        self.has_heartbeat(session).await
     }
 }

@@ -9,12 +9,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::budget::{Budget, Crossed};
-use crate::check::{InvalidGraph, Names};
+use crate::check::{self, InvalidGraph, Names};
 use crate::definition::{Attempts, Context, Graph, InputError, Route, Scope};
 use crate::effect::{Chat, Effect, Reply};
-use crate::error::{FoldError, ResumeError};
+use crate::error::{FoldError, ResumeError, StartError};
 use crate::next::json_of;
 use crate::outcome::Outcome;
+use crate::panics::{Panicked, caught};
 use crate::presentation::Presentation;
 use crate::profile::Profile;
 use crate::run::{Run, Snapshot};
@@ -29,6 +30,8 @@ pub struct Agent {
     presentation: Presentation,
     input_schema: Option<Arc<Value>>,
     profile: &'static Profile,
+    /// Each without earlier ones of its own.
+    earlier: Vec<Agent>,
 }
 
 type Init = dyn Fn(&Value, &Settings) -> Result<Box<dyn Program>, InputError> + Send + Sync;
@@ -189,7 +192,27 @@ impl Agent {
             }),
             input_schema: None,
             profile: &Profile::PLAIN,
+            earlier: Vec::new(),
         }
+    }
+
+    /// Keeps another version of this agent, for the sessions that began with it. New sessions begin with `self`.
+    #[must_use]
+    pub fn with_earlier(mut self, mut earlier: Self) -> Self {
+        let others = std::mem::take(&mut earlier.earlier);
+        self.earlier.push(earlier);
+        self.earlier.extend(others);
+        self
+    }
+
+    /// All versions of this agent, the one for new sessions first.
+    pub fn versions(&self) -> impl DoubleEndedIterator<Item = &Self> {
+        std::iter::once(self).chain(&self.earlier)
+    }
+
+    /// The agent in this version.
+    pub fn at(&self, version: &str) -> Option<&Self> {
+        self.versions().find(|agent| agent.version() == version)
     }
 
     /// Sets the span names.
@@ -273,11 +296,15 @@ impl Agent {
     ///
     /// # Errors
     /// If a route, the start or `on_limit_to` does not name a node, two nodes have the same name, or a node
-    /// is unreachable.
+    /// is unreachable. Also if a version has the name of another agent, or no name of its own.
     pub fn check(&self) -> Result<(), InvalidGraph> {
-        let Sheet { name, start, nodes, on_limit_to, .. } = &*self.sheet;
-        let problems = Names { start, nodes, on_limit_to }.problems();
-        if problems.is_empty() { Ok(()) } else { Err(InvalidGraph { agent: name, problems }) }
+        let agent = self.name();
+        let mut problems = check::versions(self);
+        for version in self.versions() {
+            let Sheet { start, nodes, on_limit_to, .. } = &*version.sheet;
+            problems.extend(Names { start, nodes, on_limit_to }.problems());
+        }
+        if problems.is_empty() { Ok(()) } else { Err(InvalidGraph { agent, problems }) }
     }
 
     /// The graph, for display.
@@ -288,9 +315,9 @@ impl Agent {
     /// A run before its first step. Fold the first claim next.
     ///
     /// # Errors
-    /// The input is not valid for this agent. End the session with [`InputError::finish`].
-    pub fn start(&self, input: &Value, settings: &Settings) -> Result<Run, InputError> {
-        let program = (self.init)(input, settings)?;
+    /// See [`StartError`]. End the session with [`StartError::finish`].
+    pub fn start(&self, input: &Value, settings: &Settings) -> Result<Run, StartError> {
+        let program = caught("the start of the graph", || (self.init)(input, settings))??;
         Ok(Run::new(self.sheet.clone(), program, settings.clone()))
     }
 
@@ -322,7 +349,10 @@ impl Agent {
         let snapshot = ask.body.payload().and_then(|payload| payload.get("snapshot"));
         let snapshot: Snapshot =
             serde_json::from_value(snapshot.cloned().unwrap_or_default()).map_err(malformed)?;
-        let program = (self.restore)(snapshot.state.clone()).map_err(malformed)?;
+        let state = snapshot.state.clone();
+        let program = caught("the reading of the state", || (self.restore)(state))
+            .map_err(|panicked| FoldError::Panicked { seq: ask.seq, panicked })?
+            .map_err(malformed)?;
         Ok(Run::restored(self.sheet.clone(), program, settings, snapshot))
     }
 }
@@ -333,15 +363,25 @@ impl fmt::Debug for Agent {
     }
 }
 
-/// A graph together with its state: everything that depends on the state type.
+/// A graph together with its state: everything that depends on the state type. A panic of the agent's
+/// code is an error.
 pub(crate) trait Program: Send + Sync {
     /// The node's effect; `None` if the node does not exist.
-    fn ask(&self, node: &str, context: &Context<'_>) -> Option<Effect>;
+    fn ask(&self, node: &str, context: &Context<'_>) -> Result<Option<Effect>, Panicked>;
     /// Has the node fold the outcome. The node exists, because it requested the effect.
-    fn fold(&mut self, node: &str, outcome: Outcome) -> Option<Route>;
-    fn on_limit(&mut self, crossed: Crossed) -> Route;
-    fn policy(&self, chat: &Chat) -> Reply;
-    fn state(&self) -> Result<Value, serde_json::Error>;
+    fn fold(&mut self, node: &str, outcome: Outcome) -> Result<Option<Route>, Panicked>;
+    fn on_limit(&mut self, crossed: Crossed) -> Result<Route, Panicked>;
+    fn policy(&self, chat: &Chat) -> Result<Reply, Panicked>;
+    fn state(&self) -> Result<Value, StateError>;
+}
+
+/// Why a state cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    #[error(transparent)]
+    NotSerialisable(#[from] serde_json::Error),
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
 }
 
 struct Loaded<S: 'static> {
@@ -356,23 +396,27 @@ impl<S> Loaded<S> {
 }
 
 impl<S: Send + Sync + Serialize + 'static> Program for Loaded<S> {
-    fn ask(&self, node: &str, context: &Context<'_>) -> Option<Effect> {
-        self.node(node).map(|node| (node.ask)(&self.state, context))
+    fn ask(&self, node: &str, context: &Context<'_>) -> Result<Option<Effect>, Panicked> {
+        let Some(node) = self.node(node) else { return Ok(None) };
+        let function = format!("the request of node `{}`", node.name);
+        caught(&function, || (node.ask)(&self.state, context)).map(Some)
     }
 
-    fn fold(&mut self, node: &str, outcome: Outcome) -> Option<Route> {
-        self.node(node).map(|node| (node.fold)(&mut self.state, outcome))
+    fn fold(&mut self, node: &str, outcome: Outcome) -> Result<Option<Route>, Panicked> {
+        let Some(node) = self.node(node) else { return Ok(None) };
+        let function = format!("the fold of node `{}`", node.name);
+        caught(&function, || (node.fold)(&mut self.state, outcome)).map(Some)
     }
 
-    fn on_limit(&mut self, crossed: Crossed) -> Route {
-        (self.graph.on_limit)(&mut self.state, crossed)
+    fn on_limit(&mut self, crossed: Crossed) -> Result<Route, Panicked> {
+        caught("the reaction to a limit", || (self.graph.on_limit)(&mut self.state, crossed))
     }
 
-    fn policy(&self, chat: &Chat) -> Reply {
-        (self.graph.policy)(&self.state, chat)
+    fn policy(&self, chat: &Chat) -> Result<Reply, Panicked> {
+        caught("the policy", || (self.graph.policy)(&self.state, chat))
     }
 
-    fn state(&self) -> Result<Value, serde_json::Error> {
-        serde_json::to_value(&self.state)
+    fn state(&self) -> Result<Value, StateError> {
+        Ok(caught("the writing of the state", || serde_json::to_value(&self.state))??)
     }
 }

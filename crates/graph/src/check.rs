@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::agent::OutlineNode;
+use journal::version::VERSION_BYTES_MAX;
+
+use crate::agent::{Agent, OutlineNode};
 
 /// Largest edit distance of a suggested name; it is also at most a third of the longer name's length.
 const EDITS_MAX: usize = 3;
@@ -35,6 +37,28 @@ pub enum Problem {
         "no route leads from `{start}` to node `{node}`; name it in a node's `to`, or in `on_limit_to`"
     )]
     UnreachableNode { node: &'static str, start: &'static str },
+    #[error("its earlier version `{version}` is of agent `{other}`")]
+    OtherAgent { version: &'static str, other: &'static str },
+    #[error("two of its versions are named `{version}`")]
+    DuplicateVersion { version: &'static str },
+    #[error("a version's name has 1 to {VERSION_BYTES_MAX} bytes, not {}", version.len())]
+    VersionName { version: &'static str },
+}
+
+/// The problems of an agent's versions among each other.
+pub(crate) fn versions(agent: &Agent) -> Vec<Problem> {
+    let mut seen = BTreeSet::new();
+    let problem_of = |one: &Agent| {
+        let version = one.version();
+        if one.name() != agent.name() {
+            return Some(Problem::OtherAgent { version, other: one.name() });
+        }
+        if !(1..=VERSION_BYTES_MAX).contains(&version.len()) {
+            return Some(Problem::VersionName { version });
+        }
+        (!seen.insert(version)).then_some(Problem::DuplicateVersion { version })
+    };
+    agent.versions().filter_map(problem_of).collect()
 }
 
 impl fmt::Display for InvalidGraph {

@@ -40,7 +40,8 @@ pub enum Effect {
     /// A record of the graph's own, such as an audit entry. It is journaled unchanged and has no
     /// outcome.
     Note {
-        /// The subject; must differ from the reserved ones in [`crate::next`].
+        /// The subject; must differ from the reserved ones in [`crate::next`], [`journal::request`] and
+        /// [`journal::version`].
         subject: String,
         payload: Value,
     },

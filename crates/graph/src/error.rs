@@ -5,6 +5,7 @@ use std::fmt;
 use journal::step::{EffectRef, StepKind};
 
 use crate::definition::{Finish, InputError};
+use crate::panics::Panicked;
 
 /// A step cannot be folded, and the run cannot continue. Only [`FoldError::OutOfSequence`] can be a
 /// mistake of the caller.
@@ -31,6 +32,19 @@ pub enum FoldError {
     /// The payload is not valid for a step of this kind.
     #[error("step {seq}: {reason}")]
     Malformed { seq: u32, reason: String },
+    /// The state of the step cannot be restored.
+    #[error("step {seq}: {panicked}")]
+    Panicked { seq: u32, panicked: Panicked },
+}
+
+/// Why a run cannot start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StartError {
+    /// The input is not valid for this agent.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Panicked(#[from] Panicked),
 }
 
 /// A recorded effect and the requested one, which differ.
@@ -49,9 +63,8 @@ pub struct Divergence {
 /// Why a run cannot be resumed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ResumeError {
-    /// The input is not valid for this agent.
     #[error(transparent)]
-    Input(#[from] InputError),
+    Start(#[from] StartError),
     #[error(transparent)]
     Fold(#[from] FoldError),
 }
@@ -64,8 +77,19 @@ impl FoldError {
             Self::Diverged(_) => "Diverged",
             Self::Unexpected { .. } => "Unexpected",
             Self::Malformed { .. } => "Malformed",
+            Self::Panicked { panicked, .. } => return panicked.finish(),
         };
         Finish::failed("ReplayError", code, &self.to_string(), "replay")
+    }
+}
+
+impl StartError {
+    /// The end of a session that cannot start because of this error.
+    pub fn finish(&self) -> Finish {
+        match self {
+            Self::Input(error) => error.finish(),
+            Self::Panicked(panicked) => panicked.finish(),
+        }
     }
 }
 
@@ -73,7 +97,7 @@ impl ResumeError {
     /// The end of a session that cannot continue because of this error.
     pub fn finish(&self) -> Finish {
         match self {
-            Self::Input(error) => error.finish(),
+            Self::Start(error) => error.finish(),
             Self::Fold(error) => error.finish(),
         }
     }

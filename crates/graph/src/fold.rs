@@ -33,7 +33,7 @@ impl Run {
         match &step.body {
             StepBody::Claim { agent, graph_version, .. } => self.claim(step, agent, graph_version),
             StepBody::Intent { effect, .. } => self.intent(step, effect),
-            StepBody::Outcome { effect, started_at, usage, payload } => {
+            StepBody::Outcome { effect, started_at, usage, payload, .. } => {
                 let brought = read(step, payload)?;
                 self.outcome(step, effect, *started_at, *usage, brought)
             }
@@ -282,7 +282,7 @@ impl Run {
                     seq: step.seq,
                     at: step.stamp,
                 });
-                self.go(route);
+                self.go(route.unwrap_or_else(|panicked| Route::End(panicked.finish())));
             }
             _ => {
                 let is_asked_for = self.open().is_some_and(|open| {

@@ -8,9 +8,11 @@
 //! - [`question`]: questions to a person, and valid answers.
 //! - [`budget`]: limits of a run, and what it has used.
 //! - [`digest`]: the identity of an effect.
+//! - [`request`]: what a model is sent, as the journal holds it.
 //! - [`schema`]: validation of arguments and results.
 //! - [`testing`]: runs agents in memory.
 //! - [`presentation`]: how an agent's sessions are shown. [`conclusion`]: a result for viewers.
+//! - [`panics`]: a panic of an agent's code ends its session and nothing else.
 //! - [`profile`]: an agent's requirements of its host: settings, admission, metrics, MCP servers.
 //!
 //! This crate performs no IO and reads no clock: time comes from the timestamps of steps.
@@ -28,10 +30,12 @@ mod fold;
 pub mod next;
 mod open;
 pub mod outcome;
+pub mod panics;
 mod plan;
 pub mod presentation;
 pub mod profile;
 pub mod question;
+pub mod request;
 pub mod run;
 pub mod schema;
 pub mod testing;

@@ -159,6 +159,7 @@ impl Request {
             effect: self.effect.clone(),
             started_at,
             usage: Usage { unsettled_tokens, ..usage },
+            request: None,
             payload: json_of(&brought),
         }
     }
@@ -210,6 +211,7 @@ impl Sleep {
             effect: self.effect,
             started_at,
             usage: Usage::default(),
+            request: None,
             payload: json_of(&Brought::Woke {}),
         }
     }

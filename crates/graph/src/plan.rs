@@ -3,7 +3,7 @@
 use journal::step::EffectKind;
 use serde_json::{Value, json};
 
-use crate::agent::OnModelFailure;
+use crate::agent::{OnModelFailure, StateError};
 use crate::budget::{CATEGORY_BUDGET, Limit};
 use crate::definition::Finish;
 use crate::next::{
@@ -12,6 +12,7 @@ use crate::next::{
 };
 use crate::open::{About, Asked, CallState, CallWork, ChatWork, Open, Pending};
 use crate::outcome::Failure;
+use crate::panics::Panicked;
 use crate::question::{OpenQuestion, Question};
 use crate::run::{Phase, Run, Snapshot};
 
@@ -128,9 +129,10 @@ impl Run {
     fn ask(&self, open: &Open, about: About, question: Question) -> Next {
         let state = match self.program.state() {
             Ok(state) => state,
-            Err(error) => {
+            Err(StateError::NotSerialisable(error)) => {
                 return Next::End(graph_failed("StateNotSerialisable", &error.to_string()));
             }
+            Err(StateError::Panicked(panicked)) => return Next::End(panicked.finish()),
         };
         let snapshot = Snapshot { core: self.core.clone(), open: open.clone(), state };
         let binds = question.call().map(|call| crate::digest::call(&call).as_str().to_owned());
@@ -162,12 +164,18 @@ impl Run {
 const POLICY: &str = "policy";
 
 fn model_failed(failure: &Failure) -> Finish {
+    if failure.category == CATEGORY_GRAPH && failure.model.is_none() {
+        return graph_failed(Panicked::CODE, &failure.message);
+    }
     Finish::failed("ModelError", &failure.category, &failure.message, &failure.category)
 }
 
+/// Category of an end because of a bug in the graph.
+pub(crate) const CATEGORY_GRAPH: &str = "graph";
+
 /// The end of a run whose graph has a bug.
 pub(crate) fn graph_failed(code: &str, message: &str) -> Finish {
-    Finish::failed("GraphError", code, message, "graph")
+    Finish::failed("GraphError", code, message, CATEGORY_GRAPH)
 }
 
 impl Asked {

@@ -3,13 +3,12 @@
 //! Viewers (the terminal, the page, the session's JSON) use only this interface. A panic in the agent's
 //! code falls back to the default and never breaks a viewer.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use journal::status::Status;
 use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::conclusion::{Conclusion, clip, generic};
+use crate::panics;
 
 /// Longest title of a session, in characters.
 pub const TITLE_CHARS_MAX: usize = 120;
@@ -117,7 +116,7 @@ impl Presentation {
 
 /// The result of the agent's code; `None` if it panics.
 fn caught<T>(ask: impl FnOnce() -> T) -> Option<T> {
-    catch_unwind(AssertUnwindSafe(ask)).ok()
+    panics::caught("the presentation", ask).ok()
 }
 
 #[cfg(test)]

@@ -8,14 +8,15 @@ use journal::clock::Stamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::agent::{Outline, Program, Settings, Sheet};
+use crate::agent::{Outline, Program, Settings, Sheet, StateError};
 use crate::budget::{Budget, Meter, Used};
 use crate::definition::{Context, Finish, Route};
 use crate::digest;
 use crate::effect::{CATALOGUE, CATALOGUE_AT_MOST_ONCE, Chat, Effect, Reply, ToolCall};
 use crate::open::{CallState, CallWork, Open, Pending};
-use crate::outcome::{Outcome, OutcomeBody, ToolResult};
-use crate::plan::graph_failed;
+use crate::outcome::{Failure, Outcome, OutcomeBody, ToolResult};
+use crate::panics::Panicked;
+use crate::plan::{CATEGORY_GRAPH, graph_failed};
 
 /// Node visits without an effect after which a run fails.
 pub const MOVES_MAX: u32 = 100;
@@ -101,8 +102,12 @@ impl Run {
     }
 
     /// The policy's reply to a chat.
-    pub fn policy(&self, chat: &Chat) -> Reply {
-        self.program.policy(chat)
+    ///
+    /// # Errors
+    /// If the policy panics. Journaled as the chat's outcome, the failure ends the session.
+    pub fn policy(&self, chat: &Chat) -> Result<Reply, Failure> {
+        let panicked = |panicked: Panicked| Failure::refused(CATEGORY_GRAPH, panicked.to_string());
+        self.program.policy(chat).map_err(panicked)
     }
 
     pub fn outline(&self) -> Outline {
@@ -118,7 +123,7 @@ impl Run {
     ///
     /// # Errors
     /// It cannot be serialised, which is a bug in the graph.
-    pub fn state_json(&self) -> Result<Value, serde_json::Error> {
+    pub fn state_json(&self) -> Result<Value, StateError> {
         self.program.state()
     }
 
@@ -170,7 +175,10 @@ impl Run {
 
     fn folded(&mut self, node: &str, body: OutcomeBody) -> Route {
         let outcome = Outcome { seq: self.core.seq, at: self.core.now, body };
-        let route = self.program.fold(node, outcome);
+        let route = match self.program.fold(node, outcome) {
+            Ok(route) => route,
+            Err(panicked) => return Route::End(panicked.finish()),
+        };
         let declared =
             self.sheet.nodes.iter().find(|known| known.name == node).map(|known| known.to);
         match (route, declared) {
@@ -193,9 +201,16 @@ impl Run {
                 }
             };
             self.core.meter.visit();
-            let Some(effect) = self.program.ask(node, &self.context()) else {
-                self.phase = Phase::Over(no_such_node(node));
-                return;
+            let effect = match self.program.ask(node, &self.context()) {
+                Ok(Some(effect)) => effect,
+                Ok(None) => {
+                    self.phase = Phase::Over(no_such_node(node));
+                    return;
+                }
+                Err(panicked) => {
+                    self.phase = Phase::Over(panicked.finish());
+                    return;
+                }
             };
             let body = match &effect {
                 Effect::Tools(_) => OutcomeBody::Results(Vec::new()),

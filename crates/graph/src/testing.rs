@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::agent::{Agent, Opening, Settings};
 use crate::definition::{Finish, InputError};
 use crate::effect::{Chat, ToolCall};
-use crate::error::{FoldError, ResumeError};
+use crate::error::{FoldError, ResumeError, StartError};
 use crate::next::{Intent, Next, Request, Work};
 use crate::outcome::{Brought, Failure};
 use crate::question::{Answer, Decision, OpenQuestion};
@@ -89,7 +89,11 @@ impl Session {
     /// If the agent's graph is invalid, with the message of [`Agent::check`].
     pub fn start(agent: &Agent, input: Value, settings: Settings) -> Result<Self, InputError> {
         agent.check().unwrap_or_else(|invalid| panic!("{invalid}"));
-        let run = agent.start(&input, &settings)?;
+        let run = match agent.start(&input, &settings) {
+            Ok(run) => run,
+            Err(StartError::Input(error)) => return Err(error),
+            Err(StartError::Panicked(panicked)) => panic!("{panicked}"),
+        };
         let opening = Opening { input, settings };
         let mut session = Self::of(agent, run, Vec::new());
         session.claim(Some(opening.payload()));
@@ -212,7 +216,10 @@ impl Session {
             Work::Tool { intent: Intent::Needed, .. } => return self.append(request.intent()),
             Work::Tool { call, .. } => ((world.tools)(call), Usage::default()),
             Work::Model { chat, .. } => (world.models)(chat),
-            Work::Policy { chat } => (Brought::Reply(self.run.policy(chat)), Usage::default()),
+            Work::Policy { chat } => {
+                let reply = self.run.policy(chat);
+                (reply.map_or_else(Brought::Failure, Brought::Reply), Usage::default())
+            }
         };
         self.performed.push(request.effect.clone());
         let started_at = request.not_before.map_or(self.now, |time| time.max(self.now));

@@ -1,7 +1,9 @@
 //! The event loop: handles one event at a time, and replies to each before its deadline.
 
+use std::panic::AssertUnwindSafe;
 use std::time::{Duration, SystemTime};
 
+use futures_util::FutureExt as _;
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use metrics_cloudwatch_embedded::Collector;
 use serde::Serialize;
@@ -54,7 +56,9 @@ where
         Diagnostic { error_type: ends.malformed.to_owned(), error_message: error.to_string() }
     })?;
     let handled = async {
-        let answer = handle(event).await;
+        let answer = AssertUnwindSafe(handle(event)).catch_unwind().await;
+        // Panics of agents' code are contained further down. To the state machine this is a function that died.
+        let answer = answer.unwrap_or_else(|_| std::process::abort());
         // Lambda may freeze the function as soon as it has replied.
         tokio::task::block_in_place(|| flush(metrics));
         answer

@@ -134,15 +134,16 @@ async fn session<S: Store>(
         |payload: &Payload| !is_large(payload) || payload.text_bytes() <= CONCLUDED_BYTES_MAX;
     let mut left_out = None;
     let end = match &tally.end {
-        Some(Ended { error, error_category, payload }) => {
-            left_out = is_large(payload).then(|| payload.text_bytes());
-            let payload = if is_read(payload) {
+        Some(ended @ Ended { ending, error, error_category, payload }) => {
+            let is_result = ended.result().is_some();
+            left_out = (is_result && is_large(payload)).then(|| payload.text_bytes());
+            let payload = if is_result && is_read(payload) {
                 readable(read::payload(store, id, payload).await)?
             } else {
                 Value::Null
             };
             let (error, error_category) = (error.clone(), error_category.clone());
-            Some(Ended { error, error_category, payload })
+            Some(Ended { ending: *ending, error, error_category, payload })
         }
         None => None,
     };
@@ -151,7 +152,8 @@ async fn session<S: Store>(
         None => None,
     };
     let Tally { steps, spent, .. } = *tally;
-    let tally = Tally { steps, agent: tally.agent.clone(), opening, spent, ask, end };
+    let (agent, version) = (tally.agent.clone(), tally.version.clone());
+    let tally = Tally { steps, agent, version, opening, spent, ask, end };
     let session = Session::adding_up(id, reported, &tally, agents, now);
     let result = session.result.filter(|_| left_out.is_none());
     Ok(Session { result, result_bytes: left_out, ..session })

@@ -233,7 +233,8 @@ impl Stack {
         supervisor.spawn(memory::give_back(store.clone(), stop_watching.clone()));
         let supervised = executions.clone();
         supervisor.spawn(async move { supervised.supervise().await });
-        let (caught_up, stopping) = (catch_up(executions.clone()), stop_watching.clone());
+        let (caught_up, stopping) =
+            (catch_up(executions.clone(), Arc::clone(&config.agents)), stop_watching.clone());
         supervisor.spawn(async move {
             // If the stack stops first, the next start catches up.
             let _ = stopping.run_until_cancelled_owned(caught_up).await;

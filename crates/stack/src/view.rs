@@ -4,6 +4,9 @@
 //! are one record each; [`Record`] tags an object with its type. A tool's outcome does not repeat its
 //! call; [`Calls`] finds it again.
 
+mod request;
+mod version;
+
 use std::sync::Arc;
 
 use graph::agent::{Agent, Opening};
@@ -12,7 +15,7 @@ use graph::digest;
 use graph::effect::{Effect, ToolCall};
 use graph::next::Next;
 use graph::outcome::Brought;
-use graph::presentation::{Presentation, Standing};
+use graph::presentation::{Presentation, Standing, TITLE_CHARS_MAX};
 use graph::question::{Decision, Question};
 use graph::run::Run;
 use journal::clock::Stamp;
@@ -20,11 +23,14 @@ use journal::event::EventStatus;
 use journal::id::SessionId;
 use journal::status::Status;
 use journal::step::{EffectKind, StepBody, StepKind};
-use journal::tally::{Asked, Reported, Spent, Tally};
+use journal::tally::{Asked, Ended, Reported, Spent, Tally};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use views::text::clip;
+
+pub use request::ModelRequest;
+pub use version::NeedsVersion;
 
 /// Longest summary of a conclusion in a list, in characters.
 const SUMMARY_CHARS: usize = 600;
@@ -48,6 +54,8 @@ pub struct Session {
     pub verdict: Option<String>,
     /// The agent, if known.
     pub agent: Option<String>,
+    /// The version of the agent's graph, from the newest claim.
+    pub version: Option<String>,
     pub initiated_at: Option<Stamp>,
     pub ended_at: Option<Stamp>,
     /// From begin to end, or to now, in milliseconds.
@@ -70,6 +78,9 @@ pub struct Session {
     #[serde(flatten)]
     pub agent_state: Option<AgentState>,
     pub open_question: Option<OpenQuestion>,
+    /// The version of its agent that it waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub needs_version: Option<NeedsVersion>,
     /// The end of its sleep, if it sleeps.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asleep_until: Option<Stamp>,
@@ -146,6 +157,9 @@ pub struct Step {
     /// The epoch of the claim that it was written under.
     pub epoch: u32,
     pub kind: StepKind,
+    /// The graph version of a claim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// The graph node that requested the effect.
     pub node: Option<String>,
     /// The kind of that effect.
@@ -155,6 +169,9 @@ pub struct Step {
     pub call: Option<ToolCall>,
     /// The payload: an effect's outcome, a claim's input, a question, an answer, a result.
     pub outcome: Option<Value>,
+    /// What the model was sent, of a chat.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<ModelRequest>,
     /// The error of an end step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
@@ -181,10 +198,11 @@ impl Session {
         agents: &[Agent],
         now: Stamp,
     ) -> Self {
-        Self::adding_up(id, &Reported::of(events), &Tally::of(steps), agents, now)
+        let tally = Tally::of(steps);
+        Self::adding_up(id, &Reported::of(events).corrected_by(&tally), &tally, agents, now)
     }
 
-    /// The same, from tallied records.
+    /// The same, from tallied records. The status is that of `reported`, corrected by the tally.
     pub fn adding_up(
         id: &SessionId,
         reported: &Reported,
@@ -200,14 +218,14 @@ impl Session {
         let agent_state =
             presentation.state_of(&standing).map(|(field, word)| AgentState { field, word });
         let input = tally.opening.as_ref().and_then(|opening| opening.get("input"));
-        let result = tally.end.as_ref().map(|end| &end.payload);
+        let result = tally.end.as_ref().and_then(Ended::result);
         let conclusion = result.and_then(|result| presentation.conclusion_of(result));
         let verdict = conclusion.as_ref().and_then(|found| found.verdict.as_ref());
         let summary = conclusion.as_ref().map(|found| clip(&found.summary, SUMMARY_CHARS));
         let end = reported.ended_at.unwrap_or(now);
         Self {
             session_id: id.clone(),
-            title: input.and_then(|input| presentation.title_of(input)),
+            title: title(reported).or_else(|| input.and_then(|input| presentation.title_of(input))),
             status: reported.status,
             verdict: match verdict {
                 _ if reported.is_damaged => Some("damaged".to_owned()),
@@ -225,6 +243,8 @@ impl Session {
             conclusion,
             agent_state,
             open_question: waits_for(reported.status, tally).and_then(Result::ok),
+            needs_version: NeedsVersion::of(reported, tally),
+            version: tally.version.clone(),
             asleep_until: waits_for(reported.status, tally).and_then(Result::err),
             steps: tally.steps,
             tokens: Tokens::of(&tally.spent),
@@ -288,10 +308,15 @@ impl Step {
             seq: step.seq,
             epoch: step.epoch,
             kind: step.body.kind(),
+            version: match &step.body {
+                StepBody::Claim { graph_version, .. } => Some(graph_version.clone()),
+                _ => None,
+            },
             node: effect.map(|effect| effect.node.clone()),
             effect: effect.map(|effect| effect.kind),
             call,
             outcome: step.body.payload().cloned(),
+            request: None,
             error_message: error.map(ToString::to_string),
             started_at,
             finished_at: step.stamp,
@@ -332,9 +357,14 @@ fn error(reported: &Reported, tally: &Tally<Value>) -> (Option<String>, Option<S
     (error.map(ToString::to_string), category.or_else(|| reported.error_category.clone()))
 }
 
+/// The title that was journaled with the trigger.
+fn title(reported: &Reported) -> Option<String> {
+    reported.title.as_deref().map(|title| clip(title, TITLE_CHARS_MAX))
+}
+
 /// The end step's payload, with the agent's own status field.
 fn result(tally: &Tally<Value>, agent_state: Option<AgentState>) -> Option<Value> {
-    let mut result = tally.end.as_ref()?.payload.clone();
+    let mut result = tally.end.as_ref()?.result()?.clone();
     if result.is_null() {
         return None;
     }
@@ -402,9 +432,10 @@ impl Calls {
     }
 
     fn start(&self, step: &RecordedStep) -> Option<Run> {
-        let StepBody::Claim { agent, .. } = &step.body else { return None };
+        let StepBody::Claim { agent, graph_version, .. } = &step.body else { return None };
         let opening = Opening::of(step).ok()?;
-        packs::named(&self.agents, agent)?.start(&opening.input, &opening.settings).ok()
+        let agent = packs::named(&self.agents, agent)?.at(graph_version)?;
+        agent.start(&opening.input, &opening.settings).ok()
     }
 
     fn asked(&self, step: &RecordedStep) -> Option<ToolCall> {
@@ -529,6 +560,7 @@ mod tests {
                     effect: effect("reason", EffectKind::Chat, &Effect::Nothing),
                     started_at: at(5),
                     usage,
+                    request: None,
                     payload: json!(Brought::Reply(reply)),
                 },
             ),
@@ -539,6 +571,7 @@ mod tests {
                     effect: effect("tools", EffectKind::Tools, &Effect::Tools(vec![call])),
                     started_at: at(401),
                     usage: Usage::default(),
+                    request: None,
                     payload: json!(Brought::Ok(json!({"role_name": "r"}))),
                 },
             ),

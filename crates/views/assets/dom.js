@@ -102,3 +102,9 @@ export function readable(value, depth = 0) {
   }
   return el("span", { class: typeof value === "string" ? "text" : "value" }, String(value));
 }
+
+/** What a session waits for that lacks a version of its agent. */
+export function needs({ version, registered }) {
+  const there = registered.length ? `registered: ${registered.join(", ")}` : "the agent is not registered";
+  return `waits for version ${version} of its agent; ${there}`;
+}

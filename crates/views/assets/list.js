@@ -1,7 +1,7 @@
 // The list of sessions, newest first, with filters and a histogram.
 
 import { get } from "./api.js";
-import { OPEN, STATUS, badge, clock, duration, el, number, tokens, when } from "./dom.js";
+import { OPEN, STATUS, badge, clock, duration, el, needs, number, tokens, when } from "./dom.js";
 
 const EVERY_MS = 2000;
 const PAGE = 50;
@@ -205,6 +205,7 @@ export async function list(frame, _, { connected, query }) {
   /** The session's finding, in one line. */
   function line(session) {
     if (session.open_question) return el("span", { class: "warn" }, `asks: ${session.open_question.prompt}`);
+    if (session.needs_version) return el("span", { class: "warn" }, needs(session.needs_version));
     if (session.asleep_until) return el("span", { class: "faint" }, `sleeping until ${clock(session.asleep_until)}`);
     if (session.error) return el("span", { class: "bad" }, session.error);
     const said = [session.verdict, session.summary].filter(Boolean).join(": ");

@@ -45,9 +45,16 @@ function payload(value, pointer) {
   return [frame, more];
 }
 
+/** What the model was sent, or why there is nothing to show. */
+function requested({ state, sent, problem }) {
+  if (state === "recorded") return payload(sent, null);
+  const why = { policy: "None: the agent's policy answered.", unrecorded: "An earlier version did not record it." };
+  return el("p", { class: problem ? "bad" : "faint" }, why[state] ?? `It cannot be shown: ${problem}.`);
+}
+
 /** Renders a record below its title; `row` is its line in the timeline, `pointer` the cited part. */
 export function drawRecord(row, found, pointer) {
-  const { outcome, detail, call, hash, prev_hash, sk, ...rest } = found;
+  const { outcome, detail, call, request, hash, prev_hash, sk, ...rest } = found;
   const held = outcome ?? detail;
   const facts = {
     when: found.finished_at ?? found.timestamp, took: row.to_ms > row.from_ms ? duration(row.to_ms - row.from_ms) : null,
@@ -59,6 +66,7 @@ export function drawRecord(row, found, pointer) {
     row.more ? el("p", { class: `text ${row.tone}` }, row.more) : null,
     isCited ? el("p", { class: "faint" }, "cited: ", el("code", {}, pointer)) : null,
     call ? el("div", {}, el("h3", {}, `Call to ${call.tool}`), el("pre", { tabIndex: 0, "aria-label": "Arguments" }, JSON.stringify(call.arguments, null, 2))) : null,
+    request ? el("div", {}, el("h3", {}, "Model request"), requested(request)) : null,
     held === null || held === undefined ? null : el("div", {}, el("h3", {}, "Output"), payload(held, isCited ? pointer : null)),
     el("h3", {}, "Record"), readable(facts),
   ].filter(Boolean);

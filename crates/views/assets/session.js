@@ -3,7 +3,7 @@
 
 import { get, path, post, watch } from "./api.js";
 import { badgeOf, coded, conclusion as concluded } from "./conclusion.js";
-import { OPEN, badge, duration, el, number, readable, tokens, when } from "./dom.js";
+import { OPEN, badge, duration, el, needs, number, readable, tokens, when } from "./dom.js";
 import { picture } from "./picture.js";
 import { drawRecord } from "./record.js";
 import { ledger, runs } from "./tables.js";
@@ -94,7 +94,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     const { session, waterfall } = shown;
     const isOpen = OPEN.includes(session.status);
     const elapsed = session.elapsed_ms === null ? null : session.elapsed_ms + (isOpen ? performance.now() - shown.at : 0);
-    const facts = [`${session.steps} steps`, duration(elapsed), tokens(session.tokens, session.usd),
+    const facts = [session.version ? `version ${session.version}` : "", `${session.steps} steps`, duration(elapsed), tokens(session.tokens, session.usd),
       waterfall.lanes.filter((lane) => lane.epoch).length > 1 ? `${waterfall.lanes.filter((lane) => lane.epoch).length} claims` : ""];
     head.replaceChildren(...[
       el("h1", {}, badge(session.status), " ", shown.conclusion?.verdict ? [badgeOf(shown.conclusion.verdict), " "] : null,
@@ -102,6 +102,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
       el("p", {}, "started ", when(session.initiated_at), ...facts.filter(Boolean).map((fact) => ` · ${fact}`)),
       session.error && !shown.failure ? el("p", { class: "bad text" }, session.error) : null,
       session.asleep_until ? el("p", { class: "warn" }, "sleeping until ", when(session.asleep_until)) : null,
+      session.needs_version ? el("p", { class: "warn" }, needs(session.needs_version)) : null,
     ].filter(Boolean));
     drawActs();
   }
@@ -111,13 +112,17 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     const { status } = shown.session;
     // A verdict is final: only an open session without a running workflow can be resumed.
     const isLeft = OPEN.includes(status) && shown.machine && shown.machine.status !== "RUNNING";
-    const text = `${status} ${isLeft}`;
+    const lacking = shown.session.needs_version;
+    const text = `${status} ${isLeft} ${lacking?.registered}`;
     if (acts.dataset.text === text) return;
     acts.dataset.text = text;
     const act = (name, words) => el("button", { type: "button", onclick: () => send(name, {}) }, words);
     acts.replaceChildren(...[
       OPEN.includes(status) ? act("cancel", "Cancel session") : null,
       isLeft ? act("resume", "Resume: its workflow has stopped") : null,
+      lacking ? act("resume", `Try again with version ${lacking.version}`) : null,
+      ...(lacking?.registered ?? []).map((version) =>
+        el("button", { type: "button", onclick: () => send("resume", { as_version: version }) }, `Continue with version ${version}`)),
       el("a", { href: `#/compare/${encodeURIComponent(id)}/before` }, "Compare with previous run"),
     ].filter(Boolean));
   }

@@ -274,8 +274,8 @@ mod tests {
         let each = (1..).zip(path);
         each.map(|(seq, (node, call))| {
             let effect = effect(node, EffectKind::Tools, *call);
-            let (started_at, usage) = (Stamp::default(), Usage::default());
-            step(0, seq, StepBody::Outcome { effect, started_at, usage, payload: Value::Null })
+            let (started_at, usage, payload) = (Stamp::default(), Usage::default(), Value::Null);
+            step(0, seq, StepBody::Outcome { effect, started_at, usage, request: None, payload })
         })
         .collect()
     }

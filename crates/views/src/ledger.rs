@@ -100,7 +100,7 @@ impl Ledger {
     ) -> Self {
         let mut ledger = Self::default();
         for (step, call) in steps {
-            let StepBody::Outcome { effect, started_at, usage, payload } = &step.body else {
+            let StepBody::Outcome { effect, started_at, usage, payload, .. } = &step.body else {
                 continue;
             };
             let brought = Brought::deserialize(payload).ok();

@@ -4,8 +4,10 @@ use graph::effect::ToolCall;
 use graph::outcome::Brought;
 use graph::question::{Answer, Decision};
 use journal::event::{About, Event, EventStatus};
+use journal::request::{NOTE_REQUEST, Parts};
 use journal::step::{EffectKind, Ending, Step, StepBody};
-use serde::Serialize;
+use journal::version::{self, Missing, Move};
+use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
 use crate::brief;
@@ -70,7 +72,7 @@ pub fn mark(status: EventStatus) -> (&'static str, Tone) {
         | E::AgentBackgroundTaskFailed
         | E::SessionFailed
         | E::SessionTimedOut => ("✗", Tone::Bad),
-        E::AgentBackgroundTaskSuspended => ("‖", Tone::Warn),
+        E::AgentBackgroundTaskSuspended | E::AgentVersionMissing => ("‖", Tone::Warn),
         E::AgentLost | E::CancelRequested => ("!", Tone::Warn),
         E::SessionCancelled | E::SessionRejected => ("■", Tone::Warn),
     }
@@ -95,6 +97,11 @@ pub fn note(event: &Event, again: bool) -> String {
             event.status,
             EventStatus::AgentBackgroundTaskStarted | EventStatus::AgentInvocationStarted
         );
+    if let Some(Missing { needs, registered, .. }) = version::missing(std::slice::from_ref(event)) {
+        let there = if registered.is_empty() { "none".to_owned() } else { registered.join(", ") };
+        parts.push(format!("needs version {}, registered: {}", clean(&needs), clean(&there)));
+        return parts.join(" · ");
+    }
     match &event.detail {
         Some(Value::Object(fields)) if fields.is_empty() => {}
         Some(detail) if !is_redundant => parts.push(brief::value(detail)),
@@ -133,6 +140,8 @@ pub fn step(step: &Step<Value>, call: Option<&ToolCall>) -> Line {
             line
         }
         StepBody::Answer { question, payload } => answer(*question, payload),
+        StepBody::Note { payload, .. } if version::is_move(step) => moved(payload),
+        StepBody::Note { subject, payload } if subject == NOTE_REQUEST => texts(payload),
         StepBody::Note { subject, payload } => {
             Line::new(Tone::Warn, format!("{}: {}", clean(subject), brief::value(payload)))
         }
@@ -143,6 +152,20 @@ pub fn step(step: &Step<Value>, call: Option<&ToolCall>) -> Line {
             Line::new(ink, format!("{ending}{}", category.unwrap_or_default()))
         }
     }
+}
+
+fn texts(payload: &Value) -> Line {
+    let Parts { parts } = Parts::deserialize(payload).unwrap_or_default();
+    let bytes = brief::number(parts.iter().map(|text| text.len() as u64).sum());
+    Line::new(Tone::Plain, format!("texts of the model's request: {}, {bytes} bytes", parts.len()))
+}
+
+fn moved(payload: &Value) -> Line {
+    let Ok(Move { from, to, by }) = serde_json::from_value(payload.clone()) else {
+        return Line::new(Tone::Warn, format!("moved: {}", brief::value(payload)));
+    };
+    let by = by.map(|by| format!(" by {}", clean(&by))).unwrap_or_default();
+    Line::new(Tone::Warn, format!("moved from version {} to {}{by}", clean(&from), clean(&to)))
 }
 
 fn outcome(kind: EffectKind, payload: &Value, call: Option<&ToolCall>) -> Line {

@@ -75,7 +75,8 @@ pub(crate) fn outcome(
     usage: Usage,
     payload: Value,
 ) -> StepBody<Value> {
-    StepBody::Outcome { effect: effect(node, kind, 0), started_at: at(from), usage, payload }
+    let (effect, started_at) = (effect(node, kind, 0), at(from));
+    StepBody::Outcome { effect, started_at, usage, request: None, payload }
 }
 
 pub(crate) fn end(ending: Ending) -> StepBody<Value> {

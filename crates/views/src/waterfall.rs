@@ -293,6 +293,7 @@ mod tests {
             effect: effect("gather", EffectKind::Tools, call),
             started_at: at(from),
             usage: Usage { input_tokens: tokens, micro_usd: 4_800, ..Usage::default() },
+            request: None,
             payload: json!({"ok": {"events": [1, 2]}}),
         }
     }

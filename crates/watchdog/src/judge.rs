@@ -5,6 +5,7 @@ use journal::clock::Stamp;
 use journal::error_message::ErrorMessage;
 use journal::event::{Event, EventStatus};
 use journal::step::{Ending, Step, StepBody};
+use journal::version;
 use serde_json::Value;
 use workflow::limits::STALE_AFTER;
 
@@ -49,7 +50,7 @@ pub struct Observed<'a> {
 pub enum Decision {
     /// Do nothing: the workflow, or a person who resumes the session, ends it.
     Leave,
-    /// Do nothing and close the lease: the session is sealed, or waits for a person.
+    /// Do nothing and close the lease: the session is sealed, or waits for a person or for a version of its agent.
     Forget,
     /// It has ended by this step: seal it.
     Seal(Box<Step>),
@@ -68,6 +69,7 @@ pub fn judge(observed: &Observed<'_>, execution: &Execution, now: Stamp) -> Deci
         match step.body {
             StepBody::End { .. } => return Decision::Seal(Box::new(step.clone())),
             StepBody::Ask { .. } => return Decision::Forget,
+            _ if waits_for_version(observed.events, step) => return Decision::Forget,
             _ => {}
         }
     }
@@ -79,6 +81,13 @@ pub fn judge(observed: &Observed<'_>, execution: &Execution, now: Stamp) -> Deci
         return Decision::Leave;
     }
     Decision::End(end(observed.events, execution))
+}
+
+/// Whether the session waits for a version that its agent lacked after the newest step. A cancelled one does not.
+fn waits_for_version(events: &[Event], newest: &Step) -> bool {
+    let is_cancelled = events.iter().any(|event| event.status == EventStatus::CancelRequested);
+    let lacked = version::missing(events).is_some_and(|missing| missing.step == newest.seq);
+    lacked && !is_cancelled
 }
 
 fn end(events: &[Event], execution: &Execution) -> End {

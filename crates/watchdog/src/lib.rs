@@ -13,7 +13,7 @@ use journal::id::{Runner, SessionId};
 use journal::key;
 use journal::lease;
 use journal::read;
-use journal::seal::{seal, task_announcement};
+use journal::seal::{seal, suspension, task_announcement};
 use journal::step::{Step, StepBody};
 use journal::store::{Query, Store};
 use serde::Serialize;
@@ -153,7 +153,10 @@ impl<S: Store> Watchdog<S> {
         };
         let sealed = match judge::judge(&observed, &execution, self.clock.now()) {
             Decision::Leave => return Ok(false),
-            Decision::Forget => false,
+            Decision::Forget => {
+                self.repair(&announcer, step.as_ref(), &events).await;
+                false
+            }
             Decision::Seal(end) => {
                 let end = read::resolve(&self.store, *end).await?;
                 self.conclude(&announcer, &end).await?;
@@ -199,6 +202,23 @@ impl<S: Store> Watchdog<S> {
     ) -> Result<Execution, Error> {
         let Some(first) = first_execution(events) else { return Ok(Execution::Absent) };
         self.cloud.newest_execution(session, first).await
+    }
+
+    /// Announces an open question if its writer died before it could.
+    async fn repair(
+        &self,
+        announcer: &Announcer<'_, S>,
+        step: Option<&Step>,
+        events: &[Announcement],
+    ) {
+        let asked = step.filter(|step| matches!(step.body, StepBody::Ask { .. }));
+        let Some(missing) = asked.map(|step| suspension(step.seq)) else { return };
+        let id = missing.status.id(announcer.session, announcer.writer, missing.about);
+        if events.iter().all(|event| event.id != id && !event.status.is_verdict())
+            && let Err(error) = announcer.announce_within(&missing, ANNOUNCE_TIMEOUT).await
+        {
+            tracing::warn!(session_id = %announcer.session, %error, "An event was not written.");
+        }
     }
 
     async fn end(&self, announcer: &Announcer<'_, S>, end: &End) -> Result<Step<Value>, Error> {

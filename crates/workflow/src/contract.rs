@@ -69,6 +69,8 @@ pub enum InvokeOutcome {
     Waiting,
     Ended,
     Rejected,
+    /// The agent lacks the session's graph version. The session waits for it.
+    VersionMissing,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

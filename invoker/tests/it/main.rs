@@ -21,6 +21,7 @@ use journal::event::EventStatus;
 use journal::id::SessionId;
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
+use journal::tally::Reported;
 use serde_json::{Value, json};
 use workflow::contract::{AgentRequest, InvokeOutcome, InvokeReply, InvokeRequest};
 
@@ -296,4 +297,37 @@ async fn an_admission_is_journaled() {
     assert_eq!(detail["admitted"]["dedupe_key"], "i-1");
     assert!(detail["admitted"]["slot"].as_u64().unwrap() < 20, "{detail}");
     assert_eq!(events.len(), 2, "a second attempt tells nothing new");
+}
+
+#[tokio::test]
+async fn a_session_that_never_starts_keeps_agent_title_and_input() {
+    let input = json!({ "incident_id": "i-1", "lambda_name": "sync", "error_type": "ETIMEDOUT" });
+    let duplicate = json!({ "agent": "incident", "input": input });
+    let malformed = json!({ "agent": "incident", "input": input, "agnet": 1 });
+    let unreachable = duplicate.clone();
+    let mut large = duplicate.clone();
+    large["input"]["x"] = json!("y".repeat(100_000));
+    for (what, detail, runtime) in [
+        ("duplicate", duplicate, Some(accepted())),
+        ("malformed", malformed, Some(accepted())),
+        ("unreachable", unreachable, None),
+        ("large", large, Some(accepted())),
+    ] {
+        let world = world(runtime).await;
+        if what == "duplicate" {
+            Other::claims(&world, "i-1").await;
+        }
+        let _ = world.invoke(detail).await;
+        let events = read::events(&world.store, &session()).await.unwrap();
+        let told = events.iter().rev().find_map(|event| event.detail.as_ref()).unwrap();
+        assert_eq!(told["agent"], "incident", "{what}: {told}");
+        assert_eq!(told["title"], "sync · ETIMEDOUT", "{what}: {told}");
+        match what {
+            "large" => assert!(told["input"]["omitted"].as_str().unwrap().contains("bytes")),
+            _ => assert_eq!(told["input"], input, "{what}: {told}"),
+        }
+        let reported = Reported::of(&events);
+        assert_eq!(reported.agent.as_deref(), Some("incident"), "{what}");
+        assert_eq!(reported.title.as_deref(), Some("sync · ETIMEDOUT"), "{what}");
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use super::{ListCursor, Listed, Lister, Summary, SummaryCache};
+use super::{Copies, ListCursor, Listed, Lister, Summary, SummaryCache};
 use crate::clock::Stamp;
 use crate::event::Event;
 use crate::status::{Status, status};
@@ -65,13 +65,24 @@ pub struct Search<'a, S> {
     filter: &'a Filter,
     now: Stamp,
     lister: Lister<'a, S>,
-    /// Examined sessions that have not been returned; matching ones have a summary.
-    seen: VecDeque<(ListCursor, Option<Arc<Summary>>)>,
+    /// Examined entries that have not been returned.
+    seen: VecDeque<Seen>,
+    copies: Copies,
     searched: usize,
     read: usize,
     records: usize,
     place: Option<ListCursor>,
     is_over: bool,
+}
+
+/// An examined entry of the index.
+#[derive(Debug)]
+struct Seen {
+    place: ListCursor,
+    /// A copy of a session's first entry counts as no session.
+    is_copy: bool,
+    /// The session's summary if it matches.
+    found: Option<Arc<Summary>>,
 }
 
 impl<'a, S: Store> Search<'a, S> {
@@ -85,6 +96,7 @@ impl<'a, S: Store> Search<'a, S> {
             now,
             lister,
             seen: VecDeque::new(),
+            copies: Copies::default(),
             searched: 0,
             read: 0,
             records: 0,
@@ -99,16 +111,17 @@ impl<'a, S: Store> Search<'a, S> {
     /// The store cannot be read.
     pub async fn next(&mut self) -> Result<Option<Arc<Summary>>, Error> {
         loop {
-            while let Some((place, found)) = self.seen.pop_front() {
+            while let Some(Seen { place, is_copy, found }) = self.seen.pop_front() {
                 self.place = Some(place);
-                self.searched += 1;
+                self.searched += usize::from(!is_copy);
                 if found.is_some() {
                     return Ok(found);
                 }
             }
             let is_spent = self.searched >= SEARCHED_MAX
                 || self.read >= READ_MAX
-                || self.records >= RECORDS_MAX;
+                || self.records >= RECORDS_MAX
+                || self.copies.are_too_many();
             if is_spent || self.is_over {
                 return Ok(None);
             }
@@ -128,26 +141,43 @@ impl<'a, S: Store> Search<'a, S> {
 
     /// Examines the next few sessions.
     async fn look(&mut self) -> Result<(), Error> {
-        let mut candidates = Vec::new();
-        while candidates.len() < AT_ONCE {
+        let mut entries = Vec::new();
+        let mut unknown = 0;
+        while unknown < AT_ONCE && !self.copies.are_too_many() {
             let Some(listed) = self.lister.next().await? else {
                 self.is_over = true;
                 break;
             };
-            let place = ListCursor { at: listed.initiated.stamp, session: listed.session.clone() };
+            let place = ListCursor { at: listed.at, session: listed.session.clone() };
             if self.filter.after.as_ref().is_none_or(|after| place < *after) {
-                candidates.push((place, listed));
+                let is_known = self.copies.knows(&listed);
+                unknown += usize::from(!is_known);
+                entries.push((place, listed, is_known));
             }
         }
-        let reads = candidates.iter().map(|(_, listed)| self.summary(listed));
+        let reads = entries.iter().map(async |(_, listed, is_known)| match is_known {
+            true => Ok((None, 0)),
+            false => self.summary(listed).await,
+        });
         let read = try_join_all(reads).await?;
-        for ((place, _), (summary, records)) in candidates.into_iter().zip(read) {
+        for ((place, listed, is_known), (summary, records)) in entries.into_iter().zip(read) {
             self.read += usize::from(records > 0);
             self.records += records;
-            let fits = summary.filter(|summary| self.filter.admits(summary));
-            self.seen.push_back((place, fits));
+            let is_copy = is_known || self.is_copy(&listed, summary.as_deref()).await?;
+            let found = summary.filter(|summary| !is_copy && self.filter.admits(summary));
+            self.seen.push_back(Seen { place, is_copy, found });
         }
         Ok(())
+    }
+
+    /// Whether the session has an earlier initiation than this entry.
+    async fn is_copy(&mut self, listed: &Listed, summary: Option<&Summary>) -> Result<bool, Error> {
+        let Some(summary) = summary else { return Ok(self.copies.pass_over(&listed.session)) };
+        if !summary.reported.is_damaged {
+            return Ok(self.copies.learn(listed, summary.reported.first_sk.as_deref()));
+        }
+        let first = super::first_key(self.store, &listed.session).await?;
+        Ok(self.copies.learn(listed, first.as_deref()))
     }
 
     /// The summary of a session that may match, and the number of records read for it.

@@ -62,7 +62,7 @@ impl Summary {
         if events.is_empty() && tally.steps == 0 {
             return Ok((None, read));
         }
-        let reported = Reported::of(&read::in_order(events.iter())?);
+        let reported = Reported::of(&read::in_order(events.iter())?).corrected_by(&tally);
         Ok((Some(Self { session: session.clone(), reported, tally }), read))
     }
 

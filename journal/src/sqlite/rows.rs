@@ -186,7 +186,12 @@ impl Found {
     /// A damaged body is an item of its own kind: the others of the page must stay readable.
     fn item(self) -> Item {
         let read = |body: String| serde_json::from_str(&body).map_err(|error| error.to_string());
-        let unreadable = |reason: &str| Item::unreadable(&*self.pk, &*self.sk, reason);
+        // A list needs the place of a damaged record in the index.
+        let [day, at, _] = &self.index;
+        let at = at.as_ref().filter(|_| day.is_some()).map(String::as_str);
+        let unreadable = |reason: &str| {
+            Item::unreadable(&*self.pk, &*self.sk, reason).with_some(attribute::TIMESTAMP, at)
+        };
         if !self.is_text {
             return unreadable("its key is not text, so that queries pass it over");
         }

@@ -1,10 +1,12 @@
 //! The checks of a session's records.
 
+mod requests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Anchor, Change, Damage};
 use crate::clock::Stamp;
-use crate::event::{About, Event, WALL_TIME, WRITER, Writer};
+use crate::event::{About, Event, EventStatus, WALL_TIME, WRITER, Writer};
 use crate::id::SessionId;
 use crate::item::{HASH, Hash, Item, Value};
 use crate::key::{self, attribute};
@@ -431,6 +433,21 @@ impl<'a> Check<'a> {
         let unsuspected = there.keys().all(|sk| !self.reported.contains(&name(sk)));
         if missing.is_empty() && unsuspected && found != *sha256 {
             self.named_otherwise(&pk, &by.sk, sha256, &found);
+        }
+    }
+
+    /// Reports further initiations: a session has one.
+    pub(super) fn initiations(&mut self) {
+        let mut found: Vec<_> = self
+            .events
+            .values()
+            .filter(|item| !self.reported.contains(&item.sk))
+            .filter_map(|item| Event::from_item(item).ok())
+            .filter(|event| event.status == EventStatus::SessionInitiated)
+            .collect();
+        found.sort_by(|a, b| (a.stamp, &a.sk).cmp(&(b.stamp, &b.sk)));
+        for copy in found.iter().skip(1) {
+            self.added(&copy.sk, "the session was initiated before");
         }
     }
 

@@ -54,6 +54,7 @@ fn bodies(large: Payload) -> Vec<(u32, StepBody<Payload>)> {
         effect,
         started_at: at(150),
         usage,
+        request: None,
         payload,
     };
     vec![

@@ -9,15 +9,15 @@ use journal::event::{About, Draft, EventStatus, Writer};
 use journal::export::{self, ImportError};
 use journal::follow::{Follow, Record};
 use journal::id::{EventId, Runner, SessionId};
-use journal::item::Item;
+use journal::item::{Hash, Item};
 use journal::key;
 use journal::limits::ITEM_BYTES_MAX;
 use journal::listing::{self, Filter, Search, Summary, SummaryCache};
 use journal::seal;
 use journal::status::Status;
-use journal::step::{Ending, StepBody};
+use journal::step::{EffectKind, EffectRef, Ending, StepBody};
 use journal::store::{Condition, Key, Store, Written};
-use journal::verify::{Anchors, State, verify};
+use journal::verify::{Anchor, Anchors, State, verify};
 use serde_json::json;
 
 use crate::golden;
@@ -30,6 +30,9 @@ on_both_stores!(
     sessions_are_filtered_by_status_and_agent,
     pages_of_any_size_join_to_the_whole_list,
     a_listed_session_shows_its_new_records_next_time,
+    an_unannounced_question_is_listed_as_waiting,
+    a_session_is_listed_once_at_its_first_initiation,
+    a_contradicting_timestamp_hides_no_other_session,
     a_histogram_counts_starts_and_ends_per_bucket,
     an_unreadable_session_does_not_hide_others,
     following_a_session_returns_each_record_once,
@@ -51,6 +54,8 @@ async fn a_session_survives_export_and_import<S: Store>(store: S) {
     let records = golden::large();
     let imported = import(&store, &records).await.unwrap();
     assert_eq!((imported.written, imported.present), (records.len(), 0));
+    assert!(matches!(imported.report.state, State::Sealed { .. }), "{:?}", imported.report);
+    assert_eq!(imported.report.anchors, [Anchor::Witness]);
     assert_eq!(export::records(&store, &golden::session()).await.unwrap(), records);
     let again = import(&store, &records).await.unwrap();
     assert_eq!((again.written, again.present), (0, records.len()));
@@ -79,7 +84,9 @@ async fn a_damaged_file_is_not_imported<S: Store>(store: S) {
     let part = part.with("Bytes", vec![0; ITEM_BYTES_MAX]).hashed();
     let too_large = exported(&[&records[..], &[part]].concat());
     let no_export = export::read(&b"{}"[..]).unwrap();
-    for export in [export, foreign, lease, twice, too_large, no_export] {
+    // All lines are what they state, but the records do not fit together.
+    let gap = exported(&[&records[..13], &records[14..]].concat());
+    for export in [export, foreign, lease, twice, too_large, no_export, gap] {
         let error = export::import(&store, &Clock::system(), &export).await.unwrap_err();
         assert!(matches!(error, ImportError::Damaged(_)), "{error:?}");
     }
@@ -271,7 +278,7 @@ async fn a_listed_session_shows_its_new_records_next_time<S: Store>(store: S) {
     }
     let end = End { ending: Ending::Failed, error: None, category: None, result: json!("done") };
     let end = chain::end_session(&store, &hlc, &author, &end).await.unwrap();
-    assert_eq!(listed(far).await.reported.status, Status::Initiated);
+    assert_eq!(listed(far).await.reported.status, Status::Running);
     let announcer = Announcer {
         store: &store,
         hlc: &hlc,
@@ -381,4 +388,99 @@ async fn a_session_written_through_the_store_verifies<S: Store>(store: S) {
     let report = verify(&session, &records, &anchors, start());
     assert!(report.is_sound(), "{report:?}");
     assert_eq!(report.state, State::Sealed { head: witness.head.unwrap() });
+}
+
+/// A question whose announcement was lost: only its step is in the journal.
+async fn an_unannounced_question_is_listed_as_waiting<S: Store>(store: S) {
+    fill(&store).await;
+    let session = spread(7);
+    let hlc = Hlc::new(Clock::fixed(began(8)), began(8));
+    let author =
+        Author { session: session.clone(), runner: Runner::named("agent:1"), expires_at: 0 };
+    let effect =
+        EffectRef { node: "n".to_owned(), kind: EffectKind::Ask, digest: Hash::of(b"a"), call: 0 };
+    let ask = StepBody::Ask { effect, expires_at: began(500), payload: json!({}) };
+    let ask = chain::append(&store, &hlc, &author, &Head::genesis(), 1, ask).await.unwrap();
+    let only = |status| Filter { statuses: vec![status], ..any() };
+    assert_eq!(paged(&store, only(Status::Waiting), 100).await, [session.clone()]);
+    // The announcement of the question is there, that of the answer is not.
+    let announcer = Announcer {
+        store: &store,
+        hlc: &hlc,
+        session: &session,
+        writer: Writer::Agent,
+        expires_at: 0,
+    };
+    announcer.announce(&seal::suspension(ask.seq)).await.unwrap();
+    assert_eq!(paged(&store, only(Status::Waiting), 100).await, [session.clone()]);
+    let answer = StepBody::Answer { question: ask.seq, payload: json!({}) };
+    chain::append(&store, &hlc, &author, &Head::after(&ask), 1, answer).await.unwrap();
+    assert_eq!(paged(&store, only(Status::Waiting), 100).await, []);
+    assert_eq!(paged(&store, only(Status::Running), 100).await, [session]);
+}
+
+async fn a_session_is_listed_once_at_its_first_initiation<S: Store>(store: S) {
+    fill(&store).await;
+    // Copies of an open and of two ended sessions, before and after their verdicts.
+    for (number, at) in (0..40).flat_map(|at| [(2, at + 3), (3, at + 4), (6, at + 7)]) {
+        begin(&store, &spread(number), began(at).after(Duration::from_secs(1))).await;
+    }
+    let whole: Vec<_> = (0..20).rev().map(spread).collect();
+    for size in [1, 7, 100] {
+        assert_eq!(paged(&store, any(), size).await, whole, "{size}");
+    }
+    let only = |status| Filter { statuses: vec![status], ..any() };
+    let failed = [spread(15), spread(9), spread(3)];
+    assert_eq!(paged(&store, only(Status::Failed), 1).await, failed);
+    assert_eq!(paged(&store, only(Status::Succeeded), 9).await.len(), 4);
+    let listed = listing::list(&store, start(), began(1_000), 100).await.unwrap();
+    assert_eq!(listed.iter().map(|listed| listed.session.clone()).collect::<Vec<_>>(), whole);
+    assert_eq!(listed[16].initiated.stamp, began(3));
+    let (cache, filter) = (SummaryCache::default(), any());
+    let mut search = Search::new(&store, &cache, &filter, began(1_000));
+    while search.next().await.unwrap().is_some() {}
+    assert!(search.searched() <= 20 + 3, "{}", search.searched());
+    // Verification names them.
+    let records = export::records(&store, &spread(2)).await.unwrap();
+    let report = verify(&spread(2), &records, &Anchors::default(), start());
+    assert_eq!(report.damage.len(), 40);
+    let copy = key::event(began(3).after(Duration::from_secs(1)));
+    assert_eq!(
+        report.damage[0].to_string(),
+        format!("{copy} was added: the session was initiated before")
+    );
+}
+
+/// The index is ordered by the attribute, a session by its key.
+async fn a_contradicting_timestamp_hides_no_other_session<S: Store>(store: S) {
+    fill(&store).await;
+    let odd = |number: u32, timestamp: &str| {
+        let (session, at) = (spread(number), began(number - 100));
+        Item::new(key::session(&session), key::event(at))
+            .with("Status", "SESSION_INITIATED")
+            .with("Timestamp", timestamp)
+            .with("Day", key::day(began(10), &session))
+    };
+    // Their keys say the first and the last minutes of the list; their places are in its middle.
+    for (number, timestamp) in [
+        (100, began(15).to_string()),
+        (119, began(7).to_string()),
+        (101, began(14).to_string().replace('Z', "+09:00")),
+        (102, "2026-11-21T01:00".to_owned()),
+        (103, began(13).to_string().replace(".000000000Z", "Z")),
+        (104, "2026-11-21t01:00:00Z".to_owned()),
+        (105, "2026-11-21 03:00:00Z".to_owned()),
+        (106, began(1).to_string()),
+    ] {
+        store.put(odd(number, &timestamp), Condition::Absent).await.unwrap();
+    }
+    let whole = paged(&store, any(), 1_000).await;
+    let known: Vec<_> = (0..20).rev().map(spread).collect();
+    let of_fill = |found: &[SessionId]| {
+        found.iter().filter(|id| known.contains(id)).cloned().collect::<Vec<_>>()
+    };
+    assert_eq!(of_fill(&whole), known);
+    for size in [1, 2, 3, 7] {
+        assert_eq!(paged(&store, any(), size).await, whole, "{size}");
+    }
 }

@@ -38,6 +38,7 @@ fn names(report: &Report, wanted: &Item) -> bool {
         | Damage::Unnamed { place }
         | Damage::Misplaced { place }
         | Damage::Duplicated { place }
+        | Damage::RequestMissing { place, .. }
         | Damage::Unreadable { place, .. } => *place == wanted,
         Damage::Reordered { place, belongs } => *place == wanted || *belongs == wanted,
         Damage::Removed { first, last } | Damage::CutOff { first, last } => {

@@ -78,7 +78,8 @@ fn effect(kind: EffectKind) -> EffectRef {
 
 fn outcome() -> StepBody<Payload> {
     let effect = effect(EffectKind::Tools);
-    StepBody::Outcome { effect, started_at: at(1), usage: Usage::default(), payload: json() }
+    let usage = Usage::default();
+    StepBody::Outcome { effect, started_at: at(1), usage, request: None, payload: json() }
 }
 
 fn ask(expires_at: Stamp) -> StepBody<Payload> {
@@ -304,4 +305,53 @@ fn a_lambda_error_is_used_if_the_journal_has_none() {
     let refused = CheckRequest { failure: Some(failure), ..request(1, invoked()) };
     let (decision, _) = judge(&Observed::default(), &refused);
     assert_eq!(ended(&decision), "InvocationError: InvocationThrottled - connection refused");
+}
+
+fn missing(attempt: u32, step: u32) -> Event {
+    let detail =
+        serde_json::json!({ "agent": "a", "needs": "1", "registered": ["2"], "step": step });
+    let draft = Draft::new(EventStatus::AgentVersionMissing, About::Attempt(attempt));
+    event(draft.with_detail(detail))
+}
+
+#[test]
+fn a_session_without_its_version_waits_until_it_is_called() {
+    let answer = StepBody::Answer { question: 4, payload: json() };
+    let dead = [answer, claim(), outcome()];
+    for body in dead {
+        let events = vec![missing(20, 5)];
+        let observed = Observed { step: step(5, 1, body), events, lease: lease(1, 7) };
+        let mut watch = invoked();
+        for now in [10, 100, 1_000, 100_000] {
+            let (decision, next) = judge(&observed, &request(now, watch));
+            assert_eq!(decision, Decision::Wait(Judgement::Waiting), "after {now} s");
+            assert_eq!((next.timeout_s, next.invocation, next.running_ms), (1_200, 1, 0));
+            watch = next;
+        }
+        let called = CheckRequest { woken: Woken::Callback, ..request(100_001, watch.clone()) };
+        let (decision, next) = judge(&observed, &called);
+        assert_eq!((decision, next.invocation, next.epoch), (Decision::Resume, 2, 1));
+        let spent = Watch { invocation: INVOCATIONS_MAX, ..watch };
+        let called = CheckRequest { woken: Woken::Callback, ..request(100_002, spent) };
+        assert_eq!(judge(&observed, &called).0, Decision::Wait(Judgement::Waiting));
+    }
+}
+
+#[test]
+fn a_session_that_was_moved_to_a_version_is_resumed() {
+    let subject = journal::version::NOTE_VERSION.to_owned();
+    let moved = StepBody::Note { subject, payload: json() };
+    let events = vec![missing(20, 5)];
+    let observed = Observed { step: step(6, 1, moved), events, lease: lease(1, 7) };
+    let (decision, watch) = judge(&observed, &request(10, invoked()));
+    assert_eq!((decision, watch.epoch), (Decision::Resume, 1));
+}
+
+#[test]
+fn a_newer_invocation_ends_the_wait_for_a_version() {
+    let started = event(Draft::new(EventStatus::AgentEntrypointStarted, About::Attempt(30)));
+    let events = vec![missing(20, 5), started];
+    let observed = Observed { step: step(5, 1, claim()), events, lease: lease(1, 7) };
+    let (decision, _) = judge(&observed, &request(10, invoked()));
+    assert_eq!(decision, Decision::Wait(Judgement::Busy));
 }

@@ -9,9 +9,10 @@ use journal::chain::{Author, Head, append};
 use journal::clock::{Clock, Hlc, Stamp};
 use journal::event::{About, Draft, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
+use journal::item::Hash;
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
-use journal::step::{Ending, StepBody};
+use journal::step::{EffectKind, EffectRef, Ending, StepBody};
 use poller::Poller;
 use serde_json::{Value, json};
 use workflow::contract::{CheckReply, CheckRequest, Failure, Judgement, Mode, Watch, Woken};
@@ -214,4 +215,39 @@ async fn a_verdict_seals_an_end_step_that_is_durable() {
     let end = steps.last().expect("the end is a step");
     assert!(matches!(end.body, StepBody::End { ending: Ending::Failed, .. }));
     assert_eq!((seal.end_seq, &seal.end_hash), (end.seq, &end.hash));
+}
+
+fn asking(expires_at: Stamp) -> StepBody<Value> {
+    let (node, digest) = ("confirm".to_owned(), Hash::genesis());
+    let effect = EffectRef { node, kind: EffectKind::Ask, digest, call: 0 };
+    StepBody::Ask { effect, expires_at, payload: json!({}) }
+}
+
+#[tokio::test]
+async fn the_poller_writes_missing_announcements() {
+    use EventStatus as E;
+    for (is_answered, expected) in [
+        (false, vec![E::AgentBackgroundTaskSuspended]),
+        (true, vec![E::AgentBackgroundTaskSuspended, E::InputReceived]),
+    ] {
+        let world = world();
+        let author = |writer: Writer| Author {
+            session: world.session.clone(),
+            runner: Runner::fresh(writer.as_str()),
+            expires_at: world.expires_at(),
+        };
+        let (store, hlc) = (&world.store, &world.hlc);
+        let agent = author(Writer::Agent);
+        let ask = asking(now().after(Duration::from_secs(3_600)));
+        let ask = append(store, hlc, &agent, &Head::genesis(), 1, ask).await.unwrap();
+        if is_answered {
+            let answer = StepBody::Answer { question: ask.seq, payload: json!({}) };
+            let head = Head::after(&ask);
+            append(store, hlc, &author(Writer::Person), &head, 1, answer).await.unwrap();
+        }
+        world.ask(Mode::Check, None).await;
+        assert_eq!(world.statuses().await, expected);
+        world.ask(Mode::Check, None).await;
+        assert_eq!(world.statuses().await, expected, "once");
+    }
 }

@@ -150,6 +150,10 @@ impl ExecutionStore for SimStore {
         read.await?.ok_or_else(|| Error::Unavailable("no such machine".into()))
     }
 
+    async fn holds_executions(&self) -> Result<bool, Error> {
+        self.look(|_| true).await
+    }
+
     async fn newest_time(&self) -> Result<Option<Timestamp>, Error> {
         self.look(|executions| executions.newest_time()).await
     }

@@ -195,7 +195,7 @@ impl Went {
     /// All journaled attempts of chats.
     pub fn attempts(&self) -> Vec<Attempt> {
         let attempt = |step: &Step<Value>| match &step.body {
-            StepBody::Outcome { effect, started_at, usage, payload }
+            StepBody::Outcome { effect, started_at, usage, payload, .. }
                 if effect.kind == EffectKind::Chat =>
             {
                 let brought = match serde_json::from_value(payload.clone()).unwrap() {

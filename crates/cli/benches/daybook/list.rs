@@ -290,5 +290,6 @@ fn outcome(started_at: Stamp, bytes: usize) -> StepBody<Value> {
     let node = "work".to_owned();
     let effect = EffectRef { node, kind: EffectKind::Chat, digest: Hash::genesis(), call: 0 };
     let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
-    StepBody::Outcome { effect, started_at, usage, payload: json!({ "ok": "x".repeat(bytes) }) }
+    let payload = json!({ "ok": "x".repeat(bytes) });
+    StepBody::Outcome { effect, started_at, usage, request: None, payload }
 }

@@ -155,6 +155,7 @@ pub async fn run(store: &SqliteStore, steps: u32, bytes: usize) -> SessionId {
         models,
         session,
         head: Head::after(&claimed),
+        requests: graph::request::Log::default(),
         run: STEPS.resume(&[claimed]).unwrap(),
         tool_timeout: AT_ONCE,
         stop: CancellationToken::new(),

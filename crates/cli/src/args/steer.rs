@@ -14,6 +14,16 @@ pub struct Cancel {
     pub reason: Option<String>,
 }
 
+/// `resume`.
+#[derive(Debug, Group)]
+pub struct Resume {
+    /// Session id, or its first characters (6 or more)
+    pub session: String,
+    /// Continue with this version of the agent instead of the session's own; journaled
+    #[arg(long, value_name = "N")]
+    pub as_version: Option<String>,
+}
+
 /// `answer`.
 #[derive(Debug, Group)]
 #[command(group(ArgGroup::new("decision").args(["approve", "reject", "edit", "say"])))]

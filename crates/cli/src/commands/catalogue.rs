@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agent::tool::{Servers, offer};
 use anyhow::{Context as _, anyhow};
+use graph::agent::Agent;
 use graph::effect::ToolSpec;
 use graph::outcome::ToolOutcome;
 use journal::clock::Clock;
@@ -32,8 +33,10 @@ const LISTING_TIMEOUT: Duration = Duration::from_secs(10);
 pub fn agents(context: &Context) -> Result<Exit, Failure> {
     if context.json {
         for agent in context.agents.iter() {
+            let versions: Vec<_> = agent.versions().map(Agent::version).collect();
             output::json(&json!({
-                "name": agent.name(), "version": agent.version(), "summary": agent.summary(),
+                "name": agent.name(), "version": agent.version(), "versions": versions,
+                "summary": agent.summary(),
                 "servers": agent.servers(), "critical": agent.critical(), "input_schema": agent.input_schema(),
             }))?;
         }
@@ -47,7 +50,12 @@ pub fn agents(context: &Context) -> Result<Exit, Failure> {
                 [] => String::new(),
                 servers => format!("\nneeds {}", servers.join(", ")),
             };
-            (agent.name().to_owned(), format!("{}{servers}", agent.summary()))
+            let earlier: Vec<_> = agent.versions().skip(1).map(Agent::version).collect();
+            let earlier = match earlier.as_slice() {
+                [] => String::new(),
+                earlier => format!("\nversion {}, keeps {}", agent.version(), earlier.join(", ")),
+            };
+            (agent.name().to_owned(), format!("{}{earlier}{servers}", agent.summary()))
         })
         .collect();
     output::lines(report::pairs(context.look, &rows))?;

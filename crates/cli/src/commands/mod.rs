@@ -58,7 +58,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Show(what) => read::show(&context, &what).await,
         Action::Tail(session) => watch::tail(&context, &session).await,
         Action::Cancel(cancel) => steer::cancel(&context, cancel).await,
-        Action::Resume(session) => steer::resume(&context, &session).await,
+        Action::Resume(resume) => steer::resume(&context, resume).await,
         Action::Answer(session, decision) => answer::answer(&context, &session, decision).await,
         Action::Export(session) => transfer::export(&context, &session).await,
         Action::Import(file) => transfer::import(&context, &file).await,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use graph::effect::ToolCall;
+use graph::request::Requests;
 use journal::export;
 use journal::listing::{Filter, SummaryCache};
 use journal::read;
@@ -129,8 +130,10 @@ fn show_json(context: &Context, loaded: &Loaded, what: &args::Show) -> Result<()
         output::json(&Record::Event(view::Event::of(event)))?;
     }
     if what.steps || what.payloads {
+        let mut requests = Requests::default();
         for (step, call) in loaded.steps.iter().zip(calls(context, &loaded.steps)) {
-            output::json(&Record::Step(view::Step::of(step, call)))?;
+            let request = requests.of(step).filter(|_| what.payloads);
+            output::json(&Record::Step(view::Step::of(step, call).with_request(request)))?;
         }
     }
     Ok(())

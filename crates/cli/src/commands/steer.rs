@@ -1,6 +1,6 @@
 //! `cancel` and `resume`, and how actions on a session are sent to the local stack or to AWS.
 
-use control::Action;
+use control::{Action, AsVersion};
 use journal::id::SessionId;
 use serde_json::{Value, json};
 
@@ -25,8 +25,10 @@ pub async fn cancel(context: &Context, cancel: args::steer::Cancel) -> Result<Ex
 ///
 /// # Errors
 /// When nothing listens, or the stack refuses.
-pub async fn resume(context: &Context, session: &str) -> Result<Exit, Failure> {
-    send(context, session, &Action::Resume).await
+pub async fn resume(context: &Context, resume: args::steer::Resume) -> Result<Exit, Failure> {
+    let by = context.user.clone();
+    let as_version = resume.as_version.map(|version| AsVersion { version, by });
+    send(context, &resume.session, &Action::Resume { as_version }).await
 }
 
 /// Applies an action to a session, through the local stack or in the account.
@@ -74,7 +76,7 @@ pub async fn send(context: &Context, session: &str, action: &Action) -> Result<E
         let past = match action {
             Action::Answer(_) => "answered",
             Action::Cancel { .. } => "requested cancellation of",
-            Action::Resume => "resumed",
+            Action::Resume { .. } => "resumed",
         };
         output::say(&format!("{past} session {id}"));
         output::hint(&format!("follow it with: daybook tail {id}"));

@@ -8,12 +8,14 @@ use anyhow::Context as _;
 use journal::clock::Clock;
 use journal::export::{self, Export, ImportError};
 use journal::sqlite::Durability;
+use journal::verify::{Damage, Report, State};
 use serde_json::json;
 use stack::checkpoints;
 use stack::keys::Keys;
 use stack::stack::JOURNAL_FILE;
 use stack::store::Database;
 
+use super::verify;
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -47,6 +49,9 @@ pub async fn export(context: &Context, session: &str) -> Result<Exit, Failure> {
 /// When the file is damaged, the journal has conflicting records, or a stack is running.
 pub async fn import(context: &Context, file: &Path) -> Result<Exit, Failure> {
     let export = read(file)?;
+    if let Err(damage) = export::acceptable(&export, reader::now()) {
+        return Ok(refused(&damage));
+    }
     let folder = reader::folder(context).await?;
     refuse_beside_a_stack(context, &folder).await?;
     std::fs::create_dir_all(&folder)
@@ -57,27 +62,47 @@ pub async fn import(context: &Context, file: &Path) -> Result<Exit, Failure> {
     let store = Database::open_marking(&file, Durability::Fsync, leaf_key).map_err(unusable)?;
     let imported = match export::import(&store, &Clock::system(), &export).await {
         Ok(imported) => imported,
-        Err(ImportError::Damaged(damage)) => {
-            for damage in &damage {
-                output::error(&damage.to_string());
-            }
-            output::hint("nothing was imported; export the session again");
-            return Ok(Exit::Failed);
-        }
+        Err(ImportError::Damaged(damage)) => return Ok(refused(&damage)),
         Err(error) => return Err(error.into()),
     };
     let id = export.session().map(String::from).unwrap_or_default();
     if context.json {
         let (written, present) = (imported.written, imported.present);
-        output::json(&json!({"session_id": id, "written": written, "present": present}))?;
+        let report = verify::report_json(&id, &imported.report);
+        output::json(&json!({
+            "session_id": id, "written": written, "present": present,
+            "state": report["state"], "outcome": report["outcome"], "anchors": report["anchors"],
+        }))?;
     } else {
         output::line(&id)?;
         output::say(&format!(
             "imported {} records, {} already present",
             imported.written, imported.present
         ));
+        output::say(&protection(&imported.report));
     }
     Ok(Exit::Succeeded)
+}
+
+fn refused(damage: &[Damage]) -> Exit {
+    for damage in damage {
+        output::error(&damage.to_string());
+    }
+    output::hint("nothing was imported; export the session again");
+    Exit::Failed
+}
+
+/// What the file proves of the imported session.
+fn protection(report: &Report) -> String {
+    match &report.state {
+        State::Open => "the session is open: nothing protects its newest records".to_owned(),
+        State::Sealed { head } => format!(
+            "its records fit together; only the file itself names the verdict. If you kept its hash, compare: {head}"
+        ),
+        State::Expired => {
+            "its records are past their expiry: what is missing cannot be told".to_owned()
+        }
+    }
 }
 
 /// A journal has one writing process at a time.

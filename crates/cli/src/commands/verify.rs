@@ -222,7 +222,7 @@ fn exit(outcome: Outcome) -> Exit {
     }
 }
 
-fn report_json(name: &str, report: &Report) -> Value {
+pub(super) fn report_json(name: &str, report: &Report) -> Value {
     let (state, head) = match &report.state {
         State::Open => ("open", None),
         State::Sealed { head } => ("sealed", Some(head.as_str())),

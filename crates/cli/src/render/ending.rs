@@ -47,6 +47,9 @@ pub fn verdict(look: Look, session: &Session) -> Vec<String> {
         let text = format!("{error}{}", category.unwrap_or_default());
         lines.extend(indented(look, Ink::Bad, "  ", &text));
     }
+    if let Some(needs) = &session.needs_version {
+        lines.extend(indented(look, Ink::Warn, "  ", &needs.sentence()));
+    }
     lines
 }
 
@@ -100,6 +103,9 @@ pub fn next(look: Look, session: &Session) -> Vec<String> {
     let id = &session.session_id;
     let next = match session.status {
         Status::Waiting if session.open_question.is_some() => format!("daybook answer {id}"),
+        Status::Waiting if session.needs_version.is_some() => {
+            format!("daybook resume {id}, with that version registered or with --as-version N")
+        }
         Status::Initiated | Status::Running | Status::Waiting => {
             format!("daybook tail {id}")
         }

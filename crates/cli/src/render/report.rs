@@ -71,6 +71,9 @@ impl Sessions {
             if let Some(question) = &session.open_question {
                 let text = clip(&format!("asks: {}", question.prompt), room);
                 lines.push(format!("  {}", self.look.ink(Ink::Warn, &text)));
+            } else if let Some(needs) = &session.needs_version {
+                let text = clip(&needs.sentence(), room);
+                lines.push(format!("  {}", self.look.ink(Ink::Warn, &text)));
             } else if let Some(error) = &session.error {
                 lines.push(format!("  {}", self.look.ink(ink, &clip(error, room))));
             }

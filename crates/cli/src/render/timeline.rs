@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use graph::effect::ToolCall;
+use graph::request::{Requests, Sent};
 use journal::clock::Stamp;
 use journal::error_message::ErrorMessage;
 use journal::event::Event;
@@ -54,6 +55,7 @@ pub struct Timeline {
     /// The end of the latest activity so far.
     busy_until: Option<Stamp>,
     began: Option<Stamp>,
+    requests: Requests,
     /// The last error shown; events that repeat it do not show it again.
     error: Option<String>,
 }
@@ -61,7 +63,8 @@ pub struct Timeline {
 impl Timeline {
     /// An empty timeline; `payloads` includes each step's payload.
     pub fn new(look: Look, payloads: bool) -> Self {
-        Self { look, payloads, axis: None, busy_until: None, began: None, error: None }
+        let requests = Requests::default();
+        Self { look, payloads, axis: None, busy_until: None, began: None, requests, error: None }
     }
 
     /// Adds a time axis.
@@ -164,6 +167,11 @@ impl Timeline {
             lines.extend(self.below(ink, "│     ", text));
         }
         if self.payloads
+            && let Some(sent) = self.requests.of(step)
+        {
+            lines.extend(self.request(ink, sent));
+        }
+        if self.payloads
             && let Some(payload) = step.body.payload().filter(|payload| !payload.is_null())
         {
             lines.extend(self.payload(payload));
@@ -231,6 +239,19 @@ impl Timeline {
             .iter()
             .map(|line| format!("{blank}{}{}", look.ink(Ink::Faint, gutter), look.ink(ink, line)))
             .collect()
+    }
+
+    /// What the model was sent, behind the gutter.
+    fn request(&self, ink: Ink, sent: Sent) -> Vec<String> {
+        let (heading, sent) = match sent {
+            Sent::Request(sent) => ("request to the model".to_owned(), Some(sent)),
+            Sent::Policy => ("no model request: the agent's policy answered".to_owned(), None),
+            Sent::Unrecorded => ("an earlier version did not record the request".to_owned(), None),
+            Sent::Damaged(what) => (format!("the request cannot be shown: {what}"), None),
+        };
+        let mut lines = self.below(ink, "│     ", &heading);
+        lines.extend(sent.iter().flat_map(|sent| self.payload(sent)));
+        lines
     }
 
     /// A payload's lines, behind the gutter.

@@ -129,7 +129,8 @@ impl<'a> Scribe<'a> {
     /// An outcome of what is begun now.
     fn outcome(&self, effect: EffectRef, usage: Usage, brought: &Brought) -> Body {
         let started_at = self.hlc.newest();
-        StepBody::Outcome { effect, started_at, usage, payload: json!(brought) }
+        let payload = json!(brought);
+        StepBody::Outcome { effect, started_at, usage, request: None, payload }
     }
 
     async fn chat(&mut self, ms: u64, usage: Usage, reply: Reply) {

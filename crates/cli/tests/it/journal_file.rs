@@ -142,7 +142,10 @@ async fn a_session_survives_export_and_import() {
                 &[&elsewhere[..], &["import", "session.jsonl", "--json"]].concat(),
             )
         };
-        assert_eq!(import().json()[0]["written"], records.len());
+        let first = import().json()[0].clone();
+        assert_eq!(first["written"], records.len());
+        let state = if id == WAITING { "open" } else { "sealed" };
+        assert_eq!((&first["state"], &first["outcome"]), (&state.into(), &"sound".into()));
         assert_eq!(import().json()[0]["present"], records.len(), "importing again changes nothing");
         let again = run_in(folder.path(), &[&elsewhere[..], &["export", id]].concat());
         assert_eq!(again.stdout, exported.stdout);
@@ -175,6 +178,10 @@ async fn verifying_names_what_was_changed() {
         assert!(ran.stdout.contains(named), "{}", ran.stdout);
         let ran = over(folder.path(), &["--json", "import", "tampered.jsonl"]);
         assert_eq!((ran.exit, ran.stdout.as_str()), (1, ""), "{ran:#?}");
+        let ran = over(folder.path(), &["--data", "other", "import", "tampered.jsonl"]);
+        assert_eq!(ran.exit, 1, "{ran:#?}");
+        assert!(ran.stderr.contains(named), "{}", ran.stderr);
+        assert!(!folder.path().join("other").exists(), "nothing is written");
     }
 }
 

@@ -67,6 +67,7 @@ impl Session {
             | Damage::Unnamed { place }
             | Damage::Misplaced { place }
             | Damage::Duplicated { place }
+            | Damage::RequestMissing { place, .. }
             | Damage::Unreadable { place, .. } => place == wanted,
             Damage::Reordered { place, belongs } => place == wanted || belongs == wanted,
             Damage::Removed { first, last } | Damage::CutOff { first, last } => {

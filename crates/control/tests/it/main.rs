@@ -226,7 +226,7 @@ async fn an_ended_session_is_neither_cancelled_nor_resumed() {
     let done = control.act(&world.session, &cancel).await.unwrap();
     assert_eq!(json!(done), json!({ "session_id": world.session, "woken": true }));
     world.announce(EventStatus::SessionCancelled).await;
-    for action in [cancel, Action::Resume] {
+    for action in [cancel, Action::Resume { as_version: None }] {
         let refused = control.act(&world.session, &action).await;
         assert!(matches!(refused, Err(Error::Refused(Refused::Ended(_)))), "{refused:?}");
     }

@@ -30,6 +30,10 @@ pub(crate) enum Op {
     Nothing,
     Spin,
     Astray,
+    /// Requests a call, and panics when it folds the result.
+    PanicAtFold,
+    PanicAtRequest,
+    PanicInPolicy,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,7 +46,9 @@ pub(crate) struct State {
 }
 
 pub(crate) fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
-    let ops = serde_json::from_value(input.clone()).map_err(|_| InputError::new("", "a list"))?;
+    assert_ne!(*input, json!("panic"));
+    let ops: Vec<Op> =
+        serde_json::from_value(input.clone()).map_err(|_| InputError::new("", "a list"))?;
     let stop_at_limit = settings.options["stop_at_limit"] == true;
     Ok(State { ops, at: 0, log: Vec::new(), messages: vec![Message::user(1, "go")], stop_at_limit })
 }
@@ -54,7 +60,9 @@ pub(crate) fn look(arguments: &Value) -> ToolCall {
 pub(crate) fn ask(state: &State, context: &Context<'_>) -> Effect {
     let one = |tool, arguments: &Value| ToolCall::new("world", tool, arguments.clone());
     match &state.ops[state.at] {
-        Op::Chat => Effect::Chat(Chat {
+        Op::PanicAtRequest => panic!("no request"),
+        Op::PanicAtFold => Effect::Tools(vec![look(&json!({}))]),
+        Op::Chat | Op::PanicInPolicy => Effect::Chat(Chat {
             messages: state.messages.clone(),
             tools: vec![ToolSpec {
                 server: Some("world".to_owned()),
@@ -83,6 +91,7 @@ pub(crate) fn ask(state: &State, context: &Context<'_>) -> Effect {
 
 pub(crate) fn fold(state: &mut State, outcome: Outcome) -> Route {
     let op = state.ops[state.at].clone();
+    assert_ne!(op, Op::PanicAtFold);
     match outcome.body {
         OutcomeBody::Reply(reply) => {
             state.messages.push(Message::assistant(outcome.seq, &reply));
@@ -122,7 +131,10 @@ pub(crate) const GRAPH: Graph<State> = Graph {
     scope: Scope::Session,
     on_limit,
     on_limit_to: &[],
-    policy: |state, _| Reply::says(format!("policy {}", state.at)),
+    policy: |state, _| {
+        assert_ne!(state.ops[state.at], Op::PanicInPolicy);
+        Reply::says(format!("policy {}", state.at))
+    },
     attempts: Attempts::DEFAULT,
     at_most_once: &["world.change"],
     critical: &["blast"],

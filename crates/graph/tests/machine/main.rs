@@ -5,6 +5,7 @@ mod calls;
 mod listed;
 mod people;
 mod random;
+mod requests;
 mod resume;
 mod routes;
 mod script;

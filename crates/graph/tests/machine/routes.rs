@@ -2,8 +2,11 @@
 
 use graph::agent::Settings;
 use graph::definition::InputError;
-use graph::next::Next;
-use journal::step::StepBody;
+use graph::error::StartError;
+use graph::next::{Next, Work};
+use graph::outcome::Brought;
+use graph::testing::Session;
+use journal::step::{StepBody, StepKind};
 use serde_json::json;
 
 use crate::listed::*;
@@ -37,5 +40,42 @@ fn an_undeclared_route_fails_the_run() {
 #[test]
 fn an_input_error_names_the_field() {
     let error = agent().start(&json!({}), &Settings::default()).unwrap_err();
-    assert_eq!(error, InputError::new("", "a list"));
+    assert_eq!(error, InputError::new("", "a list").into());
+}
+
+#[test]
+fn a_panic_in_an_agents_code_fails_its_run() {
+    let told = |session: &Session| {
+        let (error, category) = failed(session);
+        assert_eq!(category, "graph", "{error}");
+        error.lines().next().unwrap().to_owned()
+    };
+    let at_request = told(&start(&[Op::Nothing, Op::PanicAtRequest]));
+    assert_eq!(at_request, "GraphError: Panicked - the request of node `do` panicked: no request");
+
+    let mut session = start(&[Op::PanicAtFold]);
+    bring(&mut session, echo(&look(&json!({}))));
+    let at_fold = told(&session);
+    assert!(at_fold.starts_with("GraphError: Panicked - the fold of node `do` panicked: "));
+
+    let mut session = start(&[Op::PanicInPolicy]);
+    let Work::Policy { chat } = &requests(&session)[0].work else { panic!("a policy") };
+    let failure = session.run().policy(chat).unwrap_err();
+    bring(&mut session, Brought::Failure(failure));
+    assert!(told(&session).starts_with("GraphError: Panicked - the policy panicked: "));
+
+    let error = agent().start(&json!("panic"), &Settings::default()).unwrap_err();
+    assert!(matches!(error, StartError::Panicked(_)), "{error}");
+}
+
+#[test]
+fn a_panic_recurs_wherever_the_session_is_resumed() {
+    let mut session = start(&[Op::Chat, Op::PanicAtFold]);
+    let finish = session.drive(&mut talkative());
+    let steps = session.steps().to_vec();
+    assert_eq!(steps.last().unwrap().body.kind(), StepKind::End);
+    for cut in 1..steps.len() {
+        let mut resumed = Session::resume(&agent(), steps[..cut].to_vec()).unwrap();
+        assert_eq!(resumed.drive(&mut talkative()), finish, "cut after step {cut}");
+    }
 }

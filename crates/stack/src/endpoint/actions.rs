@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::Response;
 use axum::routing::post;
-use control::{Action, Control, Error, Execution, Refused, Workflow};
+use control::{Action, AsVersion, Control, Error, Execution, Refused, Workflow};
 use graph::question::AnswerRefused;
 use journal::id::SessionId;
 use serde_json::{Value, json};
@@ -67,11 +67,24 @@ async fn cancel<E: control::Executions>(
     wire::api(act(&control, &id, action).await)
 }
 
+/// Takes an optional `{"as_version", "by"}`.
 async fn resume<E: control::Executions>(
     State(control): State<Control<Journal, E>>,
     Path(id): Path<String>,
+    body: Bytes,
 ) -> Response<Body> {
-    wire::api(act(&control, &id, Ok(Action::Resume)).await)
+    let action = resumption(&body)
+        .map(|as_version| Action::Resume { as_version })
+        .map_err(|error| Refusal::bad("InvalidBody", error.to_string()));
+    wire::api(act(&control, &id, action).await)
+}
+
+fn resumption(body: &[u8]) -> serde_json::Result<Option<AsVersion>> {
+    let asked: Value = if body.is_empty() { Value::Null } else { serde_json::from_slice(body)? };
+    if asked.is_null() || asked.as_object().is_some_and(serde_json::Map::is_empty) {
+        return Ok(None);
+    }
+    serde_json::from_value(asked).map(Some)
 }
 
 async fn act<E: control::Executions>(
@@ -100,6 +113,12 @@ impl From<Error> for Refusal {
                 Refused::Answer(_) | Refused::Malformed(_) | Refused::Unfit(_) => {
                     (400, "InvalidAnswer")
                 }
+                Refused::InvalidVersion => (400, "InvalidVersion"),
+                Refused::NotStarted => (409, "NotStarted"),
+                Refused::SameVersion(_) => (409, "SameVersion"),
+                Refused::QuestionOpen { .. } => (409, "QuestionOpen"),
+                Refused::AtWork => (409, "AtWork"),
+                Refused::GoneOn => (409, "GoneOn"),
                 Refused::NoExecution => (409, "NoExecution"),
                 Refused::TooManyResumes => (409, "TooManyResumes"),
                 Refused::InputTooLarge(_) => (400, "ValidationException"),

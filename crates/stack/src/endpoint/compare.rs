@@ -1,10 +1,12 @@
 //! `GET /api/compare?a=…&b=…`: two sessions side by side.
 
+use std::collections::BTreeSet;
+
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::Response;
 use journal::clock::Stamp;
-use journal::listing::Lister;
+use journal::listing::{COPIES_MAX, Lister};
 use journal::step::{Step, StepBody};
 use serde_json::{Value, json};
 use views::compare::{Compared, Comparison};
@@ -73,10 +75,14 @@ async fn before(reader: &Reader, records: &Records) -> Result<Records, Refusal> 
         .ok_or_else(|| none("the session has no claim, so its input is unknown"))?;
     let began = records.events.first().map_or_else(Stamp::default, |event| event.stamp);
     let mut lister = Lister::new(&reader.store, began.before(LIST_BACK), began);
-    for _ in 0..LOOKED_AT_MAX {
+    let mut looked_at = BTreeSet::from([records.id.clone()]);
+    for _ in 0..COPIES_MAX {
+        if looked_at.len() > LOOKED_AT_MAX {
+            break;
+        }
         let listed = lister.next().await.map_err(|error| Refusal::journal(&error))?;
         let Some(listed) = listed else { break };
-        if listed.session == records.id {
+        if !looked_at.insert(listed.session.clone()) {
             continue;
         }
         let other = existing(reader, listed.session.as_str()).await?;

@@ -1,5 +1,6 @@
 //! `GET /api/health`: the results of the newest sessions, and the state of the circuit breakers.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -8,13 +9,12 @@ use axum::http::Response;
 use graph::agent::Agent;
 use invoker::admission::slots_taken;
 use journal::clock::Stamp;
-use journal::event::{Event, EventStatus};
-use journal::id::SessionId;
-use journal::listing::Lister;
+use journal::event::EventStatus;
+use journal::listing::{Copies, Listed, Lister};
 use journal::read;
-use journal::status::status;
 use journal::step::{Step, StepBody, Usage};
 use journal::store::Error;
+use journal::tally::{Reported, Tally, first_of};
 use serde_json::{Value, json};
 use views::health::{Health, Seen};
 
@@ -55,17 +55,21 @@ async fn look(reader: &Reader, query: &str) -> Reply {
     let now = reader.clock.now();
     let journal = |error: journal::store::Error| Refusal::journal(&error);
     let mut lister = Lister::new(&reader.store, now.before(span), now);
-    let (mut seen, mut damaged) = (Vec::new(), Vec::new());
+    let (mut seen, mut damaged) = (Vec::new(), BTreeSet::new());
+    let mut copies = Copies::default();
     let mut is_cut = false;
     while let Some(listed) = lister.next().await.map_err(journal)? {
-        if seen.len() + damaged.len() == SESSIONS_MAX {
+        if seen.len() + damaged.len() == SESSIONS_MAX || copies.are_too_many() {
             is_cut = true;
             break;
         }
-        match see(reader, &listed.session, &listed.initiated).await {
-            Ok(session) => seen.push(session),
+        if copies.knows(&listed) {
+            continue;
+        }
+        match see(reader, &listed, &mut copies).await {
+            Ok(session) => seen.extend(session),
             // It hides no other.
-            Err(Error::Corrupt(_)) => damaged.push(listed.session.to_string()),
+            Err(Error::Corrupt(_)) => drop(damaged.insert(listed.session.to_string())),
             Err(error) => return Err(journal(error)),
         }
     }
@@ -83,24 +87,30 @@ async fn look(reader: &Reader, query: &str) -> Reply {
     ))
 }
 
+/// What the records of a session say; `None` if the entry is a copy of its first one.
 async fn see(
     reader: &Reader,
-    session: &SessionId,
-    initiated: &Event,
-) -> Result<Seen, journal::store::Error> {
+    listed: &Listed,
+    copies: &mut Copies,
+) -> Result<Option<Seen>, journal::store::Error> {
+    let Listed { session, initiated, .. } = listed;
     let events = read::events(&reader.store, session).await?;
+    if copies.learn(listed, first_of(&events).map(|first| first.sk.as_str())) {
+        return Ok(None);
+    }
     let steps = read::steps(&reader.store, session).await?;
     let verdict = events.iter().find(|event| event.status.is_verdict());
     let took = verdict.map(|verdict| verdict.stamp.since(initiated.stamp).as_millis());
+    let reported = Reported::of(&events).corrected_by(&Tally::of(&steps));
     let usages: Vec<Usage> = steps.iter().filter_map(usage).collect();
     let tokens = |used: &Usage| {
         u64::from(used.input_tokens)
             + u64::from(used.output_tokens)
             + u64::from(used.unsettled_tokens)
     };
-    Ok(Seen {
-        agent: steps.iter().find_map(agent_of),
-        status: status(&events),
+    Ok(Some(Seen {
+        agent: steps.iter().find_map(agent_of).or(reported.agent),
+        status: reported.status,
         initiated_at: initiated.stamp,
         took_ms: took.and_then(|ms| u64::try_from(ms).ok()),
         tokens: usages.iter().map(tokens).sum(),
@@ -109,7 +119,7 @@ async fn see(
             events.iter().filter(|event| event.status == EventStatus::AgentLost).count(),
         )
         .unwrap_or(u32::MAX),
-    })
+    }))
 }
 
 fn usage(step: &Step) -> Option<Usage> {

@@ -12,6 +12,7 @@ use axum::http::header::{
 use axum::routing::get;
 use graph::effect::ToolCall;
 use graph::presentation::Presentation;
+use graph::request::Requests;
 use journal::id::SessionId;
 use journal::lease::Lease;
 use journal::log::{Judged, Trust};
@@ -141,10 +142,12 @@ impl Drawn {
         if let Some(event) = self.records.events.iter().find(|event| event.sk == sk) {
             return json!(view::Event::of(event));
         }
-        let mut steps = self.records.steps.iter().zip(&self.calls);
-        let found = steps.find(|(step, _)| journal::key::step(step.seq) == sk);
-        let Some((step, call)) = found else { return Value::Null };
-        let mut record = json!(view::Step::of(step, call.clone()));
+        let mut requests = Requests::default();
+        let steps = self.records.steps.iter().zip(&self.calls);
+        let mut steps = steps.map(|(step, call)| (step, call, requests.of(step)));
+        let found = steps.find(|(step, ..)| journal::key::step(step.seq) == sk);
+        let Some((step, call, request)) = found else { return Value::Null };
+        let mut record = json!(view::Step::of(step, call.clone()).with_request(request));
         record["prev_hash"] = json!(step.prev_hash.to_string());
         record["runner"] = json!(step.runner.as_str());
         record

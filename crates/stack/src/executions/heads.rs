@@ -24,7 +24,7 @@ pub async fn heads<S: ExecutionStore>(
 ) -> Result<Vec<Hash>, Error> {
     let mut heads = Vec::new();
     // The file of an imported session has no executions.
-    if store.newest_time().await?.is_none() {
+    if !store.holds_executions().await? {
         return Ok(heads);
     }
     let named =

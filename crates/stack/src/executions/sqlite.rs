@@ -83,23 +83,26 @@ impl ExecutionStore for SqliteStore {
 
     async fn newest_time(&self) -> Result<Option<Timestamp>, Error> {
         self.read(|connection| {
-            let exists: bool = connection.query_row(
-                "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'execution_event')",
-                [],
-                |row| row.get(0),
-            )?;
-            if !exists {
+            if !exists(connection)? {
                 return Ok(None);
             }
+            // A text in a damaged row is greater than any number.
             let sql = "SELECT MAX( \
-                IFNULL((SELECT MAX(started_ms) FROM execution), 0), \
-                IFNULL((SELECT MAX(stopped_ms) FROM execution), 0), \
+                IFNULL((SELECT MAX(started_ms) FROM execution \
+                        WHERE typeof(started_ms) = 'integer'), 0), \
+                IFNULL((SELECT MAX(stopped_ms) FROM execution \
+                        WHERE typeof(stopped_ms) = 'integer'), 0), \
                 IFNULL((SELECT MAX(at_ms) FROM execution_event JOIN execution \
-                        ON execution.id = execution WHERE status = 'RUNNING'), 0))";
+                        ON execution.id = execution \
+                        WHERE status = 'RUNNING' AND typeof(at_ms) = 'integer'), 0))";
             let millis: Option<i64> = connection.query_row(sql, [], |row| row.get(0))?;
             Ok(millis.filter(|millis| *millis > 0).map(Timestamp::from_millis))
         })
         .await
+    }
+
+    async fn holds_executions(&self) -> Result<bool, Error> {
+        self.read(|connection| Ok(exists(connection)?)).await
     }
 
     async fn start_all(
@@ -155,8 +158,8 @@ impl ExecutionStore for SqliteStore {
     }
 
     async fn find(&self, arn: &str) -> Result<Option<Record>, Error> {
-        let found = select(self, "execution.arn = ?", vec![arn.to_owned().into()]).await?;
-        Ok(found.into_iter().next())
+        let found = rows(self, "execution.arn = ?", vec![arn.to_owned().into()]).await?;
+        Ok(found.into_iter().next().transpose().map_err(unreadable)?)
     }
 
     async fn newest_first(
@@ -209,6 +212,11 @@ impl ExecutionStore for SqliteStore {
         })
         .await
     }
+}
+
+fn exists(connection: &Connection) -> rusqlite::Result<bool> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'execution_event')";
+    connection.query_row(sql, [], |row| row.get(0))
 }
 
 fn insert_one(
@@ -270,11 +278,27 @@ fn close(
         ])
 }
 
+/// The readable rows of a list: a damaged one hides no other.
 async fn select(
     store: &SqliteStore,
     rest: &str,
     values: Vec<rusqlite::types::Value>,
 ) -> Result<Vec<Record>, Error> {
+    let readable = |row: rusqlite::Result<Record>| {
+        row.inspect_err(|error| tracing::warn!(%error, "An execution cannot be read.")).ok()
+    };
+    Ok(rows(store, rest, values).await?.into_iter().filter_map(readable).collect())
+}
+
+fn unreadable(error: rusqlite::Error) -> Error {
+    Error::Corrupt(error.into())
+}
+
+async fn rows(
+    store: &SqliteStore,
+    rest: &str,
+    values: Vec<rusqlite::types::Value>,
+) -> Result<Vec<rusqlite::Result<Record>>, Error> {
     let sql = format!(
         "SELECT {COLUMNS} FROM execution JOIN execution_machine \
          ON execution_machine.id = execution.machine WHERE {rest}"
@@ -283,8 +307,12 @@ async fn select(
         .read(move |connection| {
             let mut statement = connection.prepare_cached(&sql)?;
             let values = params_from_iter(values.iter().map(|v| v as &dyn ToSql));
-            let records = statement.query_map(values, record)?;
-            Ok(records.collect::<rusqlite::Result<_>>()?)
+            let mut rows = statement.query(values)?;
+            let mut records = Vec::new();
+            while let Some(row) = rows.next()? {
+                records.push(record(row));
+            }
+            Ok(records)
         })
         .await
 }

@@ -43,6 +43,12 @@ pub trait ExecutionStore: Store {
     /// If the store cannot be read.
     fn newest_time(&self) -> impl Future<Output = Result<Option<Timestamp>, Error>> + Send;
 
+    /// Whether the store was ever opened for executions.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn holds_executions(&self) -> impl Future<Output = Result<bool, Error>> + Send;
+
     /// Starts executions in one transaction. Each has its own result.
     ///
     /// # Errors

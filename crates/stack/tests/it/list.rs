@@ -54,6 +54,7 @@ async fn a_list_honours_its_parameters_and_its_pages_join() {
         ("status=REJECTED", 0),
         ("agent=nobody&status=&text=", 0),
         ("text=NO-SUCH+agent", 0),
+        ("agent=no-such", 1),
         ("since=1h", 6),
         ("until=1h", 0),
         ("until=2000-01-01T00%3A00%3A00Z", 0),
@@ -79,5 +80,35 @@ async fn a_list_honours_its_parameters_and_its_pages_join() {
         let (status, refused) = client.get(&format!("/api/histogram?{query}")).await;
         assert_eq!(status, 400, "{query}: {refused}");
     }
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_session_keeps_its_agent_title_and_input() {
+    let folder = TempDir::new().unwrap();
+    let stack = parking(&folder).await;
+    let client = Client::new(&stack);
+    let input = json!({"incident_id": "i", "lambda_name": "sync", "error_type": "ETIMEDOUT"});
+    client.trigger(&json!({"agent": "incident", "input": input})).await;
+    client.trigger(&json!({"agent": "incident", "input": input})).await;
+    let rejected = async {
+        loop {
+            let (_, list) = client.get("/api/sessions?status=REJECTED&agent=incident").await;
+            if let Some(session) = list["sessions"].get(0) {
+                return session.clone();
+            }
+            stack.store().changed(Duration::from_millis(20)).await;
+        }
+    };
+    let session = tokio::time::timeout(TIMEOUT, rejected).await.unwrap();
+    assert_eq!(session["title"], "sync · ETIMEDOUT");
+    assert_eq!((&session["agent"], &session["result"]), (&json!("incident"), &json!(null)));
+    let id = session["session_id"].as_str().unwrap();
+    let (_, shown) = client.get(&format!("/api/sessions/{id}")).await;
+    assert_eq!(shown["session"], session);
+    let verdict = shown["events"].as_array().unwrap().last().unwrap();
+    assert_eq!(verdict["detail"]["input"], input);
+    let (_, health) = client.get("/api/health").await;
+    assert_eq!(health["health"]["agents"][0]["name"], "incident", "{health}");
     stack.shutdown().await;
 }

@@ -16,5 +16,6 @@ mod resume;
 mod services;
 mod stack;
 mod stream;
+mod versions;
 mod watchdog;
 mod world;

@@ -31,7 +31,7 @@ const NAP: Duration = Duration::from_secs(300);
 const TOOL: &str = "model_reachable";
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct State {
+pub struct State {
     answers: Vec<Value>,
     called: Vec<Value>,
     said_by: Vec<String>,
@@ -39,7 +39,7 @@ struct State {
 }
 
 /// Asks for permission to call a tool, calls it as permitted, and asks for a last word.
-static ASKER: Graph<State> = Graph {
+pub static ASKER: Graph<State> = Graph {
     name: "asker",
     version: "1",
     summary: "Asks before it acts.",
@@ -71,7 +71,7 @@ static ASKER: Graph<State> = Graph {
 };
 
 /// The same agent after a redeployment: other prompts, and an answer counts differently.
-static LATER: Graph<State> = Graph {
+pub static LATER: Graph<State> = Graph {
     version: "2",
     nodes: &[
         Node {
@@ -175,7 +175,11 @@ pub async fn asker(folder: &Path) -> Stack {
 }
 
 async fn stack(folder: &Path, graph: &'static Graph<State>, time_scale: u32) -> Stack {
-    let agents: Arc<[Agent]> = Arc::new([Agent::of(graph)]);
+    stack_of(folder, Agent::of(graph), time_scale).await
+}
+
+pub async fn stack_of(folder: &Path, agent: Agent, time_scale: u32) -> Stack {
+    let agents: Arc<[Agent]> = Arc::new([agent]);
     Stack::start(Config { agents, ..config(folder, time_scale) }).await.unwrap()
 }
 
@@ -256,7 +260,7 @@ async fn send_token(client: &Client, stack: &Stack, session: &str, output: &Valu
 }
 
 /// The result once the session has succeeded.
-async fn result(client: &Client, session: &str) -> Value {
+pub async fn result(client: &Client, session: &str) -> Value {
     let execution = client.ended(session).await;
     assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
     client.get(&format!("/api/sessions/{session}")).await.1["session"]["result"].clone()
@@ -443,47 +447,6 @@ async fn loop_until_asked(client: &Client, session: &str) -> Value {
     tokio::time::timeout(TIMEOUT, looking).await.expect("a question")
 }
 
-/// The stack is killed while the session waits, and restarts with another version of the agent.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_waiting_session_continues_once_after_a_redeployment() {
-    let folder = TempDir::new().unwrap();
-    let before = stack(folder.path(), &ASKER, 1).await;
-    let client = Client::new(&before);
-    let session = begin(&client, json!({})).await;
-    let open = asked(&before, &client, &session, 0).await;
-    before.shutdown().await;
-    let after = stack(folder.path(), &LATER, 1).await;
-    let client = Client::new(&after);
-    let again = asked(&after, &client, &session, 0).await;
-    assert_eq!(again, open, "the question is the journal's, not the new version's");
-    let id = open["question_id"].clone();
-    let edit = json!({ "question_id": id, "decision": "edit", "arguments": { "model": "policy" } });
-    assert_eq!(answer(&client, &session, &edit).await.0, 202);
-    let last = asked(&after, &client, &session, id.as_u64().unwrap()).await["question_id"].clone();
-    let words = json!({ "question_id": last, "decision": "say", "text": "thanks" });
-    assert_eq!(answer(&client, &session, &words).await.0, 202);
-    let result = result(&client, &session).await;
-    assert_eq!(
-        (&result["said_by"], &result["called"]),
-        (&json!(["later"]), &json!([{ "model": "policy" }]))
-    );
-    let (_, shown) = client.get(&format!("/api/sessions/{session}")).await;
-    let kinds: Vec<_> = shown["steps"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|step| step["kind"].as_str().unwrap())
-        .collect();
-    assert_eq!(
-        kinds,
-        ["claim", "ask", "answer", "claim", "intent", "outcome", "ask", "answer", "claim", "end"],
-    );
-    let statuses = statuses(&shown);
-    let resumed = statuses.iter().filter(|status| **status == "AGENT_BACKGROUND_TASK_RESUMED");
-    assert_eq!(resumed.count(), 2, "{statuses:?}");
-    after.shutdown().await;
-}
-
 /// A process that is killed between writing an answer and waking the workflow.
 struct Killed;
 
@@ -511,5 +474,40 @@ async fn a_restart_wakes_an_answered_workflow() {
     let words = json!({ "question_id": last, "decision": "say", "text": "thanks" });
     assert_eq!(answer(&client, &session, &words).await.0, 202);
     assert_eq!(result(&client, &session).await["answers"][0]["decision"], "reject");
+    after.shutdown().await;
+}
+
+/// A kill between a question's step and its announcement.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_announcement_of_a_question_is_written_again() {
+    const LOST: &str = "AGENT_BACKGROUND_TASK_SUSPENDED";
+    let folder = TempDir::new().unwrap();
+    let before = stack(folder.path(), &ASKER, 1).await;
+    let client = Client::new(&before);
+    let session = begin(&client, json!({})).await;
+    asked(&before, &client, &session, 0).await;
+    parked(&before, &session).await;
+    before.shutdown().await;
+    let journal = rusqlite::Connection::open(folder.path().join("journal.db")).unwrap();
+    let deleted = "DELETE FROM item WHERE json_extract(body, '$.Status.S') = ?";
+    assert_eq!(journal.execute(deleted, [LOST]).unwrap(), 1);
+    drop(journal);
+    let after = stack(folder.path(), &ASKER, 1).await;
+    let client = Client::new(&after);
+    let (_, list) = client.get("/api/sessions?status=WAITING").await;
+    assert_eq!(list["sessions"][0]["session_id"], json!(session), "{list}");
+    let (_, health) = client.get("/api/health").await;
+    assert_eq!(health["health"]["total"]["waiting"], 1, "{health}");
+    let announced = async {
+        loop {
+            let (_, shown) = client.get(&format!("/api/sessions/{session}")).await;
+            assert_eq!(shown["session"]["status"], "WAITING");
+            if statuses(&shown).contains(&LOST) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, announced).await.unwrap();
     after.shutdown().await;
 }

@@ -12,6 +12,7 @@ use journal::sqlite::{Durability, SqliteStore};
 use serde_json::{Value, json};
 use stack::functions::File;
 use stack::stack::{Config, Isolation, Stack, StartError};
+use stack::store::Database;
 use tempfile::TempDir;
 
 use crate::world::TIMEOUT;
@@ -23,6 +24,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         data: data.to_owned(),
         durability: Durability::Relaxed,
         time_scale,
+        keys: None,
         token: None,
         ttl_days: 90,
         workflow: None,
@@ -290,4 +292,29 @@ async fn beyond_loopback_a_stack_does_not_start_without_a_token() {
         "listening on 0.0.0.0, which is not loopback, needs DAYBOOK_TOKEN to be set"
     );
     assert!(matches!(refusal, StartError::Token(_)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_execution_breaks_no_other_session() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    let session = client.trigger(&json!({})).await;
+    client.ended(&session).await;
+    stack.shutdown().await;
+    let path = folder.path().join(stack::stack::JOURNAL_FILE);
+    let journal = rusqlite::Connection::open(&path).unwrap();
+    let bad = "INSERT INTO execution (arn, name, machine, status, input, started_ms, stopped_ms, token_seed) \
+               SELECT arn || 'x', x'ff', machine, 'RUNNING', input, 'soon', x'ff', token_seed FROM execution";
+    assert_eq!(journal.execute(bad, []).unwrap(), 1);
+    drop(journal);
+    let id = session.parse().unwrap();
+    let store = Database::open_read_only(&path).unwrap();
+    assert_eq!(stack::executions::heads(&store, &id, None).await.unwrap().len(), 1);
+    drop(store);
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    let next = client.trigger(&json!({})).await;
+    assert_eq!(client.ended(&next).await["status"], "SUCCEEDED");
+    stack.shutdown().await;
 }

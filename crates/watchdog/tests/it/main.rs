@@ -57,6 +57,7 @@ on_both_stores!(
     a_session_that_never_began_is_ended_at_once,
     a_session_with_an_end_step_gets_its_verdict,
     a_session_that_waits_for_a_person_is_spared_and_forgotten,
+    a_session_that_waits_for_its_version_is_spared,
     a_cancelled_session_is_ended_as_cancelled,
     a_sweep_finds_unannounced_ends_and_closes_leases,
     a_sweep_looks_at_no_more_than_its_limit,
@@ -204,6 +205,13 @@ impl<S: Store> World<S> {
         append(&self.store, &hlc, &author, &Head::genesis(), 1, body).await.unwrap();
     }
 
+    async fn announced(&self, id: &SessionId, writer: Writer, draft: Draft) {
+        let hlc = Hlc::new(Clock::fixed(began()), began());
+        let (store, hlc, session) = (&self.store, &hlc, id);
+        let announcer = Announcer { store, hlc, session, writer, expires_at: expires_at() };
+        announcer.announce(&draft).await.unwrap();
+    }
+
     async fn told_of(&self, id: &SessionId) -> Report {
         self.watchdog.handle(&Event::Ended { session: id.clone() }).await.unwrap()
     }
@@ -314,21 +322,34 @@ async fn a_session_that_waits_for_a_person_is_spared_and_forgotten<S: Store>(wor
     let report = world.sweep().await;
     assert_eq!((report.looked_at, report.closed.len()), (1, 0));
     assert_eq!(world.verdict(&id).await, None);
+    let events = read::events(&world.store, &id).await.unwrap();
+    let announced = events.iter().any(|e| e.status == EventStatus::AgentBackgroundTaskSuspended);
+    assert!(announced, "its announcement was missing");
     assert_eq!(world.sweep().await.looked_at, 0, "it is not checked again");
+}
+
+async fn a_session_that_waits_for_its_version_is_spared<S: Store>(world: World<S>) {
+    let id = world.session("FAILED", HOUR).await;
+    world.invoked(&id).await;
+    let answer = StepBody::Answer { question: 1, payload: json!({ "decision": "approve" }) };
+    world.step(&id, answer).await;
+    let detail = json!({ "agent": "a", "needs": "1", "registered": ["2"], "step": 1 });
+    let missing = Draft::new(EventStatus::AgentVersionMissing, About::Attempt(10));
+    world.announced(&id, Writer::Agent, missing.with_detail(detail)).await;
+    let report = world.sweep().await;
+    assert_eq!((report.looked_at, report.closed.len()), (1, 0));
+    assert_eq!(world.verdict(&id).await, None);
+    let cancel = Draft::new(EventStatus::CancelRequested, About::Session);
+    world.announced(&id, Writer::Person, cancel).await;
+    world.told_of(&id).await;
+    assert_eq!(world.verdict(&id).await.unwrap().0, EventStatus::SessionCancelled);
 }
 
 async fn a_cancelled_session_is_ended_as_cancelled<S: Store>(world: World<S>) {
     let id = world.session("FAILED", MINUTE).await;
-    let hlc = Hlc::new(Clock::fixed(began()), began());
-    let announcer = Announcer {
-        store: &world.store,
-        hlc: &hlc,
-        session: &id,
-        writer: Writer::Person,
-        expires_at: expires_at(),
-    };
     let cancel = Draft::new(EventStatus::CancelRequested, About::Session);
-    announcer.announce(&cancel.with_detail(json!({ "reason": "enough" }))).await.unwrap();
+    let cancel = cancel.with_detail(json!({ "reason": "enough" }));
+    world.announced(&id, Writer::Person, cancel).await;
     world.told_of(&id).await;
     let error = "Cancelled: CancelRequested - enough".to_owned();
     assert_eq!(world.verdict(&id).await, Some((EventStatus::SessionCancelled, error)));

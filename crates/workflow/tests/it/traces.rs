@@ -52,6 +52,7 @@ fn outcome(seq: u32, epoch: u32, call: u32) -> Step<Value> {
         effect: effect(call),
         started_at: at(i64::from(seq) - 1),
         usage: Usage::default(),
+        request: None,
         payload: Value::Null,
     };
     step(seq, epoch, body)

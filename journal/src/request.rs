@@ -1,0 +1,44 @@
+//! The requests that models were sent, as the steps record them.
+//!
+//! A note of the subject [`NOTE_REQUEST`] holds texts: system prompts, lists of tools, and what else a request has.
+//! Each is journaled once, and records name it by the SHA-256 of its UTF-8 bytes. The outcome of a chat names its
+//! request ([`Request`]). `graph::request` writes and reads both.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::item::Hash;
+
+/// Subject of the notes with the texts of requests; their payload is [`Parts`].
+pub const NOTE_REQUEST: &str = "model_request";
+
+/// The field of a reference to a text: `{"sha256": …}`.
+pub const SHA256: &str = "sha256";
+
+/// The payload of a note of [`NOTE_REQUEST`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parts {
+    pub parts: Vec<String>,
+}
+
+/// The request that the outcome of a chat belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Hash of the text with everything but the messages. That text refers to others.
+    pub frame: Hash,
+    /// The messages, as JSON: how many of the previous request's are kept, then one reference for each further message.
+    pub messages: String,
+}
+
+/// The fields of a frame that are references.
+pub const NAMED: [&str; 3] = ["system", "tools", "form"];
+
+/// The hashes of the texts that a frame refers to.
+pub fn of_frame(frame: &Value) -> impl Iterator<Item = &str> {
+    NAMED.iter().filter_map(|name| frame[*name][SHA256].as_str())
+}
+
+/// The hashes of the messages in a list that are texts of their own.
+pub fn of_messages(list: &Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(|item| item[SHA256].as_str())
+}
