@@ -275,6 +275,7 @@ await seen("the open question shows the tool call, and arguments that are not JS
 });
 const next = (prompt) => page.locator(".question p.text", { hasText: prompt }).first().waitFor();
 await seen("an approval by keyboard alone is on the page within a second or two, and the session goes on", async () => {
+  await page.locator("#arguments").evaluate((area) => { area.value = area.defaultValue || area.previousElementSibling.textContent; });
   await button("Approve").focus();
   const began = Date.now();
   await page.keyboard.press("Enter");

@@ -111,9 +111,9 @@ impl<S: Store> Driver<S> {
             let done = match self.run.next() {
                 Next::Perform(requests) => self.perform(requests, &mut under_way, &mut begun).await,
                 Next::Note(note) => self.record(note.body()).await,
-                Next::Ask(ask) => self.record(self.within_the_session(ask).body()).await,
+                Next::Ask(ask) => self.ask(ask).await,
                 Next::Sleep(sleep) => self.sleep(sleep).await,
-                Next::End(finish) => self.record(finish.body()).await,
+                Next::End(finish) => self.record(self.run.end(finish)).await,
                 Next::Wait(open) => Err(Driven::Suspended { question: open.question_id }),
                 Next::Claim | Next::Closed => Err(Driven::Fenced),
             };
@@ -180,8 +180,13 @@ impl<S: Store> Driver<S> {
             let started_at = clock.now();
             let mut in_words = false;
             let (brought, usage) = match (&request.work, policy) {
-                (Work::Tool { call, .. }, _) => {
-                    let outcome = toolbox.call_from(span, call, timeout).await;
+                (Work::Tool { call, schema, .. }, _) => {
+                    let outcome = match schema {
+                        Some(approved) => {
+                            toolbox.call_approved(span, call, approved, timeout).await
+                        }
+                        None => toolbox.call_from(span, call, timeout).await,
+                    };
                     let usage = built_in::usage(call, &outcome);
                     (brought(outcome), usage)
                 }
@@ -256,6 +261,23 @@ impl<S: Store> Driver<S> {
         }
     }
 
+    /// Journals a question. One about a call includes the tool as its server offers it now.
+    async fn ask(&mut self, ask: Ask) -> Result<(), Driven> {
+        let mut ask = self.within_the_session(ask);
+        if let Some(call) = ask.question.call() {
+            let offer = tokio::select! {
+                offer = self.toolbox.offer(&call, self.tool_timeout) => offer,
+                () = self.stop.cancelled() => return Ok(()),
+            };
+            if let Err(error) = &offer {
+                let session_id = &self.session.author.session;
+                tracing::warn!(%session_id, %error, "Asking about a tool without its schema.");
+            }
+            ask = ask.about(offer.ok());
+        }
+        self.record(ask.body()).await
+    }
+
     /// Limits a question's expiry to leave [`ROUTE_AFTER_EXPIRY`]. A sleep does not end early.
     fn within_the_session(&self, mut ask: Ask) -> Ask {
         let records_end = Stamp::from_millis(self.session.author.expires_at.saturating_mul(1_000));
@@ -308,6 +330,7 @@ impl<S: Store> Driver<S> {
                     ending: Ending::Failed,
                     error: Some(message),
                     category: Some("payload".to_owned()),
+                    answered_by: self.run.fell_back_to(),
                     payload: Value::Null,
                 };
                 Box::pin(self.record(end)).await
@@ -375,7 +398,7 @@ impl<S: Store> Driver<S> {
 
     /// Ends a session that cannot continue.
     async fn give_up(&mut self, finish: Finish) -> Driven {
-        match self.append(finish.body()).await {
+        match self.append(self.run.end(finish)).await {
             Ok(step) => {
                 measure::observed(&self.observe(&step));
                 Driven::Ended(Box::new(step))
@@ -431,6 +454,7 @@ mod tests {
             work: Work::Tool {
                 call: ToolCall::built_in("t", Value::Null),
                 intent: Intent::NotNeeded,
+                schema: None,
             },
             unsettled_tokens: 0,
         };

@@ -18,8 +18,9 @@ use crate::model::settings::Unusable;
 #[derive(Clone, Debug)]
 pub struct Defaults {
     pub model: Model,
-    /// The reaction to an unavailable model.
-    pub on_model_failure: trigger::OnModelFailure,
+    /// The reaction to an unavailable model, if the host's environment sets one. Without it, a session
+    /// whose trigger names a model fails, and any other falls back to the policy.
+    pub on_model_failure: Option<trigger::OnModelFailure>,
     /// The defaults of each agent, by name, which take precedence. An agent that is not listed has its
     /// profile's defaults for an empty environment.
     agents: BTreeMap<&'static str, profile::Defaults>,
@@ -27,11 +28,7 @@ pub struct Defaults {
 
 impl Default for Defaults {
     fn default() -> Self {
-        Self {
-            model: Model::Policy,
-            on_model_failure: trigger::OnModelFailure::Policy,
-            agents: BTreeMap::new(),
-        }
+        Self { model: Model::Policy, on_model_failure: None, agents: BTreeMap::new() }
     }
 }
 
@@ -56,7 +53,7 @@ impl Defaults {
         let own = Self::default();
         Ok(Self {
             model: named_model(lookup)?.unwrap_or(own.model),
-            on_model_failure: on_model_failure(lookup)?.unwrap_or(own.on_model_failure),
+            on_model_failure: on_model_failure(lookup)?,
             agents: by_agent,
         })
     }
@@ -102,12 +99,17 @@ pub fn settings(
     let own_model = own.model.clone().and_then(|model| Model::try_from(model).ok());
     let model = trigger.model.clone().or(own_model).unwrap_or_else(|| defaults.model.clone());
     let model = if own.is_policy_only { Model::Policy } else { model };
-    // A request that a transcript does not have fails the session: falling back to the policy would hide
-    // the difference.
-    let otherwise = match (&model, own.on_model_failure) {
+    let set = own.on_model_failure.or(defaults.on_model_failure.map(of_graph));
+    let otherwise = match (&model, set) {
+        // A request that a transcript does not have fails the session: falling back to the policy would
+        // hide the difference.
         (Model::Transcript(_), _) => OnModelFailure::Fail,
-        (_, Some(own)) => own,
-        (_, None) => of_graph(defaults.on_model_failure),
+        (_, Some(set)) => set,
+        // The trigger's sender wants this model's answer, not the policy's in its place.
+        (named, None) if *named != Model::Policy && trigger.model.as_ref() == Some(named) => {
+            OnModelFailure::Fail
+        }
+        (_, None) => OnModelFailure::Policy,
     };
     let model = match model {
         Model::Policy => None,
@@ -262,17 +264,31 @@ mod tests {
     }
 
     #[test]
-    fn a_transcript_falls_back_to_the_policy_only_on_request() {
-        for (detail, expected) in [
-            (json!({"model": "transcript:f"}), OnModelFailure::Fail),
+    fn a_model_that_a_trigger_names_has_no_silent_stand_in() {
+        const POLICY: &[(&str, &str)] = &[("DAYBOOK_ON_MODEL_FAILURE", "policy")];
+        const MODEL: &[(&str, &str)] = &[("DAYBOOK_MODEL", "openai:m")];
+        for (detail, variables, expected) in [
+            (json!({"model": "transcript:f"}), &[][..], OnModelFailure::Fail),
+            (json!({"model": "transcript:f"}), POLICY, OnModelFailure::Fail),
             (
                 json!({"model": "transcript:f", "on_model_failure": "policy"}),
+                &[],
                 OnModelFailure::Policy,
             ),
-            (json!({"model": "openai:m"}), OnModelFailure::Policy),
+            (json!({"model": "openai:m"}), &[], OnModelFailure::Fail),
+            (json!({"model": "openai:m"}), MODEL, OnModelFailure::Fail),
+            (json!({"model": "openai:m"}), POLICY, OnModelFailure::Policy),
+            (
+                json!({"model": "openai:m", "on_model_failure": "policy"}),
+                &[],
+                OnModelFailure::Policy,
+            ),
+            (json!({"model": "policy"}), &[], OnModelFailure::Policy),
+            (json!({}), MODEL, OnModelFailure::Policy),
+            (json!({}), &[("DAYBOOK_ON_MODEL_FAILURE", "fail")], OnModelFailure::Fail),
         ] {
-            let settings = settings_of(&plain(), &detail, &[]);
-            assert_eq!(settings.on_model_failure, expected, "{detail}");
+            let settings = settings_of(&plain(), &detail, variables);
+            assert_eq!(settings.on_model_failure, expected, "{detail} {variables:?}");
         }
     }
 

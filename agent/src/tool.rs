@@ -37,8 +37,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use graph::effect::{CATALOGUE, ToolCall};
-use graph::outcome::{Failure, ToolOutcome};
+use graph::effect::{CATALOGUE, ToolCall, ToolOffer};
+use graph::outcome::{CATEGORY_TOOL_CHANGED, Failure, ToolOutcome};
 use journal::clock::Clock;
 use journal::id::SessionId;
 use journal::store::Store;
@@ -78,6 +78,16 @@ pub struct Timeouts {
 pub trait ToolSource: Send + Sync {
     /// Its tools: `{"tools": [ToolSpec…]}`, with unusable ones as `"unusable": [{"name", "reason"}]`.
     fn catalogue(&self, timeout: Duration) -> impl Future<Output = ToolOutcome> + Send;
+
+    /// A tool as the source offers it now.
+    ///
+    /// # Errors
+    /// There is no such tool, or the source cannot be asked within `timeout`. No tool was called.
+    fn offer(
+        &self,
+        tool: &str,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<ToolOffer, Failure>> + Send;
 
     /// Calls a tool, with `parent` as its span's parent. Ends within `timeout`, plus the time to connect
     /// to the source at its first use.
@@ -139,6 +149,38 @@ impl<S: Store> Toolbox<S> {
         }
     }
 
+    /// The tool of a call as its server offers it now.
+    ///
+    /// # Errors
+    /// There is no such tool, or the server cannot be asked within `timeout`. No tool was called.
+    pub async fn offer(&self, call: &ToolCall, timeout: Duration) -> Result<ToolOffer, Failure> {
+        match call.server.as_deref() {
+            None | Some(BUILT_IN_SERVER) => self.built_in.offer(&call.tool, timeout).await,
+            Some(name) => match self.servers.get(name) {
+                Some(server) => server.offer(&call.tool, timeout).await,
+                None => Err(no_such_server(&self.servers, name)),
+            },
+        }
+    }
+
+    /// [`Self::call_from`] for a call that a person approved for the tool with this hash. Asks the server
+    /// for the tool again, and does not make the call if the server offers another one.
+    pub async fn call_approved(
+        &self,
+        parent: Option<TraceParent>,
+        call: &ToolCall,
+        schema: &str,
+        timeout: Duration,
+    ) -> ToolOutcome {
+        match self.offer(call, timeout).await {
+            Ok(offered) if offered.schema_hash.as_str() == schema => {
+                self.call_from(parent, call, timeout).await
+            }
+            Ok(offered) => ToolOutcome::Failed(changed(call, schema, &offered)),
+            Err(failure) => ToolOutcome::Failed(failure),
+        }
+    }
+
     /// Stops all servers: closes their stdin and kills those that do not exit. Later calls fail.
     pub async fn close(&self) {
         join_all(self.servers.values().map(Server::close)).await;
@@ -174,8 +216,8 @@ fn of_session(
     listens: impl Fn(&str) -> Listener,
 ) -> BTreeMap<String, Server> {
     let server = |(name, launch): (String, _)| {
-        let listener = listens(&name);
-        (name.clone(), Server::new(name, launch, timeouts, clock.clone(), listener))
+        let (listener, readers) = (listens(&name), servers.readers(&name));
+        (name.clone(), Server::new(name, launch, readers, timeouts, clock.clone(), listener))
     };
     servers.launches(session, input).into_iter().map(server).collect()
 }
@@ -183,6 +225,16 @@ fn of_session(
 fn listener(session: &SessionId, server: &str, progress: &Broadcast) -> Listener {
     let ours = Implementation::new("daybook", env!("CARGO_PKG_VERSION"));
     Listener::new(session.clone(), server, progress, ClientConfig::new(Default::default(), ours))
+}
+
+fn changed(call: &ToolCall, approved: &str, offered: &ToolOffer) -> Failure {
+    let server = call.server.as_deref().unwrap_or(BUILT_IN_SERVER);
+    let message = format!(
+        "the tool `{}` of server `{server}` was approved as {approved}, and the server now offers {}; \
+         nothing was called",
+        call.tool, offered.schema_hash
+    );
+    Failure::refused(CATEGORY_TOOL_CHANGED, cut(&message, ERROR_CHARS_MAX))
 }
 
 fn no_such_server(servers: &BTreeMap<String, Server>, name: &str) -> Failure {

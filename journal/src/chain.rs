@@ -193,6 +193,7 @@ pub async fn end_session<S: Store>(
             None => (Head::genesis(), 0),
         };
         let body = StepBody::End {
+            answered_by: None,
             ending: end.ending,
             error: end.error.clone(),
             category: end.category.clone(),

@@ -11,7 +11,7 @@ use crate::item::Item;
 use crate::key;
 use crate::limits::STAMP_COLLISIONS_MAX;
 use crate::payload::{Encoded, Payload, part_items};
-use crate::step::{Ending, Step, StepBody};
+use crate::step::{AnsweredBy, Ending, Step, StepBody};
 use crate::store::{Condition, Error, Query, Store, Written, query_all};
 
 /// The verdict of an ending.
@@ -83,7 +83,7 @@ fn is_verdict(item: &Item) -> bool {
 }
 
 fn draft(events: &[Item], end: &Step<Value>) -> Result<(Draft, Encoded), Error> {
-    let StepBody::End { ending, error, category, payload } = &end.body else {
+    let StepBody::End { ending, error, category, answered_by, payload } = &end.body else {
         return Err(Error::Refused("the step is not an end step".into()));
     };
     let encoded =
@@ -94,7 +94,10 @@ fn draft(events: &[Item], end: &Step<Value>) -> Result<(Draft, Encoded), Error> 
     if let (Ending::Rejected, Value::Object(rejected)) = (ending, payload) {
         detail.clone_from(rejected);
     }
-    detail.extend(category.as_ref().map(|category| ("category".to_owned(), json!(category))));
+    let said =
+        [("category", category.as_deref()), ("answered_by", answered_by.map(AnsweredBy::as_str))];
+    detail
+        .extend(said.into_iter().filter_map(|(name, word)| Some((name.to_owned(), json!(word?)))));
     if !detail.is_empty() {
         draft = draft.with_detail(detail.into());
     }

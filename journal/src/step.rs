@@ -55,6 +55,31 @@ names! {
     }
 }
 
+names! {
+    /// Who replied to an agent's chats.
+    pub enum AnsweredBy {
+        Model = "model",
+        /// The agent's rules.
+        Policy = "policy",
+        Both = "both",
+    }
+}
+
+impl AnsweredBy {
+    /// Who replied, with one more reply.
+    #[must_use]
+    pub fn and(earlier: Option<Self>, newest: Self) -> Self {
+        match earlier {
+            None => newest,
+            Some(earlier) if earlier == newest => newest,
+            Some(_) => Self::Both,
+        }
+    }
+}
+
+/// The subject of the note that the policy has replaced a failed model.
+pub const NOTE_FALLBACK: &str = "fallback";
+
 /// The effect that a step belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectRef {
@@ -135,6 +160,8 @@ pub enum StepBody<P> {
         ending: Ending,
         error: Option<ErrorMessage>,
         category: Option<String>,
+        /// Who answered, if the policy replaced a model that had failed.
+        answered_by: Option<AnsweredBy>,
         /// The result, or what is known about the failure.
         payload: P,
     },
@@ -188,6 +215,7 @@ pub(crate) const SUBJECT: &str = "Subject";
 const ENDING: &str = "Ending";
 const ERROR_MESSAGE: &str = "ErrorMessage";
 const CATEGORY: &str = "ErrorCategory";
+const ANSWERED_BY: &str = "AnsweredBy";
 
 impl<P> StepBody<P> {
     pub fn kind(&self) -> StepKind {
@@ -250,8 +278,8 @@ impl<P> StepBody<P> {
                 StepBody::Answer { question, payload: with(payload)? }
             }
             Self::Note { subject, payload } => StepBody::Note { subject, payload: with(payload)? },
-            Self::End { ending, error, category, payload } => {
-                StepBody::End { ending, error, category, payload: with(payload)? }
+            Self::End { ending, error, category, answered_by, payload } => {
+                StepBody::End { ending, error, category, answered_by, payload: with(payload)? }
             }
         })
     }
@@ -359,10 +387,11 @@ fn write_body(item: Item, body: &StepBody<Payload>) -> Item {
         StepBody::Ask { expires_at, .. } => item.with(QUESTION_EXPIRES, expires_at.to_string()),
         StepBody::Answer { question, .. } => item.with(QUESTION, *question),
         StepBody::Note { subject, .. } => item.with(SUBJECT, subject.as_str()),
-        StepBody::End { ending, error, category, .. } => item
+        StepBody::End { ending, error, category, answered_by, .. } => item
             .with(ENDING, ending.as_str())
             .with_some(ERROR_MESSAGE, error.as_ref().map(ErrorMessage::as_str))
-            .with_some(CATEGORY, category.as_deref()),
+            .with_some(CATEGORY, category.as_deref())
+            .with_some(ANSWERED_BY, answered_by.map(AnsweredBy::as_str)),
     }
 }
 
@@ -398,13 +427,21 @@ fn read_body(item: &Item) -> Result<StepBody<Payload>, ItemError> {
         StepKind::Note => {
             StepBody::Note { subject: item.text(SUBJECT)?.to_owned(), payload: payload()? }
         }
-        StepKind::End => StepBody::End {
-            ending: Ending::parse(item.text(ENDING)?)
-                .ok_or_else(|| item.malformed(ENDING, "a known ending"))?,
-            error: item.text_opt(ERROR_MESSAGE).map(ErrorMessage::from_text),
-            category: item.text_opt(CATEGORY).map(str::to_owned),
-            payload: payload()?,
-        },
+        StepKind::End => {
+            StepBody::End {
+                ending: Ending::parse(item.text(ENDING)?)
+                    .ok_or_else(|| item.malformed(ENDING, "a known ending"))?,
+                error: item.text_opt(ERROR_MESSAGE).map(ErrorMessage::from_text),
+                category: item.text_opt(CATEGORY).map(str::to_owned),
+                answered_by: match item.text_opt(ANSWERED_BY) {
+                    None => None,
+                    Some(by) => Some(AnsweredBy::parse(by).ok_or_else(|| {
+                        item.malformed(ANSWERED_BY, "`model`, `policy` or `both`")
+                    })?),
+                },
+                payload: payload()?,
+            }
+        }
     })
 }
 

@@ -4,11 +4,16 @@
 //! needs only the newer steps. Events may arrive late and in any order, so all of them, which are
 //! few, are read each time.
 
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+
 use crate::clock::Stamp;
 use crate::error_message::ErrorMessage;
 use crate::event::{Event, EventStatus};
+use crate::payload::Payload;
 use crate::status::{Status, status};
-use crate::step::{Ending, Step, StepBody, Usage};
+use crate::step::{AnsweredBy, EffectKind, Ending, NOTE_FALLBACK, Step, StepBody, Usage};
 use crate::version::{self, Missing};
 
 /// What a session's events report.
@@ -85,6 +90,10 @@ pub struct Tally<P> {
     /// Payload of the first claim: input and settings.
     pub opening: Option<P>,
     pub spent: Spent,
+    /// Who replied to its chats.
+    pub answered_by: Option<AnsweredBy>,
+    /// Payload of the note that the policy has replaced a failed model.
+    pub fallback: Option<P>,
     /// The open question, if the newest step is one.
     pub ask: Option<Asked<P>>,
     pub end: Option<Ended<P>>,
@@ -146,8 +155,17 @@ impl<P> Ended<P> {
 
 impl<P> Default for Tally<P> {
     fn default() -> Self {
-        let spent = Spent::default();
-        Self { steps: 0, agent: None, version: None, opening: None, spent, ask: None, end: None }
+        Self {
+            steps: 0,
+            agent: None,
+            version: None,
+            opening: None,
+            spent: Spent::default(),
+            answered_by: None,
+            fallback: None,
+            ask: None,
+            end: None,
+        }
     }
 }
 
@@ -163,7 +181,57 @@ impl<P> Tally<P> {
     }
 }
 
-impl<P: Clone> Tally<P> {
+/// The outcome of a chat, as a payload.
+pub trait ChatOutcome {
+    /// Who replied, the model or the policy; `None` if the outcome is no reply.
+    fn author(&self) -> Option<AnsweredBy>;
+}
+
+/// A reply and its author: `{"reply": {"by": "policy" | {"model": NAME}}}`.
+#[derive(Deserialize)]
+struct Replied {
+    reply: Authored,
+}
+
+#[derive(Deserialize)]
+struct Authored {
+    by: By,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum By {
+    Policy,
+    Model(IgnoredAny),
+}
+
+impl Replied {
+    fn author(self) -> AnsweredBy {
+        match self.reply.by {
+            By::Policy => AnsweredBy::Policy,
+            By::Model(_) => AnsweredBy::Model,
+        }
+    }
+}
+
+impl ChatOutcome for Value {
+    fn author(&self) -> Option<AnsweredBy> {
+        Replied::deserialize(self).ok().map(Replied::author)
+    }
+}
+
+impl ChatOutcome for Payload {
+    /// A reply in separate parts is a model's: no policy writes that much.
+    fn author(&self) -> Option<AnsweredBy> {
+        match self {
+            Self::Text(text) => serde_json::from_str(text).ok().map(Replied::author),
+            Self::Zstd { .. } => self.decode(&[]).ok()?.author(),
+            Self::Parts { .. } => Some(AnsweredBy::Model),
+        }
+    }
+}
+
+impl<P: Clone + ChatOutcome> Tally<P> {
     /// Sums up steps, in sequence.
     pub fn of<'a>(steps: impl IntoIterator<Item = &'a Step<P>>) -> Self
     where
@@ -184,15 +252,24 @@ impl<P: Clone> Tally<P> {
                 self.agent.get_or_insert_with(|| agent.clone());
                 self.opening = self.opening.take().or_else(|| input.clone());
             }
-            StepBody::Outcome { usage, .. } => self.spent.add(*usage),
+            StepBody::Outcome { effect, usage, payload, .. } => {
+                self.spent.add(*usage);
+                let author = Some(payload).filter(|_| effect.kind == EffectKind::Chat);
+                if let Some(author) = author.and_then(ChatOutcome::author) {
+                    self.answered_by = Some(AnsweredBy::and(self.answered_by, author));
+                }
+            }
             StepBody::Ask { expires_at, payload, .. } => {
                 let (expires_at, payload) = (*expires_at, payload.clone());
                 self.ask = Some(Asked { seq: step.seq, expires_at, payload });
             }
-            StepBody::End { ending, error, category, payload } => {
+            StepBody::End { ending, error, category, payload, .. } => {
                 let (error, error_category) = (error.clone(), category.clone());
                 let payload = payload.clone();
                 self.end = Some(Ended { ending: *ending, error, error_category, payload });
+            }
+            StepBody::Note { subject, payload } if subject == NOTE_FALLBACK => {
+                self.fallback.get_or_insert_with(|| payload.clone());
             }
             StepBody::Intent { .. } | StepBody::Answer { .. } | StepBody::Note { .. } => {}
         }

@@ -235,7 +235,7 @@ impl<S: Store> Poller<S> {
         end: Step<Value>,
         seen: &[Event],
     ) -> Result<CheckReply, Error> {
-        let StepBody::End { ending, error, .. } = &end.body else {
+        let StepBody::End { ending, error, answered_by, .. } = &end.body else {
             return Err(Error::Request("a session without an end step has no verdict"));
         };
         let by_agent = is_by(&end, Writer::Agent);
@@ -256,6 +256,7 @@ impl<S: Store> Poller<S> {
         }
         let judgement = judge::judgement_of(*ending);
         let verdict = verdict(request, judgement, error.as_ref(), sealed.hash.as_str());
+        let verdict = Verdict { answered_by: *answered_by, ..verdict };
         Ok(reply(announcer.hlc, judgement, watch, Some(verdict)))
     }
 
@@ -388,6 +389,7 @@ fn verdict(
         session_id: request.session_id.clone(),
         status: judgement.terminal().unwrap_or(journal::status::Status::Failed),
         head: head.to_owned(),
+        answered_by: None,
         error: name.map(str::to_owned),
         cause,
     }

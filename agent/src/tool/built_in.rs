@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use graph::built_in::{CLOCK_SKEW, CONFIGURED_SERVERS, JOURNAL_PROBE, MODEL_REACHABLE};
-use graph::effect::{ToolCall, ToolSpec};
+use graph::effect::{ToolCall, ToolOffer, ToolSpec};
 use graph::outcome::{Failure, ToolOutcome};
 use journal::chain::put_until_known;
 use journal::clock::Stamp;
@@ -17,7 +17,7 @@ use journal::store::{Condition, Error, Key, Store, Written};
 use serde_json::{Value, json};
 use telemetry::context::TraceParent;
 
-use super::catalogue::{CATEGORY_UNKNOWN, Catalogue};
+use super::catalogue::{CATEGORY_UNKNOWN, Catalogue, Listed, Readers};
 use super::connection::seconds;
 use super::{BUILT_IN_SERVER, ToolSource};
 use crate::model::Models;
@@ -117,6 +117,10 @@ impl<S: Store> ToolSource for BuiltIn<S> {
         CATALOGUE.outcome()
     }
 
+    async fn offer(&self, tool: &str, _timeout: Duration) -> Result<ToolOffer, Failure> {
+        CATALOGUE.offer(BUILT_IN_SERVER, tool)
+    }
+
     async fn call(
         &self,
         tool: &str,
@@ -176,7 +180,7 @@ fn catalogue() -> Catalogue {
         "type": "object", "additionalProperties": false, "required": ["model"],
         "properties": {"model": {"type": "string", "minLength": 1}},
     });
-    let mut catalogue = Catalogue::default();
+    let mut catalogue = Catalogue::new(Readers::Annotated);
     for (name, description, input_schema) in [
         (CONFIGURED_SERVERS, "Names the MCP servers that are configured.", &nothing),
         (JOURNAL_PROBE, "Writes a record to the journal and reads it back.", &nothing),
@@ -189,7 +193,7 @@ fn catalogue() -> Catalogue {
             description: description.to_owned(),
             input_schema: input_schema.clone(),
         };
-        catalogue.add(spec, None);
+        catalogue.add(spec, &Listed::default());
     }
     catalogue
 }

@@ -1,11 +1,11 @@
 //! One connection to a server: opens it and lists its tools, calls them, and closes it.
 
 use std::process::ExitStatus;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use graph::effect::ToolSpec;
+use graph::effect::{ToolOffer, ToolSpec};
 use graph::outcome::{Failure, FailureKind};
 use journal::clock::Clock;
 use rmcp::model::{
@@ -19,10 +19,10 @@ use rmcp::service::{
 use rmcp::transport::DynamicTransportError;
 use serde_json::Value;
 use telemetry::context::TraceParent;
-use tokio::sync::Mutex;
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::answer::{ERROR_CHARS_MAX, cut};
-use super::catalogue::Catalogue;
+use super::catalogue::{Catalogue, Listed, Readers};
 use super::launch::Launch;
 use super::process::{CLOSE_GRACE, Pipes, Running};
 use super::remote::{self, Mishap};
@@ -49,6 +49,7 @@ pub(super) const TRACEPARENT_META: &str = "traceparent";
 pub(super) struct Target {
     pub(super) name: String,
     pub(super) launch: Launch,
+    pub(super) readers: Readers,
     pub(super) clock: Clock,
     pub(super) listener: Listener,
 }
@@ -56,12 +57,13 @@ pub(super) struct Target {
 /// A connection to a running server with its list of tools.
 #[derive(Debug)]
 pub(super) struct Connection {
-    pub(super) catalogue: Catalogue,
+    /// As last listed.
+    catalogue: Mutex<Arc<Catalogue>>,
     target: Target,
     peer: Peer<RoleClient>,
     /// `None` once the connection is closing.
-    running: Mutex<Option<Client>>,
-    process: Mutex<Running>,
+    running: AsyncMutex<Option<Client>>,
+    process: AsyncMutex<Running>,
     oddities: Arc<Oddities>,
     /// Set when a call missed its deadline: the server may hang.
     is_suspect: AtomicBool,
@@ -99,11 +101,11 @@ impl Connection {
         let failed = match target.clock.timeout(timeouts.init, handshake).await {
             Some(Ok((running, catalogue))) => {
                 return Ok(Self {
-                    catalogue,
+                    catalogue: Mutex::new(Arc::new(catalogue)),
                     target: target.clone(),
                     peer: running.peer().clone(),
-                    running: Mutex::new(Some(running)),
-                    process: Mutex::new(process),
+                    running: AsyncMutex::new(Some(running)),
+                    process: AsyncMutex::new(process),
                     oddities,
                     is_suspect: AtomicBool::new(false),
                     is_over: AtomicBool::new(false),
@@ -123,6 +125,30 @@ impl Connection {
             return Err(target.not_sent(failed.category(), &failed.problem(status), &hint));
         };
         Err(target.not_opened(&mishap))
+    }
+
+    /// The server's tools, as it last listed them.
+    pub(super) fn catalogue(&self) -> Arc<Catalogue> {
+        Arc::clone(&self.catalogue.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// A tool as the server offers it now: asks it for its list again.
+    ///
+    /// # Errors
+    /// The server does not list its tools in time, or has no such tool. No tool was called.
+    pub(super) async fn offer(&self, tool: &str, timeout: Duration) -> Result<ToolOffer, Failure> {
+        let listing = catalogue(&self.target, &self.peer);
+        let listed = self.target.clock.timeout(timeout, listing).await;
+        let listed = match listed.unwrap_or(Err(Handshake::Late(timeout))) {
+            Ok(listed) => Arc::new(listed),
+            Err(Handshake::Mishap(mishap)) => return Err(self.target.not_opened(&mishap)),
+            Err(failed) => {
+                let (category, problem) = (failed.category(), failed.problem(None));
+                return Err(self.target.not_sent(category, &problem, "nothing was called"));
+            }
+        };
+        *self.catalogue.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&listed);
+        listed.offer(&self.target.name, tool)
     }
 
     /// Whether it can be called. Pings a suspect server.
@@ -351,7 +377,7 @@ async fn handshake(
         }
     };
     let running = running.map_err(refused)?;
-    let catalogue = catalogue(&target.name, running.peer()).await?;
+    let catalogue = catalogue(target, running.peer()).await?;
     Ok((running, catalogue))
 }
 
@@ -369,8 +395,8 @@ fn refused(error: ClientInitializeError) -> Handshake {
     }
 }
 
-async fn catalogue(server: &str, peer: &Peer<RoleClient>) -> Result<Catalogue, Handshake> {
-    let mut catalogue = Catalogue::default();
+async fn catalogue(target: &Target, peer: &Peer<RoleClient>) -> Result<Catalogue, Handshake> {
+    let mut catalogue = Catalogue::new(target.readers.clone());
     let mut cursor = None;
     for _ in 0..PAGES_MAX {
         let page = PaginatedRequestParams::default().with_cursor(cursor);
@@ -391,17 +417,14 @@ async fn catalogue(server: &str, peer: &Peer<RoleClient>) -> Result<Catalogue, H
         };
         for tool in page.tools {
             let spec = ToolSpec {
-                server: Some(server.to_owned()),
+                server: Some(target.name.clone()),
                 name: tool.name.into_owned(),
                 description: tool.description.unwrap_or_default().into_owned(),
                 input_schema: Value::Object((*tool.input_schema).clone()),
             };
-            let output = tool.output_schema.map(|schema| Value::Object((*schema).clone()));
-            let name = spec.name.clone();
-            catalogue.add(spec, output.as_ref());
-            if let Some(hints) = tool.annotations {
-                catalogue.hint(&name, &hints);
-            }
+            let output_schema = tool.output_schema.map(|schema| Value::Object((*schema).clone()));
+            let (title, hints) = (tool.title, tool.annotations);
+            catalogue.add(spec, &Listed { title, output_schema, hints });
         }
         cursor = page.next_cursor;
         if cursor.is_none() {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use graph::effect::ToolOffer;
 use graph::outcome::{Failure, ToolOutcome};
 use journal::clock::Clock;
 use rmcp::model::{CallToolResponse, ErrorCode};
@@ -13,7 +14,7 @@ use telemetry::context::TraceParent;
 use tokio::sync::Mutex;
 
 use super::answer::{self, Content, ERROR_CHARS_MAX, cut};
-use super::catalogue::CATEGORY_UNKNOWN;
+use super::catalogue::{CATEGORY_UNKNOWN, Readers};
 use super::connection::{Connection, Target, seconds};
 use super::launch::Launch;
 use super::{CATEGORY_CONNECTION, Timeouts, ToolSource};
@@ -46,12 +47,13 @@ impl Server {
     pub(super) fn new(
         name: String,
         launch: Launch,
+        readers: Readers,
         timeouts: Timeouts,
         clock: Clock,
         listener: Listener,
     ) -> Self {
         Self {
-            target: Target { name, launch, clock, listener },
+            target: Target { name, launch, readers, clock, listener },
             timeouts,
             starts: AtomicU32::new(0),
             state: Mutex::new(State::Down(None)),
@@ -156,9 +158,13 @@ impl Server {
 impl ToolSource for Server {
     async fn catalogue(&self, _timeout: Duration) -> ToolOutcome {
         match self.connection().await {
-            Ok(connection) => connection.catalogue.outcome(),
+            Ok(connection) => connection.catalogue().outcome(),
             Err(failure) => ToolOutcome::Failed(failure),
         }
+    }
+
+    async fn offer(&self, tool: &str, timeout: Duration) -> Result<ToolOffer, Failure> {
+        self.connection().await?.offer(tool, timeout).await
     }
 
     async fn call(
@@ -172,7 +178,8 @@ impl ToolSource for Server {
             Ok(connection) => connection,
             Err(failure) => return ToolOutcome::Failed(failure),
         };
-        let admitted = match connection.catalogue.admit(&self.target.name, tool, arguments) {
+        let catalogue = connection.catalogue();
+        let admitted = match catalogue.admit(&self.target.name, tool, arguments) {
             Ok(admitted) => admitted,
             Err(outcome) => return outcome,
         };

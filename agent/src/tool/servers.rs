@@ -17,6 +17,7 @@ use workflow::limits::TTL_DAYS;
 
 pub use self::file::Error;
 use self::file::File;
+use super::catalogue::Readers;
 use super::in_process::{InProcess, Serve};
 use super::launch::{Launch, Program};
 use super::parameters::{self, ParameterStore, Parameters};
@@ -63,6 +64,8 @@ struct Gates {
     critical: Vec<String>,
     /// Tools with side effects: a call is repeated only if the first one provably was not sent.
     at_most_once: Vec<String>,
+    /// Tools that only read, provided that the server's annotations say so too.
+    reads: Vec<String>,
 }
 
 /// Why a servers file cannot be loaded.
@@ -177,7 +180,7 @@ impl Servers {
     }
 
     /// Parses `{"mcpServers": {NAME: {"command", "args"?, "env"?} or {"url", "transport"?,
-    /// "headers"?}}}`, each with `"critical"?` and `"at_most_once"?`, lists of its tools. Resolves
+    /// "headers"?}}}`, each with `"critical"?`, `"at_most_once"?` and `"reads"?`, lists of its tools. Resolves
     /// `${env:NAME}` in values with `environment`.
     ///
     /// # Errors
@@ -220,6 +223,18 @@ impl Servers {
             settings.at_most_once.extend(gates.at_most_once.iter().map(of_server));
         }
         settings
+    }
+
+    /// Which tools of this server may be taken as reading if their annotations say so: of our own servers
+    /// each, of a server from the file those that the file lists.
+    pub(super) fn readers(&self, name: &str) -> Readers {
+        match self.entries.get(name) {
+            Some(Entry::Bundled(_) | Entry::InProcess(_)) => Readers::Annotated,
+            Some(Entry::Command(_) | Entry::Remote(_)) | None => {
+                let gates = self.gates.get(name);
+                Readers::Listed(gates.map(|gates| gates.reads.clone()).unwrap_or_default())
+            }
+        }
     }
 
     /// The names of all servers, in order.
@@ -396,6 +411,18 @@ mod tests {
             let command = launch(&servers, name, input).to_string();
             assert_eq!(command, format!("/bin/daybook mcp {expected}"));
         }
+    }
+
+    #[test]
+    fn a_configured_server_reads_with_its_listed_tools_only() {
+        assert_eq!(bundled().readers("own"), Readers::Annotated);
+        let configured = parse(json!({
+            "own": {"command": "x", "reads": ["look"]}, "none": {"url": "http://a/"},
+        }));
+        let servers = bundled().with(configured);
+        assert_eq!(servers.readers("own"), Readers::Listed(vec!["look".to_owned()]));
+        assert_eq!(servers.readers("none"), Readers::Listed(vec![]));
+        assert_eq!(servers.readers("unknown"), Readers::Listed(vec![]));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use journal::key;
 use journal::lease::Lease;
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
-use journal::step::{EffectKind, EffectRef, Ending, Step, StepBody};
+use journal::step::{AnsweredBy, EffectKind, EffectRef, Ending, Step, StepBody};
 use journal::store::{Condition, Query, Store as _, query_all};
 use rmcp::ServiceExt as _;
 use serde_json::{Value, json};
@@ -418,6 +418,9 @@ async fn an_unavailable_model_falls_back_to_the_policy_or_fails() {
             |step| matches!(&step.body, StepBody::Note { subject, .. } if subject == "fallback"),
         );
         assert_eq!(noted, on_failure == "policy", "the journal records the fallback to the policy");
+        let StepBody::End { answered_by, .. } = &steps.last().unwrap().body else { unreachable!() };
+        let expected = (on_failure == "policy").then_some(AnsweredBy::Policy);
+        assert_eq!(*answered_by, expected, "the end says who answered");
     }
 }
 

@@ -17,6 +17,7 @@
 //! with `deciding`. `progress` shows running tools, `counted` counts AWS usage, and `failure` reports errors.
 
 mod args;
+mod asking;
 mod commands;
 mod config;
 mod counted;

@@ -74,7 +74,11 @@ pub enum Action {
     Cancel(args::steer::Cancel),
     Resume(args::steer::Resume),
     /// Without a decision, prompts for one.
-    Answer(String, Option<answer::Decision>),
+    Answer {
+        session: String,
+        digest: Option<String>,
+        decision: Option<answer::Decision>,
+    },
     Chat(args::steer::Chat),
     Export(String),
     Import(PathBuf),
@@ -121,7 +125,7 @@ impl Action {
                 | Self::Tail(_)
                 | Self::Cancel(_)
                 | Self::Resume(_)
-                | Self::Answer(..)
+                | Self::Answer { .. }
                 | Self::Chat(_)
                 | Self::Export(_)
                 | Self::Ui(_)
@@ -252,7 +256,11 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
         C::Tail(one) => Action::Tail(one.session),
         C::Cancel(cancel) => Action::Cancel(cancel),
         C::Resume(resume) => Action::Resume(resume),
-        C::Answer(answer) => Action::Answer(answer.session.clone(), answer::decision(answer)?),
+        C::Answer(answer) => Action::Answer {
+            session: answer.session.clone(),
+            digest: answer.digest.clone(),
+            decision: answer::decision(answer)?,
+        },
         C::Chat(mut chat) => {
             chat.model = chat.model.map(|model| model_for(model, target));
             Action::Chat(chat)

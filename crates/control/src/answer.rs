@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use graph::digest;
 use graph::question::{Answer, OpenQuestion, Question};
 use journal::chain::{AppendError, Author, Head, append};
 use journal::clock::Hlc;
@@ -110,9 +111,11 @@ pub fn open_question(steps: &[Step<Value>]) -> Result<(&Step<Value>, OpenQuestio
     let StepBody::Ask { payload, expires_at, .. } = &ask.body else {
         return Err(Refused::NoQuestion.into());
     };
-    let question: Question = serde_json::from_value(payload["question"].clone())
+    let shown = &payload["question"];
+    let question: Question = serde_json::from_value(shown.clone())
         .map_err(|error| store::Error::Corrupt(error.into()))?;
-    Ok((ask, OpenQuestion { question_id: ask.seq, question, expires_at: *expires_at }))
+    let (question_id, digest) = (ask.seq, digest::question(shown));
+    Ok((ask, OpenQuestion { question_id, question, digest, expires_at: *expires_at }))
 }
 
 /// Announces the answer. A failure is only logged: the step alone decides.

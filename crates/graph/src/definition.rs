@@ -213,12 +213,14 @@ impl Finish {
                 ending: Ending::Completed,
                 error: None,
                 category: None,
+                answered_by: None,
                 payload: result,
             },
             Self::Failed { error, category, result } => StepBody::End {
                 ending: Ending::Failed,
                 error: Some(error),
                 category: Some(category),
+                answered_by: None,
                 payload: result,
             },
         }

@@ -31,6 +31,17 @@ pub fn call(call: &ToolCall) -> Hash {
     hash(&identity(call))
 }
 
+/// The digest of a question as journaled, `question` in the payload of its step: of everything that a
+/// person is shown.
+pub fn question(shown: &Value) -> Hash {
+    hash(shown)
+}
+
+/// The digest of a tool as its server lists it: name, title, description, schemas and annotations.
+pub fn tool(listed: &Value) -> Hash {
+    hash(listed)
+}
+
 fn identity(call: &ToolCall) -> Value {
     json!({"server": call.server, "tool": call.tool, "arguments": call.arguments})
 }

@@ -1,6 +1,7 @@
 //! Effects: what a node requests.
 
 use journal::clock::Stamp;
+use journal::item::Hash;
 use journal::step::EffectKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -22,6 +23,10 @@ pub const CATALOGUE: &str = "tools/list";
 /// They become at-most-once, in addition to those set by code and configuration: a server can only
 /// add tools to the set, never remove any.
 pub const CATALOGUE_AT_MOST_ONCE: &str = "at_most_once";
+
+/// The field of a catalogue with those of its tools that only read: the server's annotations say so, and
+/// so does the host's configuration. All other tools may change something.
+pub const CATALOGUE_READS: &str = "reads";
 
 /// When a call whose reply was lost is charged, this many bytes of the request count as one token.
 /// English prose has four to five bytes per token.
@@ -163,12 +168,36 @@ pub struct ToolSpec {
     pub input_schema: Value,
 }
 
+/// A tool as its server offers it now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolOffer {
+    /// See [`digest::tool`](crate::digest::tool).
+    pub schema_hash: Hash,
+    /// JSON schema of its arguments.
+    pub input_schema: Value,
+}
+
 impl ToolSpec {
     /// The tools of a catalogue from [`CATALOGUE`]; empty if it is not one.
     pub fn catalogue(content: &Value) -> Vec<Self> {
         let tools = content.get("tools").and_then(Value::as_array);
         let tools = tools.into_iter().flatten();
         tools.filter_map(|tool| serde_json::from_value(tool.clone()).ok()).collect()
+    }
+
+    /// Whether a catalogue lists this tool as one that changes the world, according to its server.
+    pub fn changes(&self, content: &Value) -> bool {
+        self.is_listed(content, CATALOGUE_AT_MOST_ONCE)
+    }
+
+    /// Whether a catalogue lists this tool as one that only reads. A name says nothing about that.
+    pub fn reads(&self, content: &Value) -> bool {
+        self.is_listed(content, CATALOGUE_READS)
+    }
+
+    fn is_listed(&self, content: &Value, field: &str) -> bool {
+        let names = content.get(field).and_then(Value::as_array);
+        names.into_iter().flatten().any(|name| name.as_str() == Some(&self.name))
     }
 }
 

@@ -1,19 +1,21 @@
 //! Folds steps into a run.
 
 use journal::clock::Stamp;
-use journal::step::{EffectKind, EffectRef, Step, StepBody, Usage};
+use journal::step::{AnsweredBy, EffectKind, EffectRef, Step, StepBody, Usage};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::budget::{Crossed, Limit};
 use crate::definition::{Route, Scope};
+use crate::digest;
+use crate::effect::Author;
 use crate::error::{Divergence, FoldError};
 use crate::next::{NOTE_BUDGET, NOTE_FALLBACK};
 use crate::open::{About, Asked, CallState, CallWork, Open, Pending};
 use crate::outcome::{Brought, OutcomeBody, ToolOutcome, ToolResult};
 use crate::question::{Answer, Decision, Question};
-use crate::run::{Phase, Run};
+use crate::run::{Approval, Phase, Run};
 
 impl Run {
     /// Folds the next step: a new one when it has been journaled, an old one when a session is
@@ -127,6 +129,11 @@ impl Run {
         match (effect.kind, brought) {
             (EffectKind::Chat, Brought::Reply(reply)) => {
                 self.settle_chat(usage);
+                let author = match &reply.by {
+                    Author::Policy => AnsweredBy::Policy,
+                    Author::Model(_) => AnsweredBy::Model,
+                };
+                self.core.answered_by = Some(AnsweredBy::and(self.core.answered_by, author));
                 self.complete(OutcomeBody::Reply(reply));
             }
             (EffectKind::Chat, Brought::Failure(failure)) => {
@@ -211,7 +218,8 @@ impl Run {
         // The person reads the journaled wording, whatever this version would ask.
         let question: Question = read(step, &payload["question"])?;
         if let Phase::Open(open) = &mut self.phase {
-            open.asked = Some(Asked { seq: step.seq, expires_at, about, question });
+            let digest = digest::question(&payload["question"]);
+            open.asked = Some(Asked { seq: step.seq, expires_at, about, question, digest });
         }
         Ok(())
     }
@@ -225,20 +233,30 @@ impl Run {
             return Err(malformed(step, format!("question {} is open", asked.seq)));
         }
         if answer.decision != Decision::Expired {
-            asked.question.check(&answer).map_err(|error| malformed(step, error.to_string()))?;
+            let checked = asked.question.check_recorded(&answer);
+            checked.map_err(|error| malformed(step, error.to_string()))?;
+            if answer.digest.as_deref().is_some_and(|shown| shown != asked.digest.as_str()) {
+                return Err(malformed(
+                    step,
+                    "the answer is to a question with another digest".into(),
+                ));
+            }
         }
         self.core.meter.start_clock(step.stamp);
         match (asked.about, &mut open.pending) {
             (About::Approval(index) | About::Doubt(index), Pending::Tools(calls)) => {
                 if let Some(work) = calls.get_mut(index) {
-                    work.decide(&answer, step.seq, step.stamp);
+                    work.decide(&asked.question, &answer, step.seq, step.stamp);
                 }
                 self.complete_tools();
             }
             (About::Sleep, _) => self.complete(OutcomeBody::Woke),
             _ => {
+                let schema = asked.question.tool_schema.clone();
                 let allowed = asked.question.allowed(&answer);
-                self.core.approvals.extend(allowed.map(|call| call.as_str().to_owned()));
+                let approval =
+                    allowed.map(|call| Approval { call: call.as_str().to_owned(), schema });
+                self.core.approvals.extend(approval);
                 if self.sheet.scope == Scope::Turn && asked.question.tool.is_none() {
                     self.core.meter.new_turn();
                 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::definition::Finish;
-use crate::effect::{Author, Chat, Reply, ToolCall};
+use crate::effect::{Author, Chat, Reply, ToolCall, ToolOffer};
 use crate::outcome::{Brought, Failure, FailureKind};
-use crate::question::{OpenQuestion, Question};
+use crate::question::{Decision, OpenQuestion, Question, SCHEMA_UNKNOWN};
 
 /// Default time until a question expires.
 pub const QUESTION_OPEN: Duration = Duration::from_secs(7 * 86_400);
@@ -66,6 +66,8 @@ pub enum Work {
         call: ToolCall,
         /// Whether to journal an intent first.
         intent: Intent,
+        /// Hash of the tool that a person approved: if the server offers another one, the call fails.
+        schema: Option<String>,
     },
 }
 
@@ -91,7 +93,7 @@ pub struct Note {
 pub const NOTE_BUDGET: &str = "budget";
 
 /// The policy replaces the model: `{"model", "category", "message"}`.
-pub const NOTE_FALLBACK: &str = "fallback";
+pub const NOTE_FALLBACK: &str = journal::step::NOTE_FALLBACK;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
@@ -198,8 +200,24 @@ impl Note {
 }
 
 impl Ask {
-    /// The question's step, with its expiry as requested.
-    pub fn body(self) -> StepBody<Value> {
+    /// Adds the tool as its server offers it now, which the person is shown and which an approval covers.
+    /// Without it the question says so, and an approval covers no tool at all: the call would fail.
+    #[must_use]
+    pub fn about(mut self, tool: Option<ToolOffer>) -> Self {
+        let question = &mut self.question;
+        let hash = tool.as_ref().map_or(SCHEMA_UNKNOWN, |tool| tool.schema_hash.as_str());
+        question.tool_schema = Some(hash.to_owned());
+        let Some(tool) = tool else { return self };
+        if question.choices.contains(&Decision::Edit) {
+            question.arguments_schema.get_or_insert(tool.input_schema);
+        }
+        self
+    }
+
+    /// The question's step, with its expiry as requested. It offers an edit only if that can be checked.
+    pub fn body(mut self) -> StepBody<Value> {
+        self.question.choices = self.question.offered();
+        self.payload["question"] = json_of(&self.question);
         StepBody::Ask { effect: self.effect, expires_at: self.expires_at, payload: self.payload }
     }
 }

@@ -56,6 +56,9 @@ pub(crate) struct CallWork {
     pub(crate) at_most_once: bool,
     pub(crate) failed: u32,
     pub(crate) state: CallState,
+    /// Hash of the tool that a person approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,6 +83,7 @@ pub(crate) struct Asked {
     pub(crate) expires_at: Stamp,
     pub(crate) about: About,
     pub(crate) question: Question,
+    pub(crate) digest: Hash,
 }
 
 /// The subject of a question: the graph's own, one about the call with this index, or a sleep.
@@ -269,12 +273,13 @@ impl CallWork {
         };
     }
 
-    /// Applies a person's answer about the call.
-    pub(crate) fn decide(&mut self, answer: &Answer, seq: u32, at: Stamp) {
+    /// Applies a person's answer to a question about the call.
+    pub(crate) fn decide(&mut self, asked: &Question, answer: &Answer, seq: u32, at: Stamp) {
         let doubtful = matches!(self.state, CallState::Doubtful(_));
         let said = answer.reason.clone().or_else(|| answer.text.clone());
         let outcome = match answer.decision {
             Decision::Approve => {
+                self.schema.clone_from(&asked.tool_schema);
                 self.state = CallState::Ready { not_before: None };
                 return;
             }

@@ -98,6 +98,10 @@ pub const CATEGORY_REJECTED: &str = "rejected";
 /// Category of a failure when the question about the call expired.
 pub const CATEGORY_EXPIRED: &str = "expired";
 
+/// Category of a failure when a person approved a call, and the server now offers another tool under its
+/// name.
+pub const CATEGORY_TOOL_CHANGED: &str = "tool_changed";
+
 /// The payload of an outcome step, from the driver.
 ///
 /// In JSON an object with one field: `{"reply": {"text"?, "calls"?: [{"id", "server"?, "tool",

@@ -116,7 +116,7 @@ impl Run {
                 attempt: work.failed + 1,
                 not_before,
                 unsettled_tokens: 0,
-                work: Work::Tool { call: work.call.clone(), intent },
+                work: Work::Tool { call: work.call.clone(), intent, schema: work.schema.clone() },
             })
         };
         let requests: Vec<_> = calls.iter().enumerate().filter_map(request).collect();
@@ -183,6 +183,7 @@ impl Asked {
         OpenQuestion {
             question_id: self.seq,
             question: self.question.clone(),
+            digest: self.digest.clone(),
             expires_at: self.expires_at,
         }
     }

@@ -1,6 +1,7 @@
 //! Questions to a person, and valid answers.
 
 use journal::clock::Stamp;
+use journal::item::Hash;
 use journal::step::StepBody;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,10 +15,13 @@ pub const APPROVING_TEXTS: [&str; 3] = ["yes", "y", "approve"];
 
 pub const REJECTING_TEXTS: [&str; 3] = ["no", "n", "reject"];
 
+/// Stands for the hash of a tool whose server could not be asked for it.
+pub const SCHEMA_UNKNOWN: &str = "unknown";
+
 /// A question to a person, or without choices a sleep.
 ///
-/// In JSON `{"prompt", "server"?, "tool"?, "arguments"?, "arguments_schema"?, "justification"?,
-/// "choices"}`.
+/// In JSON `{"prompt", "server"?, "tool"?, "arguments"?, "arguments_schema"?, "tool_schema"?,
+/// "justification"?, "choices"}`. Its digest ([`digest::question`]) covers all of that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// The text, shown unchanged.
@@ -30,9 +34,13 @@ pub struct Question {
     pub tool: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
-    /// JSON schema for edited arguments; without one any object is accepted.
+    /// JSON schema for edited arguments; without one no edit is on offer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_schema: Option<Value>,
+    /// Hash of the tool as its server offered it when the question was asked, or [`SCHEMA_UNKNOWN`]. An
+    /// approval covers this tool only. Questions of earlier versions have none, and cover any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_schema: Option<String>,
     /// Why the call is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub justification: Option<String>,
@@ -59,13 +67,16 @@ pub enum Decision {
 
 /// An answer.
 ///
-/// In JSON `{"question_id", "decision": "approve" | "reject" | "edit" | "say" | "expired",
+/// In JSON `{"question_id", "digest"?, "decision": "approve" | "reject" | "edit" | "say" | "expired",
 /// "reason"?, "arguments"?, "text"?}`. An expiry is journaled as `{"decision": "expired"}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Number of the ask step.
     #[serde(default)]
     pub question_id: u32,
+    /// Digest of the question that the person was shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
     pub decision: Decision,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -82,6 +93,8 @@ pub struct OpenQuestion {
     /// Number of the ask step.
     pub question_id: u32,
     pub question: Question,
+    /// Digest of the journaled question.
+    pub digest: Hash,
     pub expires_at: Stamp,
 }
 
@@ -90,8 +103,14 @@ pub struct OpenQuestion {
 pub enum AnswerRefused {
     #[error("question {given} is not open; the open one is {open}")]
     WrongQuestion { given: u32, open: u32 },
+    #[error("the question {shown} was shown, but the open one is {open}; read it again")]
+    OtherDigest { shown: String, open: Hash },
     #[error("the question does not offer `{0}`")]
     NotOffered(&'static str),
+    #[error(
+        "edited arguments of `{tool}` cannot be checked: {problem}; reject the call and say what to change"
+    )]
+    NoSchema { tool: String, problem: String },
     #[error("the arguments of `{tool}` do not match its schema: {violations}")]
     Arguments { tool: String, violations: String },
     /// The decision lacks something, or comes with something that contradicts it.
@@ -108,6 +127,7 @@ impl Question {
             tool: None,
             arguments: None,
             arguments_schema: None,
+            tool_schema: None,
             justification: None,
             choices: vec![Decision::Say],
             expires_at: None,
@@ -125,7 +145,8 @@ impl Question {
     }
 
     /// Asks whether a call may be made. An approval allows exactly this call once; an edit allows
-    /// the call with the edited arguments.
+    /// the call with the edited arguments. An edit is on offer if the tool's schema is known, from
+    /// `arguments_schema` or else from the tool's server.
     pub fn approval(call: &ToolCall, prompt: impl Into<String>) -> Self {
         Self {
             server: call.server.clone(),
@@ -144,7 +165,7 @@ impl Question {
     }
 
     /// The digest of the call that the answer allows, if any.
-    pub fn allowed(&self, answer: &Answer) -> Option<journal::item::Hash> {
+    pub fn allowed(&self, answer: &Answer) -> Option<Hash> {
         let call = self.call()?;
         match answer.decision {
             Decision::Approve => Some(digest::call(&call)),
@@ -156,13 +177,54 @@ impl Question {
         }
     }
 
+    /// The decisions that a person can take. An edit is one only if it can be checked. A question that
+    /// offers nothing else can be rejected.
+    pub fn offered(&self) -> Vec<Decision> {
+        let mut offered = self.choices.clone();
+        offered.retain(|choice| *choice != Decision::Edit || self.schema().is_ok());
+        if offered.is_empty() && !self.is_sleep() {
+            offered.push(Decision::Reject);
+        }
+        offered
+    }
+
+    /// The schema of edited arguments.
+    fn schema(&self) -> Result<Schema, AnswerRefused> {
+        let problem = match self.arguments_schema.as_ref().map(Schema::compile) {
+            Some(Ok(schema)) => return Ok(schema),
+            Some(Err(error)) => format!("the tool's schema cannot be used: {error}"),
+            None => "the tool's schema is not known".to_owned(),
+        };
+        Err(AnswerRefused::NoSchema { tool: self.tool.clone().unwrap_or_default(), problem })
+    }
+
     /// Checks a person's answer to this question.
     ///
     /// # Errors
-    /// The question does not offer the decision, or the decision lacks what it needs.
+    /// The question does not offer the decision, or the decision lacks what it needs. An edit needs
+    /// arguments that match the tool's schema.
     pub fn check(&self, answer: &Answer) -> Result<(), AnswerRefused> {
+        self.check_form(answer)?;
+        if answer.decision != Decision::Edit {
+            return Ok(());
+        }
+        let violations =
+            self.schema()?.violations(answer.arguments.as_ref().unwrap_or(&Value::Null));
+        let tool = self.tool.clone().unwrap_or_default();
+        violations.map_or(Ok(()), |violations| Err(AnswerRefused::Arguments { tool, violations }))
+    }
+
+    /// Checks a journaled answer, which was accepted by the rules of its time: earlier versions accepted
+    /// an edit without a schema.
+    pub(crate) fn check_recorded(&self, answer: &Answer) -> Result<(), AnswerRefused> {
+        if self.arguments_schema.is_none() { self.check_form(answer) } else { self.check(answer) }
+    }
+
+    fn check_form(&self, answer: &Answer) -> Result<(), AnswerRefused> {
         let decision = answer.decision.as_str();
-        if answer.decision == Decision::Expired || !self.choices.contains(&answer.decision) {
+        let is_choice =
+            self.choices.contains(&answer.decision) || self.offered().contains(&answer.decision);
+        if answer.decision == Decision::Expired || !is_choice {
             return Err(AnswerRefused::NotOffered(decision));
         }
         let invalid = |expected| Err(AnswerRefused::Invalid { decision, expected });
@@ -180,21 +242,8 @@ impl Question {
             {
                 invalid("no other `arguments` than the question's")
             }
-            Decision::Edit => {
-                self.check_arguments(answer.arguments.as_ref().unwrap_or(&Value::Null))
-            }
             _ => Ok(()),
         }
-    }
-
-    fn check_arguments(&self, arguments: &Value) -> Result<(), AnswerRefused> {
-        let Some(schema) = &self.arguments_schema else { return Ok(()) };
-        let violations = match Schema::compile(schema) {
-            Ok(schema) => schema.violations(arguments),
-            Err(error) => Some(format!("the schema cannot be used: {error}")),
-        };
-        let tool = self.tool.clone().unwrap_or_default();
-        violations.map_or(Ok(()), |violations| Err(AnswerRefused::Arguments { tool, violations }))
     }
 
     /// Interprets a text that means only yes or no as approval or rejection, if the question offers
@@ -252,12 +301,19 @@ impl OpenQuestion {
     /// Whether a person's answer is one to this question.
     ///
     /// # Errors
-    /// It answers another question, or see [`Question::check`].
+    /// It answers another question, the person was shown something else, or see [`Question::check`].
     pub fn check(&self, answer: &Answer) -> Result<(), AnswerRefused> {
         if answer.question_id != self.question_id {
             return Err(AnswerRefused::WrongQuestion {
                 given: answer.question_id,
                 open: self.question_id,
+            });
+        }
+        if let Some(shown) = answer.digest.as_deref().filter(|shown| *shown != self.digest.as_str())
+        {
+            return Err(AnswerRefused::OtherDigest {
+                shown: clip(shown),
+                open: self.digest.clone(),
             });
         }
         self.question.check(answer)
@@ -266,7 +322,7 @@ impl OpenQuestion {
 
 impl Answer {
     pub fn new(question_id: u32, decision: Decision) -> Self {
-        Self { question_id, decision, reason: None, arguments: None, text: None }
+        Self { question_id, digest: None, decision, reason: None, arguments: None, text: None }
     }
 
     /// The journaled answer of a question that expired.
@@ -278,6 +334,11 @@ impl Answer {
     pub fn body(&self) -> StepBody<Value> {
         StepBody::Answer { question: self.question_id, payload: crate::next::json_of(self) }
     }
+}
+
+/// A digest as given, at most as long as a real one.
+fn clip(given: &str) -> String {
+    given.chars().take(Hash::genesis().as_str().len()).collect()
 }
 
 impl Decision {
@@ -358,12 +419,58 @@ mod tests {
             Question { arguments_schema: Some(json!({"$ref": "http://127.0.0.1:9/"})), ..question };
         let edit = Answer { arguments: Some(json!({})), ..Answer::new(4, Decision::Edit) };
         assert!(broken.check(&edit).unwrap_err().to_string().contains("cannot be used"));
+        assert!(!broken.offered().contains(&Decision::Edit));
+    }
+
+    #[test]
+    fn an_edit_without_a_schema_is_not_offered_and_refused() {
+        let unknown = question();
+        assert_eq!(unknown.offered(), [Decision::Approve, Decision::Reject, Decision::Say]);
+        let edit = Answer { arguments: Some(json!({})), ..Answer::new(4, Decision::Edit) };
+        let refusal = unknown.check(&edit).unwrap_err().to_string();
+        assert_eq!(
+            refusal,
+            "edited arguments of `run` cannot be checked: the tool's schema is not known; \
+             reject the call and say what to change"
+        );
+        assert_eq!(unknown.check_recorded(&edit), Ok(()), "earlier versions accepted it");
+    }
+
+    #[test]
+    fn an_answer_to_what_was_shown_covers_nothing_else() {
+        let digest = |question: &Question| digest::question(&json!(question));
+        let question = question();
+        let open = OpenQuestion {
+            question_id: 4,
+            digest: digest(&question),
+            question: question.clone(),
+            expires_at: Stamp::default(),
+        };
+        let answer = |digest: &str| Answer {
+            digest: Some(digest.to_owned()),
+            ..Answer::new(4, Decision::Approve)
+        };
+        assert_eq!(open.check(&answer(open.digest.as_str())), Ok(()));
+        let hidden = json!({"id": 1, "also": "wipe"});
+        for other in [
+            Question { arguments: Some(hidden), ..question.clone() },
+            Question { server: Some("other".to_owned()), ..question.clone() },
+            Question { prompt: "Walk?".to_owned(), ..question.clone() },
+            Question { tool_schema: Some("ab".to_owned()), ..question },
+        ] {
+            let refused = open.check(&answer(digest(&other).as_str())).unwrap_err();
+            assert!(matches!(refused, AnswerRefused::OtherDigest { .. }), "{refused}");
+        }
+        let refused = open.check(&answer(&"x".repeat(1_000))).unwrap_err().to_string();
+        assert!(refused.len() < 250 && refused.ends_with("read it again"), "{refused}");
     }
 
     #[test]
     fn an_invalid_answer_is_rejected_with_the_reason() {
-        let open =
-            OpenQuestion { question_id: 4, question: question(), expires_at: Stamp::default() };
+        let schema = Some(json!({"type": "object"}));
+        let question = Question { arguments_schema: schema, ..question() };
+        let digest = digest::question(&json!(question));
+        let open = OpenQuestion { question_id: 4, question, digest, expires_at: Stamp::default() };
         let edit = |arguments| Answer { arguments, ..Answer::new(4, Decision::Edit) };
         let check = |answer: &Answer| open.check(answer).map_err(|error| error.to_string());
         for (answer, refused) in [

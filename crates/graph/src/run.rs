@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use journal::clock::Stamp;
+use journal::step::{AnsweredBy, StepBody};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -44,17 +45,48 @@ pub(crate) struct Core {
     /// Snapshots keep the name that the field had in the first version.
     #[serde(rename = "ledger")]
     pub(crate) meter: Meter,
-    /// Digests of approved calls that have not been started.
-    pub(crate) approvals: Vec<String>,
+    /// Approved calls that have not been started.
+    pub(crate) approvals: Vec<Approval>,
     /// Tools that change the world according to their server, as `server.tool`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) at_most_once: Vec<String>,
     /// Whether the policy has replaced the model.
     pub(crate) fallback: bool,
+    /// Who has replied to chats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) answered_by: Option<AnsweredBy>,
     /// Tokens of lost chats that were abandoned because of a limit, already counted in the meter. The next chat's
     /// outcome records them, so that the records add up to the meter.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) left_tokens: u32,
+}
+
+/// An approved call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "RecordedApproval")]
+pub(crate) struct Approval {
+    /// Digest of the call.
+    pub(crate) call: String,
+    /// Hash of the tool that the person was shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<String>,
+}
+
+/// An approval in a snapshot; earlier versions wrote the digest alone.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum RecordedApproval {
+    Call(String),
+    Shown { call: String, schema: Option<String> },
+}
+
+impl From<RecordedApproval> for Approval {
+    fn from(recorded: RecordedApproval) -> Self {
+        match recorded {
+            RecordedApproval::Call(call) => Self { call, schema: None },
+            RecordedApproval::Shown { call, schema } => Self { call, schema },
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -99,6 +131,21 @@ impl Run {
     /// The model named by the session, even if the policy has replaced it.
     pub fn named_model(&self) -> Option<&str> {
         self.settings.model.as_deref()
+    }
+
+    /// Who has replied, if the policy has done so in place of a failed model.
+    pub fn fell_back_to(&self) -> Option<AnsweredBy> {
+        let replied = self.core.answered_by.filter(|_| self.core.fallback);
+        replied.filter(|by| *by != AnsweredBy::Model)
+    }
+
+    /// The end step of this run. It says whether the policy replaced the model.
+    pub fn end(&self, finish: Finish) -> StepBody<Value> {
+        let mut body = finish.body();
+        if let StepBody::End { answered_by, .. } = &mut body {
+            *answered_by = self.fell_back_to();
+        }
+        body
     }
 
     /// The policy's reply to a chat.
@@ -244,13 +291,14 @@ impl Run {
                 || call.is_in(sheet.at_most_once)
                 || call.is_in(&settings.at_most_once)
                 || call.is_in(&core.at_most_once);
-            let approved = is_critical && core.use_approval(&call);
-            let state = if is_critical && !approved {
+            let approval = core.use_approval(&call);
+            let state = if is_critical && approval.is_none() {
                 CallState::Unapproved
             } else {
                 CallState::Ready { not_before: None }
             };
-            CallWork { call, at_most_once, failed: 0, state }
+            let schema = approval.and_then(|approval| approval.schema);
+            CallWork { call, at_most_once, failed: 0, state, schema }
         })
         .map(|mut open| {
             if let Pending::Chat(work) = &mut open.pending {
@@ -278,10 +326,10 @@ impl Core {
     }
 
     /// An approval covers one call: it is used up when the call is started.
-    fn use_approval(&mut self, call: &ToolCall) -> bool {
+    fn use_approval(&mut self, call: &ToolCall) -> Option<Approval> {
         let digest = digest::call(call);
-        let place = self.approvals.iter().position(|approved| approved == digest.as_str());
-        place.map(|place| self.approvals.remove(place)).is_some()
+        let place = self.approvals.iter().position(|approved| approved.call == digest.as_str())?;
+        Some(self.approvals.remove(place))
     }
 }
 
@@ -301,4 +349,20 @@ fn is_zero(count: &u32) -> bool {
 
 fn no_such_node(node: &str) -> Finish {
     graph_failed("UnknownNode", &format!("there is no node `{node}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn approvals_of_earlier_snapshots_are_read() {
+        let recorded = json!(["ab", {"call": "cd"}, {"call": "ef", "schema": "12"}]);
+        let approvals: Vec<Approval> = serde_json::from_value(recorded).unwrap();
+        let read: Vec<_> = approvals.iter().map(|it| (&*it.call, it.schema.as_deref())).collect();
+        assert_eq!(read, [("ab", None), ("cd", None), ("ef", Some("12"))]);
+        assert_eq!(json!(approvals[2]), json!({"call": "ef", "schema": "12"}));
+    }
 }

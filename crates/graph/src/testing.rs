@@ -201,7 +201,8 @@ impl Session {
                     self.append(sleep.body(started_at));
                 }
                 Next::End(finish) => {
-                    self.append(finish.clone().body());
+                    let end = self.run.end(finish.clone());
+                    self.append(end);
                     return finish;
                 }
                 Next::Closed => panic!("the session has ended before"),

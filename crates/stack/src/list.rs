@@ -151,9 +151,13 @@ async fn session<S: Store>(
         Some(payload) => Some(readable(read::payload(store, id, payload).await)?),
         None => None,
     };
-    let Tally { steps, spent, .. } = *tally;
+    let fallback = match &tally.fallback {
+        Some(payload) => Some(readable(read::payload(store, id, payload).await)?),
+        None => None,
+    };
+    let Tally { steps, spent, answered_by, .. } = *tally;
     let (agent, version) = (tally.agent.clone(), tally.version.clone());
-    let tally = Tally { steps, agent, version, opening, spent, ask, end };
+    let tally = Tally { steps, agent, version, opening, spent, answered_by, fallback, ask, end };
     let session = Session::adding_up(id, reported, &tally, agents, now);
     let result = session.result.filter(|_| left_out.is_none());
     Ok(Session { result, result_bytes: left_out, ..session })

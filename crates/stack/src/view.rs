@@ -10,6 +10,7 @@ mod version;
 use std::sync::Arc;
 
 use graph::agent::{Agent, Opening};
+use graph::budget::CATEGORY_BUDGET;
 use graph::conclusion::Conclusion;
 use graph::digest;
 use graph::effect::{Effect, ToolCall};
@@ -22,7 +23,7 @@ use journal::clock::Stamp;
 use journal::event::EventStatus;
 use journal::id::SessionId;
 use journal::status::Status;
-use journal::step::{EffectKind, StepBody, StepKind};
+use journal::step::{AnsweredBy, EffectKind, StepBody, StepKind};
 use journal::tally::{Asked, Ended, Reported, Spent, Tally};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -56,6 +57,11 @@ pub struct Session {
     pub agent: Option<String>,
     /// The version of the agent's graph, from the newest claim.
     pub version: Option<String>,
+    /// Who replied to its chats; `None` if there was no reply.
+    pub answered_by: Option<AnsweredBy>,
+    /// Why the policy replaced the model, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Fallback>,
     pub initiated_at: Option<Stamp>,
     pub ended_at: Option<Stamp>,
     /// From begin to end, or to now, in milliseconds.
@@ -91,6 +97,37 @@ pub struct Session {
     pub usd: f64,
 }
 
+/// The policy replaced the model because it failed, or because its budget was spent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Fallback {
+    /// The model that the session names.
+    pub model: Option<String>,
+    /// The failure's category, one word.
+    pub category: Option<String>,
+    /// What happened, in one sentence.
+    pub message: String,
+}
+
+impl Fallback {
+    /// Reads the note's payload. A damaged note still says that there was a fallback.
+    fn of(note: &Value, answered_by: Option<AnsweredBy>) -> Self {
+        let text = |name: &str| note.get(name).and_then(Value::as_str).map(str::to_owned);
+        let (model, category) = (text("model"), text("category"));
+        let named = model.as_deref().unwrap_or("the model");
+        let why = match category.as_deref() {
+            Some(CATEGORY_BUDGET) => format!("the budget of {named} was used up"),
+            Some(category) => format!("{named} failed ({category})"),
+            None => format!("{named} failed"),
+        };
+        let replied = match answered_by {
+            Some(AnsweredBy::Policy) => "answered by the policy",
+            Some(AnsweredBy::Both) => "answered in part by the policy",
+            Some(AnsweredBy::Model) | None => "the policy takes over",
+        };
+        Self { message: format!("{replied}: {why}"), model, category }
+    }
+}
+
 /// A session's status in the agent's own words: one field of the session's JSON and of its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentState {
@@ -103,11 +140,22 @@ pub struct AgentState {
 pub struct OpenQuestion {
     /// The number of the question's step; an answer names it.
     pub question_id: u32,
+    /// Digest of everything that is shown; an answer carries it, and is refused if it differs.
+    pub digest: String,
     pub prompt: String,
+    /// The tool's server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
+    /// Hash of the tool as its server offered it when the question was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_schema: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
+    /// The arguments as indented JSON, for readers that round numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments_text: Option<String>,
     /// Why the agent needs the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub justification: Option<String>,
@@ -232,6 +280,8 @@ impl Session {
                 verdict => verdict.map(|verdict| verdict.word.clone()),
             },
             agent,
+            answered_by: tally.answered_by,
+            fallback: tally.fallback.as_ref().map(|note| Fallback::of(note, tally.answered_by)),
             initiated_at: reported.initiated_at,
             ended_at: reported.ended_at,
             elapsed_ms: reported.initiated_at.map(|at| millis(end.since(at))),
@@ -381,19 +431,24 @@ fn waits_for(status: Status, tally: &Tally<Value>) -> Option<Result<OpenQuestion
     let Asked { seq, expires_at, payload } =
         tally.ask.as_ref().filter(|_| !status.is_terminal())?;
     // An unreadable question is still a question: a person can reject it.
-    let question = payload.get("question").cloned().unwrap_or_default();
-    let question: Question = serde_json::from_value(question)
+    let shown = payload.get("question").cloned().unwrap_or_default();
+    let digest = digest::question(&shown).as_str().to_owned();
+    let question: Question = serde_json::from_value(shown)
         .unwrap_or_else(|_| Question::open("the question cannot be read"));
     if question.is_sleep() {
         return Some(Err(*expires_at));
     }
     Some(Ok(OpenQuestion {
         question_id: *seq,
+        digest,
+        choices: question.offered(),
         prompt: question.prompt,
+        server: question.server,
         tool: question.tool,
+        tool_schema: question.tool_schema,
+        arguments_text: question.arguments.as_ref().map(|arguments| format!("{arguments:#}")),
         arguments: question.arguments,
         justification: question.justification,
-        choices: question.choices,
         expires_at: *expires_at,
     }))
 }
@@ -521,7 +576,13 @@ mod tests {
         step(
             ms,
             seq,
-            StepBody::End { ending, error, category: category.map(str::to_owned), payload },
+            StepBody::End {
+                ending,
+                error,
+                category: category.map(str::to_owned),
+                answered_by: None,
+                payload,
+            },
         )
     }
 
@@ -608,6 +669,50 @@ mod tests {
             effect.digest = Hash::genesis();
         }
         assert_eq!(named(&steps), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_policy_that_replaced_the_model_is_named() {
+        let reply = |by: Author| json!(Brought::Reply(Reply { by, ..Reply::says("x") }));
+        let chat = |seq, payload| {
+            let (effect, started_at) = (EffectKind::Chat, at(5));
+            let effect =
+                EffectRef { node: "n".to_owned(), kind: effect, digest: Hash::genesis(), call: 0 };
+            step(
+                6,
+                seq,
+                StepBody::Outcome {
+                    effect,
+                    started_at,
+                    usage: Usage::default(),
+                    request: None,
+                    payload,
+                },
+            )
+        };
+        let note = |seq| {
+            let payload = json!({"model": "openai:m", "category": "timeout", "message": "x"});
+            step(7, seq, StepBody::Note { subject: "fallback".to_owned(), payload })
+        };
+        let said = |steps: &[RecordedStep]| {
+            let session = Session::of(&id(), &[], steps, &[], at(9));
+            (session.answered_by, session.fallback.map(|fallback| fallback.message))
+        };
+        let (model, policy) = (Author::Model("openai:m".to_owned()), Author::Policy);
+        let failure =
+            json!({"failure": {"kind": "refused", "category": "timeout", "message": "no"}});
+        assert_eq!(said(&[claim("a"), chat(2, failure)]), (None, None));
+        assert_eq!(said(&[chat(1, reply(policy.clone()))]), (Some(AnsweredBy::Policy), None));
+        let by_model = chat(1, reply(model));
+        assert_eq!(said(&[by_model.clone()]), (Some(AnsweredBy::Model), None));
+        let (by, message) = said(&[by_model, note(2), chat(3, reply(policy.clone()))]);
+        assert_eq!(by, Some(AnsweredBy::Both));
+        let expected = "answered in part by the policy: openai:m failed (timeout)";
+        assert_eq!(message.as_deref(), Some(expected));
+        let (_, message) = said(&[note(1), chat(2, reply(policy))]);
+        assert_eq!(message.as_deref(), Some("answered by the policy: openai:m failed (timeout)"));
+        let (_, message) = said(&[note(1)]);
+        assert_eq!(message.as_deref(), Some("the policy takes over: openai:m failed (timeout)"));
     }
 
     #[test]

@@ -85,6 +85,13 @@ export function when(stamp) {
   return el("time", { dateTime: stamp ?? "", title: stamp ?? "" }, clock(stamp));
 }
 
+/** Shows characters that could hide or reorder text as JSON escapes; line breaks stay. */
+export function escaped(text) {
+  const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0\ufe00-\ufe0f]/gu;
+  const escape = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return text.replace(hidden, (c) => (c === "\n" ? c : c.split("").map(escape).join("")));
+}
+
 /** Renders any JSON value as nested lists; text keeps its line breaks. */
 export function readable(value, depth = 0) {
   if (value === null || value === undefined) return el("span", { class: "faint" }, "none");

@@ -186,7 +186,8 @@ export async function list(frame, _, { connected, query }) {
       el("td", {}, el("a", { href, title: id }, when(session.initiated_at))),
       el("td", { class: "figure" }, duration(session.elapsed_ms)),
       el("td", { class: "figure" }, tokens(session.tokens, session.usd)),
-      el("td", { class: "line" }, session.title ? el("strong", {}, session.title, " ") : null, line(session)));
+      el("td", { class: "line" }, session.title ? el("strong", {}, session.title, " ") : null,
+        session.fallback ? el("span", { class: "warn" }, session.fallback.message, " ") : null, line(session)));
   }
 
   /** Keeps the last two selected sessions. */

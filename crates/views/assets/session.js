@@ -3,7 +3,7 @@
 
 import { get, path, post, watch } from "./api.js";
 import { badgeOf, coded, conclusion as concluded } from "./conclusion.js";
-import { OPEN, badge, duration, el, needs, number, readable, tokens, when } from "./dom.js";
+import { OPEN, badge, duration, el, escaped, needs, number, readable, tokens, when } from "./dom.js";
 import { picture } from "./picture.js";
 import { drawRecord } from "./record.js";
 import { ledger, runs } from "./tables.js";
@@ -17,6 +17,8 @@ const ZOOM_MAX = 4096;
 /** Longer sessions are verified on request only: verification reads every payload. */
 const VERIFIED_STEPS = 2000;
 const LIVE_MS = 1000;
+/** How long the buttons of a new question do nothing: a click on the previous question must not answer it. */
+const UNREAD_MS = 700;
 
 export async function session(frame, [id, ...wanted], { place, connected }) {
   let shown = null;
@@ -101,6 +103,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
         session.agent ?? "no agent", session.title ? el("span", { class: "faint" }, ` ${session.title}`) : null),
       el("p", {}, "started ", when(session.initiated_at), ...facts.filter(Boolean).map((fact) => ` · ${fact}`)),
       session.error && !shown.failure ? el("p", { class: "bad text" }, session.error) : null,
+      session.fallback ? el("p", { class: "warn" }, session.fallback.message) : null,
       session.asleep_until ? el("p", { class: "warn" }, "sleeping until ", when(session.asleep_until)) : null,
       session.needs_version ? el("p", { class: "warn" }, needs(session.needs_version)) : null,
     ].filter(Boolean));
@@ -237,10 +240,16 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     question.dataset.id = open.question_id;
     const words = el("input", { id: "words", "aria-label": "Reply or reason", placeholder: "a reply, or a reason" });
     const edited = el("textarea", { id: "arguments", rows: 6, spellcheck: false, "aria-label": "Arguments as JSON" });
-    edited.value = JSON.stringify(open.arguments ?? {}, null, 2);
+    // The stack's text: a parsed number would be rounded.
+    const asked = escaped(open.arguments_text ?? "{}");
+    edited.value = asked;
     const wrong = el("p", { class: "bad", role: "alert" });
     const decide = async (decision) => {
-      const body = { question_id: open.question_id, decision };
+      const body = { question_id: open.question_id, digest: open.digest, decision };
+      if (decision === "approve" && edited.value !== asked) {
+        wrong.textContent = "The arguments were edited. Approve as edited, or restore them.";
+        return;
+      }
       if (decision === "say") body.text = words.value;
       else if (words.value) body.reason = words.value;
       if (decision === "edit") {
@@ -252,19 +261,27 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
       wrong.textContent = "";
       if (!await send("answer", body)) wrong.textContent = said.textContent;
     };
-    const button = (decision, label, tone) => open.choices.includes(decision)
-      ? el("button", { type: "button", class: tone, onclick: () => decide(decision) }, label) : null;
+    const offers = (decision) => open.choices.includes(decision);
+    const button = (decision, label, tone) => offers(decision)
+      ? el("button", { type: "button", class: tone, disabled: true, onclick: () => decide(decision) }, label) : null;
+    const buttons = [button("approve", "Approve", "good"), button("reject", "Reject", "bad"),
+      button("edit", "Approve as edited"), button("say", "Reply")].filter(Boolean);
+    setTimeout(() => buttons.forEach((item) => { item.disabled = false; }), UNREAD_MS);
+    const hasCall = open.tool || open.arguments !== undefined;
     question.replaceChildren(...[
       el("h2", {}, "Waiting for your answer"),
-      el("p", { class: "text" }, open.prompt),
-      open.justification ? el("p", { class: "faint text" }, open.justification) : null,
-      open.tool ? el("div", { class: "call" }, el("p", {}, "The agent wants to run ", el("code", {}, open.tool)),
-        open.choices.includes("edit") ? edited : el("pre", {}, JSON.stringify(open.arguments ?? {}, null, 2))) : null,
-      words,
-      el("p", { class: "acts" }, button("approve", "Approve", "good"), button("reject", "Reject", "bad"),
-        button("edit", "Approve as edited"), button("say", "Reply")),
+      el("p", { class: "text" }, escaped(open.prompt)),
+      open.justification ? el("p", { class: "faint text" }, escaped(open.justification)) : null,
+      hasCall ? el("div", { class: "call" },
+        open.tool ? el("p", {}, "The agent wants to run ", el("code", {}, escaped(open.tool)),
+          open.server ? [" of ", el("code", {}, escaped(open.server))] : null) : null,
+        el("pre", { "aria-label": "Arguments" }, asked),
+        offers("edit") ? edited : null) : null,
+      offers("say") || offers("reject") ? words : null,
+      el("p", { class: "acts" }, buttons),
       wrong,
-      el("p", { class: "faint" }, "Expires ", when(open.expires_at)),
+      el("p", { class: "faint" }, "Expires ", when(open.expires_at), " · digest ", el("code", { title: open.digest }, open.digest.slice(0, 12)),
+        open.tool_schema ? [" · schema ", el("code", { title: open.tool_schema }, open.tool_schema.slice(0, 12))] : null),
     ].filter(Boolean));
   }
 

@@ -80,5 +80,5 @@ pub(crate) fn outcome(
 }
 
 pub(crate) fn end(ending: Ending) -> StepBody<Value> {
-    StepBody::End { ending, error: None, category: None, payload: Value::Null }
+    StepBody::End { ending, error: None, category: None, answered_by: None, payload: Value::Null }
 }

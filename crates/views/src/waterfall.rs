@@ -377,6 +377,7 @@ mod tests {
         steps.push(step(800, 6, 2, "person", answered));
         let category = Some("rejected".to_owned());
         let end = StepBody::End {
+            answered_by: None,
             ending: Ending::Failed,
             error: error.clone(),
             category,

@@ -6,6 +6,7 @@
 use journal::clock::Stamp;
 use journal::id::SessionId;
 use journal::status::Status;
+use journal::step::AnsweredBy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use telemetry::context::TraceParent;
@@ -297,6 +298,9 @@ pub struct Verdict {
     pub status: Status,
     /// The hash of the verdict event: evidence of the journal's content outside the journal.
     pub head: String,
+    /// Who answered, if the policy replaced a model that had failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answered_by: Option<AnsweredBy>,
     /// The error's name, for a failed execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,

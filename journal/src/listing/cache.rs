@@ -143,8 +143,8 @@ fn weight(summary: &Summary) -> usize {
         Payload::Zstd { bytes, .. } => bytes.len(),
         Payload::Parts { .. } => 0,
     };
-    let Tally { opening, ask, end, .. } = &summary.tally;
-    let payloads = opening.iter().chain(ask.as_ref().map(|ask| &ask.payload));
+    let Tally { opening, fallback, ask, end, .. } = &summary.tally;
+    let payloads = opening.iter().chain(fallback).chain(ask.as_ref().map(|ask| &ask.payload));
     let payloads = payloads.chain(end.as_ref().map(|end| &end.payload));
     SUMMARY_BYTES + payloads.map(payload).sum::<usize>()
 }

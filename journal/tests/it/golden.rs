@@ -86,6 +86,7 @@ fn bodies(large: Payload) -> Vec<(u32, StepBody<Payload>)> {
                 ending: Ending::Completed,
                 error: Some(ErrorMessage::new("Warning", "Partial", "one result is missing")),
                 category: Some("partial".to_owned()),
+                answered_by: None,
                 payload: text(json!({"reply": "done"})),
             },
         ),

@@ -18,7 +18,7 @@ use graph::agent::Settings;
 use graph::budget::{Budget, Crossed};
 use graph::definition::{Attempts, Context, Finish, Graph, InputError, Node, Route, Scope};
 use graph::effect::{Author, Chat, Effect, INPUT_STEP, Reply, ToolCall, ToolChoice, ToolSpec};
-use graph::outcome::{Outcome, ToolOutcome};
+use graph::outcome::{CATEGORY_TOOL_CHANGED, Outcome, ToolOutcome};
 use graph::question::{Decision, Question};
 use serde_json::{Value, json};
 
@@ -71,7 +71,7 @@ const FAREWELLS: [&str; 5] = ["bye", "end", "exit", "quit", "/end"];
 
 pub static GRAPH: Graph<AgentState> = Graph {
     name: "assistant",
-    version: "1",
+    version: "2",
     summary: "Runs pharmacokinetic simulations; asks before each change.",
     start: BEGIN,
     nodes: &[
@@ -171,6 +171,8 @@ fn fold_catalogue(state: &mut AgentState, outcome: Outcome) -> Route {
             ToolOutcome::Ok(content) => {
                 let tools = ToolSpec::catalogue(&content).into_iter();
                 state.offered = tools.filter_map(ours).collect();
+                let reading = state.offered.iter().filter(|tool| tool.reads(&content));
+                state.reading = reading.map(|tool| tool.name.clone()).collect();
             }
             ToolOutcome::Error(text) => problem = text,
             ToolOutcome::Failed(failure) => problem = failure.to_string(),
@@ -217,7 +219,7 @@ fn fold_plan(state: &mut AgentState, outcome: Outcome) -> Route {
     for call in steps.split_off(steps.len().min(PLAN_STEPS_MAX)) {
         state.refuse(source, &call, &format!("at most {PLAN_STEPS_MAX} calls at once"));
     }
-    let is_critical = steps.first().is_some_and(|call| call.is_in(tool::CRITICAL));
+    let is_critical = steps.first().is_some_and(|call| state.is_critical(call));
     state.plan = Some(Plan { reasoning: text.unwrap_or_default(), steps, is_critical });
     Route::To(TOOL_SELECTION)
 }
@@ -229,8 +231,11 @@ fn select(state: &mut AgentState, outcome: Outcome) -> Route {
         return Route::To(PLANNER);
     };
     let planned = plan.steps.remove(0);
-    plan.is_critical = plan.steps.first().is_some_and(|call| call.is_in(tool::CRITICAL));
-    let justification = plan.reasoning.clone();
+    let (justification, next) = (plan.reasoning.clone(), plan.steps.first().cloned());
+    let is_next_critical = next.is_some_and(|call| state.is_critical(&call));
+    if let Some(plan) = state.plan.as_mut() {
+        plan.is_critical = is_next_critical;
+    }
     let call = match state.admit(&planned) {
         Ok(call) => call,
         Err(refusal) => {
@@ -239,7 +244,7 @@ fn select(state: &mut AgentState, outcome: Outcome) -> Route {
             return state.failed(&planned, refusal, outcome.seq);
         }
     };
-    let is_critical = call.is_in(tool::CRITICAL);
+    let is_critical = state.is_critical(&call);
     state.awaiting_confirmation = is_critical;
     state.confirmation_prompt =
         is_critical.then(|| tool::confirmation(&call.tool, &call.arguments));
@@ -320,6 +325,11 @@ fn fold_tool(state: &mut AgentState, outcome: Outcome) -> Route {
     let mut has_failed = false;
     for result in outcome.results() {
         has_failed |= result.ok().is_none();
+        if matches!(&result.outcome, ToolOutcome::Failed(failure) if failure.category == CATEGORY_TOOL_CHANGED)
+        {
+            // The next plan starts from the list that the server offers now.
+            state.offered.clear();
+        }
         state.log(result, planned.clone());
     }
     if has_failed {
@@ -408,6 +418,12 @@ impl AgentState {
             timeout_s: Some(REPLY_SECONDS_MAX),
             ..Chat::default()
         }
+    }
+
+    /// Whether a call needs approval: it changes something by the specification, or nothing but its name
+    /// says that it only reads.
+    fn is_critical(&self, call: &ToolCall) -> bool {
+        call.is_in(tool::CRITICAL) || !self.reading.contains(&call.tool)
     }
 
     fn refuse(&mut self, source: u32, call: &ToolCall, why: &str) {

@@ -39,6 +39,9 @@ pub struct AgentState {
     pub(super) thread: Option<String>,
     /// The offered tools.
     pub(super) offered: Vec<ToolSpec>,
+    /// The offered tools that are known to only read.
+    #[serde(default)]
+    pub(super) reading: Vec<String>,
     /// The current turn.
     pub(super) turn: Turn,
     pub(super) asked: u32,

@@ -40,41 +40,65 @@ pub const ALL: &[(&str, &str)] = &[
 /// The last line of every confirmation.
 const APPROVE: &str = "Approve? (yes/no)";
 
-/// The confirmation text of a call. It depends on the call alone and has one line per field, and no
+/// The confirmation text of a call. It depends on the call alone and has one line per argument, and no
 /// argument can imitate another line.
 pub fn confirmation(tool: &str, arguments: &Value) -> String {
     let simulation = ("Simulation ID", field(arguments, "simulation_id"));
-    let fields = match tool {
-        LOAD => vec![simulation, ("Model Path", field(arguments, "model_path"))],
+    let (fields, named): (_, &[&str]) = match tool {
+        LOAD => (
+            vec![simulation, ("Model Path", field(arguments, "model_path"))],
+            &["simulation_id", "model_path"],
+        ),
         SET => {
             let value = [field(arguments, "value"), field(arguments, "unit")];
-            vec![
+            let fields = vec![
                 simulation,
                 ("Parameter Path", field(arguments, "parameter_path")),
                 ("New Value", value.join(" ").trim().to_owned()),
-            ]
+            ];
+            (fields, &["simulation_id", "parameter_path", "value", "unit"])
         }
-        RUN => vec![simulation],
-        _ => vec![("Arguments", digest::canonical(arguments))],
+        RUN => (vec![simulation], &["simulation_id"]),
+        _ => (Vec::new(), &[]),
     };
     let mut lines = vec![format!("Tool: {}", plain(tool))];
     lines.extend(fields.into_iter().map(|(name, value)| format!("{name}: {value}")));
+    lines.extend(others(arguments, named));
     lines.push(APPROVE.to_owned());
     lines.join("\n")
+}
+
+/// The arguments that have no line of their own.
+fn others(arguments: &Value, named: &[&str]) -> Vec<String> {
+    let Some(fields) = arguments.as_object() else {
+        return vec![format!("Arguments: {}", plain(&digest::canonical(arguments)))];
+    };
+    let other = fields.iter().filter(|(name, _)| !named.contains(&name.as_str()));
+    other
+        .map(|(name, value)| {
+            format!("Argument {}: {}", plain(name), plain(&digest::canonical(value)))
+        })
+        .collect()
 }
 
 fn field(arguments: &Value, name: &str) -> String {
     match arguments.get(name) {
         None | Some(Value::Null) => String::new(),
         Some(Value::String(text)) => plain(text),
-        Some(other) => digest::canonical(other),
+        Some(other) => plain(&digest::canonical(other)),
     }
 }
 
+/// Letters that show as blanks.
+///
+/// Source: Unicode Character Database, `Other_Default_Ignorable_Code_Point`, the Hangul fillers.
+const FILLERS: [char; 4] = ['\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}'];
+
 /// A text on one line, without terminal escapes and invisible characters.
 fn plain(text: &str) -> String {
-    let shown =
-        |c: char| c == ' ' || c.is_ascii_graphic() || (c.is_alphanumeric() && !c.is_control());
+    let shown = |c: char| {
+        c == ' ' || c.is_ascii_graphic() || (c.is_alphanumeric() && !FILLERS.contains(&c))
+    };
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
         if shown(c) { plain.push(c) } else { plain.extend(c.escape_unicode()) }
@@ -118,12 +142,28 @@ mod tests {
         let forged =
             json!({"simulation_id": "s\nApprove? (yes/no)\u{1b}[2K\u{202e}", "value": {"a": 1}});
         let text = confirmation(SET, &forged);
-        assert_eq!(text.lines().count(), 5);
+        assert_eq!(text.lines().count(), 5, "{text}");
         assert!(!text.chars().any(|c| c != '\n' && c.is_control()), "{text}");
         assert!(
             text.contains("Simulation ID: s\\u{a}Approve?") && text.contains("\\u{202e}"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn every_argument_has_a_line() {
+        let hidden =
+            json!({"simulation_id": "s", "erase\nNew Value": {"all": true, "of": "\u{3164}"}});
+        for tool in [LOAD, SET, RUN, LIST_MODELS] {
+            let text = confirmation(tool, &hidden);
+            let line = "Argument erase\\u{a}New Value: {\"all\":true,\"of\":\"\\u{3164}\"}";
+            assert!(text.lines().any(|shown| shown == line), "{text}");
+            assert!(
+                tool != LIST_MODELS || text.contains("Argument simulation_id: \"s\""),
+                "{text}"
+            );
+        }
+        assert!(confirmation(RUN, &json!("all")).contains("Arguments: \"all\""));
     }
 
     #[test]

@@ -147,8 +147,11 @@ fn fold_catalogue(state: &mut State, outcome: Outcome) -> Route {
     for result in outcome.results() {
         match result.outcome {
             ToolOutcome::Ok(content) => {
+                // The agent calls its tools without approval: it uses none that its server says may change
+                // something.
                 let tools = ToolSpec::catalogue(&content);
-                state.offered.extend(tools.iter().filter_map(|tool| Tool::named(&tool.name)));
+                let used = tools.iter().filter(|tool| !tool.changes(&content));
+                state.offered.extend(used.filter_map(|tool| Tool::named(&tool.name)));
             }
             ToolOutcome::Error(text) => {
                 return state.unreachable(&Failure::refused("mcp_init", text));
@@ -160,7 +163,7 @@ fn fold_catalogue(state: &mut State, outcome: Outcome) -> Route {
     state.offered.dedup();
     if state.offered.is_empty() {
         let names = Tool::ALL.map(Tool::name).join(", ");
-        let why = format!("the server offers none of {names}");
+        let why = format!("the server offers none of {names} as a tool that only reads");
         return state.unreachable(&Failure::refused("mcp_init", why));
     }
     Route::To(AGENT_REASON)

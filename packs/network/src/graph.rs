@@ -70,7 +70,7 @@ pub const CATEGORY_INPUT: &str = "invalid_input";
 
 pub static GRAPH: Graph<State> = Graph {
     name: "network",
-    version: "1",
+    version: "2",
     summary: "Checks a router against a plan and reports problems.",
     start: SERVERS,
     nodes: &[
@@ -196,17 +196,20 @@ fn fold_catalogue(state: &mut State, outcome: Outcome) -> Route {
         };
         for tool in ToolSpec::catalogue(content) {
             let is_taken = state.work.offered.iter().any(|known| known.name == tool.name);
-            if tool.name == GET_DEVICES {
+            // The agent calls tools without approval. A name or a description shows nothing.
+            if !tool.reads(content) {
+                not_used.push(tool.name);
+            } else if tool.name == GET_DEVICES {
                 state.work.get_devices.get_or_insert(tool);
             } else if is_taken {
                 state.limited(format!(
                     "{} of {server} is not used: another server has the same tool",
                     tool.name
                 ));
-            } else if offer::reads(&tool) && state.work.offered.len() < OFFERED_MAX {
+            } else if state.work.offered.len() < OFFERED_MAX {
                 state.work.offered.push(tool);
             } else {
-                not_used.push(tool.name);
+                state.limited(format!("only {OFFERED_MAX} tools are used"));
             }
         }
     }
@@ -219,6 +222,11 @@ fn fold_catalogue(state: &mut State, outcome: Outcome) -> Route {
     if !not_used.is_empty() {
         let names = not_used.join(", ");
         state.limited(cut(&format!("tools that may write are not used: {names}")));
+        state.limited(
+            "a server's tool is used if its annotations say that it only reads (readOnlyHint) and the \
+             server's entry in the servers file lists it under `reads`"
+                .to_owned(),
+        );
     }
     Route::To(PLANNER)
 }

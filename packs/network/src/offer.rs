@@ -1,9 +1,5 @@
-//! Selects the servers' tools that the agent uses: read-only tools.
-//!
-//! The agent calls tools without approval, so it uses none that might change a router. It judges a
-//! tool by its name and does not trust the description.
+//! Reads the list of devices that a server offers.
 
-use graph::effect::ToolSpec;
 use serde_json::Value;
 
 /// Lists the devices; the only tool that the agent knows by name.
@@ -13,31 +9,6 @@ pub(super) const GET_DEVICES: &str = "get_devices";
 const DEVICES_MAX: usize = 1_000;
 
 const DEVICE_CHARS_MAX: usize = 64;
-
-/// Name prefixes of read-only tools.
-const READING: &[&str] = &[
-    "get",
-    "list",
-    "show",
-    "read",
-    "describe",
-    "search",
-    "find",
-    "fetch",
-    "check",
-    "query",
-    "ping",
-    "traceroute",
-    "lookup",
-    "display",
-];
-
-/// Whether the name shows that a tool only reads.
-pub(super) fn reads(tool: &ToolSpec) -> bool {
-    super::interpret::name_words(&tool.name)
-        .first()
-        .is_some_and(|first| READING.contains(&first.as_str()))
-}
 
 /// The device names in the answer of [`GET_DEVICES`]. Accepts a list of strings or of objects with
 /// a name, at the top level or in any member, or an object with one member per device.
@@ -95,28 +66,5 @@ mod tests {
             assert_eq!(devices(&content), Vec::<String>::new(), "{content}");
         }
         assert_eq!(devices(&json!(["ok", "no good", "x\ny", ""])), ["ok"]);
-    }
-
-    #[test]
-    fn only_what_evidently_reads_is_called() {
-        for (name, expected) in [
-            ("get_devices", true),
-            ("get-bgp", true),
-            ("showInterfaces", true),
-            ("list_vrfs", true),
-            ("set_interface", false),
-            ("getaway", false),
-            ("clear_bgp", false),
-            ("configure", false),
-            ("", false),
-        ] {
-            let tool = ToolSpec {
-                server: None,
-                name: name.to_owned(),
-                description: "Reads only, promised.".to_owned(),
-                input_schema: json!({}),
-            };
-            assert_eq!(reads(&tool), expected, "{name}");
-        }
     }
 }

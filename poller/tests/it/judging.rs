@@ -104,8 +104,13 @@ fn ended(decision: &Decision) -> String {
 
 #[test]
 fn an_end_step_takes_precedence_over_every_event() {
-    let end =
-        StepBody::End { ending: Ending::Completed, error: None, category: None, payload: json() };
+    let end = StepBody::End {
+        ending: Ending::Completed,
+        error: None,
+        category: None,
+        answered_by: None,
+        payload: json(),
+    };
     let cancel = event(Draft::new(EventStatus::CancelRequested, About::Session));
     let observed = Observed { step: step(9, 1, end), events: vec![cancel], lease: lease(1, 7) };
     let (decision, _) = judge(&observed, &request(500_000, invoked()));

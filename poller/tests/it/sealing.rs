@@ -12,7 +12,7 @@ use journal::id::{Runner, SessionId};
 use journal::item::Hash;
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
-use journal::step::{EffectKind, EffectRef, Ending, StepBody};
+use journal::step::{AnsweredBy, EffectKind, EffectRef, Ending, StepBody};
 use poller::Poller;
 use serde_json::{Value, json};
 use workflow::contract::{CheckReply, CheckRequest, Failure, Judgement, Mode, Watch, Woken};
@@ -76,13 +76,22 @@ impl World {
     }
 
     pub async fn agent_ends(&self, ending: Ending) {
+        self.agent_ends_by(ending, None).await;
+    }
+
+    async fn agent_ends_by(&self, ending: Ending, answered_by: Option<AnsweredBy>) {
         let author = Author {
             session: self.session.clone(),
             runner: Runner::fresh("agent"),
             expires_at: self.expires_at(),
         };
-        let end =
-            StepBody::End { ending, error: None, category: None, payload: json!({ "answer": 42 }) };
+        let end = StepBody::End {
+            ending,
+            error: None,
+            category: None,
+            answered_by,
+            payload: json!({ "answer": 42 }),
+        };
         append(&self.store, &self.hlc, &author, &Head::genesis(), 1, end).await.unwrap();
     }
 
@@ -249,5 +258,21 @@ async fn the_poller_writes_missing_announcements() {
         assert_eq!(world.statuses().await, expected);
         world.ask(Mode::Check, None).await;
         assert_eq!(world.statuses().await, expected, "once");
+    }
+}
+
+#[tokio::test]
+async fn a_verdict_says_that_the_policy_stood_in() {
+    for (by, expected) in [
+        (None, None),
+        (Some(AnsweredBy::Policy), Some(json!({ "answered_by": "policy" }))),
+        (Some(AnsweredBy::Both), Some(json!({ "answered_by": "both" }))),
+    ] {
+        let world = world();
+        world.agent_ends_by(Ending::Completed, by).await;
+        let output = world.ask(Mode::Check, None).await.verdict.unwrap();
+        let events = read::events(&world.store, &world.session).await.unwrap();
+        let verdict = events.iter().find(|event| event.status.is_verdict()).unwrap();
+        assert_eq!((&verdict.detail, output.answered_by), (&expected, by));
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn check(scenario: &Scenario, report: &mut Report) {
             }
         };
         let request = asked.iter().find_map(|request| match &request.work {
-            Work::Tool { call: asked, intent } if is(asked, &call) => Some(*intent),
+            Work::Tool { call: asked, intent, .. } if is(asked, &call) => Some(*intent),
             _ => None,
         });
         match request {

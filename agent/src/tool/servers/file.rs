@@ -25,7 +25,7 @@ const API_KEY_PARAMETER: &str = "/incident-response/mcp-api-key";
 /// The fields of an entry with a command, and of one with a URL.
 const COMMAND_FIELDS: [&str; 3] = ["command", "args", "env"];
 const URL_FIELDS: [&str; 3] = ["url", "transport", "headers"];
-const GATE_FIELDS: [&str; 2] = ["critical", "at_most_once"];
+const GATE_FIELDS: [&str; 3] = ["critical", "at_most_once", "reads"];
 
 /// Why the file is invalid. No server was started.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -157,6 +157,7 @@ impl Reader<'_> {
         let gates = Gates {
             critical: self.names("critical", entry)?,
             at_most_once: self.names("at_most_once", entry)?,
+            reads: self.names("reads", entry)?,
         };
         if entry.contains_key("url") {
             return match first_of(&COMMAND_FIELDS) {

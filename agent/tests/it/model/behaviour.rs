@@ -189,7 +189,8 @@ async fn the_log_has_both_summary_lines_and_no_secret() {
             Some(say) if turn + 1 < says.len() => say.clone(),
             _ => Say::Denied,
         };
-        let (went, _server) = went(wire, json!({}), denied).await;
+        let more = json!({"on_model_failure": "policy"});
+        let (went, _server) = went(wire, more, denied).await;
         let log = log();
         let line = |event: &str| {
             let line = log.lines().find(|line| line.contains(event)).unwrap();

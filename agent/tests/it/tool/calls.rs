@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use agent::tool::answer::EMPTY_RESPONSE;
+use graph::effect::ToolCall;
 use graph::outcome::{FailureKind, ToolOutcome};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::fixture::{Bench, NAME, PATIENT, SECRET, error, failed, is_alive, until};
+use super::fixture::{Bench, DEADLINE, NAME, PATIENT, SECRET, error, failed, is_alive, until};
 
 #[tokio::test]
 async fn a_result_is_what_the_server_sent() {
@@ -162,4 +163,31 @@ async fn the_shipped_server_works_like_any_other() {
     error(bench.call("get_iam_state", json!({"lambda_name": "no-such-function"})).await);
     bench.toolbox.close().await;
     until("the server is gone", || !bench.started().into_iter().any(is_alive)).await;
+}
+
+#[tokio::test]
+async fn an_approved_call_of_a_changed_tool_is_not_made() {
+    for (mode, is_made) in [("works", true), ("changes", false)] {
+        let bench = Bench::new(mode);
+        let call = ToolCall::new(NAME, "echo", json!({"a": 1}));
+        let shown = bench.toolbox.offer(&call, DEADLINE).await.unwrap().schema_hash;
+        let outcome = bench.toolbox.call_approved(None, &call, shown.as_str(), DEADLINE).await;
+        assert_eq!(bench.logged("call").len(), usize::from(is_made), "{outcome:?}");
+        if is_made {
+            assert_eq!(outcome, ToolOutcome::Ok(json!({"a": 1})));
+            continue;
+        }
+        let ToolOutcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(
+            (failure.kind, failure.category.as_str()),
+            (FailureKind::Refused, "tool_changed")
+        );
+        assert!(failure.message.contains(shown.as_str()), "{failure}");
+        assert!(failure.message.contains("the server now offers"), "{failure}");
+    }
+    let bench = Bench::new("works");
+    let gone = ToolCall::new(NAME, "gone", json!({}));
+    let outcome = bench.toolbox.call_approved(None, &gone, "ab", DEADLINE).await;
+    let ToolOutcome::Failed(failure) = outcome else { panic!("{outcome:?}") };
+    assert!(failure.message.contains("has no tool `gone`"), "{failure}");
 }

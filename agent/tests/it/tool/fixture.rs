@@ -6,6 +6,7 @@
 use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use agent::model::Models;
@@ -245,6 +246,9 @@ fn initialize(mode: &str, id: &Value, params: &Value) {
     }
 }
 
+/// How often the server has listed its tools.
+static LISTED: AtomicU32 = AtomicU32::new(0);
+
 fn list(mode: &str, id: &Value, params: &Value) {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     match (mode, params["cursor"].as_str()) {
@@ -253,7 +257,10 @@ fn list(mode: &str, id: &Value, params: &Value) {
         ("silent-about-tools", _) => {}
         (_, None) => {
             let names = ["echo", "text", "empty", "fails", "large", "huge", "odd", "busy"];
-            let tools: Vec<_> = names.map(tool).into();
+            let mut tools: Vec<_> = names.map(tool).into();
+            if mode == "changes" {
+                tools[0]["description"] = json!(LISTED.fetch_add(1, Ordering::Relaxed).to_string());
+            }
             reply(id, &json!({"tools": tools, "nextCursor": "2"}));
         }
         (_, Some(_)) => {

@@ -45,6 +45,9 @@ pub struct Answer {
     /// Answer in words
     #[arg(long, value_name = "TEXT")]
     pub say: Option<String>,
+    /// Answer only the question with this digest, as it was shown: its first characters (12 or more)
+    #[arg(long, value_name = "DIGEST")]
+    pub digest: Option<String>,
 }
 
 /// `chat`.

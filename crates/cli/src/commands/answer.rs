@@ -1,15 +1,14 @@
 //! `answer`: answers the open question, with a decision from the options or from a prompt.
 
-use std::io::{self, IsTerminal as _};
-
 use control::Action;
 use graph::question::{self, Answer};
+use journal::id::SessionId;
 use serde_json::{Value, json};
 use stack::view::OpenQuestion;
 
 use super::steer;
 use crate::config;
-use crate::deciding;
+use crate::deciding::{self, Meaning, Source};
 use crate::editor;
 use crate::failure::{self, Exit, Failure};
 use crate::output;
@@ -18,7 +17,7 @@ use crate::render::ending;
 use crate::render::text::json_lines;
 use crate::resolve::Context;
 use crate::resolve::answer::Decision;
-use crate::typing::Input;
+use crate::typing::{self, Input};
 
 /// Answers the open question. Without a decision, prompts for one.
 ///
@@ -28,10 +27,10 @@ pub async fn answer(
     context: &Context,
     session: &str,
     decision: Option<Decision>,
+    digest: Option<&str>,
 ) -> Result<Exit, Failure> {
-    let is_terminal = io::stdin().is_terminal() && io::stderr().is_terminal();
-    if decision.is_none() && (context.json || !is_terminal) {
-        return Err(Failure::usage("no decision given, and stdin is not a terminal")
+    if decision.is_none() && (context.json || !typing::is_interactive()) {
+        return Err(Failure::usage("no decision given, and this is not a terminal")
             .hint("pass --approve, --reject, --edit FILE or --say TEXT"));
     }
     let reader = Reader::open(context).await?;
@@ -40,6 +39,9 @@ pub async fn answer(
         return Err(Failure::unknown(format!("no question is open in session {}", loaded.id))
             .hint(format!("show its status with: daybook show {}", loaded.id)));
     };
+    if let Some(given) = digest {
+        check_digest(&question, given, &loaded.id)?;
+    }
     let Some(decision) = decision else {
         let asking = Asking { context, reader: &reader, loaded, question, edited: None };
         return asking.decide().await;
@@ -52,7 +54,22 @@ pub async fn answer(
         Decision::Say(text) => json!({"decision": "say", "text": text}),
     };
     body["question_id"] = question.question_id.into();
+    body["digest"] = question.digest.as_str().into();
     steer::send(context, loaded.id.as_str(), &Action::Answer(body)).await
+}
+
+/// Refuses to answer another question than the one that the person has read.
+fn check_digest(question: &OpenQuestion, given: &str, session: &SessionId) -> Result<(), Failure> {
+    let hint = format!("read the open question with: daybook show {session}");
+    match deciding::names(question, given) {
+        Ok(true) => Ok(()),
+        Ok(false) => {
+            let least = deciding::DIGEST_CHARS;
+            let problem = format!("`{given}` is no digest: expected {least} or more hex digits");
+            Err(Failure::usage(problem).hint(hint))
+        }
+        Err(problem) => Err(Failure::unknown(problem).hint(hint)),
+    }
 }
 
 /// A prompt for a decision on a question.
@@ -70,8 +87,9 @@ impl Asking<'_> {
         let session = self.loaded.view(reader::now());
         output::lines(ending::heading(self.context.look, &session))?;
         output::line("")?;
-        output::lines(ending::question(self.context.look, &self.question))?;
+        output::lines(ending::question(self.context.look, &self.question, false))?;
         let mut input = Input::of_stdin();
+        input.forget().await?;
         loop {
             let answer = match self.said(&mut input).await? {
                 Said::Nothing => continue,
@@ -91,7 +109,7 @@ impl Asking<'_> {
     async fn said(&mut self, input: &mut Input) -> Result<Said, Failure> {
         let keys = deciding::keys(&self.question);
         let has_words = self.question.choices.contains(&question::Decision::Say);
-        let mut offers: Vec<&str> = keys.iter().filter_map(|key| offer(*key)).collect();
+        let mut offers = deciding::offers(&self.question);
         offers.extend(has_words.then_some("w words"));
         input.ask(&format!("{}, q leave: ", offers.join(", ")));
         let more: &[u8] = if has_words { b"wq" } else { b"q" };
@@ -99,7 +117,6 @@ impl Asking<'_> {
             return Ok(Said::Leave);
         };
         let line = line.trim();
-        let id = self.question.question_id;
         match line {
             "" => Ok(Said::Nothing),
             "q" => Ok(Said::Leave),
@@ -107,15 +124,22 @@ impl Asking<'_> {
                 None => Said::Nothing,
                 Some(text) => {
                     let text = Some(text);
-                    Said::answer(Answer { text, ..Answer::new(id, question::Decision::Say) })
+                    self.answer(Answer { text, ..Answer::new(0, question::Decision::Say) })
                 }
             }),
             "n" if keys.contains(&b'n') => {
                 let reason = asked(input, "reason (Enter for none): ").await?;
-                Ok(Said::answer(Answer { reason, ..Answer::new(id, question::Decision::Reject) }))
+                Ok(self.answer(Answer { reason, ..Answer::new(0, question::Decision::Reject) }))
             }
             "e" if keys.contains(&b'e') => self.edit(input).await,
-            line => Ok(report(deciding::meaning(&self.question, line))),
+            line => match deciding::meaning(&self.question, line, Source::Terminal) {
+                Ok(Meaning::View) => {
+                    output::lines(ending::question(self.context.look, &self.question, true))?;
+                    Ok(Said::Nothing)
+                }
+                Ok(Meaning::Edit) => self.edit(input).await,
+                meaning => Ok(report(meaning)),
+            },
         }
     }
 
@@ -147,12 +171,16 @@ impl Asking<'_> {
         self.edited = Some(text);
         Ok(match arguments {
             Ok(arguments @ Value::Object(_)) => {
-                let (id, arguments) = (self.question.question_id, Some(arguments));
-                Said::answer(Answer { arguments, ..Answer::new(id, question::Decision::Edit) })
+                let arguments = Some(arguments);
+                self.answer(Answer { arguments, ..Answer::new(0, question::Decision::Edit) })
             }
             Ok(_) => report(Err("invalid arguments: expected a JSON object".to_owned())),
             Err(error) => report(Err(format!("invalid arguments: {error}"))),
         })
+    }
+
+    fn answer(&self, answer: Answer) -> Said {
+        Said::Answer(Box::new(deciding::to(&self.question, answer)))
     }
 
     async fn is_open(&self) -> Result<bool, Failure> {
@@ -177,31 +205,15 @@ enum Said {
     Leave,
 }
 
-impl Said {
-    fn answer(answer: Answer) -> Self {
-        Self::Answer(Box::new(answer))
-    }
-}
-
 /// Converts a parsed line; reports an error, which decides nothing.
-fn report(meaning: Result<deciding::Meaning, String>) -> Said {
+fn report(meaning: Result<Meaning, String>) -> Said {
     match meaning {
-        Ok(deciding::Meaning::Answer(answer)) => Said::Answer(answer),
-        Ok(deciding::Meaning::Edit) => Said::Nothing,
+        Ok(Meaning::Answer(answer)) => Said::Answer(answer),
+        Ok(Meaning::Edit | Meaning::View) => Said::Nothing,
         Err(problem) => {
             output::error(&problem);
             Said::Nothing
         }
-    }
-}
-
-/// A key's label in the prompt.
-fn offer(key: u8) -> Option<&'static str> {
-    match key {
-        b'y' => Some("y approve"),
-        b'n' => Some("n reject"),
-        b'e' => Some("e edit"),
-        _ => None,
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use control::Action;
+use graph::digest;
 use graph::effect::ToolCall;
 use graph::outcome::Brought;
 use graph::question::{Answer, Decision};
@@ -17,18 +17,17 @@ use serde_json::{Map, Value, json};
 use stack::view::{OpenQuestion, Record};
 
 use super::cloud::Clients;
-use super::steer;
 use super::watch::{Liveness, exit_of};
 use crate::args::{self, Target};
-use crate::deciding::{self, Meaning};
+use crate::asking::{Asked, Asking};
 use crate::endpoint::Endpoint;
-use crate::failure::{self, Exit, Failure};
+use crate::failure::{Exit, Failure};
 use crate::feed::{Feed, Item};
 use crate::output;
 use crate::progress;
 use crate::reader::{self, Reader};
-use crate::render::brief;
 use crate::render::text::clean;
+use crate::render::{brief, ending};
 use crate::resolve::Context;
 use crate::typing::Input;
 
@@ -139,8 +138,9 @@ impl Conversation<'_> {
                 if self.context.json {
                     output::json(&Record::Session(Box::new(session.clone())))?;
                 } else {
-                    let ended = session.error.unwrap_or_else(|| "the thread has ended".to_owned());
-                    output::say(&ended);
+                    let ended = session.error.as_deref().unwrap_or("the thread has ended");
+                    output::say(ended);
+                    output::lines(ending::fallback(self.context.look, &session))?;
                 }
                 return Ok(exit_of(session.status));
             }
@@ -148,6 +148,7 @@ impl Conversation<'_> {
                 && !self.answered.contains(&question.question_id)
                 && !self.answer(&question).await?
             {
+                output::lines(ending::fallback(self.context.look, &self.feed.view(reader::now())))?;
                 left(&self.thread);
                 return Ok(Exit::Succeeded);
             }
@@ -184,6 +185,7 @@ impl Conversation<'_> {
         match &step.body {
             StepBody::Ask { payload, .. } => {
                 let mut question = payload["question"].clone();
+                question["digest"] = digest::question(&payload["question"]).as_str().into();
                 question["question_id"] = step.seq.into();
                 output::json(&json!({ "type": "question", "question": question }))?;
             }
@@ -195,74 +197,24 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// Prompts for an answer; returns whether the person is still there.
+    /// Shows what an answer would decide and prompts for it; returns whether the person is still there.
     async fn answer(&mut self, question: &OpenQuestion) -> Result<bool, Failure> {
-        let about_call = question.tool.is_some();
-        let mut editing = false;
-        loop {
-            self.input.ask(match (editing, about_call) {
-                (true, _) => "changed arguments, as JSON: ",
-                (false, true) => "y, n, e, or words (no, too much): ",
-                (false, false) => MARK,
-            });
-            let keys = if about_call && !editing { deciding::keys(question) } else { Vec::new() };
-            let Some(line) = self.line(&keys).await? else {
-                // Either the question was answered elsewhere, or stdin has ended.
-                return Ok(!self.feed.is_asking().await?);
-            };
-            if line.trim().is_empty() {
-                continue;
-            }
-            let meaning = if editing {
-                deciding::edited(question, &line)
-            } else {
-                deciding::meaning(question, &line)
-            };
-            editing = false;
-            let answer = match meaning {
-                Ok(Meaning::Edit) => {
-                    let now = question.arguments.clone().unwrap_or_default();
-                    output::say(&format!("current arguments: {now}"));
-                    editing = true;
-                    continue;
-                }
-                Ok(Meaning::Answer(answer)) => answer,
-                Err(problem) => {
-                    output::error(&problem);
-                    continue;
-                }
-            };
+        if !self.context.json {
+            output::lines(ending::call(self.context.look, question, false))?;
+        }
+        let asking = Asking {
+            context: self.context,
+            reader: self.reader,
+            session: &self.thread,
+            feed: &self.feed,
+            question,
+            words: MARK,
+        };
+        let asked = asking.ask(&mut self.input).await?;
+        if asked == Asked::Answered {
             self.answered.insert(question.question_id);
-            let action = Action::Answer(json!(answer));
-            let sent = steer::apply(self.context, self.reader, &self.thread, &action);
-            match Box::pin(sent).await {
-                Ok(_) => return Ok(true),
-                Err(refusal) => {
-                    self.answered.remove(&question.question_id);
-                    failure::report(&refusal);
-                    if !self.feed.is_asking().await? {
-                        return Ok(true);
-                    }
-                }
-            }
         }
-    }
-
-    /// The person's next line; `None` at the end of input, or when the question was answered elsewhere.
-    async fn line(&mut self, keys: &[u8]) -> Result<Option<String>, Failure> {
-        let Self { input, feed, .. } = self;
-        let mut typing = std::pin::pin!(input.line(keys));
-        loop {
-            tokio::select! {
-                line = &mut typing => return Ok(line?),
-                // The read stays pending, and `is_asking` consumes no records.
-                () = tokio::time::sleep(READ_TIMEOUT) => {
-                    if !feed.is_asking().await? {
-                        return Ok(None);
-                    }
-                }
-            }
-        }
+        Ok(asked != Asked::InputEnded)
     }
 }
 

@@ -15,7 +15,7 @@ mod pack;
 mod read;
 mod serve;
 mod servers;
-mod steer;
+pub(crate) mod steer;
 mod transfer;
 mod trigger;
 mod ui;
@@ -59,7 +59,9 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Tail(session) => watch::tail(&context, &session).await,
         Action::Cancel(cancel) => steer::cancel(&context, cancel).await,
         Action::Resume(resume) => steer::resume(&context, resume).await,
-        Action::Answer(session, decision) => answer::answer(&context, &session, decision).await,
+        Action::Answer { session, digest, decision } => {
+            answer::answer(&context, &session, decision, digest.as_deref()).await
+        }
         Action::Export(session) => transfer::export(&context, &session).await,
         Action::Import(file) => transfer::import(&context, &file).await,
         Action::Verify(subject, checks) => verify::verify(&context, subject, checks).await,

@@ -159,7 +159,7 @@ fn show_text(
     }
     if let Some(question) = &session.open_question {
         output::line("")?;
-        output::lines(ending::question(look, question))?;
+        output::lines(ending::question(look, question, true))?;
     }
     if let Some(found) = &session.conclusion {
         output::line("")?;

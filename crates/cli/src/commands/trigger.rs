@@ -112,6 +112,11 @@ async fn in_cloud(context: &Context, order: Order) -> Result<Exit, Failure> {
     } else {
         let error = error.map(|error| format!(": {error}")).unwrap_or_default();
         output::line(&crate::render::text::clean(&format!("execution {status}{error}")))?;
+        match output.get("answered_by").and_then(Value::as_str) {
+            Some("policy") => output::line("  answered by the policy: the model failed")?,
+            Some(_) => output::line("  answered in part by the policy: the model failed")?,
+            None => {}
+        }
     }
     Ok(watch::exit_of_execution(&status, &output))
 }

@@ -4,20 +4,18 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use control::Action;
-use graph::question::Question;
 use journal::id::SessionId;
 use journal::status::Status;
 use serde_json::Value;
 use stack::view::{self, OpenQuestion, Record, Session};
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines, Stdin};
 use tokio::time::Instant;
 
 use super::cloud::{Clients, Execution};
-use super::steer;
 use crate::args::Target;
+use crate::asking::{Asked, Asking};
+use crate::deciding;
 use crate::endpoint::Endpoint;
-use crate::failure::{self, Exit, Failure};
+use crate::failure::{Exit, Failure};
 use crate::feed::{Feed, Item};
 use crate::output;
 use crate::progress;
@@ -25,6 +23,7 @@ use crate::reader::{self, Reader};
 use crate::render::timeline::Timeline;
 use crate::render::{conclusion, ending};
 use crate::resolve::Context;
+use crate::typing::{self, Input};
 
 /// Longest wait for new records in one read of the journal.
 const READ_TIMEOUT: Duration = Duration::from_millis(500);
@@ -45,7 +44,8 @@ pub struct Watch<'a> {
     id: SessionId,
     feed: Feed,
     timeline: Timeline,
-    terminal: Option<Lines<BufReader<Stdin>>>,
+    /// A person's input, at a terminal.
+    input: Option<Input>,
     /// Whether to show a status line between records.
     is_live: bool,
     /// The last question shown.
@@ -84,8 +84,7 @@ impl<'a> Watch<'a> {
         reader: &'a Reader,
         id: SessionId,
     ) -> Self {
-        let asks =
-            !context.json && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+        let asks = !context.json && typing::is_interactive();
         Self {
             context,
             reader,
@@ -96,7 +95,7 @@ impl<'a> Watch<'a> {
                 .flatten(),
             id,
             timeline: Timeline::new(context.look, false),
-            terminal: asks.then(|| BufReader::new(tokio::io::stdin()).lines()),
+            input: asks.then(Input::of_stdin),
             is_live: !context.json && std::io::stderr().is_terminal(),
             shown: None,
         }
@@ -199,47 +198,28 @@ impl<'a> Watch<'a> {
             output::json(&Record::Session(Box::new(session.clone())))?;
         } else {
             output::line("")?;
-            output::lines(ending::question(self.context.look, question))?;
+            output::lines(ending::question(self.context.look, question, false))?;
         }
-        if self.terminal.is_none() {
+        let Some(input) = &mut self.input else {
             output::hint(&format!(
-                "the session waits; answer with: daybook answer {} --approve (or --reject, --edit, --say)",
-                self.id
+                "the session waits; answer with: daybook answer {} {}",
+                self.id,
+                deciding::options(question)
             ));
             return Ok(Some(Exit::Unknown));
-        }
-        loop {
-            output::say("your answer (yes, no, or words):");
-            let Some(line) = self.line_or_news().await? else { return Ok(None) };
-            if line.trim().is_empty() {
-                continue;
-            }
-            let action = Action::Answer(answer(question, &line));
-            let sent = steer::apply(self.context, self.reader, &self.id, &action);
-            match Box::pin(sent).await {
-                Ok(_) => return Ok(None),
-                Err(refusal) => failure::report(&refusal),
-            }
-        }
-    }
-
-    /// The next line from the terminal; `None` if the question was answered elsewhere.
-    async fn line_or_news(&mut self) -> Result<Option<String>, Failure> {
-        let Some(terminal) = &mut self.terminal else { return Ok(None) };
-        loop {
-            tokio::select! {
-                // `next_line` is cancel safe, and `is_asking` consumes no records.
-                line = terminal.next_line() => {
-                    let Some(line) = line? else {
-                        return Err(Failure::unknown("stdin has ended, and the question is still open"));
-                    };
-                    return Ok(Some(line));
-                }
-                () = tokio::time::sleep(READ_TIMEOUT) => {
-                    if !self.feed.is_asking().await? {
-                        return Ok(None);
-                    }
-                }
+        };
+        let asking = Asking {
+            context: self.context,
+            reader: self.reader,
+            session: &self.id,
+            feed: &self.feed,
+            question,
+            words: "your answer: ",
+        };
+        match asking.ask(input).await? {
+            Asked::Answered | Asked::Elsewhere => Ok(None),
+            Asked::InputEnded => {
+                Err(Failure::unknown("stdin has ended, and the question is still open"))
             }
         }
     }
@@ -300,13 +280,6 @@ impl<'a> Liveness<'a> {
     }
 }
 
-/// Parses a line as an answer; only a closed list of words approves.
-fn answer(question: &OpenQuestion, line: &str) -> Value {
-    let offered =
-        Question { choices: question.choices.clone(), ..Question::open(&question.prompt) };
-    serde_json::to_value(offered.read(question.question_id, line)).unwrap_or_default()
-}
-
 /// The exit code for a session's status.
 pub fn exit_of(status: Status) -> Exit {
     match status {
@@ -329,33 +302,9 @@ pub fn exit_of_execution(status: &str, output: &Value) -> Exit {
 
 #[cfg(test)]
 mod tests {
-    use graph::question::Decision;
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn only_a_closed_list_of_words_approves() {
-        let question = OpenQuestion {
-            question_id: 7,
-            prompt: "Run it?".to_owned(),
-            tool: None,
-            arguments: None,
-            justification: None,
-            choices: vec![Decision::Approve, Decision::Reject, Decision::Say],
-            expires_at: journal::clock::Stamp::default(),
-        };
-        for (line, decision) in [
-            ("yes", "approve"),
-            (" Y ", "approve"),
-            ("no", "reject"),
-            ("yes please", "say"),
-            ("ok", "say"),
-        ] {
-            assert_eq!(answer(&question, line)["decision"], decision, "{line}");
-        }
-        assert_eq!(answer(&question, "yes")["question_id"], 7);
-    }
 
     #[test]
     fn the_exit_code_follows_the_session_not_its_execution() {

@@ -9,8 +9,9 @@ use serde_json::Value;
 use stack::view::{OpenQuestion, Session, Tokens};
 
 use super::ink::Ink;
-use super::text::{clean, clip, json_lines, width, wrap};
-use super::{Look, brief, cost};
+use super::text::{clean, clip, width, wrap};
+use super::{Look, arguments, brief, cost};
+use crate::deciding;
 
 /// The heading above a timeline.
 pub fn heading(look: Look, session: &Session) -> Vec<String> {
@@ -41,6 +42,7 @@ pub fn verdict(look: Look, session: &Session) -> Vec<String> {
     } else {
         vec![head, format!("  {cost}")]
     };
+    lines.extend(fallback(look, session));
     if let Some(error) = &session.error {
         let category =
             session.error_category.as_deref().map(|category| format!(" [{}]", clean(category)));
@@ -51,6 +53,12 @@ pub fn verdict(look: Look, session: &Session) -> Vec<String> {
         lines.extend(indented(look, Ink::Warn, "  ", &needs.sentence()));
     }
     lines
+}
+
+/// That the policy replied in place of the model, and why.
+pub fn fallback(look: Look, session: &Session) -> Vec<String> {
+    let said = session.fallback.as_ref().map(|fallback| fallback.message.as_str());
+    said.map(|said| indented(look, Ink::Warn, "  ", said)).unwrap_or_default()
 }
 
 /// A running session's status, for the transient line.
@@ -78,23 +86,37 @@ pub fn mark(status: Status) -> (&'static str, Ink) {
     }
 }
 
-/// A question with its tool, arguments, justification and choices.
-pub fn question(look: Look, question: &OpenQuestion) -> Vec<String> {
+/// A question with its call, justification and choices. Unless `whole`, long arguments are cut.
+pub fn question(look: Look, question: &OpenQuestion, whole: bool) -> Vec<String> {
     let heading = format!("Question #{}", question.question_id);
     let mut lines = vec![look.ink(Ink::Strong, &heading)];
     lines.extend(indented(look, Ink::Plain, "  ", &question.prompt));
-    if let Some(tool) = &question.tool {
-        lines.push(format!("  {} {}", look.ink(Ink::Faint, "tool"), clean(tool)));
-    }
-    if let Some(arguments) = &question.arguments {
-        lines.extend(json_lines(arguments).into_iter().map(|line| format!("  {line}")));
-    }
+    lines.extend(call(look, question, whole));
     if let Some(justification) = &question.justification {
         lines.extend(indented(look, Ink::Faint, "  ", &format!("because {justification}")));
     }
     let choices: Vec<_> = question.choices.iter().map(|choice| choice.as_str()).collect();
     let until = format!("  {} until {}", choices.join(", "), question.expires_at);
     lines.push(look.ink(Ink::Faint, &until));
+    lines
+}
+
+/// What an approval of the question covers: server, tool, every argument, and the digest of it all.
+pub fn call(look: Look, question: &OpenQuestion, whole: bool) -> Vec<String> {
+    let mut facts = Vec::new();
+    facts.extend(question.server.as_ref().map(|server| ("server", clean(server))));
+    facts.extend(question.tool.as_ref().map(|tool| ("tool", clean(tool))));
+    let fact = |(name, value): (&str, String)| format!("  {} {value}", look.ink(Ink::Faint, name));
+    let mut lines: Vec<_> = facts.into_iter().map(fact).collect();
+    if let Some(shown) = &question.arguments {
+        lines.extend(arguments::arguments(look, shown, whole));
+    }
+    if let Some(schema) = &question.tool_schema {
+        lines.push(fact(("schema", clip(schema, deciding::DIGEST_CHARS + 1))));
+    }
+    if !lines.is_empty() || !deciding::keys(question).is_empty() {
+        lines.push(fact(("digest", deciding::short(question).to_owned())));
+    }
     lines
 }
 

@@ -1,11 +1,13 @@
 //! Terminal output: pure functions from records to lines of text.
 //!
 //! - [`timeline`] draws one line per record, on a time [`axis`]; [`ending`] renders the parts around it.
+//! - [`arguments`] renders the arguments of a call that a person is asked about.
 //! - [`conclusion`] renders an agent's conclusion.
 //! - [`report`] renders lists: sessions, agents, tools and verification results.
 //! - [`cost`] renders tokens and dollars, and [`bill`] the AWS usage.
 //! - [`checks`] renders the results of `doctor`.
 
+pub mod arguments;
 pub mod axis;
 pub mod bill;
 pub mod checks;

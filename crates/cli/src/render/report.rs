@@ -67,6 +67,7 @@ impl Sessions {
             let title = self.title(session);
             let line = format!("{before}{status}{agent}{began}{took}{title}");
             lines.push(line.trim_end().to_owned());
+            lines.extend(super::ending::fallback(self.look, session));
             let room = self.look.width.saturating_sub(2);
             if let Some(question) = &session.open_question {
                 let text = clip(&format!("asks: {}", question.prompt), room);

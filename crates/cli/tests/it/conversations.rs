@@ -38,7 +38,8 @@ impl Scene {
             env!("CARGO_BIN_EXE_daybook"),
             scene.path("state")
         ]);
-        let server = json!({ "command": "sh", "args": arguments });
+        let reads = ["list_models", "list_parameters", "get_parameter_value", "get_results"];
+        let server = json!({ "command": "sh", "args": arguments, "reads": reads });
         let servers = json!({ "mcpServers": { "pk-sim": server } });
         std::fs::write(scene.path("servers.json"), servers.to_string()).unwrap();
         scene

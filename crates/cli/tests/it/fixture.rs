@@ -172,6 +172,7 @@ async fn succeeded(mut scribe: Scribe<'_>) {
     scribe.step(1, StepBody::Note { subject: "fallback".to_owned(), payload: note }).await;
     scribe.chat(0, Usage::default(), Reply::says(format!("I {HOSTILE} see"))).await;
     let end = StepBody::End {
+        answered_by: None,
         ending: Ending::Completed,
         error: None,
         category: None,
@@ -211,6 +212,7 @@ async fn failed(mut scribe: Scribe<'_>) {
     scribe.tool(10_002, &[call("tools/list")], 0, Brought::Failure(failure)).await;
     let error = ErrorMessage::new("ToolError", "Unreachable", &message);
     let end = StepBody::End {
+        answered_by: None,
         ending: Ending::Failed,
         error: Some(error.clone()),
         category: Some("mcp_connection".to_owned()),
@@ -236,6 +238,7 @@ async fn waiting(mut scribe: Scribe<'_>) {
     let prompt = format!("Run simulation 7 with 2.5 mg?\nApprove? (yes/no){HOSTILE}");
     let question = Question {
         justification: Some("the plan needs its curve".to_owned()),
+        arguments_schema: Some(json!({"type": "object", "required": ["id", "dose_mg"]})),
         ..Question::approval(&call, prompt)
     };
     let payload = json!({"question": question, "about": "approval", "snapshot": {}});

@@ -200,6 +200,10 @@ async fn sessions_are_filtered() {
     assert!(ids(&["--agent", "nobody"]).is_empty());
     assert!(ids(&["--since", "1s"]).is_empty());
     let listed = over(folder.path(), &["sessions"]);
+    let stood_in = "answered in part by the policy: openai:m failed (bedrock_transient)";
+    assert!(listed.stdout.contains(stood_in), "{}", listed.stdout);
+    let tailed = over(folder.path(), &["tail", SUCCEEDED]);
+    assert!(tailed.stdout.contains(stood_in), "{tailed:#?}");
     let heading = listed.stdout.lines().next().unwrap();
     assert_eq!(heading.split_whitespace().count(), 5, "{heading}");
     assert!(shown(&listed).contains(WAITING));

@@ -64,7 +64,9 @@ fn a_foreign_server_is_used_and_its_gaps_are_reported() {
     let Some(python) = tool("DAYBOOK_TEST_MCP") else { return };
     let folder = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/mcp-server.py");
-    let servers = json!({"mcpServers": {"gNMIBuddy": {"command": python, "args": [script]}}});
+    let reads = ["get_devices", "get_bgp_summary", "get_interface_status", "query_logs"];
+    let server = json!({"command": python, "args": [script], "reads": reads});
+    let servers = json!({"mcpServers": {"gNMIBuddy": server}});
     std::fs::write(folder.path().join("servers.json"), servers.to_string()).unwrap();
     let mut command = daybook(folder.path());
     command.env("DAYBOOK_MCP_SERVERS", "servers.json").env("MCP_INIT_TIMEOUT", "60");
@@ -76,7 +78,7 @@ fn a_foreign_server_is_used_and_its_gaps_are_reported() {
     assert_eq!(findings, ["peers 10.0.0.1 is Idle (closed by the far end)"]);
     let limitations = result["tool_limitations_report"].as_str().unwrap();
     for said in [
-        "tools that may write are not used: reboot",
+        "tools that may write are not used: reboot, fetch_labels, query_logs",
         "get_interface_status failed: ",
         "step 4: no available tool covers labels",
         "step 6: no available tool covers logs",

@@ -158,16 +158,26 @@ async fn a_conversation_survives_a_killed_stack() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let dev = Dev::start(folder.path(), &data);
+    // The approval was in the pipe before its question: it approves nothing.
     let first = chat(folder.path(), &dev, &[], &[ASKED, "y"]);
     assert_eq!(first.exit, 0, "{first:#?}");
+    assert!(first.stderr.contains("an approval must name the question"), "{}", first.stderr);
     let thread =
         first.stderr.lines().find_map(|line| line.strip_prefix("thread ")).unwrap().to_owned();
     assert!(first.stderr.contains(&format!("daybook chat --thread {thread}")), "{}", first.stderr);
-    let open = Api::new(&dev).question(&thread, 3).await;
+    let api = Api::new(&dev);
+    let load = api.question(&thread, 3).await;
+    assert_eq!(load["tool"], "load_simulation", "{load}");
+    let approval = format!("y {}", &load["digest"].as_str().unwrap()[..12]);
+    let named = chat(folder.path(), &dev, &["--thread", &thread], &[&approval]);
+    assert_eq!(named.exit, 0, "{named:#?}");
+    let open = api.question(&thread, load["question_id"].as_u64().unwrap()).await;
+    let first = chat(folder.path(), &dev, &["--thread", &thread], &[]);
     dev.kill();
 
     let dev = Dev::start(folder.path(), &data);
-    let again = Api::new(&dev).question(&thread, 3).await;
+    let api = Api::new(&dev);
+    let again = api.question(&thread, 3).await;
     assert_eq!(again, open, "the question stands as it was asked");
     // Word for word the same, whoever shows it.
     let prompt = open["prompt"].as_str().unwrap();
@@ -177,21 +187,24 @@ async fn a_conversation_survives_a_killed_stack() {
         open["arguments"]["simulation_id"].as_str().unwrap()
     );
     assert_eq!(prompt, expected);
-    assert!(first.stdout.ends_with(&format!("{prompt}\n")), "{}", first.stdout);
+    let digest = &open["digest"].as_str().unwrap()[..12];
+    let last = first.stdout.split(prompt).last().unwrap();
+    for (name, value) in open["arguments"].as_object().unwrap() {
+        assert!(last.contains(&format!("  \"{name}\": {value}\n")), "{name}: {last}");
+    }
+    assert!(last.contains("  server pk-sim\n") && last.contains(digest), "{last}");
     let shown = Api::new(&dev).session(&thread).await;
     let asked = shown["steps"].as_array().unwrap().last().unwrap()["outcome"]["question"].clone();
     assert_eq!(asked["prompt"], prompt);
 
-    let lines = [
-        r#"e {"value": 5000000}"#,
-        r#"e {"value": "much"}"#,
-        r#"e {"value": 200}"#,
-        "y",
-        "y",
-        "what is the Cmax?",
-        "bye",
-    ];
-    let second = chat(folder.path(), &dev, &["--thread", &thread[..8]], &lines);
+    let edits = [r#"{"value": 5000000}"#, r#"{"value": "much"}"#, r#"{"value": 200}"#];
+    let edits = edits.map(|edit| format!("e {digest} {edit}"));
+    let second = chat(
+        folder.path(),
+        &dev,
+        &["--thread", &thread[..8]],
+        &edits.iter().map(String::as_str).collect::<Vec<_>>(),
+    );
     assert_eq!(second.exit, 0, "{second:#?}");
     assert!(
         second.stdout.starts_with(first.stdout.lines().next().unwrap()),
@@ -199,7 +212,22 @@ async fn a_conversation_survives_a_killed_stack() {
     );
     assert!(second.stdout.contains(&format!("> {ASKED}\n")), "{}", second.stdout);
     assert!(second.stderr.contains("do not match its schema"), "{}", second.stderr);
-    assert!(!second.stdout.contains("> bye"), "what was typed here is not said again");
+    assert!(!second.stdout.contains("> edit"), "what was typed here is not said again");
+    let mut asked = open;
+    loop {
+        asked = api.question(&thread, asked["question_id"].as_u64().unwrap()).await;
+        if asked["tool"].is_null() {
+            break;
+        }
+        let digest = &asked["digest"].as_str().unwrap()[..12];
+        let approve = ["--endpoint", &dev.endpoint, "answer", &thread, "--approve", "--digest"];
+        let wrong = run_in(folder.path(), &[&approve[..], &["000000000000"]].concat());
+        assert_eq!(wrong.exit, 2, "{wrong:#?}");
+        let answered = run_in(folder.path(), &[&approve[..], &[digest]].concat());
+        assert_eq!(answered.exit, 0, "{answered:#?}");
+    }
+    let last = chat(folder.path(), &dev, &["--thread", &thread], &["what is the Cmax?", "bye"]);
+    assert_eq!(last.exit, 0, "{last:#?}");
     let shown = Api::new(&dev).session(&thread).await;
     let steps = shown["session"]["result"]["intermediate_steps"].as_array().unwrap();
     let calls = |tool: &str| steps.iter().filter(|step| step["tool"] == tool).count();
@@ -330,6 +358,8 @@ fn a_terminal_answers_with_keys_words_and_an_editor() {
     assert_eq!(terminal.child.wait().unwrap().code(), Some(2));
 
     let mut terminal = Terminal::run(folder.path(), &answer);
+    terminal.types("y\ny\n");
+    terminal.until("discarded what was typed before the question was shown");
     terminal.until("q leave: ");
     terminal.types("y");
     terminal.until("answered session");
@@ -382,25 +412,53 @@ fn a_trigger_that_waits_asks_in_a_terminal() {
         env!("CARGO_BIN_EXE_daybook"),
         dev.endpoint
     );
-    let mut command = Command::new("script");
-    command.args(["-q", "-e", "-c", &line, "/dev/null"]).current_dir(folder.path());
-    command
-        .env_clear()
-        .env("PATH", "/usr/bin:/bin")
-        .env("TERM", "xterm")
-        .env("NO_COLOR", "1")
-        .env("SHELL", "/bin/sh");
-    let ran = with_lines(&mut command, &["yes", "bye"]);
-    assert_eq!(ran.exit, 0, "{ran:#?}");
-    for said in ["Tool: load_simulation", "your answer", "Loaded theophylline-oral", "✓ SUCCEEDED"]
-    {
-        assert!(ran.stdout.contains(said), "{said}: {}", ran.stdout);
-    }
+    let mut terminal = Terminal::run(folder.path(), &line);
+    // Typed before the question is on the screen: it approves nothing.
+    terminal.types("yes\nyes\ny\n");
+    terminal.until("Tool: load_simulation");
+    terminal.until("\"model_path\": \"theophylline-oral\"");
+    terminal.until("discarded what was typed before the question was shown");
+    terminal.until("y approve, n reject, e edit, or words: ");
+    terminal.types("yes\n");
+    terminal.until("Loaded theophylline-oral");
+    terminal.until("your answer: ");
+    terminal.types("bye\n");
+    terminal.until("✓ SUCCEEDED");
+    assert!(terminal.child.wait().unwrap().success());
     let ran = run_in(
         folder.path(),
         &["--endpoint", &dev.endpoint, "trigger", "--detail", detail, "--wait"],
     );
     assert_eq!(ran.exit, 2, "without a terminal it cannot ask: {ran:#?}");
-    assert!(ran.stderr.contains("daybook answer"), "{}", ran.stderr);
+    let (_, options) = ran.stderr.split_once("daybook answer ").unwrap();
+    assert!(options.contains("--approve --digest "), "{}", ran.stderr);
+    assert!(options.contains("| --reject | --edit FILE --digest "), "{}", ran.stderr);
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
+#[tokio::test]
+async fn what_is_typed_ahead_in_a_chat_approves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let line = format!("{} --endpoint {} chat", env!("CARGO_BIN_EXE_daybook"), dev.endpoint);
+    let mut terminal = Terminal::run(folder.path(), &line);
+    terminal.until("thread ");
+    terminal.until("> ");
+    terminal.types("simulate 250 mg of theophylline\ny\nyes\napprove\n");
+    terminal.until("Tool: load_simulation");
+    terminal.until("\"simulation_id\": ");
+    terminal.until("discarded what was typed before the question was shown");
+    terminal.until("or words");
+    std::thread::sleep(Duration::from_secs(1));
+    let sessions = run_in(folder.path(), &["--endpoint", &dev.endpoint, "--json", "sessions"]);
+    let open = sessions.json()[0]["open_question"].clone();
+    assert_eq!(open["tool"], "load_simulation", "nothing was approved: {open}");
+    terminal.types("y");
+    terminal.until("New Value: 250 mg");
+    terminal.until("or words");
+    terminal.types("n");
+    terminal.until("> ");
+    terminal.types("bye\n");
+    assert!(terminal.child.wait().unwrap().success());
     assert_eq!(dev.stop("-TERM"), 0);
 }

@@ -1,10 +1,12 @@
 //! Questions to a person, and what an answer allows.
 
 use graph::agent::Settings;
-use graph::next::Next;
+use graph::effect::ToolOffer;
+use graph::next::{Next, Work};
 use graph::outcome::{Brought, Failure};
-use graph::question::{Answer, Decision};
+use graph::question::{Answer, Decision, OpenQuestion};
 use graph::testing::Session;
+use journal::item::Hash;
 use journal::step::StepBody;
 use serde_json::json;
 
@@ -66,9 +68,63 @@ fn an_approval_covers_exactly_one_call_once() {
     assert_eq!(finished(&session)[1]["failed"]["category"], "rejected");
 
     let mut session = start(&[Op::Confirm(x(1)), critical(2)]);
-    let open = open_question(&mut session);
+    let open = shown(&mut session, "a");
     let edit = Answer { arguments: Some(x(2)), ..Answer::new(open.question_id, Decision::Edit) };
     session.append(edit.body());
+    intend(&mut session);
+}
+
+/// The open question, asked while the server offers a tool with this hash.
+fn shown(session: &mut Session, hash: &str) -> OpenQuestion {
+    let Next::Ask(ask) = session.run().next() else { panic!("{:?}", session.run().next()) };
+    let (schema_hash, input_schema) = (Hash::from_record(hash), json!({"type": "object"}));
+    session.append(ask.about(Some(ToolOffer { schema_hash, input_schema })).body());
+    waiting(session)
+}
+
+fn waiting(session: &Session) -> OpenQuestion {
+    match session.run().next() {
+        Next::Wait(open) => open,
+        other => panic!("no question is open: {other:?}"),
+    }
+}
+
+#[test]
+fn an_approval_covers_the_tool_that_was_shown() {
+    let bound = |session: &Session| match session.run().next() {
+        Next::Perform(requests) => match &requests[0].work {
+            Work::Tool { schema, .. } => schema.clone(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    };
+    let x = json!({"x": 1});
+    for ops in [vec![Op::Critical(x.clone())], vec![Op::Confirm(x.clone()), Op::Critical(x)]] {
+        let mut session = start(&ops);
+        let open = shown(&mut session, "a");
+        session.append(open.question.read(open.question_id, "approve").body());
+        assert_eq!(bound(&session).as_deref(), Some("a"));
+        let resumed = Session::resume(&agent(), session.steps().to_vec()).unwrap();
+        assert_eq!(bound(&resumed).as_deref(), Some("a"));
+    }
+    let mut session = start(&[Op::Critical(json!({}))]);
+    let Next::Ask(ask) = session.run().next() else { panic!("no question") };
+    session.append(ask.about(None).body());
+    let open = waiting(&session);
+    session.append(open.question.read(open.question_id, "approve").body());
+    assert_eq!(bound(&session).as_deref(), Some("unknown"), "it covers no tool");
+}
+
+#[test]
+fn an_answer_with_another_digest_is_not_folded() {
+    let mut session = start(&[Op::Critical(json!({}))]);
+    let open = open_question(&mut session);
+    let answer = Answer::new(open.question_id, Decision::Approve);
+    let other = Answer { digest: Some("0".repeat(64)), ..answer.clone() };
+    let mut forged = Session::resume(&agent(), session.steps().to_vec()).unwrap();
+    assert!(forged.try_append(other.body()).is_err());
+    let digest = Some(open.digest.as_str().to_owned());
+    session.append(Answer { digest, ..answer }.body());
     intend(&mut session);
 }
 

@@ -292,7 +292,13 @@ async fn a_session_with_an_end_step_gets_its_verdict<S: Store>(world: World<S>) 
     let id = world.session("ABORTED", MINUTE).await;
     world.invoked(&id).await;
     let payload = json!({ "answer": 42 });
-    let end = StepBody::End { ending: Ending::Completed, error: None, category: None, payload };
+    let end = StepBody::End {
+        ending: Ending::Completed,
+        error: None,
+        category: None,
+        answered_by: None,
+        payload,
+    };
     world.step(&id, end).await;
     assert_eq!(world.told_of(&id).await.closed, std::slice::from_ref(&id));
     let events = read::events(&world.store, &id).await.unwrap();
@@ -366,6 +372,7 @@ async fn a_sweep_finds_unannounced_ends_and_closes_leases<S: Store>(world: World
     let lease = Lease { heartbeat_at: now().before(MINUTE), ..Lease::unclaimed(0, began()) };
     lease.create(&world.store, &fresh, expires_at()).await.unwrap();
     let end = StepBody::End {
+        answered_by: None,
         ending: Ending::Completed,
         error: None,
         category: None,

@@ -182,6 +182,7 @@ fn the_sealer_exports_a_questions_span() {
     let mut answer = step(3, 1, StepBody::Answer { question: 2, payload: Value::Null });
     answer.runner = Runner::named("person:test");
     let end = StepBody::End {
+        answered_by: None,
         ending: journal::step::Ending::Cancelled,
         error: None,
         category: None,

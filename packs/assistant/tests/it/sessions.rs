@@ -122,7 +122,7 @@ fn catalogue() -> Value {
         tool("run_simulation", &of(&["simulation_id"])),
         tool("get_results", &results),
         tool("format_disk", &of(&[])),
-    ] })
+    ], "reads": ["list_models", "list_parameters", "get_parameter_value", "get_results"] })
 }
 
 /// A scripted person: `yes`, `no …`, `edit {…}`, or a message.
@@ -258,6 +258,45 @@ fn an_error_of_a_tool_is_told_and_ends_the_plan() {
         "{text}"
     );
     assert_eq!(laboratory.critical().len(), 2, "nothing is run after what failed: {text}");
+}
+
+#[test]
+fn a_tool_that_is_not_known_to_read_needs_approval() {
+    let laboratory = Laboratory::default();
+    let agent = assistant::agent();
+    let mut session = Session::start(agent, message(ASKED), Settings::default()).unwrap();
+    let foreign = |call: &ToolCall| match laboratory.call(call) {
+        Brought::Ok(mut content) if call.tool == CATALOGUE => {
+            content["reads"] = json!([]);
+            Brought::Ok(content)
+        }
+        brought => brought,
+    };
+    session.drive(&mut World::new(foreign).people(script(&["yes", "no", "bye"])));
+    let text = dialogue(&session);
+    assert!(text.starts_with("Tool: list_models\nApprove? (yes/no)\n> approve"), "{text}");
+    let called: Vec<_> = laboratory.calls.borrow().iter().map(|call| call.tool.clone()).collect();
+    assert_eq!(called, ["list_models"], "{text}");
+}
+
+#[test]
+fn a_changed_tool_is_listed_and_asked_about_again() {
+    let laboratory = Laboratory::default();
+    let agent = assistant::agent();
+    let mut session = Session::start(agent, message(ASKED), Settings::default()).unwrap();
+    let mut listed = 0;
+    let mut changed = true;
+    let foreign = |call: &ToolCall| {
+        listed += u32::from(call.tool == CATALOGUE);
+        if call.tool == "load_simulation" && std::mem::take(&mut changed) {
+            return Brought::Failure(Failure::refused("tool_changed", "approved as a, offers b"));
+        }
+        laboratory.call(call)
+    };
+    session.drive(&mut World::new(foreign).people(script(&["yes", ASKED, "yes", "no", "bye"])));
+    let text = dialogue(&session);
+    assert!(text.contains("approved as a, offers b"), "{text}");
+    assert_eq!((listed, laboratory.critical().len()), (2, 1), "{text}");
 }
 
 #[test]

@@ -40,8 +40,14 @@ fn texts(value: &Value) -> Vec<&str> {
     value.as_array().unwrap().iter().map(|text| text.as_str().unwrap()).collect()
 }
 
-/// A foreign server with these tools.
+/// A foreign server with these tools, of which those that begin with `get_` are known to only read.
 fn offering(call: &ToolCall, tools: &[&str]) -> Option<Brought> {
+    let reads: Vec<&str> = tools.iter().copied().filter(|tool| tool.starts_with("get_")).collect();
+    offering_to_read(call, tools, &reads)
+}
+
+/// A foreign server with these tools, of which these are known to only read.
+fn offering_to_read(call: &ToolCall, tools: &[&str], reads: &[&str]) -> Option<Brought> {
     match call.tool.as_str() {
         "configured_servers" => Some(Brought::Ok(json!({"servers": ["theirs"]}))),
         CATALOGUE => {
@@ -56,7 +62,8 @@ fn offering(call: &ToolCall, tools: &[&str]) -> Option<Brought> {
                     },
                 })
             };
-            Some(Brought::Ok(json!({"tools": tools.iter().map(tool).collect::<Vec<_>>()})))
+            let tools: Vec<Value> = tools.iter().map(tool).collect();
+            Some(Brought::Ok(json!({"tools": tools, "reads": reads})))
         }
         _ => None,
     }

@@ -58,7 +58,13 @@ impl Inventory {
                         "description": tool.description, "input_schema": tool.input_schema,
                     })
                 };
-                Brought::Ok(json!({"tools": tools.iter().map(spec).collect::<Vec<_>>()}))
+                let is_reading = |tool: &&rmcp::model::Tool| {
+                    tool.annotations.as_ref().and_then(|hints| hints.read_only_hint) == Some(true)
+                };
+                let reads: Vec<_> =
+                    tools.iter().filter(is_reading).map(|tool| &tool.name).collect();
+                let tools: Vec<_> = tools.iter().map(spec).collect();
+                Brought::Ok(json!({"tools": tools, "reads": reads}))
             }
             tool => {
                 let arguments = call.arguments.as_object().unwrap().clone();

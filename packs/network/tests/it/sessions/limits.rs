@@ -7,7 +7,7 @@ use graph::outcome::{Brought, Failure};
 use graph::testing::World;
 use serde_json::{Value, json};
 
-use super::{TOOLS, by_rules, completed, failed, offering, run, texts};
+use super::{TOOLS, by_rules, completed, failed, offering, offering_to_read, run, texts};
 
 fn with_devices() -> Vec<&'static str> {
     TOOLS.into_iter().chain(["get_devices"]).collect()
@@ -198,6 +198,24 @@ fn tools_that_may_write_are_never_called() {
     assert_eq!(texts(&result["summary"])[0], "pe1: nothing could be checked.");
     let notes = result["assessor_notes_for_final_report"].as_str().unwrap();
     assert!(notes.starts_with("Objective partially met: 0 of 4 steps answered"), "{notes}");
+}
+
+#[test]
+fn a_name_that_sounds_like_reading_is_not_enough() {
+    let tools =
+        ["get_devices", "fetch_and_delete", "query_exec", "search_replace", "get_bgp_routing"];
+    for reads in [&[][..], &["get_devices"]] {
+        let result = completed(by_rules("Check BGP on pe1", |call| {
+            let offered = offering_to_read(call, &tools, reads);
+            let offered = offered.or_else(|| devices(call).filter(|_| !reads.is_empty()));
+            offered.unwrap_or_else(|| panic!("{} was called", call.tool))
+        }));
+        let limitations = result["tool_limitations_report"].as_str().unwrap();
+        for said in ["fetch_and_delete", "query_exec", "search_replace", "readOnlyHint", "`reads`"]
+        {
+            assert!(limitations.contains(said), "{said}: {limitations}");
+        }
+    }
 }
 
 #[test]

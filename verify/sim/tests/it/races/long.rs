@@ -103,6 +103,7 @@ async fn session<S: Store>(race: &Race<S>, case: Case) -> Stage<S> {
     match case {
         Case::Ended => {
             let end = StepBody::End {
+                answered_by: None,
                 ending: Ending::Completed,
                 error: None,
                 category: None,
