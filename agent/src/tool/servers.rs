@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use graph::agent::{Agent, Settings};
+use graph::origin::Rule;
 use graph::profile;
 use journal::id::SessionId;
 use serde_json::Value;
@@ -66,6 +67,8 @@ struct Gates {
     at_most_once: Vec<String>,
     /// Tools that only read, provided that the server's annotations say so too.
     reads: Vec<String>,
+    /// What may feed the arguments of its tools.
+    origins: Vec<Rule>,
 }
 
 /// Why a servers file cannot be loaded.
@@ -180,8 +183,8 @@ impl Servers {
     }
 
     /// Parses `{"mcpServers": {NAME: {"command", "args"?, "env"?} or {"url", "transport"?,
-    /// "headers"?}}}`, each with `"critical"?`, `"at_most_once"?` and `"reads"?`, lists of its tools. Resolves
-    /// `${env:NAME}` in values with `environment`.
+    /// "headers"?}}}`, each with `"critical"?`, `"at_most_once"?` and `"reads"?`, lists of its tools, and
+    /// `"origins"?: {TOOL: {ARGUMENT: [ORIGIN…]}}`. Resolves `${env:NAME}` in values with `environment`.
     ///
     /// # Errors
     /// [`Error`], which names server and field and never quotes a value. References to parameters are an
@@ -213,14 +216,15 @@ impl Servers {
         self
     }
 
-    /// Adds the configured gates to a session's settings: tools that need approval, and tools that are
-    /// called at most once. Configuration cannot remove a gate.
+    /// Adds the configured gates to a session's settings: tools that need approval, tools that are called
+    /// at most once, and what may feed their arguments. Configuration cannot remove a gate.
     #[must_use]
     pub fn guard(&self, mut settings: Settings) -> Settings {
         for (server, gates) in &self.gates {
             let of_server = |tool: &String| format!("{server}.{tool}");
             settings.critical.extend(gates.critical.iter().map(of_server));
             settings.at_most_once.extend(gates.at_most_once.iter().map(of_server));
+            settings.origins.extend(gates.origins.iter().cloned());
         }
         settings
     }
@@ -310,6 +314,7 @@ impl Bundled {
 
 #[cfg(test)]
 mod tests {
+    use graph::origin::Origin;
     use serde_json::json;
 
     use super::*;
@@ -328,12 +333,21 @@ mod tests {
     #[test]
     fn configuration_can_only_add_gates() {
         let servers = parse(json!({
-            "till": {"command": "x", "critical": ["pay"], "at_most_once": ["post", "print"]},
+            "till": {"command": "x", "critical": ["pay"], "at_most_once": ["post", "print"],
+                "origins": {"pay": {"to": ["person", "input"], "/sum/value": ["person"]}}},
             "shop": {"url": "http://a/", "at_most_once": ["order"]},
             "none": {"command": "x", "critical": [], "at_most_once": []},
         }));
-        let own = Settings { critical: vec!["own".to_owned()], ..Settings::default() };
+        let rule = Rule::new("till.pay", "to", &[Origin::Tool]);
+        let own = Settings {
+            critical: vec!["own".to_owned()],
+            origins: vec![rule.clone()],
+            ..Settings::default()
+        };
         let settings = servers.guard(own);
+        let added = Rule::new("till.pay", "to", &[Origin::Person, Origin::Input]);
+        let sum = Rule::new("till.pay", "/sum/value", &[Origin::Person]);
+        assert_eq!(settings.origins, [rule, added, sum]);
         assert_eq!(settings.critical, ["own", "till.pay"]);
         assert_eq!(settings.at_most_once, ["shop.order", "till.post", "till.print"]);
     }

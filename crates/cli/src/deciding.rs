@@ -193,6 +193,8 @@ mod tests {
             justification: None,
             choices,
             expires_at: journal::clock::Stamp::default(),
+            origins: None,
+            origins_computed: false,
         }
     }
 

@@ -14,6 +14,7 @@ use crate::definition::{Attempts, Context, Graph, InputError, Route, Scope};
 use crate::effect::{Chat, Effect, Reply};
 use crate::error::{FoldError, ResumeError, StartError};
 use crate::next::json_of;
+use crate::origin::{Rule, Sources};
 use crate::outcome::Outcome;
 use crate::panics::{Panicked, caught};
 use crate::presentation::Presentation;
@@ -38,7 +39,7 @@ type Init = dyn Fn(&Value, &Settings) -> Result<Box<dyn Program>, InputError> + 
 type Restore = dyn Fn(Value) -> Result<Box<dyn Program>, serde_json::Error> + Send + Sync;
 
 /// The parts of a graph that do not depend on its state type.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sheet {
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
@@ -53,6 +54,7 @@ pub(crate) struct Sheet {
     pub(crate) critical: &'static [&'static str],
     pub(crate) servers: &'static [&'static str],
     pub(crate) tool_timeout_s: u32,
+    pub(crate) origins: Vec<Rule>,
 }
 
 /// Names of the spans of an agent's effects. An agent whose specification fixes these names sets
@@ -110,6 +112,9 @@ pub struct Settings {
     pub critical: Vec<String>,
     /// Tools that are at-most-once in addition to the agent's own.
     pub at_most_once: Vec<String>,
+    /// What may feed the arguments of tools, in addition to the agent's own rules.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub origins: Vec<Rule>,
     /// Timeout of a tool call, in seconds; `None` for the agent's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_timeout_s: Option<u32>,
@@ -179,6 +184,7 @@ impl Agent {
             critical: graph.critical,
             servers: graph.servers,
             tool_timeout_s: graph.tool_timeout_s,
+            origins: Vec::new(),
         };
         Self {
             sheet: Arc::new(sheet),
@@ -250,6 +256,18 @@ impl Agent {
 
     pub fn profile(&self) -> &'static Profile {
         self.profile
+    }
+
+    /// Sets what may feed the arguments of its tools. Configuration can add rules and remove none.
+    #[must_use]
+    pub fn with_origins(mut self, rules: Vec<Rule>) -> Self {
+        Arc::make_mut(&mut self.sheet).origins = rules;
+        self
+    }
+
+    /// What may feed the arguments of its tools.
+    pub fn origins(&self) -> &[Rule] {
+        &self.sheet.origins
     }
 
     pub fn name(&self) -> &'static str {
@@ -334,7 +352,11 @@ impl Agent {
         let opening = Opening::of(first)?;
         let asked = steps.iter().rposition(|step| matches!(step.body, StepBody::Ask { .. }));
         let (mut run, rest) = match asked {
-            Some(index) => (self.restore(&steps[index], opening.settings)?, &steps[index..]),
+            Some(index) => {
+                let mut run = self.restore(&steps[index], opening.settings)?;
+                run.sources = Sources::of(&steps[..index]);
+                (run, &steps[index..])
+            }
             None => (self.start(&opening.input, &opening.settings)?, steps),
         };
         rest.iter().try_for_each(|step| run.fold(step))?;

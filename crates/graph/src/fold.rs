@@ -32,6 +32,8 @@ impl Run {
         self.admit(step)?;
         self.core.seq = step.seq;
         self.core.now = step.stamp;
+        // First, because the next effect is judged by all that the session holds.
+        self.sources.fold(step);
         match &step.body {
             StepBody::Claim { agent, graph_version, .. } => self.claim(step, agent, graph_version),
             StepBody::Intent { effect, .. } => self.intent(step, effect),
@@ -314,12 +316,21 @@ impl Run {
         Ok(())
     }
 
-    /// The call of a step.
+    /// The call of a step. A journaled call was permitted when it was made: a rule about origins that has
+    /// changed since does not undo it.
     fn call(&mut self, step: &Step<Value>, effect: &EffectRef) -> Result<&mut CallWork, FoldError> {
+        let critical = &self.critical;
         match &mut self.phase {
-            Phase::Open(Open { pending: Pending::Tools(calls), .. }) => calls
-                .get_mut(place(effect))
-                .ok_or_else(|| malformed(step, format!("there is no call {}", effect.call))),
+            Phase::Open(Open { pending: Pending::Tools(calls), .. }) => {
+                let work = calls.get_mut(place(effect));
+                let work = work
+                    .ok_or_else(|| malformed(step, format!("there is no call {}", effect.call)))?;
+                if work.state == CallState::Unapproved && !work.call.is_in(critical) {
+                    work.state = CallState::Ready { not_before: None };
+                    work.at_most_once &= matches!(step.body, StepBody::Intent { .. });
+                }
+                Ok(work)
+            }
             _ => Err(unexpected(step, "no tool call is open")),
         }
     }

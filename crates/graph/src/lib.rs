@@ -7,6 +7,7 @@
 //!   steps and on resume, and returns what to do next ([`next::Next`]) with the steps to journal.
 //! - [`question`]: questions to a person, and valid answers.
 //! - [`budget`]: limits of a run, and what it has used.
+//! - [`origin`]: where each argument of a call came from.
 //! - [`digest`]: the identity of an effect.
 //! - [`request`]: what a model is sent, as the journal holds it.
 //! - [`schema`]: validation of arguments and results.
@@ -29,6 +30,7 @@ pub mod error;
 mod fold;
 pub mod next;
 mod open;
+pub mod origin;
 pub mod outcome;
 pub mod panics;
 mod plan;

@@ -103,7 +103,8 @@ pub struct Ask {
     /// When it should expire. The driver may shorten it to the session's deadline.
     pub expires_at: Stamp,
     /// The step's payload: `{"question", "about": "graph" | "approval" | "doubt" | "sleep",
-    /// "binds"?, "snapshot"}`, where `binds` is the digest of the call that an approval allows.
+    /// "binds"?, "origins"?, "snapshot"}`, where `binds` is the digest of the call that an approval
+    /// allows, and `origins` says where its arguments came from ([`crate::origin::Traced`]).
     pub payload: Value,
 }
 

@@ -198,9 +198,21 @@ impl Open {
     }
 }
 
+/// The last line of the prompt for an approval.
+const APPROVE: &str = "Approve? (yes/no)";
+
+impl Question {
+    /// Adds lines to the prompt for an approval, before its last line.
+    pub(crate) fn warn(&mut self, lines: &[String]) {
+        if let Some(about) = self.prompt.strip_suffix(APPROVE).filter(|_| !lines.is_empty()) {
+            self.prompt = format!("{about}{}\n{APPROVE}", lines.join("\n"));
+        }
+    }
+}
+
 /// Neither question offers an edit: other arguments are a new call, which the graph must request.
 fn approval_question(call: &ToolCall) -> Question {
-    let prompt = format!("{}\nApprove? (yes/no)", describe(call));
+    let prompt = format!("{}\n{APPROVE}", describe(call));
     Question {
         choices: vec![Decision::Approve, Decision::Reject],
         ..Question::approval(call, prompt)

@@ -11,6 +11,7 @@ use crate::next::{
     Sleep, Work, json_of,
 };
 use crate::open::{About, Asked, CallState, CallWork, ChatWork, Open, Pending};
+use crate::origin::{self, Traced};
 use crate::outcome::Failure;
 use crate::panics::Panicked;
 use crate::question::{OpenQuestion, Question};
@@ -126,7 +127,7 @@ impl Run {
         }
     }
 
-    fn ask(&self, open: &Open, about: About, question: Question) -> Next {
+    fn ask(&self, open: &Open, about: About, mut question: Question) -> Next {
         let state = match self.program.state() {
             Ok(state) => state,
             Err(StateError::NotSerialisable(error)) => {
@@ -135,10 +136,15 @@ impl Run {
             Err(StateError::Panicked(panicked)) => return Next::End(panicked.finish()),
         };
         let snapshot = Snapshot { core: self.core.clone(), open: open.clone(), state };
-        let binds = question.call().map(|call| crate::digest::call(&call).as_str().to_owned());
+        let call = question.call();
+        let traced = call.as_ref().map(|call| Traced::judged(&self.sources, self.rules(), call));
+        if let (About::Approval(_), Some(traced)) = (about, &traced) {
+            question.warn(&origin::breaches(traced));
+        }
         let mut payload = json!({"question": question, "about": about.as_str()});
-        if let Some(binds) = binds {
-            payload["binds"] = Value::from(binds);
+        if let (Some(call), Some(traced)) = (call, traced) {
+            payload["binds"] = Value::from(crate::digest::call(&call).as_str());
+            payload["origins"] = origin::recorded(&traced);
         }
         payload["snapshot"] = json_of(&snapshot);
         Next::Ask(Ask {

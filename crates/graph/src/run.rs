@@ -15,6 +15,7 @@ use crate::definition::{Context, Finish, Route};
 use crate::digest;
 use crate::effect::{CATALOGUE, CATALOGUE_AT_MOST_ONCE, Chat, Effect, Reply, ToolCall};
 use crate::open::{CallState, CallWork, Open, Pending};
+use crate::origin::{Rule, Sources, Traced};
 use crate::outcome::{Failure, Outcome, OutcomeBody, ToolResult};
 use crate::panics::Panicked;
 use crate::plan::{CATEGORY_GRAPH, graph_failed};
@@ -28,9 +29,11 @@ pub struct Run {
     pub(crate) program: Box<dyn Program>,
     pub(crate) settings: Settings,
     /// Tools that need approval, by code and by configuration.
-    critical: Vec<String>,
+    pub(crate) critical: Vec<String>,
     pub(crate) core: Core,
     pub(crate) phase: Phase,
+    /// What arguments can come from. Not in snapshots: it is folded from all steps.
+    pub(crate) sources: Sources,
 }
 
 /// The state of a run other than the graph's state and the open effect.
@@ -111,7 +114,8 @@ impl Run {
         let own = sheet.critical.iter().map(|name| (*name).to_owned());
         let critical = own.chain(settings.critical.iter().cloned()).collect();
         let (core, phase) = (Core::default(), Phase::Unclaimed);
-        Self { sheet, program, settings, critical, core, phase }
+        let sources = Sources::default();
+        Self { sheet, program, settings, critical, core, phase, sources }
     }
 
     pub(crate) fn restored(
@@ -273,6 +277,11 @@ impl Run {
         self.phase = Phase::Over(graph_failed("TooManyMoves", &message));
     }
 
+    /// What may feed arguments, by code and by configuration.
+    pub(crate) fn rules(&self) -> impl Iterator<Item = &Rule> {
+        rules(&self.sheet, &self.settings)
+    }
+
     fn context(&self) -> Context<'_> {
         Context {
             now: self.core.now,
@@ -284,15 +293,16 @@ impl Run {
     }
 
     fn opened(&mut self, node: &str, effect: Effect) -> Option<Open> {
-        let Self { sheet, settings, critical, core, .. } = self;
+        let Self { sheet, settings, critical, core, sources, .. } = self;
         Open::new(node, effect, |call: ToolCall| {
             let is_critical = call.is_in(critical);
-            let at_most_once = is_critical
+            let needs_approval = is_critical || is_breach(rules(sheet, settings), sources, &call);
+            let at_most_once = needs_approval
                 || call.is_in(sheet.at_most_once)
                 || call.is_in(&settings.at_most_once)
                 || call.is_in(&core.at_most_once);
             let approval = core.use_approval(&call);
-            let state = if is_critical && approval.is_none() {
+            let state = if needs_approval && approval.is_none() {
                 CallState::Unapproved
             } else {
                 CallState::Ready { not_before: None }
@@ -307,6 +317,21 @@ impl Run {
             open
         })
     }
+}
+
+fn rules<'a>(sheet: &'a Sheet, settings: &'a Settings) -> impl Iterator<Item = &'a Rule> {
+    sheet.origins.iter().chain(&settings.origins)
+}
+
+/// Whether the call has an argument whose origin a rule does not permit.
+fn is_breach<'a>(
+    rules: impl Iterator<Item = &'a Rule>,
+    sources: &Sources,
+    call: &ToolCall,
+) -> bool {
+    let rules: Vec<_> = rules.filter(|rule| rule.is_about(call)).collect();
+    let traced = || Traced::judged(sources, rules.iter().copied(), call);
+    !rules.is_empty() && traced().iter().any(|leaf| !leaf.is_permitted())
 }
 
 impl Core {

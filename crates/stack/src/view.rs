@@ -15,6 +15,7 @@ use graph::conclusion::Conclusion;
 use graph::digest;
 use graph::effect::{Effect, ToolCall};
 use graph::next::Next;
+use graph::origin::{Sources, Traced};
 use graph::outcome::Brought;
 use graph::presentation::{Presentation, Standing, TITLE_CHARS_MAX};
 use graph::question::{Decision, Question};
@@ -162,6 +163,13 @@ pub struct OpenQuestion {
     /// The valid decisions.
     pub choices: Vec<Decision>,
     pub expires_at: Stamp,
+    /// Where each argument came from; `None` for a question without a call, and in a list if it was
+    /// journaled without them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origins: Option<Vec<Traced>>,
+    /// Whether the record has no origins, and they were computed for this view.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub origins_computed: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -247,7 +255,12 @@ impl Session {
         now: Stamp,
     ) -> Self {
         let tally = Tally::of(steps);
-        Self::adding_up(id, &Reported::of(events).corrected_by(&tally), &tally, agents, now)
+        let reported = Reported::of(events).corrected_by(&tally);
+        let mut session = Self::adding_up(id, &reported, &tally, agents, now);
+        if let Some(open) = &mut session.open_question {
+            open.trace(steps);
+        }
+        session
     }
 
     /// The same, from tallied records. The status is that of `reported`, corrected by the tally.
@@ -309,6 +322,22 @@ impl Serialize for AgentState {
         map.serialize_entry(self.field, self.word)?;
         map.end()
     }
+}
+
+impl OpenQuestion {
+    /// Computes the origins of a question that was journaled without them.
+    fn trace(&mut self, steps: &[RecordedStep]) {
+        if let (Some(arguments), None) = (&self.arguments, &self.origins) {
+            self.origins = Some(traced(steps, self.question_id, arguments));
+            self.origins_computed = true;
+        }
+    }
+}
+
+/// The origins of a call's arguments, as the question of this number has them.
+fn traced(steps: &[RecordedStep], question: u32, arguments: &Value) -> Vec<Traced> {
+    let before = steps.iter().take_while(|step| step.seq < question);
+    Sources::of(before).trace(arguments)
 }
 
 impl Tokens {
@@ -377,6 +406,23 @@ impl Step {
     }
 }
 
+impl Step {
+    /// Adds the origins to a question about a call that was journaled without them. `steps` are the
+    /// session's.
+    #[must_use]
+    pub fn traced(mut self, steps: &[RecordedStep]) -> Self {
+        let payload = self.outcome.as_mut().filter(|_| self.kind == StepKind::Ask);
+        let Some(payload) = payload.filter(|payload| Traced::recorded(payload).is_none()) else {
+            return self;
+        };
+        if let Some(arguments) = payload.pointer("/question/arguments") {
+            payload["origins"] = serde_json::json!(traced(steps, self.seq, arguments));
+            payload["origins_computed"] = Value::from(true);
+        }
+        self
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
@@ -439,6 +485,8 @@ fn waits_for(status: Status, tally: &Tally<Value>) -> Option<Result<OpenQuestion
         return Some(Err(*expires_at));
     }
     Some(Ok(OpenQuestion {
+        origins: Traced::recorded(payload),
+        origins_computed: false,
         question_id: *seq,
         digest,
         choices: question.offered(),
@@ -765,6 +813,20 @@ mod tests {
         let open =
             |steps: &[RecordedStep]| Session::of(&id(), &asked, steps, &[], at(7)).open_question;
         insta::assert_json_snapshot!(open(&[claim("assistant"), ask(question.clone())]));
+        let mut recorded = question.clone();
+        recorded["origins"] = json!([{"pointer": "/dose", "origin": "person", "step": 1, "place": "/x", "match": "part"}]);
+        let open_recorded = open(&[claim("assistant"), ask(recorded.clone())]).unwrap();
+        assert!(!open_recorded.origins_computed);
+        assert_eq!(json!(open_recorded.origins), recorded["origins"]);
+        recorded["origins"] = json!([{"pointer": "/dose", "origin": "guessed"}]);
+        assert!(open(&[claim("assistant"), ask(recorded)]).unwrap().origins_computed);
+        let answered = [claim("assistant"), ask(question.clone())];
+        let shown = Step::of(&answered[1], None).traced(&answered).outcome.unwrap();
+        assert_eq!(shown["origins"][0]["origin"], "program");
+        assert_eq!(
+            (&shown["origins_computed"], &shown["question"]["prompt"]),
+            (&json!(true), &json!("Go?"))
+        );
         let unreadable = open(&[claim("assistant"), ask(json!(7))]).unwrap();
         assert_eq!(unreadable.question_id, 2);
         let answer = StepBody::Answer { question: 2, payload: json!({}) };

@@ -19,6 +19,14 @@ const VERIFIED_STEPS = 2000;
 const LIVE_MS = 1000;
 /** How long the buttons of a new question do nothing: a click on the previous question must not answer it. */
 const UNREAD_MS = 700;
+/** Where an argument came from, and why that is not certain, in words. */
+const ORIGINS = {
+  person: "a person's words", input: "the session's input", program: "the program", tool: "a tool's answer",
+  model: "the model's invention", undetermined: "not determined",
+};
+const WHY = {
+  ambiguous: ", too weak a match to tell", none: ", found nowhere in the session", not_searched: ", too much to search",
+};
 
 export async function session(frame, [id, ...wanted], { place, connected }) {
   let shown = null;
@@ -277,12 +285,27 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
           open.server ? [" of ", el("code", {}, escaped(open.server))] : null) : null,
         el("pre", { "aria-label": "Arguments" }, asked),
         offers("edit") ? edited : null) : null,
+      drawnOrigins(open),
       offers("say") || offers("reject") ? words : null,
       el("p", { class: "acts" }, buttons),
       wrong,
       el("p", { class: "faint" }, "Expires ", when(open.expires_at), " · digest ", el("code", { title: open.digest }, open.digest.slice(0, 12)),
         open.tool_schema ? [" · schema ", el("code", { title: open.tool_schema }, open.tool_schema.slice(0, 12))] : null),
     ].filter(Boolean));
+  }
+
+  /** Where each argument of the call in question came from. */
+  function drawnOrigins(open) {
+    if (!open.origins?.length) return null;
+    const at = ({ origin, step, place }) => `${ORIGINS[origin] ?? origin}${step ? ` (step ${step}, ${place})` : ""}`;
+    const why = ({ origin, match }) => origin === "program" && match === "none" ? ", which set or computed it" : WHY[match] ?? "";
+    const item = (found) => el("li", { class: found.allowed ? "bad" : "" },
+      el("code", {}, found.pointer || "other arguments"), `: ${at(found)}${why(found)}`,
+      ...(found.also ?? []).map((other) => `; ${other.match === "contains" ? "contains" : "also in"} ${at(other)}`),
+      found.allowed ? `; not permitted, only from: ${found.allowed.join(", ")}` : "");
+    return el("div", { class: "origins" },
+      el("p", { class: "faint" }, open.origins_computed ? "Where the arguments came from (computed now, not in the record)" : "Where the arguments came from"),
+      el("ul", {}, open.origins.map(item)));
   }
 
   // --- the rows ---

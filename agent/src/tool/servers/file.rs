@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use graph::origin::{Origin, Rule};
 use serde_json::{Map, Value};
 use workflow::env::MCP_API_KEY_PARAMETER;
 
@@ -25,7 +26,10 @@ const API_KEY_PARAMETER: &str = "/incident-response/mcp-api-key";
 /// The fields of an entry with a command, and of one with a URL.
 const COMMAND_FIELDS: [&str; 3] = ["command", "args", "env"];
 const URL_FIELDS: [&str; 3] = ["url", "transport", "headers"];
-const GATE_FIELDS: [&str; 3] = ["critical", "at_most_once", "reads"];
+const GATE_FIELDS: [&str; 4] = ["critical", "at_most_once", "reads", "origins"];
+
+/// The form of one argument's permitted origins.
+const ORIGINS: &str = "must be a list of `person`, `input`, `program`, `tool` or `model`";
 
 /// Why the file is invalid. No server was started.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -158,6 +162,7 @@ impl Reader<'_> {
             critical: self.names("critical", entry)?,
             at_most_once: self.names("at_most_once", entry)?,
             reads: self.names("reads", entry)?,
+            origins: self.rules(entry)?,
         };
         if entry.contains_key("url") {
             return match first_of(&COMMAND_FIELDS) {
@@ -182,6 +187,29 @@ impl Reader<'_> {
             }
             _ => Err(self.wrong(field, "must be a list of tool names")),
         }
+    }
+
+    /// What may feed the arguments of tools: `{TOOL: {ARGUMENT: [ORIGIN…]}}`.
+    fn rules(&self, entry: &Map<String, Value>) -> Result<Vec<Rule>, Error> {
+        let mut rules = Vec::new();
+        let Some(tools) = entry.get("origins") else { return Ok(rules) };
+        let object = |field: &str, value: &Value| {
+            let members = value.as_object().filter(|members| !members.contains_key(""));
+            members.cloned().ok_or_else(|| self.wrong(field, "must be an object with names"))
+        };
+        for (tool, arguments) in object("origins", tools)? {
+            let field = format!("origins.{tool}");
+            for (argument, from) in object(&field, &arguments)? {
+                let field = format!("{field}.{argument}");
+                let words = from.as_array().filter(|words| !words.is_empty());
+                let named = |word: &Value| word.as_str().and_then(Origin::named);
+                let from: Option<Vec<Origin>> =
+                    words.and_then(|words| words.iter().map(named).collect());
+                let from = from.ok_or_else(|| self.wrong(&field, ORIGINS))?;
+                rules.push(Rule { tool: format!("{}.{tool}", self.server), argument, from });
+            }
+        }
+        Ok(rules)
     }
 
     fn remote(&self, entry: &Map<String, Value>) -> Result<Remote, Error> {
@@ -431,6 +459,23 @@ mod tests {
             json!({"url": url, "critical": ["pay", 1]}),
             "server `a`: `critical` must be a list of tool names",
         );
+        check(
+            json!({"url": url, "origins": ["sesame"]}),
+            "server `a`: `origins` must be an object with names",
+        );
+        check(
+            json!({"url": url, "origins": {"pay": {"": ["person"]}}}),
+            "server `a`: `origins.pay` must be an object with names",
+        );
+        for words in
+            [json!([]), json!("person"), json!(["person", "sesame"]), json!(["undetermined"])]
+        {
+            check(
+                json!({"url": url, "origins": {"pay": {"to": words}}}),
+                "server `a`: `origins.pay.to` must be a list of `person`, `input`, `program`, \
+                 `tool` or `model`",
+            );
+        }
         check(json!({"command": "${env:TOKEN"}), "server `a`: `command` contains `${` without `}`");
         check(
             json!({"command": "${sesame}"}),

@@ -186,6 +186,9 @@ impl Conversation<'_> {
             StepBody::Ask { payload, .. } => {
                 let mut question = payload["question"].clone();
                 question["digest"] = digest::question(&payload["question"]).as_str().into();
+                if let Some(origins) = payload.get("origins") {
+                    question["origins"] = origins.clone();
+                }
                 question["question_id"] = step.seq.into();
                 output::json(&json!({ "type": "question", "question": question }))?;
             }

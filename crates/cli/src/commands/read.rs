@@ -133,7 +133,8 @@ fn show_json(context: &Context, loaded: &Loaded, what: &args::Show) -> Result<()
         let mut requests = Requests::default();
         for (step, call) in loaded.steps.iter().zip(calls(context, &loaded.steps)) {
             let request = requests.of(step).filter(|_| what.payloads);
-            output::json(&Record::Step(view::Step::of(step, call).with_request(request)))?;
+            let shown = view::Step::of(step, call).traced(&loaded.steps).with_request(request);
+            output::json(&Record::Step(shown))?;
         }
     }
     Ok(())

@@ -114,8 +114,24 @@ pub fn call(look: Look, question: &OpenQuestion, whole: bool) -> Vec<String> {
     if let Some(schema) = &question.tool_schema {
         lines.push(fact(("schema", clip(schema, deciding::DIGEST_CHARS + 1))));
     }
+    lines.extend(origins(look, question));
     if !lines.is_empty() || !deciding::keys(question).is_empty() {
         lines.push(fact(("digest", deciding::short(question).to_owned())));
+    }
+    lines
+}
+
+/// Where each argument in question came from.
+pub fn origins(look: Look, question: &OpenQuestion) -> Vec<String> {
+    let Some(origins) = question.origins.as_ref().filter(|origins| !origins.is_empty()) else {
+        return Vec::new();
+    };
+    let computed =
+        if question.origins_computed { " (computed now, not in the record)" } else { "" };
+    let mut lines = vec![format!("  {}", look.ink(Ink::Faint, &format!("origins{computed}")))];
+    for origin in origins {
+        let ink = if origin.is_permitted() { Ink::Faint } else { Ink::Bad };
+        lines.extend(indented(look, ink, "    ", &origin.to_string()));
     }
     lines
 }

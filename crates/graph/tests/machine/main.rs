@@ -3,6 +3,7 @@
 mod budgets;
 mod calls;
 mod listed;
+mod origins;
 mod people;
 mod random;
 mod requests;

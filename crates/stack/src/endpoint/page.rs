@@ -147,7 +147,9 @@ impl Drawn {
         let mut steps = steps.map(|(step, call)| (step, call, requests.of(step)));
         let found = steps.find(|(step, ..)| journal::key::step(step.seq) == sk);
         let Some((step, call, request)) = found else { return Value::Null };
-        let mut record = json!(view::Step::of(step, call.clone()).with_request(request));
+        let mut record = json!(
+            view::Step::of(step, call.clone()).traced(&self.records.steps).with_request(request)
+        );
         record["prev_hash"] = json!(step.prev_hash.to_string());
         record["runner"] = json!(step.runner.as_str());
         record

@@ -169,8 +169,11 @@ async fn show_session(reader: &Reader, id: &str) -> Reply {
     let session = records.view(reader, now);
     let events: Vec<_> = records.events.iter().map(view::Event::of).collect();
     let mut calls = view::Calls::new(Arc::clone(&reader.graphs));
-    let steps: Vec<_> =
-        records.steps.iter().map(|step| view::Step::of(step, calls.of(step))).collect();
+    let steps: Vec<_> = records
+        .steps
+        .iter()
+        .map(|step| view::Step::of(step, calls.of(step)).traced(&records.steps))
+        .collect();
     Ok((200, json!({ "session": session, "events": events, "steps": steps })))
 }
 

@@ -1,6 +1,7 @@
 //! Investigations of generated payments with the real server.
 
 mod backtest;
+mod injections;
 mod planning;
 mod ranking;
 mod specification;
