@@ -42,3 +42,28 @@ pub fn of_frame(frame: &Value) -> impl Iterator<Item = &str> {
 pub fn of_messages(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(|item| item[SHA256].as_str())
 }
+
+impl Request {
+    /// The attribute with the frame's hash, as 32 bytes: hexadecimal text would be most of what a turn adds.
+    pub(crate) fn frame_bytes(&self) -> Vec<u8> {
+        hex::decode(self.frame.as_str()).unwrap_or_default()
+    }
+}
+
+/// The hash in a frame's attribute.
+pub(crate) fn frame_of(bytes: &[u8]) -> Hash {
+    Hash::from_record(&hex::encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_survives_its_attribute() {
+        let frame = Hash::of(b"a request");
+        let request = Request { frame: frame.clone(), messages: "[0]".to_owned() };
+        assert_eq!(request.frame_bytes().len(), 32);
+        assert_eq!(frame_of(&request.frame_bytes()), frame);
+    }
+}

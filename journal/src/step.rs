@@ -6,10 +6,10 @@ use crate::clock::Stamp;
 use crate::error_message::ErrorMessage;
 use crate::event::names;
 use crate::id::{Runner, SessionId};
-use crate::item::{Hash, Item, ItemError};
+use crate::item::{Hash, Item, ItemError, Value};
 use crate::key::{self, attribute};
 use crate::payload::Payload;
-use crate::request::Request;
+use crate::request::{self, Request};
 
 /// The schema version of records. A reader rejects newer ones.
 pub const SCHEMA_VERSION: i64 = 1;
@@ -378,9 +378,9 @@ fn write_body(item: Item, body: &StepBody<Payload>) -> Item {
             let item = count(item, CACHE_WRITE_TOKENS, usage.cache_write_tokens);
             let item = count(item, UNPRICED_TOKENS, usage.unpriced_tokens);
             match request {
-                Some(Request { frame, messages }) => {
-                    item.with(REQUEST, frame.as_str()).with(MESSAGES, messages.as_str())
-                }
+                Some(request) => item
+                    .with(REQUEST, request.frame_bytes())
+                    .with(MESSAGES, request.messages.as_str()),
                 None => item,
             }
         }
@@ -470,9 +470,12 @@ fn read_usage(item: &Item) -> Result<Usage, ItemError> {
 }
 
 fn read_request(item: &Item) -> Result<Option<Request>, ItemError> {
-    let Some(frame) = item.text_opt(REQUEST) else { return Ok(None) };
-    let messages = item.text(MESSAGES)?.to_owned();
-    Ok(Some(Request { frame: Hash::from_record(frame), messages }))
+    let frame = match item.attributes.get(REQUEST) {
+        None => return Ok(None),
+        Some(Value::B(bytes)) => request::frame_of(bytes),
+        Some(_) => return Err(item.malformed(REQUEST, "bytes")),
+    };
+    Ok(Some(Request { frame, messages: item.text(MESSAGES)?.to_owned() }))
 }
 
 fn read_stamp(item: &Item, name: &str) -> Result<Stamp, ItemError> {

@@ -157,6 +157,8 @@ Examples:
   daybook keys show >log.pub     what others need to verify an export: daybook verify --file F --key log.pub
   daybook keys rotate            sign with a new key from now on; earlier checkpoints still verify")]
     Keys(Keys),
+    /// Run a witness, which cosigns logs of sessions
+    Witness(Witness),
     /// Serve the web page without a local stack, for an AWS account's journal or a data folder
     #[command(after_help = "\
 Prints `ready http://HOST:PORT` to stdout when it accepts connections. For an account, the page sends
@@ -365,6 +367,38 @@ pub struct Verify {
     /// Require that the log continues this checkpoint, which was kept elsewhere
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub checkpoint: Option<PathBuf>,
+}
+
+/// `witness`.
+#[derive(Debug, Group)]
+pub struct Witness {
+    #[command(subcommand)]
+    pub action: WitnessAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum WitnessAction {
+    /// Cosign checkpoints that continue those that it has cosigned before
+    #[command(after_help = "\
+Prints `ready URL` and its public key to stdout when it accepts connections. Keeps its key and the last checkpoint of
+each log in --data. Run it on another machine than the stack: it adds nothing against whoever controls both.
+
+Example:
+  daybook --data witness witness serve --log log.pub
+  DAYBOOK_WITNESSES=\"KEY http://127.0.0.1:4610\" daybook dev
+  daybook verify SESSION --key log.pub --witness KEY")]
+    Serve(WitnessServe),
+}
+
+/// `witness serve`.
+#[derive(Debug, Group)]
+pub struct WitnessServe {
+    /// The listen address
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:4610")]
+    pub listen: String,
+    /// A file with the public keys of a log, as `daybook keys show` prints them; repeat for several logs
+    #[arg(long, value_name = "FILE", required = true)]
+    pub log: Vec<PathBuf>,
 }
 
 /// `keys`.

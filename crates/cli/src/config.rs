@@ -10,6 +10,7 @@ use agent::tool::Timeouts;
 use extension::Extension;
 use graph::agent::Agent;
 use graph::profile::{Environment, Limits};
+use stack::checkpoints::Witness;
 use workflow::env::{self, Invalid};
 
 /// Default timeout of an MCP connection, and of its handshake.
@@ -90,8 +91,20 @@ pub struct StackEnvironment {
     pub ttl_days: u32,
     /// Admission limits.
     pub admission: Limits,
+    /// `DAYBOOK_WITNESSES`.
+    pub witnesses: Vec<Witness>,
     /// The environment of isolated agents.
     pub handed_on: Vec<(String, String)>,
+}
+
+fn witnesses(lookup: &impl Fn(&str) -> Option<String>) -> Result<Vec<Witness>, Invalid> {
+    let name = env::DAYBOOK_WITNESSES;
+    let texts = env::text(lookup, name).unwrap_or_default();
+    let witness = |text: &str| {
+        let expected = "KEY URL, separated by commas; `daybook witness serve` prints both";
+        text.parse().map_err(|_| Invalid::Malformed { name, value: text.to_owned(), expected })
+    };
+    texts.split(',').filter(|text| !text.trim().is_empty()).map(witness).collect()
 }
 
 /// The folder of keys.
@@ -164,6 +177,7 @@ impl Config {
             servers: self.servers()?,
             ttl_days: env::ttl_days(&lookup)?,
             admission: Limits::read(&self.agents, &Environment::of(&lookup))?,
+            witnesses: witnesses(&lookup)?,
             handed_on: handed_on.collect(),
         })
     }

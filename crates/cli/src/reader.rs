@@ -181,7 +181,7 @@ impl Reader {
         let first = Query::prefix(key::session(id), key::EVENT_PREFIX).limited(1);
         let first = self.store.query(first).await?.items;
         let first = first.iter().find_map(|item| item.text_opt(attribute::EXECUTION_ARN));
-        if let Journal::Here(database) = &self.store {
+        if let Some(database) = self.store.here() {
             return Ok(executions::heads(database, id, first).await?);
         }
         match Clients::new(context).await.heads(id, first).await {

@@ -84,6 +84,7 @@ pub enum Action {
     Import(PathBuf),
     Verify(Subject, Checks),
     Keys(args::KeysAction),
+    Witness(args::WitnessServe),
     /// Serves the page on this address.
     Ui(String),
     Agents,
@@ -218,6 +219,9 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
             Action::Ui(ui.listen)
         }
         args::Command::Keys(keys) => Action::Keys(keys.action),
+        args::Command::Witness(args::Witness { action: args::WitnessAction::Serve(serve) }) => {
+            Action::Witness(serve)
+        }
         args::Command::Doctor => Action::Doctor(config.stack(&[])),
         args::Command::Workflow(workflow) => Action::Workflow(workflow.action),
         args::Command::New(args::New { what: args::NewWhat::Agent(new) }) => {
@@ -277,6 +281,7 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
         | C::Keys(_)
         | C::Ui(_)
         | C::Verify(_)
+        | C::Witness(_)
         | C::Workflow(_) => unreachable!("resolved by the caller"),
     })
 }

@@ -1,5 +1,7 @@
 //! Signs checkpoints of the log of sessions, and compares the log with those that were signed.
 
+mod cosign;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -18,6 +20,9 @@ use tokio_util::sync::CancellationToken;
 use crate::keys::Keys;
 use crate::stack::chain;
 use crate::store::Database;
+
+pub(crate) use cosign::keep_cosigning;
+pub use cosign::{InvalidWitness, Witness};
 
 /// Shortest time between two checkpoints. A leaf that was added meanwhile waits for the next one.
 const PAUSE: Duration = Duration::from_millis(100);

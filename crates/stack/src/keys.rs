@@ -113,10 +113,7 @@ impl Keys {
     /// The key cannot be read, or is exposed.
     pub fn signer(&self) -> Result<Option<SignerKey>, Error> {
         let path = self.folder.join(SIGNING_KEY);
-        let Some(text) = read(&path)? else { return Ok(None) };
-        if is_exposed(&path)? {
-            return Err(Error::Exposed(path));
-        }
+        let Some(text) = read_private(&path)? else { return Ok(None) };
         text.trim().parse().map(Some).map_err(|_| Error::NotAKey(path))
     }
 
@@ -128,9 +125,7 @@ impl Keys {
         match self.signer()? {
             Some(key) => Ok(key),
             None => {
-                let mut id = [0; 8];
-                getrandom::fill(&mut id).map_err(Error::Random)?;
-                let name = format!("daybook.local/{}", hex::encode(id));
+                let name = format!("daybook.local/{}", hex::encode(random::<8>()?));
                 let unnamed = |_| Error::NotAKey(self.folder.clone());
                 self.make(name.parse().map_err(unnamed)?)
             }
@@ -143,10 +138,7 @@ impl Keys {
     /// As [`Self::signer`].
     pub fn leaf_key(&self) -> Result<Option<LeafKey>, Error> {
         let path = self.folder.join(LEAF_KEY);
-        let Some(text) = read(&path)? else { return Ok(None) };
-        if is_exposed(&path)? {
-            return Err(Error::Exposed(path));
-        }
+        let Some(text) = read_private(&path)? else { return Ok(None) };
         let secret = hex::decode(text.trim()).ok().and_then(|bytes| bytes.try_into().ok());
         secret.map(|secret| Some(LeafKey::new(secret))).ok_or(Error::NotAKey(path))
     }
@@ -193,17 +185,13 @@ impl Keys {
         if known.len() >= KEYS_MAX {
             return Err(Error::TooMany(self.folder.clone()));
         }
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(Error::Random)?;
-        let key = SignerKey::from_seed(name, &seed);
+        let key = SignerKey::from_seed(name, &random()?);
         let public: Vec<_> =
             std::iter::once(key.verifier()).chain(&known).map(ToString::to_string).collect();
-        crate::stack::create_private(&self.folder)
-            .map_err(|source| Error::File { path: self.folder.clone(), source })?;
+        private_folder(&self.folder)?;
         if self.leaf_key()?.is_none() {
-            let mut secret = [0; 32];
-            getrandom::fill(&mut secret).map_err(Error::Random)?;
-            replace(&self.folder.join(LEAF_KEY), &format!("{}\n", hex::encode(secret)))?;
+            let secret = hex::encode(random::<32>()?);
+            replace(&self.folder.join(LEAF_KEY), &format!("{secret}\n"))?;
         }
         replace(&self.folder.join(JOURNAL), &format!("{}\n", self.journal.display()))?;
         // Before the signing key: a signature by a key that nobody knows would look forged.
@@ -213,7 +201,8 @@ impl Keys {
     }
 }
 
-fn read(path: &Path) -> Result<Option<String>, Error> {
+/// Reads a small file; `None` if there is none.
+pub(crate) fn read(path: &Path) -> Result<Option<String>, Error> {
     let fail = |source| Error::File { path: path.to_owned(), source };
     match fs::metadata(path) {
         Ok(found) if found.is_file() && found.len() <= FILE_BYTES_MAX => {
@@ -225,8 +214,28 @@ fn read(path: &Path) -> Result<Option<String>, Error> {
     }
 }
 
+/// Reads a secret, which no other user may be able to read.
+pub(crate) fn read_private(path: &Path) -> Result<Option<String>, Error> {
+    let text = read(path)?;
+    if text.is_some() && is_exposed(path)? {
+        return Err(Error::Exposed(path.to_owned()));
+    }
+    Ok(text)
+}
+
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(Error::Random)?;
+    Ok(bytes)
+}
+
+pub(crate) fn private_folder(folder: &Path) -> Result<(), Error> {
+    crate::stack::create_private(folder)
+        .map_err(|source| Error::File { path: folder.to_owned(), source })
+}
+
 /// Replaces a file by one that only this user can read. A crash leaves the old file or the new one.
-fn replace(path: &Path, text: &str) -> Result<(), Error> {
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Error> {
     let fail = |source| Error::File { path: path.to_owned(), source };
     let beside = path.with_extension("new");
     let mut options = fs::OpenOptions::new();

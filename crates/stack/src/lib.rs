@@ -30,3 +30,4 @@ pub mod stack;
 pub mod store;
 pub mod view;
 mod watch;
+pub mod witness;

@@ -34,7 +34,7 @@ use workflow::{env, metric, state_machine};
 
 use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
-use crate::checkpoints;
+use crate::checkpoints::{self, Witness};
 use crate::clients::Wire;
 use crate::dynamodb;
 use crate::endpoint::{Aws, Endpoint, Guard, Reader, Running, Slots, Streams};
@@ -70,6 +70,8 @@ pub struct Config {
     pub time_scale: u32,
     /// The folder of all journals' keys; without it, the log of sessions is not signed.
     pub keys: Option<PathBuf>,
+    /// Witnesses that cosign its checkpoints.
+    pub witnesses: Vec<Witness>,
     /// The bearer token; required to listen beyond loopback.
     pub token: Option<String>,
     /// Days until records expire.
@@ -156,8 +158,11 @@ pub struct Stack {
     servers: JoinSet<()>,
     /// Signs the log of sessions.
     signer: JoinSet<()>,
+    /// Asks witnesses to cosign.
+    cosigner: JoinSet<()>,
     stop_watching: CancellationToken,
     stop_signing: CancellationToken,
+    stop_cosigning: CancellationToken,
     stop_serving: CancellationToken,
     /// Keeps the routes that the stack's own clients call.
     _routes: Arc<Router>,
@@ -240,9 +245,18 @@ impl Stack {
             let _ = stopping.run_until_cancelled_owned(caught_up).await;
         });
         let stop_signing = CancellationToken::new();
-        let mut signer = JoinSet::new();
+        let (mut signer, mut cosigner) = (JoinSet::new(), JoinSet::new());
+        let stop_cosigning = CancellationToken::new();
         if let Some(keys) = keys {
             signer.spawn(checkpoints::keep_signing(store.clone(), keys, stop_signing.clone()));
+            if !config.witnesses.is_empty() {
+                let witnesses = std::mem::take(&mut config.witnesses);
+                cosigner.spawn(checkpoints::keep_cosigning(
+                    store.clone(),
+                    witnesses,
+                    stop_cosigning.clone(),
+                ));
+            }
         }
         Ok(Self {
             address,
@@ -253,9 +267,11 @@ impl Stack {
             supervisor,
             servers,
             signer,
+            cosigner,
             stop_watching,
             stop_serving,
             stop_signing,
+            stop_cosigning,
             _routes: routes,
             _lock: lock,
         })
@@ -299,6 +315,8 @@ impl Stack {
         // Last, so that every leaf is signed.
         self.stop_signing.cancel();
         while self.signer.join_next().await.is_some() {}
+        self.stop_cosigning.cancel();
+        while self.cosigner.join_next().await.is_some() {}
     }
 }
 

@@ -68,6 +68,9 @@ pub const DAYBOOK_TOKEN: &str = "DAYBOOK_TOKEN";
 /// The folder of the keys that sign the logs of sessions.
 pub const DAYBOOK_KEYS: &str = "DAYBOOK_KEYS";
 
+/// Witnesses that cosign the log of sessions: `KEY URL`, separated by commas.
+pub const DAYBOOK_WITNESSES: &str = "DAYBOOK_WITNESSES";
+
 /// The path of the servers file: the configured MCP servers, in JSON.
 pub const DAYBOOK_MCP_SERVERS: &str = "DAYBOOK_MCP_SERVERS";
 

@@ -111,6 +111,11 @@ impl Extract {
         Some(SignedCheckpoint::parse(note.as_bytes()).ok()?.checkpoint().head().size)
     }
 
+    /// The number of signatures of a checkpoint, by whomever.
+    pub fn signatures_of(note: &str) -> usize {
+        SignedCheckpoint::parse(note.as_bytes()).map_or(0, |note| note.note().signatures().len())
+    }
+
     /// Checks the checkpoint and every proof.
     pub fn judge(&self, session: &SessionId, trust: &Trust) -> Judged {
         let mut judged = Judged { is_required: trust.is_required, ..Judged::default() };

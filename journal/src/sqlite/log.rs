@@ -126,7 +126,13 @@ fn head(connection: &Connection, size: u64) -> Result<TreeHead, Failure> {
 
 /// A session's leaves, proven in the tree of the newest checkpoint.
 pub(super) fn extract(connection: &Connection, session: &SessionId) -> Result<Extract, Error> {
-    let checkpoint = checkpoint(connection)?;
+    let newest = "SELECT max(n) FROM log_leaf WHERE session = ?";
+    let newest: Option<i64> =
+        connection.prepare_cached(newest)?.query_row([session.as_str()], |row| row.get(0))?;
+    let checkpoint = match cosigned(connection, newest.unwrap_or(i64::MAX))? {
+        Some(note) => Some(note),
+        None => checkpoint(connection)?,
+    };
     let size = checkpoint.as_deref().and_then(Extract::size_of).unwrap_or(0);
     let entries = entries(connection, session, size)?;
     Ok(Extract { checkpoint, entries })
@@ -197,6 +203,20 @@ fn checkpoint(connection: &Connection) -> Result<Option<String>, Failure> {
     let sql = "SELECT note FROM log_checkpoint ORDER BY size DESC LIMIT 1";
     let text = |row: &Row<'_>| Ok(String::from_utf8_lossy(bytes(row.get_ref(0)?)).into_owned());
     Ok(connection.prepare_cached(sql)?.query_row([], text).optional()?)
+}
+
+/// The newest checkpoint with a cosignature that covers a leaf.
+fn cosigned(connection: &Connection, leaf: i64) -> Result<Option<String>, Failure> {
+    let sql = "SELECT note FROM log_checkpoint WHERE size > ? ORDER BY size DESC";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([leaf])?;
+    while let Some(row) = rows.next()? {
+        let note = String::from_utf8_lossy(bytes(row.get_ref(0)?)).into_owned();
+        if Extract::signatures_of(&note) > 1 {
+            return Ok(Some(note));
+        }
+    }
+    Ok(None)
 }
 
 /// The number of leaves.

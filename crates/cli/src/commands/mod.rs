@@ -21,6 +21,7 @@ mod trigger;
 mod ui;
 mod verify;
 mod watch;
+mod witness;
 
 use crate::failure::{Exit, Failure};
 use crate::resolve::cloud::Cloud;
@@ -73,6 +74,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         }
         Action::Chat(options) => chat::chat(&context, options).await,
         Action::OfPack(command) => pack::run(&context, command).await,
+        Action::Witness(serve) => witness::serve(&context, serve).await,
         Action::Keys(action) => keys::keys(&context, action).await,
         Action::Doctor(environment) => doctor::doctor(&context, environment).await,
         Action::Workflow(action) => machine::machine(&context, &action).await,

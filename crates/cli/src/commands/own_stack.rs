@@ -118,6 +118,7 @@ async fn config(
         durability: Durability::Fsync,
         time_scale: 1,
         keys: context.keys.clone(),
+        witnesses: environment.witnesses.clone(),
         token: context.token.clone(),
         ttl_days: environment.ttl_days,
         workflow: None,

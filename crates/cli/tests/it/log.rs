@@ -1,11 +1,13 @@
 //! Attackers against levels of verification: what each attack on a whole journal is found by, and by what it is not.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::Stdio;
 
 use rusqlite::{Connection, params};
 
-use crate::harness::{Dev, Ran, free_endpoint, run_in};
+use crate::harness::{Dev, Ran, daybook, free_endpoint, run_in};
 
 /// A stopped stack's folder with three sessions that have ended, and the public key of its log.
 struct Journal {
@@ -215,4 +217,56 @@ fn two_histories_of_one_log_are_named() {
     assert_eq!(journal.run(&["verify", "--all"]).exit, 0);
     let ran = journal.run(&["verify", "--all", "--checkpoint", "kept"]);
     assert!(ran.exit == 1 && ran.stdout.contains("another history"), "{ran:#?}");
+}
+
+/// Who holds the log's key can sign a second history, but a witness cosigns one only.
+#[test]
+fn a_witness_cosigns_one_history() {
+    let journal = Journal::new();
+    let mut serve = daybook(journal.folder.path());
+    serve.args(["--data", "witness", "witness", "serve", "--listen", "127.0.0.1:0"]);
+    let mut witness = serve
+        .args(["--log", "log.pub"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(witness.stdout.take().unwrap()).lines();
+    let url = lines.next().unwrap().unwrap().strip_prefix("ready ").unwrap().to_owned();
+    let key = lines.next().unwrap().unwrap();
+    let cosigning = |count: usize| {
+        let mut command = daybook(journal.folder.path());
+        command.env("DAYBOOK_WITNESSES", format!("{key} {url}"));
+        let dev = Dev::listening(&mut command, &journal.path("data"), "127.0.0.1:0");
+        let trigger = ["--endpoint", &dev.endpoint, "trigger", "--wait", "--json"];
+        let ids: Vec<_> = (0..count)
+            .map(|_| {
+                let ran = run_in(journal.folder.path(), &trigger);
+                ran.json()[0]["session_id"].as_str().unwrap().to_owned()
+            })
+            .collect();
+        assert_eq!(dev.stop("-TERM"), 0);
+        ids
+    };
+    let id = cosigning(1).remove(0);
+    let check = ["verify", &id, "--key", "log.pub", "--witness", &key];
+    let ran = journal.run(&check);
+    assert!(ran.exit == 0 && ran.stdout.contains("a cosigned checkpoint"), "{ran:#?}");
+    // An export has the cosignature, too.
+    let exported = journal.run(&["export", &id]).stdout;
+    fs::write(journal.path("file.jsonl"), exported).unwrap();
+    let of_file = ["verify", "--file", "file.jsonl", "--key", "log.pub", "--witness", &key];
+    assert_eq!(journal.run(&of_file).exit, 0);
+    // Another history of the same log, signed by its key.
+    for file in ["journal.db", "journal.db-wal", "journal.db-shm"] {
+        let _ = fs::remove_file(journal.path("data").join(file));
+    }
+    let key_folder = fs::read_dir(journal.path(".keys")).unwrap().next().unwrap().unwrap().path();
+    fs::remove_file(key_folder.join("checkpoint")).unwrap();
+    let id = cosigning(5).remove(0);
+    let check = ["verify", &id, "--key", "log.pub", "--witness", &key];
+    let ran = journal.run(&check);
+    assert!(ran.exit == 2 && ran.stdout.contains("did not cosign"), "{ran:#?}");
+    witness.kill().unwrap();
+    witness.wait().unwrap();
 }

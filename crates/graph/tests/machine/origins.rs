@@ -40,7 +40,13 @@ impl Journal {
         let (node, digest) = ("n".to_owned(), Hash::genesis());
         let effect = EffectRef { node, kind, digest, call: 0 };
         let (started_at, usage) = (Stamp::default(), Usage::default());
-        self.and(StepBody::Outcome { effect, started_at, usage, request: None, payload: json!(brought) })
+        self.and(StepBody::Outcome {
+            effect,
+            started_at,
+            usage,
+            request: None,
+            payload: json!(brought),
+        })
     }
 
     fn tool(self, content: Value) -> Self {

@@ -25,6 +25,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         durability: Durability::Relaxed,
         time_scale,
         keys: None,
+        witnesses: Vec::new(),
         token: None,
         ttl_days: 90,
         workflow: None,

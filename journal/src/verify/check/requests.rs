@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{Check, Damage};
-use crate::item::{Hash, Item};
+use crate::item::{Hash, Item, Value as Stored};
 use crate::payload::Payload;
 use crate::request::{self, NOTE_REQUEST, Parts, SHA256};
 use crate::step::{MESSAGES, REQUEST, SUBJECT};
@@ -19,8 +19,9 @@ impl Check<'_> {
             if item.text_opt(SUBJECT) == Some(NOTE_REQUEST) {
                 held.extend(self.texts(item).into_iter().map(|text| (hash_of(&text), text)));
             }
-            let Some(frame) = item.text_opt(REQUEST) else { continue };
-            if let Some(sha256) = missing_text(&held, frame, item.text_opt(MESSAGES)) {
+            let Some(Stored::B(frame)) = item.attributes.get(REQUEST) else { continue };
+            let frame = request::frame_of(frame);
+            if let Some(sha256) = missing_text(&held, frame.as_str(), item.text_opt(MESSAGES)) {
                 damage.push(Damage::RequestMissing { place: item.sk.clone(), sha256 });
             }
         }
