@@ -4,7 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use files::Roots;
 use graph::agent::Agent;
+use guard::Secret;
 use journal::clock::{Clock, Stamp};
 use workflow::env::{self, Invalid, Lookup};
 use workflow::trigger::{Model, OnModelFailure};
@@ -37,6 +39,12 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// Timeout of its handshake.
     pub init_timeout: Duration,
+    /// The token between the host on this machine and this process.
+    pub token: Option<Secret>,
+    /// The folder for the state of MCP servers, if the host keeps it.
+    pub state_folder: Option<PathBuf>,
+    /// The files and folders that triggers may name.
+    pub roots: Roots,
     /// The clock's speed, as a multiple of the machine's, and its start time.
     pub time: Option<(u32, Stamp)>,
 }
@@ -50,15 +58,19 @@ impl Config {
         let scale: u32 = env::parsed(lookup, env::DAYBOOK_TIME_SCALE, 1, "a whole number from 1")?;
         let origin =
             env::text(lookup, env::DAYBOOK_TIME_ORIGIN).map(|text| stamp(&text)).transpose()?;
+        let defaults = Defaults::read(agents, lookup)?;
         Ok(Self {
             table: env::required(lookup, env::JOURNAL_TABLE_NAME, "the name of a table")?,
             is_in_account: is_in_account(lookup)?,
             port: port(lookup)?,
-            defaults: Defaults::read(agents, lookup)?,
+            roots: roots(lookup).and(defaults.transcripts()),
+            defaults,
             models: model::settings::Settings::read(lookup)?,
             servers_file: env::text(lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
             connect_timeout: env::seconds(lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,
             init_timeout: env::seconds(lookup, env::MCP_INIT_TIMEOUT, MCP_TIMEOUT)?,
+            token: env::text(lookup, env::DAYBOOK_AGENT_TOKEN).map(|text| Secret::new(&text)),
+            state_folder: env::text(lookup, env::DAYBOOK_STATE_FOLDER).map(PathBuf::from),
             time: origin.map(|origin| (scale, origin)),
         })
     }
@@ -113,6 +125,16 @@ pub fn on_model_failure(lookup: &impl Lookup) -> Result<Option<OnModelFailure>, 
 /// The binary with the shipped MCP servers: `daybook`, in the same folder as this one.
 pub fn bundled_program(this: &Path) -> PathBuf {
     this.with_file_name("daybook")
+}
+
+/// The files and folders that triggers may name, as the environment has them.
+fn roots(lookup: &impl Lookup) -> Roots {
+    let allowed = env::text(lookup, env::DAYBOOK_ALLOWED_PATHS).unwrap_or_default();
+    let roots = Roots::of_variable(allowed.as_ref());
+    match env::text(lookup, env::DAYBOOK_GRANTS_FOLDER) {
+        Some(folder) => roots.with_grants(Path::new(&folder)),
+        None => roots,
+    }
 }
 
 fn is_in_account(lookup: &impl Lookup) -> Result<bool, Invalid> {

@@ -5,8 +5,11 @@ use std::fmt;
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use aws_config::BehaviorVersion;
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
 use graph::agent::Agent;
+use guard::{Guard, Secret};
 use journal::dynamo::DynamoStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -112,9 +115,12 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     let config = Config::read(&agents, &environment)?;
     let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let bundled = bundled_program(&std::env::current_exe()?);
-    // The servers' state does not outlive the container.
-    let state = std::env::temp_dir().join("daybook");
-    let mut servers = Servers::bundled(&bundled, &agents).with_state_folder(&state);
+    // Without a host that keeps it, the servers' state ends with the process.
+    let own_folder = tempfile::Builder::new().prefix("daybook-").tempdir()?;
+    let state = config.state_folder.as_deref().unwrap_or(own_folder.path());
+    let roots = config.roots.clone();
+    let mut servers =
+        Servers::bundled(&bundled, &agents).with_state_folder(state).with_roots(&roots);
     if config.is_in_account {
         servers = servers.in_account(environment);
     }
@@ -123,22 +129,25 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
         let text = std::fs::read_to_string(file)?;
         servers = servers.with(Servers::load(&text, environment, &store).await?);
     }
+    let journal = with_token(&aws, config.token.as_ref());
     let host = Host::new(
-        DynamoStore::new(&aws, &config.table),
+        DynamoStore::new(&journal, &config.table),
         host::Config {
             agents,
-            callbacks: aws_sdk_sfn::Client::new(&aws),
+            callbacks: aws_sdk_sfn::Client::new(&journal),
             clock: config.clock(),
             servers,
             timeouts: Timeouts { connect: config.connect_timeout, init: config.init_timeout },
-            models: Models::new(config.models.clone()),
+            models: Models::new(config.models.clone()).with_roots(roots),
             defaults: config.defaults.clone(),
             progress: Broadcast::default(),
         },
     );
     let listener = TcpListener::bind(config.address())?;
     let stop = CancellationToken::new();
-    let server = http::serve(host.clone(), listener, stop.clone())?;
+    let token = config.token.as_ref().map(Secret::reveal);
+    let guard = token.map(|token| Guard::new(config.address().ip(), Some(token))).transpose()?;
+    let server = http::serve(host.clone(), listener, guard, stop.clone())?;
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     tokio::select! {
@@ -150,6 +159,16 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     stop.cancel();
     server.join().map_err(|_| Error("the server's thread panicked".into()))??;
     Ok(())
+}
+
+/// The configuration of the clients of the journal and the workflow. On the local stack they send the
+/// token of its run as a session token. Other clients never do.
+fn with_token(aws: &SdkConfig, token: Option<&Secret>) -> SdkConfig {
+    let Some(token) = token else { return aws.clone() };
+    let token = Some(token.reveal().to_owned());
+    let credentials = Credentials::new("local", "local", token, None, "daybook");
+    let provider = SharedCredentialsProvider::new(credentials);
+    aws.clone().into_builder().credentials_provider(provider).build()
 }
 
 #[cfg(test)]

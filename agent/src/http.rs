@@ -1,6 +1,9 @@
 //! The `AgentCore` contract over HTTP: `POST /invocations` and `GET /ping`. The local stack also reads
 //! `GET /progress`, which streams the progress of running tools, and `GET /metrics`.
 //!
+//! In a process of the local stack, every request needs the stack's token. In a container, the network
+//! belongs to `AgentCore`.
+//!
 //! The server has its own thread and runtime, so that `/ping` answers while the sessions' runtime is
 //! busy or blocked.
 
@@ -8,12 +11,14 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, State};
-use axum::http::header::HOST;
+use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures_util::stream::unfold;
+use guard::{Guard, bearer, is_address};
 use journal::store::Store;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -39,13 +44,15 @@ impl<S: Clone> Clone for Served<S> {
     }
 }
 
-/// Serves the contract on its own thread until `stop`; sessions run on the current runtime.
+/// Serves the contract on its own thread until `stop`; sessions run on the current runtime. A guard
+/// checks the requests of a process on a shared machine.
 ///
 /// # Errors
 /// When the thread or its runtime cannot be started.
 pub fn serve<S: Store>(
     host: Host<S>,
     listener: std::net::TcpListener,
+    guard: Option<Guard>,
     stop: CancellationToken,
 ) -> std::io::Result<std::thread::JoinHandle<std::io::Result<()>>> {
     listener.set_nonblocking(true)?;
@@ -62,9 +69,28 @@ pub fn serve<S: Store>(
                 .route("/metrics", get(metrics))
                 .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
                 .with_state(served);
-            axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned()).await
+            match guard {
+                Some(guard) => {
+                    let router = router.layer(from_fn_with_state(guard, check));
+                    guard::serve(listener, router, stop.cancelled_owned()).await;
+                    Ok(())
+                }
+                None => {
+                    let stop = stop.cancelled_owned();
+                    axum::serve(listener, router).with_graceful_shutdown(stop).await
+                }
+            }
         })
     })
+}
+
+async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let admitted = guard.admit_source(headers, request.uri());
+    match admitted.and_then(|()| guard.admit_token(bearer(headers))) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => (refusal.status(), refusal.to_string()).into_response(),
+    }
 }
 
 async fn ping<S: Store>(State(served): State<Served<S>>) -> Json<Ping> {
@@ -76,7 +102,8 @@ async fn progress<S: Store>(
     State(served): State<Served<S>>,
     headers: HeaderMap,
 ) -> Result<Body, StatusCode> {
-    if !is_addressed_to_us(&headers) {
+    // Guards against DNS rebinding.
+    if !is_address(&headers) {
         return Err(StatusCode::FORBIDDEN);
     }
     let listening = (served.host.progress().listen(), served.stop);
@@ -101,21 +128,7 @@ async fn progress<S: Store>(
 }
 
 async fn metrics(headers: HeaderMap) -> Result<String, StatusCode> {
-    if is_addressed_to_us(&headers) {
-        Ok(exporters::metrics::render())
-    } else {
-        Err(StatusCode::FORBIDDEN)
-    }
-}
-
-/// Guards against DNS rebinding: accepts only IP addresses and `localhost` as the host.
-fn is_addressed_to_us(headers: &HeaderMap) -> bool {
-    let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-    let name = host.map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
-    name.is_some_and(|name| {
-        let name = name.trim_matches(['[', ']']);
-        name.eq_ignore_ascii_case("localhost") || name.parse::<std::net::IpAddr>().is_ok()
-    })
+    if is_address(&headers) { Ok(exporters::metrics::render()) } else { Err(StatusCode::FORBIDDEN) }
 }
 
 async fn invocations<S: Store>(

@@ -29,10 +29,11 @@ pub mod settings;
 pub mod transcript;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use files::Roots;
 use futures_util::future::BoxFuture;
 use graph::effect::{Chat, Message, Reply};
 use graph::outcome::{Failure, FailureKind};
@@ -69,6 +70,9 @@ pub const REPLY_BYTES_MAX: usize = 256 * 1024;
 
 /// Most tool calls of one reply.
 pub const REPLY_CALLS_MAX: usize = 64;
+
+/// Most transcripts in memory. One more evicts all of them.
+const TRANSCRIPTS_MAX: usize = 8;
 
 /// Longest message of a failure, in characters.
 const MESSAGE_CHARS_MAX: usize = 500;
@@ -119,10 +123,34 @@ struct Shared {
     /// The models without native structured output. Bounded by the number of model names in triggers.
     formless: Mutex<BTreeSet<String>>,
     recorder: Option<Recorder>,
+    /// The transcripts that may be read.
+    roots: Roots,
 }
 
 /// A transcript, with the file's modification time when it was read.
 type Read = (Option<SystemTime>, Arc<Transcript>);
+
+impl Shared {
+    fn transcript(&self, file: &Path) -> Result<Arc<Transcript>, String> {
+        let file = self.roots.admit(file).map_err(|refusal| {
+            format!("the transcript {refusal}; start the stack with --allow DIR, or trigger with --model")
+        })?;
+        let written = std::fs::metadata(&file).and_then(|file| file.modified()).ok();
+        let mut read = self.transcripts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((as_of, transcript)) = read.get(&file)
+            && *as_of == written
+        {
+            return Ok(Arc::clone(transcript));
+        }
+        let transcript = Transcript::read(&file).map_err(|error| error.to_string())?;
+        let transcript = Arc::new(transcript);
+        if read.len() >= TRANSCRIPTS_MAX {
+            read.clear();
+        }
+        read.insert(file, (written, Arc::clone(&transcript)));
+        Ok(transcript)
+    }
+}
 
 impl Attempt {
     fn failed(failure: Failure) -> Self {
@@ -142,6 +170,15 @@ impl Models {
         let recorder = settings.record.clone().map(Recorder::new);
         let shared = Shared { settings, recorder, ..Shared::default() };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Allows transcripts below these roots. Without roots no transcript may be read, because triggers name
+    /// them.
+    #[must_use]
+    pub fn with_roots(self, roots: Roots) -> Self {
+        let settings = self.shared.settings.clone();
+        let recorder = settings.record.clone().map(Recorder::new);
+        Self { shared: Arc::new(Shared { settings, recorder, roots, ..Shared::default() }) }
     }
 
     /// Replaces the client for Bedrock, which otherwise comes from the environment.
@@ -168,7 +205,7 @@ impl Models {
                 Ok(model) => self.formed(&model, name, chat, clock).await,
                 Err(failure) => Attempt::failed(failure),
             },
-            trigger::Model::Transcript(file) => match self.transcript(PathBuf::from(file)) {
+            trigger::Model::Transcript(file) => match self.transcript(PathBuf::from(file)).await {
                 Ok(model) => within(model.as_ref(), chat, clock).await,
                 Err(failure) => Attempt::failed(failure),
             },
@@ -217,21 +254,17 @@ impl Models {
     }
 
     /// Reads the file again when it changed, as it does during a recording.
-    fn transcript(&self, file: PathBuf) -> Result<Arc<Transcript>, Failure> {
-        let written = std::fs::metadata(&file).and_then(|file| file.modified()).ok();
-        let mut read = self.shared.transcripts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((as_of, transcript)) = read.get(&file)
-            && *as_of == written
-        {
-            return Ok(Arc::clone(transcript));
+    /// Reads a transcript, on a thread that may block.
+    async fn transcript(&self, file: PathBuf) -> Result<Arc<Transcript>, Failure> {
+        let shared = Arc::clone(&self.shared);
+        if shared.roots.is_empty() {
+            let why = format!("the transcript {} is not read: no path is allowed", file.display());
+            return Err(Failure::refused(UNAVAILABLE, why));
         }
-        let transcript = Transcript::read(&file)
-            .map_err(|error| Failure::refused(UNAVAILABLE, error.to_string()))?;
-        let transcript = Arc::new(transcript);
-        read.insert(file, (written, Arc::clone(&transcript)));
-        Ok(transcript)
+        let read = tokio::task::spawn_blocking(move || shared.transcript(&file)).await;
+        let failed = |error: String| Failure::refused(UNAVAILABLE, error);
+        read.map_err(|error| failed(error.to_string()))?.map_err(failed)
     }
-
     /// Boxed as a trait object: the SDK's futures nest so deeply that callers would exceed the compiler's
     /// recursion limit.
     fn ask_bedrock<'a>(

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::path::PathBuf;
 
 use graph::agent::{Agent, OnModelFailure, Settings};
 use graph::budget::Budget;
@@ -58,6 +59,16 @@ impl Defaults {
         })
     }
 
+    /// The transcripts that the environment names, and not a trigger.
+    pub fn transcripts(&self) -> impl Iterator<Item = PathBuf> {
+        let of_agents = self.agents.values().filter_map(|defaults| defaults.model.clone());
+        let models = of_agents.filter_map(|model| Model::try_from(model).ok());
+        models.chain([self.model.clone()]).filter_map(|model| match model {
+            Model::Transcript(file) => Some(PathBuf::from(file)),
+            _ => None,
+        })
+    }
+
     fn of(&self, agent: &Agent) -> profile::Defaults {
         let unread = || (agent.profile().defaults)(&Environment::EMPTY).unwrap_or_default();
         self.agents.get(agent.name()).cloned().unwrap_or_else(unread)
@@ -81,7 +92,7 @@ fn read_folder(query: &FolderQuery<'_>) -> Result<Vec<TextFile>, Unreadable> {
     paths.truncate(query.files_max);
     let read = |path: std::path::PathBuf| {
         let mut text = String::new();
-        let file = std::fs::File::open(&path).map_err(unreadable(&path))?;
+        let file = files::read::regular(&path).map_err(unreadable(&path))?;
         file.take(query.file_bytes_max).read_to_string(&mut text).map_err(unreadable(&path))?;
         Ok(TextFile { path, text })
     };

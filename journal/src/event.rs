@@ -300,8 +300,14 @@ impl Event {
     /// key, and their writer the state machine.
     ///
     /// # Errors
-    /// The item is not an event, or its status or time is invalid.
+    /// The item is not an event or one of a newer schema version, or its status or time is invalid.
     pub fn from_item(item: &Item) -> Result<Self, ItemError> {
+        // The first writers stated no version.
+        if item.attributes.contains_key(attribute::VERSION)
+            && item.number(attribute::VERSION)? > SCHEMA_VERSION
+        {
+            return Err(item.malformed(attribute::VERSION, "a supported schema version"));
+        }
         let session = key::session_of(&item.pk)
             .ok_or_else(|| item.malformed("PK", "a session's partition"))?;
         let time = item.sk.strip_prefix(key::EVENT_PREFIX).unwrap_or_default();

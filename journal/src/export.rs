@@ -15,6 +15,7 @@ use crate::clock::{Clock, Hlc, Stamp};
 use crate::event::Event;
 use crate::id::SessionId;
 use crate::item::{Hash, Item};
+use crate::json;
 use crate::key;
 use crate::limits::ITEM_BYTES_MAX;
 use crate::log::{Extract, Judged, Trust};
@@ -263,7 +264,10 @@ enum Unlike {
 
 fn read_line(bytes: &[u8]) -> Result<Line, Unlike> {
     let unreadable = |text: &str| Unlike::Unreadable(text.to_owned());
-    let json: Value = serde_json::from_slice(bytes).map_err(|_| unreadable("it is not JSON"))?;
+    let json: Value = json::strict(bytes).map_err(|error| match error {
+        json::Error::Duplicate(name) => unreadable(&format!("it has two members `{name}`")),
+        json::Error::NotJson => unreadable("it is not JSON"),
+    })?;
     let object = json.as_object().ok_or_else(|| unreadable("it is not an object"))?;
     if let (Some(witness), 1) = (object.get("witness"), object.len()) {
         let witness = Witness::from_json(witness);
@@ -314,6 +318,7 @@ impl Export {
             return Report {
                 state: State::Open,
                 anchors: Vec::new(),
+                consulted: head.map(|_| Anchor::Given).into_iter().collect(),
                 damage,
                 unsealed: Vec::new(),
                 unmet: Vec::new(),
@@ -332,6 +337,7 @@ impl Export {
             .collect(),
             last_step: self.witness.as_ref().and_then(|witness| witness.last_step.clone()),
             log: self.log(&session, trust),
+            unmet: Vec::new(),
         };
         let mut report = verify::verify(&session, &self.records, &anchors, now);
         if let Some(stated) = &self.witness {

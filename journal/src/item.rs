@@ -290,11 +290,17 @@ impl Value {
         let text = value.as_str()?;
         match letter.as_str() {
             "S" => Some(Self::S(text.to_owned())),
-            "N" => text.parse().ok().map(Self::N),
+            "N" => number(text).map(Self::N),
             "B" => BASE64.decode(text).ok().map(Self::B),
             _ => None,
         }
     }
+}
+
+/// A number has one encoding, so that stored bytes do not change without a trace.
+fn number(text: &str) -> Option<i64> {
+    let number: i64 = text.parse().ok()?;
+    (itoa::Buffer::new().format(number) == text).then_some(number)
 }
 
 /// As DynamoDB's JSON; see [`Value::to_json`].
@@ -323,7 +329,7 @@ impl<'de> Deserialize<'de> for Value {
         let not = || serde::de::Error::custom("a value is not S, N or B");
         Ok(match Typed::deserialize(deserializer)? {
             Typed::S(text) => Self::S(text),
-            Typed::N(text) => Self::N(text.parse().map_err(|_| not())?),
+            Typed::N(text) => Self::N(number(&text).ok_or_else(not)?),
             Typed::B(text) => Self::B(BASE64.decode(text).map_err(|_| not())?),
         })
     }

@@ -63,6 +63,11 @@ pub fn blob(id: &SessionId, sha256: &str) -> String {
     format!("BLOB#{id}#{sha256}")
 }
 
+/// The session of a partition of parts, if it is one.
+pub fn session_of_blob(pk: &str) -> Option<SessionId> {
+    pk.strip_prefix("BLOB#")?.split_once('#')?.0.parse().ok()
+}
+
 /// The sort key of one part of a large payload.
 pub fn part(number: u32) -> String {
     format!("PART#{number:04}")

@@ -28,6 +28,7 @@ pub mod export;
 pub mod follow;
 pub mod id;
 pub mod item;
+mod json;
 pub mod key;
 pub mod lease;
 pub mod limits;

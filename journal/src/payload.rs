@@ -14,6 +14,9 @@ const RAW_BYTES: &str = "PayloadBytes";
 const SHA256: &str = "PayloadSha256";
 const PARTS: &str = "PayloadParts";
 
+/// The only encoding.
+const ZSTD: &str = "zstd";
+
 const ZSTD_LEVEL: i32 = 3;
 
 /// A payload as its record stores it.
@@ -126,11 +129,11 @@ impl Payload {
         match self {
             Self::Text(text) => item.with(PAYLOAD, text.as_str()),
             Self::Zstd { bytes, raw_bytes } => {
-                item.with(PAYLOAD, bytes.clone()).with(ENCODING, "zstd").with(RAW_BYTES, *raw_bytes)
+                item.with(PAYLOAD, bytes.clone()).with(ENCODING, ZSTD).with(RAW_BYTES, *raw_bytes)
             }
             Self::Parts { sha256, raw_bytes, parts } => item
                 .with(SHA256, sha256.as_str())
-                .with(ENCODING, "zstd")
+                .with(ENCODING, ZSTD)
                 .with(RAW_BYTES, *raw_bytes)
                 .with(PARTS, *parts),
         }
@@ -142,8 +145,12 @@ impl Payload {
     /// The attributes are invalid.
     pub fn read_from(item: &Item) -> Result<Option<Self>, ItemError> {
         match item.attributes.get(PAYLOAD) {
+            Some(Value::S(_)) if item.attributes.contains_key(ENCODING) => {
+                return Err(item.malformed(ENCODING, "absent beside a payload of text"));
+            }
             Some(Value::S(text)) => return Ok(Some(Self::Text(text.clone()))),
             Some(Value::B(bytes)) => {
+                check_encoding(item)?;
                 let raw_bytes = item.small(RAW_BYTES)?;
                 return Ok(Some(Self::Zstd { bytes: bytes.clone(), raw_bytes }));
             }
@@ -152,13 +159,25 @@ impl Payload {
         }
         match item.text_opt(SHA256) {
             None => Ok(None),
-            Some(sha256) => Ok(Some(Self::Parts {
-                sha256: Hash::from_record(sha256),
-                raw_bytes: item.small(RAW_BYTES)?,
-                parts: item.small(PARTS)?,
-            })),
+            Some(sha256) => {
+                check_encoding(item)?;
+                Ok(Some(Self::Parts {
+                    sha256: Hash::from_record(sha256),
+                    raw_bytes: item.small(RAW_BYTES)?,
+                    parts: item.small(PARTS)?,
+                }))
+            }
         }
     }
+
+    /// Whether an attribute is one of a payload.
+    pub(crate) fn has_attribute(name: &str) -> bool {
+        [PAYLOAD, ENCODING, RAW_BYTES, SHA256, PARTS].contains(&name)
+    }
+}
+
+fn check_encoding(item: &Item) -> Result<(), ItemError> {
+    if item.text(ENCODING)? == ZSTD { Ok(()) } else { Err(item.malformed(ENCODING, "`zstd`")) }
 }
 
 /// The items of a payload's parts, each with its own hash, so that a changed part can be named.

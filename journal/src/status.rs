@@ -1,11 +1,12 @@
 //! Computes a session's status from its events, and decides which event may follow.
 //!
 //! [`status`] is a commutative and idempotent fold: each event raises one lane to the highest value
-//! seen. So any order of the same events, and any repetition, gives the same status.
+//! seen, and the earliest verdict counts. So any order of the same events, and any repetition, gives the same status.
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{About, Event, EventStatus, names};
+use crate::clock::Stamp;
+use crate::event::{Event, EventStatus, names};
 
 names! {
     /// The status of a session.
@@ -27,6 +28,18 @@ names! {
 }
 
 impl Status {
+    /// The status that a verdict gives; `None` for other events.
+    pub const fn of_verdict(event: EventStatus) -> Option<Self> {
+        match event {
+            EventStatus::SessionSucceeded => Some(Self::Succeeded),
+            EventStatus::SessionFailed => Some(Self::Failed),
+            EventStatus::SessionTimedOut => Some(Self::TimedOut),
+            EventStatus::SessionCancelled => Some(Self::Cancelled),
+            EventStatus::SessionRejected => Some(Self::Rejected),
+            _ => None,
+        }
+    }
+
     /// Whether no status follows it.
     pub const fn is_terminal(self) -> bool {
         matches!(
@@ -36,8 +49,8 @@ impl Status {
     }
 }
 
-/// The lanes of a session: in each, the highest (number, event) seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The lanes of a session: in each but the verdict's, the highest (number, event) seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lanes {
     /// Invocations, by attempt.
     pub invocation: Option<(u32, EventStatus)>,
@@ -48,17 +61,17 @@ pub struct Lanes {
     /// Losses, by epoch.
     pub lost: Option<(u32, EventStatus)>,
     pub cancel_requested: bool,
-    /// The verdict, by end step.
-    pub verdict: Option<(u32, EventStatus)>,
+    /// The verdict: the earliest counts, since anybody may add a later one. By time and sort key.
+    pub verdict: Option<(Stamp, String, EventStatus)>,
 }
 
 impl Lanes {
     /// Adds an event to the lanes.
     #[must_use]
-    pub fn with(mut self, status: EventStatus, about: About) -> Self {
+    pub fn with(mut self, event: &Event) -> Self {
         use EventStatus as E;
-        let seen = Some((about.ordinal(), status));
-        match status {
+        let seen = Some((event.about.ordinal(), event.status));
+        match event.status {
             E::SessionInitiated => {}
             E::AgentInvocationStarted | E::AgentInvocationSucceeded | E::AgentInvocationFailed => {
                 self.invocation = self.invocation.max(seen);
@@ -78,20 +91,22 @@ impl Lanes {
             | E::SessionFailed
             | E::SessionTimedOut
             | E::SessionCancelled
-            | E::SessionRejected => self.verdict = self.verdict.max(seen),
+            | E::SessionRejected => {
+                let seen = (event.stamp, event.sk.clone(), event.status);
+                self.verdict = Some(self.verdict.map_or(seen.clone(), |verdict| verdict.min(seen)));
+            }
         }
         self
     }
 
     pub fn status(&self) -> Status {
         use EventStatus as E;
-        match (self.verdict, self.task) {
-            (Some((_, E::SessionSucceeded)), _) => Status::Succeeded,
-            (Some((_, E::SessionTimedOut)), _) => Status::TimedOut,
-            (Some((_, E::SessionCancelled)), _) => Status::Cancelled,
-            (Some((_, E::SessionRejected)), _) => Status::Rejected,
-            (Some(_), _) => Status::Failed,
-            (None, Some((_, E::AgentBackgroundTaskSuspended))) => Status::Waiting,
+        let verdict = self.verdict.as_ref();
+        if let Some(status) = verdict.and_then(|(_, _, event)| Status::of_verdict(*event)) {
+            return status;
+        }
+        match self.task {
+            Some((_, E::AgentBackgroundTaskSuspended)) => Status::Waiting,
             _ if matches!(self.entrypoint, Some((_, E::AgentVersionMissing))) => Status::Waiting,
             _ if self.invocation.is_some() || self.entrypoint.is_some() || self.task.is_some() => {
                 Status::Running
@@ -103,7 +118,7 @@ impl Lanes {
 
 /// The lanes of events in any order.
 pub fn lanes<'a>(events: impl IntoIterator<Item = &'a Event>) -> Lanes {
-    events.into_iter().fold(Lanes::default(), |lanes, event| lanes.with(event.status, event.about))
+    events.into_iter().fold(Lanes::default(), Lanes::with)
 }
 
 /// The status of events in any order; without events a session counts as initiated.
@@ -153,6 +168,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::event::{About, Draft, Writer};
 
     #[test]
     fn admitted_events_per_status_match_the_golden_matrix() {
@@ -177,9 +193,24 @@ mod tests {
         }
     }
 
-    fn any_event() -> impl Strategy<Value = (EventStatus, About)> {
-        (0..EventStatus::ALL.len(), 0_u32..4)
-            .prop_map(|(index, n)| (EventStatus::ALL[index], About::Step(n)))
+    fn event(status: EventStatus, number: u32, nanos: i64) -> Event {
+        let session = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap();
+        let draft = Draft::new(status, About::Step(number));
+        let at = Stamp::from_nanos(nanos);
+        Event::from_item(&draft.to_item(&session, Writer::Agent, at, None, 0)).unwrap()
+    }
+
+    fn any_event() -> impl Strategy<Value = Event> {
+        (0..EventStatus::ALL.len(), 0_u32..4, 0_i64..4)
+            .prop_map(|(index, number, nanos)| event(EventStatus::ALL[index], number, nanos))
+    }
+
+    #[test]
+    fn a_later_verdict_does_not_change_the_status() {
+        let failed = event(EventStatus::SessionFailed, 1, 5);
+        let later = event(EventStatus::SessionSucceeded, 2, 6);
+        assert_eq!(status([&failed, &later]), Status::Failed);
+        assert_eq!(status([&later, &failed]), Status::Failed);
     }
 
     proptest! {
@@ -188,17 +219,14 @@ mod tests {
             events in proptest::collection::vec(any_event(), 0..12),
             shuffle in proptest::collection::vec(0_usize..1_000, 24),
         ) {
-            let fold = |events: &[(EventStatus, About)]| {
-                events.iter().fold(Lanes::default(), |lanes, (status, about)| lanes.with(*status, *about))
-            };
-            let mut shuffled: Vec<_> = events.iter().chain(&events).copied().collect();
+            let mut shuffled: Vec<_> = events.iter().chain(&events).cloned().collect();
             for (place, other) in shuffle.iter().enumerate() {
                 if !shuffled.is_empty() {
                     let (a, b) = (place % shuffled.len(), other % shuffled.len());
                     shuffled.swap(a, b);
                 }
             }
-            prop_assert_eq!(fold(&events), fold(&shuffled));
+            prop_assert_eq!(lanes(&events), lanes(&shuffled));
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod check;
 mod order;
+mod verdict;
 
 use std::fmt;
 
@@ -55,6 +56,8 @@ pub struct Anchors {
     pub last_step: Option<(u32, Hash)>,
     /// What the log of sessions shows; `None` if there is none.
     pub log: Option<Judged>,
+    /// Anchors that the caller should have and could not read.
+    pub unmet: Vec<String>,
 }
 
 impl Anchors {
@@ -72,6 +75,8 @@ pub struct Report {
     pub state: State,
     /// The anchors that name the verdict, weakest first.
     pub anchors: Vec<Anchor>,
+    /// All anchors that the verdict was held against, weakest first.
+    pub consulted: Vec<Anchor>,
     /// All damage found, in no particular order; empty for a valid session.
     pub damage: Vec<Damage>,
     /// Sort keys of events after the verdict, which nothing protects.
@@ -172,6 +177,12 @@ pub enum Damage {
     /// The log of sessions, or its checkpoint, does not hold.
     #[error("the log of sessions does not hold: {problem}")]
     Log { problem: String },
+    /// A session without a verdict begins with it.
+    #[error("the first record is missing: there is no SESSION_INITIATED")]
+    FirstMissing,
+    /// The verdict seals something else than the session's end.
+    #[error("{place} is not a verdict of this session: {problem}")]
+    Verdict { place: String, problem: String },
     /// An export's last line, the witness, does not match the records.
     #[error("the witness does not match the records: {problem}")]
     Witness { problem: String },
@@ -238,6 +249,7 @@ impl Damage {
                 | Self::VerdictMissing { .. }
                 | Self::Unnamed { .. }
                 | Self::RequestMissing { .. }
+                | Self::FirstMissing
         )
     }
 }
@@ -252,6 +264,19 @@ impl Report {
         }
     }
 
+    /// What the session is to a reader, in one word: `sound` only if an anchor that the writer of its records cannot
+    /// write names its verdict.
+    pub fn word(&self) -> &'static str {
+        match (self.outcome(), &self.state) {
+            (Outcome::Damaged, _) => "damaged",
+            (Outcome::NotProvable, _) => "not provable",
+            (Outcome::Sound, State::Open) => "open",
+            (Outcome::Sound, _) if self.is_anchored() => "sound",
+            (Outcome::Sound, _) => "consistent",
+        }
+    }
+
+    /// Whether there is no damage and nothing unproven that should be: [`Self::word`] says what that proves.
     pub fn is_sound(&self) -> bool {
         self.outcome() == Outcome::Sound
     }
@@ -275,6 +300,7 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
     }
     let mut heads = anchors.heads.clone();
     heads.extend(anchors.log.as_ref().and_then(Judged::head));
+    check.unreadable_events();
     let verdict = check.verdict(&heads);
     let seal = verdict.as_ref().and_then(|verdict| verdict.seal.as_ref());
     let anchor = match (&verdict, seal, &anchors.last_step) {
@@ -289,14 +315,19 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
     check.requests();
     let mut unsealed = Vec::new();
     if let Some(verdict) = &verdict {
+        check.meaning(verdict);
         unsealed = check.events(verdict);
+    }
+    if seal.is_none() {
+        check.first_event();
     }
     check.unnamed_parts();
     check.initiations();
     let log = anchors.log.as_ref();
-    let unmet = log.map_or_else(Vec::new, |log| check.log(log));
+    let mut unmet = log.map_or_else(Vec::new, |log| check.log(log));
+    unmet.extend(anchors.unmet.iter().cloned());
     let leaves = anchors.log.iter().flat_map(Judged::leaves);
-    let expired = check.is_expired(now, leaves);
+    let expired = check.is_expired(now, leaves, !heads.is_empty());
     let mut damage = check.into_damage();
     damage.retain(|damage| !expired || !damage.is_absence());
     let naming = |hash: &Hash| {
@@ -312,9 +343,13 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
         Some(verdict) => State::Sealed { head: verdict.hash.clone() },
         None => State::Open,
     };
+    let mut consulted: Vec<_> = heads.iter().map(|(anchor, _)| *anchor).collect();
+    consulted.sort();
+    consulted.dedup();
     Report {
         state,
         anchors: by,
+        consulted,
         damage,
         unsealed,
         unmet,

@@ -7,8 +7,8 @@
 //! where the nearest recorded request differs.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Write as _};
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -71,17 +71,8 @@ impl Transcript {
     /// When the file cannot be read, or a line is not an entry.
     pub fn read(path: &Path) -> Result<Self, Unreadable> {
         let unreadable = |why: String| Unreadable::File { path: path.to_owned(), why };
-        let failed = |error: std::io::Error| unreadable(error.to_string());
-        // Opening a FIFO waits for a writer, and a device never ends.
-        if !std::fs::metadata(path).map_err(failed)?.is_file() {
-            return Err(unreadable("it is not a regular file".to_owned()));
-        }
-        let mut text = String::new();
-        let file = File::open(path).map_err(failed)?;
-        file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(failed)?;
-        if text.len() as u64 > FILE_BYTES_MAX {
-            return Err(unreadable(format!("it is larger than {FILE_BYTES_MAX} bytes")));
-        }
+        let text = files::read::text(path, FILE_BYTES_MAX)
+            .map_err(|error| unreadable(error.to_string()))?;
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let entry = |(index, line)| {
             serde_json::from_str(line).map_err(|error: serde_json::Error| Unreadable::Line {

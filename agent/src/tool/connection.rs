@@ -270,7 +270,12 @@ impl Target {
                 return Ok((running, Wire::Pipes(pipes)));
             }
             Launch::Program(program) => {
-                let problem = match self.clock.timeout(within, Running::program(program)).await {
+                let program = program.admitted().await.map_err(|refusal| {
+                    let problem = format!("was not started: {refusal}");
+                    let hint = "start the stack with --allow DIR, or trigger with --input PATH";
+                    Failure::refused(CATEGORY_CONNECTION, self.message(&problem, hint))
+                })?;
+                let problem = match self.clock.timeout(within, Running::program(&program)).await {
                     Some(Ok((running, pipes))) => return Ok((running, Wire::Pipes(pipes))),
                     Some(Err(error)) => format!("cannot be started: {error}"),
                     None => format!("did not start within {}", seconds(within)),

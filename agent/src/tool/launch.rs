@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::process::Stdio;
 
+use files::Roots;
 use serde_json::Value;
 
 use super::in_process::InProcess;
@@ -65,12 +67,42 @@ pub(super) struct Program {
     path: Text,
     pub(super) args: Vec<Text>,
     pub(super) env: BTreeMap<String, Text>,
+    /// Options with a path from the session's input. [`Self::admitted`] makes arguments of them.
+    pub(super) paths: Vec<(&'static str, String)>,
+    /// The paths that may be passed.
+    pub(super) roots: Roots,
 }
 
 impl Program {
     /// No arguments, empty environment.
     pub(super) fn new(path: Text) -> Self {
-        Self { path, args: Vec::new(), env: BTreeMap::new() }
+        let (args, env, paths) = (Vec::new(), BTreeMap::new(), Vec::new());
+        Self { path, args, env, paths, roots: Roots::default() }
+    }
+
+    /// The command with the input's paths as arguments, in canonical form. Reads the file system on a
+    /// thread that may block.
+    ///
+    /// # Errors
+    /// When a path may not be read.
+    pub(super) async fn admitted(&self) -> Result<Self, String> {
+        let mut program = self.clone();
+        if program.paths.is_empty() {
+            return Ok(program);
+        }
+        let (paths, roots) = (std::mem::take(&mut program.paths), self.roots.clone());
+        let arguments = move || {
+            let argument = |(option, path): (&str, String)| {
+                let canonical = roots.admit(Path::new(&path)).map_err(|error| error.to_string())?;
+                let path = canonical.to_str().ok_or("its path is not UTF-8")?;
+                // One argument, so that a path that begins with a hyphen is not parsed as an option.
+                Ok(Text::plain(format!("{option}={path}")))
+            };
+            paths.into_iter().map(argument).collect::<Result<Vec<_>, String>>()
+        };
+        let arguments = tokio::task::spawn_blocking(arguments).await;
+        program.args.extend(arguments.map_err(|error| error.to_string())??);
+        Ok(program)
     }
 
     /// The command with piped streams, in its own process group. Killing the group includes grandchildren,
@@ -94,7 +126,8 @@ impl Program {
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path.shown)?;
-        self.args.iter().try_for_each(|arg| write!(f, " {}", arg.shown))
+        self.args.iter().try_for_each(|arg| write!(f, " {}", arg.shown))?;
+        self.paths.iter().try_for_each(|(option, path)| write!(f, " {option}={path}"))
     }
 }
 

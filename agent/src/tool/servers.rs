@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use files::Roots;
 use graph::agent::{Agent, Settings};
 use graph::origin::Rule;
 use graph::profile;
 use journal::id::SessionId;
 use serde_json::Value;
-use workflow::env::OTEL_EXPORTER_OTLP_ENDPOINT;
+use workflow::env::{DAYBOOK_ALLOWED_PATHS, DAYBOOK_GRANTS_FOLDER, OTEL_EXPORTER_OTLP_ENDPOINT};
 use workflow::limits::TTL_DAYS;
 
 pub use self::file::Error;
@@ -103,6 +104,8 @@ struct Bundled {
     account: Option<BTreeMap<String, Text>>,
     /// The folder of its state.
     state: Option<PathBuf>,
+    /// The paths that a session's input may name.
+    roots: Roots,
 }
 
 impl fmt::Debug for Entry {
@@ -128,7 +131,8 @@ impl Servers {
         let servers = versions.flat_map(|agent| agent.profile().servers);
         let entry = |server: &'static profile::Server| {
             let program = program.to_owned();
-            let bundled = Bundled { program, server, account: None, state: None };
+            let bundled =
+                Bundled { program, server, account: None, state: None, roots: Roots::default() };
             (server.name.to_owned(), Entry::Bundled(bundled))
         };
         Self { entries: servers.map(entry).collect(), ..Self::default() }
@@ -164,6 +168,15 @@ impl Servers {
                 remove_expired(&folder);
             }
             bundled.state = Some(folder);
+        }
+        self
+    }
+
+    /// Allows sessions' inputs to name paths below these roots. Without roots they may name none.
+    #[must_use]
+    pub fn with_roots(mut self, roots: &Roots) -> Self {
+        for bundled in self.bundled_mut() {
+            bundled.roots = roots.clone();
         }
         self
     }
@@ -284,19 +297,23 @@ impl Bundled {
     /// The command for a session with this input. Only these servers, which are ours, get the collector's
     /// address.
     fn program(&self, session: &SessionId, input: &Value) -> Program {
-        let Self { program, server, account, state } = self;
+        let Self { program, server, account, state, roots } = self;
         let mut program = Program::new(Text::plain(program.to_string_lossy()));
         program.args.extend(["mcp", server.name].map(Text::plain));
         if let Some(endpoint) = telemetry::export::endpoint() {
             program.env.insert(OTEL_EXPORTER_OTLP_ENDPOINT.to_owned(), Text::plain(endpoint));
         }
+        let mut paths = Vec::new();
         // One argument each, so that a value that begins with a hyphen is not parsed as an option.
         let mut option = |name: &str, value: &str| {
             program.args.push(Text::plain(format!("{name}={value}")));
         };
         for (field, name) in server.options {
-            if let Some(value) = input.get(field).and_then(Value::as_str) {
-                option(name, value);
+            match input.get(field).and_then(Value::as_str) {
+                // A server decides which addresses it may call.
+                Some(url) if is_url(url) => option(name, url),
+                Some(path) => paths.push((*name, path.to_owned())),
+                None => {}
             }
         }
         if let (Some(name), Some(state)) = (server.state_option, state) {
@@ -308,8 +325,25 @@ impl Bundled {
             program.args.push(Text::plain(in_account.argument));
             program.env.extend(account.clone());
         }
+        if !paths.is_empty() {
+            // The server checks the files that the named one refers to.
+            let allowed = roots.variable().unwrap_or_default();
+            let grants = roots.grants().unwrap_or(Path::new(""));
+            for (name, value) in [
+                (DAYBOOK_ALLOWED_PATHS, allowed.to_string_lossy()),
+                (DAYBOOK_GRANTS_FOLDER, grants.to_string_lossy()),
+            ] {
+                program.env.insert(name.to_owned(), Text::plain(value));
+            }
+        }
+        program.paths = paths;
+        program.roots = roots.clone();
         program
     }
+}
+
+fn is_url(text: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
 }
 
 #[cfg(test)]
@@ -377,6 +411,31 @@ mod tests {
         assert_eq!(servers.configured().count(), 0);
     }
 
+    #[tokio::test]
+    async fn an_input_names_only_paths_below_the_roots() {
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(outside.path(), &link).unwrap();
+        let roots = Roots::new([root.path().to_owned()]);
+        let admitted = async |servers: Servers, folder: &Path| {
+            let there = launch(&servers, "own", json!({ "folder": folder }));
+            let Launch::Program(program) = there else { panic!("{there}") };
+            program.admitted().await
+        };
+        let program = admitted(bundled().with_roots(&roots), root.path()).await.unwrap();
+        let canonical = root.path().canonicalize().unwrap();
+        let expected = format!("/bin/daybook mcp own --folder={}", canonical.display());
+        assert_eq!(program.to_string(), expected);
+        for path in [outside.path(), &link, &root.path().join(".."), Path::new("/etc")] {
+            let refusal = admitted(bundled().with_roots(&roots), path).await.unwrap_err();
+            assert!(
+                refusal.contains("outside of the folders that a trigger may name"),
+                "{refusal}"
+            );
+        }
+        assert!(admitted(bundled(), root.path()).await.is_err(), "no roots admit nothing");
+    }
+
     #[test]
     fn a_bundled_server_uses_the_account_unless_the_input_decides() {
         let environment = |name: &str| match name {
@@ -394,7 +453,8 @@ mod tests {
         assert!(!format!("{servers:?} {there:?}").contains("secret of"));
         let saved = launch(&servers, "own", json!({"folder": "tonight"}));
         assert_eq!(saved.to_string(), "/bin/daybook mcp own --folder=tonight");
-        assert!(matches!(saved, Launch::Program(program) if program.env.is_empty()));
+        let Launch::Program(saved) = &saved else { panic!("{saved}") };
+        assert!(saved.env.keys().all(|name| name.starts_with("DAYBOOK_")), "{saved:?}");
     }
 
     #[test]

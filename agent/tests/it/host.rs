@@ -437,28 +437,26 @@ async fn a_ping_changes_its_time_only_with_its_status() {
 }
 
 /// An agent whose input names the function that panics.
-static PANICKING: Graph<String> = Graph::new(
+static PANICKING: Graph<Value> = Graph::new(
     "panicking",
     "Panics where its input says.",
     &[Node { name: "do", to: &[], ask: panicking_ask, fold: panicking_fold }],
     panicking_init,
-    |at, _| if at == "policy" { panic!("in the policy") } else { Reply::says("fine") },
+    |at, _| if *at == "policy" { panic!("in the policy") } else { Reply::says("fine") },
 );
 
-fn panicking_init(input: &Value, _: &Settings) -> Result<String, InputError> {
-    let at = input["at"].as_str().unwrap_or_default();
-    assert_ne!(at, "init", "in the start");
-    Ok(at.to_owned())
+fn panicking_init(input: &Value, _: &Settings) -> Result<Value, InputError> {
+    assert_ne!(input["at"], "init", "in the start");
+    Ok(input["at"].clone())
 }
 
-#[expect(clippy::ptr_arg, reason = "the state's type")]
-fn panicking_ask(at: &String, _: &Context<'_>) -> Effect {
-    assert_ne!(at, "ask", "in the request");
+fn panicking_ask(at: &Value, _: &Context<'_>) -> Effect {
+    assert_ne!(*at, "ask", "in the request");
     Effect::Chat(Chat::default())
 }
 
-fn panicking_fold(at: &mut String, _: Outcome) -> Route {
-    assert_ne!(at, "fold", "in the fold");
+fn panicking_fold(at: &mut Value, _: Outcome) -> Route {
+    assert_ne!(*at, "fold", "in the fold");
     Route::End(Finish::Completed(json!(1)))
 }
 

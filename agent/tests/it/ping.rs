@@ -220,7 +220,7 @@ async fn pings_are_answered_while_a_task(plight: Plight) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let server = agent::http::serve(host.clone(), listener, stop.clone()).unwrap();
+    let server = agent::http::serve(host.clone(), listener, None, stop.clone()).unwrap();
     tokio::task::spawn_blocking(move || check(address, &troubled)).await.unwrap();
     host.shutdown().await;
     stop.cancel();

@@ -239,6 +239,9 @@ pub struct Dev {
     /// Functions that the state machine may call: a JSON file of commands and URLs by name
     #[arg(long, value_name = "FILE", requires = "workflow")]
     pub functions: Option<PathBuf>,
+    /// Let triggers name files below this folder, as they may below the working directory; repeatable
+    #[arg(long, value_name = "PATH")]
+    pub allow: Vec<PathBuf>,
     /// The options that packs add.
     #[arg(skip)]
     pub of_packs: ArgMatches,

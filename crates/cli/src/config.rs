@@ -1,6 +1,6 @@
 //! The environment, read once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +8,7 @@ use agent::model::settings::{Settings, Unusable};
 use agent::settings::Defaults;
 use agent::tool::Timeouts;
 use extension::Extension;
+use files::Roots;
 use graph::agent::Agent;
 use graph::profile::{Environment, Limits};
 use stack::checkpoints::Witness;
@@ -93,6 +94,8 @@ pub struct StackEnvironment {
     pub admission: Limits,
     /// `DAYBOOK_WITNESSES`.
     pub witnesses: Vec<Witness>,
+    /// `DAYBOOK_ALLOWED_PATHS`.
+    pub allowed: Vec<PathBuf>,
     /// The environment of isolated agents.
     pub handed_on: Vec<(String, String)>,
 }
@@ -178,8 +181,19 @@ impl Config {
             ttl_days: env::ttl_days(&lookup)?,
             admission: Limits::read(&self.agents, &Environment::of(&lookup))?,
             witnesses: witnesses(&lookup)?,
+            allowed: env::text(&lookup, env::DAYBOOK_ALLOWED_PATHS)
+                .map(|paths| std::env::split_paths(&paths).collect())
+                .unwrap_or_default(),
             handed_on: handed_on.collect(),
         })
+    }
+
+    /// The paths that a server may read: any, unless a host started this process with paths of a trigger.
+    pub fn roots(&self) -> Roots {
+        let Some(grants) = read(env::DAYBOOK_GRANTS_FOLDER) else { return Roots::everything() };
+        let allowed = read(env::DAYBOOK_ALLOWED_PATHS).unwrap_or_default();
+        let roots = Roots::of_variable(allowed.as_ref());
+        if grants.is_empty() { roots } else { roots.with_grants(Path::new(&grants)) }
     }
 
     /// Reads the settings of MCP servers.
@@ -206,6 +220,15 @@ impl Config {
 /// When its address is invalid.
 pub fn export_spans(service: &'static str) -> Result<(), env::Invalid> {
     exporters::export_spans(&read, service)
+}
+
+/// The working directory, as a default root. The root and home directories are none: they hold the secrets
+/// of their owners.
+pub fn working_folder() -> Option<PathBuf> {
+    let folder = std::env::current_dir().and_then(|folder| folder.canonicalize()).ok()?;
+    let home = std::env::home_dir().and_then(|home| home.canonicalize().ok());
+    let is_wide = folder.parent().is_none() || home.is_some_and(|home| home.starts_with(&folder));
+    (!is_wide).then_some(folder)
 }
 
 /// Whether the environment disables colour.

@@ -1,9 +1,10 @@
 //! Reads an agent's input: a JSON file, standard input, or a folder that a pack recognises.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use extension::Extension;
 use extension::input::{self, Input};
+use graph::agent::Agent;
 use serde_json::{Map, Value};
 
 use crate::args::Target;
@@ -49,6 +50,30 @@ pub fn make_absolute(
     }
 }
 
+/// The files and folders that a detail names: the transcript, the sources of the agent's servers, and the
+/// files that these refer to.
+pub fn named(
+    detail: &Map<String, Value>,
+    agents: &[Agent],
+    extensions: &[Extension],
+) -> Vec<PathBuf> {
+    let name = detail.get("agent").and_then(Value::as_str);
+    let model = detail.get("model").and_then(Value::as_str);
+    let transcript = model.and_then(|model| model.strip_prefix("transcript:"));
+    let servers = agents.iter().filter(|agent| name == Some(agent.name()));
+    let options = servers.flat_map(|agent| agent.profile().servers).flat_map(|s| s.options);
+    let source = |(field, _): &(&str, &str)| detail.get("input")?.get(field)?.as_str();
+    let sources: Vec<&Path> = options.filter_map(source).map(Path::new).collect();
+    let of_agent = inputs(extensions).filter(|input| name == Some(input.agent));
+    let referred = of_agent.filter_map(|input| input.referred);
+    let referred =
+        referred.flat_map(|referred| sources.iter().flat_map(move |path| referred(path)));
+    let mut named: Vec<PathBuf> = referred.collect();
+    named.extend(transcript.map(PathBuf::from));
+    named.extend(sources.into_iter().map(Path::to_owned));
+    named
+}
+
 fn inputs(extensions: &[Extension]) -> impl Iterator<Item = Input> {
     extensions.iter().filter_map(|extension| extension.input)
 }
@@ -84,8 +109,6 @@ pub fn detail(written: Option<&str>) -> Result<Map<String, Value>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
 
     fn packs() -> Vec<Extension> {
@@ -114,6 +137,26 @@ mod tests {
         make_absolute(&mut detail, Some(&folder), &packs());
         let file = Path::new(detail["input"]["inventory"].as_str().unwrap());
         assert!(file.is_absolute() && file.ends_with("mtu-mismatch/network.json"), "{file:?}");
+    }
+
+    #[test]
+    fn the_files_that_a_command_line_names_are_found() {
+        let named = |detail: &Map<String, Value>| named(detail, packs::all(), &packs());
+        let incident = bundled("incident/incidents/network-blocked").canonicalize().unwrap();
+        let detail = read(&incident, Target::Local, &packs()).unwrap();
+        assert_eq!(named(&detail), [incident]);
+        let network = bundled("network/networks/mtu-mismatch").canonicalize().unwrap();
+        let mut detail = read(&network, Target::Local, &packs()).unwrap();
+        make_absolute(&mut detail, Some(&network), &packs());
+        let base = network.join("../healthy/network.json");
+        assert_eq!(named(&detail), [base, network.join("network.json")]);
+        let detail =
+            detail_of(r#"{"agent": "fraud", "model": "transcript:t", "input": {"data": "d"}}"#);
+        assert_eq!(named(&detail), [PathBuf::from("t"), PathBuf::from("d")]);
+    }
+
+    fn detail_of(text: &str) -> Map<String, Value> {
+        detail(Some(text)).unwrap()
     }
 
     #[test]

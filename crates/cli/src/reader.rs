@@ -11,10 +11,8 @@ use journal::clock::{Clock, Stamp};
 use journal::event::Event;
 use journal::id::SessionId;
 use journal::item::Hash;
-use journal::key::{self, attribute};
 use journal::sqlite::OpenError;
 use journal::step::Step;
-use journal::store::{Query, Store as _};
 use journal::{listing, read};
 use serde_json::Value;
 use stack::executions;
@@ -173,22 +171,28 @@ impl Reader {
         }
     }
 
-    /// The hashes of the session's verdict that its executions have recorded. In an account that does not answer, none.
+    /// The hashes of the session's verdict that its executions have recorded, and why those of an execution that a record
+    /// names are unknown.
     ///
     /// # Errors
     /// When the journal cannot be read.
-    pub async fn heads(&self, context: &Context, id: &SessionId) -> Result<Vec<Hash>, Failure> {
-        let first = Query::prefix(key::session(id), key::EVENT_PREFIX).limited(1);
-        let first = self.store.query(first).await?.items;
-        let first = first.iter().find_map(|item| item.text_opt(attribute::EXECUTION_ARN));
+    pub async fn heads(
+        &self,
+        context: &Context,
+        id: &SessionId,
+    ) -> Result<(Vec<Hash>, Vec<String>), Failure> {
+        let named = executions::named(&self.store, id).await?;
         if let Some(database) = self.store.here() {
-            return Ok(executions::heads(database, id, first).await?);
+            return Ok((executions::heads(database, id, named).await?, Vec::new()));
         }
-        match Clients::new(context).await.heads(id, first).await {
-            Ok(heads) => Ok(heads),
+        match Clients::new(context).await.heads(id, &named).await {
+            Ok((heads, unmet)) => Ok((heads.into_iter().collect(), unmet)),
+            Err(error) if !named.is_empty() => {
+                Ok((Vec::new(), vec![format!("its execution cannot be read: {error:#}")]))
+            }
             Err(error) => {
                 output::say(&format!("no anchor from the execution: {error:#}"));
-                Ok(Vec::new())
+                Ok((Vec::new(), Vec::new()))
             }
         }
     }
@@ -221,6 +225,9 @@ pub fn unusable_hint(error: &OpenError) -> &'static str {
     match error {
         OpenError::Newer { .. } => {
             "a newer version of Daybook wrote it: use that version, or pass another folder with --data"
+        }
+        OpenError::Private { .. } => {
+            "the file must belong to this user; or pass another folder with --data"
         }
         OpenError::Sqlite { .. } | OpenError::Log { .. } | OpenError::Setting { .. } => {
             "pass another folder with --data; the file is unchanged"

@@ -143,6 +143,8 @@ impl Action {
 pub struct Order {
     /// The event's detail.
     pub detail: Map<String, Value>,
+    /// The files and folders that the command line names, which the stack may read.
+    pub files: Vec<PathBuf>,
     /// Whether to follow it until it ends.
     pub wait: bool,
     /// Settings for the stack to start if none is listening.
@@ -332,6 +334,7 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
         stack_folder: global.data.clone().unwrap_or_else(default),
         json: global.json,
         colour: look.colour,
+        roots: config.roots(),
         aws_endpoint_url: config.aws_endpoint_url.clone(),
     };
     Ok(Context {
@@ -374,7 +377,8 @@ fn order(
     if let Some(model) = trigger.model {
         detail.insert("model".to_owned(), json!(model_for(model, context.target)));
     }
-    Ok(Order { detail, wait: trigger.wait, with_stack })
+    let files = input::named(&detail, &context.agents, &context.extensions);
+    Ok(Order { detail, files, wait: trigger.wait, with_stack })
 }
 
 /// Makes a model's name valid for this target's stack.

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::ArgMatches;
+use files::Roots;
 use futures_util::future::LocalBoxFuture;
 use serde_json::{Map, Value};
 
@@ -40,6 +41,8 @@ pub struct Surroundings {
     pub json: bool,
     /// Whether colour is enabled.
     pub colour: bool,
+    /// The paths that a server may read; any, if a person started it.
+    pub roots: Roots,
     /// `AWS_ENDPOINT_URL`.
     pub aws_endpoint_url: Option<String>,
 }

@@ -20,6 +20,8 @@ pub struct Input {
     pub folder: Option<Folder>,
     /// Fields of the input that may contain a path.
     pub paths: &'static [&'static str],
+    /// Files that the file at such a path refers to, if it may.
+    pub referred: Option<fn(&Path) -> Vec<PathBuf>>,
 }
 
 /// Reads a folder into the detail of a trigger; `None` if the folder is not this kind.
@@ -56,7 +58,7 @@ pub fn text(path: &Path) -> anyhow::Result<String> {
     if path == Path::new("-") {
         std::io::stdin().lock().take(bound).read_to_string(&mut text)?;
     } else {
-        std::fs::File::open(path)?.take(bound).read_to_string(&mut text)?;
+        files::read::regular(path)?.take(bound).read_to_string(&mut text)?;
     }
     if text.len() as u64 > INPUT_BYTES_MAX {
         return Err(anyhow!("it is larger than {INPUT_BYTES_MAX} bytes"));

@@ -80,7 +80,8 @@ impl Transport {
                 _ = terminate.recv() => {}
             }
         };
-        Ok(listening.serve(server, stop).await?)
+        listening.serve(server, stop).await;
+        Ok(())
     }
 }
 

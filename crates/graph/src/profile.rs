@@ -167,7 +167,8 @@ pub struct Sample {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Server {
     pub name: &'static str,
-    /// Options from fields of the session's input, as pairs of field and option.
+    /// Options from fields of the session's input, as pairs of field and option. Each field names a file
+    /// or a folder, which the host must allow, or an `http` URL.
     pub options: &'static [(&'static str, &'static str)],
     /// Its access to the host's AWS account, if it supports that.
     pub in_account: Option<InAccount>,

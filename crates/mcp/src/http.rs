@@ -37,8 +37,6 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
-    #[error("the server stopped")]
-    Stopped(#[source] std::io::Error),
 }
 
 /// A server that is bound to its address and not yet served.
@@ -68,14 +66,7 @@ impl Listening {
     }
 
     /// Serves until `stop` is ready, then finishes the open requests.
-    ///
-    /// # Errors
-    /// [`Error::Stopped`].
-    pub async fn serve<S>(
-        self,
-        server: S,
-        stop: impl Future<Output = ()> + Send + 'static,
-    ) -> Result<(), Error>
+    pub async fn serve<S>(self, server: S, stop: impl Future<Output = ()>)
     where
         S: ServerHandler + Clone + Send + Sync + 'static,
     {
@@ -89,17 +80,14 @@ impl Listening {
         let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
         let router =
             Router::new().route_service(PATH, service).layer(from_fn_with_state(self.guard, check));
-        axum::serve(self.listener, router)
-            .with_graceful_shutdown(stop)
-            .await
-            .map_err(Error::Stopped)
+        guard::serve(self.listener, router, stop).await;
     }
 }
 
 /// Admits a request, or answers it with the reason of its refusal.
 async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     let headers = request.headers();
-    let admitted = guard.admit_address(headers, request.uri());
+    let admitted = guard.admit_source(headers, request.uri());
     match admitted.and_then(|()| guard.admit_token(bearer(headers))) {
         Ok(()) => next.run(request).await,
         Err(refusal @ Refusal::Token) => {

@@ -41,3 +41,41 @@ macro_rules! serve_tools {
         }
     };
 }
+
+/// What is wrong with a JSON file. Quotes nothing of the file: a trigger may have named any file.
+pub fn json_problem(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    // Serde quotes a value before it says what it expected.
+    match text.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("expected {expected}"),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    #[expect(dead_code, reason = "only parsed")]
+    struct Form {
+        number: u8,
+    }
+
+    #[test]
+    fn a_json_problem_quotes_nothing_of_the_file() {
+        for text in [
+            "hunter2",
+            "\"hunter2\"",
+            "{\"hunter2\": 1}",
+            "{\"number\": \"hunter2\"}",
+            "{\"number\": 1} hunter2",
+            "[\"hunter2, expected hunter3\"]",
+        ] {
+            let error = serde_json::from_str::<Form>(text).unwrap_err();
+            let problem = super::json_problem(&error);
+            assert!(!problem.contains("hunter") && problem.contains("line 1"), "{problem}");
+        }
+    }
+}

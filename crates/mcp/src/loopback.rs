@@ -1,7 +1,5 @@
 //! URLs of endpoints on this machine.
 
-use std::net::IpAddr;
-
 /// A local endpoint's URL: `http://` with a loopback address or `localhost`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loopback(String);
@@ -21,16 +19,7 @@ impl Loopback {
 fn is_loopback(endpoint: &str) -> bool {
     let Some(rest) = endpoint.strip_prefix("http://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    // User information before an `@` could disguise the host.
-    if authority.contains(['@', '\\']) {
-        return false;
-    }
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or(rest),
-        None => authority.split(':').next().unwrap_or(authority),
-    };
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    guard::is_loopback(authority)
 }
 
 #[cfg(test)]
@@ -60,6 +49,9 @@ mod tests {
             "http://evil.example/127.0.0.1",
             "http://evil.example\\@127.0.0.1",
             "http://[::2]",
+            "http://[::1]evil.example",
+            "http://[::1]:80.evil.example",
+            "http://127.0.0.1:80@evil.example",
         ] {
             assert!(!is_loopback(endpoint), "{endpoint}");
         }

@@ -44,6 +44,7 @@ use crate::store::Journal;
 use wire::Refusal;
 
 pub use self::guard::Guard;
+pub(crate) use self::guard::random;
 pub use elsewhere::{Serving, Viewer};
 pub use stream::{Slots, Streams};
 
@@ -52,6 +53,7 @@ const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 const EVENTS: &str = "AWSEvents.";
 const STEP_FUNCTIONS: &str = "AWSStepFunctions.";
+const CALLBACKS: &str = "AWSStepFunctions.SendTask";
 
 /// What read requests need.
 #[derive(Clone, Debug)]
@@ -112,13 +114,23 @@ impl Endpoint {
             .route("/api/sessions/{id}/events", get(stream::events))
             .with_state(streams);
         let aws = Router::new()
-            .route("/", post(dispatched))
+            .route("/", post(of_anyone))
             .route("/runtimes/{arn}/invocations", post(agentcore::invoke))
             .route("/runtimes/{arn}/stopruntimesession", post(agentcore::stop))
             .with_state(aws);
         let routes = aws.merge(state).merge(streaming);
         guarded(routes.merge(reading(reader)).merge(actions::router(control)), guard)
     }
+}
+
+/// The routes of agents' processes: the table, and the callbacks of the workflow. Of the actions that
+/// change records, only these routes have the table's writes.
+pub fn of_agents(aws: Aws, guard: Guard) -> Router {
+    Router::new()
+        .route("/", post(of_agent))
+        .with_state(aws)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(guard, guard::check_agent))
 }
 
 /// The read routes, except for streams.
@@ -133,31 +145,75 @@ fn reading(reader: Reader) -> Router {
 
 /// The routes behind a guard, with the page's files and the login.
 fn guarded(routes: Router, guard: Guard) -> Router {
+    let log_in = Router::new().route("/login", post(guard::log_in)).with_state(guard.clone());
     routes
-        .route("/login", post(guard::log_in))
+        .merge(log_in)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn_with_state(guard.clone(), guard::check))
         // The files are not secret. A browser without the token gets the page that asks for it.
         .merge(page::files().layer(from_fn_with_state(guard, guard::check_address)))
 }
 
-/// `POST /`: `X-Amz-Target` names the service and the action.
-async fn dispatched(
+/// Who sends a request to `POST /`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sender {
+    Anyone,
+    /// A process that runs an agent, with the token of this run.
+    Agent,
+}
+
+impl Sender {
+    /// Agents write records and call back; they start and stop nothing. Everyone else reads records, which
+    /// only the journal's own rules may write.
+    fn may(self, target: &str) -> bool {
+        let table = target.strip_prefix(dynamodb::TARGET_PREFIX);
+        match self {
+            Self::Anyone => !matches!(table, Some("PutItem" | "UpdateItem")),
+            Self::Agent => table.is_some() || target.starts_with(CALLBACKS),
+        }
+    }
+}
+
+async fn of_anyone(
     State(aws): State<Aws>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response<Body> {
+    dispatched(Sender::Anyone, &aws, &headers, body).await
+}
+
+async fn of_agent(
+    State(aws): State<Aws>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response<Body> {
+    dispatched(Sender::Agent, &aws, &headers, body).await
+}
+
+/// `POST /`: `X-Amz-Target` names the service and the action.
+async fn dispatched(
+    sender: Sender,
+    aws: &Aws,
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Response<Body> {
     let target = headers.get("x-amz-target").and_then(|value| value.to_str().ok());
+    let target = target.unwrap_or_default();
     let answer = match body {
-        Ok(body) => dispatch(&aws, target.unwrap_or_default(), &body).await,
+        Ok(_) if !sender.may(target) => Err(Refusal::bad(ACCESS_DENIED, NOT_HERE)),
+        Ok(body) => dispatch(aws, target, &body).await,
         Err(rejection) => {
             Err(Refusal::new(rejection.status().as_u16(), SERIALIZATION, rejection.body_text()))
         }
     };
-    wire::aws(answer, wire::protocol(&headers))
+    wire::aws(answer, wire::protocol(headers))
 }
 
 const SERIALIZATION: &str = "com.amazon.coral.service#SerializationException";
+const ACCESS_DENIED: &str = "com.amazon.coral.service#AccessDeniedException";
+
+const NOT_HERE: &str = "this action is refused here: records are written by agents alone, on a port of \
+                        their own, which starts and stops nothing";
 
 async fn dispatch(aws: &Aws, target: &str, body: &[u8]) -> Result<Value, Refusal> {
     if let Some(action) = target.strip_prefix(dynamodb::TARGET_PREFIX) {

@@ -36,7 +36,7 @@ use crate::names;
 use crate::services::Services;
 use crate::store::Database;
 use busy::Work;
-pub use heads::heads;
+pub use heads::{heads, named};
 use parked::Parked;
 use runner::Command;
 use store::until_known;

@@ -230,8 +230,7 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
 }
 
 pub(crate) fn private_folder(folder: &Path) -> Result<(), Error> {
-    crate::stack::create_private(folder)
-        .map_err(|source| Error::File { path: folder.to_owned(), source })
+    files::private::folder(folder).map_err(|source| Error::File { path: folder.to_owned(), source })
 }
 
 /// Replaces a file by one that only this user can read. A crash leaves the old file or the new one.

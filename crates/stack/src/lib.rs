@@ -18,6 +18,7 @@ mod clients;
 pub mod dynamodb;
 pub mod endpoint;
 pub mod executions;
+mod folder;
 pub mod functions;
 pub mod host;
 pub mod keys;

@@ -1,9 +1,8 @@
 //! The whole stack: starts its parts in order and shuts them down in order.
 //!
-//! The parts call one another through SDK clients, as in the cloud; only the address differs. If the
-//! stack listens beyond loopback, isolated agents use a second, loopback port that needs no token.
+//! The parts call one another through SDK clients, as in the cloud; only the address differs. Isolated
+//! agents use a second, loopback port with a token of this run. Only there may the table be written.
 
-use std::fs::{File, TryLockError};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -20,7 +19,7 @@ use aws_config::SdkConfig;
 use axum::Router;
 use graph::agent::Agent;
 use graph::profile::Limits;
-use guard::TokenMissing;
+use guard::{Secret, TokenMissing};
 use invoker::Invoker;
 use invoker::admission::Rules;
 use journal::clock::Clock;
@@ -37,8 +36,9 @@ use crate::catch_up::catch_up;
 use crate::checkpoints::{self, Witness};
 use crate::clients::Wire;
 use crate::dynamodb;
-use crate::endpoint::{Aws, Endpoint, Guard, Reader, Running, Slots, Streams};
+use crate::endpoint::{Aws, Endpoint, Guard, Reader, Running, Slots, Streams, of_agents, random};
 use crate::executions::{self, Executions};
+use crate::folder::{self, FolderLock};
 use crate::functions::{self, FunctionError, Functions};
 use crate::host::{Agents, Isolated, Settings};
 use crate::keys::Keys;
@@ -50,9 +50,6 @@ use crate::watch;
 
 /// The journal's file in the data folder.
 pub const JOURNAL_FILE: &str = "journal.db";
-
-/// The lock file; held while a stack uses the folder.
-const LOCK_FILE: &str = "lock";
 
 /// How long open requests may take to finish on shutdown, by the machine's clock.
 const REQUESTS_TIMEOUT: Duration = Duration::from_secs(3);
@@ -169,18 +166,6 @@ pub struct Stack {
     _lock: FolderLock,
 }
 
-/// The exclusive lock on a data folder. Dropping it unlocks the file explicitly, because a process that
-/// is being forked holds a copy of the open file.
-#[derive(Debug)]
-struct FolderLock(File);
-
-impl Drop for FolderLock {
-    fn drop(&mut self) {
-        // Closing the file unlocks it too, only later.
-        let _ = self.0.unlock();
-    }
-}
-
 impl Stack {
     /// Starts a stack. When this returns, it accepts requests, and the executions of an earlier stack
     /// continue.
@@ -192,18 +177,17 @@ impl Stack {
         metric::describe();
         agent::measure::describe(&config.agents);
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
-        let (data, lock) = take_folder(&config.data)?;
+        let (data, lock) = folder::take(&config.data, config.ttl_days)?;
         let keys = config.keys.as_deref().and_then(|keys| usable(Keys::of(keys, &data)));
         let leaf_key = keys.as_ref().and_then(|keys| keys.leaf_key().ok().flatten());
         let store = Database::open_marking(&data.join(JOURNAL_FILE), config.durability, leaf_key)?;
         let clock = clock(&store, config.time_scale).await?;
         let (listener, address) = listen(config.listen).await?;
-        let inside = listen_inside(&config).await?;
-        let agents_address = inside.as_ref().map_or(address, |(_, address)| *address);
+        let inside = Inside::listen(&config).await?;
         let wire = Wire::default();
         let aws = wire.config();
         let progress = Broadcast::default();
-        let agents = agents(&config, &progress, &store, &clock, &aws, agents_address)?;
+        let agents = agents(&config, &progress, &store, &clock, &aws, &data, inside.as_ref())?;
         let rules = Rules { agents: Arc::clone(&config.agents), limits: config.admission.clone() };
         let functions = functions(&store, &clock, &aws, rules);
         let functions = functions.with_file(std::mem::take(&mut config.functions));
@@ -222,14 +206,18 @@ impl Stack {
         let bus = Bus::new(executions.clone(), functions, clock.clone())?;
         let services = Aws { executions: executions.clone(), bus, agents: agents.clone() };
         let endpoint = Endpoint { reader, streams, aws: services, data };
-        let inside_guard = Guard::new(Ipv4Addr::LOCALHOST.into(), None)?;
-        let routes = Arc::new(endpoint.clone().router(inside_guard));
+        let own_guard = Guard::new(Ipv4Addr::LOCALHOST.into(), None)?;
+        let routes = Arc::new(endpoint.clone().router(own_guard));
         wire.lead_to(&routes);
         let mut servers = JoinSet::new();
-        if let Some((listener, _)) = inside {
-            servers.spawn(serve(listener, Router::clone(&routes), stop_serving.clone()));
+        if let Some(inside) = inside {
+            servers.spawn(inside.serve(endpoint.aws.clone(), stop_serving.clone())?);
         }
-        servers.spawn(serve(listener, endpoint.router(guard), stop_serving.clone()));
+        servers.spawn(guard::serve(
+            listener,
+            endpoint.router(guard),
+            stop_serving.clone().cancelled_owned(),
+        ));
         let stop_watching = CancellationToken::new();
         let watchdog = watchdog(&store, &clock, &aws);
         let watched =
@@ -332,30 +320,6 @@ fn usable(keys: Keys) -> Option<Keys> {
     }
 }
 
-/// Creates the folder for this user alone. One that exists keeps its mode: it may be shared on purpose.
-pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder)
-}
-
-fn take_folder(data: &Path) -> Result<(PathBuf, FolderLock), StartError> {
-    let fail = |path: &Path| {
-        let path = path.to_owned();
-        move |source| StartError::Folder { path, source }
-    };
-    create_private(data).map_err(fail(data))?;
-    let data = data.canonicalize().map_err(fail(data))?;
-    let path = data.join(LOCK_FILE);
-    let lock = File::create(&path).map_err(fail(&path))?;
-    match lock.try_lock() {
-        Ok(()) => Ok((data, FolderLock(lock))),
-        Err(TryLockError::WouldBlock) => Err(StartError::InUse(data)),
-        Err(TryLockError::Error(source)) => Err(StartError::Folder { path, source }),
-    }
-}
-
 /// The stack's clock. It never starts before the newest recorded time: a fast clock leaves times that
 /// the machine's clock has not reached.
 async fn clock(store: &Database, scale: u32) -> Result<Clock, StartError> {
@@ -372,20 +336,29 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAd
     Ok((listener, bound))
 }
 
-/// A loopback port without a token, for isolated agents of a stack that listens beyond loopback.
-async fn listen_inside(config: &Config) -> Result<Option<(TcpListener, SocketAddr)>, StartError> {
-    match config.isolation {
-        Isolation::Processes { .. } if !config.listen.ip().is_loopback() => {
-            Ok(Some(listen((Ipv4Addr::LOCALHOST, 0).into()).await?))
-        }
-        _ => Ok(None),
-    }
+/// The loopback port of isolated agents, with a token of this run.
+struct Inside {
+    listener: TcpListener,
+    address: SocketAddr,
+    token: Secret,
 }
 
-pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
-    let served = axum::serve(listener, router).with_graceful_shutdown(stop.cancelled_owned());
-    if let Err(error) = served.await {
-        tracing::error!(%error, "The endpoint stopped serving.");
+impl Inside {
+    async fn listen(config: &Config) -> Result<Option<Self>, StartError> {
+        if !matches!(config.isolation, Isolation::Processes { .. }) {
+            return Ok(None);
+        }
+        let (listener, address) = listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
+        Ok(Some(Self { listener, address, token: Secret::new(&random()) }))
+    }
+
+    fn serve(
+        self,
+        aws: Aws,
+        stop: CancellationToken,
+    ) -> Result<impl Future<Output = ()>, StartError> {
+        let guard = Guard::new(Ipv4Addr::LOCALHOST.into(), Some(self.token.reveal()))?;
+        Ok(guard::serve(self.listener, of_agents(aws, guard), stop.cancelled_owned()))
     }
 }
 
@@ -395,10 +368,24 @@ fn agents(
     store: &Database,
     clock: &Clock,
     aws: &SdkConfig,
-    address: SocketAddr,
+    data: &Path,
+    inside: Option<&Inside>,
 ) -> Result<Agents, StartError> {
-    match &config.isolation {
-        Isolation::None => {
+    match (&config.isolation, inside) {
+        (Isolation::Processes { program, environment }, Some(inside)) => {
+            let program = match program {
+                Some(program) => program.clone(),
+                None => beside_this("agent")?,
+            };
+            let mut environment = environment.clone();
+            environment.extend(agent_environment(inside.address, data));
+            let time_scale = config.time_scale.max(1);
+            let (clock, progress) = (clock.clone(), progress.clone());
+            let token = inside.token.clone();
+            let settings = Settings { program, environment, token, clock, time_scale, progress };
+            Ok(Agents::Isolated(Isolated::new(settings)?))
+        }
+        (Isolation::None, _) | (_, None) => {
             let host = agent::host::Config {
                 agents: Arc::clone(&config.agents),
                 callbacks: aws_sdk_sfn::Client::new(aws),
@@ -411,18 +398,6 @@ fn agents(
             };
             Ok(Agents::Here(Host::new(store.clone(), host)))
         }
-        Isolation::Processes { program, environment } => {
-            let program = match program {
-                Some(program) => program.clone(),
-                None => beside_this("agent")?,
-            };
-            let mut environment = environment.clone();
-            environment.extend(agent_environment(address));
-            let time_scale = config.time_scale.max(1);
-            let (clock, progress) = (clock.clone(), progress.clone());
-            let settings = Settings { program, environment, clock, time_scale, progress };
-            Ok(Agents::Isolated(Isolated::new(settings)?))
-        }
     }
 }
 
@@ -433,11 +408,12 @@ fn beside_this(name: &str) -> Result<PathBuf, StartError> {
 }
 
 /// The environment of an isolated agent, which names what its container would find in the cloud.
-fn agent_environment(address: SocketAddr) -> Vec<(String, String)> {
+fn agent_environment(address: SocketAddr, data: &Path) -> Vec<(String, String)> {
     [
         (env::JOURNAL_TABLE_NAME, dynamodb::TABLE_NAME),
         (env::STATE_MACHINE_ARN, names::STATE_MACHINE_ARN),
         (env::AGENT_RUNTIME_ARN, names::RUNTIME_ARN),
+        (env::DAYBOOK_STATE_FOLDER, &data.to_string_lossy()),
         ("AWS_ENDPOINT_URL", &format!("http://{address}")),
         ("AWS_REGION", names::REGION),
         ("AWS_ACCESS_KEY_ID", "local"),

@@ -557,6 +557,7 @@ impl Calls {
 
 #[cfg(test)]
 mod tests {
+    use graph::definition::{Context, Graph, Node, Route};
     use graph::effect::{Author, Reply};
     use journal::event::{About, Writer};
     use journal::id::{EventId, Runner};
@@ -717,6 +718,30 @@ mod tests {
             effect.digest = Hash::genesis();
         }
         assert_eq!(named(&steps), Vec::<String>::new());
+    }
+
+    static PANICKING: Graph<Value> = Graph::new(
+        "panicking",
+        "Panics.",
+        &[Node { name: "do", to: &[], ask: panicking, fold: |_, _| Route::To("do") }],
+        |_, _| Ok(Value::Null),
+        |_, _| Reply::says(""),
+    );
+
+    fn panicking(_: &Value, _: &Context<'_>) -> Effect {
+        panic!("no request")
+    }
+
+    #[test]
+    fn a_panicking_agent_breaks_no_viewer() {
+        let (_, mut steps) = incident();
+        steps[0] = claim("panicking");
+        if let StepBody::Claim { input, .. } = &mut steps[0].body {
+            *input = Some(json!({"input": {}}));
+        }
+        let mut calls = Calls::new(Arc::new([Agent::of(&PANICKING)]));
+        let named = steps.iter().filter_map(|step| calls.of(step)).map(|call| call.tool);
+        assert_eq!(named.collect::<Vec<_>>(), ["get_iam_state"]);
     }
 
     #[test]

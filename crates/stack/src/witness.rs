@@ -24,7 +24,7 @@ use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::keys::{self, Error, read, replace};
-use crate::stack::{StartError, listen, serve};
+use crate::stack::{StartError, listen};
 
 /// The witness's secret key.
 const KEY: &str = "witness.key";
@@ -97,7 +97,7 @@ impl Server {
             .layer(DefaultBodyLimit::max(REQUEST_BYTES_MAX))
             .with_state(self);
         ready(address);
-        serve(listener, router, stop).await;
+        guard::serve(listener, router, stop.cancelled_owned()).await;
         Ok(())
     }
 

@@ -10,9 +10,19 @@ export function el(tag, properties = {}, ...children) {
 /** An SVG element with attributes and children. */
 export function svg(tag, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, visible(value));
+  element.append(...children.map(visible));
   return element;
+}
+
+/** Control and format characters, and those that are drawn as nothing or as a blank; line breaks and tabs excepted. */
+const HIDDEN = /[\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]|(?![\t\n\r])\p{Cc}/gu;
+
+/** A text with hidden characters as escapes, which are valid in JSON strings; any other value as it is. */
+export function visible(text) {
+  if (typeof text !== "string") return text;
+  const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return text.replace(HIDDEN, (hidden) => hidden.split("").map(escaped).join(""));
 }
 
 function fill(element, properties, children) {
@@ -20,10 +30,12 @@ function fill(element, properties, children) {
     if (value === undefined || value === null || value === false) continue;
     if (name === "class") element.className = value;
     else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name.includes("-") || name === "role" || name === "for" || name === "list") element.setAttribute(name, value);
-    else element[name] = value;
+    else if (name.includes("-") || name === "role" || name === "for" || name === "list") element.setAttribute(name, visible(value));
+    // What a person or the page typed stays as it is.
+    else element[name] = name === "value" ? value : visible(value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  const isShown = (child) => child !== null && child !== undefined && child !== false;
+  element.append(...children.flat().filter(isShown).map(visible));
   return element;
 }
 
@@ -83,13 +95,6 @@ export function clock(stamp) {
 
 export function when(stamp) {
   return el("time", { dateTime: stamp ?? "", title: stamp ?? "" }, clock(stamp));
-}
-
-/** Shows characters that could hide or reorder text as JSON escapes; line breaks stay. */
-export function escaped(text) {
-  const hidden = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f\u1160\u3164\uffa0\ufe00-\ufe0f]/gu;
-  const escape = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
-  return text.replace(hidden, (c) => (c === "\n" ? c : c.split("").map(escape).join("")));
 }
 
 /** Renders any JSON value as nested lists; text keeps its line breaks. */

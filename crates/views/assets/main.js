@@ -2,7 +2,7 @@
 
 import { AGAIN_MS, Refused, logIn } from "./api.js";
 import { compare } from "./compare.js";
-import { el } from "./dom.js";
+import { el, visible } from "./dom.js";
 import { health } from "./health.js";
 import { list } from "./list.js";
 import { session } from "./session.js";
@@ -15,7 +15,7 @@ let shownKind = null;
 
 /** Shows a view's connection status: true, false with the reason, or null if the view keeps no connection. */
 function connected(state, wrong) {
-  connection.textContent = state === false ? `${wrong ?? "not connected"}, retrying` : "";
+  connection.textContent = state === false ? visible(`${wrong ?? "not connected"}, retrying`) : "";
   connection.className = state === false ? "bad" : "";
 }
 
@@ -81,7 +81,7 @@ function askForToken(frame) {
       await logIn(token.value);
       route();
     } catch (error) {
-      said.textContent = error.message;
+      said.textContent = visible(error.message);
     }
   });
   frame.replaceChildren(form);

@@ -1,6 +1,6 @@
 // Shows one record: its content as JSON, with the cited part marked.
 
-import { duration, el, readable, tokens } from "./dom.js";
+import { duration, el, readable, tokens, visible } from "./dom.js";
 
 /** Characters of a payload that are shown at first; a click shows the rest. */
 const SHOWN_CHARS = 100_000;
@@ -13,13 +13,13 @@ export function printed(value, pointer) {
     const isCited = pointer !== null && at === pointer;
     if (isCited) { parts.push(text); text = ""; }
     const inner = `${indent}  `;
-    if (item === null || typeof item !== "object") text += JSON.stringify(item);
+    if (item === null || typeof item !== "object") text += visible(JSON.stringify(item));
     else {
       const entries = Array.isArray(item) ? item.map((child, index) => [index, child]) : Object.entries(item);
       const [open, close] = Array.isArray(item) ? "[]" : "{}";
       text += open;
       entries.forEach(([name, child], index) => {
-        text += `${index ? "," : ""}\n${inner}${Array.isArray(item) ? "" : `${JSON.stringify(name)}: `}`;
+        text += `${index ? "," : ""}\n${inner}${Array.isArray(item) ? "" : `${visible(JSON.stringify(name))}: `}`;
         walk(child, inner, `${at}/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`);
       });
       text += entries.length ? `\n${indent}${close}` : close;

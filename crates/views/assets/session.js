@@ -3,7 +3,7 @@
 
 import { get, path, post, watch } from "./api.js";
 import { badgeOf, coded, conclusion as concluded } from "./conclusion.js";
-import { OPEN, badge, duration, el, escaped, needs, number, readable, tokens, when } from "./dom.js";
+import { OPEN, badge, duration, el, needs, number, readable, tokens, visible, when } from "./dom.js";
 import { picture } from "./picture.js";
 import { drawRecord } from "./record.js";
 import { ledger, runs } from "./tables.js";
@@ -202,19 +202,20 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     seal.textContent = "verifying …";
     try {
       const found = await get(path(id, "/verify"));
-      const anchored = found.anchors.length > 0;
+      const about = `${found.records} records, ${found.state}`;
+      // The words of `daybook verify`; only an anchored session is sound.
       const words = {
-        damaged: "✗ verification failed",
-        not_provable: "? not provable: the session has expired",
-        sound: anchored
-          ? `✓ the hash chain verifies and its execution names the verdict: ${found.records} records, ${found.state}`
-          : `the hash chain is consistent, without an anchor: ${found.records} records, ${found.state}`,
+        damaged: "✗ damaged: verification failed",
+        "not provable": `? not provable: ${[found.state, ...found.unmet].join("; ")}`,
+        sound: `✓ sound: the hash chain verifies and an anchor names the verdict: ${about}`,
+        consistent: `~ consistent: the hash chain verifies, without an anchor: ${about}`,
+        open: `~ open: the hash chain verifies, without a verdict: ${about}`,
       };
-      seal.className = found.outcome === "damaged" ? "bad seal" : "faint seal";
-      seal.replaceChildren(words[found.outcome],
+      seal.className = found.word === "damaged" ? "bad seal" : "faint seal";
+      seal.replaceChildren(words[found.word],
         ...(found.damage.length ? [el("ul", {}, found.damage.map((line) => el("li", { class: "text" }, line)))] : []));
     } catch (error) {
-      seal.textContent = error.message;
+      seal.textContent = visible(error.message);
     }
   }
 
@@ -229,7 +230,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
       return true;
     } catch (error) {
       said.className = "bad";
-      said.textContent = error.message;
+      said.textContent = visible(error.message);
       return false;
     }
   }
@@ -249,7 +250,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     const words = el("input", { id: "words", "aria-label": "Reply or reason", placeholder: "a reply, or a reason" });
     const edited = el("textarea", { id: "arguments", rows: 6, spellcheck: false, "aria-label": "Arguments as JSON" });
     // The stack's text: a parsed number would be rounded.
-    const asked = escaped(open.arguments_text ?? "{}");
+    const asked = visible(open.arguments_text ?? "{}");
     edited.value = asked;
     const wrong = el("p", { class: "bad", role: "alert" });
     const decide = async (decision) => {
@@ -278,11 +279,11 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     const hasCall = open.tool || open.arguments !== undefined;
     question.replaceChildren(...[
       el("h2", {}, "Waiting for your answer"),
-      el("p", { class: "text" }, escaped(open.prompt)),
-      open.justification ? el("p", { class: "faint text" }, escaped(open.justification)) : null,
+      el("p", { class: "text" }, visible(open.prompt)),
+      open.justification ? el("p", { class: "faint text" }, visible(open.justification)) : null,
       hasCall ? el("div", { class: "call" },
-        open.tool ? el("p", {}, "The agent wants to run ", el("code", {}, escaped(open.tool)),
-          open.server ? [" of ", el("code", {}, escaped(open.server))] : null) : null,
+        open.tool ? el("p", {}, "The agent wants to run ", el("code", {}, visible(open.tool)),
+          open.server ? [" of ", el("code", {}, visible(open.server))] : null) : null,
         el("pre", { "aria-label": "Arguments" }, asked),
         offers("edit") ? edited : null) : null,
       drawnOrigins(open),
@@ -416,7 +417,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
       record.replaceChildren(bar, ...drawRecord(row, found, pointer));
       reveal();
     } catch (error) {
-      record.lastChild.textContent = error.message;
+      record.lastChild.textContent = visible(error.message);
     }
   }
 
@@ -447,7 +448,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
   function go([sk, ...place]) {
     const index = sk ? shown.waterfall.rows.findIndex((row) => row.sk === sk) : -1;
     if (index >= 0) open(index, place.map((part) => `/${part}`).join(""));
-    else if (sk) said.textContent = `No record ${sk} in this session.`;
+    else if (sk) said.textContent = visible(`No record ${sk} in this session.`);
   }
 
   // --- keyboard and live updates ---
@@ -484,7 +485,7 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
       progressed: (news) => {
         const share = news.total ? `${Math.round((100 * news.progress) / news.total)} %` : String(news.progress ?? "");
         said.className = "faint";
-        said.textContent = ["running", news.tool, share, news.message].filter(Boolean).join(" · ");
+        said.textContent = visible(["running", news.tool, share, news.message].filter(Boolean).join(" · "));
       },
     });
   }

@@ -1,5 +1,7 @@
 //! Escapes, clips and wraps text for display.
 
+use icu_properties::props::{DefaultIgnorableCodePoint, GeneralCategory};
+use icu_properties::{CodePointMapData, CodePointSetData};
 use serde::Serialize;
 
 /// The text on one line, without terminal control sequences.
@@ -18,11 +20,19 @@ pub fn clean(text: &str) -> String {
     cleaned
 }
 
-/// Whether the character could control a terminal or deceive a reader.
+/// Whether the character could control a terminal or deceive a reader: controls, format characters such
+/// as bidirectional ones, and all that is drawn as nothing or as a blank without being one.
+///
+/// Source: Unicode Standard Annex #44, `General_Category` and `Default_Ignorable_Code_Point`.
 pub(crate) fn is_hostile(c: char) -> bool {
+    const BRAILLE_BLANK: char = '\u{2800}';
+    if c.is_ascii() {
+        return c.is_control();
+    }
     c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+        || c == BRAILLE_BLANK
+        || CodePointMapData::<GeneralCategory>::new().get(c) == GeneralCategory::Format
+        || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
 }
 
 /// The number of columns of a text, at one column per character.
@@ -116,6 +126,43 @@ mod tests {
         assert_eq!(clean("\u{9b}2J\u{7f}"), "\\u{9b}2J\\u{7f}");
         assert_eq!(clean("one\r\ntwo\tthree"), "one  two three");
         assert_eq!(clean("user\u{202e}txt.exe"), "user\\u{202e}txt.exe");
+        for hidden in [
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{1160}',
+            '\u{17b4}',
+            '\u{180b}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{200d}',
+            '\u{200f}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{2064}',
+            '\u{2066}',
+            '\u{206f}',
+            '\u{2800}',
+            '\u{3164}',
+            '\u{fe00}',
+            '\u{fe0f}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{fff9}',
+            '\u{1bca0}',
+            '\u{1d173}',
+            '\u{e0001}',
+            '\u{e0041}',
+            '\u{e0100}',
+            '\u{e01ef}',
+            '\u{e0fff}',
+        ] {
+            assert_eq!(clean(&format!("a{hidden}b")), format!("a{}b", hidden.escape_unicode()));
+        }
+        for seen in "aZ0 ~é中文हिन्दीعربية…–🚀\u{301}".chars() {
+            assert!(!is_hostile(seen), "{seen:?}");
+        }
         for c in '\0'..='\u{9f}' {
             let shown = clean(&c.to_string());
             assert!(!shown.chars().any(char::is_control), "{c:?}");

@@ -62,6 +62,11 @@ pub const DAYBOOK_PRICES: &str = "DAYBOOK_PRICES";
 /// The file to which model replies are recorded as a transcript.
 pub const DAYBOOK_RECORD: &str = "DAYBOOK_RECORD";
 
+/// Folders and files that triggers may name, separated as in `PATH`.
+pub const DAYBOOK_ALLOWED_PATHS: &str = "DAYBOOK_ALLOWED_PATHS";
+/// The folder of the grants of paths that a person named, which the host of an agent's process sets.
+pub const DAYBOOK_GRANTS_FOLDER: &str = "DAYBOOK_GRANTS_FOLDER";
+
 /// The bearer token; required to listen beyond loopback.
 pub const DAYBOOK_TOKEN: &str = "DAYBOOK_TOKEN";
 
@@ -86,6 +91,11 @@ pub const MCP_INIT_TIMEOUT: &str = "MCP_INIT_TIMEOUT";
 
 /// The port of an isolated agent. Set by its host; 8080 in the cloud.
 pub const DAYBOOK_AGENT_PORT: &str = "DAYBOOK_AGENT_PORT";
+/// The bearer token between the local stack and an agent's process, in both directions; the host sets it.
+pub const DAYBOOK_AGENT_TOKEN: &str = "DAYBOOK_AGENT_TOKEN";
+/// The folder for the state of an agent's MCP servers, which the host of an agent's process sets. Without
+/// it, the state is in a temporary folder and ends with the process.
+pub const DAYBOOK_STATE_FOLDER: &str = "DAYBOOK_STATE_FOLDER";
 
 /// The speed of an isolated agent's clock, as a multiple of the machine's. Set by its host.
 pub const DAYBOOK_TIME_SCALE: &str = "DAYBOOK_TIME_SCALE";

@@ -1,6 +1,8 @@
 //! Names of a session's executions, computed from the session's id, so that all programs find and start the same
 //! executions; and the verdict's hash in what an execution has recorded.
 
+use std::collections::BTreeMap;
+
 use journal::id::SessionId;
 use journal::item::Hash;
 use serde_json::Value;
@@ -33,35 +35,56 @@ pub fn name(session: &SessionId, resumes: u32) -> String {
     format!("{}-{}-resume-{resumes}", &id[..kept], &hash.as_str()[..HASH_CHARS])
 }
 
-/// How deep JSON in JSON is searched: an event's details hold an output as text, which holds a payload.
-const DEPTH_MAX: u32 = 8;
+/// The states whose task is the poller, which writes the verdict: their replies hold its hash.
+const SEALING: [&str; 2] = ["CheckStatus", "CloseSession"];
 
-/// The hash of the session's verdict in an execution's output, or in an event of its history. A failed execution has no
-/// output, but its history has the poller's reply.
-pub fn head_in(session: &SessionId, recorded: &Value) -> Option<Hash> {
-    search(session, recorded, DEPTH_MAX)
+/// An event of an execution's history, as far as heads need it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    pub id: i64,
+    /// The event that led to it.
+    pub previous: i64,
+    pub what: What,
 }
 
-fn search(session: &SessionId, recorded: &Value, depth: u32) -> Option<Hash> {
-    let depth = depth.checked_sub(1)?;
-    match recorded {
-        Value::Object(members) => {
-            let text = |name: &str| members.get(name).and_then(Value::as_str);
-            let is_hash =
-                |head: &&str| head.len() == 64 && head.bytes().all(|b| b.is_ascii_hexdigit());
-            match text("head").filter(is_hash) {
-                Some(head) if text("session_id") == Some(session.as_str()) => {
-                    Some(Hash::from_record(head))
-                }
-                _ => members.values().find_map(|member| search(session, member, depth)),
-            }
-        }
-        Value::Array(values) => values.iter().find_map(|value| search(session, value, depth)),
-        Value::String(text) if text.starts_with('{') => {
-            search(session, &serde_json::from_str(text).ok()?, depth)
-        }
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum What {
+    /// A state was entered, by name.
+    Entered(String),
+    /// A task succeeded, with this output.
+    Succeeded(String),
+    Other,
+}
+
+/// The hash of the session's verdict in an execution's output.
+pub fn head_in_output(session: &SessionId, output: &Value) -> Option<Hash> {
+    let text = |name: &str| output.get(name).and_then(Value::as_str);
+    let head = text("head").filter(|_| text("session_id") == Some(session.as_str()))?;
+    let is_digit = |digit: u8| digit.is_ascii_digit() || (b'a'..=b'f').contains(&digit);
+    (head.len() == 64 && head.bytes().all(is_digit)).then(|| Hash::from_record(head))
+}
+
+/// The hashes of the session's verdict in the replies of the poller: a failed execution has no output. Other events hold
+/// what callers and agents have sent, and do not count.
+pub fn heads_in_history(session: &SessionId, history: &[Past]) -> Vec<Hash> {
+    let by_id: BTreeMap<_, _> = history.iter().map(|event| (event.id, event)).collect();
+    let is_of_poller = |event: &Past| {
+        let before = |event: &&Past| by_id.get(&event.previous).copied();
+        let mut cause = std::iter::successors(Some(event), before).take(history.len());
+        cause.find_map(|event| match &event.what {
+            What::Entered(state) => Some(SEALING.contains(&state.as_str())),
+            _ => None,
+        })
+    };
+    let replies = history.iter().filter_map(|event| match &event.what {
+        What::Succeeded(output) if is_of_poller(event) == Some(true) => Some(output),
         _ => None,
-    }
+    });
+    let verdicts = replies.filter_map(|reply| {
+        let reply: Value = serde_json::from_str(reply).ok()?;
+        head_in_output(session, reply.pointer("/Payload/verdict")?)
+    });
+    verdicts.collect()
 }
 
 #[cfg(test)]
@@ -87,17 +110,44 @@ mod tests {
         }
     }
 
+    fn id() -> SessionId {
+        "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap()
+    }
+
+    fn verdict(head: &str) -> Value {
+        json!({"session_id": id().as_str(), "head": head})
+    }
+
     #[test]
-    fn a_head_is_found_in_an_output_and_in_a_history_event() {
-        let id: SessionId = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap();
+    fn a_head_in_an_output_has_one_form() {
+        let head = "a".repeat(64);
+        assert_eq!(head_in_output(&id(), &verdict(&head)), Some(Hash::from_record(&head)));
         let other: SessionId = "0190a5c4-7b1e-7cc3-98c4-dc0c0c073990".parse().unwrap();
-        let verdict = json!({"session_id": id.as_str(), "head": "a".repeat(64)});
-        let event = json!({"details": {"output": json!({"Payload": verdict}).to_string()}});
-        for recorded in [verdict, event] {
-            assert_eq!(head_in(&id, &recorded), Some(Hash::from_record(&"a".repeat(64))));
-            assert_eq!(head_in(&other, &recorded), None);
+        assert_eq!(head_in_output(&other, &verdict(&head)), None);
+        for none in [verdict("short"), verdict(&"A".repeat(64)), json!({"in": verdict(&head)})] {
+            assert_eq!(head_in_output(&id(), &none), None, "{none}");
         }
-        assert_eq!(head_in(&id, &json!({"session_id": id.as_str(), "head": "short"})), None);
+    }
+
+    #[test]
+    fn only_replies_of_the_poller_hold_heads() {
+        let reply = json!({"Payload": {"verdict": verdict(&"a".repeat(64))}}).to_string();
+        let history = |state: &str| {
+            [What::Entered(state.to_owned()), What::Other, What::Succeeded(reply.clone())]
+        };
+        let heads = |what: [What; 3]| {
+            let past = |(id, what)| Past { id, previous: id - 1, what };
+            heads_in_history(&id(), &(1..).zip(what).map(past).collect::<Vec<_>>())
+        };
+        for state in ["CheckStatus", "CloseSession"] {
+            assert_eq!(heads(history(state)), [Hash::from_record(&"a".repeat(64))]);
+        }
+        // The agent's reply, and what a caller sent to a waiting execution.
+        for state in ["InvokeAgent", "WaitForCompletion"] {
+            assert_eq!(heads(history(state)), []);
+        }
+        let loop_of_one = Past { id: 1, previous: 1, what: What::Succeeded(reply.clone()) };
+        assert_eq!(heads_in_history(&id(), &[loop_of_one]), []);
     }
 
     #[test]

@@ -7,9 +7,9 @@ use futures_util::future::try_join_all;
 
 use super::{DAY, SummaryCache};
 use crate::clock::Stamp;
-use crate::event::{About, EventStatus};
+use crate::event::EventStatus;
 use crate::key;
-use crate::status::{Lanes, Status};
+use crate::status::Status;
 use crate::store::{Error, Query, Store};
 
 /// Most buckets of a histogram.
@@ -100,11 +100,11 @@ async fn count<S: Store>(store: &S, from: Stamp, to: Stamp) -> Result<Bucket, Er
         for (name, count) in counts.await?.into_iter().flatten() {
             match EventStatus::parse(&name) {
                 Some(EventStatus::SessionInitiated) => bucket.began += count,
-                Some(verdict) if verdict.is_verdict() => {
-                    let status = Lanes::default().with(verdict, About::Session).status();
-                    *bucket.ended.entry(status).or_default() += count;
+                other => {
+                    if let Some(status) = other.and_then(Status::of_verdict) {
+                        *bucket.ended.entry(status).or_default() += count;
+                    }
                 }
-                _ => {}
             }
         }
     }

@@ -129,6 +129,13 @@ pub enum OpenError {
         #[source]
         source: Error,
     },
+    /// The file cannot be created, or not for this user alone.
+    #[error("cannot make the journal {} private to its user", path.display())]
+    Private {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     /// The file was written by a newer version.
     #[error("the journal {} has schema {found}; this version supports {SCHEMA}", path.display())]
     Newer { path: PathBuf, found: i64 },
@@ -138,7 +145,8 @@ pub enum OpenError {
 }
 
 impl SqliteStore {
-    /// Opens a journal for writing, and creates it if absent. Only one process may do so at a time.
+    /// Opens a journal for writing, and creates it if absent. Only one process may do so at a time. Other users lose
+    /// their access to the file.
     ///
     /// # Errors
     /// The file is not a journal of this version.
@@ -155,6 +163,8 @@ impl SqliteStore {
         durability: Durability,
         key: Option<LeafKey>,
     ) -> Result<Self, OpenError> {
+        files::private::database(path)
+            .map_err(|source| OpenError::Private { path: path.to_owned(), source })?;
         let connect = {
             let (path, key) = (path.to_owned(), key.clone());
             move || open_writing(&path, durability, key.as_ref())
@@ -327,6 +337,14 @@ impl SqliteStore {
     /// The file cannot be read.
     pub async fn partitions(&self, after: String, limit: usize) -> Result<Vec<String>, Error> {
         self.read(move |connection| rows::partitions(connection, &after, limit)).await
+    }
+
+    /// Keys of partitions with items that are not text, which [`Self::partitions`] leaves out.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn partitions_not_text(&self, limit: usize) -> Result<Vec<String>, Error> {
+        self.read(move |connection| rows::partitions_not_text(connection, limit)).await
     }
 
     async fn read_log<T: Send + 'static>(

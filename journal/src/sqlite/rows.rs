@@ -6,7 +6,8 @@ use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, ToSql, params};
 
 use crate::item::{Item, Value};
-use crate::key::attribute;
+use crate::json::Unique;
+use crate::key::{self, attribute};
 use crate::lease;
 use crate::limits::ITEM_BYTES_MAX;
 use crate::log::Leaf;
@@ -185,7 +186,10 @@ impl Found {
 
     /// A damaged body is an item of its own kind: the others of the page must stay readable.
     fn item(self) -> Item {
-        let read = |body: String| serde_json::from_str(&body).map_err(|error| error.to_string());
+        let read = |body: String| {
+            let read = serde_json::from_str::<Unique<Value>>(&body);
+            read.map(|unique| unique.0).map_err(|error| error.to_string())
+        };
         // A list needs the place of a damaged record in the index.
         let [day, at, _] = &self.index;
         let at = at.as_ref().filter(|_| day.is_some()).map(String::as_str);
@@ -199,6 +203,9 @@ impl Found {
             Ok(attributes) => Item { pk: self.pk.clone(), sk: self.sk.clone(), attributes },
             Err(reason) => return unreadable(&reason),
         };
+        if [key::PARTITION, key::SORT].iter().any(|name| item.attributes.contains_key(*name)) {
+            return unreadable("its body repeats its key");
+        }
         // A record that is missing in the index, or elsewhere in it, is in no list.
         if indexed(&item) != self.index.each_ref().map(Option::as_deref) {
             return unreadable("its place in the index differs from its content");
@@ -285,17 +292,35 @@ pub(super) fn leaves(
     Ok(())
 }
 
-/// Partition keys after one, in order.
+/// Keys of partitions with items, after one, in order. Those that are not text are left out: they are greater than
+/// any text, so that paging would not end.
 pub(super) fn partitions(
     connection: &Connection,
     after: &str,
     limit: usize,
 ) -> Result<Vec<String>, Error> {
-    let sql = "SELECT pk FROM partition WHERE pk > ? ORDER BY pk LIMIT ?";
+    let sql = "SELECT pk FROM partition WHERE pk > ? AND typeof(pk) = 'text' \
+               AND EXISTS (SELECT 1 FROM item WHERE item.partition = partition.id) \
+               ORDER BY pk LIMIT ?";
     let read = || -> rusqlite::Result<Vec<String>> {
         let mut statement = connection.prepare_cached(sql)?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         statement.query_map(params![after, limit], |row| Ok(key(row.get_ref(0)?)))?.collect()
+    };
+    Ok(read()?)
+}
+
+/// Keys of partitions with items that are not text, at most this many: no query finds their items.
+pub(super) fn partitions_not_text(
+    connection: &Connection,
+    limit: usize,
+) -> Result<Vec<String>, Error> {
+    let sql = "SELECT pk FROM partition WHERE typeof(pk) <> 'text' \
+               AND EXISTS (SELECT 1 FROM item WHERE item.partition = partition.id) LIMIT ?";
+    let read = || -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare_cached(sql)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        statement.query_map([limit], |row| Ok(key(row.get_ref(0)?)))?.collect()
     };
     Ok(read()?)
 }

@@ -4,7 +4,7 @@ mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Anchor, Change, Damage};
+use super::{Change, Damage};
 use crate::clock::Stamp;
 use crate::event::{About, Event, EventStatus, WALL_TIME, WRITER, Writer};
 use crate::id::SessionId;
@@ -28,18 +28,20 @@ pub(super) fn place(session: &SessionId, item: &Item) -> String {
 /// The records of a session by kind, and the damage found so far.
 pub(super) struct Check<'a> {
     session: &'a SessionId,
-    steps: BTreeMap<u32, &'a Item>,
-    events: BTreeMap<&'a str, &'a Item>,
+    pub(super) steps: BTreeMap<u32, &'a Item>,
+    pub(super) events: BTreeMap<&'a str, &'a Item>,
     parts: BTreeMap<&'a str, BTreeMap<&'a str, &'a Item>>,
     /// Partitions of parts that a record names.
     named_parts: BTreeSet<String>,
     /// Records already reported: one damage per record is enough.
-    reported: BTreeSet<String>,
+    pub(super) reported: BTreeSet<String>,
+    /// Records whose hash an anchor names, directly or through other records.
+    pub(super) vouched: BTreeSet<String>,
     damage: Vec<Damage>,
 }
 
 /// The attributes in which two announcements of one fact may differ.
-const WHO_AND_WHEN: [&str; 4] = [WRITER, attribute::TIMESTAMP, WALL_TIME, HASH];
+pub(super) const WHO_AND_WHEN: [&str; 4] = [WRITER, attribute::TIMESTAMP, WALL_TIME, HASH];
 
 /// The attributes of a part, in order.
 const PART_ATTRIBUTES: [&str; 3] = ["Bytes", attribute::EXPIRES_AT, HASH];
@@ -61,6 +63,7 @@ impl<'a> Check<'a> {
             parts: BTreeMap::new(),
             named_parts: BTreeSet::new(),
             reported: BTreeSet::new(),
+            vouched: BTreeSet::new(),
             damage: Vec::new(),
         };
         for item in items {
@@ -138,28 +141,10 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn added(&mut self, place: &str, reason: &'static str) {
+    pub(super) fn added(&mut self, place: &str, reason: &'static str) {
         if self.reported.insert(place.to_owned()) {
             self.report(Damage::Added { place: place.to_owned(), reason });
         }
-    }
-
-    /// Whether every record that a hash vouches for has expired. A changed record, or one that states no hash,
-    /// cannot say when the session expires.
-    /// A leaf of the log vouches for the record that it names.
-    pub(super) fn is_expired<'l>(
-        &self,
-        now: Stamp,
-        leaves: impl Iterator<Item = &'l Leaf>,
-    ) -> bool {
-        let records = self.steps.values().chain(self.events.values());
-        records
-            .filter(|item| !self.reported.contains(item.sk.as_str()))
-            .filter(|item| item.attributes.contains_key(HASH))
-            .filter_map(|item| item.number(attribute::EXPIRES_AT).ok())
-            .chain(leaves.map(|leaf| leaf.expires_at))
-            .max()
-            .is_some_and(|expires_at| expires_at <= now.seconds())
     }
 
     /// Compares the records that have leaves in the log of sessions with those leaves; returns what it cannot prove.
@@ -196,35 +181,7 @@ impl<'a> Check<'a> {
         unmet
     }
 
-    /// The verdict that counts: the one that the strongest anchor names, or else the earliest. A verdict that an
-    /// anchor does not name is reported.
-    pub(super) fn verdict(&mut self, heads: &[(Anchor, Hash)]) -> Option<Event> {
-        let mut verdicts: Vec<_> = self
-            .events
-            .values()
-            .filter_map(|item| Event::from_item(item).ok())
-            .filter(|event| event.status.is_verdict())
-            .collect();
-        verdicts.sort_by(|a, b| (a.stamp, &a.sk).cmp(&(b.stamp, &b.sk)));
-        let strongest = heads.iter().max_by_key(|(anchor, _)| *anchor);
-        let named = strongest
-            .and_then(|(_, head)| verdicts.iter().position(|verdict| verdict.hash == *head))
-            .unwrap_or(0);
-        let verdict = (named < verdicts.len()).then(|| verdicts.swap_remove(named));
-        for (anchor, head) in heads {
-            let (anchor, head) = (*anchor, head.clone());
-            match &verdict {
-                Some(verdict) if verdict.hash == head => {}
-                Some(verdict) => {
-                    self.named_otherwise(&verdict.sk, &anchor.to_string(), &head, &verdict.hash);
-                }
-                None => self.report(Damage::VerdictMissing { anchor, head }),
-            }
-        }
-        verdict
-    }
-
-    fn named_otherwise(&mut self, place: &str, by: &str, named: &Hash, found: &Hash) {
+    pub(super) fn named_otherwise(&mut self, place: &str, by: &str, named: &Hash, found: &Hash) {
         let (by, named, found) = (by.to_owned(), named.clone(), found.clone());
         self.changed(place.to_owned(), Change::Named { by, named, found });
     }
@@ -245,6 +202,7 @@ impl<'a> Check<'a> {
             let (first, last) = (key::step(newest + 1), key::step(end));
             self.report(Damage::CutOff { first, last });
         }
+        let mut rooted = anchor.is_some();
         let mut named = anchor.map(|(by, seq, hash)| (seq, by, hash));
         let mut above = end.unwrap_or(newest).min(newest) + 1;
         let chain: Vec<_> =
@@ -256,10 +214,19 @@ impl<'a> Check<'a> {
             let vouched = match named.take().filter(|(of, _, _)| *of == seq) {
                 Some((_, by, hash)) if hash != found => {
                     self.named_otherwise(&item.sk, &by, &hash, &found);
+                    rooted = false;
                     false
                 }
-                Some(_) => true,
-                None => !self.reported.contains(&item.sk),
+                Some(_) => {
+                    if rooted {
+                        self.vouched.insert(item.sk.clone());
+                    }
+                    true
+                }
+                None => {
+                    rooted = false;
+                    !self.reported.contains(&item.sk)
+                }
             };
             if vouched {
                 named = self.names_before(seq, item);
@@ -306,6 +273,7 @@ impl<'a> Check<'a> {
 
     /// Compares the events with the verdict's manifest; returns those after the verdict.
     pub(super) fn events(&mut self, verdict: &Event) -> Vec<String> {
+        let contradicting = self.contradicting(verdict);
         let Some(manifest) = self.manifest(verdict) else { return Vec::new() };
         let mut unsealed = Vec::new();
         let events: Vec<_> = self.events.values().copied().collect();
@@ -315,8 +283,9 @@ impl<'a> Check<'a> {
             }
             let found = item.hash();
             match manifest.get(&item.sk) {
-                Some(named) if *named == found => {}
+                Some(named) if *named == found => drop(self.vouched.insert(item.sk.clone())),
                 Some(named) => self.named_otherwise(&item.sk, &verdict.sk, named, &found),
+                None if contradicting.contains(&item.sk) => {}
                 None if is_later(item, verdict) => unsealed.push(item.sk.clone()),
                 None if self.is_announced(item, &manifest) => unsealed.push(item.sk.clone()),
                 None => self.added(&item.sk, "the verdict does not name it: it was forged, or written at the same time as the verdict"),

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
+mod format;
 mod golden;
 #[cfg(all(feature = "sqlite", feature = "dynamodb"))]
 #[macro_use]

@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 use stack::view::{OpenQuestion, Record};
 
 use super::cloud::Clients;
+use super::grant;
 use super::watch::{Liveness, exit_of};
 use crate::args::{self, Target};
 use crate::asking::{Asked, Asking};
@@ -47,8 +48,12 @@ pub async fn chat(context: &Context, chat: args::steer::Chat) -> Result<Exit, Fa
         agent.ok_or_else(|| Failure::unknown("this build has no agent to chat with"))?.agent;
     let (endpoint, clients) = (Endpoint::new(context)?, Clients::new(context).await);
     let is_local = context.target == Target::Local;
-    if is_local && endpoint.health().await?.is_none() {
-        return Err(endpoint.nothing_listens());
+    if is_local {
+        let running = endpoint.health().await?.ok_or_else(|| endpoint.nothing_listens())?;
+        let transcript = chat.model.as_deref().and_then(|model| model.strip_prefix("transcript:"));
+        if let (Some(folder), Some(transcript)) = (running.data, transcript) {
+            grant(&folder, &[transcript.into()]);
+        }
     }
     let reader = Reader::open(context).await?;
     let thread = match &chat.thread {

@@ -2,6 +2,8 @@
 //!
 //! The local stack and AWS use the same code with different configuration.
 
+mod heads;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
@@ -20,7 +22,6 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use aws_sdk_sfn::operation::describe_execution::DescribeExecutionError;
 use aws_sdk_sfn::types::{ExecutionStatus, HistoryEvent};
 use journal::id::SessionId;
-use journal::item::Hash;
 use serde_json::{Map, Value};
 use stack::names;
 use telemetry::context::TraceParent;
@@ -45,9 +46,6 @@ pub struct Clients {
     state_machine_arn: Option<String>,
     target: Target,
 }
-
-/// How many of the newest events of a history are searched: the poller's last reply is among them.
-const HISTORY_EVENTS_MAX: i32 = 64;
 
 /// The state of an execution.
 #[derive(Clone, Debug, PartialEq)]
@@ -332,49 +330,6 @@ impl Clients {
     pub fn execution_arn(&self, name: &str) -> anyhow::Result<String> {
         let machine = self.state_machine_arn.as_deref().context("STATE_MACHINE_ARN is not set")?;
         execution_arn(machine, name).context("STATE_MACHINE_ARN is not the ARN of a state machine")
-    }
-
-    /// The hashes of the session's verdict that its executions have recorded; `first` is the ARN of its first execution,
-    /// if a record names it.
-    ///
-    /// # Errors
-    /// When a request fails.
-    pub async fn heads(&self, id: &SessionId, first: Option<&str>) -> anyhow::Result<Vec<Hash>> {
-        let mut heads = Vec::new();
-        let machine = self.execution_arn("")?;
-        // EventBridge names executions itself. The record may be forged, so its execution must be of our machine.
-        let first = first.filter(|arn| arn.starts_with(&machine)).map(str::to_owned);
-        for (arn, is_first) in first.into_iter().map(|arn| (arn, true)).chain(
-            (0..=RESUMES_MAX).map(|n| (format!("{machine}{}", execution::name(id, n)), n == 0)),
-        ) {
-            let Some(described) = self.described(&arn).await? else {
-                if is_first {
-                    continue;
-                }
-                break;
-            };
-            let output = match described.execution {
-                Execution::Over { output, .. } => Some(output),
-                Execution::Absent | Execution::Running => None,
-            };
-            let recorded = self.newest_events(&arn).await?.into_iter().chain(output);
-            heads.extend(recorded.filter_map(|recorded| execution::head_in(id, &recorded)));
-        }
-        heads.sort();
-        heads.dedup();
-        Ok(heads)
-    }
-
-    /// The outputs of an execution's newest tasks.
-    async fn newest_events(&self, arn: &str) -> anyhow::Result<Vec<Value>> {
-        let history = self.executions.get_execution_history().execution_arn(arn);
-        let answer = history.reverse_order(true).max_results(HISTORY_EVENTS_MAX).send().await;
-        let answer = answer.map_err(|error| anyhow!("{}", said(&error)))?;
-        let outputs = answer.events().iter().filter_map(|event| {
-            let output = event.task_succeeded_event_details()?.output()?;
-            serde_json::from_str(output).ok()
-        });
-        Ok(outputs.collect())
     }
 
     async fn state(&self, arn: &str) -> anyhow::Result<Execution> {

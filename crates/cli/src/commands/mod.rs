@@ -23,7 +23,11 @@ mod verify;
 mod watch;
 mod witness;
 
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
 use crate::failure::{Exit, Failure};
+use crate::output;
 use crate::resolve::cloud::Cloud;
 use crate::resolve::{Action, Context, Resolved};
 
@@ -79,5 +83,21 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Doctor(environment) => doctor::doctor(&context, environment).await,
         Action::Workflow(action) => machine::machine(&context, &action).await,
         Action::Mcp(serving) => serve::mcp(&context, serving).await,
+    }
+}
+
+/// Lets the stack of this data folder read these files. The folder is writable for the stack's user alone,
+/// so a grant proves that this user named the file. Without one the session says which path it lacks.
+fn grant(folder: &Path, files: &[PathBuf]) {
+    let grants = folder.join(files::GRANTS_FOLDER);
+    // The data folder of a stack on another machine is not here.
+    for file in files.iter().filter(|_| folder.is_dir()) {
+        match files::grant(&grants, file) {
+            // The session names what it does not find.
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                output::say(&format!("cannot allow the stack to read {}: {error}", file.display()))
+            }
+            _ => {}
+        }
     }
 }

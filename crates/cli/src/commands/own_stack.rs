@@ -7,9 +7,12 @@ use agent::model::Models;
 use agent::tool::Servers;
 use anyhow::{Context as _, anyhow};
 use extension::server::socket_address;
+use files::{GRANTS_FOLDER, Roots};
 use journal::sqlite::Durability;
 use stack::functions::File;
 use stack::stack::{Config, Isolation, Stack, StartError};
+
+use workflow::env;
 
 use super::servers;
 use crate::args;
@@ -51,14 +54,15 @@ pub async fn for_dev(
     options: &args::Dev,
     environment: &StackEnvironment,
 ) -> Result<Running, Failure> {
-    let mut config = config(context, &options.listen, environment).await?;
+    let roots = roots(context, &options.allow, environment)?;
+    let mut config = config(context, &options.listen, environment, &roots).await?;
     config.durability = match options.durability {
         args::Durability::Fsync => Durability::Fsync,
         args::Durability::Relaxed => Durability::Relaxed,
     };
     config.time_scale = options.time_scale.get();
     if options.isolate {
-        config.isolation = isolation(context, environment)?;
+        config.isolation = isolation(context, environment, &roots)?;
     }
     if let Some(file) = &options.workflow {
         let text = std::fs::read_to_string(file);
@@ -80,7 +84,8 @@ pub async fn for_a_run(
 ) -> Result<Running, Failure> {
     let listen = listen_address(&context.endpoint)
         .ok_or_else(|| Failure::usage("--endpoint has no host and port to listen on"))?;
-    start(config(context, &listen, environment).await?).await
+    let roots = roots(context, &[], environment)?;
+    start(config(context, &listen, environment, &roots).await?).await
 }
 
 async fn start(config: Config) -> Result<Running, Failure> {
@@ -111,10 +116,11 @@ async fn config(
     context: &Context,
     listen: &str,
     environment: &StackEnvironment,
+    roots: &Roots,
 ) -> Result<Config, Failure> {
     Ok(Config {
         listen: socket_address(listen, args::DEFAULT_LISTEN).await?,
-        data: context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER)),
+        data: data_folder(context),
         durability: Durability::Fsync,
         time_scale: 1,
         keys: context.keys.clone(),
@@ -125,18 +131,47 @@ async fn config(
         functions: File::default(),
         agents: Arc::clone(&context.agents),
         isolation: Isolation::None,
-        servers: servers(context, environment).await?,
+        servers: servers(context, environment, roots).await?,
         timeouts: environment.servers.timeouts,
-        models: Models::new(environment.models.clone()),
+        models: Models::new(environment.models.clone()).with_roots(roots.clone()),
         defaults: environment.defaults.clone(),
         admission: environment.admission.clone(),
     })
 }
 
+fn data_folder(context: &Context) -> PathBuf {
+    context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER))
+}
+
+/// The paths that triggers may name: what is below the working directory and the allowed folders, the
+/// transcripts that the environment names, and what the command line grants.
+fn roots(
+    context: &Context,
+    allowed: &[PathBuf],
+    environment: &StackEnvironment,
+) -> Result<Roots, Failure> {
+    for path in allowed.iter().chain(&environment.allowed) {
+        if let Err(error) = path.canonicalize() {
+            let problem = format!("cannot allow {}: {error}", path.display());
+            return Err(Failure::usage(problem)
+                .hint("--allow and DAYBOOK_ALLOWED_PATHS name existing folders or files"));
+        }
+    }
+    let allowed = allowed.iter().chain(&environment.allowed).cloned();
+    let roots = Roots::new(allowed.chain(config::working_folder()));
+    let grants = std::path::absolute(data_folder(context).join(GRANTS_FOLDER))?;
+    Ok(roots.and(environment.defaults.transcripts()).with_grants(&grants))
+}
+
 /// The bundled servers, which this binary serves, and those of the configuration file.
-async fn servers(context: &Context, environment: &StackEnvironment) -> Result<Servers, Failure> {
-    let folder = context.data.clone().unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
+async fn servers(
+    context: &Context,
+    environment: &StackEnvironment,
+    roots: &Roots,
+) -> Result<Servers, Failure> {
+    let folder = data_folder(context);
     let bundled = Servers::bundled(&context.binary, &context.agents).with_state_folder(&folder);
+    let bundled = bundled.with_roots(roots);
     Ok(bundled.with(servers::configured(context, &environment.servers).await?))
 }
 
@@ -157,12 +192,22 @@ pub(super) fn functions(file: &Path) -> Result<File, Failure> {
 }
 
 /// Runs each session in a process of the binary `agent`, in the same folder as this binary.
-fn isolation(context: &Context, environment: &StackEnvironment) -> Result<Isolation, Failure> {
+fn isolation(
+    context: &Context,
+    environment: &StackEnvironment,
+    roots: &Roots,
+) -> Result<Isolation, Failure> {
     let program = context.binary.with_file_name("agent");
     if !program.is_file() {
         return Err(Failure::unknown(format!("no binary at {}", program.display()))
             .hint("build it with: cargo build -p agent --features container --profile local"));
     }
-    let environment = environment.handed_on.clone();
+    let mut environment = environment.handed_on.clone();
+    let allowed = roots.variable().context("a path that triggers may name cannot be handed on")?;
+    let grants = roots.grants().unwrap_or(Path::new(""));
+    environment.extend([
+        (env::DAYBOOK_ALLOWED_PATHS.to_owned(), allowed.to_string_lossy().into_owned()),
+        (env::DAYBOOK_GRANTS_FOLDER.to_owned(), grants.to_string_lossy().into_owned()),
+    ]);
     Ok(Isolation::Processes { program: Some(program), environment })
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::cloud::Clients;
-use super::own_stack;
+use super::{grant, own_stack};
 use crate::args::packs::of_pack;
 use crate::config::StackEnvironment;
 use crate::endpoint::Endpoint;
@@ -116,6 +116,7 @@ async fn all(
         while under_way.len() < batch.parallel
             && let Some((number, detail)) = details.next()
         {
+            grant(folder, &crate::input::named(detail, &context.agents, &context.extensions));
             let session = clients.trigger(detail).await?;
             let feed = Feed::new(store.clone(), session.clone(), Arc::clone(&context.agents));
             under_way.spawn(one(number, session, feed));

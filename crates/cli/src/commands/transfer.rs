@@ -54,7 +54,7 @@ pub async fn import(context: &Context, file: &Path) -> Result<Exit, Failure> {
     }
     let folder = reader::folder(context).await?;
     refuse_beside_a_stack(context, &folder).await?;
-    std::fs::create_dir_all(&folder)
+    files::private::folder(&folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
     let keys = context.keys.as_deref().map(|keys| Keys::of(keys, &folder));
     let leaf_key = keys.map(|keys| keys.leaf_key()).transpose()?.flatten();

@@ -9,8 +9,8 @@ use journal::id::SessionId;
 use serde_json::{Value, json};
 
 use super::cloud::{Clients, Execution};
-use super::own_stack;
 use super::watch::{self, Watch};
+use super::{grant, own_stack};
 use crate::args::Target;
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
@@ -67,6 +67,7 @@ async fn triggered(
     folder: &Path,
 ) -> Result<Exit, Failure> {
     let clients = Clients::new(context).await;
+    grant(folder, &order.files);
     let id = clients.trigger(&order.detail).await?;
     announce(context, &id)?;
     if !order.wait {

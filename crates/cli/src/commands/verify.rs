@@ -87,14 +87,15 @@ impl<'a> Verifier<'a> {
     async fn report(&self, id: &SessionId) -> Result<Option<Report>, Failure> {
         // Before the records: a verdict is durable before its leaf is seen, and before an execution holds its hash.
         let log = self.log(id).await;
-        let of_executions = self.reader.heads(self.context, id).await?;
+        let (of_executions, unmet) = self.reader.heads(self.context, id).await?;
         let records = export::records(&self.reader.store, id).await?;
         if records.is_empty() && log.as_ref().is_none_or(|log| log.leaves().next().is_none()) {
             return Ok(None);
         }
         let given = self.checks.head.iter().cloned().map(|head| (Anchor::Given, head));
         let executed = of_executions.into_iter().map(|head| (Anchor::Execution, head));
-        let anchors = Anchors { heads: given.chain(executed).collect(), last_step: None, log };
+        let heads = given.chain(executed).collect();
+        let anchors = Anchors { heads, last_step: None, log, unmet };
         Ok(Some(verify::verify(id, &records, &anchors, reader::now())))
     }
 
@@ -149,22 +150,29 @@ async fn of_all(context: &Context, checks: Checks) -> Result<Exit, Failure> {
     tally.finish(context, &audit, &strays)
 }
 
-/// All sessions with records, and the partitions of payloads without a session.
+/// All sessions with records, and the partitions that no session has: of payloads of a session without records, or with
+/// a key that is no session's or that no query finds.
 async fn partitions(database: &Database) -> Result<(BTreeSet<SessionId>, Vec<String>), Failure> {
-    let (mut sessions, mut strays) = (BTreeSet::new(), Vec::new());
+    let (mut sessions, mut payloads) = (BTreeSet::new(), Vec::new());
+    let mut strays = database.partitions_not_text(PARTITIONS).await?;
     let mut after = String::new();
     loop {
         let page = database.partitions(after.clone(), PARTITIONS).await?;
-        let Some(last) = page.last() else { return Ok((sessions, strays)) };
+        let Some(last) = page.last() else { break };
         after.clone_from(last);
         for pk in page {
             match key::session_of(&pk) {
                 Some(session) => drop(sessions.insert(session)),
-                None if pk.starts_with("SESSION#") || pk.starts_with("BLOB#") => strays.push(pk),
+                None if pk.starts_with("SESSION#") => strays.push(pk),
+                None if pk.starts_with("BLOB#") => payloads.push(pk),
                 None => {}
             }
         }
     }
+    payloads
+        .retain(|pk| key::session_of_blob(pk).is_none_or(|session| !sessions.contains(&session)));
+    strays.append(&mut payloads);
+    Ok((sessions, strays))
 }
 
 /// What became of the sessions of a journal.
@@ -177,7 +185,7 @@ struct Tally {
 
 impl Tally {
     fn add(&mut self, context: &Context, id: &SessionId, report: &Report) -> Result<(), Failure> {
-        *self.words.entry(report::word(report)).or_default() += 1;
+        *self.words.entry(report.word()).or_default() += 1;
         self.damaged |= report.outcome() == Outcome::Damaged;
         self.not_provable |= report.outcome() == Outcome::NotProvable;
         let worth_telling = report.outcome() != Outcome::Sound || report.state == State::Open;
@@ -232,6 +240,7 @@ pub(super) fn report_json(name: &str, report: &Report) -> Value {
     let damage: Vec<_> = report.damage.iter().map(ToString::to_string).collect();
     json!({
         "session_id": name, "state": state, "head": head, "sound": report.is_sound(),
+        "word": report.word(),
         "outcome": report.outcome().as_str(), "anchors": anchors,
         "damage": damage, "unsealed": report.unsealed, "unmet": report.unmet,
         "log": report.log.map(|log| json!({ "leaves": log.leaves, "unsigned": log.unsigned })),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use journal::clock::Stamp;
-use journal::verify::{InLog, Outcome, Report, State};
+use journal::verify::{Anchor, InLog, Report};
 use stack::checkpoints::Audit;
 use stack::view::Session;
 
@@ -123,16 +123,19 @@ pub fn pairs(look: Look, rows: &[(String, String)]) -> Vec<String> {
 
 /// The result of a verification.
 pub fn verification(look: Look, session: &str, report: &Report) -> Vec<String> {
-    let (ink, mark) = mark(word(report));
-    let mut lines =
-        vec![format!("{}  {}", look.ink(ink, &format!("{mark} {}", word(report))), clean(session))];
+    let (ink, mark) = mark(report.word());
+    let mut lines = vec![format!(
+        "{}  {}",
+        look.ink(ink, &format!("{mark} {}", report.word())),
+        clean(session)
+    )];
     lines.extend(super::ending::indented(look, Ink::Plain, "  ", &report.state.to_string()));
     lines.extend(super::ending::indented(look, Ink::Plain, "  ", &anchored(report)));
     if let Some(text) = report.log.and_then(in_log) {
         lines.extend(super::ending::indented(look, Ink::Warn, "  ", &text));
     }
     for unmet in &report.unmet {
-        let text = format!("not proven by the log of sessions: {unmet}");
+        let text = format!("not proven: {unmet}");
         lines.extend(super::ending::indented(look, Ink::Warn, "  ", &text));
     }
     for damage in &report.damage {
@@ -143,17 +146,6 @@ pub fn verification(look: Look, session: &str, report: &Report) -> Vec<String> {
         lines.extend(super::ending::indented(look, Ink::Warn, "  ", &text));
     }
     lines
-}
-
-/// The outcome of a verification, in a word.
-pub fn word(report: &Report) -> &'static str {
-    match (report.outcome(), &report.state) {
-        (Outcome::Damaged, _) => "damaged",
-        (Outcome::NotProvable, _) => "not provable",
-        (Outcome::Sound, State::Open) => "open",
-        (Outcome::Sound, _) if report.is_anchored() => "sound",
-        (Outcome::Sound, _) => "consistent",
-    }
 }
 
 fn mark(word: &str) -> (Ink, char) {
@@ -206,6 +198,11 @@ fn anchored(report: &Report) -> String {
     if report.is_anchored() {
         let anchors: Vec<_> = report.anchors.iter().map(ToString::to_string).collect();
         return format!("its head is named by {}", anchors.join(" and "));
+    }
+    let consulted = report.consulted.iter().filter(|anchor| **anchor > Anchor::Log);
+    let consulted: Vec<_> = consulted.map(ToString::to_string).collect();
+    if !consulted.is_empty() {
+        return format!("no verdict that is named by {}", consulted.join(" and "));
     }
     "no anchor: records that were all rewritten, or a verdict that was removed, would look the same; \
      keep the head elsewhere and pass it with --head"

@@ -111,6 +111,32 @@ impl Api {
 }
 
 #[tokio::test]
+async fn an_event_names_only_allowed_paths_and_the_cli_any() {
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let file = elsewhere.path().join("rows.csv");
+    std::fs::write(&file, "hunter2,x\n").unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let api = Api::new(&dev);
+    let input = json!({ "transaction_id": "t", "data": file });
+    let detail = json!({ "agent": "fraud", "input": input }).to_string();
+    let entry =
+        json!({ "Source": "manual-trigger", "DetailType": "execute-agent", "Detail": detail });
+    let (_, put) = api.aws("AWSEvents.PutEvents", json!({ "Entries": [entry] })).await;
+    let id = put["Entries"][0]["EventId"].as_str().unwrap().to_owned();
+    let at = |arguments: &[&str]| {
+        run_in(folder.path(), &[&["--endpoint", &dev.endpoint], arguments].concat())
+    };
+    at(&["tail", &id]);
+    let records = at(&["show", &id, "--steps", "--json"]).stdout;
+    let refused = "is outside of the folders that a trigger may name";
+    assert!(records.contains(refused) && !records.contains("hunter2"), "{records}");
+    let ran = at(&["trigger", "--wait", "--json", "--detail", &detail]);
+    let id = ran.json()[0]["session_id"].as_str().unwrap().to_owned();
+    let records = at(&["show", &id, "--steps", "--json"]).stdout;
+    assert!(records.contains("missing column") && !records.contains("hunter2"), "{records}");
+}
+
+#[tokio::test]
 async fn an_answer_is_accepted_by_cli_http_and_event() {
     let folder = tempfile::tempdir().unwrap();
     let dev = Dev::start(folder.path(), &folder.path().join("data"));
@@ -153,25 +179,48 @@ async fn an_answer_is_accepted_by_cli_http_and_event() {
     assert_eq!(dev.stop("-TERM"), 0);
 }
 
-#[tokio::test]
-async fn a_conversation_survives_a_killed_stack() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    let dev = Dev::start(folder.path(), &data);
+/// Begins a thread whose simulation is loaded; returns it with the question that follows.
+async fn loaded(folder: &Path, dev: &Dev) -> (String, Value) {
     // The approval was in the pipe before its question: it approves nothing.
-    let first = chat(folder.path(), &dev, &[], &[ASKED, "y"]);
+    let first = chat(folder, dev, &[], &[ASKED, "y"]);
     assert_eq!(first.exit, 0, "{first:#?}");
     assert!(first.stderr.contains("an approval must name the question"), "{}", first.stderr);
     let thread =
         first.stderr.lines().find_map(|line| line.strip_prefix("thread ")).unwrap().to_owned();
     assert!(first.stderr.contains(&format!("daybook chat --thread {thread}")), "{}", first.stderr);
-    let api = Api::new(&dev);
+    let api = Api::new(dev);
     let load = api.question(&thread, 3).await;
     assert_eq!(load["tool"], "load_simulation", "{load}");
     let approval = format!("y {}", &load["digest"].as_str().unwrap()[..12]);
-    let named = chat(folder.path(), &dev, &["--thread", &thread], &[&approval]);
+    let named = chat(folder, dev, &["--thread", &thread], &[&approval]);
     assert_eq!(named.exit, 0, "{named:#?}");
     let open = api.question(&thread, load["question_id"].as_u64().unwrap()).await;
+    (thread, open)
+}
+
+/// Approves the calls that are asked about after a question, each by its digest.
+async fn approve_calls_after(mut asked: Value, folder: &Path, dev: &Dev, thread: &str) {
+    let api = Api::new(dev);
+    loop {
+        asked = api.question(thread, asked["question_id"].as_u64().unwrap()).await;
+        if asked["tool"].is_null() {
+            return;
+        }
+        let digest = &asked["digest"].as_str().unwrap()[..12];
+        let approve = ["--endpoint", &dev.endpoint, "answer", thread, "--approve", "--digest"];
+        let wrong = run_in(folder, &[&approve[..], &["000000000000"]].concat());
+        assert_eq!(wrong.exit, 2, "{wrong:#?}");
+        let answered = run_in(folder, &[&approve[..], &[digest]].concat());
+        assert_eq!(answered.exit, 0, "{answered:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_survives_a_killed_stack() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let dev = Dev::start(folder.path(), &data);
+    let (thread, open) = loaded(folder.path(), &dev).await;
     let first = chat(folder.path(), &dev, &["--thread", &thread], &[]);
     dev.kill();
 
@@ -213,19 +262,7 @@ async fn a_conversation_survives_a_killed_stack() {
     assert!(second.stdout.contains(&format!("> {ASKED}\n")), "{}", second.stdout);
     assert!(second.stderr.contains("do not match its schema"), "{}", second.stderr);
     assert!(!second.stdout.contains("> edit"), "what was typed here is not said again");
-    let mut asked = open;
-    loop {
-        asked = api.question(&thread, asked["question_id"].as_u64().unwrap()).await;
-        if asked["tool"].is_null() {
-            break;
-        }
-        let digest = &asked["digest"].as_str().unwrap()[..12];
-        let approve = ["--endpoint", &dev.endpoint, "answer", &thread, "--approve", "--digest"];
-        let wrong = run_in(folder.path(), &[&approve[..], &["000000000000"]].concat());
-        assert_eq!(wrong.exit, 2, "{wrong:#?}");
-        let answered = run_in(folder.path(), &[&approve[..], &[digest]].concat());
-        assert_eq!(answered.exit, 0, "{answered:#?}");
-    }
+    approve_calls_after(open, folder.path(), &dev, &thread).await;
     let last = chat(folder.path(), &dev, &["--thread", &thread], &["what is the Cmax?", "bye"]);
     assert_eq!(last.exit, 0, "{last:#?}");
     let shown = Api::new(&dev).session(&thread).await;

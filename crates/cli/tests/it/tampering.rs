@@ -87,6 +87,93 @@ fn a_forged_output_contradicts_the_history() {
     assert_eq!(ran.exit, 1, "{ran:#?}");
 }
 
+/// The page, the list and the verification agree on which of two verdicts counts.
+#[test]
+fn a_later_verdict_changes_no_result_and_is_damage() {
+    let (folder, [_, id]) = folder();
+    let status = || {
+        let listed = over(folder.path(), &["sessions", "--json"]).json();
+        listed.iter().find(|session| session["session_id"] == id.as_str()).unwrap()["status"]
+            .clone()
+    };
+    let before = status();
+    assert_ne!(before, "SUCCEEDED");
+    let connection = Connection::open(folder.path().join("data/journal.db")).unwrap();
+    let (partition, sk, body): (i64, String, String) = connection
+        .query_row(
+            &format!(
+                "SELECT partition, sk, body FROM item WHERE partition = \
+                 (SELECT id FROM partition WHERE pk = 'SESSION#' || ?1) AND {VERDICTS}"
+            ),
+            params![id],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )
+        .unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&body).unwrap();
+    json["PK"] = serde_json::json!({ "S": format!("SESSION#{id}") });
+    json["SK"] = serde_json::json!({ "S": sk });
+    let item = journal::item::Item::from_json(&json).unwrap();
+    let event = journal::event::Event::from_item(&item).unwrap();
+    let later = journal::item::Item { sk: journal::key::event(event.stamp.next()), ..item }
+        .with("Timestamp", event.stamp.next().to_string())
+        .with("Status", "SESSION_SUCCEEDED")
+        .with("Step", 2_u32)
+        .hashed();
+    let at = later.text_opt("Timestamp").unwrap();
+    let insert = "INSERT INTO item (partition, sk, body, day, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let body = serde_json::to_string(&later.attributes).unwrap();
+    let values = params![partition, later.sk, body, later.text_opt("Day"), at];
+    connection.execute(insert, values).unwrap();
+    assert_eq!(status(), before);
+    let ran = over(folder.path(), &["verify", &id]);
+    assert!(ran.exit == 1 && ran.stdout.contains(&later.sk), "{ran:#?}");
+}
+
+#[test]
+fn only_payloads_of_no_session_and_odd_keys_are_strays() {
+    let (folder, [id, _]) = folder();
+    let connection = Connection::open(folder.path().join("data/journal.db")).unwrap();
+    let add = |pk: &str| {
+        connection.execute(&format!("INSERT INTO partition (pk) VALUES ({pk})"), []).unwrap();
+        connection.last_insert_rowid()
+    };
+    let fill = |partition: i64| {
+        let insert = "INSERT INTO item (partition, sk, body) VALUES (?1, 'PART#0000', '{}')";
+        connection.execute(insert, params![partition]).unwrap();
+    };
+    fill(add(&format!("'BLOB#{id}#abc'")));
+    // Without items, a partition is nothing.
+    add("'BLOB#nobody#abc'");
+    let strays = || {
+        let ran = over(folder.path(), &["verify", "--all", "--json"]);
+        let whole = ran.json().pop().unwrap();
+        (ran.exit, whole["strays"].as_array().unwrap().len())
+    };
+    assert_eq!(strays(), (0, 0));
+    let nobody = journal::id::SessionId::fresh();
+    fill(add(&format!("'BLOB#{nobody}#abc'")));
+    fill(add(&format!("CAST('SESSION#{id}' AS BLOB)")));
+    assert_eq!(strays(), (1, 2));
+}
+
+/// A trigger may name the execution, so that only a record says which one it is.
+#[test]
+fn an_anchor_is_found_whatever_the_first_event_says() {
+    let (folder, [id, _]) = folder();
+    for sql in [
+        "UPDATE execution SET arn = replace(arn, name, 'by-hand'), name = 'by-hand' WHERE name = ?1",
+        "UPDATE item SET body = replace(body, 'daybook:' || ?1, 'daybook:by-hand') \
+         WHERE OF_IT AND body LIKE '%ExecutionArn%'",
+        "INSERT INTO item (partition, sk, body) \
+         SELECT id, 'EVENT#2020-01-01T00:00:00.000000000Z', '{\"Status\":{\"S\":\"AGENT_LOST\"}}' \
+         FROM partition WHERE pk = 'SESSION#' || ?1",
+    ] {
+        assert_eq!(change(folder.path(), sql, &id), 1, "{sql}");
+    }
+    let ran = over(folder.path(), &["verify", &id]);
+    assert!(ran.exit == 1 && ran.stdout.contains("named by the execution"), "{ran:#?}");
+}
+
 #[test]
 fn without_an_anchor_nothing_is_called_sound() {
     let (folder, [id, _]) = folder();
@@ -97,6 +184,7 @@ fn without_an_anchor_nothing_is_called_sound() {
     assert!(ran.stdout.contains("~ consistent") && ran.stdout.contains("no anchor"), "{ran:#?}");
     let report = over(folder.path(), &["verify", &id, "--json"]).json().remove(0);
     assert_eq!(report["anchors"], serde_json::json!(["execution", "checkpoint"]));
+    assert_eq!(report["word"], "sound");
     let head = report["head"].as_str().unwrap();
     let ran = over(folder.path(), &["verify", "--file", "file.jsonl", "--head", head]);
     assert!(ran.exit == 0 && ran.stdout.contains("✓ sound"), "{ran:#?}");

@@ -75,8 +75,11 @@ impl Session {
             }
             // The verdict is the one record whose key nobody else names.
             Damage::VerdictMissing { .. } => wanted == self.verdict,
-            Damage::NotLogged { place } => place == wanted,
-            Damage::Line { .. } | Damage::Witness { .. } | Damage::Log { .. } => false,
+            Damage::NotLogged { place } | Damage::Verdict { place, .. } => place == wanted,
+            Damage::Line { .. }
+            | Damage::Witness { .. }
+            | Damage::Log { .. }
+            | Damage::FirstMissing => false,
         })
     }
 

@@ -30,7 +30,7 @@ use super::sessions::existing;
 use super::wire::{self, Refusal};
 use super::{Reader, Slots, guarded, reading};
 use crate::keys::Keys;
-use crate::stack::{StartError, listen, serve};
+use crate::stack::{StartError, listen};
 use crate::store::Journal;
 
 /// Poll interval of a stream. In an AWS account every poll costs money.
@@ -88,7 +88,8 @@ impl Viewer {
             .with_state(reader.clone());
         let router = guarded(reading(reader).merge(streaming).merge(self.actions), guard);
         let stop = CancellationToken::new();
-        let servers = JoinSet::from_iter([serve(listener, router, stop.clone())]);
+        let servers =
+            JoinSet::from_iter([guard::serve(listener, router, stop.clone().cancelled_owned())]);
         Ok(Serving { address, stop, servers })
     }
 }

@@ -32,7 +32,7 @@ use super::sessions::{Records, Reply, existing, session_id};
 use super::wire::{self, Refusal};
 use super::{Reader, compare, health, machine};
 use crate::checkpoints::Audit;
-use crate::executions::heads;
+use crate::executions;
 use crate::store::{Database, Journal};
 use crate::view;
 
@@ -221,7 +221,10 @@ async fn check(reader: &Reader, id: &str) -> Reply {
     // Before the records: a verdict is durable before an execution holds its hash.
     // In an account the page does not ask Step Functions: `daybook verify` does.
     let heads = match &reader.store {
-        Journal::Here(database) => heads(database, &id, None).await.map_err(journal)?,
+        Journal::Here(database) => {
+            let named = executions::named(database, &id).await.map_err(journal)?;
+            executions::heads(database, &id, named).await.map_err(journal)?
+        }
         #[cfg(feature = "dynamodb")]
         Journal::There(_) => Vec::new(),
     };
@@ -235,15 +238,15 @@ async fn check(reader: &Reader, id: &str) -> Reply {
         Some(database) => logged(reader, database, &id).await,
         None => None,
     };
-    let anchors = verify::Anchors { heads, last_step: None, log };
+    let anchors = verify::Anchors { heads, log, ..verify::Anchors::default() };
     let report = verify::verify(&id, &items, &anchors, now);
     let damage: Vec<_> = report.damage.iter().take(DAMAGE_MAX).map(ToString::to_string).collect();
     Ok((
         200,
         json!({
-            "sound": report.is_sound(), "state": report.state.to_string(), "records": items.len(),
+            "sound": report.is_sound(), "word": report.word(), "state": report.state.to_string(), "records": items.len(),
             "outcome": report.outcome().as_str(), "anchors": report.anchors.iter().map(|anchor| anchor.as_str()).collect::<Vec<_>>(),
-            "damage": damage, "unsealed": report.unsealed,
+            "damage": damage, "unsealed": report.unsealed, "unmet": report.unmet,
         }),
     ))
 }

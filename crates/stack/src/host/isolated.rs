@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use agent::progress::Broadcast;
 use axum::body::Bytes;
+use guard::Secret;
 use journal::clock::{Clock, Stamp};
 use journal::id::SessionId;
 use serde::Deserialize;
@@ -64,6 +65,9 @@ pub struct Settings {
     pub program: PathBuf,
     /// The environment, besides what the host sets.
     pub environment: Vec<(String, String)>,
+    /// The token between the stack and its agents' processes; not a part of `environment`, which may be
+    /// logged.
+    pub token: Secret,
     pub clock: Clock,
     /// The speed of the stack's clock, as a multiple of the machine's.
     pub time_scale: u32,
@@ -171,6 +175,7 @@ impl Isolated {
             .shared
             .http
             .post(format!("http://127.0.0.1:{port}/invocations"))
+            .bearer_auth(self.shared.settings.token.reveal())
             .header("content-type", "application/json")
             .header("x-amzn-bedrock-agentcore-runtime-session-id", session.as_str())
             .timeout(INVOCATION_TIMEOUT)
@@ -298,6 +303,7 @@ impl Isolated {
         let mut environment = settings.environment.clone();
         environment.extend([
             (env::DAYBOOK_AGENT_PORT.to_owned(), port.to_string()),
+            (env::DAYBOOK_AGENT_TOKEN.to_owned(), settings.token.reveal().to_owned()),
             (env::DAYBOOK_TIME_SCALE.to_owned(), settings.time_scale.to_string()),
             (env::DAYBOOK_TIME_ORIGIN.to_owned(), settings.clock.now().to_string()),
         ]);
@@ -339,10 +345,12 @@ impl Isolated {
             return "it did not answer its first ping".to_owned();
         }
         says.send_replace(State::Ready(port));
-        let (http, progress) = (&self.shared.http, &self.shared.settings.progress);
+        let settings = &self.shared.settings;
+        let reports = self.shared.http.get(format!("http://127.0.0.1:{port}/progress"));
+        let reports = reports.bearer_auth(settings.token.reveal());
         // Reports end with the process.
         tokio::select! {
-            never = progress::pass_on(http, port, session, progress) => match never {},
+            never = progress::pass_on(reports, session, &settings.progress) => match never {},
             why = self.look_after(port, slot) => why,
         }
     }
@@ -376,7 +384,8 @@ impl Isolated {
 
     async fn ping(&self, port: u16) -> Option<Ping> {
         let url = format!("http://127.0.0.1:{port}/ping");
-        let response = self.shared.http.get(url).timeout(PING_TIMEOUT).send().await.ok()?;
+        let asking = self.shared.http.get(url).bearer_auth(self.shared.settings.token.reveal());
+        let response = asking.timeout(PING_TIMEOUT).send().await.ok()?;
         response.json().await.ok()
     }
 

@@ -11,12 +11,11 @@ const REPORT_BYTES_MAX: usize = 16 * 1024;
 /// Forwards reports until the agent closes the connection, then waits forever: the caller watches the
 /// process itself.
 pub(super) async fn pass_on(
-    http: &reqwest::Client,
-    port: u16,
+    request: reqwest::RequestBuilder,
     session: &SessionId,
     progress: &Broadcast,
 ) -> Infallible {
-    if let Ok(reports) = http.get(format!("http://127.0.0.1:{port}/progress")).send().await
+    if let Ok(reports) = request.send().await
         && reports.status().is_success()
     {
         follow(reports, session, progress).await;

@@ -117,7 +117,9 @@ async fn a_session_keeps_its_process_until_it_is_stopped() {
     assert_eq!(began.len(), 1);
     let environment = std::fs::read_to_string(&began[0]).unwrap();
     let environment: serde_json::Value = serde_json::from_str(&environment).unwrap();
-    assert_eq!(environment["AWS_ENDPOINT_URL"], stack.url());
+    assert_ne!(environment["AWS_ENDPOINT_URL"], stack.url(), "agents have a port of their own");
+    let state = folder.path().canonicalize().unwrap();
+    assert_eq!(environment["DAYBOOK_STATE_FOLDER"], state.to_str().unwrap());
     assert_eq!(environment["JOURNAL_TABLE_NAME"], "daybook-journal");
     assert_eq!(environment["DAYBOOK_TIME_SCALE"], "1");
     assert!(environment.get("CARGO").is_none(), "the parent's environment is not handed on");
@@ -128,6 +130,50 @@ async fn a_session_keeps_its_process_until_it_is_stopped() {
     assert_eq!(marks(marked.path(), "began").len(), 2);
     stack.shutdown().await;
     assert_eq!(marks(marked.path(), "terminated").len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_an_agent_with_its_token_writes_to_the_table() {
+    let (folder, marked) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let program = stub(marked.path(), "HealthyBusy", 200, "{}");
+    let stack = Stack::start(isolated(program, folder.path(), 1)).await.unwrap();
+    assert_eq!(call(&Client::new(&stack), "invocations").await.0, 200);
+    let environment = std::fs::read_to_string(&marks(marked.path(), "began")[0]).unwrap();
+    let environment: serde_json::Value = serde_json::from_str(&environment).unwrap();
+    let token = environment["DAYBOOK_AGENT_TOKEN"].as_str().unwrap();
+    assert!(token.len() >= 64, "{token}");
+    let (agents, everyone) = (environment["AWS_ENDPOINT_URL"].as_str().unwrap(), stack.url());
+    let put = json!({
+        "TableName": "daybook-journal",
+        "Item": { "PK": { "S": format!("SESSION#{SESSION}") }, "SK": { "S": "STEP#00000001" } },
+        "ConditionExpression": "attribute_not_exists(PK)",
+    });
+    let (dynamodb, sfn) = ("DynamoDB_20120810", "AWSStepFunctions");
+    let denied = "AccessDeniedException";
+    let of_aws = ("x-amz-security-token", token);
+    let bearer = format!("Bearer {token}");
+    for (url, header, action, expected) in [
+        (everyone.as_str(), of_aws, format!("{dynamodb}.PutItem"), denied),
+        (&everyone, of_aws, format!("{dynamodb}.UpdateItem"), denied),
+        (agents, ("x-amz-security-token", "wrong"), format!("{dynamodb}.PutItem"), "Unauthorized"),
+        (agents, ("x-other", "none"), format!("{dynamodb}.PutItem"), "Unauthorized"),
+        (agents, of_aws, format!("{sfn}.StartExecution"), denied),
+        (agents, of_aws, "AWSEvents.PutEvents".to_owned(), denied),
+        (agents, of_aws, format!("{dynamodb}.PutItem"), "{}"),
+        (agents, ("authorization", &bearer), format!("{dynamodb}.PutItem"), "ConditionalCheck"),
+    ] {
+        let request = reqwest::Client::new().post(url).header("x-amz-target", &action);
+        let response = request.header(header.0, header.1).body(put.to_string()).send().await;
+        let answer = response.unwrap().text().await.unwrap();
+        assert!(answer.contains(expected), "{url} {action}: {answer}");
+    }
+    for (name, value) in [("host", "evil.example"), ("origin", "http://evil.example")] {
+        let request = reqwest::Client::new().post(agents).header(of_aws.0, of_aws.1);
+        assert_eq!(request.header(name, value).send().await.unwrap().status(), 403, "{name}");
+    }
+    let page = reqwest::Client::new().get(format!("{agents}/api/sessions"));
+    assert_eq!(page.header(of_aws.0, of_aws.1).send().await.unwrap().status(), 404);
+    stack.shutdown().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

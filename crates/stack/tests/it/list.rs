@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use graph::profile::Limits;
 use journal::store::Store as _;
 use serde_json::{Value, json};
+use stack::stack::{Config, Stack};
 use tempfile::TempDir;
 
 use crate::endpoint::parking;
-use crate::stack::Client;
+use crate::stack::{Client, config};
 use crate::world::TIMEOUT;
 
 fn ids(list: &Value) -> Vec<&str> {
@@ -54,7 +56,6 @@ async fn a_list_honours_its_parameters_and_its_pages_join() {
         ("status=REJECTED", 0),
         ("agent=nobody&status=&text=", 0),
         ("text=NO-SUCH+agent", 0),
-        ("agent=no-such", 1),
         ("since=1h", 6),
         ("until=1h", 0),
         ("until=2000-01-01T00%3A00%3A00Z", 0),
@@ -86,28 +87,36 @@ async fn a_list_honours_its_parameters_and_its_pages_join() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejected_session_keeps_its_agent_title_and_input() {
     let folder = TempDir::new().unwrap();
-    let stack = parking(&folder).await;
+    let admission = Limits::of("incident", 1);
+    let stack = Stack::start(Config { admission, ..config(folder.path(), 1) }).await.unwrap();
     let client = Client::new(&stack);
     let input = json!({"incident_id": "i", "lambda_name": "sync", "error_type": "ETIMEDOUT"});
-    client.trigger(&json!({"agent": "incident", "input": input})).await;
-    client.trigger(&json!({"agent": "incident", "input": input})).await;
-    let rejected = async {
-        loop {
-            let (_, list) = client.get("/api/sessions?status=REJECTED&agent=incident").await;
-            if let Some(session) = list["sessions"].get(0) {
-                return session.clone();
-            }
-            stack.store().changed(Duration::from_millis(20)).await;
-        }
-    };
-    let session = tokio::time::timeout(TIMEOUT, rejected).await.unwrap();
-    assert_eq!(session["title"], "sync · ETIMEDOUT");
-    assert_eq!((&session["agent"], &session["result"]), (&json!("incident"), &json!(null)));
-    let id = session["session_id"].as_str().unwrap();
-    let (_, shown) = client.get(&format!("/api/sessions/{id}")).await;
-    assert_eq!(shown["session"], session);
-    let verdict = shown["events"].as_array().unwrap().last().unwrap();
-    assert_eq!(verdict["detail"]["input"], input);
+    let rejected = json!({"agent": "incident", "input": input});
+    let first = client.trigger(&rejected).await;
+    client.ended(&first).await;
+    for (detail, filter, status) in [
+        (&rejected, "status=REJECTED&agent=incident", "REJECTED"),
+        (&json!({"agent": "no-such", "input": input}), "agent=no-such", "FAILED"),
+        (
+            &json!({"agent": "incident", "input": input, "x": 1}),
+            "text=InvalidTrigger&agent=incident",
+            "FAILED",
+        ),
+    ] {
+        let id = client.trigger(detail).await;
+        client.ended(&id).await;
+        let (_, list) = client.get(&format!("/api/sessions?{filter}")).await;
+        assert_eq!(ids(&list), [id.as_str()], "{filter}: {list}");
+        let session = &list["sessions"][0];
+        assert_eq!((&session["agent"], &session["status"]), (&detail["agent"], &json!(status)));
+        let title =
+            if session["agent"] == "incident" { json!("sync · ETIMEDOUT") } else { Value::Null };
+        assert_eq!((&session["title"], &session["result"]), (&title, &Value::Null));
+        let (_, shown) = client.get(&format!("/api/sessions/{id}")).await;
+        assert_eq!(shown["session"], *session);
+        let events = shown["events"].as_array().unwrap();
+        assert!(events.iter().any(|event| event["detail"]["input"] == input), "{shown}");
+    }
     let (_, health) = client.get("/api/health").await;
     assert_eq!(health["health"]["agents"][0]["name"], "incident", "{health}");
     stack.shutdown().await;

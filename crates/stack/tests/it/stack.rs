@@ -7,6 +7,9 @@ use std::time::Duration;
 use agent::model::Models;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
+use graph::agent::Agent;
+use graph::definition::{Context, Graph, Node, Route};
+use graph::effect::{Effect, Reply};
 use graph::profile::Limits;
 use journal::sqlite::{Durability, SqliteStore};
 use serde_json::{Value, json};
@@ -119,6 +122,32 @@ pub async fn read(request: reqwest::RequestBuilder) -> Response {
 pub fn statuses(shown: &Value) -> Vec<&str> {
     let events = shown["events"].as_array().unwrap();
     events.iter().map(|event| event["status"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_data_folder_and_its_files_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = TempDir::new().unwrap();
+    let data = place.path().join("data");
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    for _ in 0..2 {
+        let stack = Stack::start(config(&data, 1)).await.unwrap();
+        let client = Client::new(&stack);
+        client.ended(&client.trigger(&json!({})).await).await;
+        assert_eq!(mode(&data), 0o700);
+        let entries: Vec<_> = std::fs::read_dir(&data).unwrap().flatten().collect();
+        assert!(entries.len() >= 4, "{entries:?}");
+        for entry in &entries {
+            assert_eq!(mode(&entry.path()), 0o600, "{entry:?}");
+        }
+        stack.shutdown().await;
+        // As an earlier version left them.
+        let open = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        open(&data, 0o755);
+        std::fs::read_dir(&data).unwrap().flatten().for_each(|entry| open(&entry.path(), 0o644));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -311,11 +340,41 @@ async fn a_damaged_execution_breaks_no_other_session() {
     drop(journal);
     let id = session.parse().unwrap();
     let store = Database::open_read_only(&path).unwrap();
-    assert_eq!(stack::executions::heads(&store, &id, None).await.unwrap().len(), 1);
+    assert_eq!(stack::executions::heads(&store, &id, std::collections::BTreeSet::new()).await.unwrap().len(), 1);
     drop(store);
     let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
     let client = Client::new(&stack);
     let next = client.trigger(&json!({})).await;
     assert_eq!(client.ended(&next).await["status"], "SUCCEEDED");
+    stack.shutdown().await;
+}
+
+static PANICKING: Graph<Value> = Graph::new(
+    "panicking",
+    "Panics.",
+    &[Node { name: "do", to: &["do"], ask: panicking, fold: |_, _| Route::To("do") }],
+    |_, _| Ok(Value::Null),
+    |_, _| Reply::says(""),
+);
+
+fn panicking(_: &Value, _: &Context<'_>) -> Effect {
+    panic!("no request")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panicking_agent_fails_its_session_and_is_shown() {
+    let folder = TempDir::new().unwrap();
+    let agents = [Agent::of(&PANICKING)].into();
+    let stack = Stack::start(Config { agents, ..config(folder.path(), 1) }).await.unwrap();
+    let client = Client::new(&stack);
+    let session = client.trigger(&json!({"agent": "panicking"})).await;
+    assert_eq!(client.ended(&session).await["status"], "FAILED");
+    let (status, shown) = client.get(&format!("/api/sessions/{session}")).await;
+    assert_eq!((status, &shown["session"]["error_category"]), (200, &json!("graph")), "{shown}");
+    let error = shown["session"]["error"].as_str().unwrap();
+    assert!(error.ends_with("node `do` panicked: no request"), "{error}");
+    assert!(!statuses(&shown).contains(&"AGENT_LOST"));
+    let (status, _) = client.get(&format!("/api/sessions/{session}/timeline")).await;
+    assert_eq!(status, 200);
     stack.shutdown().await;
 }

@@ -11,6 +11,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use files::private;
+
 use super::arguments::SimulationId;
 use super::model::Model;
 use super::refusal::Refusal;
@@ -62,8 +64,8 @@ impl State {
 
     /// The simulations of a folder, which is created if missing.
     pub(super) fn in_folder(folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
-        File::create(folder.join(LOCK))?;
+        private::folder(folder)?;
+        private::file(&folder.join(LOCK))?;
         Ok(Self { storage: Mutex::new(Storage::Folder(folder.to_owned())) })
     }
 
@@ -224,7 +226,7 @@ fn write(folder: &Path, simulation: &Simulation) -> io::Result<()> {
     let bytes = serde_json::to_vec(&Saved::from(simulation))?;
     // The lock admits one writer, so one temporary name is enough.
     let unfinished = folder.join("unfinished");
-    let mut file = File::create(&unfinished)?;
+    let mut file = private::file(&unfinished)?;
     file.write_all(&bytes)?;
     file.sync_all()?;
     fs::rename(&unfinished, folder.join(file_name(&simulation.id)))?;

@@ -2,14 +2,14 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Take};
 use std::path::Path;
 
 use csv::{ErrorKind, ReaderBuilder, StringRecord};
 
-use super::error::{Error, RowPosition, shown};
+use super::error::{Error, RowPosition};
 use super::row::{COLUMNS, Column, Raw};
-use super::source::{Visit, name_of};
+use super::source::{FILE_BYTES_MAX, Visit, name_of};
 
 /// Longest row, in bytes. A longer one is probably an unclosed quote.
 const ROW_BYTES_MAX: usize = 64 * 1024;
@@ -26,7 +26,8 @@ pub fn scan(path: &Path, visit: &mut Visit<'_>) -> Result<(), Error> {
     let open =
         |error: std::io::Error| Error::Open { file: file.clone(), reason: error.to_string() };
     let left = Cell::new(ROW_BYTES_MAX + BUFFER_BYTES);
-    let reader = Fuse { file: File::open(path).map_err(open)?, left: &left };
+    let reader =
+        Fuse { file: files::read::regular(path).map_err(open)?.take(FILE_BYTES_MAX), left: &left };
     let mut reader =
         ReaderBuilder::new().flexible(true).buffer_capacity(BUFFER_BYTES).from_reader(reader);
     let header = reader.headers().map_err(|error| unreadable(&file, 0, &error))?.clone();
@@ -62,7 +63,7 @@ pub fn scan(path: &Path, visit: &mut Visit<'_>) -> Result<(), Error> {
 /// Limits the bytes read for one row, so that an unclosed quote does not read the whole file into
 /// memory.
 struct Fuse<'a> {
-    file: File,
+    file: Take<File>,
     left: &'a Cell<usize>,
 }
 
@@ -100,8 +101,8 @@ fn places(file: &str, header: &StringRecord) -> Result<[Option<usize>; COLUMNS],
     if missing.is_empty() {
         return Ok(places);
     }
-    let first = header.get(0).map(shown).unwrap_or_default();
-    Err(wrong(format!("missing column {} (the first is {first})", missing.join(", "))))
+    // Quotes nothing: this may be the first line of any file.
+    Err(wrong(format!("missing column {}", missing.join(", "))))
 }
 
 fn unreadable(file: &str, row: u64, error: &csv::Error) -> Error {

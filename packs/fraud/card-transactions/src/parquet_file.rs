@@ -1,6 +1,5 @@
 //! Reads a Parquet file row by row.
 
-use std::fs::File;
 use std::path::Path;
 
 use parquet::basic::{LogicalType, TimeUnit};
@@ -23,7 +22,7 @@ pub fn scan(path: &Path, visit: &mut Visit<'_>) -> Result<(), Error> {
         file: name.clone(),
         problem: format!("cannot be read as Parquet (possibly truncated): {error}"),
     };
-    let opened = File::open(path)
+    let opened = files::read::regular(path)
         .map_err(|error| Error::Open { file: name.clone(), reason: error.to_string() })?;
     let reader = SerializedFileReader::new(opened).map_err(unreadable)?;
     let schema = reader.metadata().file_metadata().schema_descr();

@@ -1,7 +1,6 @@
 //! Sources of rows.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -20,7 +19,7 @@ pub type Visit<'a> = dyn FnMut(RowPosition, &Raw<'_>) -> Result<(), Error> + 'a;
 const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
 
 /// Largest file, in bytes. Twenty million rows take less.
-const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
+pub(super) const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 
 /// Allowed addresses of a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,13 +121,9 @@ impl Kind {
     fn of(path: &Path) -> Result<Self, Error> {
         let named = shown(&path.display().to_string());
         let open = |reason: String| Error::Open { file: named.clone(), reason };
-        // Opening a FIFO waits for a writer.
-        let about = path.metadata().map_err(|error| open(error.to_string()))?;
-        if !about.is_file() {
-            return Err(open("not a file".to_owned()));
-        }
-        let mut file = File::open(path).map_err(|error| open(error.to_string()))?;
-        if about.len() > FILE_BYTES_MAX {
+        let mut file = files::read::regular(path).map_err(|error| open(error.to_string()))?;
+        let bytes = file.metadata().map_err(|error| open(error.to_string()))?.len();
+        if bytes > FILE_BYTES_MAX {
             return Err(open(format!("it is larger than {FILE_BYTES_MAX} bytes")));
         }
         let mut start = [0; 4];

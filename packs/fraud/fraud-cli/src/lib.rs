@@ -21,7 +21,7 @@ pub type OpenEmbedding = fn(&Path) -> Result<Arc<dyn Embedding>, Box<dyn Error +
 pub fn extension(embeddings: Option<OpenEmbedding>) -> Extension {
     Extension {
         servers: vec![Box::new(server::CardTransactions { embeddings })],
-        input: Some(Input { agent: GRAPH.name, folder: None, paths: &["data"] }),
+        input: Some(Input { agent: GRAPH.name, folder: None, paths: &["data"], referred: None }),
         commands: vec![Box::new(investigate::Investigate), Box::new(generate::Generate)],
         ..Extension::default()
     }

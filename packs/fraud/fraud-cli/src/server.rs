@@ -7,6 +7,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use extension::command::Surroundings;
 use extension::failure::Failure;
 use extension::server::{Server, Transport};
+use files::Roots;
 use futures_util::future::{FutureExt as _, LocalBoxFuture};
 use mcp::ServerInfo;
 
@@ -66,7 +67,8 @@ by their texts:
             })?;
             let remote =
                 if options.get_flag("allow_remote") { Remote::Allowed } else { Remote::Refused };
-            let server = card_transactions::server(data, remote)?;
+            let data = admitted(data, &surroundings.roots)?;
+            let server = card_transactions::server(&data, remote)?;
             let server = match options.get_one::<PathBuf>("embeddings") {
                 None => server,
                 Some(folder) => self.comparing_texts(server, folder)?,
@@ -74,6 +76,19 @@ by their texts:
             transport.serve(server).await
         }
         .boxed_local()
+    }
+}
+
+/// The canonical form of a file; an address as it is.
+fn admitted(data: &str, roots: &Roots) -> Result<String, Failure> {
+    if data.contains("://") {
+        return Ok(data.to_owned());
+    }
+    // A file that does not exist is named by the first call that needs it.
+    match roots.admit(Path::new(data)) {
+        Ok(path) => Ok(path.to_string_lossy().into_owned()),
+        Err(files::Refusal::Unreadable { .. }) => Ok(data.to_owned()),
+        Err(refusal) => Err(Failure::unknown(refusal.to_string())),
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Reason> {
     if !bytes.starts_with(b"{") {
         return Err(Reason::Malformed("a JSON object was expected".to_owned()));
     }
-    serde_json::from_slice(bytes).map_err(|error| Reason::Malformed(error.to_string()))
+    serde_json::from_slice(bytes).map_err(|error| Reason::Malformed(mcp::json_problem(&error)))
 }
 
 /// The newest events, oldest first.
@@ -245,8 +245,8 @@ mod tests {
     not the output of this call: EOF while parsing an object at line 1 column 1
     not the output of this call: a JSON object was expected
     not the output of this call: missing field `events` at line 1 column 2
-    not the output of this call: invalid type: map, expected a sequence at line 1 column 11
-    not the output of this call: invalid type: string "now", expected i64 at line 1 column 31
+    not the output of this call: expected a sequence at line 1 column 11
+    not the output of this call: expected i64 at line 1 column 31
     not the output of this call: timestamp 9223372036854775807 is not a time in milliseconds
     not the output of this call: missing field `message` at line 1 column 28
     An error occurred (AccessDeniedException) when calling the FilterLogEvents operation: no

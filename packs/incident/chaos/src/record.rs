@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use files::private;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
@@ -29,11 +30,11 @@ impl Record {
     pub(super) fn write(&self, path: &Path) -> Result<(), Error> {
         let write = || {
             let folder = path.parent().unwrap_or(Path::new("."));
-            fs::create_dir_all(folder)?;
+            private::folder(folder)?;
             let text = serde_json::to_string_pretty(self)?;
             // Atomic: a partial record could not be reverted.
             let partial = path.with_extension(format!("{}.partial", std::process::id()));
-            let mut file = File::create(&partial)?;
+            let mut file = private::file(&partial)?;
             file.write_all(text.as_bytes())?;
             file.sync_all()?;
             // A link fails if a concurrent injection has written its record.

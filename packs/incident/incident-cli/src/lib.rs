@@ -40,6 +40,7 @@ pub fn extension(account: Option<Account>) -> Extension {
             agent: GRAPH.name,
             folder: Some(Folder { form: folder::FORM, read: folder::read }),
             paths: &[],
+            referred: None,
         }),
         commands: vec![Box::new(chaos::Chaos { account })],
         examples: &[

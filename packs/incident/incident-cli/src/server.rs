@@ -1,12 +1,13 @@
 //! `daybook mcp aws-diagnostics`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aws_diagnostics::Error;
 use clap::{Arg, ArgMatches, value_parser};
 use extension::command::Surroundings;
 use extension::failure::Failure;
 use extension::server::{Server, Transport};
+use files::Roots;
 use futures_util::future::{FutureExt as _, LocalBoxFuture};
 use mcp::ServerInfo;
 
@@ -57,10 +58,13 @@ aws-diagnostics answers from an incident folder (--snapshot), from an endpoint o
     ) -> LocalBoxFuture<'a, Result<(), Failure>> {
         async move {
             let server = match options.get_one::<PathBuf>("snapshot") {
-                Some(folder) => aws_diagnostics::server(folder.clone()).map_err(|error| {
+                Some(folder) => {
+                    let folder = admitted(folder, &surroundings.roots)?;
+                    aws_diagnostics::server(folder).map_err(|error| {
                     let hint = "--snapshot names an incident folder; see packs/incident/incidents/README.md";
-                    of_folder(error, hint)
-                })?,
+                        of_folder(error, hint)
+                    })?
+                }
                 None => self.over_account(options, surroundings).await?,
             };
             transport.serve(server).await
@@ -87,6 +91,14 @@ impl AwsDiagnostics {
         (account.open)(destination, record).await.map_err(|error| {
             of_folder(error, "--record names a new folder, or an existing incident folder")
         })
+    }
+}
+
+/// The canonical form of a folder. One that does not exist is named by the server.
+fn admitted(folder: &Path, roots: &Roots) -> Result<PathBuf, Failure> {
+    match roots.admit(folder) {
+        Err(files::Refusal::Unreadable { .. }) => Ok(folder.to_owned()),
+        admitted => admitted.map_err(|refusal| Failure::unknown(refusal.to_string())),
     }
 }
 

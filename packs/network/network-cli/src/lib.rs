@@ -27,6 +27,7 @@ pub fn extension() -> Extension {
                 read,
             }),
             paths: &["inventory"],
+            referred: Some(network_inventory::referred),
         }),
         dev: Some(DevOptions {
             define,
@@ -83,16 +84,17 @@ impl Server for NetworkInventory {
     fn serve<'a>(
         &'a self,
         options: &'a ArgMatches,
-        _: &'a Surroundings,
+        surroundings: &'a Surroundings,
         transport: Transport,
     ) -> LocalBoxFuture<'a, Result<(), Failure>> {
         async move {
             let file = options.get_one::<PathBuf>("inventory");
             let server =
-                network_inventory::server(file.map(PathBuf::as_path)).map_err(|error| {
-                    Failure::from(error)
-                        .hint("--inventory names a file; see packs/network/networks/README.md")
-                })?;
+                network_inventory::server_below(file.map(PathBuf::as_path), &surroundings.roots)
+                    .map_err(|error| {
+                        Failure::from(error)
+                            .hint("--inventory names a file; see packs/network/networks/README.md")
+                    })?;
             transport.serve(server).await
         }
         .boxed_local()

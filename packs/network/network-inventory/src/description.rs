@@ -1,13 +1,13 @@
 //! Parses and validates the file that describes a network.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::Read as _;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
+use files::Roots;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::fault::Fault;
 
@@ -90,8 +90,7 @@ impl TryFrom<String> for Subnet {
         let first = text.strip_suffix("/31").and_then(|address| address.parse::<Ipv4Addr>().ok());
         // The lower address is even; the other differs in the last bit.
         let first = first.filter(|first| u32::from(*first).is_multiple_of(2));
-        let first =
-            first.ok_or_else(|| format!("`subnet` must be such as 10.0.1.0/31, not {text:?}"))?;
+        let first = first.ok_or_else(|| "`subnet` must be such as 10.0.1.0/31".to_owned())?;
         Ok(Self { first, second: Ipv4Addr::from(u32::from(first) | 1) })
     }
 }
@@ -161,6 +160,8 @@ pub enum DescriptionError {
         #[source]
         source: std::io::Error,
     },
+    #[error("cannot read the inventory: {0}")]
+    Refused(#[from] files::Refusal),
     #[error("the inventory {} is invalid: {problem}", path.display())]
     Malformed {
         path: PathBuf,
@@ -180,8 +181,8 @@ impl Network {
 
     /// Reads a network file: a complete network, or the network of another file (`base`, relative
     /// to this one) with its own faults.
-    pub(super) fn read(path: &Path) -> Result<Self, DescriptionError> {
-        let text = read(path)?;
+    pub(super) fn read(path: &Path, roots: &Roots) -> Result<Self, DescriptionError> {
+        let text = read(path, roots)?;
         let malformed = |path: &Path, problem: String| DescriptionError::Malformed {
             path: path.to_owned(),
             problem,
@@ -189,10 +190,10 @@ impl Network {
         let is_broken = serde_json::from_str::<serde_json::Value>(&text)
             .is_ok_and(|value| value.get("base").is_some());
         let whole = if is_broken {
-            let broken: Broken =
-                serde_json::from_str(&text).map_err(|error| malformed(path, error.to_string()))?;
+            let broken: Broken = parse(&text).map_err(|problem| malformed(path, problem))?;
             let base = path.parent().unwrap_or(Path::new("")).join(&broken.base);
-            let mut whole = parse(&read(&base)?).map_err(|problem| malformed(&base, problem))?;
+            let mut whole: Whole =
+                parse(&read(&base, roots)?).map_err(|problem| malformed(&base, problem))?;
             whole.faults = broken.faults;
             whole
         } else {
@@ -287,23 +288,25 @@ fn is_name(name: &str) -> bool {
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
 }
 
-fn parse(text: &str) -> Result<Whole, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
+/// The file that this network file is based on, if it is readable and names one.
+pub fn referred(path: &Path) -> Vec<PathBuf> {
+    let text = files::read::text(path, FILE_BYTES_MAX).ok();
+    let value: Option<serde_json::Value> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let base = value.as_ref().and_then(|value| value.get("base")?.as_str());
+    base.map(|base| path.parent().unwrap_or(Path::new("")).join(base)).into_iter().collect()
 }
 
-fn read(path: &Path) -> Result<String, DescriptionError> {
-    let unreadable = |source| DescriptionError::Unreadable { path: path.to_owned(), source };
-    // Opening a FIFO waits for a writer, and a device never ends.
-    if !path.metadata().map_err(unreadable)?.is_file() {
-        let problem = "it is not a regular file".to_owned();
-        return Err(DescriptionError::Malformed { path: path.to_owned(), problem });
-    }
-    let mut text = String::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > FILE_BYTES_MAX {
-        let problem = format!("it is larger than {FILE_BYTES_MAX} bytes");
-        return Err(DescriptionError::Malformed { path: path.to_owned(), problem });
-    }
-    Ok(text)
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| mcp::json_problem(&error))
+}
+
+fn read(path: &Path, roots: &Roots) -> Result<String, DescriptionError> {
+    let path = match roots.admit(path) {
+        Err(files::Refusal::Unreadable { path, why }) => {
+            return Err(DescriptionError::Unreadable { path, source: why.into() });
+        }
+        admitted => admitted?,
+    };
+    files::read::text(&path, FILE_BYTES_MAX)
+        .map_err(|source| DescriptionError::Unreadable { path, source })
 }

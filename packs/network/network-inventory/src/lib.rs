@@ -16,7 +16,8 @@ mod show;
 
 use std::path::Path;
 
-pub use description::DescriptionError as Error;
+pub use description::{DescriptionError as Error, referred};
+use files::Roots;
 pub use server::Server;
 
 use description::Network;
@@ -42,6 +43,15 @@ pub const INFO: ServerInfo = ServerInfo {
 /// # Errors
 /// [`Error`], if the file cannot be read or is invalid.
 pub fn server(inventory: Option<&Path>) -> Result<Server, Error> {
-    let network = inventory.map_or_else(|| Ok(Network::shipped()), Network::read)?;
+    server_below(inventory, &Roots::everything())
+}
+
+/// As [`server`]; the file, and the one that it is based on, must be below the roots.
+///
+/// # Errors
+/// As [`server`].
+pub fn server_below(inventory: Option<&Path>, roots: &Roots) -> Result<Server, Error> {
+    let read = |path| Network::read(path, roots);
+    let network = inventory.map_or_else(|| Ok(Network::shipped()), read)?;
     Ok(Server::new(network))
 }

@@ -17,7 +17,7 @@ use journal::lease::Lease;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::store::{Condition, Store as _};
 use stack::bus::Bus;
-use stack::endpoint::{Aws, Endpoint, Guard, Reader, Running, Streams};
+use stack::endpoint::{Aws, Endpoint, Guard, Reader, Running, Streams, of_agents};
 use stack::executions::{self, Executions};
 use stack::functions::Functions;
 use stack::host::{Agents, Isolated, Settings};
@@ -35,6 +35,8 @@ const JOURNAL: &str = "journal.db";
 pub(super) struct World {
     store: SqliteStore,
     router: Router,
+    /// The routes of isolated agents, where the table is written.
+    of_agents: Router,
     runtime: Runtime,
     /// Whether something was or may have been written.
     pub(super) is_changed: bool,
@@ -73,8 +75,8 @@ impl World {
         // Copying a prepared journal is several times as fast as writing one.
         fs::write(&path, template()).expect("a temporary folder can be written");
         let (store, runtime) = (open(&path), runtime());
-        let router = runtime.block_on(router(&store, folder.path()));
-        Self { store, router, runtime, is_changed: false, _folder: folder }
+        let (router, of_agents) = runtime.block_on(routers(&store, folder.path()));
+        Self { store, router, of_agents, runtime, is_changed: false, _folder: folder }
     }
 
     /// Sends a request; `None` if it is not a valid HTTP request.
@@ -97,9 +99,10 @@ impl World {
         if !request.uri().path().starts_with('/') {
             return None;
         }
+        let is_write = target.ends_with("PutItem") || target.ends_with("UpdateItem");
+        let router = if is_write { &self.of_agents } else { &self.router };
         self.runtime.block_on(async {
-            let response =
-                self.router.clone().oneshot(request).await.expect("routes always answer");
+            let response = router.clone().oneshot(request).await.expect("routes always answer");
             let (head, body) = response.into_parts();
             let body = to_bytes(body, usize::MAX).await.expect("an answer in memory can be read");
             Some(Answer {
@@ -194,6 +197,7 @@ fn agents() -> Agents {
         let settings = Settings {
             program,
             environment: Vec::new(),
+            token: guard::Secret::new("unused"),
             clock: clock(),
             time_scale: 1,
             progress: Default::default(),
@@ -203,7 +207,7 @@ fn agents() -> Agents {
     AGENTS.get_or_init(make).clone()
 }
 
-async fn router(store: &SqliteStore, data: &Path) -> Router {
+async fn routers(store: &SqliteStore, data: &Path) -> (Router, Router) {
     let executions = executions(store).await;
     let reader = Reader {
         store: Journal::Here(store.clone()),
@@ -223,7 +227,9 @@ async fn router(store: &SqliteStore, data: &Path) -> Router {
     let bus = Bus::new(executions.clone(), Functions::default(), clock())
         .expect("the workflow's own rule");
     let aws = Aws { executions, bus, agents: agents() };
-    let endpoint = Endpoint { reader, streams, aws, data: data.to_owned() };
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    endpoint.router(Guard::new(loopback, None).expect("loopback needs no token"))
+    let guard = Guard::new(loopback, None).expect("loopback needs no token");
+    let of_agents = of_agents(aws.clone(), guard.clone());
+    let endpoint = Endpoint { reader, streams, aws, data: data.to_owned() };
+    (endpoint.router(guard), of_agents)
 }

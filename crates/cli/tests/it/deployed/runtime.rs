@@ -85,6 +85,7 @@ impl Runtime {
             environment,
             clock: Clock::scaled(origin, SCALE),
             time_scale: SCALE,
+            token: guard::Secret::new(&"7".repeat(64)),
             progress: agent::progress::Broadcast::default(),
         };
         self.agents.set(Agents::Isolated(Isolated::new(settings).unwrap())).ok()

@@ -86,11 +86,11 @@ async fn a_wrong_type_is_refused() {
     })
     .await;
     insta::assert_snapshot!(outcomes, @r#"
-    get_iam_state: iam:ListAttachedRolePolicies failed: functions/inventory-sync/role/list-attached-role-policies.json: not the output of this call: invalid type: string "AWSLambdaBasicExecutionRole", expected struct AttachedPolicy at line 1 column 50
-    iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: not the output of this call: invalid type: string "%7B%22Version%22%3A", expected a map at line 1 column 109
-    get_lambda_config: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: not the output of this call: invalid type: string "768", expected u32 at line 1 column 356
-    lambda:GetFunctionConcurrency failed: functions/inventory-sync/get-function-concurrency.json: not the output of this call: invalid value: integer `-1`, expected u32 at line 1 column 34
-    get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: not the output of this call: invalid type: string "noon", expected i64 at line 1 column 1070
+    get_iam_state: iam:ListAttachedRolePolicies failed: functions/inventory-sync/role/list-attached-role-policies.json: not the output of this call: expected struct AttachedPolicy at line 1 column 50
+    iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: not the output of this call: expected a map at line 1 column 109
+    get_lambda_config: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: not the output of this call: expected u32 at line 1 column 356
+    lambda:GetFunctionConcurrency failed: functions/inventory-sync/get-function-concurrency.json: not the output of this call: expected u32 at line 1 column 34
+    get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: not the output of this call: expected i64 at line 1 column 1070
     "#);
 }
 

@@ -1,0 +1,10 @@
+//! Files that untrusted input names, and files that only their user may read.
+//!
+//! [`Roots`] decides which files a trigger may name; [`read`] opens them without waiting for a FIFO or a
+//! device, and within a bound. [`private`] creates folders and files for this user alone.
+
+pub mod private;
+pub mod read;
+mod roots;
+
+pub use roots::{GRANTS_FOLDER, Refusal, Roots, grant, remove_expired_grants};
