@@ -32,7 +32,9 @@ const gate = join(FOLDER, "gate");
 const gated = { command: "sh", args: ["-c", 'until [ -e "$2" ]; do sleep 0.1; done; exec "$0" mcp network-inventory --inventory "$1"',
   DAYBOOK, join(incidents, "../../network/networks/mtu-mismatch/network.json"), gate] };
 writeFileSync(join(FOLDER, "servers.json"), JSON.stringify({ mcpServers: { "network-inventory": gated } }));
-const environment = { DAYBOOK_MCP_SERVERS: join(FOLDER, "servers.json"), MCP_CONNECT_TIMEOUT: "120", MCP_INIT_TIMEOUT: "120", PATH: process.env.PATH };
+const environment = { DAYBOOK_MCP_SERVERS: join(FOLDER, "servers.json"), MCP_CONNECT_TIMEOUT: "120", MCP_INIT_TIMEOUT: "120", PATH: process.env.PATH,
+  // What the triggers below name.
+  DAYBOOK_ALLOWED_PATHS: `${incidents}:${FOLDER}` };
 
 // An incident whose logs somebody wrote who would like to run a script in the reader's browser.
 const hostile = join(FOLDER, "hostile");

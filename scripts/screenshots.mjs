@@ -15,12 +15,12 @@ const incident = (name) => ({ agent: "incident", input: { ...json(`packs/inciden
 // A tool server that does not start, at a path that does not exist.
 const servers = join(process.env.FOLDER, "servers.json");
 writeFileSync(servers, JSON.stringify({ mcpServers: { "aws-diagnostics": { command: "/opt/diagnostics/server" } } }));
-const broken = await start("127.0.0.1:0", { DAYBOOK_MCP_SERVERS: servers });
+const broken = await start("127.0.0.1:0", { DAYBOOK_MCP_SERVERS: servers, DAYBOOK_ALLOWED_PATHS: root });
 const ids = { failed: await trigger(broken, { agent: "incident", input: { lambda_name: "data-processor" } }) };
 await settled(broken, ids.failed);
 await stop();
 
-const endpoint = await start("127.0.0.1:0", { PATH: process.env.PATH });
+const endpoint = await start("127.0.0.1:0", { PATH: process.env.PATH, DAYBOOK_ALLOWED_PATHS: root });
 for (const [name, detail] of Object.entries({
   network: { agent: "network", input: { ...json("packs/network/networks/wrong-route-target/query.json"), inventory: join(root, "packs/network/networks/wrong-route-target/network.json") } },
   throttled: incident("reserved-concurrency-zero"), refused: { agent: "incident", input: { lambda_name: 7 } },

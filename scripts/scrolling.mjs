@@ -18,7 +18,7 @@ const STEP_PX = 260;
 const LATE_MS = 34;
 
 const folder = join(root, "packs/incident/incidents/s3-permission-revoked");
-const endpoint = await start("127.0.0.1:0", { PATH: process.env.PATH });
+const endpoint = await start("127.0.0.1:0", { PATH: process.env.PATH, DAYBOOK_ALLOWED_PATHS: folder });
 const id = await trigger(endpoint, { agent: "incident", input: { ...JSON.parse(readFileSync(join(folder, "incident.json"), "utf8")), snapshot: folder } });
 await settled(endpoint, id);
 const timeline = await (await fetch(`${endpoint}/api/sessions/${id}/timeline`)).json();

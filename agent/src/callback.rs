@@ -12,12 +12,12 @@ use aws_sdk_sfn::config::{Builder, Config};
 use journal::store::Store;
 use journal::wait::Wait;
 
-use crate::session::Session;
+use crate::session::ClaimedSession;
 
 const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Sends a heartbeat with the token, if the workflow is parked.
-pub async fn heartbeat<S: Store>(callbacks: &Client, session: &Session<S>) {
+pub async fn heartbeat<S: Store>(callbacks: &Client, session: &ClaimedSession<S>) {
     let Some(wait) = token(session).await else { return };
     let request = callbacks.send_task_heartbeat().task_token(wait.token);
     let sent = request.customize().config_override(once()).send().await;
@@ -28,7 +28,7 @@ pub async fn heartbeat<S: Store>(callbacks: &Client, session: &Session<S>) {
 }
 
 /// Sends the token, if the workflow is parked.
-pub async fn wake<S: Store>(callbacks: &Client, session: &Session<S>) {
+pub async fn wake<S: Store>(callbacks: &Client, session: &ClaimedSession<S>) {
     let Some(wait) = token(session).await else { return };
     let request = callbacks.send_task_success().task_token(wait.token).output("{}");
     let settings = settings().retry_config(RetryConfig::standard());
@@ -38,7 +38,7 @@ pub async fn wake<S: Store>(callbacks: &Client, session: &Session<S>) {
     }
 }
 
-async fn token<S: Store>(session: &Session<S>) -> Option<Wait> {
+async fn token<S: Store>(session: &ClaimedSession<S>) -> Option<Wait> {
     match Wait::read(&session.store, &session.author.session).await {
         Ok(wait) => wait,
         Err(error) => {

@@ -39,8 +39,10 @@ pub struct Config {
     pub connect_timeout: Duration,
     /// Timeout of its handshake.
     pub init_timeout: Duration,
-    /// The token between the host on this machine and this process.
+    /// The token that callers of this process need.
     pub token: Option<Secret>,
+    /// The token of the stack on this machine, which its journal needs.
+    pub journal_token: Option<Secret>,
     /// The folder for the state of MCP servers, if the host keeps it.
     pub state_folder: Option<PathBuf>,
     /// The files and folders that triggers may name.
@@ -70,6 +72,8 @@ impl Config {
             connect_timeout: env::seconds(lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,
             init_timeout: env::seconds(lookup, env::MCP_INIT_TIMEOUT, MCP_TIMEOUT)?,
             token: env::text(lookup, env::DAYBOOK_AGENT_TOKEN).map(|text| Secret::new(&text)),
+            journal_token: env::text(lookup, env::DAYBOOK_JOURNAL_TOKEN)
+                .map(|text| Secret::new(&text)),
             state_folder: env::text(lookup, env::DAYBOOK_STATE_FOLDER).map(PathBuf::from),
             time: origin.map(|origin| (scale, origin)),
         })

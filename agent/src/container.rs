@@ -129,7 +129,7 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
         let text = std::fs::read_to_string(file)?;
         servers = servers.with(Servers::load(&text, environment, &store).await?);
     }
-    let journal = with_token(&aws, config.token.as_ref());
+    let journal = with_token(&aws, config.journal_token.as_ref());
     let host = Host::new(
         DynamoStore::new(&journal, &config.table),
         host::Config {

@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::measure;
 use crate::model::Models;
-use crate::session::Session;
+use crate::session::ClaimedSession;
 use crate::tool::{Toolbox, built_in};
 use crate::trace::Spans;
 
@@ -70,7 +70,7 @@ pub enum Driven {
 /// Drives one session.
 #[derive(Debug)]
 pub struct Driver<S> {
-    pub session: Session<S>,
+    pub session: ClaimedSession<S>,
     /// The end of the step chain, as this runner knows it.
     pub head: Head,
     /// The graph's run, with all steps up to the head folded.

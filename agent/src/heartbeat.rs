@@ -7,7 +7,7 @@ use journal::store::Store;
 use workflow::limits::{HEARTBEAT_INTERVAL, SILENT_AFTER};
 
 use crate::callback;
-use crate::session::Session;
+use crate::session::ClaimedSession;
 
 /// Why a runner lost its lease and must stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,11 @@ pub enum LostLease {
 }
 
 /// Renews the lease until it is lost. Cancel-safe: a cancelled heartbeat is not written.
-pub async fn keep<S: Store>(session: &Session<S>, callbacks: &Client, first: Lease) -> LostLease {
+pub async fn keep<S: Store>(
+    session: &ClaimedSession<S>,
+    callbacks: &Client,
+    first: Lease,
+) -> LostLease {
     let clock = session.hlc.clock().clone();
     let mut lease = first;
     let mut renewed_at: Stamp = clock.now();
@@ -55,7 +59,7 @@ pub enum Left {
 }
 
 /// Releases the lease: no heartbeat follows in this epoch.
-pub async fn release<S: Store>(session: &Session<S>, left: Left) {
+pub async fn release<S: Store>(session: &ClaimedSession<S>, left: Left) {
     let lease = Lease {
         epoch: session.epoch,
         runner: None,

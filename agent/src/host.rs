@@ -1,5 +1,6 @@
 //! The entrypoint: journals a request, validates it, and claims the session or declines with a reason.
 
+mod responses;
 mod version_of;
 
 use std::collections::BTreeMap;
@@ -31,13 +32,15 @@ use telemetry::export;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
-use workflow::contract::{AgentRefusal, AgentReply, AgentRequest, InvokeOutcome};
+use workflow::contract::{AgentRequest, InvokeOutcome};
 use workflow::trace::Trace;
+
+use responses::{full, outcome, refusal, unclear};
 
 use crate::driver::Driver;
 use crate::model::Models;
 use crate::progress::Broadcast;
-use crate::session::Session;
+use crate::session::ClaimedSession;
 use crate::settings::{Defaults, settings};
 use crate::task::work;
 use crate::tool::{Servers, Timeouts, Toolbox};
@@ -249,7 +252,7 @@ impl<S: Store> Host<S> {
             runner: Runner::fresh(Writer::Agent.as_str()),
             expires_at: request.expires_at,
         };
-        let session = Session {
+        let session = ClaimedSession {
             store: self.shared.store.clone(),
             hlc: Arc::clone(hlc),
             author,
@@ -263,7 +266,7 @@ impl<S: Store> Host<S> {
     /// Appends the claim after `steps`, unless the newest step forbids it. Returns all steps, the claim last.
     async fn write_claim(
         &self,
-        session: &Session<S>,
+        session: &ClaimedSession<S>,
         request: &AgentRequest,
         agent: &Agent,
         opening: &Opening,
@@ -303,7 +306,7 @@ impl<S: Store> Host<S> {
     /// Announces the claim and starts the session's background task.
     async fn begin(
         &self,
-        session: Session<S>,
+        session: ClaimedSession<S>,
         agent: &Agent,
         opening: &Opening,
         steps: &[Step<Value>],
@@ -344,7 +347,7 @@ impl<S: Store> Host<S> {
 
     fn spawn(
         &self,
-        session: Session<S>,
+        session: ClaimedSession<S>,
         agent: &Agent,
         opening: &Opening,
         steps: &[Step<Value>],
@@ -479,26 +482,4 @@ fn declined(error: &StartError) -> Declined {
         Finish::Failed { error, .. } => Declined::Refused(error),
         Finish::Completed(_) => unreachable!("an error is no result"),
     }
-}
-
-fn outcome(outcome: InvokeOutcome, hlc: &Hlc) -> Response {
-    Response { status: 200, body: json!(AgentReply { outcome, seen: hlc.newest() }) }
-}
-
-fn refusal(error: &ErrorMessage, hlc: &Hlc) -> Response {
-    Response {
-        status: 400,
-        body: json!(AgentRefusal { error: error.as_str().to_owned(), seen: hlc.newest() }),
-    }
-}
-
-/// Not a refusal: the caller must read the journal.
-fn unclear(error: &journal::store::Error) -> Response {
-    tracing::error!(%error, "The journal did not answer during an invocation.");
-    Response { status: 500, body: json!({ "message": "the journal did not answer" }) }
-}
-
-/// Not a refusal either: another host may take the session, or this one later.
-fn full() -> Response {
-    Response { status: 503, body: json!({ "message": "the host has no capacity for now" }) }
 }

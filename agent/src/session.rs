@@ -10,7 +10,7 @@ use journal::store::Store;
 
 /// A session that this runner claimed.
 #[derive(Clone, Debug)]
-pub struct Session<S> {
+pub struct ClaimedSession<S> {
     pub store: S,
     pub hlc: Arc<Hlc>,
     /// The runner and the session.
@@ -18,7 +18,7 @@ pub struct Session<S> {
     pub epoch: u32,
 }
 
-impl<S: Store> Session<S> {
+impl<S: Store> ClaimedSession<S> {
     /// Announces events as the agent.
     pub fn announcer(&self) -> Announcer<'_, S> {
         Announcer {

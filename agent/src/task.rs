@@ -19,7 +19,7 @@ use workflow::limits::SILENT_AFTER;
 use crate::callback;
 use crate::driver::{Driven, Driver};
 use crate::heartbeat::{Left, LostLease, keep, release};
-use crate::session::Session;
+use crate::session::ClaimedSession;
 use crate::trace::flush;
 
 /// Runs a claimed session until it ends, waits for a person, or this runner must stop.
@@ -41,13 +41,13 @@ pub async fn work<S: Store>(driver: Driver<S>, callbacks: Client, lease: Lease) 
 }
 
 /// Ends a session that cannot be resumed.
-pub async fn fail<S: Store>(session: Session<S>, finish: Finish, callbacks: Client) {
+pub async fn fail<S: Store>(session: ClaimedSession<S>, finish: Finish, callbacks: Client) {
     let driven = end(&session, finish).await.unwrap_or_else(Driven::Broken);
     leave(&session, driven, &callbacks).await;
 }
 
 /// Announces the outcome, releases the lease and wakes the workflow.
-async fn leave<S: Store>(session: &Session<S>, driven: Driven, callbacks: &Client) {
+async fn leave<S: Store>(session: &ClaimedSession<S>, driven: Driven, callbacks: &Client) {
     let id = &session.author.session;
     let left =
         if matches!(driven, Driven::Suspended { .. }) { Left::Waiting } else { Left::ToOthers };
@@ -92,7 +92,7 @@ async fn contained<S: Store>(driver: Driver<S>) -> Driven {
 }
 
 /// Ends a session after its newest step, unless that shows that this runner must stop.
-async fn end<S: Store>(session: &Session<S>, finish: Finish) -> Result<Driven, AppendError> {
+async fn end<S: Store>(session: &ClaimedSession<S>, finish: Finish) -> Result<Driven, AppendError> {
     let newest = read::newest_step(&session.store, &session.author.session).await?;
     let head = match newest {
         None => Head::genesis(),
@@ -106,7 +106,7 @@ async fn end<S: Store>(session: &Session<S>, finish: Finish) -> Result<Driven, A
             _ => Head::after(&step),
         },
     };
-    let Session { store, hlc, author, epoch } = session;
+    let ClaimedSession { store, hlc, author, epoch } = session;
     match append(store, hlc, author, &head, *epoch, finish.body()).await {
         Ok(end) => Ok(Driven::Ended(Box::new(end))),
         Err(AppendError::Collision(theirs)) if matches!(theirs.body, StepBody::End { .. }) => {
@@ -119,7 +119,7 @@ async fn end<S: Store>(session: &Session<S>, finish: Finish) -> Result<Driven, A
 
 /// Announces a durable step, with retries until the runner counts as lost. Other components announce a
 /// missing event again.
-async fn announce<S: Store>(session: &Session<S>, draft: &Draft) {
+async fn announce<S: Store>(session: &ClaimedSession<S>, draft: &Draft) {
     if let Err(error) = session.announcer().announce_within(draft, SILENT_AFTER).await {
         tracing::warn!(
             session_id = %session.author.session, event = %draft.status, %error,

@@ -52,7 +52,7 @@ use self::server::Server;
 pub use self::servers::Servers;
 use crate::model::Models;
 use crate::progress::{Broadcast, Listener};
-use crate::session::Session;
+use crate::session::ClaimedSession;
 
 /// The name of the built-in server. It also serves calls that name no server.
 pub const BUILT_IN_SERVER: &str = "daybook";
@@ -110,7 +110,7 @@ pub struct Toolbox<S> {
 impl<S: Store> Toolbox<S> {
     /// The tools of a session with this input. Starts no server.
     pub fn new(
-        session: Session<S>,
+        session: ClaimedSession<S>,
         servers: Servers,
         timeouts: Timeouts,
         models: Models,

@@ -149,7 +149,7 @@ pub fn write(session: &SessionId, records: &[Item], out: &mut impl Write) -> io:
     write_with_log(session, records, None, out)
 }
 
-/// Like [`write`], with the session's leaves in the log, so that the file proves itself to whoever has the log's key.
+/// Like [`write()`], with the session's leaves in the log, so that the file proves itself to whoever has the log's key.
 ///
 /// # Errors
 /// The output cannot be written.

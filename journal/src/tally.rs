@@ -68,7 +68,12 @@ impl Reported {
     /// With the status that the steps show: steps decide, and the announcement of the newest one may be missing.
     #[must_use]
     pub fn corrected_by<P>(mut self, tally: &Tally<P>) -> Self {
-        self.status = tally.status(self.status);
+        // A session that waits for a version of its agent announces it after its newest step.
+        let waits =
+            self.missing_version.as_ref().is_some_and(|missing| missing.step == tally.steps);
+        if !waits {
+            self.status = tally.status(self.status);
+        }
         self
     }
 }

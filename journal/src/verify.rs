@@ -23,7 +23,9 @@ pub enum Anchor {
     Witness,
     /// The log of sessions, without a signature that the reader trusts.
     Log,
-    /// The output or history of the session's execution.
+    /// The output or history of the session's execution, in the file of the journal.
+    LocalExecution,
+    /// The output or history of the session's execution in an account.
     Execution,
     /// A checkpoint of the log of sessions that its key signed.
     Checkpoint,
@@ -38,7 +40,7 @@ impl fmt::Display for Anchor {
         f.write_str(match self {
             Self::Witness => "the file's witness",
             Self::Log => "the log of sessions",
-            Self::Execution => "the execution",
+            Self::LocalExecution | Self::Execution => "the execution",
             Self::Checkpoint => "a signed checkpoint",
             Self::Cosigned => "a cosigned checkpoint",
             Self::Given => "the given head",
@@ -231,7 +233,7 @@ impl Anchor {
         match self {
             Self::Witness => "witness_line",
             Self::Log => "log",
-            Self::Execution => "execution",
+            Self::LocalExecution | Self::Execution => "execution",
             Self::Checkpoint => "checkpoint",
             Self::Cosigned => "witness",
             Self::Given => "head",
@@ -284,7 +286,7 @@ impl Report {
     /// Whether an anchor beyond the session's records names the verdict. On one machine the executions and the log are
     /// in the journal's file: whoever writes the file can write all of them, but cannot sign.
     pub fn is_anchored(&self) -> bool {
-        self.anchors.iter().any(|anchor| *anchor > Anchor::Log)
+        self.anchors.iter().any(|anchor| *anchor > Anchor::LocalExecution)
     }
 }
 

@@ -21,7 +21,7 @@ use super::catalogue::{CATEGORY_UNKNOWN, Catalogue, Listed, Readers};
 use super::connection::seconds;
 use super::{BUILT_IN_SERVER, ToolSource};
 use crate::model::Models;
-use crate::session::Session;
+use crate::session::ClaimedSession;
 
 /// The agent's own rules in place of a model.
 const POLICY: &str = "policy";
@@ -37,14 +37,14 @@ static CATALOGUE: LazyLock<Catalogue> = LazyLock::new(catalogue);
 
 #[derive(Debug)]
 pub struct BuiltIn<S> {
-    session: Session<S>,
+    session: ClaimedSession<S>,
     configured: Vec<String>,
     models: Models,
 }
 
 impl<S: Store> BuiltIn<S> {
     /// The built-in tools of a session with these configured servers.
-    pub fn new(session: Session<S>, configured: Vec<String>, models: Models) -> Self {
+    pub fn new(session: ClaimedSession<S>, configured: Vec<String>, models: Models) -> Self {
         Self { session, configured, models }
     }
 

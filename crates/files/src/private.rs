@@ -31,10 +31,10 @@ pub fn file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes a whole file for this user alone, as [`file`] does.
+/// Writes a whole file for this user alone, as [`file()`] does.
 ///
 /// # Errors
-/// As [`file`].
+/// As [`file()`].
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file(path)?.write_all(bytes)
 }

@@ -1,4 +1,4 @@
-//! Runs agents in memory, for tests. A [`World`] performs effects; a [`Session`] keeps the steps,
+//! Runs agents in memory, for tests. A [`World`] performs effects; a [`TestSession`] keeps the steps,
 //! like a journal.
 //!
 //! [`script::Script`] is the short form for an agent's tests: it scripts the outcomes, and one call
@@ -70,7 +70,7 @@ fn approve(open: &OpenQuestion) -> Answer {
 
 /// A session in memory: its steps, one second apart, and the run that folded them.
 #[derive(Debug)]
-pub struct Session {
+pub struct TestSession {
     agent: Agent,
     run: Run,
     steps: Vec<Step<Value>>,
@@ -79,7 +79,7 @@ pub struct Session {
     performed: Vec<EffectRef>,
 }
 
-impl Session {
+impl TestSession {
     /// A session that was just claimed.
     ///
     /// # Errors
@@ -298,7 +298,7 @@ fn every_prefix_after<'a, V: PartialEq + std::fmt::Debug>(
     mut world: impl FnMut(&[Step<Value>]) -> World<'a>,
     view: impl Fn(&Finish) -> V,
 ) -> Vec<Step<Value>> {
-    let mut whole = Session::start(agent, input.clone(), settings.clone()).expect("an input");
+    let mut whole = TestSession::start(agent, input.clone(), settings.clone()).expect("an input");
     let end = view(&whole.drive(&mut world(&[])));
     let once = times(whole.performed());
     for length in 1..whole.steps.len() {
@@ -306,7 +306,7 @@ fn every_prefix_after<'a, V: PartialEq + std::fmt::Debug>(
         let known = times(outcomes(&prefix));
         let mut world = world(&prefix);
         let mut resumed =
-            Session::resume(agent, prefix).unwrap_or_else(|error| panic!("{length}: {error}"));
+            TestSession::resume(agent, prefix).unwrap_or_else(|error| panic!("{length}: {error}"));
         assert_eq!(view(&resumed.drive(&mut world)), end, "resumed after step {length}");
         for (effect, again) in times(resumed.performed()) {
             let allowed = once.get(&effect).copied().unwrap_or(0);

@@ -1,5 +1,5 @@
 //! Admission of HTTP requests to local servers: by `Host`, `Origin`, `Sec-Fetch-Site` and token; and
-//! [`serve`], which bounds their connections in number and time.
+//! [`serve()`], which bounds their connections in number and time.
 //!
 //! A web page can send requests to any local port (cross-site request forgery), and its author can
 //! point a domain to this machine (DNS rebinding). The first shows in `Origin` and `Sec-Fetch-Site`, the

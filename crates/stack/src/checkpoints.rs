@@ -15,13 +15,14 @@ use tlog::hash::Hash;
 use tlog::key::{SignerKey, Verifier as _};
 use tlog::proof::verify_consistency;
 use tlog::tree::{Frontier, TreeHead};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::keys::Keys;
 use crate::stack::chain;
 use crate::store::Database;
 
-pub(crate) use cosign::keep_cosigning;
+use cosign::keep_cosigning;
 pub use cosign::{InvalidWitness, Witness};
 
 /// Shortest time between two checkpoints. A leaf that was added meanwhile waits for the next one.
@@ -33,8 +34,40 @@ const SETTLING_POLLS: u32 = 5;
 /// Leaves that are read at once.
 const LEAVES: usize = 10_000;
 
+/// Signs the log of a running stack, and has witnesses cosign it.
+#[derive(Debug)]
+pub(crate) struct Signer {
+    /// In the order in which they stop: what was signed last is cosigned, too.
+    tasks: Vec<(CancellationToken, JoinSet<()>)>,
+}
+
+impl Signer {
+    /// Without keys, nothing is signed.
+    pub(crate) fn start(store: &Database, keys: Option<Keys>, witnesses: Vec<Witness>) -> Self {
+        let Some(keys) = keys else { return Self { tasks: Vec::new() } };
+        let stop = CancellationToken::new();
+        let signing = keep_signing(store.clone(), keys, stop.clone());
+        let mut tasks = vec![(stop, JoinSet::from_iter([signing]))];
+        if !witnesses.is_empty() {
+            let stop = CancellationToken::new();
+            let mut cosigning = JoinSet::new();
+            cosigning.spawn(keep_cosigning(store.clone(), witnesses, stop.clone()));
+            tasks.push((stop, cosigning));
+        }
+        Self { tasks }
+    }
+
+    /// Signs what is left, and stops.
+    pub(crate) async fn finish(self) {
+        for (stop, mut tasks) in self.tasks {
+            stop.cancel();
+            while tasks.join_next().await.is_some() {}
+        }
+    }
+}
+
 /// Signs the log each time that it has grown, until `stop`; then once more.
-pub(crate) async fn keep_signing(store: Database, keys: Keys, stop: CancellationToken) {
+async fn keep_signing(store: Database, keys: Keys, stop: CancellationToken) {
     let mut changes = store.changes();
     loop {
         changes.mark_unchanged();

@@ -32,6 +32,8 @@ use control::Control;
 use graph::agent::Agent;
 use graph::profile::Limits;
 use journal::clock::Clock;
+use journal::event::{EventStatus, Writer};
+use journal::key::EVENT_PREFIX;
 use journal::listing::SummaryCache;
 use serde_json::{Value, json};
 
@@ -200,13 +202,28 @@ async fn dispatched(
     let target = headers.get("x-amz-target").and_then(|value| value.to_str().ok());
     let target = target.unwrap_or_default();
     let answer = match body {
-        Ok(_) if !sender.may(target) => Err(Refusal::bad(ACCESS_DENIED, NOT_HERE)),
+        Ok(body) if !sender.may(target) && !is_cancellation(target, &body) => {
+            Err(Refusal::bad(ACCESS_DENIED, NOT_HERE))
+        }
         Ok(body) => dispatch(aws, target, &body).await,
         Err(rejection) => {
             Err(Refusal::new(rejection.status().as_u16(), SERIALIZATION, rejection.body_text()))
         }
     };
     wire::aws(answer, wire::protocol(headers))
+}
+
+/// Whether the body puts a person's request to cancel, the one record that people write.
+fn is_cancellation(target: &str, body: &[u8]) -> bool {
+    let put = || serde_json::from_slice::<Value>(body).ok();
+    let text = |put: &Value, name: &str| put["Item"][name]["S"].as_str().map(str::to_owned);
+    let is = |put: &Value, name, expected: &str| text(put, name).is_some_and(|is| is == expected);
+    target.strip_prefix(dynamodb::TARGET_PREFIX) == Some("PutItem")
+        && put().is_some_and(|put| {
+            is(&put, "Status", EventStatus::CancelRequested.as_str())
+                && is(&put, "Writer", Writer::Person.as_str())
+                && text(&put, "SK").is_some_and(|sk| sk.starts_with(EVENT_PREFIX))
+        })
 }
 
 const SERIALIZATION: &str = "com.amazon.coral.service#SerializationException";

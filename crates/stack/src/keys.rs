@@ -132,6 +132,19 @@ impl Keys {
         }
     }
 
+    /// These keys, if there is a signing key or one can be made. Without one, sessions run all the same, and the log says
+    /// that it is not signed.
+    pub(crate) fn usable(self) -> Option<Self> {
+        match self.signer_or_new() {
+            Ok(_) => Some(self),
+            Err(error) => {
+                let error = crate::stack::chain(&error);
+                tracing::warn!(%error, "The log of sessions is not signed: its key cannot be used.");
+                None
+            }
+        }
+    }
+
     /// The secret that marks leaves; `None` if there is none yet.
     ///
     /// # Errors

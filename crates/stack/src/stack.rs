@@ -33,7 +33,7 @@ use workflow::{env, metric, state_machine};
 
 use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
-use crate::checkpoints::{self, Witness};
+use crate::checkpoints::{Signer, Witness};
 use crate::clients::Wire;
 use crate::dynamodb;
 use crate::endpoint::{Aws, Endpoint, Guard, Reader, Running, Slots, Streams, of_agents, random};
@@ -153,13 +153,8 @@ pub struct Stack {
     agents: Agents,
     supervisor: JoinSet<()>,
     servers: JoinSet<()>,
-    /// Signs the log of sessions.
-    signer: JoinSet<()>,
-    /// Asks witnesses to cosign.
-    cosigner: JoinSet<()>,
+    signer: Signer,
     stop_watching: CancellationToken,
-    stop_signing: CancellationToken,
-    stop_cosigning: CancellationToken,
     stop_serving: CancellationToken,
     /// Keeps the routes that the stack's own clients call.
     _routes: Arc<Router>,
@@ -178,9 +173,7 @@ impl Stack {
         agent::measure::describe(&config.agents);
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
         let (data, lock) = folder::take(&config.data, config.ttl_days)?;
-        let keys = config.keys.as_deref().and_then(|keys| usable(Keys::of(keys, &data)));
-        let leaf_key = keys.as_ref().and_then(|keys| keys.leaf_key().ok().flatten());
-        let store = Database::open_marking(&data.join(JOURNAL_FILE), config.durability, leaf_key)?;
+        let (store, keys) = open(&config, &data)?;
         let clock = clock(&store, config.time_scale).await?;
         let (listener, address) = listen(config.listen).await?;
         let inside = Inside::listen(&config).await?;
@@ -219,33 +212,8 @@ impl Stack {
             stop_serving.clone().cancelled_owned(),
         ));
         let stop_watching = CancellationToken::new();
-        let watchdog = watchdog(&store, &clock, &aws);
-        let watched =
-            watch::watch(watchdog, executions.ends(), clock.clone(), stop_watching.clone());
-        let mut supervisor = JoinSet::from_iter([watched]);
-        supervisor.spawn(memory::give_back(store.clone(), stop_watching.clone()));
-        let supervised = executions.clone();
-        supervisor.spawn(async move { supervised.supervise().await });
-        let (caught_up, stopping) =
-            (catch_up(executions.clone(), Arc::clone(&config.agents)), stop_watching.clone());
-        supervisor.spawn(async move {
-            // If the stack stops first, the next start catches up.
-            let _ = stopping.run_until_cancelled_owned(caught_up).await;
-        });
-        let stop_signing = CancellationToken::new();
-        let (mut signer, mut cosigner) = (JoinSet::new(), JoinSet::new());
-        let stop_cosigning = CancellationToken::new();
-        if let Some(keys) = keys {
-            signer.spawn(checkpoints::keep_signing(store.clone(), keys, stop_signing.clone()));
-            if !config.witnesses.is_empty() {
-                let witnesses = std::mem::take(&mut config.witnesses);
-                cosigner.spawn(checkpoints::keep_cosigning(
-                    store.clone(),
-                    witnesses,
-                    stop_cosigning.clone(),
-                ));
-            }
-        }
+        let supervisor = supervisor(&executions, &clock, &aws, &config.agents, &stop_watching);
+        let signer = Signer::start(&store, keys, std::mem::take(&mut config.witnesses));
         Ok(Self {
             address,
             store,
@@ -255,11 +223,8 @@ impl Stack {
             supervisor,
             servers,
             signer,
-            cosigner,
             stop_watching,
             stop_serving,
-            stop_signing,
-            stop_cosigning,
             _routes: routes,
             _lock: lock,
         })
@@ -301,23 +266,39 @@ impl Stack {
             self.servers.shutdown().await;
         }
         // Last, so that every leaf is signed.
-        self.stop_signing.cancel();
-        while self.signer.join_next().await.is_some() {}
-        self.stop_cosigning.cancel();
-        while self.cosigner.join_next().await.is_some() {}
+        self.signer.finish().await;
     }
 }
 
-/// The keys of a journal, with a signing key. Without one, sessions run all the same, and the log says that it is not
-/// signed.
-fn usable(keys: Keys) -> Option<Keys> {
-    match keys.signer_or_new() {
-        Ok(_) => Some(keys),
-        Err(error) => {
-            tracing::warn!(error = %chain(&error), "The log of sessions is not signed: its key cannot be used.");
-            None
-        }
-    }
+/// Opens the journal, and the keys of its log of sessions.
+fn open(config: &Config, data: &Path) -> Result<(Database, Option<Keys>), OpenError> {
+    let keys = config.keys.as_deref().and_then(|keys| Keys::of(keys, data).usable());
+    let leaf_key = keys.as_ref().and_then(|keys| keys.leaf_key().ok().flatten());
+    let file = data.join(JOURNAL_FILE);
+    Ok((Database::open_marking(&file, config.durability, leaf_key)?, keys))
+}
+
+/// Starts what keeps sessions going.
+fn supervisor(
+    executions: &Executions,
+    clock: &Clock,
+    aws: &SdkConfig,
+    agents: &Arc<[Agent]>,
+    stop: &CancellationToken,
+) -> JoinSet<()> {
+    let store = executions.store();
+    let watchdog = watchdog(store, clock, aws);
+    let watched = watch::watch(watchdog, executions.ends(), clock.clone(), stop.clone());
+    let mut supervisor = JoinSet::from_iter([watched]);
+    supervisor.spawn(memory::give_back(store.clone(), stop.clone()));
+    let supervised = executions.clone();
+    supervisor.spawn(async move { supervised.supervise().await });
+    let (caught_up, stopping) = (catch_up(executions.clone(), Arc::clone(agents)), stop.clone());
+    supervisor.spawn(async move {
+        // If the stack stops first, the next start catches up.
+        let _ = stopping.run_until_cancelled_owned(caught_up).await;
+    });
+    supervisor
 }
 
 /// The stack's clock. It never starts before the newest recorded time: a fast clock leaves times that
@@ -378,7 +359,7 @@ fn agents(
                 None => beside_this("agent")?,
             };
             let mut environment = environment.clone();
-            environment.extend(agent_environment(inside.address, data));
+            environment.extend(agent_environment(inside, data));
             let time_scale = config.time_scale.max(1);
             let (clock, progress) = (clock.clone(), progress.clone());
             let token = inside.token.clone();
@@ -408,13 +389,14 @@ fn beside_this(name: &str) -> Result<PathBuf, StartError> {
 }
 
 /// The environment of an isolated agent, which names what its container would find in the cloud.
-fn agent_environment(address: SocketAddr, data: &Path) -> Vec<(String, String)> {
+fn agent_environment(inside: &Inside, data: &Path) -> Vec<(String, String)> {
     [
         (env::JOURNAL_TABLE_NAME, dynamodb::TABLE_NAME),
         (env::STATE_MACHINE_ARN, names::STATE_MACHINE_ARN),
         (env::AGENT_RUNTIME_ARN, names::RUNTIME_ARN),
         (env::DAYBOOK_STATE_FOLDER, &data.to_string_lossy()),
-        ("AWS_ENDPOINT_URL", &format!("http://{address}")),
+        (env::DAYBOOK_JOURNAL_TOKEN, inside.token.reveal()),
+        ("AWS_ENDPOINT_URL", &format!("http://{}", inside.address)),
         ("AWS_REGION", names::REGION),
         ("AWS_ACCESS_KEY_ID", "local"),
         ("AWS_SECRET_ACCESS_KEY", "local"),

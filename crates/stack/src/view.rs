@@ -4,22 +4,19 @@
 //! are one record each; [`Record`] tags an object with its type. A tool's outcome does not repeat its
 //! call; [`Calls`] finds it again.
 
+mod calls;
+mod origins;
 mod request;
 mod version;
 
-use std::sync::Arc;
-
-use graph::agent::{Agent, Opening};
+use graph::agent::Agent;
 use graph::budget::CATEGORY_BUDGET;
 use graph::conclusion::Conclusion;
 use graph::digest;
-use graph::effect::{Effect, ToolCall};
-use graph::next::Next;
-use graph::origin::{Sources, Traced};
-use graph::outcome::Brought;
+use graph::effect::ToolCall;
+use graph::origin::Traced;
 use graph::presentation::{Presentation, Standing, TITLE_CHARS_MAX};
 use graph::question::{Decision, Question};
-use graph::run::Run;
 use journal::clock::Stamp;
 use journal::event::EventStatus;
 use journal::id::SessionId;
@@ -31,6 +28,8 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use views::text::clip;
 
+pub use calls::Calls;
+use origins::traced;
 pub use request::ModelRequest;
 pub use version::NeedsVersion;
 
@@ -42,8 +41,8 @@ const SUMMARY_CHARS: usize = 600;
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Record {
     Session(Box<Session>),
-    Event(Event),
-    Step(Step),
+    Event(Box<Event>),
+    Step(Box<Step>),
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -324,22 +323,6 @@ impl Serialize for AgentState {
     }
 }
 
-impl OpenQuestion {
-    /// Computes the origins of a question that was journaled without them.
-    fn trace(&mut self, steps: &[RecordedStep]) {
-        if let (Some(arguments), None) = (&self.arguments, &self.origins) {
-            self.origins = Some(traced(steps, self.question_id, arguments));
-            self.origins_computed = true;
-        }
-    }
-}
-
-/// The origins of a call's arguments, as the question of this number has them.
-fn traced(steps: &[RecordedStep], question: u32, arguments: &Value) -> Vec<Traced> {
-    let before = steps.iter().take_while(|step| step.seq < question);
-    Sources::of(before).trace(arguments)
-}
-
 impl Tokens {
     fn of(spent: &Spent) -> Self {
         Self {
@@ -501,60 +484,6 @@ fn waits_for(status: Status, tally: &Tally<Value>) -> Option<Result<OpenQuestion
     }))
 }
 
-/// Finds the tool call that an outcome answers, step by step.
-///
-/// It replays the session's own graph. If that graph is missing or has another version, it uses the
-/// calls of the newest reply, provided that their digest matches the recorded one.
-pub struct Calls {
-    agents: Arc<[Agent]>,
-    run: Option<Run>,
-    replied: Vec<ToolCall>,
-}
-
-impl Calls {
-    /// Before the first step. `agents` are the known agents.
-    pub fn new(agents: Arc<[Agent]>) -> Self {
-        Self { agents, run: None, replied: Vec::new() }
-    }
-
-    /// The call of the next step, if that is a tool's intent or outcome.
-    pub fn of(&mut self, step: &RecordedStep) -> Option<ToolCall> {
-        if step.seq == 1 {
-            self.run = self.start(step);
-        }
-        let call = self.asked(step).or_else(|| self.replied(step));
-        if self.run.as_mut().is_some_and(|run| run.fold(step).is_err()) {
-            self.run = None;
-        }
-        if let StepBody::Outcome { payload, .. } = &step.body
-            && let Ok(Brought::Reply(reply)) = serde_json::from_value(payload.clone())
-        {
-            self.replied = reply.calls;
-        }
-        call
-    }
-
-    fn start(&self, step: &RecordedStep) -> Option<Run> {
-        let StepBody::Claim { agent, graph_version, .. } = &step.body else { return None };
-        let opening = Opening::of(step).ok()?;
-        let agent = packs::named(&self.agents, agent)?.at(graph_version)?;
-        agent.start(&opening.input, &opening.settings).ok()
-    }
-
-    fn asked(&self, step: &RecordedStep) -> Option<ToolCall> {
-        let effect = step.body.effect()?;
-        let Next::Perform(requests) = self.run.as_ref()?.next() else { return None };
-        requests.iter().find(|request| request.effect == *effect)?.call().cloned()
-    }
-
-    fn replied(&self, step: &RecordedStep) -> Option<ToolCall> {
-        let effect = step.body.effect().filter(|effect| effect.kind == EffectKind::Tools)?;
-        let asked = digest::effect(&effect.node, &Effect::Tools(self.replied.clone()));
-        let place = usize::try_from(effect.call).ok()?;
-        self.replied.get(place).filter(|_| asked == effect.digest).cloned()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use graph::definition::{Context, Graph, Node, Route};
@@ -564,6 +493,11 @@ mod tests {
     use journal::item::Hash;
     use journal::step::{EffectRef, Ending, Usage};
     use serde_json::json;
+
+    use std::sync::Arc;
+
+    use graph::effect::Effect;
+    use graph::outcome::Brought;
 
     use super::*;
 
@@ -700,9 +634,11 @@ mod tests {
             packs::all(),
             at(5_000),
         )))];
-        records.extend(events.iter().map(|event| Record::Event(Event::of(event))));
+        records.extend(events.iter().map(|event| Record::Event(Box::new(Event::of(event)))));
         let mut calls = Calls::new(Arc::new([]));
-        records.extend(steps.iter().map(|step| Record::Step(Step::of(step, calls.of(step)))));
+        records.extend(
+            steps.iter().map(|step| Record::Step(Box::new(Step::of(step, calls.of(step))))),
+        );
         insta::assert_json_snapshot!(records);
     }
 
@@ -777,7 +713,7 @@ mod tests {
         assert_eq!(said(&[claim("a"), chat(2, failure)]), (None, None));
         assert_eq!(said(&[chat(1, reply(policy.clone()))]), (Some(AnsweredBy::Policy), None));
         let by_model = chat(1, reply(model));
-        assert_eq!(said(&[by_model.clone()]), (Some(AnsweredBy::Model), None));
+        assert_eq!(said(std::slice::from_ref(&by_model)), (Some(AnsweredBy::Model), None));
         let (by, message) = said(&[by_model, note(2), chat(3, reply(policy.clone()))]);
         assert_eq!(by, Some(AnsweredBy::Both));
         let expected = "answered in part by the policy: openai:m failed (timeout)";

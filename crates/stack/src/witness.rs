@@ -6,7 +6,6 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -14,6 +13,7 @@ use axum::extract::{DefaultBodyLimit, Path as UrlPath, State};
 use axum::http::Response;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::{get, post};
+use journal::clock::Clock;
 use journal::item::Hash;
 use tlog::checkpoint::{Origin, SignedCheckpoint};
 use tlog::cosignature::{Cosigner, Time};
@@ -125,9 +125,8 @@ fn name(origin: &Origin) -> String {
 }
 
 fn now() -> Time {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let seconds = now.map_or(1, |now| now.as_secs().max(1));
-    Time::new(seconds).unwrap_or_else(|| unreachable!("a clock far beyond the year 9999"))
+    let seconds = u64::try_from(Clock::system().now().seconds()).unwrap_or(0).max(1);
+    Time::new(seconds).unwrap_or_else(|| unreachable!("seconds of a stamp are below 2^63"))
 }
 
 fn cosigner(folder: &Path) -> Result<Cosigner, WitnessError> {

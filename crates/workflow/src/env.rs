@@ -91,8 +91,13 @@ pub const MCP_INIT_TIMEOUT: &str = "MCP_INIT_TIMEOUT";
 
 /// The port of an isolated agent. Set by its host; 8080 in the cloud.
 pub const DAYBOOK_AGENT_PORT: &str = "DAYBOOK_AGENT_PORT";
-/// The bearer token between the local stack and an agent's process, in both directions; the host sets it.
+
+/// The bearer token that callers of an agent's process need. Set by its host.
 pub const DAYBOOK_AGENT_TOKEN: &str = "DAYBOOK_AGENT_TOKEN";
+
+/// The token with which an agent's process calls the local stack. Set by the stack.
+pub const DAYBOOK_JOURNAL_TOKEN: &str = "DAYBOOK_JOURNAL_TOKEN";
+
 /// The folder for the state of an agent's MCP servers, which the host of an agent's process sets. Without
 /// it, the state is in a temporary folder and ends with the process.
 pub const DAYBOOK_STATE_FOLDER: &str = "DAYBOOK_STATE_FOLDER";

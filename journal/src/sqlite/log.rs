@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use tlog::hash::Hash;
 use tlog::tree::{self, Frontier, NodeId, OutOfRange, TreeHead};
 
+use super::SqliteStore;
 use crate::id::SessionId;
 use crate::log::{ENTRIES_MAX, Entry, Extract, Leaf, LeafKey};
 use crate::store::Error;
@@ -82,6 +83,71 @@ impl From<Failure> for Error {
     }
 }
 
+impl SqliteStore {
+    /// The state of the log of sessions; `None` in a file of a version without one.
+    ///
+    /// # Errors
+    /// The file cannot be read, or its log is damaged.
+    pub async fn log(&self) -> Result<Option<State>, Error> {
+        self.read_log(state).await
+    }
+
+    /// A session's leaves with their proofs; `None` in a file of a version without a log.
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    pub async fn log_of(&self, session: &SessionId) -> Result<Option<Extract>, Error> {
+        let session = session.clone();
+        self.read_log(move |connection| extract(connection, &session)).await
+    }
+
+    /// Leaves from an index on, in order.
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    pub async fn log_leaves(&self, from: u64, limit: usize) -> Result<Vec<Stored>, Error> {
+        let leaves = self.read_log(move |connection| leaves(connection, from, limit)).await?;
+        Ok(leaves.unwrap_or_default())
+    }
+
+    /// The head of the log when it had this many leaves.
+    ///
+    /// # Errors
+    /// As [`Self::log`], or if the log has fewer.
+    pub async fn log_head(&self, size: u64) -> Result<Option<TreeHead>, Error> {
+        self.read_log(move |connection| head_at(connection, size)).await
+    }
+
+    /// The proof that the log of `new` leaves continues that of `old`.
+    ///
+    /// # Errors
+    /// As [`Self::log_head`].
+    pub async fn log_consistency(&self, old: u64, new: u64) -> Result<Vec<Hash>, Error> {
+        let proof = self.read_log(move |connection| consistency(connection, old, new)).await?;
+        Ok(proof.unwrap_or_default())
+    }
+
+    /// Stores a checkpoint of the log, in place of one of the same size.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub async fn put_checkpoint(&self, size: u64, note: String) -> Result<(), Error> {
+        self.transact(move |connection| put_checkpoint(connection, size, &note)).await
+    }
+
+    async fn read_log<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    ) -> Result<Option<T>, Error> {
+        self.read(|connection| {
+            let there = "SELECT 1 FROM sqlite_master WHERE name = 'log_leaf'";
+            let there = connection.prepare_cached(there)?.exists([])?;
+            there.then(|| work(connection)).transpose()
+        })
+        .await
+    }
+}
+
 /// Appends the leaf of a record, unless the log has it.
 pub(super) fn append(
     connection: &Connection,
@@ -110,13 +176,13 @@ fn try_append(connection: &Connection, leaf: &Leaf, key: Option<&LeafKey>) -> Re
     Ok(())
 }
 
-pub(super) fn state(connection: &Connection) -> Result<State, Error> {
+fn state(connection: &Connection) -> Result<State, Error> {
     let head = head(connection, size(connection)?)?;
     Ok(State { head, checkpoint: checkpoint(connection)? })
 }
 
 /// The root of the log when it had this many leaves.
-pub(super) fn head_at(connection: &Connection, size: u64) -> Result<TreeHead, Error> {
+fn head_at(connection: &Connection, size: u64) -> Result<TreeHead, Error> {
     Ok(head(connection, size)?)
 }
 
@@ -125,7 +191,7 @@ fn head(connection: &Connection, size: u64) -> Result<TreeHead, Failure> {
 }
 
 /// A session's leaves, proven in the tree of the newest checkpoint.
-pub(super) fn extract(connection: &Connection, session: &SessionId) -> Result<Extract, Error> {
+fn extract(connection: &Connection, session: &SessionId) -> Result<Extract, Error> {
     let newest = "SELECT max(n) FROM log_leaf WHERE session = ?";
     let newest: Option<i64> =
         connection.prepare_cached(newest)?.query_row([session.as_str()], |row| row.get(0))?;
@@ -157,17 +223,13 @@ fn entries(connection: &Connection, session: &SessionId, size: u64) -> Result<Ve
 }
 
 /// The proof that the log of `new` leaves continues that of `old`.
-pub(super) fn consistency(connection: &Connection, old: u64, new: u64) -> Result<Vec<Hash>, Error> {
+fn consistency(connection: &Connection, old: u64, new: u64) -> Result<Vec<Hash>, Error> {
     let proof: Result<_, Failure> = tree::consistency_proof(old, new, |id| node(connection, id));
     Ok(proof?)
 }
 
 /// Leaves from an index on.
-pub(super) fn leaves(
-    connection: &Connection,
-    from: u64,
-    limit: usize,
-) -> Result<Vec<Stored>, Error> {
+fn leaves(connection: &Connection, from: u64, limit: usize) -> Result<Vec<Stored>, Error> {
     let sql = "SELECT n, session, leaf, mark FROM log_leaf WHERE n >= ? ORDER BY n LIMIT ?";
     let read = || -> rusqlite::Result<Vec<Stored>> {
         let mut statement = connection.prepare_cached(sql)?;
@@ -184,11 +246,7 @@ pub(super) fn leaves(
 }
 
 /// Stores a checkpoint, in place of one of the same size, and drops old ones.
-pub(super) fn put_checkpoint(
-    connection: &Connection,
-    size: u64,
-    note: &str,
-) -> rusqlite::Result<()> {
+fn put_checkpoint(connection: &Connection, size: u64, note: &str) -> rusqlite::Result<()> {
     let insert = "INSERT INTO log_checkpoint (size, note) VALUES (?, ?) \
                   ON CONFLICT (size) DO UPDATE SET note = excluded.note";
     connection.prepare_cached(insert)?.execute(params![number(size), note])?;

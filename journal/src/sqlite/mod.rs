@@ -11,13 +11,11 @@ use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
-use tlog::tree::TreeHead;
 use tokio::sync::{Semaphore, watch};
 
-use crate::id::SessionId;
 use crate::item::{Item, Value};
 use crate::key::EVENT_PREFIX;
-use crate::log::{Extract, Leaf, LeafKey};
+use crate::log::{Leaf, LeafKey};
 use crate::store::{Condition, Error, Key, Page, Query, Store, Written};
 
 mod failure;
@@ -271,66 +269,6 @@ impl SqliteStore {
         .await
     }
 
-    /// Counts the commits of this process.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.shared.changes.subscribe()
-    }
-
-    /// The state of the log of sessions; `None` in a file of a version without one.
-    ///
-    /// # Errors
-    /// The file cannot be read, or its log is damaged.
-    pub async fn log(&self) -> Result<Option<log::State>, Error> {
-        self.read_log(log::state).await
-    }
-
-    /// A session's leaves with their proofs; `None` in a file of a version without a log.
-    ///
-    /// # Errors
-    /// As [`Self::log`].
-    pub async fn log_of(&self, session: &SessionId) -> Result<Option<Extract>, Error> {
-        let session = session.clone();
-        self.read_log(move |connection| log::extract(connection, &session)).await
-    }
-
-    /// Leaves from an index on, in order.
-    ///
-    /// # Errors
-    /// As [`Self::log`].
-    pub async fn log_leaves(&self, from: u64, limit: usize) -> Result<Vec<log::Stored>, Error> {
-        let leaves = self.read_log(move |connection| log::leaves(connection, from, limit)).await?;
-        Ok(leaves.unwrap_or_default())
-    }
-
-    /// The head of the log when it had this many leaves.
-    ///
-    /// # Errors
-    /// As [`Self::log`], or if the log has fewer.
-    pub async fn log_head(&self, size: u64) -> Result<Option<TreeHead>, Error> {
-        self.read_log(move |connection| log::head_at(connection, size)).await
-    }
-
-    /// The proof that the log of `new` leaves continues that of `old`.
-    ///
-    /// # Errors
-    /// As [`Self::log_head`].
-    pub async fn log_consistency(
-        &self,
-        old: u64,
-        new: u64,
-    ) -> Result<Vec<tlog::hash::Hash>, Error> {
-        let proof = self.read_log(move |connection| log::consistency(connection, old, new)).await?;
-        Ok(proof.unwrap_or_default())
-    }
-
-    /// Stores a checkpoint of the log, in place of one of the same size.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub async fn put_checkpoint(&self, size: u64, note: String) -> Result<(), Error> {
-        self.transact(move |connection| log::put_checkpoint(connection, size, &note)).await
-    }
-
     /// The partition keys of all sessions and payloads after one, in order: of a session without listed records, too.
     ///
     /// # Errors
@@ -347,16 +285,9 @@ impl SqliteStore {
         self.read(move |connection| rows::partitions_not_text(connection, limit)).await
     }
 
-    async fn read_log<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
-    ) -> Result<Option<T>, Error> {
-        self.read(|connection| {
-            let there = "SELECT 1 FROM sqlite_master WHERE name = 'log_leaf'";
-            let there = connection.prepare_cached(there)?.exists([])?;
-            there.then(|| work(connection)).transpose()
-        })
-        .await
+    /// Counts the commits of this process.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.changes.subscribe()
     }
 
     fn writer(&self) -> Result<&Writer, Error> {

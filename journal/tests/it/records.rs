@@ -402,7 +402,7 @@ async fn an_unannounced_question_is_listed_as_waiting<S: Store>(store: S) {
     let ask = StepBody::Ask { effect, expires_at: began(500), payload: json!({}) };
     let ask = chain::append(&store, &hlc, &author, &Head::genesis(), 1, ask).await.unwrap();
     let only = |status| Filter { statuses: vec![status], ..any() };
-    assert_eq!(paged(&store, only(Status::Waiting), 100).await, [session.clone()]);
+    assert_eq!(paged(&store, only(Status::Waiting), 100).await, std::slice::from_ref(&session));
     // The announcement of the question is there, that of the answer is not.
     let announcer = Announcer {
         store: &store,
@@ -412,7 +412,7 @@ async fn an_unannounced_question_is_listed_as_waiting<S: Store>(store: S) {
         expires_at: 0,
     };
     announcer.announce(&seal::suspension(ask.seq)).await.unwrap();
-    assert_eq!(paged(&store, only(Status::Waiting), 100).await, [session.clone()]);
+    assert_eq!(paged(&store, only(Status::Waiting), 100).await, std::slice::from_ref(&session));
     let answer = StepBody::Answer { question: ask.seq, payload: json!({}) };
     chain::append(&store, &hlc, &author, &Head::after(&ask), 1, answer).await.unwrap();
     assert_eq!(paged(&store, only(Status::Waiting), 100).await, []);

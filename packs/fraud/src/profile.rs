@@ -265,7 +265,7 @@ mod tests {
     use ::graph::effect::ToolCall;
     use ::graph::next::Next;
     use ::graph::outcome::Brought;
-    use ::graph::testing::{Session, World};
+    use ::graph::testing::{TestSession, World};
 
     use super::*;
     use crate::tool::Tool;
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn every_decision_call_and_end_is_counted_once() {
         let input = json!({"transaction_id": "t1", "data": "a.csv"});
-        let mut session = Session::start(crate::agent(), input, Settings::default()).unwrap();
+        let mut session = TestSession::start(crate::agent(), input, Settings::default()).unwrap();
         let mut world = World::new(|call: &ToolCall| match call.tool.as_str() {
             "pattern_tool" => {
                 Brought::Ok(json!({"transaction_id": "t1", "findings": [], "not_checked": []}))

@@ -396,13 +396,36 @@ mod tests {
         assert!(shown.contains("${env:TOKEN}") && shown.contains("LITERAL"), "{shown}");
     }
 
+    fn check(entry: Value, expected: &str) {
+        let error = parse(json!({ "a": entry })).unwrap_err().to_string();
+        assert_eq!(error, expected);
+        assert!(!error.contains("sesame"));
+    }
+
+    #[test]
+    fn an_error_about_origins_names_what_is_wrong() {
+        let url = "http://127.0.0.1/mcp";
+        check(
+            json!({"url": url, "origins": ["sesame"]}),
+            "server `a`: `origins` must be an object with names",
+        );
+        check(
+            json!({"url": url, "origins": {"pay": {"": ["person"]}}}),
+            "server `a`: `origins.pay` must be an object with names",
+        );
+        for words in
+            [json!([]), json!("person"), json!(["person", "sesame"]), json!(["undetermined"])]
+        {
+            check(
+                json!({"url": url, "origins": {"pay": {"to": words}}}),
+                "server `a`: `origins.pay.to` must be a list of `person`, `input`, `program`, \
+                 `tool` or `model`",
+            );
+        }
+    }
+
     #[test]
     fn an_error_names_server_and_field_and_never_quotes_a_value() {
-        let check = |entry: Value, expected: &str| {
-            let error = parse(json!({ "a": entry })).unwrap_err().to_string();
-            assert_eq!(error, expected);
-            assert!(!error.contains("sesame"));
-        };
         check(json!("sesame"), "server `a`: `entry` must be an object");
         check(json!({}), "server `a`: `command` or `url` is missing");
         check(json!({"command": ""}), "server `a`: `command` is empty");
@@ -459,23 +482,6 @@ mod tests {
             json!({"url": url, "critical": ["pay", 1]}),
             "server `a`: `critical` must be a list of tool names",
         );
-        check(
-            json!({"url": url, "origins": ["sesame"]}),
-            "server `a`: `origins` must be an object with names",
-        );
-        check(
-            json!({"url": url, "origins": {"pay": {"": ["person"]}}}),
-            "server `a`: `origins.pay` must be an object with names",
-        );
-        for words in
-            [json!([]), json!("person"), json!(["person", "sesame"]), json!(["undetermined"])]
-        {
-            check(
-                json!({"url": url, "origins": {"pay": {"to": words}}}),
-                "server `a`: `origins.pay.to` must be a list of `person`, `input`, `program`, \
-                 `tool` or `model`",
-            );
-        }
         check(json!({"command": "${env:TOKEN"}), "server `a`: `command` contains `${` without `}`");
         check(
             json!({"command": "${sesame}"}),

@@ -79,7 +79,7 @@ async fn the_skew_is_this_clock_minus_the_others() {
         let session = session(dir.path());
         let now = session.hlc.clock().now();
         let ours = Hlc::new(Clock::scaled(now, 1).ahead_by(ahead_s * 1_000_000_000), now);
-        let session = agent::session::Session { hlc: ours.into(), ..session };
+        let session = agent::session::ClaimedSession { hlc: ours.into(), ..session };
         let theirs = Hlc::new(Clock::system(), Default::default());
         let announcer = Announcer {
             store: &session.store,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use agent::model::Models;
 use agent::progress::Broadcast;
-use agent::session::Session;
+use agent::session::ClaimedSession;
 use agent::tool::{Servers, Timeouts, Toolbox};
 use graph::effect::ToolCall;
 use graph::outcome::{Failure, FailureKind, ToolOutcome};
@@ -36,7 +36,7 @@ pub const PATIENT: Timeouts = Timeouts { connect: DEADLINE, init: DEADLINE };
 /// A toolbox with one server, and the server's log.
 pub struct Bench {
     dir: tempfile::TempDir,
-    pub session: Session<SqliteStore>,
+    pub session: ClaimedSession<SqliteStore>,
     pub toolbox: Toolbox<SqliteStore>,
 }
 
@@ -85,8 +85,8 @@ impl Bench {
     }
 }
 
-pub fn session(dir: &Path) -> Session<SqliteStore> {
-    Session {
+pub fn session(dir: &Path) -> ClaimedSession<SqliteStore> {
+    ClaimedSession {
         store: SqliteStore::open(&dir.join("journal.sqlite"), Durability::Relaxed).unwrap(),
         hlc: Arc::new(Hlc::new(Clock::system(), Default::default())),
         author: Author {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use agent::driver::{Driven, Driver};
 use agent::model::Models;
 use agent::progress::Broadcast;
-use agent::session::Session;
+use agent::session::ClaimedSession;
 use agent::tool::{Servers, Timeouts, Toolbox};
 use agent::trace::Spans;
 use graph::agent::{Agent, Opening, Settings};
@@ -129,7 +129,7 @@ pub async fn run(store: &SqliteStore, steps: u32, bytes: usize) -> SessionId {
     };
     let id = author.session.clone();
     let hlc = Arc::new(Hlc::new(Clock::system(), Stamp::default()));
-    let session = Session { store: store.clone(), hlc, author, epoch: 1 };
+    let session = ClaimedSession { store: store.clone(), hlc, author, epoch: 1 };
     let input = json!({ "steps": steps, "bytes": bytes });
     let opening = Opening { input, settings: Settings::default() };
     let claim = StepBody::Claim {
@@ -162,7 +162,7 @@ pub async fn run(store: &SqliteStore, steps: u32, bytes: usize) -> SessionId {
         spans: Spans::default(),
         profile: STEPS.profile(),
     };
-    match driver.drive().await {
+    match Box::pin(driver.drive()).await {
         Driven::Ended(end) => assert_eq!(end.seq, steps + 2),
         other => panic!("{other:?}"),
     }

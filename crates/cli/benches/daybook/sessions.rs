@@ -153,6 +153,9 @@ async fn start(folder: &Path, time_scale: u32) -> Stack {
         data: folder.to_owned(),
         durability: Durability::Fsync,
         time_scale,
+        // As `daybook dev` does, checkpoints are signed.
+        keys: Some(folder.join("keys")),
+        witnesses: Vec::new(),
         token: None,
         ttl_days: workflow::limits::TTL_DAYS,
         workflow: None,

@@ -127,14 +127,14 @@ async fn count(context: &Context, reader: &Reader, loaded: &Loaded) -> Result<Co
 fn show_json(context: &Context, loaded: &Loaded, what: &args::Show) -> Result<(), Failure> {
     output::json(&Record::Session(Box::new(loaded.view(reader::now()))))?;
     for event in &loaded.events {
-        output::json(&Record::Event(view::Event::of(event)))?;
+        output::json(&Record::Event(Box::new(view::Event::of(event))))?;
     }
     if what.steps || what.payloads {
         let mut requests = Requests::default();
         for (step, call) in loaded.steps.iter().zip(calls(context, &loaded.steps)) {
             let request = requests.of(step).filter(|_| what.payloads);
             let shown = view::Step::of(step, call).traced(&loaded.steps).with_request(request);
-            output::json(&Record::Step(shown))?;
+            output::json(&Record::Step(Box::new(shown)))?;
         }
     }
     Ok(())

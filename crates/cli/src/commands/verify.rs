@@ -93,7 +93,11 @@ impl<'a> Verifier<'a> {
             return Ok(None);
         }
         let given = self.checks.head.iter().cloned().map(|head| (Anchor::Given, head));
-        let executed = of_executions.into_iter().map(|head| (Anchor::Execution, head));
+        let execution = match self.reader.store.here() {
+            Some(_) => Anchor::LocalExecution,
+            None => Anchor::Execution,
+        };
+        let executed = of_executions.into_iter().map(|head| (execution, head));
         let heads = given.chain(executed).collect();
         let anchors = Anchors { heads, last_step: None, log, unmet };
         Ok(Some(verify::verify(id, &records, &anchors, reader::now())))

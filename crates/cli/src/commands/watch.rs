@@ -150,7 +150,7 @@ impl<'a> Watch<'a> {
     fn print(&mut self, item: Item) -> Result<(), Failure> {
         match item {
             Item::Event(event) if self.context.json => {
-                output::json(&Record::Event(view::Event::of(&event)))?;
+                output::json(&Record::Event(Box::new(view::Event::of(&event))))?;
             }
             Item::Step(..) if self.context.json => {}
             Item::Event(event) => output::lines(self.timeline.event(&event))?,

@@ -199,6 +199,14 @@ fn anchored(report: &Report) -> String {
         let anchors: Vec<_> = report.anchors.iter().map(ToString::to_string).collect();
         return format!("its head is named by {}", anchors.join(" and "));
     }
+    let named: Vec<_> = report.anchors.iter().filter(|anchor| **anchor > Anchor::Log).collect();
+    if !named.is_empty() {
+        let named: Vec<_> = named.iter().map(ToString::to_string).collect();
+        return format!(
+            "its head is named by {}, in the journal's own file: whoever writes the file can change that, too",
+            named.join(" and ")
+        );
+    }
     let consulted = report.consulted.iter().filter(|anchor| **anchor > Anchor::Log);
     let consulted: Vec<_> = consulted.map(ToString::to_string).collect();
     if !consulted.is_empty() {

@@ -265,13 +265,13 @@ fn sessions_on_a_full_disk_end_once_there_is_room() {
 
 async fn newer(path: &Path) {
     let store = SqliteStore::open(path, Durability::Relaxed).unwrap();
-    store.transact(|connection| connection.execute_batch("PRAGMA user_version = 2")).await.unwrap();
+    store.transact(|connection| connection.execute_batch("PRAGMA user_version = 3")).await.unwrap();
 }
 
 #[tokio::test]
 async fn an_unusable_journal_is_named_and_left_unchanged() {
     for (said, is_newer) in
-        [("has schema 2; this version supports 1", true), ("file is not a database", false)]
+        [("has schema 3; this version supports 2", true), ("file is not a database", false)]
     {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data").join(JOURNAL_FILE);
@@ -282,7 +282,9 @@ async fn an_unusable_journal_is_named_and_left_unchanged() {
             std::fs::write(&path, "a letter to my grandmother, ".repeat(1_000)).unwrap();
         }
         let before = std::fs::read(&path).unwrap();
-        std::fs::write(folder.path().join("session.jsonl"), "").unwrap();
+        let sound =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../verify/reader/bases/session.jsonl");
+        std::fs::copy(sound, folder.path().join("session.jsonl")).unwrap();
         let id = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f";
         let endpoint = free_endpoint();
         for command in [

@@ -1,6 +1,7 @@
 //! Runs every command in LOCAL_DEVELOPMENT.md and checks its output.
 
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use crate::page::{check, put_program, root};
@@ -33,6 +34,9 @@ fn every_command_of_local_development_md_works() {
     ] {
         put_program(&bin, name, &format!("exec {} \"$@\"", target.display()));
     }
-    std::os::unix::fs::symlink(root().join("packs"), folder.path().join("packs")).unwrap();
+    // A copy: a link would lead out of the folders that a trigger may name.
+    let mut copy = Command::new("cp");
+    copy.arg("-r").args([root().join("packs"), folder.path().join("packs")]);
+    assert!(copy.status().unwrap().success());
     check("LOCAL_DEVELOPMENT.md", folder.path(), &bin, PAGE_WITHIN);
 }

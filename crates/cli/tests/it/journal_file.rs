@@ -178,7 +178,8 @@ async fn verifying_names_what_was_changed() {
         assert!(ran.stdout.contains(named), "{}", ran.stdout);
         let ran = over(folder.path(), &["--json", "import", "tampered.jsonl"]);
         assert_eq!((ran.exit, ran.stdout.as_str()), (1, ""), "{ran:#?}");
-        let ran = over(folder.path(), &["--data", "other", "import", "tampered.jsonl"]);
+        let elsewhere = ["--endpoint", &free_endpoint(), "--data", "other"];
+        let ran = run_in(folder.path(), &[&elsewhere[..], &["import", "tampered.jsonl"]].concat());
         assert_eq!(ran.exit, 1, "{ran:#?}");
         assert!(ran.stderr.contains(named), "{}", ran.stderr);
         assert!(!folder.path().join("other").exists(), "nothing is written");

@@ -21,6 +21,7 @@ use journal::key;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::store::{Condition, Store as _};
 use serde_json::{Value, json};
+use stack::dynamodb;
 use stack::stack::JOURNAL_FILE;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
@@ -58,6 +59,26 @@ async fn answered(State(calls): State<Arc<Calls>>, body: Bytes) -> StatusCode {
     StatusCode::ACCEPTED
 }
 
+/// The table of a stack that is running, for programs that write to it: the stack itself takes records from its agents
+/// alone.
+async fn table(data: &Path, serving: &mut JoinSet<()>) -> String {
+    let store = SqliteStore::open(&data.join(JOURNAL_FILE), Durability::Relaxed).unwrap();
+    let handled = async |State(store): State<SqliteStore>, headers: HeaderMap, body: Bytes| {
+        let target = headers["x-amz-target"].to_str().unwrap();
+        let action = target.strip_prefix(dynamodb::TARGET_PREFIX).unwrap();
+        let (status, body) = match dynamodb::handle(&store, action, &body).await {
+            Ok(body) => (StatusCode::OK, body),
+            Err(error) => (StatusCode::from_u16(error.status).unwrap(), error.body()),
+        };
+        (status, [("content-type", "application/x-amz-json-1.0")], body.to_string())
+    };
+    let router = Router::new().route("/", post(handled)).with_state(store);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    serving.spawn(async move { axum::serve(listener, router).await.unwrap() });
+    format!("http://{address}")
+}
+
 /// A running function.
 struct Lambda {
     child: Child,
@@ -69,7 +90,12 @@ struct Lambda {
 impl Lambda {
     /// Starts the program of a function with a stack behind it; `None`, with the reason said, where it is
     /// not built.
-    async fn start(name: &str, stack: &Dev, environment: &[(&str, &str)]) -> Option<Self> {
+    async fn start(
+        name: &str,
+        stack: &Dev,
+        data: &Path,
+        environment: &[(&str, &str)],
+    ) -> Option<Self> {
         let program = Path::new(env!("CARGO_BIN_EXE_daybook")).with_file_name(name);
         if !program.exists() {
             eprintln!("skipped: build it with `cargo build -p {name} --features lambda`");
@@ -87,6 +113,7 @@ impl Lambda {
         let api = listener.local_addr().unwrap().to_string();
         let mut serving = JoinSet::new();
         serving.spawn(async move { axum::serve(listener, router).await.unwrap() });
+        let table = table(data, &mut serving).await;
         let child = Command::new(program)
             .env_clear()
             .env("AWS_LAMBDA_RUNTIME_API", api)
@@ -99,6 +126,7 @@ impl Lambda {
             .env("AWS_ACCESS_KEY_ID", "local")
             .env("AWS_SECRET_ACCESS_KEY", "local")
             .env("AWS_ENDPOINT_URL", &stack.endpoint)
+            .env("AWS_ENDPOINT_URL_DYNAMODB", table)
             .env("JOURNAL_TABLE_NAME", "daybook-journal")
             .env(
                 "AGENT_RUNTIME_ARN",
@@ -229,12 +257,12 @@ async fn each_lambda_writes_metrics_in_cloudwatch_s_format() {
     let times = (began, expires_at);
     let stack = Dev::start(folder.path(), &data);
 
-    let Some(mut watchdog) = Lambda::start("watchdog", &stack, &[]).await else { return };
+    let Some(mut watchdog) = Lambda::start("watchdog", &stack, &data, &[]).await else { return };
     let report = watchdog.call(ended(&id)).await;
     assert_eq!(report["closed"], json!([id]), "{report}");
     assert_eq!(figures(&watchdog.lines()), ["WatchdogClosed [] 1"]);
 
-    let Some(mut poller) = Lambda::start("poller", &stack, &[]).await else { return };
+    let Some(mut poller) = Lambda::start("poller", &stack, &data, &[]).await else { return };
     let judged = poller.call(check(&id, times)).await;
     assert_eq!(judged["status"], "FAILED", "{judged}");
     let expected = [
@@ -245,7 +273,7 @@ async fn each_lambda_writes_metrics_in_cloudwatch_s_format() {
     assert_eq!(figures(&poller.lines()), expected);
 
     let limit = [("MAX_INCIDENTS_PER_HOUR", "1")];
-    let Some(mut invoker) = Lambda::start("invoker", &stack, &limit).await else { return };
+    let Some(mut invoker) = Lambda::start("invoker", &stack, &data, &limit).await else { return };
     for (function, outcome) in [("a", "accepted"), ("b", "rejected")] {
         let detail = json!({ "agent": "incident", "input": { "lambda_name": function } });
         let answer = invoker.call(invocation(&SessionId::fresh(), &detail, times)).await;
@@ -292,7 +320,9 @@ async fn a_collector_that_never_answers_holds_no_lambda_up() {
     for (name, call) in calls {
         let (endpoint, taken, _listening) = mute_collector().await;
         let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.as_str())];
-        let Some(mut lambda) = Lambda::start(name, &stack, &environment).await else { return };
+        let Some(mut lambda) = Lambda::start(name, &stack, &data, &environment).await else {
+            return;
+        };
         // Without a timeout, an unanswered export would never end.
         lambda.call(call).await;
         assert!(taken.load(Ordering::Relaxed) > 0, "{name} exported nothing");

@@ -34,6 +34,7 @@ mod network;
 mod own_agent;
 mod page;
 mod people;
+mod reader;
 mod runs;
 #[cfg(feature = "live")]
 mod servers;

@@ -131,7 +131,10 @@ fn run(blocks: &[Block], folder: &Path, bin: &Path, within: Duration) -> String 
     let beside = BESIDE_OF_PAGE.map(|address| (address, free_endpoint().replace("http://", "")));
     for (index, block) in blocks.iter().enumerate() {
         let lines: Vec<_> = block.script.lines().map(here).collect();
+        // A program that the page starts does not see the shell's function.
+        let started = format!(r#"["daybook", "--endpoint", "{endpoint}", "#);
         let mut here = lines.join("\n").replace(ENDPOINT_OF_PAGE, &endpoint);
+        here = here.replace(r#"["daybook", "#, &started);
         for (address, free) in &beside {
             here = here.replace(address, free);
         }
@@ -139,13 +142,15 @@ fn run(blocks: &[Block], folder: &Path, bin: &Path, within: Duration) -> String 
     }
     std::fs::write(folder.join("page.sh"), script).unwrap();
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
+    let home = tempfile::tempdir().unwrap();
     let output = Command::new("timeout")
         .arg(within.as_secs().to_string())
         .args(["bash", "-c", "source ./page.sh 2>&1"])
         .current_dir(folder)
         .env_clear()
         .env("PATH", path)
-        .env("HOME", folder)
+        // A working directory that is a home, or above one, allows no files to triggers.
+        .env("HOME", home.path())
         .env("AWS_EC2_METADATA_DISABLED", "true")
         .output()
         .unwrap();

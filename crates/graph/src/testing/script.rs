@@ -39,7 +39,7 @@ use std::rc::Rc;
 use journal::step::{EffectKind, Step, StepBody, Usage};
 use serde_json::Value;
 
-use super::{Session, World, every_prefix_after};
+use super::{TestSession, World, every_prefix_after};
 use crate::agent::{Agent, Settings};
 use crate::budget::{Budget, Limit};
 use crate::definition::Finish;
@@ -218,8 +218,13 @@ impl Script {
         cuts
     }
 
-    fn run(&self, agent: &Agent, input: &Value, settings: &Settings) -> (Session, Finish, Lines) {
-        let started = Session::start(agent, input.clone(), settings.clone());
+    fn run(
+        &self,
+        agent: &Agent,
+        input: &Value,
+        settings: &Settings,
+    ) -> (TestSession, Finish, Lines) {
+        let started = TestSession::start(agent, input.clone(), settings.clone());
         let mut session = started.unwrap_or_else(|error| panic!("{error}"));
         let lines = Rc::new(RefCell::new(Lines::of(self)));
         let finish = session.drive(&mut world_of(&lines));

@@ -8,7 +8,7 @@ use graph::definition::Finish;
 use graph::effect::{Chat, Reply};
 use graph::next::{Next, Work};
 use graph::outcome::{Brought, Failure};
-use graph::testing::{Session, World};
+use graph::testing::{TestSession, World};
 use journal::step::{StepBody, StepKind};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn budgets_accumulate_over_resumes_and_lost_chats() {
     let settings = with_budget(Budget { tokens: Some(3_000), ..Budget::default() });
     let mut session = start_with(&[Op::Chat, Op::Chat, Op::Chat], settings);
     bring_with(&mut session, Brought::Reply(Reply::says("a")), tokens(700, 700));
-    let mut session = Session::resume(&agent(), session.steps().to_vec()).unwrap();
+    let mut session = TestSession::resume(&agent(), session.steps().to_vec()).unwrap();
     bring_with(&mut session, Brought::Reply(Reply::says("b")), tokens(700, 700));
     let used = session.run().usage();
     assert_eq!((used.input_tokens, used.output_tokens), (1_400, 1_400));
@@ -150,7 +150,7 @@ fn text_starts_a_new_budget_turn_and_approvals_do_not() {
     for (between, crossed) in [(Op::Say, false), (confirm, true)] {
         let list = [Op::Chat, Op::Chat, between, Op::Chat];
         let agent = Agent::of(&BY_TURN);
-        let mut session = Session::start(&agent, ops(&list), settings.clone()).unwrap();
+        let mut session = TestSession::start(&agent, ops(&list), settings.clone()).unwrap();
         session.drive(&mut talkative());
         let notes = session.steps().iter().filter(|step| step.body.kind() == StepKind::Note);
         assert_eq!(notes.count() == 1, crossed);

@@ -9,7 +9,7 @@ use graph::effect::{Chat, Effect, Message, Reply, ToolCall, ToolSpec};
 use graph::next::{Intent, Next, Request, Work};
 use graph::outcome::{Brought, Outcome, OutcomeBody};
 use graph::question::{OpenQuestion, Question};
-use graph::testing::{Session, World};
+use graph::testing::{TestSession, World};
 use journal::step::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -167,26 +167,26 @@ pub(crate) fn ops(ops: &[Op]) -> Value {
     json!(ops)
 }
 
-pub(crate) fn start(list: &[Op]) -> Session {
+pub(crate) fn start(list: &[Op]) -> TestSession {
     start_with(list, Settings::default())
 }
 
-pub(crate) fn start_with(list: &[Op], settings: Settings) -> Session {
-    Session::start(&agent(), ops(list), settings).expect("an input")
+pub(crate) fn start_with(list: &[Op], settings: Settings) -> TestSession {
+    TestSession::start(&agent(), ops(list), settings).expect("an input")
 }
 
 pub(crate) fn echo(call: &ToolCall) -> Brought {
     Brought::Ok(json!({"tool": call.tool, "of": call.arguments}))
 }
 
-pub(crate) fn requests(session: &Session) -> Vec<Request> {
+pub(crate) fn requests(session: &TestSession) -> Vec<Request> {
     match session.run().next() {
         Next::Perform(requests) => requests,
         other => panic!("nothing to perform: {other:?}"),
     }
 }
 
-pub(crate) fn open_question(session: &mut Session) -> OpenQuestion {
+pub(crate) fn open_question(session: &mut TestSession) -> OpenQuestion {
     match session.run().next() {
         Next::Ask(ask) => session.append(ask.body()),
         other => panic!("nothing to ask: {other:?}"),
@@ -197,17 +197,17 @@ pub(crate) fn open_question(session: &mut Session) -> OpenQuestion {
     }
 }
 
-pub(crate) fn bring(session: &mut Session, brought: Brought) {
+pub(crate) fn bring(session: &mut TestSession, brought: Brought) {
     bring_with(session, brought, Usage::default());
 }
 
-pub(crate) fn bring_with(session: &mut Session, brought: Brought, usage: Usage) {
+pub(crate) fn bring_with(session: &mut TestSession, brought: Brought, usage: Usage) {
     let request = &requests(session)[0];
     session.append(request.outcome(brought, session.now(), usage));
 }
 
 /// Journals the pending intent and returns the request to make the call.
-pub(crate) fn intend(session: &mut Session) -> Request {
+pub(crate) fn intend(session: &mut TestSession) -> Request {
     let request = requests(session).remove(0);
     assert!(matches!(request.work, Work::Tool { intent: Intent::Needed, .. }));
     session.append(request.intent());
@@ -216,14 +216,14 @@ pub(crate) fn intend(session: &mut Session) -> Request {
     request
 }
 
-pub(crate) fn finished(session: &Session) -> Value {
+pub(crate) fn finished(session: &TestSession) -> Value {
     match session.run().next() {
         Next::End(Finish::Completed(log)) => log,
         other => panic!("not completed: {other:?}"),
     }
 }
 
-pub(crate) fn failed(session: &Session) -> (String, String) {
+pub(crate) fn failed(session: &TestSession) -> (String, String) {
     match session.run().next() {
         Next::End(Finish::Failed { error, category, .. }) => (error.to_string(), category),
         other => panic!("not failed: {other:?}"),

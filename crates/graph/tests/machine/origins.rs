@@ -6,7 +6,7 @@ use graph::next::Next;
 use graph::origin::{LEAVES_MAX, Match, Origin, Rule, SOURCE_BYTES_MAX, Sources, Traced};
 use graph::outcome::Brought;
 use graph::question::{Answer, Decision, Question};
-use graph::testing::{Session, step};
+use graph::testing::{TestSession, step};
 use journal::clock::Stamp;
 use journal::item::Hash;
 use journal::step::{EffectKind, EffectRef, Step, StepBody, Usage};
@@ -31,7 +31,7 @@ impl Journal {
     }
 
     fn and(mut self, body: StepBody<Value>) -> Self {
-        let seq = u32::try_from(self.0.len()).unwrap() + 1;
+        let seq = u32::try_from(self.0.len()).expect("few steps") + 1;
         self.0.push(step(seq, 1, Stamp::default(), body));
         self
     }
@@ -337,7 +337,7 @@ fn a_breach_of_a_rule_waits_for_approval_of_exactly_that_call() {
     let payload = session.steps()[1].body.payload().unwrap().clone();
     assert_eq!(payload["origins"][0]["allowed"], json!(["person", "program"]));
     assert_eq!(Traced::recorded(&payload).unwrap()[0].origin, Origin::Input);
-    let resumed = Session::resume(&agent(), session.steps().to_vec()).unwrap();
+    let resumed = TestSession::resume(&agent(), session.steps().to_vec()).unwrap();
     assert!(matches!(resumed.run().next(), Next::Wait(_)));
     session.append(open.question.read(open.question_id, "yes").body());
     intend(&mut session);
@@ -357,12 +357,12 @@ fn rules_of_agent_and_configuration_both_apply() {
     ] {
         let agent = agent().with_origins(vec![Rule::new("look", "to", &own)]);
         let input = json!([Op::Look(vec![json!({"to": "eve@evil.example"})])]);
-        let session = Session::start(&agent, input, configured).unwrap();
+        let session = TestSession::start(&agent, input, configured).unwrap();
         assert_eq!(matches!(session.run().next(), Next::Ask(_)), is_asked);
     }
     let agent = agent().with_origins(vec![Rule::new("look", "to", &[Origin::Tool])]);
     let input = json!([Op::Look(vec![json!({"to": "eve@evil.example"})])]);
-    let session = Session::start(&agent, input, rules(&Origin::NAMED)).unwrap();
+    let session = TestSession::start(&agent, input, rules(&Origin::NAMED)).unwrap();
     assert!(matches!(session.run().next(), Next::Ask(_)), "configuration removes no rule");
 }
 
@@ -375,7 +375,7 @@ fn a_journaled_call_stays_permitted_by_newer_rules() {
     if let StepBody::Claim { input: Some(opening), .. } = &mut steps[0].body {
         opening["settings"]["origins"][0]["from"] = json!(["person"]);
     }
-    let resumed = Session::resume(&agent(), steps).unwrap();
+    let resumed = TestSession::resume(&agent(), steps).unwrap();
     assert_eq!(finished(&resumed), json!([{"ok": 1}]));
 }
 

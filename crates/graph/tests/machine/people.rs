@@ -5,7 +5,7 @@ use graph::effect::ToolOffer;
 use graph::next::{Next, Work};
 use graph::outcome::{Brought, Failure};
 use graph::question::{Answer, Decision, OpenQuestion};
-use graph::testing::Session;
+use graph::testing::TestSession;
 use journal::item::Hash;
 use journal::step::StepBody;
 use serde_json::json;
@@ -14,11 +14,11 @@ use crate::listed::*;
 
 #[test]
 fn an_at_most_once_call_in_doubt_goes_to_a_person() {
-    let crash = |session: &mut Session| {
+    let crash = |session: &mut TestSession| {
         intend(session);
         session.claim(None);
     };
-    let unknown = |session: &mut Session| {
+    let unknown = |session: &mut TestSession| {
         intend(session);
         bring(session, Brought::Failure(Failure::unknown("timeout", "no answer")));
     };
@@ -75,14 +75,14 @@ fn an_approval_covers_exactly_one_call_once() {
 }
 
 /// The open question, asked while the server offers a tool with this hash.
-fn shown(session: &mut Session, hash: &str) -> OpenQuestion {
+fn shown(session: &mut TestSession, hash: &str) -> OpenQuestion {
     let Next::Ask(ask) = session.run().next() else { panic!("{:?}", session.run().next()) };
     let (schema_hash, input_schema) = (Hash::from_record(hash), json!({"type": "object"}));
     session.append(ask.about(Some(ToolOffer { schema_hash, input_schema })).body());
     waiting(session)
 }
 
-fn waiting(session: &Session) -> OpenQuestion {
+fn waiting(session: &TestSession) -> OpenQuestion {
     match session.run().next() {
         Next::Wait(open) => open,
         other => panic!("no question is open: {other:?}"),
@@ -91,7 +91,7 @@ fn waiting(session: &Session) -> OpenQuestion {
 
 #[test]
 fn an_approval_covers_the_tool_that_was_shown() {
-    let bound = |session: &Session| match session.run().next() {
+    let bound = |session: &TestSession| match session.run().next() {
         Next::Perform(requests) => match &requests[0].work {
             Work::Tool { schema, .. } => schema.clone(),
             other => panic!("{other:?}"),
@@ -104,7 +104,7 @@ fn an_approval_covers_the_tool_that_was_shown() {
         let open = shown(&mut session, "a");
         session.append(open.question.read(open.question_id, "approve").body());
         assert_eq!(bound(&session).as_deref(), Some("a"));
-        let resumed = Session::resume(&agent(), session.steps().to_vec()).unwrap();
+        let resumed = TestSession::resume(&agent(), session.steps().to_vec()).unwrap();
         assert_eq!(bound(&resumed).as_deref(), Some("a"));
     }
     let mut session = start(&[Op::Critical(json!({}))]);
@@ -121,7 +121,7 @@ fn an_answer_with_another_digest_is_not_folded() {
     let open = open_question(&mut session);
     let answer = Answer::new(open.question_id, Decision::Approve);
     let other = Answer { digest: Some("0".repeat(64)), ..answer.clone() };
-    let mut forged = Session::resume(&agent(), session.steps().to_vec()).unwrap();
+    let mut forged = TestSession::resume(&agent(), session.steps().to_vec()).unwrap();
     assert!(forged.try_append(other.body()).is_err());
     let digest = Some(open.digest.as_str().to_owned());
     session.append(Answer { digest, ..answer }.body());
@@ -135,7 +135,7 @@ fn a_long_sleep_suspends_the_session_until_its_time() {
     assert!(open.question.is_sleep());
     assert_eq!(session.steps()[1].body.payload().unwrap()["about"], "sleep");
     for answer in [Answer::new(2, Decision::Approve), Answer::new(2, Decision::Reject)] {
-        let mut early = Session::resume(&agent(), session.steps().to_vec()).unwrap();
+        let mut early = TestSession::resume(&agent(), session.steps().to_vec()).unwrap();
         assert!(early.try_append(answer.body()).is_err());
     }
     session.append(Answer::expired(open.question_id).body());
@@ -169,7 +169,7 @@ fn only_an_answer_or_the_end_follows_an_open_question() {
         StepBody::Note { subject: "other".to_owned(), payload: json!({}) },
         Answer::new(99, Decision::Say).body(),
     ] {
-        let mut other = Session::resume(&agent(), session.steps().to_vec()).unwrap();
+        let mut other = TestSession::resume(&agent(), session.steps().to_vec()).unwrap();
         assert!(other.try_append(body).is_err());
     }
     session.append(Answer::expired(open.question_id).body());

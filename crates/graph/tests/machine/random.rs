@@ -8,7 +8,7 @@ use graph::effect::Reply;
 use graph::next::Next;
 use graph::outcome::{Brought, Failure};
 use graph::question::Answer;
-use graph::testing::{Session, World};
+use graph::testing::{TestSession, World};
 use journal::step::{EffectKind, StepBody, Usage};
 use proptest::prelude::*;
 use serde_json::json;
@@ -31,7 +31,7 @@ fn any_op() -> impl Strategy<Value = Op> {
 }
 
 /// Drives a session with random orders of parallel requests, failures and lost runners.
-fn drive_at_random(session: &mut Session, mut dice: impl FnMut(usize) -> usize) {
+fn drive_at_random(session: &mut TestSession, mut dice: impl FnMut(usize) -> usize) {
     let failures = Cell::new(0);
     while session.run().seq() < 400 {
         let ill = dice(4) == 0;
@@ -85,7 +85,7 @@ proptest! {
             budget: Budget { tokens, visits: Some(5), ..Budget::default() },
             ..Settings::default()
         };
-        let mut session = Session::start(&agent(), ops(&list), settings.clone()).unwrap();
+        let mut session = TestSession::start(&agent(), ops(&list), settings.clone()).unwrap();
         let mut state = seed;
         drive_at_random(&mut session, |sides| {
             // A linear congruential generator, so that a failing case is reproducible from its

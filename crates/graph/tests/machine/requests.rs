@@ -30,9 +30,9 @@ impl Journal {
     }
 
     fn append(&mut self, body: StepBody<Value>) -> (u32, Option<Sent>) {
-        let seq = u32::try_from(self.steps.len()).unwrap() + 1;
+        let seq = u32::try_from(self.steps.len()).expect("a few steps") + 1;
         let step = Step {
-            session: "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse::<SessionId>().unwrap(),
+            session: "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse::<SessionId>().expect("an id"),
             seq,
             epoch: 1,
             runner: Runner::named("agent:0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f"),
@@ -202,7 +202,7 @@ fn bytes(steps: &[Step<Value>]) -> (usize, usize) {
     let (mut with, mut without) = (0, 0);
     for step in steps {
         let encode = |json| Payload::encode(&json).map(|encoded| encoded.payload);
-        let mut stored = step.clone().try_map(encode).unwrap();
+        let mut stored = step.clone().try_map(encode).expect("a small step");
         with += stored.to_item().size_bytes();
         if matches!(&stored.body, StepBody::Note { .. }) {
             continue;

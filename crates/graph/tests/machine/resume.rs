@@ -3,7 +3,7 @@
 use graph::agent::{Agent, OnModelFailure, Settings};
 use graph::definition::Finish;
 use graph::outcome::Brought;
-use graph::testing::{Session, World, every_prefix};
+use graph::testing::{TestSession, World, every_prefix};
 use journal::step::{Step, StepKind};
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn a_newer_graph_resumes_from_the_questions_snapshot() {
     let mut session = start(&[Op::Look(vec![json!({})]), Op::Say, Op::Look(vec![json!({})])]);
     bring(&mut session, echo(&look(&json!({}))));
     let open = open_question(&mut session);
-    let mut later = Session::resume(&Agent::of(&LATER), session.steps().to_vec()).unwrap();
+    let mut later = TestSession::resume(&Agent::of(&LATER), session.steps().to_vec()).unwrap();
     later.append(open.question.read(open.question_id, "on with it").body());
     later.claim(None);
     let Finish::Completed(log) = later.drive(&mut World::new(echo)) else { panic!("failed") };

@@ -5,7 +5,7 @@ use graph::definition::InputError;
 use graph::error::StartError;
 use graph::next::{Next, Work};
 use graph::outcome::Brought;
-use graph::testing::Session;
+use graph::testing::TestSession;
 use journal::step::{StepBody, StepKind};
 use serde_json::json;
 
@@ -45,7 +45,7 @@ fn an_input_error_names_the_field() {
 
 #[test]
 fn a_panic_in_an_agents_code_fails_its_run() {
-    let told = |session: &Session| {
+    let told = |session: &TestSession| {
         let (error, category) = failed(session);
         assert_eq!(category, "graph", "{error}");
         error.lines().next().unwrap().to_owned()
@@ -75,7 +75,7 @@ fn a_panic_recurs_wherever_the_session_is_resumed() {
     let steps = session.steps().to_vec();
     assert_eq!(steps.last().unwrap().body.kind(), StepKind::End);
     for cut in 1..steps.len() {
-        let mut resumed = Session::resume(&agent(), steps[..cut].to_vec()).unwrap();
+        let mut resumed = TestSession::resume(&agent(), steps[..cut].to_vec()).unwrap();
         assert_eq!(resumed.drive(&mut talkative()), finish, "cut after step {cut}");
     }
 }

@@ -233,7 +233,7 @@ async fn check(reader: &Reader, id: &str) -> Reply {
         return Err(Refusal::new(404, "NoSession", format!("there is no session {id}")));
     }
     let now = reader.clock.now();
-    let heads = heads.into_iter().map(|head| (verify::Anchor::Execution, head)).collect();
+    let heads = heads.into_iter().map(|head| (verify::Anchor::LocalExecution, head)).collect();
     let log = match reader.store.here() {
         Some(database) => logged(reader, database, &id).await,
         None => None,

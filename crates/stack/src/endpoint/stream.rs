@@ -244,12 +244,12 @@ impl Stream {
                 return Ok(());
             }
             self.events.push(event.clone());
-            ("event", Record::Event(view::Event::of(&event)))
+            ("event", Record::Event(Box::new(view::Event::of(&event))))
         } else if item.sk.starts_with(key::STEP_PREFIX) {
             let step = read::resolve(&self.streams.reader.store, Step::from_item(item)?).await?;
             let shape = view::Step::of(&step, self.calls.of(&step));
             self.steps.push(step);
-            ("step", Record::Step(shape))
+            ("step", Record::Step(Box::new(shape)))
         } else {
             return Ok(());
         };

@@ -159,7 +159,7 @@ impl ExecutionStore for SqliteStore {
 
     async fn find(&self, arn: &str) -> Result<Option<Record>, Error> {
         let found = rows(self, "execution.arn = ?", vec![arn.to_owned().into()]).await?;
-        Ok(found.into_iter().next().transpose().map_err(unreadable)?)
+        found.into_iter().next().transpose().map_err(unreadable)
     }
 
     async fn newest_first(

@@ -340,7 +340,13 @@ async fn a_damaged_execution_breaks_no_other_session() {
     drop(journal);
     let id = session.parse().unwrap();
     let store = Database::open_read_only(&path).unwrap();
-    assert_eq!(stack::executions::heads(&store, &id, std::collections::BTreeSet::new()).await.unwrap().len(), 1);
+    assert_eq!(
+        stack::executions::heads(&store, &id, std::collections::BTreeSet::new())
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     drop(store);
     let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
     let client = Client::new(&stack);

@@ -11,7 +11,7 @@ use graph::next::Next;
 use graph::origin::{Origin, Traced};
 use graph::outcome::{Brought, Failure};
 use graph::question::{Answer, Decision, OpenQuestion, Question};
-use graph::testing::{Session, World, every_prefix_by};
+use graph::testing::{TestSession, World, every_prefix_by};
 use journal::step::{StepBody, Usage};
 use serde_json::{Value, json};
 
@@ -144,16 +144,16 @@ fn script<'a>(lines: &'a [&'a str]) -> impl FnMut(&OpenQuestion) -> Answer + 'a 
     }
 }
 
-fn talk(laboratory: &Laboratory, input: Value, lines: &[&str]) -> (Session, Finish) {
+fn talk(laboratory: &Laboratory, input: Value, lines: &[&str]) -> (TestSession, Finish) {
     let agent = assistant::agent();
-    let mut session = Session::start(agent, input, Settings::default()).unwrap();
+    let mut session = TestSession::start(agent, input, Settings::default()).unwrap();
     let mut world = World::new(|call| laboratory.call(call)).people(script(lines));
     let finish = session.drive(&mut world);
     (session, finish)
 }
 
 /// The conversation in the journal: questions, answers, and the calls between them.
-fn dialogue(session: &Session) -> String {
+fn dialogue(session: &TestSession) -> String {
     let mut lines = Vec::new();
     for step in session.steps() {
         match &step.body {
@@ -265,7 +265,7 @@ fn an_error_of_a_tool_is_told_and_ends_the_plan() {
 fn a_tool_that_is_not_known_to_read_needs_approval() {
     let laboratory = Laboratory::default();
     let agent = assistant::agent();
-    let mut session = Session::start(agent, message(ASKED), Settings::default()).unwrap();
+    let mut session = TestSession::start(agent, message(ASKED), Settings::default()).unwrap();
     let foreign = |call: &ToolCall| match laboratory.call(call) {
         Brought::Ok(mut content) if call.tool == CATALOGUE => {
             content["reads"] = json!([]);
@@ -284,7 +284,7 @@ fn a_tool_that_is_not_known_to_read_needs_approval() {
 fn a_changed_tool_is_listed_and_asked_about_again() {
     let laboratory = Laboratory::default();
     let agent = assistant::agent();
-    let mut session = Session::start(agent, message(ASKED), Settings::default()).unwrap();
+    let mut session = TestSession::start(agent, message(ASKED), Settings::default()).unwrap();
     let mut listed = 0;
     let mut changed = true;
     let foreign = |call: &ToolCall| {
@@ -313,9 +313,9 @@ fn an_idle_thread_ends_without_making_open_calls() {
 fn the_fields_of_the_state_say_what_is_going_on() {
     let laboratory = Laboratory::default();
     let agent = assistant::agent();
-    let mut session = Session::start(agent, message(ASKED), Settings::default()).unwrap();
+    let mut session = TestSession::start(agent, message(ASKED), Settings::default()).unwrap();
     let mut world = World::new(|call| laboratory.call(call));
-    let mut to_question = |session: &mut Session| -> OpenQuestion {
+    let mut to_question = |session: &mut TestSession| -> OpenQuestion {
         loop {
             match session.run().next() {
                 Next::Perform(requests) => session.perform(&requests[0], &mut world),
@@ -372,7 +372,7 @@ fn the_fields_of_the_state_say_what_is_going_on() {
     assert_eq!(open.question.tool.as_deref(), Some("set_parameter_value"));
 }
 
-fn requests(session: &Session) -> graph::next::Request {
+fn requests(session: &TestSession) -> graph::next::Request {
     match session.run().next() {
         Next::Perform(mut requests) => requests.remove(0),
         other => panic!("{other:?}"),
@@ -385,7 +385,7 @@ fn a_model_plan_is_validated_and_needs_approval() {
     let laboratory = Laboratory::default();
     let agent = assistant::agent();
     let settings = Settings { model: Some("openai:m".to_owned()), ..Settings::default() };
-    let mut session = Session::start(agent, message("run it"), settings).unwrap();
+    let mut session = TestSession::start(agent, message("run it"), settings).unwrap();
     let replies = RefCell::new(
         vec![
             Reply::calls(vec![ToolCall::built_in("format_disk", json!({}))]),
@@ -440,7 +440,7 @@ fn an_injected_dose_shows_the_tools_answer_as_its_origin() {
     let laboratory = Laboratory::default();
     let settings = Settings { model: Some("openai:m".to_owned()), ..Settings::default() };
     let input = message("simulate theophylline-oral with 250 mg");
-    let mut session = Session::start(assistant::agent(), input, settings).unwrap();
+    let mut session = TestSession::start(assistant::agent(), input, settings).unwrap();
     let set = |value: f64| {
         let arguments = json!({ "simulation_id": "theophylline-oral-t-1",
             "parameter_path": "Dosing|Dose", "value": value, "unit": "mg" });
@@ -507,7 +507,7 @@ fn an_input_error_names_the_field() {
         (json!({ "message": 7 }), "message"),
         (json!({ "message": "x", "thread": "y".repeat(129) }), "thread"),
     ] {
-        let refused = Session::start(agent, input.clone(), Settings::default()).unwrap_err();
+        let refused = TestSession::start(agent, input.clone(), Settings::default()).unwrap_err();
         assert_eq!(refused.path, path, "{input}");
     }
 }

@@ -4,7 +4,7 @@ use graph::agent::Settings;
 use graph::definition::Finish;
 use graph::effect::{CATALOGUE, ToolCall};
 use graph::outcome::{Brought, Failure};
-use graph::testing::{self, Session, World};
+use graph::testing::{self, TestSession, World};
 use serde_json::{Value, json};
 
 fn works(call: &ToolCall) -> Brought {
@@ -22,7 +22,7 @@ fn works(call: &ToolCall) -> Brought {
 
 fn run(settings: Settings, tools: impl FnMut(&ToolCall) -> Brought) -> Finish {
     let agent = checkup::agent();
-    Session::start(agent, json!({}), settings).unwrap().drive(&mut World::new(tools))
+    TestSession::start(agent, json!({}), settings).unwrap().drive(&mut World::new(tools))
 }
 
 /// The checks without their durations.

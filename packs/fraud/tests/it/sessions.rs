@@ -17,7 +17,7 @@ use graph::agent::{Agent, Settings};
 use graph::definition::Finish;
 use graph::effect::ToolCall;
 use graph::outcome::Brought;
-use graph::testing::{Session, World};
+use graph::testing::{TestSession, World};
 use rmcp::ServiceExt as _;
 use rmcp::model::{CallToolRequestParams, ContentBlock};
 use rmcp::service::{RoleClient, RunningService};
@@ -88,7 +88,7 @@ impl Desk {
     }
 
     pub fn investigate(&self, id: &str) -> Value {
-        let mut session = Session::start(agent(), self.input(id), Settings::default()).unwrap();
+        let mut session = TestSession::start(agent(), self.input(id), Settings::default()).unwrap();
         completed(session.drive(&mut World::new(|call| self.serve(call))))
     }
 

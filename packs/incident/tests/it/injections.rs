@@ -7,7 +7,7 @@ use graph::effect::{Author, CATALOGUE, Reply, ToolCall};
 use graph::origin::{Origin, Rule, Traced};
 use graph::outcome::{Brought, Failure};
 use graph::question::{Answer, Decision};
-use graph::testing::{Session, World};
+use graph::testing::{TestSession, World};
 use journal::step::Usage;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn an_injected_function_name_waits_for_approval() {
         let rule = Rule::new("get_iam_state", "lambda_name", &[Origin::Input]);
         let model = Some("m".to_owned());
         let settings = Settings { model, origins: vec![rule], ..Settings::default() };
-        let mut session = Session::start(incident::agent(), folder.input(), settings).unwrap();
+        let mut session = TestSession::start(incident::agent(), folder.input(), settings).unwrap();
         let plan = [("get_recent_logs", own.as_str()), ("get_iam_state", INJECTED)];
         let mut plan = plan.into_iter();
         let calls = RefCell::new(Vec::new());

@@ -5,7 +5,7 @@ use graph::budget::Budget;
 use graph::definition::Finish;
 use graph::effect::{Author, CATALOGUE, Chat, Content, Reply, ToolCall};
 use graph::outcome::{Brought, Failure};
-use graph::testing::{self, Session, World};
+use graph::testing::{self, TestSession, World};
 use journal::step::Usage;
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn serve(folder: &Folder, call: &ToolCall) -> Brought {
 }
 
 fn diagnose(folder: &Folder) -> Value {
-    let mut session = Session::start(agent(), folder.input(), Settings::default()).unwrap();
+    let mut session = TestSession::start(agent(), folder.input(), Settings::default()).unwrap();
     completed(session.drive(&mut World::new(|call| serve(folder, call))))
 }
 
@@ -123,10 +123,10 @@ fn errors(chat: &Chat) -> Vec<String> {
 
 /// Runs the S3 incident with a model that gives these replies in turn and repeats the last. Returns
 /// the result, the last chat, and the session.
-fn scripted(mut script: Vec<(Brought, Usage)>) -> (Finish, Chat, Session) {
+fn scripted(mut script: Vec<(Brought, Usage)>) -> (Finish, Chat, TestSession) {
     let folder = Folder::named("s3-permission-revoked");
     let mut last = Chat::default();
-    let mut session = Session::start(agent(), folder.input(), with_model()).unwrap();
+    let mut session = TestSession::start(agent(), folder.input(), with_model()).unwrap();
     let mut world = World::new(|call| serve(&folder, call)).models(|chat| {
         last = chat.clone();
         if script.len() > 1 { script.remove(0) } else { script[0].clone() }
@@ -173,7 +173,7 @@ fn check_refused(misstep: (Brought, Usage), expected: &str) {
         calls("submit_diagnosis", valid()),
     ];
     let called = std::cell::RefCell::new(vec![]);
-    let mut session = Session::start(agent(), folder.input(), with_model()).unwrap();
+    let mut session = TestSession::start(agent(), folder.input(), with_model()).unwrap();
     let mut world = World::new(|call| {
         called.borrow_mut().push(call.tool.clone());
         serve(&folder, call)
@@ -283,7 +283,7 @@ fn the_last_call_may_still_diagnose() {
     let folder = Folder::named("s3-permission-revoked");
     let settings =
         Settings { budget: Budget { tokens: Some(1_500), ..Budget::default() }, ..with_model() };
-    let mut session = Session::start(agent(), folder.input(), settings).unwrap();
+    let mut session = TestSession::start(agent(), folder.input(), settings).unwrap();
     let mut world = World::new(|call| serve(&folder, call)).models(|chat| {
         let is_last = chat.tools.len() == 1;
         let reply = calls("get_lambda_config", of_function());
@@ -300,7 +300,7 @@ fn an_unreachable_server_ends_the_session() {
     for (category, kind) in [("mcp_connection", "McpConnection"), ("mcp_init", "McpInit")] {
         let mut tries = 0;
         let input = json!({"lambda_name": "f"});
-        let mut session = Session::start(agent(), input, Settings::default()).unwrap();
+        let mut session = TestSession::start(agent(), input, Settings::default()).unwrap();
         let mut world = World::new(|_| {
             tries += 1;
             Brought::Failure(Failure::not_sent(category, "no route"))
@@ -318,7 +318,7 @@ fn an_unreachable_server_ends_the_session() {
 #[test]
 fn a_server_without_the_tools_is_an_error() {
     let input = json!({"lambda_name": "f"});
-    let mut session = Session::start(agent(), input, Settings::default()).unwrap();
+    let mut session = TestSession::start(agent(), input, Settings::default()).unwrap();
     let finish = session.drive(&mut World::new(|_| catalogue(&["delete_table"])));
     let Finish::Failed { category, .. } = finish else { panic!("{finish:?}") };
     assert_eq!(category, "mcp_init");
@@ -327,7 +327,7 @@ fn a_server_without_the_tools_is_an_error() {
 #[test]
 fn a_server_that_lacks_tools_is_still_used() {
     let folder = Folder::named("s3-permission-revoked");
-    let mut session = Session::start(agent(), folder.input(), Settings::default()).unwrap();
+    let mut session = TestSession::start(agent(), folder.input(), Settings::default()).unwrap();
     let mut world = World::new(|call| match call.tool.as_str() {
         CATALOGUE => catalogue(&["get_recent_logs"]),
         _ => serve(&folder, call),
@@ -340,7 +340,7 @@ fn a_server_that_lacks_tools_is_still_used() {
 #[test]
 fn errors_alone_give_an_unknown_cause() {
     let input = json!({"lambda_name": "f", "error_type": "AccessDenied"});
-    let mut session = Session::start(agent(), input, Settings::default()).unwrap();
+    let mut session = TestSession::start(agent(), input, Settings::default()).unwrap();
     let mut world = World::new(|call| match call.tool.as_str() {
         CATALOGUE => catalogue(&TOOLS),
         tool => Brought::Error(format!("{tool}: no such file")),
@@ -354,7 +354,7 @@ fn errors_alone_give_an_unknown_cause() {
 #[test]
 fn an_invalid_result_is_never_passed_on() {
     let input = json!({"lambda_name": "f"});
-    let mut session = Session::start(agent(), input, with_model()).unwrap();
+    let mut session = TestSession::start(agent(), input, with_model()).unwrap();
     let mut chats = Vec::new();
     let mut world = World::new(|call| match call.tool.as_str() {
         CATALOGUE => catalogue(&TOOLS),

@@ -46,10 +46,10 @@ pub fn server(inventory: Option<&Path>) -> Result<Server, Error> {
     server_below(inventory, &Roots::everything())
 }
 
-/// As [`server`]; the file, and the one that it is based on, must be below the roots.
+/// As [`server()`]; the file, and the one that it is based on, must be below the roots.
 ///
 /// # Errors
-/// As [`server`].
+/// As [`server()`].
 pub fn server_below(inventory: Option<&Path>, roots: &Roots) -> Result<Server, Error> {
     let read = |path| Network::read(path, roots);
     let network = inventory.map_or_else(|| Ok(Network::shipped()), read)?;

@@ -10,12 +10,12 @@ use graph::agent::Settings;
 use graph::definition::Finish;
 use graph::effect::{CATALOGUE, ToolCall};
 use graph::outcome::Brought;
-use graph::testing::{Session, World};
+use graph::testing::{TestSession, World};
 use serde_json::{Value, json};
 
 fn run(query: &str, settings: Settings, world: &mut World<'_>) -> Finish {
     let agent = network::agent();
-    Session::start(agent, json!({ "query": query }), settings).unwrap().drive(world)
+    TestSession::start(agent, json!({ "query": query }), settings).unwrap().drive(world)
 }
 
 /// Runs a session without a model.

@@ -6,7 +6,7 @@ use graph::agent::Settings;
 use graph::origin::{Origin, Rule, Traced};
 use graph::outcome::Brought;
 use graph::question::{Answer, Decision};
-use graph::testing::{Session, World};
+use graph::testing::{TestSession, World};
 use serde_json::json;
 
 use super::{Desk, agent};
@@ -29,7 +29,7 @@ fn an_injected_finding_waits_for_approval() {
         brought
     })
     .people(|open| Answer::new(open.question_id, Decision::Reject));
-    let mut session = Session::start(agent(), desk.input(&id), settings).unwrap();
+    let mut session = TestSession::start(agent(), desk.input(&id), settings).unwrap();
     session.drive(&mut world);
     drop(world);
     let payloads = session.steps().iter().filter_map(|step| step.body.payload());

@@ -5,7 +5,7 @@ use graph::budget::Budget;
 use graph::definition::Finish;
 use graph::effect::{Author, Chat, Content, Reply, ToolCall};
 use graph::outcome::{Brought, Failure};
-use graph::testing::{Session, World};
+use graph::testing::{TestSession, World};
 use journal::step::Usage;
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ fn planned(
 ) -> (Finish, Vec<String>) {
     let mut called = Vec::new();
     let mut script = script.into_iter();
-    let mut session = Session::start(agent(), desk.input(id), settings).unwrap();
+    let mut session = TestSession::start(agent(), desk.input(id), settings).unwrap();
     let rest = ["context_tool", "pattern_tool", "similarity_tool", "reasoning_tool", "COMPLETE"];
     let mut world = World::new(|call| {
         called.push(call.tool.clone());
@@ -234,7 +234,7 @@ fn instructions_in_a_merchant_name_change_no_decision() {
     let poisoned = Desk::of(&with_field(&plain.path, &id, "merchant_id", order));
     let decided = |desk: &Desk, model: bool| {
         let settings = if model { with_model(Value::Null) } else { Settings::default() };
-        let mut session = Session::start(agent(), desk.input(&id), settings).unwrap();
+        let mut session = TestSession::start(agent(), desk.input(&id), settings).unwrap();
         let mut seen = Vec::new();
         let mut world = World::new(|call| desk.serve(call)).models(|chat| {
             seen.push(json!(chat.messages).to_string());

@@ -3,7 +3,7 @@
 use fraud::options::Options;
 use fraud::tool::Tool;
 use graph::agent::Settings;
-use graph::testing::{Session, World};
+use graph::testing::{TestSession, World};
 use serde_json::json;
 
 use super::{Desk, agent, completed};
@@ -38,7 +38,7 @@ fn ranks_frauds_above_honest_payments(seed: u64) {
     let options = json!(Options { fallback_sequence, ..Options::default() });
     let score = |row: &&super::Row| {
         let settings = Settings { options: options.clone(), ..Settings::default() };
-        let mut session = Session::start(agent(), desk.input(&row.id), settings).unwrap();
+        let mut session = TestSession::start(agent(), desk.input(&row.id), settings).unwrap();
         let result = completed(session.drive(&mut World::new(|call| desk.serve(call))));
         result["score"].as_f64().unwrap()
     };

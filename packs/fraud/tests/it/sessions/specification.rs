@@ -1,7 +1,7 @@
 //! The specification's lists: fields, in their order, with their defaults.
 
 use graph::agent::Settings;
-use graph::testing::{Session, World};
+use graph::testing::{TestSession, World};
 use journal::step::{Step, StepBody};
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ fn records_follow_the_specified_order_and_the_end_is_last() {
     let desk = Desk::generated(12, 600, 60);
     let fraud = desk.targets(1).0.last().unwrap().id.clone();
     let mut session =
-        Session::start(super::agent(), desk.input(&fraud), Settings::default()).unwrap();
+        TestSession::start(super::agent(), desk.input(&fraud), Settings::default()).unwrap();
     session.drive(&mut World::new(|call| desk.serve(call)));
     let label = |step: &Step<Value>| match &step.body {
         StepBody::Outcome { effect, .. } => effect.node.clone(),

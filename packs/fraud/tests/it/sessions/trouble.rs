@@ -7,13 +7,13 @@ use graph::budget::Budget;
 use graph::definition::Finish;
 use graph::effect::ToolCall;
 use graph::outcome::{Brought, Failure};
-use graph::testing::{self, Session, World};
+use graph::testing::{self, TestSession, World};
 use serde_json::{Value, json};
 
 use super::{Desk, agent, completed, with_field};
 
 fn failing(desk: &Desk, id: &str, broken: &str) -> Finish {
-    let mut session = Session::start(agent(), desk.input(id), Settings::default()).unwrap();
+    let mut session = TestSession::start(agent(), desk.input(id), Settings::default()).unwrap();
     session.drive(&mut World::new(|call| {
         if call.tool == broken {
             return Brought::Error("the disk is on fire".to_owned());
@@ -51,7 +51,8 @@ fn the_result_names_a_failed_tool() {
 #[test]
 fn without_evidence_it_fails_with_the_first_error() {
     let desk = Desk::generated(6, 600, 60);
-    let mut session = Session::start(agent(), desk.input("unknown"), Settings::default()).unwrap();
+    let mut session =
+        TestSession::start(agent(), desk.input("unknown"), Settings::default()).unwrap();
     let finish = session.drive(&mut World::new(|call| desk.serve(call)));
     let Finish::Failed { error, category, result } = finish else { panic!("{finish:?}") };
     assert_eq!(category, "no_evidence");
@@ -72,7 +73,8 @@ fn what_is_no_answer_is_an_error_and_never_data() {
         json!("COMPLETE"),
     ];
     for lie in lies {
-        let mut session = Session::start(agent(), desk.input(&id), Settings::default()).unwrap();
+        let mut session =
+            TestSession::start(agent(), desk.input(&id), Settings::default()).unwrap();
         let result = completed(session.drive(&mut World::new(|call| match call.tool.as_str() {
             "pattern_tool" => Brought::Ok(lie.clone()),
             _ => desk.serve(call),
@@ -90,7 +92,7 @@ fn a_slow_tool_is_distinguished_from_a_failed_one() {
     // Records are one second apart.
     options["tool_timeout_seconds"] = json!(1);
     let settings = Settings { options, ..Settings::default() };
-    let mut session = Session::start(agent(), desk.input(&id), settings).unwrap();
+    let mut session = TestSession::start(agent(), desk.input(&id), settings).unwrap();
     let result = completed(session.drive(&mut World::new(|call| match call.tool.as_str() {
         "similarity_tool" => Brought::Failure(Failure::unknown("mcp_connection", "no answer")),
         _ => desk.serve(call),
@@ -116,7 +118,7 @@ fn a_timeout_is_distinguished_from_a_failure() {
         (Brought::Error("the disk is on fire".to_owned()), "FAILED"),
     ] {
         let settings = Settings { budget, ..Settings::default() };
-        let mut session = Session::start(agent(), desk.input(&id), settings).unwrap();
+        let mut session = TestSession::start(agent(), desk.input(&id), settings).unwrap();
         let result = completed(session.drive(&mut World::new(|call| match call.tool.as_str() {
             "pattern_tool" => brought.clone(),
             _ => desk.serve(call),
@@ -129,7 +131,7 @@ fn a_timeout_is_distinguished_from_a_failure() {
 /// All answers of all tools.
 fn answers(desk: &Desk, id: &str) -> Vec<Value> {
     let answers = RefCell::new(Vec::new());
-    let mut session = Session::start(agent(), desk.input(id), Settings::default()).unwrap();
+    let mut session = TestSession::start(agent(), desk.input(id), Settings::default()).unwrap();
     session.drive(&mut World::new(|call: &ToolCall| {
         let brought = desk.serve(call);
         answers.borrow_mut().push(json!(brought));

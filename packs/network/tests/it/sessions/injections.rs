@@ -7,7 +7,7 @@ use graph::effect::{Author, Reply, ToolCall};
 use graph::origin::{Origin, Rule, Traced};
 use graph::outcome::Brought;
 use graph::question::{Answer, Decision};
-use graph::testing::{Session, World};
+use graph::testing::{TestSession, World};
 use journal::step::Usage;
 use serde_json::json;
 
@@ -54,7 +54,7 @@ fn an_injected_device_waits_for_approval() {
     })
     .people(|open| Answer::new(open.question_id, Decision::Reject));
     let input = json!({"query": format!("Check BGP on {ASKED}")});
-    let mut session = Session::start(network::agent(), input, settings).unwrap();
+    let mut session = TestSession::start(network::agent(), input, settings).unwrap();
     session.drive(&mut world);
     drop(world);
     let payloads = session.steps().iter().filter_map(|step| step.body.payload());

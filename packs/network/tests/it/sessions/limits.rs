@@ -26,7 +26,7 @@ fn well(call: &ToolCall) -> Brought {
 #[test]
 fn the_states_fields_are_the_specification_s() {
     let agent = network::agent();
-    let mut session = graph::testing::Session::start(
+    let mut session = graph::testing::TestSession::start(
         agent,
         json!({"query": "Check BGP on pe1"}),
         Settings::default(),
@@ -262,7 +262,9 @@ fn servers_of_other_agents_are_not_used() {
         asked.push((call.server.clone(), call.tool.clone()));
         Brought::Error("unavailable".to_owned())
     });
-    graph::testing::Session::start(agent, input, Settings::default()).unwrap().drive(&mut world);
+    graph::testing::TestSession::start(agent, input, Settings::default())
+        .unwrap()
+        .drive(&mut world);
     drop(world);
     assert_eq!(asked, [(Some("network-inventory".to_owned()), CATALOGUE.to_owned())]);
 }

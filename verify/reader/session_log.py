@@ -1,0 +1,187 @@
+"""The log of sessions in an exported file: its leaves, their proofs, and what they anchor."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import checkpoints
+import strict_json
+from checkpoints import Checkpoint, Invalid, Key
+from items import parse_base64
+from records import ENDING_OF_VERDICT
+from times import I64_MAX, I64_MIN
+
+LEAVES_MAX = 1000
+LEAF_NAME = "daybook session 1"
+HASH_BYTES = 32
+LOGGED_STATUSES = {"SESSION_INITIATED", *ENDING_OF_VERDICT}
+
+
+@dataclass(frozen=True)
+class LoggedLeaf:
+    """A leaf as the witness line states it."""
+
+    index: int
+    leaf: str
+    proof: list[bytes] | None
+
+
+@dataclass(frozen=True)
+class ExportedLog:
+    checkpoint: str | None
+    leaves: list[LoggedLeaf]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """The contents of a leaf. `proven` says that its inclusion in the checkpoint holds."""
+
+    session: str
+    sk: str
+    status: str
+    hash: str
+    expires_at: int
+    proven: bool
+
+    def is_verdict(self) -> bool:
+        return self.status in ENDING_OF_VERDICT
+
+
+@dataclass
+class LogReport:
+    """What the log of a file says about its session."""
+
+    leaves: list[Leaf] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    unmet: list[str] = field(default_factory=list)
+    signed: bool = False
+    cosigned: bool = False
+
+
+def exported_log(value: Any) -> ExportedLog | None:
+    """Reads the member `log` of a witness; None if it has another form."""
+    if not isinstance(value, dict) or set(value) != {"checkpoint", "leaves"}:
+        return None
+    note, leaves = value["checkpoint"], value["leaves"]
+    if not (note is None or isinstance(note, str)) or not isinstance(leaves, list):
+        return None
+    parsed = [_logged_leaf(leaf) for leaf in leaves]
+    if len(parsed) > LEAVES_MAX or None in parsed:
+        return None
+    return ExportedLog(note, [leaf for leaf in parsed if leaf is not None])
+
+
+def _logged_leaf(value: Any) -> LoggedLeaf | None:
+    if not isinstance(value, dict) or set(value) != {"index", "leaf", "proof"}:
+        return None
+    index, leaf, proof = value["index"], value["leaf"], value["proof"]
+    if not strict_json.is_whole(index) or index >= 2**64 or not isinstance(leaf, str):
+        return None
+    if proof is None:
+        return LoggedLeaf(index, leaf, None)
+    if not isinstance(proof, list):
+        return None
+    hashes = [_hash(text) for text in proof]
+    if None in hashes:
+        return None
+    return LoggedLeaf(index, leaf, [raw for raw in hashes if raw is not None])
+
+
+def _hash(text: Any) -> bytes | None:
+    raw = parse_base64(text) if isinstance(text, str) else None
+    return raw if raw is not None and len(raw) == HASH_BYTES else None
+
+
+def check_log(
+    log: ExportedLog | None, session: str, keys: list[Key], witnesses: list[Key]
+) -> LogReport:
+    """Checks the checkpoint and the leaves; the records are not looked at."""
+    report = LogReport()
+    asked = bool(keys or witnesses)
+    if log is None:
+        if asked:
+            report.unmet.append("the file has no log of sessions")
+        return report
+    checkpoint = _checkpoint(log, report)
+    if checkpoint is None and asked and not report.problems:
+        report.unmet.append("the file has no checkpoint")
+    if checkpoint is not None and asked:
+        _check_signatures(checkpoint, keys, witnesses, report)
+    for logged in log.leaves:
+        _check_leaf(logged, session, checkpoint, report)
+    if asked and any(leaf.proof is None for leaf in log.leaves):
+        report.unmet.append("a leaf is newer than the checkpoint")
+    return report
+
+
+def _checkpoint(log: ExportedLog, report: LogReport) -> Checkpoint | None:
+    if log.checkpoint is None:
+        return None
+    try:
+        return checkpoints.parse_checkpoint(log.checkpoint)
+    except Invalid as error:
+        report.problems.append(str(error))
+        return None
+
+
+def _check_signatures(
+    checkpoint: Checkpoint, keys: list[Key], witnesses: list[Key], report: LogReport
+) -> None:
+    if not keys:
+        report.unmet.append("cosignatures prove nothing without a key of the log")
+        return
+    try:
+        checkpoints.check_signatures(checkpoint, keys)
+    except Invalid as error:
+        report.problems.append(str(error))
+        return
+    missing = [key.name for key in witnesses if not checkpoints.cosigned_by(checkpoint, key)]
+    report.signed = True
+    report.cosigned = bool(witnesses) and not missing
+    report.unmet += [f"the witness `{name}` did not cosign the checkpoint" for name in missing]
+
+
+def _check_leaf(
+    logged: LoggedLeaf, session: str, checkpoint: Checkpoint | None, report: LogReport
+) -> None:
+    try:
+        fields = parse_leaf(logged.leaf)
+        if fields[0] != session:
+            raise Invalid(f"leaf {logged.index} is of another session")
+        if logged.proof is not None and checkpoint is not None:
+            _check_proof(logged, checkpoint)
+    except Invalid as error:
+        report.problems.append(str(error))
+        return
+    report.leaves.append(Leaf(*fields, proven=logged.proof is not None and checkpoint is not None))
+
+
+def parse_leaf(text: str) -> tuple[str, str, str, str, int]:
+    """Reads the contents of a leaf; raises Invalid for any other bytes."""
+    try:
+        value = strict_json.parse(text)
+    except strict_json.NotJson:
+        raise Invalid("a leaf is not JSON") from None
+    if not isinstance(value, list) or len(value) != 6 or value[0] != LEAF_NAME:
+        raise Invalid("a leaf has another form")
+    _, session, sk, status, item_hash, expires_at = value
+    if not all(isinstance(part, str) for part in value[:5]) or type(expires_at) is not int:
+        raise Invalid("a leaf has another form")
+    if status not in LOGGED_STATUSES:
+        raise Invalid(f"events with the status `{status}` are not logged")
+    if not I64_MIN <= expires_at <= I64_MAX or leaf_text(value) != text:
+        raise Invalid("a leaf has another form")
+    return (session, sk, status, item_hash, expires_at)
+
+
+def leaf_text(fields: list[Any]) -> str:
+    """The contents of a leaf. Python escapes in JSON strings what the format escapes."""
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+
+
+def _check_proof(logged: LoggedLeaf, checkpoint: Checkpoint) -> None:
+    leaf = checkpoints.leaf_hash(logged.leaf.encode())
+    if logged.proof is None or not checkpoints.inclusion_holds(
+        logged.index, checkpoint.size, leaf, logged.proof, checkpoint.root
+    ):
+        raise Invalid(f"the proof of leaf {logged.index} does not hold")
