@@ -252,6 +252,10 @@ impl Stack {
         &self.executions
     }
 
+    pub fn agents(&self) -> &Agents {
+        &self.agents
+    }
+
     /// Stops executions first, so that nothing new is called; then agents, which still need the endpoint;
     /// then the endpoint.
     pub async fn shutdown(mut self) {
