@@ -32,6 +32,8 @@ pub struct Endpoint {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     pub data: Option<PathBuf>,
+    /// Why the stack does not sign the log of sessions, if it does not.
+    pub log_problem: Option<String>,
 }
 
 impl Endpoint {
@@ -75,7 +77,8 @@ impl Endpoint {
             return Err(Failure::unknown(problem).hint("pass another port with --endpoint"));
         };
         let data = body.get("data").and_then(Value::as_str).map(PathBuf::from);
-        Ok(Some(Health { data }))
+        let log_problem = body.get("log_problem").and_then(Value::as_str).map(String::from);
+        Ok(Some(Health { data, log_problem }))
     }
 
     /// Sends a session an answer, a cancellation or a resumption.

@@ -4,11 +4,15 @@ mod cosign;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use journal::export;
 use journal::id::SessionId;
+use journal::item::Item;
 use journal::log::{Extract, Leaf, Trust};
 use journal::sqlite::log::{State, Stored};
+use journal::store::Error;
 use serde_json::{Value, json};
 use tlog::checkpoint::{Checkpoint, SignedCheckpoint};
 use tlog::hash::Hash;
@@ -34,6 +38,24 @@ const SETTLING_POLLS: u32 = 5;
 /// Leaves that are read at once.
 const LEAVES: usize = 10_000;
 
+/// Most times that a session is read anew because a leaf was added meanwhile. It gets a leaf when it starts and one for
+/// each verdict, of which there is one, or rarely two.
+const READS_MAX: u32 = 10;
+
+/// Why the running stack does not sign the log of sessions, if it does not.
+#[derive(Clone, Debug, Default)]
+pub struct Signing(Arc<Mutex<Option<String>>>);
+
+impl Signing {
+    pub(crate) fn set(&self, problem: Option<String>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    }
+
+    pub fn problem(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// Signs the log of a running stack, and has witnesses cosign it.
 #[derive(Debug)]
 pub(crate) struct Signer {
@@ -43,11 +65,16 @@ pub(crate) struct Signer {
 
 impl Signer {
     /// Without keys, nothing is signed.
-    pub(crate) fn start(store: &Database, keys: Option<Keys>, witnesses: Vec<Witness>) -> Self {
+    pub(crate) fn start(
+        store: &Database,
+        keys: Option<Keys>,
+        signing: Signing,
+        witnesses: Vec<Witness>,
+    ) -> Self {
         let Some(keys) = keys else { return Self { tasks: Vec::new() } };
         let stop = CancellationToken::new();
-        let signing = keep_signing(store.clone(), keys, stop.clone());
-        let mut tasks = vec![(stop, JoinSet::from_iter([signing]))];
+        let keep_signing = keep_signing(store.clone(), keys, signing, stop.clone());
+        let mut tasks = vec![(stop, JoinSet::from_iter([keep_signing]))];
         if !witnesses.is_empty() {
             let stop = CancellationToken::new();
             let mut cosigning = JoinSet::new();
@@ -67,18 +94,18 @@ impl Signer {
 }
 
 /// Signs the log each time that it has grown, until `stop`; then once more.
-async fn keep_signing(store: Database, keys: Keys, stop: CancellationToken) {
+async fn keep_signing(store: Database, keys: Keys, signing: Signing, stop: CancellationToken) {
     let mut changes = store.changes();
     loop {
         changes.mark_unchanged();
-        let pause = if keys.sign_and_log(&store).await { PAUSE } else { Duration::ZERO };
+        let pause = if keys.sign_and_say(&store, &signing).await { PAUSE } else { Duration::ZERO };
         let next = async {
             tokio::time::sleep(pause).await;
             // The store outlives the loop.
             let _ = changes.changed().await;
         };
         if stop.run_until_cancelled(next).await.is_none() {
-            keys.sign_and_log(&store).await;
+            keys.sign_and_say(&store, &signing).await;
             return;
         }
     }
@@ -86,12 +113,14 @@ async fn keep_signing(store: Database, keys: Keys, stop: CancellationToken) {
 
 impl Keys {
     /// Returns whether there is a new checkpoint.
-    async fn sign_and_log(&self, store: &Database) -> bool {
+    async fn sign_and_say(&self, store: &Database, signing: &Signing) -> bool {
         let signed = self.sign(store).await;
-        signed.unwrap_or_else(|problem| {
+        let problem = signed.as_ref().err().cloned();
+        if let Some(problem) = &problem {
             tracing::error!(%problem, "The log of sessions was not signed.");
-            false
-        })
+        }
+        signing.set(problem);
+        signed.unwrap_or(false)
     }
 
     /// Signs the log, if it has grown and continues what was signed before.
@@ -145,25 +174,55 @@ fn text(error: impl std::error::Error) -> String {
     chain(&error)
 }
 
-/// A session's leaves; a running stack is given a moment to sign those that it has just written.
-///
-/// # Errors
-/// The journal cannot be read.
-pub async fn settled(
-    store: &Database,
-    session: &SessionId,
-) -> Result<Option<Extract>, journal::store::Error> {
+/// What a journal holds of a session at one moment.
+#[derive(Debug)]
+pub struct Read {
+    pub records: Vec<Item>,
+    /// The session's leaves; `None` in a file of a version without a log of sessions.
+    pub log: Result<Option<Extract>, Error>,
+}
+
+impl Read {
+    /// Reads a session's records and leaves. A session that ends meanwhile is read again: what is returned never has a
+    /// verdict without its leaf, nor a leaf without its record, unless the journal has.
+    ///
+    /// # Errors
+    /// The records cannot be read, or leaves were added all the time.
+    pub async fn of(store: &Database, session: &SessionId) -> Result<Self, Error> {
+        let mut log = store.log_of(session).await;
+        for _ in 0..READS_MAX {
+            let records = export::records(store, session).await?;
+            let again = store.log_of(session).await;
+            if log.is_err() || leaves(&log) == leaves(&again) {
+                return Ok(Self { records, log: again });
+            }
+            log = again;
+        }
+        let problem = format!("session {session} got a new leaf in each of {READS_MAX} reads");
+        Err(Error::Unavailable(problem.into()))
+    }
+}
+
+/// Gives a running stack a moment to sign the leaves of a session that it has just written.
+pub async fn settle(store: &Database, session: &SessionId) {
     for _ in 0..SETTLING_POLLS {
-        let extract = store.log_of(session).await?;
-        let is_waiting = |log: &Extract| {
-            log.checkpoint.is_some() && log.entries.iter().any(|entry| entry.proof.is_none())
-        };
-        if !extract.as_ref().is_some_and(is_waiting) {
-            return Ok(extract);
+        if !is_waiting(&store.log_of(session).await) {
+            return;
         }
         tokio::time::sleep(PAUSE).await;
     }
-    store.log_of(session).await
+}
+
+/// The places and contents of the leaves that were read.
+fn leaves(log: &Result<Option<Extract>, Error>) -> Vec<(u64, &[u8])> {
+    let entries = log.as_ref().ok().and_then(Option::as_ref).map(|log| &log.entries);
+    entries.into_iter().flatten().map(|entry| (entry.index, entry.leaf.as_slice())).collect()
+}
+
+fn is_waiting(log: &Result<Option<Extract>, Error>) -> bool {
+    log.as_ref().ok().and_then(Option::as_ref).is_some_and(|log| {
+        log.checkpoint.is_some() && log.entries.iter().any(|entry| entry.proof.is_none())
+    })
 }
 
 /// The result of comparing a log with its checkpoints.
@@ -225,6 +284,14 @@ impl Audit {
                 format!("its newest checkpoint is not signed by its key: {error}")
             })?;
             self.signed_by = by.first().map(|by| by.name.to_string());
+        }
+        if let Some(older) = older
+            && !trust.log.is_empty()
+        {
+            let signed = parse(older)?;
+            signed.note().verify(&trust.log).map_err(|error| {
+                format!("the checkpoint that was given is not signed by its key: {error}")
+            })?;
         }
         Ok(())
     }
@@ -310,7 +377,9 @@ impl fmt::Display for Audit {
 impl Keys {
     /// Checks that this machine wrote the leaves from an index on.
     async fn check_marks(&self, store: &Database, from: u64) -> Result<(), String> {
-        let Some(key) = self.leaf_key().map_err(text)? else { return Ok(()) };
+        let key = self.leaf_key().map_err(text)?;
+        let key =
+            key.ok_or("the key that marks leaves is gone, so it is not known who wrote them")?;
         let mut next = from;
         loop {
             let leaves = store.log_leaves(next, LEAVES).await.map_err(text)?;
@@ -323,6 +392,54 @@ impl Keys {
                     leaf.index
                 ));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use journal::event::EventStatus;
+    use journal::key::{self, attribute};
+    use journal::log::Leaf;
+    use journal::store::{Condition, Store as _};
+
+    use super::*;
+
+    fn record(session: &SessionId, second: u32, status: EventStatus) -> Item {
+        let sk = format!("EVENT#2026-01-01T00:00:{second:02}.000000000Z");
+        Item::new(key::session(session), sk).with(attribute::STATUS, status.as_str())
+    }
+
+    /// The verdicts among records, and among leaves.
+    fn verdicts(read: &Read) -> (usize, usize) {
+        let is_verdict = |leaf: Option<Leaf>| leaf.is_some_and(|leaf| leaf.status.is_verdict());
+        let log = read.log.as_ref().unwrap().as_ref().unwrap();
+        (
+            read.records.iter().filter(|item| is_verdict(Leaf::of(item))).count(),
+            log.entries.iter().filter(|entry| is_verdict(Leaf::parse(&entry.leaf))).count(),
+        )
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_session_that_ends_while_it_is_read_is_read_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journal.db");
+        let store = Database::open(&file, journal::sqlite::Durability::Relaxed).unwrap();
+        for _ in 0..300 {
+            let session = SessionId::fresh();
+            let start = record(&session, 0, EventStatus::SessionInitiated);
+            store.put(start, Condition::Absent).await.unwrap();
+            let (writer, verdict) =
+                (store.clone(), record(&session, 1, EventStatus::SessionFailed));
+            let ended = tokio::spawn(async move { writer.put(verdict, Condition::Absent).await });
+            loop {
+                let (records, leaves) = verdicts(&Read::of(&store, &session).await.unwrap());
+                assert_eq!(records, leaves);
+                if records == 1 {
+                    break;
+                }
+            }
+            ended.await.unwrap().unwrap();
         }
     }
 }

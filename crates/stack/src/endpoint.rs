@@ -38,6 +38,7 @@ use journal::listing::SummaryCache;
 use serde_json::{Value, json};
 
 use crate::bus::{Bus, Refused};
+use crate::checkpoints::Signing;
 use crate::dynamodb;
 use crate::executions::Executions;
 use crate::host::Agents;
@@ -79,6 +80,8 @@ pub struct Running {
     pub executions: Executions,
     /// Admission limits, in sessions per agent and hour.
     pub admission: Limits,
+    /// Why the log of sessions is not signed, if it is not.
+    pub signing: Signing,
 }
 
 /// The AWS services of a local stack.
@@ -107,9 +110,10 @@ impl Endpoint {
             clock: reader.clock.clone(),
             executions: aws.clone(),
         };
+        let signing = reader.stack.as_ref().map(|stack| stack.signing.clone());
         let state = Router::new()
             .route("/healthz", get(health))
-            .with_state(data)
+            .with_state((data, signing.unwrap_or_default()))
             .route("/metrics", get(metrics))
             .with_state(aws.executions.clone());
         let streaming = Router::new()
@@ -258,13 +262,15 @@ async fn dispatch(aws: &Aws, target: &str, body: &[u8]) -> Result<Value, Refusal
     }
 }
 
-async fn health(State(data): State<PathBuf>) -> Response<Body> {
+/// Null for `log_problem`: the log of sessions is signed.
+async fn health(State((data, signing)): State<(PathBuf, Signing)>) -> Response<Body> {
     wire::api(Ok((
         200,
         json!({
             "status": "ok",
             "data": data.display().to_string(),
             "version": env!("CARGO_PKG_VERSION"),
+            "log_problem": signing.problem(),
         }),
     )))
 }

@@ -12,6 +12,8 @@ use journal::item::Hash;
 use journal::log::LeafKey;
 use tlog::key::{KeyName, SignerKey, Verifier as _, VerifierKey};
 
+use crate::checkpoints::Signing;
+
 /// The signing key: readable by this user alone.
 const SIGNING_KEY: &str = "signing.key";
 
@@ -117,13 +119,17 @@ impl Keys {
         text.trim().parse().map(Some).map_err(|_| Error::NotAKey(path))
     }
 
-    /// The key that signs, made now if there is none.
+    /// The key that signs, made now if there is none. A secret that marks leaves is made, too: if it was lost, leaves
+    /// that are not yet signed stay so.
     ///
     /// # Errors
     /// As [`Self::signer`], or the key cannot be written.
     pub fn signer_or_new(&self) -> Result<SignerKey, Error> {
         match self.signer()? {
-            Some(key) => Ok(key),
+            Some(key) => {
+                self.have_leaf_key()?;
+                Ok(key)
+            }
             None => {
                 let name = format!("daybook.local/{}", hex::encode(random::<8>()?));
                 let unnamed = |_| Error::NotAKey(self.folder.clone());
@@ -132,14 +138,20 @@ impl Keys {
         }
     }
 
-    /// These keys, if there is a signing key or one can be made. Without one, sessions run all the same, and the log says
-    /// that it is not signed.
-    pub(crate) fn usable(self) -> Option<Self> {
-        match self.signer_or_new() {
-            Ok(_) => Some(self),
+    /// The keys of the journal in the folder `journal`, if there is a signing key or one can be made. Without one,
+    /// sessions run all the same, and the log says that it is not signed.
+    pub(crate) fn usable(keys: Option<&Path>, journal: &Path, signing: &Signing) -> Option<Self> {
+        let Some(keys) = keys else {
+            signing.set(Some("no folder for its key is set".to_owned()));
+            return None;
+        };
+        let keys = Self::of(keys, journal);
+        match keys.signer_or_new() {
+            Ok(_) => Some(keys),
             Err(error) => {
                 let error = crate::stack::chain(&error);
                 tracing::warn!(%error, "The log of sessions is not signed: its key cannot be used.");
+                signing.set(Some(error));
                 None
             }
         }
@@ -202,15 +214,20 @@ impl Keys {
         let public: Vec<_> =
             std::iter::once(key.verifier()).chain(&known).map(ToString::to_string).collect();
         private_folder(&self.folder)?;
-        if self.leaf_key()?.is_none() {
-            let secret = hex::encode(random::<32>()?);
-            replace(&self.folder.join(LEAF_KEY), &format!("{secret}\n"))?;
-        }
+        self.have_leaf_key()?;
         replace(&self.folder.join(JOURNAL), &format!("{}\n", self.journal.display()))?;
         // Before the signing key: a signature by a key that nobody knows would look forged.
         replace(&self.folder.join(PUBLIC_KEYS), &format!("{}\n", public.join("\n")))?;
         replace(&self.folder.join(SIGNING_KEY), &format!("{}\n", key.to_secret_text()))?;
         Ok(key)
+    }
+
+    fn have_leaf_key(&self) -> Result<(), Error> {
+        if self.leaf_key()?.is_some() {
+            return Ok(());
+        }
+        let secret = hex::encode(random::<32>()?);
+        replace(&self.folder.join(LEAF_KEY), &format!("{secret}\n"))
     }
 }
 

@@ -3,13 +3,14 @@
 //! The parts call one another through SDK clients, as in the cloud; only the address differs. Isolated
 //! agents use a second, loopback port with a token of this run. Only there may the table be written.
 
+mod agents;
+
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent::host::Host;
 use agent::model::Models;
 use agent::progress::Broadcast;
 use agent::settings::Defaults;
@@ -19,7 +20,7 @@ use aws_config::SdkConfig;
 use axum::Router;
 use graph::agent::Agent;
 use graph::profile::Limits;
-use guard::{Secret, TokenMissing};
+use guard::TokenMissing;
 use invoker::Invoker;
 use invoker::admission::Rules;
 use journal::clock::Clock;
@@ -29,24 +30,25 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use watchdog::Watchdog;
-use workflow::{env, metric, state_machine};
+use workflow::{metric, state_machine};
 
 use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
-use crate::checkpoints::{Signer, Witness};
+use crate::checkpoints::{Signer, Signing, Witness};
 use crate::clients::Wire;
 use crate::dynamodb;
-use crate::endpoint::{Aws, Endpoint, Guard, Reader, Running, Slots, Streams, of_agents, random};
+use crate::endpoint::{Aws, Endpoint, Guard, Reader, Running, Slots, Streams};
 use crate::executions::{self, Executions};
 use crate::folder::{self, FolderLock};
 use crate::functions::{self, FunctionError, Functions};
-use crate::host::{Agents, Isolated, Settings};
+use crate::host::Agents;
 use crate::keys::Keys;
 use crate::memory;
 use crate::names;
 use crate::services::Services;
 use crate::store::{Database, Journal};
 use crate::watch;
+use agents::{Inside, agents};
 
 /// The journal's file in the data folder.
 pub const JOURNAL_FILE: &str = "journal.db";
@@ -173,7 +175,8 @@ impl Stack {
         agent::measure::describe(&config.agents);
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
         let (data, lock) = folder::take(&config.data, config.ttl_days)?;
-        let (store, keys) = open(&config, &data)?;
+        let signing = Signing::default();
+        let (store, keys) = open(&config, &data, &signing)?;
         let clock = clock(&store, config.time_scale).await?;
         let (listener, address) = listen(config.listen).await?;
         let inside = Inside::listen(&config).await?;
@@ -189,7 +192,7 @@ impl Stack {
         let services = Services { functions: functions.clone(), agent_core };
         let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
         let stop_serving = CancellationToken::new();
-        let reader = reader(&config, &store, &clock, keys.clone(), &executions);
+        let reader = reader(&config, &store, &clock, keys.clone(), &executions, &signing);
         let streams = Streams {
             reader: reader.clone(),
             executions: executions.clone(),
@@ -213,7 +216,8 @@ impl Stack {
         ));
         let stop_watching = CancellationToken::new();
         let supervisor = supervisor(&executions, &clock, &aws, &config.agents, &stop_watching);
-        let signer = Signer::start(&store, keys, std::mem::take(&mut config.witnesses));
+        let witnesses = std::mem::take(&mut config.witnesses);
+        let signer = Signer::start(&store, keys, signing, witnesses);
         Ok(Self {
             address,
             store,
@@ -275,8 +279,12 @@ impl Stack {
 }
 
 /// Opens the journal, and the keys of its log of sessions.
-fn open(config: &Config, data: &Path) -> Result<(Database, Option<Keys>), OpenError> {
-    let keys = config.keys.as_deref().and_then(|keys| Keys::of(keys, data).usable());
+fn open(
+    config: &Config,
+    data: &Path,
+    signing: &Signing,
+) -> Result<(Database, Option<Keys>), OpenError> {
+    let keys = Keys::usable(config.keys.as_deref(), data, signing);
     let leaf_key = keys.as_ref().and_then(|keys| keys.leaf_key().ok().flatten());
     let file = data.join(JOURNAL_FILE);
     Ok((Database::open_marking(&file, config.durability, leaf_key)?, keys))
@@ -321,95 +329,6 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAd
     Ok((listener, bound))
 }
 
-/// The loopback port of isolated agents, with a token of this run.
-struct Inside {
-    listener: TcpListener,
-    address: SocketAddr,
-    token: Secret,
-}
-
-impl Inside {
-    async fn listen(config: &Config) -> Result<Option<Self>, StartError> {
-        if !matches!(config.isolation, Isolation::Processes { .. }) {
-            return Ok(None);
-        }
-        let (listener, address) = listen((Ipv4Addr::LOCALHOST, 0).into()).await?;
-        Ok(Some(Self { listener, address, token: Secret::new(&random()) }))
-    }
-
-    fn serve(
-        self,
-        aws: Aws,
-        stop: CancellationToken,
-    ) -> Result<impl Future<Output = ()>, StartError> {
-        let guard = Guard::new(Ipv4Addr::LOCALHOST.into(), Some(self.token.reveal()))?;
-        Ok(guard::serve(self.listener, of_agents(aws, guard), stop.cancelled_owned()))
-    }
-}
-
-fn agents(
-    config: &Config,
-    progress: &Broadcast,
-    store: &Database,
-    clock: &Clock,
-    aws: &SdkConfig,
-    data: &Path,
-    inside: Option<&Inside>,
-) -> Result<Agents, StartError> {
-    match (&config.isolation, inside) {
-        (Isolation::Processes { program, environment }, Some(inside)) => {
-            let program = match program {
-                Some(program) => program.clone(),
-                None => beside_this("agent")?,
-            };
-            let mut environment = environment.clone();
-            environment.extend(agent_environment(inside, data));
-            let time_scale = config.time_scale.max(1);
-            let (clock, progress) = (clock.clone(), progress.clone());
-            let token = inside.token.clone();
-            let settings = Settings { program, environment, token, clock, time_scale, progress };
-            Ok(Agents::Isolated(Isolated::new(settings)?))
-        }
-        (Isolation::None, _) | (_, None) => {
-            let host = agent::host::Config {
-                agents: Arc::clone(&config.agents),
-                callbacks: aws_sdk_sfn::Client::new(aws),
-                clock: clock.clone(),
-                servers: config.servers.clone(),
-                timeouts: config.timeouts,
-                models: config.models.clone(),
-                defaults: config.defaults.clone(),
-                progress: progress.clone(),
-            };
-            Ok(Agents::Here(Host::new(store.clone(), host)))
-        }
-    }
-}
-
-fn beside_this(name: &str) -> Result<PathBuf, StartError> {
-    let this = std::env::current_exe()
-        .map_err(|source| StartError::Folder { path: PathBuf::from(name), source })?;
-    Ok(this.with_file_name(name))
-}
-
-/// The environment of an isolated agent, which names what its container would find in the cloud.
-fn agent_environment(inside: &Inside, data: &Path) -> Vec<(String, String)> {
-    [
-        (env::JOURNAL_TABLE_NAME, dynamodb::TABLE_NAME),
-        (env::STATE_MACHINE_ARN, names::STATE_MACHINE_ARN),
-        (env::AGENT_RUNTIME_ARN, names::RUNTIME_ARN),
-        (env::DAYBOOK_STATE_FOLDER, &data.to_string_lossy()),
-        (env::DAYBOOK_JOURNAL_TOKEN, inside.token.reveal()),
-        ("AWS_ENDPOINT_URL", &format!("http://{}", inside.address)),
-        ("AWS_REGION", names::REGION),
-        ("AWS_ACCESS_KEY_ID", "local"),
-        ("AWS_SECRET_ACCESS_KEY", "local"),
-        ("AWS_EC2_METADATA_DISABLED", "true"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .to_vec()
-}
-
 /// The Lambda functions, in this process.
 fn functions(store: &Database, clock: &Clock, aws: &SdkConfig, rules: Rules) -> Functions {
     let runtime = runtime(aws);
@@ -440,7 +359,9 @@ fn reader(
     clock: &Clock,
     keys: Option<Keys>,
     executions: &Executions,
+    signing: &Signing,
 ) -> Reader {
+    let (executions, signing) = (executions.clone(), signing.clone());
     Reader {
         store: Journal::Here(store.clone()),
         clock: clock.clone(),
@@ -448,10 +369,7 @@ fn reader(
         summary_cache: Arc::default(),
         slots: Slots::default(),
         keys,
-        stack: Some(Running {
-            executions: executions.clone(),
-            admission: config.admission.clone(),
-        }),
+        stack: Some(Running { executions, admission: config.admission.clone(), signing }),
     }
 }
 

@@ -32,20 +32,25 @@ export async function health(frame, _, { connected }) {
   const refreshLater = () => { timer = setTimeout(again, EVERY_MS); };
   const again = () => refresh().catch(() => connected(false));
 
-  function draw({ health: seen, breakers, damaged, sessions, sessions_max, is_cut }) {
+  function draw({ health: seen, breakers, damaged, log_problem, sessions, sessions_max, is_cut }) {
     body.replaceChildren(
       el("p", { class: "faint", role: "status" }, is_cut
         ? `Only the newest ${number(sessions_max)} sessions of this time range are counted.`
         : `${number(sessions)} sessions began in this time range; at most the newest ${number(sessions_max)} are counted.`),
       el("p", { class: "figures" }, KINDS.map(([kind, glyph]) => el("span", { class: `kind ${kind}` }, `${glyph} ${number(seen.total[kind])} ${kind}`)),
         el("span", { class: seen.lost ? "warn" : "faint" }, `! ${number(seen.lost)} agents stopped responding`)),
-      harmed(damaged), bars(seen), agents(seen.agents), breaker(breakers));
+      harmed(damaged), unsigned(log_problem), bars(seen), agents(seen.agents), breaker(breakers));
   }
 
   function harmed(damaged) {
     if (!damaged.length) return "";
     const links = damaged.map((id) => el("li", {}, el("a", { href: `#/sessions/${id}` }, id)));
     return el("div", { class: "bad" }, `✗ ${number(damaged.length)} sessions have damaged records and are not counted; daybook verify names the records.`, el("ul", {}, links));
+  }
+
+  function unsigned(problem) {
+    if (!problem) return "";
+    return el("div", { class: "bad" }, `✗ The log of sessions is not signed: ${problem}`);
   }
 
   function bars(seen) {

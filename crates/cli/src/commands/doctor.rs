@@ -79,6 +79,7 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
         }
     }
     checks.push(("stack", stack(context).await));
+    checks.push(("log of sessions", signing(context).await));
     checks.push(("journal", file(context).await));
     checks
 }
@@ -103,6 +104,24 @@ async fn stack(context: &Context) -> Found {
             endpoint.address
         )),
         Err(failure) => of_failure(&failure),
+    }
+}
+
+/// Whether a running stack signs the log of sessions.
+async fn signing(context: &Context) -> Found {
+    let health = match Endpoint::new(context) {
+        Ok(endpoint) => endpoint.health().await,
+        Err(failure) => return of_failure(&failure),
+    };
+    match health {
+        Ok(Some(health)) => match health.log_problem {
+            None => Found::good("the stack signs it"),
+            Some(problem) => Found::bad(
+                format!("not signed: {problem}"),
+                "see docs/verification.md; `daybook verify --all` says what the journal holds",
+            ),
+        },
+        Ok(None) | Err(_) => Found::good("signed while a stack runs"),
     }
 }
 

@@ -10,7 +10,7 @@ use journal::export::{self, Export, ImportError};
 use journal::sqlite::Durability;
 use journal::verify::{Damage, Report, State};
 use serde_json::json;
-use stack::checkpoints;
+use stack::checkpoints::{self, Read};
 use stack::keys::Keys;
 use stack::stack::JOURNAL_FILE;
 use stack::store::Database;
@@ -29,15 +29,18 @@ use crate::resolve::Context;
 pub async fn export(context: &Context, session: &str) -> Result<Exit, Failure> {
     let reader = Reader::open(context).await?;
     let id = reader.find(session).await?;
-    let records = export::records(&reader.store, &id).await?;
+    let (records, log) = match reader.store.here() {
+        Some(database) => {
+            checkpoints::settle(database, &id).await;
+            let read = Read::of(database, &id).await?;
+            (read.records, read.log?)
+        }
+        None => (export::records(&reader.store, &id).await?, None),
+    };
     if records.is_empty() {
         return Err(reader::no_session(id.as_str()));
     }
     let mut out = BufWriter::new(io::stdout().lock());
-    let log = match reader.store.here() {
-        Some(database) => checkpoints::settled(database, &id).await?,
-        None => None,
-    };
     export::write_with_log(&id, &records, log, &mut out)?;
     out.flush()?;
     Ok(Exit::Succeeded)

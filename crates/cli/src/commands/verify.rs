@@ -7,10 +7,11 @@ use anyhow::Context as _;
 use journal::export;
 use journal::id::SessionId;
 use journal::key;
-use journal::log::{Judged, Trust};
+use journal::log::{Extract, Judged, Trust};
+use journal::store::Error;
 use journal::verify::{self, Anchor, Anchors, Outcome, Report, State};
 use serde_json::{Value, json};
-use stack::checkpoints::{self, Audit};
+use stack::checkpoints::{self, Audit, Read};
 use stack::keys::Keys;
 use stack::store::Database;
 
@@ -48,7 +49,7 @@ async fn of_session(context: &Context, session: &str, checks: Checks) -> Result<
     let verifier = Verifier::open(context, checks).await?;
     let id = verifier.reader.find(session).await?;
     if let Some(database) = verifier.reader.store.here() {
-        checkpoints::settled(database, &id).await?;
+        checkpoints::settle(database, &id).await;
     }
     let report = verifier.report(&id).await?;
     let report = report.ok_or_else(|| reader::no_session(id.as_str()))?;
@@ -85,10 +86,16 @@ impl<'a> Verifier<'a> {
 
     /// `None` if there is neither a record nor a leaf of the session.
     async fn report(&self, id: &SessionId) -> Result<Option<Report>, Failure> {
-        // Before the records: a verdict is durable before its leaf is seen, and before an execution holds its hash.
-        let log = self.log(id).await;
+        // Before the records: a verdict is durable before an execution holds its hash.
         let (of_executions, unmet) = self.reader.heads(self.context, id).await?;
-        let records = export::records(&self.reader.store, id).await?;
+        let (records, log) = match self.reader.store.here() {
+            Some(database) => {
+                let read = Read::of(database, id).await?;
+                let log = self.judge(id, read.log);
+                (read.records, log)
+            }
+            None => (export::records(&self.reader.store, id).await?, None),
+        };
         if records.is_empty() && log.as_ref().is_none_or(|log| log.leaves().next().is_none()) {
             return Ok(None);
         }
@@ -103,8 +110,8 @@ impl<'a> Verifier<'a> {
         Ok(Some(verify::verify(id, &records, &anchors, reader::now())))
     }
 
-    async fn log(&self, id: &SessionId) -> Option<Judged> {
-        let judged = match self.reader.store.here()?.log_of(id).await {
+    fn judge(&self, id: &SessionId, log: Result<Option<Extract>, Error>) -> Option<Judged> {
+        let judged = match log {
             Ok(extract) => extract?.judge(id, &self.trust),
             Err(error) => Judged::unreadable(format!("{:#}", anyhow::Error::from(error))),
         };

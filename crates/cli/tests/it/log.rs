@@ -149,11 +149,21 @@ fn a_leaf_of_another_writer_is_not_signed() {
     connection.execute(insert, params![leaf.as_bytes()]).unwrap();
     drop(connection);
     journal.rebuild_the_tree();
-    sessions(journal.folder.path(), 1);
+    let keys = fs::read_dir(journal.path(".keys")).unwrap().next().unwrap().unwrap().path();
+    for is_marking_key_lost in [false, true] {
+        if is_marking_key_lost {
+            fs::remove_file(keys.join("leaf.key")).unwrap();
+        }
+        let dev = Dev::start(journal.folder.path(), &journal.path("data"));
+        let asked =
+            |command: &str| run_in(journal.folder.path(), &["--endpoint", &dev.endpoint, command]);
+        let ran = asked("doctor");
+        assert!(ran.exit == 1 && ran.stdout.contains("leaf 6 was not written by"), "{ran:#?}");
+        assert_eq!(dev.stop("-TERM"), 0);
+    }
     let ran = journal.run(&["verify", "--all", "--json"]);
     assert_eq!(ran.exit, 1, "{ran:#?}");
-    let signed = fs::read_dir(journal.path(".keys")).unwrap().next().unwrap().unwrap().path();
-    let note = fs::read_to_string(signed.join("checkpoint")).unwrap();
+    let note = fs::read_to_string(keys.join("checkpoint")).unwrap();
     assert_eq!(note.lines().nth(1), Some("6"), "{note}");
 }
 
@@ -208,6 +218,16 @@ fn two_histories_of_one_log_are_named() {
     fs::copy(key.join("checkpoint"), journal.path("kept")).unwrap();
     let ran = journal.run(&["verify", "--all", "--checkpoint", "kept"]);
     assert_eq!(ran.exit, 0, "{ran:#?}");
+    // The same tree, signed by somebody else under the log's name.
+    let kept = fs::read(journal.path("kept")).unwrap();
+    let checkpoint = tlog::SignedCheckpoint::parse(&kept).unwrap().checkpoint().clone();
+    let forger =
+        tlog::SignerKey::from_seed(checkpoint.origin().as_str().parse().unwrap(), &[7; 32]);
+    let signature = forger.sign(&checkpoint.to_string());
+    let forged = tlog::SignedCheckpoint::new(checkpoint, signature).unwrap();
+    fs::write(journal.path("forged"), forged.to_string()).unwrap();
+    let ran = journal.run(&["verify", "--all", "--checkpoint", "forged"]);
+    assert!(ran.exit == 1 && ran.stdout.contains("no known key signed"), "{ran:#?}");
     // Who holds the key signs another history; only the kept checkpoint shows it.
     for file in ["journal.db", "journal.db-wal", "journal.db-shm"] {
         let _ = fs::remove_file(journal.path("data").join(file));

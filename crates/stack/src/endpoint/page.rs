@@ -15,8 +15,9 @@ use graph::presentation::Presentation;
 use graph::request::Requests;
 use journal::id::SessionId;
 use journal::lease::Lease;
-use journal::log::{Judged, Trust};
+use journal::log::{Extract, Judged, Trust};
 use journal::step::{Step, StepBody};
+use journal::store::Error;
 use journal::{export, verify};
 use packs::named;
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ use views::waterfall::Waterfall;
 use super::sessions::{Records, Reply, existing, session_id};
 use super::wire::{self, Refusal};
 use super::{Reader, compare, health, machine};
-use crate::checkpoints::Audit;
+use crate::checkpoints::{Audit, Read};
 use crate::executions;
 use crate::store::{Database, Journal};
 use crate::view;
@@ -203,11 +204,16 @@ async fn find(reader: &Reader, id: &str, query: &str) -> Reply {
 }
 
 /// What the log of sessions shows of a session to this machine.
-async fn logged(reader: &Reader, database: &Database, id: &SessionId) -> Option<Judged> {
+async fn judge(
+    reader: &Reader,
+    database: &Database,
+    id: &SessionId,
+    read: Result<Option<Extract>, Error>,
+) -> Option<Judged> {
     let keys = reader.keys.as_ref();
     let log = keys.and_then(|keys| keys.verifiers().ok()).unwrap_or_default();
     let trust = Trust { log, ..Trust::default() };
-    let judged = match database.log_of(id).await {
+    let judged = match read {
         Ok(extract) => extract?.judge(id, &trust),
         Err(error) => Judged::unreadable(error.to_string()),
     };
@@ -228,16 +234,19 @@ async fn check(reader: &Reader, id: &str) -> Reply {
         #[cfg(feature = "dynamodb")]
         Journal::There(_) => Vec::new(),
     };
-    let items = export::records(&reader.store, &id).await.map_err(journal)?;
+    let (items, log) = match reader.store.here() {
+        Some(database) => {
+            let read = Read::of(database, &id).await.map_err(journal)?;
+            let log = judge(reader, database, &id, read.log).await;
+            (read.records, log)
+        }
+        None => (export::records(&reader.store, &id).await.map_err(journal)?, None),
+    };
     if items.is_empty() {
         return Err(Refusal::new(404, "NoSession", format!("there is no session {id}")));
     }
     let now = reader.clock.now();
     let heads = heads.into_iter().map(|head| (verify::Anchor::LocalExecution, head)).collect();
-    let log = match reader.store.here() {
-        Some(database) => logged(reader, database, &id).await,
-        None => None,
-    };
     let anchors = verify::Anchors { heads, log, ..verify::Anchors::default() };
     let report = verify::verify(&id, &items, &anchors, now);
     let damage: Vec<_> = report.damage.iter().take(DAMAGE_MAX).map(ToString::to_string).collect();

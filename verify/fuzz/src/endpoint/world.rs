@@ -216,7 +216,11 @@ async fn routers(store: &SqliteStore, data: &Path) -> (Router, Router) {
         summary_cache: Default::default(),
         slots: Default::default(),
         keys: None,
-        stack: Some(Running { executions: executions.clone(), admission: Limits::default() }),
+        stack: Some(Running {
+            executions: executions.clone(),
+            admission: Limits::default(),
+            signing: Default::default(),
+        }),
     };
     let streams = Streams {
         reader: reader.clone(),
