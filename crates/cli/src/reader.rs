@@ -171,8 +171,8 @@ impl Reader {
         }
     }
 
-    /// The hashes of the session's verdict that its executions have recorded, and why those of an execution that a record
-    /// names are unknown.
+    /// The hashes of the session's verdict that its executions in the account have recorded, and why those of an execution
+    /// that a record names are unknown.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -182,9 +182,6 @@ impl Reader {
         id: &SessionId,
     ) -> Result<(Vec<Hash>, Vec<String>), Failure> {
         let named = executions::named(&self.store, id).await?;
-        if let Some(database) = self.store.here() {
-            return Ok((executions::heads(database, id, named).await?, Vec::new()));
-        }
         match Clients::new(context).await.heads(id, &named).await {
             Ok((heads, unmet)) => Ok((heads.into_iter().collect(), unmet)),
             Err(error) if !named.is_empty() => {

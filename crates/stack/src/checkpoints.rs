@@ -18,7 +18,7 @@ use tlog::checkpoint::{Checkpoint, SignedCheckpoint};
 use tlog::hash::Hash;
 use tlog::key::{SignerKey, Verifier as _};
 use tlog::proof::verify_consistency;
-use tlog::tree::{Frontier, TreeHead};
+use tlog::tree::{Frontier, NodeId, TreeHead};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -310,8 +310,12 @@ impl Audit {
                 self.problems.push(format!("it lacks leaf {} of {size}", tree.size()));
                 return Ok(());
             }
-            for leaf in leaves {
-                self.add(&leaf, &mut tree);
+            let nodes = leaves.iter().flat_map(|leaf| self.add(leaf, &mut tree)).collect();
+            if let Some(id) = store.log_differs(nodes).await? {
+                let (level, index) = (id.level, id.index);
+                self.problems.push(format!(
+                    "node {index} of level {level} of its tree is not what its leaves give"
+                ));
             }
         }
         match store.log_head(size).await {
@@ -322,13 +326,14 @@ impl Audit {
         Ok(())
     }
 
-    fn add(&mut self, stored: &Stored, tree: &mut Frontier) {
+    /// Returns the nodes that the leaf completes.
+    fn add(&mut self, stored: &Stored, tree: &mut Frontier) -> Vec<(NodeId, Hash)> {
         let expected = tree.size();
         if stored.index != expected {
             self.problems.push(format!("it has leaf {} in the place of {expected}", stored.index));
         }
         // The size was checked against the limit when the log was read.
-        let _ = tree.append(Hash::leaf(&stored.bytes));
+        let nodes = tree.append(Hash::leaf(&stored.bytes)).unwrap_or_default();
         match Leaf::parse(&stored.bytes) {
             None => {
                 self.problems.push(format!("its leaf {} is not that of a record", stored.index))
@@ -343,6 +348,7 @@ impl Audit {
                 self.sessions.insert(leaf.session);
             }
         }
+        nodes
     }
 
     pub fn to_json(&self) -> Value {

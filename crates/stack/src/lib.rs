@@ -8,7 +8,8 @@
 //!   [`endpoint::Viewer`] serves the page over a journal whose sessions run elsewhere.
 //! - [`stack`] starts all of it in order and shuts it down in order. `memory` returns free memory to the
 //!   operating system after a burst.
-//! - [`checkpoints`] signs the log of sessions with the [`keys`] of this machine.
+//! - [`checkpoints`] signs the log of sessions with the [`keys`] of this machine. [`verifier`] holds sessions against
+//!   everything that is known of them here.
 //! - [`list`] and [`view`] are the JSON shapes of sessions, from either kind of journal ([`store`]).
 
 pub mod bus;
@@ -29,6 +30,7 @@ mod process;
 pub mod services;
 pub mod stack;
 pub mod store;
+pub mod verifier;
 pub mod view;
 mod watch;
 pub mod witness;

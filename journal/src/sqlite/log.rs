@@ -110,6 +110,15 @@ impl SqliteStore {
         Ok(leaves.unwrap_or_default())
     }
 
+    /// The first of these nodes that the log lacks, or stores with another hash.
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    pub async fn log_differs(&self, nodes: Vec<(NodeId, Hash)>) -> Result<Option<NodeId>, Error> {
+        let differs = self.read_log(move |connection| Ok(differs(connection, &nodes)?)).await?;
+        Ok(differs.flatten())
+    }
+
     /// The head of the log when it had this many leaves.
     ///
     /// # Errors
@@ -284,6 +293,17 @@ fn size(connection: &Connection) -> Result<u64, Failure> {
         .query_row([], |row| row.get(0))?;
     let size = newest.map_or(Some(0), |newest| newest.checked_add(1));
     size.and_then(|size| u64::try_from(size).ok()).ok_or(Failure::Damaged(Damaged::Size))
+}
+
+fn differs(connection: &Connection, nodes: &[(NodeId, Hash)]) -> rusqlite::Result<Option<NodeId>> {
+    let sql = "SELECT 1 FROM log_node WHERE level = ? AND i = ? AND hash = ?";
+    let mut statement = connection.prepare_cached(sql)?;
+    for (id, hash) in nodes {
+        if !statement.exists(params![id.level, number(id.index), hash.as_bytes()])? {
+            return Ok(Some(*id));
+        }
+    }
+    Ok(None)
 }
 
 fn node(connection: &Connection, id: NodeId) -> Result<Hash, Failure> {

@@ -1,19 +1,18 @@
 //! `verify`: one session, an exported one, or the whole journal with its log of sessions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
 use journal::export;
 use journal::id::SessionId;
-use journal::key;
-use journal::log::{Extract, Judged, Trust};
-use journal::store::Error;
+use journal::log::Trust;
 use journal::verify::{self, Anchor, Anchors, Outcome, Report, State};
 use serde_json::{Value, json};
-use stack::checkpoints::{self, Audit, Read};
+use stack::checkpoints::{self, Audit};
 use stack::keys::Keys;
 use stack::store::Database;
+use stack::verifier::Verifier;
 
 use super::transfer;
 use crate::failure::{Exit, Failure};
@@ -21,9 +20,6 @@ use crate::output;
 use crate::reader::{self, Reader};
 use crate::render::report;
 use crate::resolve::{Checks, Context, Subject};
-
-/// Partitions that are read at once.
-const PARTITIONS: usize = 1_000;
 
 /// Verifies what the subject names, and reports the damage.
 ///
@@ -46,77 +42,48 @@ fn of_file(context: &Context, file: &Path, checks: &Checks) -> Result<Exit, Fail
 }
 
 async fn of_session(context: &Context, session: &str, checks: Checks) -> Result<Exit, Failure> {
-    let verifier = Verifier::open(context, checks).await?;
-    let id = verifier.reader.find(session).await?;
-    if let Some(database) = verifier.reader.store.here() {
-        checkpoints::settle(database, &id).await;
-    }
-    let report = verifier.report(&id).await?;
-    let report = report.ok_or_else(|| reader::no_session(id.as_str()))?;
+    let reader = Reader::open(context).await?;
+    let id = reader.find(session).await?;
+    let found = match reader.store.here() {
+        Some(database) => {
+            checkpoints::settle(database, &id).await;
+            let verifier = verifier(context, database, &checks).await?;
+            let found = verifier.report(&id, checks.head.as_slice(), reader::now()).await?;
+            found.map(|found| found.report)
+        }
+        None => in_account(context, &reader, &id, &checks).await?,
+    };
+    let report = found.ok_or_else(|| reader::no_session(id.as_str()))?;
     print(context, id.as_str(), &report)?;
     Ok(exit(report.outcome()))
 }
 
-/// A journal, and what its sessions are held against.
-struct Verifier<'a> {
-    context: &'a Context,
-    reader: Reader,
-    checks: Checks,
-    trust: Trust,
-    audit: Audit,
+async fn verifier(
+    context: &Context,
+    database: &Database,
+    checks: &Checks,
+) -> Result<Verifier, Failure> {
+    let older = checks.checkpoint.as_deref().map(read_note).transpose()?;
+    let keys = keys(context, database);
+    let trust = trust(checks)?;
+    Ok(Verifier::new(database.clone(), keys.as_ref(), trust, older.as_deref()).await?)
 }
 
-impl<'a> Verifier<'a> {
-    async fn open(context: &'a Context, checks: Checks) -> Result<Self, Failure> {
-        let reader = Reader::open(context).await?;
-        let mut trust = trust(&checks)?;
-        let mut found = Audit::default();
-        if let Some(database) = reader.store.here() {
-            let keys = keys(context, database);
-            if trust.log.is_empty()
-                && let Some(keys) = &keys
-            {
-                trust.log = keys.verifiers()?;
-            }
-            let older = checks.checkpoint.as_deref().map(read_note).transpose()?;
-            found = Audit::of(database, keys.as_ref(), older.as_deref(), &trust).await;
-        }
-        Ok(Self { context, reader, checks, trust, audit: found })
-    }
-
-    /// `None` if there is neither a record nor a leaf of the session.
-    async fn report(&self, id: &SessionId) -> Result<Option<Report>, Failure> {
-        // Before the records: a verdict is durable before an execution holds its hash.
-        let (of_executions, unmet) = self.reader.heads(self.context, id).await?;
-        let (records, log) = match self.reader.store.here() {
-            Some(database) => {
-                let read = Read::of(database, id).await?;
-                let log = self.judge(id, read.log);
-                (read.records, log)
-            }
-            None => (export::records(&self.reader.store, id).await?, None),
-        };
-        if records.is_empty() && log.as_ref().is_none_or(|log| log.leaves().next().is_none()) {
-            return Ok(None);
-        }
-        let given = self.checks.head.iter().cloned().map(|head| (Anchor::Given, head));
-        let execution = match self.reader.store.here() {
-            Some(_) => Anchor::LocalExecution,
-            None => Anchor::Execution,
-        };
-        let executed = of_executions.into_iter().map(|head| (execution, head));
-        let heads = given.chain(executed).collect();
-        let anchors = Anchors { heads, last_step: None, log, unmet };
-        Ok(Some(verify::verify(id, &records, &anchors, reader::now())))
-    }
-
-    fn judge(&self, id: &SessionId, log: Result<Option<Extract>, Error>) -> Option<Judged> {
-        let judged = match log {
-            Ok(extract) => extract?.judge(id, &self.trust),
-            Err(error) => Judged::unreadable(format!("{:#}", anyhow::Error::from(error))),
-        };
-        Some(judged.with_problems(&self.audit.problems))
-    }
+/// `None` if there is no record of the session.
+async fn in_account(
+    context: &Context,
+    reader: &Reader,
+    id: &SessionId,
+    checks: &Checks,
+) -> Result<Option<Report>, Failure> {
+    // Before the records: a verdict is durable before an execution holds its hash.
+    let (executed, unmet) = reader.heads(context, id).await?;
+    let records = export::records(&reader.store, id).await?;
+    let given = checks.head.iter().cloned().map(|head| (Anchor::Given, head));
+    let executed = executed.into_iter().map(|head| (Anchor::Execution, head));
+    let anchors = Anchors { heads: given.chain(executed).collect(), unmet, ..Anchors::default() };
+    let report = verify::verify(id, &records, &anchors, reader::now());
+    Ok((!records.is_empty()).then_some(report))
 }
 
 /// The keys of the journal's folder.
@@ -142,48 +109,23 @@ fn read_note(file: &Path) -> Result<String, Failure> {
 
 /// Verifies every session that the journal or its log names, and the log.
 async fn of_all(context: &Context, checks: Checks) -> Result<Exit, Failure> {
-    let mut verifier = Verifier::open(context, checks).await?;
-    let Some(database) = verifier.reader.store.here() else {
+    let reader = Reader::open(context).await?;
+    let Some(database) = reader.store.here() else {
         return Err(Failure::usage("`verify --all` needs a local journal")
             .hint("an account's journal has no log of sessions: verify its sessions one by one"));
     };
-    verifier.audit.read_leaves(database).await?;
+    let mut verifier = verifier(context, database, &checks).await?;
+    let named = verifier.read_all().await?;
     // Said once, not of every session.
     let audit = std::mem::take(&mut verifier.audit);
-    let (mut sessions, strays) = partitions(database).await?;
-    sessions.extend(audit.sessions.iter().cloned());
     let mut tally = Tally::default();
-    for id in &sessions {
-        if let Some(report) = verifier.report(id).await? {
-            tally.add(context, id, &report)?;
+    for id in &named.sessions {
+        let found = verifier.report(id, checks.head.as_slice(), reader::now()).await?;
+        if let Some(found) = found {
+            tally.add(context, id, &found.report)?;
         }
     }
-    tally.finish(context, &audit, &strays)
-}
-
-/// All sessions with records, and the partitions that no session has: of payloads of a session without records, or with
-/// a key that is no session's or that no query finds.
-async fn partitions(database: &Database) -> Result<(BTreeSet<SessionId>, Vec<String>), Failure> {
-    let (mut sessions, mut payloads) = (BTreeSet::new(), Vec::new());
-    let mut strays = database.partitions_not_text(PARTITIONS).await?;
-    let mut after = String::new();
-    loop {
-        let page = database.partitions(after.clone(), PARTITIONS).await?;
-        let Some(last) = page.last() else { break };
-        after.clone_from(last);
-        for pk in page {
-            match key::session_of(&pk) {
-                Some(session) => drop(sessions.insert(session)),
-                None if pk.starts_with("SESSION#") => strays.push(pk),
-                None if pk.starts_with("BLOB#") => payloads.push(pk),
-                None => {}
-            }
-        }
-    }
-    payloads
-        .retain(|pk| key::session_of_blob(pk).is_none_or(|session| !sessions.contains(&session)));
-    strays.append(&mut payloads);
-    Ok((sessions, strays))
+    tally.finish(context, &audit, &named.strays)
 }
 
 /// What became of the sessions of a journal.

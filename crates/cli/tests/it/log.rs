@@ -53,24 +53,26 @@ impl Journal {
         }
     }
 
-    /// Makes the tree anew from the leaves that are left, as whoever writes the file can.
     fn rebuild_the_tree(&self) {
-        self.change("DELETE FROM log_node; DELETE FROM log_checkpoint;");
-        let connection = Connection::open(self.path("data/journal.db")).unwrap();
-        let mut statement = connection.prepare("SELECT leaf FROM log_leaf ORDER BY n").unwrap();
-        let rows = statement.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();
-        let leaves: Vec<_> = rows.map(Result::unwrap).collect();
-        let mut tree = tlog::Frontier::empty();
-        connection.execute("UPDATE log_leaf SET n = n + 1000000", []).unwrap();
-        for (n, leaf) in (0_i64..).zip(leaves) {
-            connection
-                .execute("UPDATE log_leaf SET n = ?1 WHERE leaf = ?2", params![n, leaf])
-                .unwrap();
-            for (id, hash) in tree.append(tlog::Hash::leaf(&leaf)).unwrap() {
-                let index = i64::try_from(id.index).unwrap();
-                let insert = "INSERT INTO log_node (level, i, hash) VALUES (?1, ?2, ?3)";
-                connection.execute(insert, params![id.level, index, hash.as_bytes()]).unwrap();
-            }
+        rebuild_tree(&Connection::open(self.path("data/journal.db")).unwrap());
+    }
+}
+
+/// Makes the tree anew from the leaves that are left, as whoever writes the file can.
+pub fn rebuild_tree(file: &Connection) {
+    file.execute_batch("DELETE FROM log_node; DELETE FROM log_checkpoint;").unwrap();
+    let mut statement = file.prepare("SELECT leaf FROM log_leaf ORDER BY n").unwrap();
+    let rows = statement.query_map([], |row| row.get::<_, Vec<u8>>(0)).unwrap();
+    let leaves: Vec<_> = rows.map(Result::unwrap).collect();
+    let mut tree = tlog::Frontier::empty();
+    file.execute("UPDATE log_leaf SET n = n + 1000000", []).unwrap();
+    for (n, leaf) in (0_i64..).zip(leaves) {
+        let renumber = "UPDATE log_leaf SET n = ?1 WHERE leaf = ?2";
+        file.execute(renumber, params![n, leaf]).unwrap();
+        for (id, hash) in tree.append(tlog::Hash::leaf(&leaf)).unwrap() {
+            let index = i64::try_from(id.index).unwrap();
+            let insert = "INSERT INTO log_node (level, i, hash) VALUES (?1, ?2, ?3)";
+            file.execute(insert, params![id.level, index, hash.as_bytes()]).unwrap();
         }
     }
 }

@@ -30,6 +30,7 @@ mod machine;
 mod mcp;
 mod mcp_clients;
 mod metrics;
+mod mutations;
 mod network;
 mod own_agent;
 mod page;

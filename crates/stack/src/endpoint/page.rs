@@ -15,9 +15,8 @@ use graph::presentation::Presentation;
 use graph::request::Requests;
 use journal::id::SessionId;
 use journal::lease::Lease;
-use journal::log::{Extract, Judged, Trust};
+use journal::log::Trust;
 use journal::step::{Step, StepBody};
-use journal::store::Error;
 use journal::{export, verify};
 use packs::named;
 use serde_json::{Value, json};
@@ -32,9 +31,8 @@ use views::waterfall::Waterfall;
 use super::sessions::{Records, Reply, existing, session_id};
 use super::wire::{self, Refusal};
 use super::{Reader, compare, health, machine};
-use crate::checkpoints::{Audit, Read};
-use crate::executions;
-use crate::store::{Database, Journal};
+use crate::stack::chain;
+use crate::verifier::{Verified, Verifier};
 use crate::view;
 
 /// Most lines of damage in the response. `daybook verify` lists all.
@@ -203,59 +201,33 @@ async fn find(reader: &Reader, id: &str, query: &str) -> Reply {
     }
 }
 
-/// What the log of sessions shows of a session to this machine.
-async fn judge(
-    reader: &Reader,
-    database: &Database,
-    id: &SessionId,
-    read: Result<Option<Extract>, Error>,
-) -> Option<Judged> {
-    let keys = reader.keys.as_ref();
-    let log = keys.and_then(|keys| keys.verifiers().ok()).unwrap_or_default();
-    let trust = Trust { log, ..Trust::default() };
-    let judged = match read {
-        Ok(extract) => extract?.judge(id, &trust),
-        Err(error) => Judged::unreadable(error.to_string()),
-    };
-    let audit = Audit::of(database, keys, None, &trust).await;
-    Some(judged.with_problems(&audit.problems))
-}
-
 async fn check(reader: &Reader, id: &str) -> Reply {
     let id = session_id(id)?;
-    let journal = |error| Refusal::journal(&error);
-    // Before the records: a verdict is durable before an execution holds its hash.
-    // In an account the page does not ask Step Functions: `daybook verify` does.
-    let heads = match &reader.store {
-        Journal::Here(database) => {
-            let named = executions::named(database, &id).await.map_err(journal)?;
-            executions::heads(database, &id, named).await.map_err(journal)?
-        }
-        #[cfg(feature = "dynamodb")]
-        Journal::There(_) => Vec::new(),
-    };
-    let (items, log) = match reader.store.here() {
-        Some(database) => {
-            let read = Read::of(database, &id).await.map_err(journal)?;
-            let log = judge(reader, database, &id, read.log).await;
-            (read.records, log)
-        }
-        None => (export::records(&reader.store, &id).await.map_err(journal)?, None),
-    };
-    if items.is_empty() {
-        return Err(Refusal::new(404, "NoSession", format!("there is no session {id}")));
-    }
-    let now = reader.clock.now();
-    let heads = heads.into_iter().map(|head| (verify::Anchor::LocalExecution, head)).collect();
-    let anchors = verify::Anchors { heads, log, ..verify::Anchors::default() };
-    let report = verify::verify(&id, &items, &anchors, now);
+    let found = verified(reader, &id).await?;
+    let Verified { report, records } =
+        found.ok_or_else(|| Refusal::new(404, "NoSession", format!("there is no session {id}")))?;
     let damage: Vec<_> = report.damage.iter().take(DAMAGE_MAX).map(ToString::to_string).collect();
     Ok((
         200,
         json!({
-            "sound": report.is_sound(), "word": report.word(), "state": report.state.to_string(), "records": items.len(),
+            "sound": report.is_sound(), "word": report.word(), "state": report.state.to_string(), "records": records,
             "outcome": report.outcome().as_str(), "anchors": report.anchors.iter().map(|anchor| anchor.as_str()).collect::<Vec<_>>(),
             "damage": damage, "unsealed": report.unsealed, "unmet": report.unmet,
         }),
     ))
+}
+
+/// In an account the page does not ask Step Functions: `daybook verify` does.
+async fn verified(reader: &Reader, id: &SessionId) -> Result<Option<Verified>, Refusal> {
+    let now = reader.clock.now();
+    let journal = |error| Refusal::journal(&error);
+    let Some(database) = reader.store.here() else {
+        let items = export::records(&reader.store, id).await.map_err(journal)?;
+        let report = verify::verify(id, &items, &verify::Anchors::default(), now);
+        return Ok((!items.is_empty()).then_some(Verified { report, records: items.len() }));
+    };
+    let (database, keys) = (database.clone(), reader.keys.as_ref());
+    let verifier = Verifier::new(database, keys, Trust::default(), None).await;
+    let verifier = verifier.map_err(|error| Refusal::new(500, "Keys", chain(&error)))?;
+    verifier.report(id, &[], now).await.map_err(journal)
 }
