@@ -384,7 +384,7 @@ pub enum WitnessAction {
     /// Cosign checkpoints that continue those that it has cosigned before
     #[command(after_help = "\
 Prints `ready URL` and its public key to stdout when it accepts connections. Keeps its key and the last checkpoint of
-each log in --data. Run it on another machine than the stack: it adds nothing against whoever controls both.
+each log in --data. Run it on another machine than the stack: somebody who controls both machines can rewrite both.
 
 Example:
   daybook --data witness witness serve --log log.pub

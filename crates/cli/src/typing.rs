@@ -159,7 +159,7 @@ impl Input {
 
     /// Waits for input and reads it; reads nothing at the end of input.
     async fn fill(&mut self) -> io::Result<()> {
-        // A wait that nobody waits for any more takes no input.
+        // A wait that was given up takes no input.
         while !tokio::task::spawn_blocking(|| is_ready(&READY_WITHIN)).await?? {}
         let mut bytes = [0; READ_BYTES];
         let count = match rustix::io::read(io::stdin(), &mut bytes) {
