@@ -73,7 +73,10 @@ impl Journal {
             match verifier.report(id, &[], Clock::system().now()).await {
                 Err(error) => findings.push(format!("{id}: {error}")),
                 Ok(None) => findings.push(format!("{id} is gone")),
-                Ok(Some(found)) if found.report.outcome() == Outcome::Sound => {}
+                // An event may come after the verdict. The report lists it as one that nothing seals.
+                Ok(Some(found)) if found.report.outcome() == Outcome::Sound => {
+                    findings.extend(found.report.unsealed);
+                }
                 Ok(Some(found)) => findings.push(format!(
                     "{id}: {} {:?}",
                     found.report.word(),
