@@ -28,6 +28,8 @@ struct Journal {
     keys: PathBuf,
     original: PathBuf,
     sessions: Vec<SessionId>,
+    /// Events that were late in the journal as it was.
+    known: Vec<String>,
 }
 
 impl Journal {
@@ -38,7 +40,7 @@ impl Journal {
         let original = folder.path().join("original.db");
         let file = Connection::open(data.join("journal.db")).unwrap();
         file.execute("VACUUM INTO ?1", [original.to_str().unwrap()]).unwrap();
-        Self { _folder: folder, data, keys, original, sessions }
+        Self { _folder: folder, data, keys, original, sessions, known: Vec::new() }
     }
 
     /// Makes a change in a fresh copy of the file. Returns whether it changed something.
@@ -75,7 +77,8 @@ impl Journal {
                 Ok(None) => findings.push(format!("{id} is gone")),
                 // An event may come after the verdict. The report lists it as one that nothing seals.
                 Ok(Some(found)) if found.report.outcome() == Outcome::Sound => {
-                    findings.extend(found.report.unsealed);
+                    let unsealed = found.report.unsealed.iter();
+                    findings.extend(unsealed.map(|sk| format!("{id}: unsealed {sk}")));
                 }
                 Ok(Some(found)) => findings.push(format!(
                     "{id}: {} {:?}",
@@ -84,6 +87,7 @@ impl Journal {
                 )),
             }
         }
+        findings.retain(|finding| !self.known.contains(finding));
         findings
     }
 }
@@ -116,10 +120,12 @@ async fn every_change_to_a_journal_is_named() {
     let count = setting("DAYBOOK_TEST_SESSIONS", "12").parse().unwrap();
     let numbers = setting("DAYBOOK_TEST_MUTATIONS", "200,40");
     let (singles, pairs) = numbers.split_once(',').unwrap();
-    let journal = Journal::new(count);
+    let mut journal = Journal::new(count);
     assert!(journal.change(|_| Ok(true)));
+    journal.known = journal.findings(&journal.sessions).await;
+    let is_late = |finding: &String| finding.contains(": unsealed EVENT#");
+    assert!(journal.known.iter().all(is_late), "{:#?}", journal.known);
     let none: Vec<String> = Vec::new();
-    assert_eq!(journal.findings(&journal.sessions).await, none, "the journal as it was");
     let mut draw = Draw::new(20_261_123);
     let (mut made, mut unseen) = (0, Vec::new());
     let wanted: usize = singles.parse().unwrap();
