@@ -22,6 +22,8 @@ pub const NAMES: &[&str] = &[
     MODEL,
     API_KEY,
     DIAGNOSTICS,
+    LOG_GROUPS,
+    PEOPLE,
     PROTECT,
 ];
 
@@ -38,6 +40,8 @@ const IDLE: &str = "idleSeconds";
 const MODEL: &str = "model";
 const API_KEY: &str = "mcpApiKeyParameter";
 const DIAGNOSTICS: &str = "diagnostics";
+const LOG_GROUPS: &str = "logGroups";
+const PEOPLE: &str = "people";
 const PROTECT: &str = "protect";
 
 /// Longest stage name. With prefix and suffix the longest name stays within 64 characters, the
@@ -118,6 +122,10 @@ pub struct Config {
     pub api_key_parameter: String,
     /// Whether the agent may inspect the account's functions, their logs and roles.
     pub diagnostics: bool,
+    /// Prefixes of the log groups that it may read besides those of functions.
+    pub log_groups: Vec<String>,
+    /// ARNs of the IAM roles and users that may put a person's actions on the bus for them.
+    pub people: Vec<String>,
     /// Whether the journal outlives its stack.
     pub protect: bool,
 }
@@ -216,6 +224,18 @@ impl Config {
                 "a parameter's full name: /, then A-Z, a-z, 0-9, ., _, - and /",
             )?,
             diagnostics: truth(lookup, DIAGNOSTICS, true)?,
+            log_groups: list(
+                lookup,
+                LOG_GROUPS,
+                is_log_group,
+                "prefixes of log groups with commas between them, each of A-Z, a-z, 0-9, ., _, -, / and #",
+            )?,
+            people: list(
+                lookup,
+                PEOPLE,
+                is_person,
+                "ARNs of IAM roles and users with commas between them; * matches any text",
+            )?,
             protect: truth(lookup, PROTECT, true)?,
             stage,
         })
@@ -234,6 +254,18 @@ fn matching(
         return Ok(value);
     }
     Err(Invalid { name, value, expected: expected.to_owned() })
+}
+
+fn list(
+    lookup: &impl Fn(&str) -> Option<String>,
+    name: &'static str,
+    fits: impl Fn(&str) -> bool,
+    expected: &str,
+) -> Result<Vec<String>, Invalid> {
+    let all = |value: &str| value.is_empty() || value.split(',').all(|each| fits(each.trim()));
+    let value = matching(lookup, name, "", all, expected)?;
+    let each = value.split(',').map(|each| each.trim().to_owned());
+    Ok(each.filter(|each| !each.is_empty()).collect())
 }
 
 fn within(
@@ -301,6 +333,25 @@ fn is_model(value: &str) -> bool {
     value
         .strip_prefix("bedrock:")
         .is_some_and(|id| (1..=256).contains(&id.len()) && id.chars().all(of))
+}
+
+fn is_log_group(value: &str) -> bool {
+    let of = |c: char| c.is_ascii_alphanumeric() || ".-_/#".contains(c);
+    (1..=512).contains(&value.len()) && value.chars().all(of)
+}
+
+/// A pattern that matches everybody's ARN is not one.
+fn is_person(value: &str) -> bool {
+    let of = |c: char| c.is_ascii_alphanumeric() || ".-_/+=@:*".contains(c);
+    let parts: Vec<_> = value.splitn(6, ':').collect();
+    let [head, partition, service, "", account, name] = parts[..] else { return false };
+    let named = name.strip_prefix("role/").or_else(|| name.strip_prefix("user/"));
+    (head, service) == ("arn", "iam")
+        && partition.starts_with("aws")
+        && account.len() == 12
+        && account.bytes().all(|b| b.is_ascii_digit())
+        && named.is_some_and(|name| !name.is_empty() && name != "*")
+        && value.chars().all(of)
 }
 
 fn is_parameter(value: &str) -> bool {
@@ -387,5 +438,13 @@ mod tests {
         }
         assert!(read(&[(LOG_DAYS, "8")]).unwrap_err().to_string().contains("one of 1, 3, 5"));
         assert!(read(&[(API_KEY, "key")]).is_err());
+        for people in ["*", "arn:aws:iam::123456789012:role/*", "arn:aws:iam::*:role/Ops", "alice"]
+        {
+            assert!(read(&[(PEOPLE, people)]).is_err(), "{people}");
+        }
+        let (one, two) = ("arn:aws:iam::123456789012:role/Ops", "arn:aws:iam::123456789012:user/a");
+        assert_eq!(read(&[(PEOPLE, &format!("{one}, {two}"))]).unwrap().people, [one, two]);
+        assert!(read(&[(LOG_GROUPS, "*")]).is_err());
+        assert_eq!(read(&[(LOG_GROUPS, "/orders/,api")]).unwrap().log_groups, ["/orders/", "api"]);
     }
 }

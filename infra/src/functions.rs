@@ -6,7 +6,10 @@ use jsii::Handle as _;
 use workflow::env;
 
 use crate::cdk::aws_iam::IRole;
-use crate::cdk::aws_lambda::{Architecture, Code, Function, FunctionProps, Runtime, Tracing};
+use crate::cdk::aws_lambda::{
+    Architecture, CfnUrl, CfnUrlProps, CfnUrlPropsRequired, Code, Function, FunctionProps, Runtime,
+    Tracing,
+};
 use crate::cdk::aws_logs::{LogGroup, LogGroupProps};
 use crate::cdk::aws_sqs::Queue;
 use crate::cdk::{Duration, RemovalPolicy, Stack};
@@ -50,6 +53,13 @@ pub(crate) fn make(
     })
 }
 
+/// The URL for a person's actions. Lambda checks each request's signature and states its caller.
+pub(crate) fn actions_url(stack: &Stack, functions: &Functions) -> Result<CfnUrl> {
+    let arn = functions.poller.function_arn()?;
+    let required = CfnUrlPropsRequired { auth_type: "AWS_IAM", target_function_arn: &arn };
+    Ok(CfnUrl::new(stack, "PollerUrl", CfnUrlProps::new(required))?)
+}
+
 struct Maker<'a> {
     stack: &'a Stack,
     names: &'a Names,
@@ -79,6 +89,9 @@ impl Maker<'_> {
             (env::JOURNAL_TABLE_NAME, names.of("journal")),
             (env::AGENT_RUNTIME_ARN, runtime_arn.to_owned()),
         ];
+        if name == "poller" {
+            environment.push((env::STATE_MACHINE_ARN, names.machine_arn()));
+        }
         if name == "invoker" {
             environment.push((MAX_INCIDENTS_PER_HOUR, config.incidents_per_hour.to_string()));
         }

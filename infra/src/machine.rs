@@ -29,6 +29,7 @@ pub(crate) fn make(
         (env::JOURNAL_TTL_DAYS, config.ttl_days.to_string()),
         ("INVOKER_FUNCTION_ARN", functions.invoker.function_arn()?),
         ("POLLER_FUNCTION_ARN", functions.poller.function_arn()?),
+        (state_machine::TRIGGER_PRINCIPAL, state_machine::PRINCIPAL_UNKNOWN.to_owned()),
     ];
     for name in state_machine::SUBSTITUTIONS {
         ensure!(

@@ -67,6 +67,11 @@ impl Names {
         format!("arn:{partition}:{service}:{region}:{account}:{rest}")
     }
 
+    /// The bus for a person's actions, which this stack alone creates and reads: `daybook-dev`.
+    pub fn actions_bus(&self) -> String {
+        self.machine()
+    }
+
     pub fn machine_arn(&self) -> String {
         self.arn("states", &format!("stateMachine:{}", self.machine()))
     }

@@ -95,7 +95,14 @@ fn poller(names: &Names) -> Vec<Statement> {
     let mut statements = function(names, "poller");
     statements.extend([
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS]),
-        Statement::allow("Wake", &["states:SendTaskSuccess"], &[names.machine_arn()]),
+        // To wake a session, and to resume one whose execution has ended.
+        Statement::allow(
+            "Wake",
+            &["states:SendTaskSuccess", "states:StartExecution"],
+            &[names.machine_arn()],
+        ),
+        Statement::allow("Executions", &["states:DescribeExecution"], &[names.executions_arn()])
+            .wide("Executions of this state machine; their names are not known in advance."),
         on_runtime(names, "Stop", &["bedrock-agentcore:StopRuntimeSession"]),
     ]);
     statements
@@ -132,7 +139,7 @@ fn runtime(names: &Names, config: &Config) -> Vec<Statement> {
     statements.extend(api_key(names, config));
     statements.extend(model(names, config));
     if config.diagnostics {
-        statements.extend(diagnostics(names));
+        statements.extend(diagnostics(names, config));
     }
     statements.extend(container(names));
     statements
@@ -167,9 +174,14 @@ fn model(names: &Names, config: &Config) -> Option<Statement> {
     Some(statement.wide("This model, in each region that an inference profile routes to."))
 }
 
-/// The permissions of `packs/incident/iam/aws-diagnostics.json`, within this account.
-fn diagnostics(names: &Names) -> [Statement; 3] {
+/// The permissions of `packs/incident/iam/aws-diagnostics.json`, within this account. Logs are those of
+/// functions, and the configured groups: other logs may hold anything.
+fn diagnostics(names: &Names, config: &Config) -> [Statement; 3] {
     let because = "An incident may be about any function of the account; these calls only read.";
+    let groups =
+        std::iter::once("/aws/lambda/").chain(config.log_groups.iter().map(String::as_str));
+    let logs: Vec<String> =
+        groups.map(|prefix| names.arn("logs", &format!("log-group:{prefix}*"))).collect();
     let roles =
         format!("arn:{}:iam::{}:role/*", names.arn_parts().partition, names.arn_parts().account);
     [
@@ -179,12 +191,7 @@ fn diagnostics(names: &Names) -> [Statement; 3] {
             &[names.arn("lambda", "function:*")],
         )
         .wide(because),
-        Statement::allow(
-            "ReadTheirLogs",
-            &["logs:FilterLogEvents"],
-            &[names.arn("logs", "log-group:*")],
-        )
-        .wide(because),
+        Statement::allow("ReadTheirLogs", &["logs:FilterLogEvents"], &logs).wide(because),
         Statement::allow(
             "ReadTheirRoles",
             &[

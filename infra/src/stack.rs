@@ -32,6 +32,7 @@ pub fn stack(app: &App, config: &Config, images: &Stack) -> Result<Stack> {
     let functions = functions::make(&stack, &names, config, &runtime_arn, &dead_letters)?;
     let machine = machine::make(&stack, &names, config, &functions)?;
     triggers::make(&stack, &names, config, &functions, &dead_letters)?;
+    let actions_url = functions::actions_url(&stack, &functions)?;
     let incidents = incidents::make(&stack, &names, config, &bus)?;
     let alarms = alarms::make(&stack, &names)?;
 
@@ -40,6 +41,8 @@ pub fn stack(app: &App, config: &Config, images: &Stack) -> Result<Stack> {
         ("StateMachineArn", machine.state_machine_arn()?, "STATE_MACHINE_ARN"),
         ("AgentRuntimeArn", runtime_arn, "AGENT_RUNTIME_ARN"),
         ("EventBusName", config.bus.clone(), "EVENT_BUS_NAME; the bus for triggers"),
+        ("ActionsUrl", actions_url.attr_function_url()?, "Answers, cancellations and resumptions"),
+        ("ActionsBusName", names.actions_bus(), "The same as events, for the people in `people`"),
         ("IncidentTopicArn", incidents.topic.topic_arn()?, "Topic for messages about incidents"),
         (
             "IncidentsPutAsideUrl",

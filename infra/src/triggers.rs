@@ -9,9 +9,9 @@ use workflow::rule;
 
 use crate::cdk::Stack;
 use crate::cdk::aws_events::{
-    CfnRule, CfnRuleDeadLetterConfigProperty, CfnRuleInputTransformerProperty, CfnRuleProps,
-    CfnRuleRetryPolicyProperty, CfnRuleTargetProperty, CfnRuleTargetPropertyRequired, EventBus,
-    EventBusProps, IEventBus,
+    CfnEventBusPolicy, CfnEventBusPolicyProps, CfnRule, CfnRuleDeadLetterConfigProperty,
+    CfnRuleInputTransformerProperty, CfnRuleProps, CfnRuleRetryPolicyProperty,
+    CfnRuleTargetProperty, CfnRuleTargetPropertyRequired, EventBus, EventBusProps, IEventBus,
 };
 use crate::cdk::aws_iam::PolicyStatement;
 use crate::cdk::aws_lambda::{CfnPermission, CfnPermissionProps, CfnPermissionPropsRequired};
@@ -57,6 +57,29 @@ pub(crate) fn bus(stack: &Stack, config: &Config) -> Result<IEventBus> {
     Ok(EventBus::new_with(stack, "Bus", props)?.upcast())
 }
 
+/// Creates the bus for a person's actions; returns its ARN, which makes its rules wait for it. Only the
+/// configured people may put events on it, whatever their own policies allow.
+fn actions_bus(stack: &Stack, names: &Names, config: &Config) -> Result<String> {
+    let props = EventBusProps::new().event_bus_name(names.actions_bus());
+    let bus: IEventBus = EventBus::new_with(stack, "Actions", props)?.upcast();
+    let bus = bus.event_bus_arn()?;
+    let mut statement = json!({
+        "Sid": "OnlyThesePeople",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "events:PutEvents",
+        "Resource": &bus,
+    });
+    if !config.people.is_empty() {
+        statement["Condition"] = json!({ "ArnNotLike": { "aws:PrincipalArn": config.people } });
+    }
+    let props = CfnEventBusPolicyProps::new("OnlyThesePeople")
+        .event_bus_name(names.actions_bus())
+        .statement(&statement);
+    CfnEventBusPolicy::new(stack, "ActionsPolicy", props)?;
+    Ok(bus)
+}
+
 pub(crate) fn make(
     stack: &Stack,
     names: &Names,
@@ -91,18 +114,23 @@ pub(crate) fn make(
             .event_pattern(&parse(alarms::PATTERN)?),
         start("Machine", alarms::INPUT_PATHS, alarms::INPUT_TEMPLATE)?,
     )?;
-    let transformer = CfnRuleInputTransformerProperty::new(rule::ANSWER_INPUT_TEMPLATE)
-        .input_paths_map(rule::ANSWER_INPUT_PATHS);
     let poller = functions.poller.function_arn()?;
-    let answers = rules.make(
-        "Answers",
-        "answers",
-        CfnRuleProps::new()
-            .description("Passes a person's answer to the poller.")
-            .event_bus_name(&config.bus)
-            .event_pattern(&parse(rule::ANSWER_PATTERN)?),
-        rules.target("Poller", &poller)?.input_transformer(transformer),
-    )?;
+    let bus = actions_bus(stack, names, config)?;
+    for action in rule::ACTIONS {
+        let id = format!("{}{}", action.action[..1].to_uppercase(), &action.action[1..]);
+        let transformer = CfnRuleInputTransformerProperty::new(action.input_template)
+            .input_paths_map(action.input_paths);
+        let made = rules.make(
+            &id,
+            action.action,
+            CfnRuleProps::new()
+                .description(format!("Passes a person's request to the poller: {}.", action.action))
+                .event_bus_name(&bus)
+                .event_pattern(&parse(action.pattern)?),
+            rules.target("Poller", &poller)?.input_transformer(transformer),
+        )?;
+        may_call(stack, &format!("{id}MayCall"), &poller, &made)?;
+    }
     let watchdog = functions.watchdog.function_arn()?;
     let ended = rules.make(
         "Ended",
@@ -125,7 +153,6 @@ pub(crate) fn make(
             .schedule_expression(format!("rate({every} minutes)")),
         rules.target("Watchdog", &watchdog)?,
     )?;
-    may_call(stack, "AnswersMayCall", &poller, &answers)?;
     may_call(stack, "EndedMayCall", &watchdog, &ended)?;
     may_call(stack, "SweepMayCall", &watchdog, &sweep)
 }

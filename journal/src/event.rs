@@ -9,6 +9,7 @@ use crate::item::{Hash, Item, ItemError};
 use crate::key::{self, attribute};
 use crate::limits::DETAIL_BYTES_MAX;
 use crate::payload::Payload;
+use crate::principal::Principal;
 use crate::step::SCHEMA_VERSION;
 
 macro_rules! names {
@@ -72,6 +73,8 @@ names! {
         InputReceived = "INPUT_RECEIVED",
         /// A person requested the session's end.
         CancelRequested = "CANCEL_REQUESTED",
+        /// A person requested that the session continues.
+        ResumeRequested = "RESUME_REQUESTED",
         /// Verdict: the agent reached its result.
         SessionSucceeded = "SESSION_SUCCEEDED",
         SessionFailed = "SESSION_FAILED",
@@ -185,6 +188,8 @@ pub struct Draft {
     pub error: Option<ErrorMessage>,
     /// Details, at most [`DETAIL_BYTES_MAX`] bytes.
     pub detail: Option<serde_json::Value>,
+    /// Who requested it, in a person's events.
+    pub principal: Option<Principal>,
     pub seal: Option<Seal>,
 }
 
@@ -221,6 +226,8 @@ pub struct Event {
     pub seal: Option<Seal>,
     /// The execution's ARN, in SESSION_INITIATED.
     pub execution_arn: Option<String>,
+    /// Who triggered, cancelled or resumed. A text that is no principal counts as unknown.
+    pub principal: Option<Principal>,
     pub hash: Hash,
 }
 
@@ -236,12 +243,18 @@ const END_HASH: &str = "EndHash";
 
 impl Draft {
     pub fn new(status: EventStatus, about: About) -> Self {
-        Self { status, about, error: None, detail: None, seal: None }
+        Self { status, about, error: None, detail: None, principal: None, seal: None }
     }
 
     #[must_use]
     pub fn with_error(mut self, error: Option<ErrorMessage>) -> Self {
         self.error = error;
+        self
+    }
+
+    #[must_use]
+    pub fn by(mut self, principal: Principal) -> Self {
+        self.principal = Some(principal);
         self
     }
 
@@ -276,7 +289,8 @@ impl Draft {
             .with(EVENT_ID, id.as_str())
             .with_some(WALL_TIME, wall.map(|wall| wall.to_string()))
             .with_some(ERROR_MESSAGE, self.error.as_ref().map(ErrorMessage::as_str))
-            .with_some(DETAIL, self.detail.as_ref().map(serde_json::Value::to_string));
+            .with_some(DETAIL, self.detail.as_ref().map(serde_json::Value::to_string))
+            .with_some(attribute::PRINCIPAL, self.principal.as_ref().map(ToString::to_string));
         item = match self.about {
             About::Session => item,
             About::Attempt(n) => item.with(ATTEMPT, n),
@@ -337,6 +351,9 @@ impl Event {
             expires_at: item.number(attribute::EXPIRES_AT).unwrap_or(0),
             seal,
             execution_arn: item.text_opt(attribute::EXECUTION_ARN).map(str::to_owned),
+            principal: item
+                .text_opt(attribute::PRINCIPAL)
+                .map(|text| text.parse().unwrap_or(Principal::Unknown)),
             hash: item.hash(),
         })
     }

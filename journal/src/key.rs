@@ -39,6 +39,8 @@ pub mod attribute {
     pub const DAY: &str = "Day";
     /// The execution that started the session.
     pub const EXECUTION_ARN: &str = "ExecutionArn";
+    /// Who triggered, answered, cancelled or resumed.
+    pub const PRINCIPAL: &str = "Principal";
 }
 
 pub fn session(id: &SessionId) -> String {

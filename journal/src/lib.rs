@@ -10,7 +10,7 @@
 //! Both are [`item`]s in a [`store`], under the keys of [`key`]. Large contents are stored separately
 //! by [`payload`]. Two items are mutable and decide nothing: [`lease`] shows that a runner is alive,
 //! and [`wait`] holds the token of a waiting workflow. [`seal`] closes a session; [`verify`] finds
-//! every later change. The [`log`] of sessions shows that none was removed.
+//! every later change. The [`log`] of sessions shows that none was removed. [`principal`] says who acted.
 //!
 //! Readers find sessions with [`listing`], sum them up with [`tally`], watch one with [`follow`], read
 //! one with [`read`] and copy one with [`export`]. [`version`] says which version of its agent a session goes on with,
@@ -35,6 +35,7 @@ pub mod limits;
 pub mod listing;
 pub mod log;
 pub mod payload;
+pub mod principal;
 pub mod read;
 pub mod request;
 pub mod seal;

@@ -7,7 +7,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::item::Hash;
+use crate::item::{self, Hash, Item, ItemError};
+
+pub(crate) const REQUEST: &str = "Request";
+pub(crate) const MESSAGES: &str = "Messages";
 
 /// Subject of the notes with the texts of requests; their payload is [`Parts`].
 pub const NOTE_REQUEST: &str = "model_request";
@@ -47,6 +50,16 @@ impl Request {
     /// The attribute with the frame's hash, as 32 bytes: hexadecimal text would be most of what a turn adds.
     pub(crate) fn frame_bytes(&self) -> Vec<u8> {
         hex::decode(self.frame.as_str()).unwrap_or_default()
+    }
+
+    /// The request that a step names; `None` if it names none.
+    pub(crate) fn read_from(item: &Item) -> Result<Option<Self>, ItemError> {
+        let frame = match item.attributes.get(REQUEST) {
+            None => return Ok(None),
+            Some(item::Value::B(bytes)) => frame_of(bytes),
+            Some(_) => return Err(item.malformed(REQUEST, "bytes")),
+        };
+        Ok(Some(Self { frame, messages: item.text(MESSAGES)?.to_owned() }))
     }
 }
 

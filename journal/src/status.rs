@@ -72,7 +72,7 @@ impl Lanes {
         use EventStatus as E;
         let seen = Some((event.about.ordinal(), event.status));
         match event.status {
-            E::SessionInitiated => {}
+            E::SessionInitiated | E::ResumeRequested => {}
             E::AgentInvocationStarted | E::AgentInvocationSucceeded | E::AgentInvocationFailed => {
                 self.invocation = self.invocation.max(seen);
             }

@@ -6,9 +6,10 @@ use crate::clock::Stamp;
 use crate::error_message::ErrorMessage;
 use crate::event::names;
 use crate::id::{Runner, SessionId};
-use crate::item::{Hash, Item, ItemError, Value};
+use crate::item::{Hash, Item, ItemError};
 use crate::key::{self, attribute};
 use crate::payload::Payload;
+use crate::principal::Principal;
 use crate::request::{self, Request};
 
 /// The schema version of records. A reader rejects newer ones.
@@ -147,12 +148,16 @@ pub enum StepBody<P> {
     Answer {
         /// Number of the ask step.
         question: u32,
+        /// Who closed the question; absent in records of older writers.
+        principal: Option<Principal>,
         payload: P,
     },
     /// See [`StepKind::Note`].
     Note {
         /// The subject, one word.
         subject: String,
+        /// Who decided; absent in notes of an agent.
+        principal: Option<Principal>,
         payload: P,
     },
     /// See [`StepKind::End`].
@@ -207,8 +212,6 @@ const MICRO_USD: &str = "MicroUsd";
 const CACHE_READ_TOKENS: &str = "CacheReadTokens";
 const CACHE_WRITE_TOKENS: &str = "CacheWriteTokens";
 const UNPRICED_TOKENS: &str = "UnpricedTokens";
-pub(crate) const REQUEST: &str = "Request";
-pub(crate) const MESSAGES: &str = "Messages";
 const QUESTION_EXPIRES: &str = "QuestionExpiresAt";
 const QUESTION: &str = "Question";
 pub(crate) const SUBJECT: &str = "Subject";
@@ -243,6 +246,14 @@ impl<P> StepBody<P> {
         }
     }
 
+    /// Who acted, if the step records an action of a person.
+    pub fn principal(&self) -> Option<&Principal> {
+        match self {
+            Self::Answer { principal, .. } | Self::Note { principal, .. } => principal.as_ref(),
+            _ => None,
+        }
+    }
+
     /// The effect of the step, if it has one.
     pub fn effect(&self) -> Option<&EffectRef> {
         match self {
@@ -274,10 +285,12 @@ impl<P> StepBody<P> {
             Self::Ask { effect, expires_at, payload } => {
                 StepBody::Ask { effect, expires_at, payload: with(payload)? }
             }
-            Self::Answer { question, payload } => {
-                StepBody::Answer { question, payload: with(payload)? }
+            Self::Answer { question, principal, payload } => {
+                StepBody::Answer { question, principal, payload: with(payload)? }
             }
-            Self::Note { subject, payload } => StepBody::Note { subject, payload: with(payload)? },
+            Self::Note { subject, principal, payload } => {
+                StepBody::Note { subject, principal, payload: with(payload)? }
+            }
             Self::End { ending, error, category, answered_by, payload } => {
                 StepBody::End { ending, error, category, answered_by, payload: with(payload)? }
             }
@@ -379,14 +392,18 @@ fn write_body(item: Item, body: &StepBody<Payload>) -> Item {
             let item = count(item, UNPRICED_TOKENS, usage.unpriced_tokens);
             match request {
                 Some(request) => item
-                    .with(REQUEST, request.frame_bytes())
-                    .with(MESSAGES, request.messages.as_str()),
+                    .with(request::REQUEST, request.frame_bytes())
+                    .with(request::MESSAGES, request.messages.as_str()),
                 None => item,
             }
         }
         StepBody::Ask { expires_at, .. } => item.with(QUESTION_EXPIRES, expires_at.to_string()),
-        StepBody::Answer { question, .. } => item.with(QUESTION, *question),
-        StepBody::Note { subject, .. } => item.with(SUBJECT, subject.as_str()),
+        StepBody::Answer { question, principal, .. } => item
+            .with(QUESTION, *question)
+            .with_some(attribute::PRINCIPAL, principal.as_ref().map(ToString::to_string)),
+        StepBody::Note { subject, principal, .. } => item
+            .with(SUBJECT, subject.as_str())
+            .with_some(attribute::PRINCIPAL, principal.as_ref().map(ToString::to_string)),
         StepBody::End { ending, error, category, answered_by, .. } => item
             .with(ENDING, ending.as_str())
             .with_some(ERROR_MESSAGE, error.as_ref().map(ErrorMessage::as_str))
@@ -413,7 +430,7 @@ fn read_body(item: &Item) -> Result<StepBody<Payload>, ItemError> {
             effect: read_effect(item)?,
             started_at: read_stamp(item, STARTED_AT)?,
             usage: read_usage(item)?,
-            request: read_request(item)?,
+            request: Request::read_from(item)?,
             payload: payload()?,
         },
         StepKind::Ask => StepBody::Ask {
@@ -422,10 +439,13 @@ fn read_body(item: &Item) -> Result<StepBody<Payload>, ItemError> {
             payload: payload()?,
         },
         StepKind::Answer => {
-            StepBody::Answer { question: item.small(QUESTION)?, payload: payload()? }
+            let principal = Principal::read_from(item)?;
+            StepBody::Answer { question: item.small(QUESTION)?, principal, payload: payload()? }
         }
         StepKind::Note => {
-            StepBody::Note { subject: item.text(SUBJECT)?.to_owned(), payload: payload()? }
+            let (subject, principal) =
+                (item.text(SUBJECT)?.to_owned(), Principal::read_from(item)?);
+            StepBody::Note { subject, principal, payload: payload()? }
         }
         StepKind::End => {
             StepBody::End {
@@ -467,15 +487,6 @@ fn read_usage(item: &Item) -> Result<Usage, ItemError> {
         cache_write_tokens: count(CACHE_WRITE_TOKENS)?,
         unpriced_tokens: count(UNPRICED_TOKENS)?,
     })
-}
-
-fn read_request(item: &Item) -> Result<Option<Request>, ItemError> {
-    let frame = match item.attributes.get(REQUEST) {
-        None => return Ok(None),
-        Some(Value::B(bytes)) => request::frame_of(bytes),
-        Some(_) => return Err(item.malformed(REQUEST, "bytes")),
-    };
-    Ok(Some(Request { frame, messages: item.text(MESSAGES)?.to_owned() }))
 }
 
 fn read_stamp(item: &Item, name: &str) -> Result<Stamp, ItemError> {

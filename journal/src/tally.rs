@@ -273,7 +273,7 @@ impl<P: Clone + ChatOutcome> Tally<P> {
                 let payload = payload.clone();
                 self.end = Some(Ended { ending: *ending, error, error_category, payload });
             }
-            StepBody::Note { subject, payload } if subject == NOTE_FALLBACK => {
+            StepBody::Note { subject, payload, .. } if subject == NOTE_FALLBACK => {
                 self.fallback.get_or_insert_with(|| payload.clone());
             }
             StepBody::Intent { .. } | StepBody::Answer { .. } | StepBody::Note { .. } => {}

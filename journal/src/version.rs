@@ -16,14 +16,11 @@ pub const NOTE_VERSION: &str = "graph_version";
 /// Longest name of a version, in bytes. A longer one is refused.
 pub const VERSION_BYTES_MAX: usize = 64;
 
-/// A person's decision to continue a session with another version.
+/// A person's decision to continue a session with another version. The step names the person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Move {
     pub from: String,
     pub to: String,
-    /// Who decided, as the caller states it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
 }
 
 /// A version that an invoked agent lacked.
@@ -42,7 +39,9 @@ pub struct Missing {
 pub fn of(steps: &[Step<Value>]) -> Option<&str> {
     steps.iter().rev().find_map(|step| match &step.body {
         StepBody::Claim { graph_version, .. } => Some(graph_version.as_str()),
-        StepBody::Note { subject, payload } if subject == NOTE_VERSION => payload["to"].as_str(),
+        StepBody::Note { subject, payload, .. } if subject == NOTE_VERSION => {
+            payload["to"].as_str()
+        }
         _ => None,
     })
 }

@@ -3,8 +3,8 @@
 //!
 //! It ends sessions that must end, seals ended ones, and parks the workflow while the agent runs or the
 //! session waits. [`observe`] reads the journal, [`judge`] decides without IO, and [`Poller::handle`]
-//! acts on the decision. `answer` passes a person's answer to `control`, whether it arrives with the
-//! callback's token or as an event.
+//! acts on the decision. `answer` and `url` pass a person's actions to `control`, whether they arrive
+//! with the callback's token, as an event or over the function's URL.
 
 use agentcore::Runtime;
 use journal::announce::Announcer;
@@ -14,6 +14,7 @@ use journal::error_message::ErrorMessage;
 use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::Runner;
 use journal::lease;
+use journal::principal::Principal;
 use journal::read;
 use journal::seal::{announcement, seal, suspension, task_announcement};
 use journal::step::{Ending, Step, StepBody};
@@ -33,6 +34,7 @@ mod cloud;
 pub mod error;
 pub mod judge;
 pub mod observe;
+mod url;
 
 pub use error::Error;
 
@@ -46,12 +48,29 @@ pub struct Poller<S> {
     store: S,
     cloud: Cloud,
     clock: Clock,
+    /// Whether an answer in a callback's output counts.
+    callbacks_answer: bool,
 }
 
 impl<S: Store> Poller<S> {
     /// A poller over a journal, the state machine's callbacks and an agent runtime.
     pub fn new(store: S, callbacks: aws_sdk_sfn::Client, runtime: Runtime, clock: Clock) -> Self {
-        Self { store, cloud: Cloud::new(callbacks, runtime), clock }
+        let cloud = Cloud::new(callbacks, runtime);
+        Self { store, cloud, clock, callbacks_answer: true }
+    }
+
+    /// Sets the state machine's ARN, which only resuming needs.
+    #[must_use]
+    pub fn with_state_machine(mut self, state_machine_arn: Option<String>) -> Self {
+        self.cloud.state_machine_arn = state_machine_arn;
+        self
+    }
+
+    /// Ignores answers in a callback's output. In an account the agent, too, may send the token, and
+    /// must not answer its own question.
+    #[must_use]
+    pub fn ignoring_answers_of_callbacks(self) -> Self {
+        Self { callbacks_answer: false, ..self }
     }
 
     /// Handles a request of the state machine. Idempotent.
@@ -120,13 +139,29 @@ impl<S: Store> Poller<S> {
         }
     }
 
-    /// Handles requests of both callers: the state machine and the rule for answers.
+    /// Handles requests of the state machine, of the function's URL, which states its caller, and of
+    /// the rules for a person's actions, which do not pass on who sent the event.
     ///
     /// # Errors
-    /// As [`Self::handle`] and [`Self::answer`], and if the payload is valid for neither.
+    /// As [`Self::handle`] and [`Self::answer`], and if the payload is none of their requests.
     pub async fn serve(&self, payload: Value) -> Result<Value, Error> {
+        if url::is_request(&payload) {
+            return Ok(self.respond(&payload).await);
+        }
+        self.serve_for(payload, &Principal::Unknown).await
+    }
+
+    /// The same for a caller that knows who sent the event. It has no URL.
+    ///
+    /// # Errors
+    /// As [`Self::serve`].
+    pub async fn serve_for(&self, payload: Value, by: &Principal) -> Result<Value, Error> {
         Ok(if payload.get("answer").is_some() {
-            json!(self.answer(serde_json::from_value(payload)?).await?)
+            json!(self.answer(serde_json::from_value(payload)?, by).await?)
+        } else if payload.get("cancel").is_some() {
+            json!(self.cancel(serde_json::from_value(payload)?, by).await?)
+        } else if payload.get("resume").is_some() {
+            json!(self.resume(serde_json::from_value(payload)?, by).await?)
         } else {
             json!(self.handle(serde_json::from_value(payload)?).await?)
         })
@@ -138,7 +173,11 @@ impl<S: Store> Poller<S> {
         request: &CheckRequest,
     ) -> Result<CheckReply, Error> {
         if let Some(said) = said(&request.callback) {
-            self.answer_of_callback(&request.session_id, said).await?;
+            if self.callbacks_answer {
+                self.answer_of_callback(&request.session_id, said).await?;
+            } else {
+                tracing::warn!("An answer in a callback's output was ignored.");
+            }
         }
         let observed = observe::observe(&self.store, announcer.hlc, &request.session_id).await?;
         self.repair(announcer, &observed).await;
@@ -298,7 +337,8 @@ impl<S: Store> Poller<S> {
             return Ok(());
         }
         let payload = json!({ "question_id": question, "decision": "expired" });
-        let body = StepBody::Answer { question, payload };
+        let principal = Some(Principal::service(Writer::Poller));
+        let body = StepBody::Answer { question, principal, payload };
         let head = Head::after(&newest);
         let author = author(request);
         match append(&self.store, announcer.hlc, &author, &head, newest.epoch, body).await {

@@ -62,6 +62,24 @@ def edges(raw: bytes) -> dict[str, bytes]:
     return found
 
 
+def principals(raw: bytes) -> dict[str, bytes]:
+    """Forms of a principal in an answer, a note and an event."""
+    found = {}
+    values = (
+        ["unknown", "unknown:", "os-user:a", "os-user:", "os-user:a b", "OS-USER:a", "root:a", "token:\u00fc", ""]
+        + ["service:poller", "aws-arn:arn:aws:iam::1:user/a:b", "token:" + "a" * 2048, "token:" + "a" * 2049]
+        + ["token:a\n", "token:\x7f"]
+    )
+    for key in ("STEP#00000004", "STEP#00000008", "STEP#00000001", "EVENT#2026-11-21T10:30:00.000000000Z"):
+        for index, value in enumerate([{"S": value} for value in values] + [{"N": "1"}, {"B": "AAEC"}]):
+            lines = exporting.parse_lines(raw)
+            record = next(line["record"] for line in lines if line.get("record", {}).get("SK", {}).get("S") == key)
+            record["Principal"] = value
+            exporting.reseal(lines)
+            found[f"{key[:13].replace('#', '_')}-{index}"] = exporting.dump_lines(lines)
+    return found
+
+
 def edit(raw: bytes, name: bytes, value: bytes) -> bytes:
     start = raw.rindex(name) + len(name)
     end = start
@@ -141,6 +159,8 @@ def main(folder: Path) -> None:
     for base in ("vector", "session"):
         for name, contents in edges((BASES / f"{base}.jsonl").read_bytes()).items():
             (folder / f"{base}-{name}.jsonl").write_bytes(contents)
+    for name, contents in principals((BASES / "session.jsonl").read_bytes()).items():
+        (folder / f"principal-{name}.jsonl").write_bytes(contents)
     for name, contents in logs((BASES / "with_log.jsonl").read_bytes()).items():
         (folder / f"log-{name}.jsonl").write_bytes(contents)
 

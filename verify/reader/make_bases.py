@@ -68,6 +68,32 @@ def with_late_events(lines: list[Line]) -> list[Line]:
     return lines
 
 
+def with_principals(lines: list[Line]) -> list[Line]:
+    """A session that people triggered, answered, cancelled and resumed, by name."""
+    named = {
+        "EVENT#2026-11-21T10:30:00.000000000Z": "unknown",
+        "STEP#00000004": "os-user:alice",
+        "STEP#00000008": "token:ci",
+    }
+    for record in records(lines):
+        if record["SK"]["S"] in named:
+            record["Principal"] = {"S": named[record["SK"]["S"]]}
+    source = next(line for line in lines if "INPUT_RECEIVED" in json.dumps(line))
+    for status, time in (("CANCEL_REQUESTED", "0.410000000Z"), ("RESUME_REQUESTED", "0.420000000Z")):
+        added = copy.deepcopy(source)
+        stamp = f"2026-11-21T10:30:0{time}"
+        added["record"] |= {
+            "SK": {"S": f"EVENT#{stamp}"},
+            "Timestamp": {"S": stamp},
+            "Status": {"S": status},
+            "Principal": {"S": "aws-arn:arn:aws:sts::123456789012:assumed-role/Operators/alice"},
+        }
+        lines.append(added)
+    exporting.sort_records(lines)
+    exporting.reseal(lines)
+    return lines
+
+
 def expired(lines: list[Line]) -> list[Line]:
     for record in records(lines):
         record["ExpiresAt"] = {"N": "1700000000"}
@@ -105,7 +131,7 @@ def with_log(lines: list[Line]) -> list[Line]:
 
 def main() -> None:
     base = (BASES / "session.jsonl").read_bytes()
-    for make in (open_session, with_parts, with_late_events, expired, with_log):
+    for make in (open_session, with_parts, with_late_events, with_principals, expired, with_log):
         write(make.__name__, make(exporting.parse_lines(base)))
 
 

@@ -19,7 +19,8 @@ CHARACTERS = 'aZ09#:-_.,{}[]"\\ \u00fc'
 FIXES = ("none", "line", "own", "witness", "reseal")
 STATUSES = (
     "SESSION_INITIATED SESSION_SUCCEEDED SESSION_FAILED SESSION_REJECTED INPUT_RECEIVED AGENT_LOST "
-    "AGENT_BACKGROUND_TASK_COMPLETED AGENT_BACKGROUND_TASK_SUSPENDED AGENT_INVOCATION_STARTED UNKNOWN"
+    "AGENT_BACKGROUND_TASK_COMPLETED AGENT_BACKGROUND_TASK_SUSPENDED AGENT_INVOCATION_STARTED "
+    "CANCEL_REQUESTED RESUME_REQUESTED UNKNOWN"
 ).split()
 ODD_VALUES = (
     {"S": ""},
@@ -28,6 +29,9 @@ ODD_VALUES = (
     {"S": "2026-11-21 10:30:60.5+01:00"},
     {"S": "0" * 64},
     {"S": "[]"},
+    {"S": "unknown"},
+    {"S": "os-user:alice"},
+    {"S": "root:alice"},
     {"N": "0"},
     {"N": "1"},
     {"N": "2"},
@@ -43,7 +47,7 @@ NAMES = (
     "V ExpiresAt Timestamp Hash Kind Seq Epoch Runner PrevHash Node Effect Digest Call StartedAt Ending "
     "Question Subject Supersedes Status Writer EventId Attempt Step WallTime Detail EndHash Payload "
     "PayloadEncoding PayloadBytes PayloadSha256 PayloadParts Unreadable Request Messages Extra "
-    "AnsweredBy InputTokens ErrorMessage Day"
+    "AnsweredBy Principal InputTokens ErrorMessage Day"
 ).split()
 
 

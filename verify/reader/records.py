@@ -38,6 +38,7 @@ EVENT_NAMES = STEP_ANNOUNCEMENTS | set(ENDING_OF_VERDICT) | {
     "AGENT_BACKGROUND_TASK_RESUMED",
     "AGENT_LOST",
     "CANCEL_REQUESTED",
+    "RESUME_REQUESTED",
 }
 EFFECTS = {"chat", "tools", "ask", "sleep"}
 TOKEN_COUNTS = (
@@ -50,8 +51,10 @@ TOKEN_COUNTS = (
     "UnpricedTokens",
 )
 ANSWERED_BY = {"model", "policy", "both"}
+NAME_CHARACTERS_MAX = 2048
 
 _SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{32,99}")
+_PRINCIPAL = re.compile(r"unknown|(?:os-user|token|aws-arn|service):[!-~]{1,%d}" % NAME_CHARACTERS_MAX)
 _STEP_KEY = re.compile(r"STEP#([0-9]{8})")
 
 
@@ -147,9 +150,9 @@ def _has_attributes_of_kind(item: Item) -> bool:
     if kind == "ask":
         return _has_effect(item) and _is_time(item, "QuestionExpiresAt")
     if kind == "answer":
-        return item.u32("Question") is not None
+        return item.u32("Question") is not None and _has_principal_or_none(item)
     if kind == "note":
-        return _all_texts(item, "Subject")
+        return _all_texts(item, "Subject") and _has_principal_or_none(item)
     return kind == "end" and _has_ending(item)
 
 
@@ -174,6 +177,11 @@ def _has_ending(item: Item) -> bool:
     return item.text("Ending") in ENDING_OF_VERDICT.values() and (
         answered_by is None or answered_by in ANSWERED_BY
     )
+
+
+def _has_principal_or_none(item: Item) -> bool:
+    principal = item.text("Principal")
+    return principal is None or _PRINCIPAL.fullmatch(principal) is not None
 
 
 def _all_texts(item: Item, *names: str) -> bool:

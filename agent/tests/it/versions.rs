@@ -169,7 +169,9 @@ const ONE_LIKE: Graph<String> =
 async fn a_moved_session_goes_on_with_the_new_version() {
     let world = World::killed().await;
     let payload = json!({ "from": "1", "to": "2" });
-    world.append(StepBody::Note { subject: NOTE_VERSION.to_owned(), payload }).await;
+    world
+        .append(StepBody::Note { subject: NOTE_VERSION.to_owned(), principal: None, payload })
+        .await;
     assert_eq!(world.invoke(Agent::of(&ONE), 20).await, "version_missing");
     assert_eq!(world.invoke(both(), 30).await, "accepted");
     assert_eq!(world.result().await, "two");

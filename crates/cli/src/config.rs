@@ -45,6 +45,8 @@ pub struct Config {
     pub target: Option<String>,
     /// `DAYBOOK_TOKEN`.
     pub token: Option<String>,
+    /// `DAYBOOK_TOKEN_NAME`.
+    pub token_name: Option<String>,
     /// `DAYBOOK_KEYS`, or else the folder for it in the user's configuration; `None` without a home.
     pub keys: Option<PathBuf>,
     /// `DAYBOOK_STAGE`.
@@ -54,6 +56,10 @@ pub struct Config {
     pub state_machine_arn: Option<String>,
     /// `EVENT_BUS_NAME`.
     pub event_bus_name: Option<String>,
+    /// `ACTIONS_URL`.
+    pub actions_url: Option<String>,
+    /// `ACTIONS_BUS_NAME`.
+    pub actions_bus: Option<String>,
     /// `JOURNAL_TABLE_NAME`.
     pub table: Option<String>,
     /// `AGENT_RUNTIME_ARN`.
@@ -61,8 +67,6 @@ pub struct Config {
     pub runtime_arn: Option<String>,
     /// `AWS_ENDPOINT_URL`, the AWS SDK's own.
     pub aws_endpoint_url: Option<String>,
-    /// The name of the person, `USER` or `USERNAME`.
-    pub user: Option<String>,
     /// The path of this binary.
     pub binary: PathBuf,
     pub agents: Arc<[Agent]>,
@@ -76,9 +80,6 @@ pub const AWS_ENDPOINT_URL: &str = "AWS_ENDPOINT_URL";
 
 /// The same for SSM, which the local stack does not emulate.
 const AWS_ENDPOINT_URL_SSM: &str = "AWS_ENDPOINT_URL_SSM";
-
-/// The operating system's variables for the name of the person.
-const USER: [&str; 2] = ["USER", "USERNAME"];
 
 /// Settings of a stack from the environment.
 #[derive(Clone, Debug)]
@@ -140,16 +141,18 @@ impl Config {
         Self {
             target: env::text(&lookup, env::DAYBOOK_TARGET),
             token: env::text(&lookup, env::DAYBOOK_TOKEN),
+            token_name: env::text(&lookup, env::DAYBOOK_TOKEN_NAME),
             keys: keys(&lookup),
             #[cfg(feature = "live")]
             stage: env::text(&lookup, env::DAYBOOK_STAGE),
             state_machine_arn: env::text(&lookup, env::STATE_MACHINE_ARN),
             event_bus_name: env::text(&lookup, env::EVENT_BUS_NAME),
+            actions_url: env::text(&lookup, env::ACTIONS_URL),
+            actions_bus: env::text(&lookup, env::ACTIONS_BUS_NAME),
             table: env::text(&lookup, env::JOURNAL_TABLE_NAME),
             #[cfg(feature = "live")]
             runtime_arn: env::text(&lookup, env::AGENT_RUNTIME_ARN),
             aws_endpoint_url: env::text(&lookup, AWS_ENDPOINT_URL),
-            user: USER.iter().find_map(|name| env::text(&lookup, name)),
             binary: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("daybook")),
             agents,
             extensions,

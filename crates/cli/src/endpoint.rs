@@ -4,11 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use journal::id::SessionId;
+use journal::principal::Name;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde_json::Value;
+use workflow::contract::USER_HEADER;
 
 use crate::failure::Failure;
 use crate::resolve::Context;
+use crate::user;
 
 /// Timeout of a connection, on this machine.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
@@ -26,6 +29,7 @@ pub struct Endpoint {
     pub address: String,
     client: Client,
     token: Option<String>,
+    user: Option<Name>,
 }
 
 /// The health response of a running stack.
@@ -49,7 +53,7 @@ impl Endpoint {
             .timeout(REQUEST_TIMEOUT)
             .build()?;
         let address = context.endpoint.as_str().trim_end_matches('/').to_owned();
-        Ok(Self { address, client, token: context.token.clone() })
+        Ok(Self { address, client, token: context.token.clone(), user: user::name() })
     }
 
     /// The stack's health; `None` when nothing listens.
@@ -123,6 +127,10 @@ impl Endpoint {
     }
 
     async fn send(&self, request: RequestBuilder) -> reqwest::Result<reqwest::Response> {
+        let request = match &self.user {
+            Some(user) => request.header(USER_HEADER, user.as_str()),
+            None => request,
+        };
         match &self.token {
             Some(token) => request.bearer_auth(token).send().await,
             None => request.send().await,

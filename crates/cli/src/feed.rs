@@ -32,7 +32,7 @@ pub struct Feed {
 /// A new record.
 #[derive(Clone, Debug)]
 pub enum Item {
-    Event(Event),
+    Event(Box<Event>),
     /// A step and its tool call, if it is about one.
     Step(Box<Step<Value>>, Option<ToolCall>),
 }
@@ -55,7 +55,7 @@ impl Feed {
             match record {
                 Record::Event(event) => {
                     self.events.push(event.clone());
-                    items.push(Item::Event(event));
+                    items.push(Item::Event(Box::new(event)));
                 }
                 Record::Step(step) => {
                     let step = read::resolve(&self.store, step).await?;

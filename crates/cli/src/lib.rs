@@ -36,6 +36,7 @@ mod reader;
 mod render;
 mod resolve;
 mod typing;
+mod user;
 
 use std::process::ExitCode;
 use std::sync::Arc;

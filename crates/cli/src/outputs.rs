@@ -19,6 +19,8 @@ const TABLE: &str = "JournalTableName";
 const STATE_MACHINE: &str = "StateMachineArn";
 const RUNTIME: &str = "AgentRuntimeArn";
 const EVENT_BUS: &str = "EventBusName";
+const ACTIONS_URL: &str = "ActionsUrl";
+const ACTIONS_BUS: &str = "ActionsBusName";
 
 /// The resource names of a stack. Queries `CloudFormation` only if the environment leaves out the journal's
 /// table or the state machine; names from the environment take precedence.
@@ -43,6 +45,8 @@ pub async fn named(cloud: &Cloud, aws: &SdkConfig) -> Result<Cloud, Failure> {
         state_machine_arn: output(&cloud.state_machine_arn, STATE_MACHINE),
         runtime_arn: output(&cloud.runtime_arn, RUNTIME),
         event_bus_name: output(&cloud.event_bus_name, EVENT_BUS),
+        actions_url: output(&cloud.actions_url, ACTIONS_URL),
+        actions_bus: output(&cloud.actions_bus, ACTIONS_BUS),
     })
 }
 

@@ -15,6 +15,7 @@ use extension::input::model_name;
 use extension::server::{Server, Transport};
 use graph::agent::Agent;
 use journal::item::Hash;
+use journal::principal::Name;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
 use tlog::key::VerifierKey;
@@ -42,18 +43,39 @@ pub struct Context {
     pub look: Look,
     /// The bearer token of the local stack, required beyond loopback.
     pub token: Option<String>,
+    /// `DAYBOOK_TOKEN_NAME`, unchecked.
+    token_name: Option<String>,
     /// The folder of the keys that sign logs of sessions.
     pub keys: Option<PathBuf>,
-    /// The name of the person, for what they decide.
-    pub user: Option<String>,
     /// The resource names of the stack in AWS.
     pub cloud: Cloud,
+    /// Whether `AWS_ENDPOINT_URL` leads to an emulator of the account.
+    pub is_emulated: bool,
     /// The path of this binary.
     pub binary: PathBuf,
     pub agents: Arc<[Agent]>,
     pub extensions: Arc<[Extension]>,
     /// The subset that servers and commands of packs receive.
     pub surroundings: Surroundings,
+}
+
+impl Context {
+    /// The name of the token's holder, for a server that this process starts.
+    ///
+    /// # Errors
+    /// When `DAYBOOK_TOKEN_NAME` is no name.
+    pub fn token_name(&self) -> Result<Option<Name>, Failure> {
+        let parsed = self.token_name.as_deref().map(str::parse).transpose();
+        parsed.map_err(|_| {
+            let value = self.token_name.clone().unwrap_or_default();
+            let expected = "1 to 2048 visible ASCII characters";
+            Failure::usage(env::Invalid::Malformed {
+                name: env::DAYBOOK_TOKEN_NAME,
+                value,
+                expected,
+            })
+        })
+    }
 }
 
 /// A command, ready to run.
@@ -344,8 +366,9 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
         json: global.json,
         look,
         token: config.token.clone(),
+        token_name: config.token_name.clone(),
+        is_emulated: config.aws_endpoint_url.is_some(),
         keys: config.keys.clone(),
-        user: config.user.clone(),
         cloud: Cloud::of(config)?,
         binary: config.binary.clone(),
         agents: Arc::clone(&config.agents),

@@ -4,29 +4,22 @@
 //! closed the question: of two answers, or of an answer, a cancellation and an expiry, one wins, and
 //! the others learn that they came too late.
 
-use std::time::Duration;
-
 use graph::digest;
 use graph::question::{Answer, OpenQuestion, Question};
 use journal::chain::{AppendError, Author, Head, append};
 use journal::clock::Hlc;
 use journal::event::{About, Draft, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
+use journal::principal::Principal;
 use journal::read;
 use journal::step::{Step, StepBody};
 use journal::store::{self, Store};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Refused};
-use crate::executions::Workflow;
+use crate::executions::{Forwarded, Workflow};
 use crate::records::{Records, announcer};
-use crate::{Answered, Control};
-
-/// Timeout for an answer to reach the journal after the event bus accepted it.
-pub(crate) const CONFIRMED_WITHIN: Duration = Duration::from_secs(30);
-
-/// Timeout of one wait for a change of the journal.
-const LOOK: Duration = Duration::from_millis(500);
+use crate::{Action, Answered, Control, LOOK};
 
 impl<S: Store, E: Workflow> Control<S, E> {
     /// Answers a session's open question and wakes its workflow. `said` is an [`Answer`] as JSON.
@@ -37,9 +30,14 @@ impl<S: Store, E: Workflow> Control<S, E> {
     /// # Errors
     /// See [`Error`]. [`Refused::NoQuestion`] and [`Refused::Closed`] wake the workflow too: the
     /// process that wrote the earlier answer may have died before it woke the workflow.
-    pub async fn answer(&self, session: &SessionId, said: &Value) -> Result<Answered, Error> {
+    pub async fn answer(
+        &self,
+        session: &SessionId,
+        said: &Value,
+        by: &Principal,
+    ) -> Result<Answered, Error> {
         let session_id = session.clone();
-        match self.write_answer(session, said).await {
+        match self.write_answer(session, said, by).await {
             Ok(Written::Here(step)) => {
                 let woken = Some(self.wake(session).await?);
                 Ok(Answered { session_id, step, woken })
@@ -53,7 +51,12 @@ impl<S: Store, E: Workflow> Control<S, E> {
         }
     }
 
-    async fn write_answer(&self, session: &SessionId, said: &Value) -> Result<Written, Error> {
+    async fn write_answer(
+        &self,
+        session: &SessionId,
+        said: &Value,
+        by: &Principal,
+    ) -> Result<Written, Error> {
         let records = Records::read(&self.store, session).await?;
         let answer: Answer = serde_json::from_value(said.clone()).map_err(Refused::Malformed)?;
         let (ask, open) = open_question(&records.steps)?;
@@ -61,11 +64,16 @@ impl<S: Store, E: Workflow> Control<S, E> {
         if open.expires_at <= self.clock.now() {
             return Err(Refused::Expired.into());
         }
-        let mut detail = json!(answer);
-        detail["session_id"] = json!(session);
-        if self.executions.forward(&detail).await? {
-            let written = self.clock.timeout(CONFIRMED_WITHIN, self.step_after(session, ask.seq));
-            return written.await.unwrap_or(Err(Error::Unconfirmed)).map(Written::Elsewhere);
+        match self.executions.forward(session, &Action::Answer(json!(answer))).await? {
+            Forwarded::No => {}
+            Forwarded::Accepted => {
+                let step = self.confirmed(self.step_after(session, ask.seq)).await?;
+                return Ok(Written::Elsewhere(step));
+            }
+            Forwarded::Done(reply) => {
+                let step = reply["step"].as_u64().and_then(|step| u32::try_from(step).ok());
+                return step.map(Written::Elsewhere).ok_or(Error::Unconfirmed);
+            }
         }
         let hlc = records.hlc(&self.clock);
         let author = Author {
@@ -73,8 +81,8 @@ impl<S: Store, E: Workflow> Control<S, E> {
             runner: Runner::fresh(Writer::Person.as_str()),
             expires_at: ask.expires_at,
         };
-        match append(&self.store, &hlc, &author, &Head::after(ask), ask.epoch, answer.body()).await
-        {
+        let body = answer.body_by(by.clone());
+        match append(&self.store, &hlc, &author, &Head::after(ask), ask.epoch, body).await {
             Ok(step) => {
                 announce(&self.store, &hlc, &author, step.seq).await;
                 Ok(Written::Here(step.seq))

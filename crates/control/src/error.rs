@@ -20,10 +20,48 @@ pub enum Error {
     /// The executions or the event bus are unavailable: the caller may retry.
     #[error(transparent)]
     Executions(Cause),
-    /// The event bus accepted an answer, and its step is not in the journal yet: the caller reads the
-    /// session before it answers again.
-    #[error("the event bus accepted the decision, but the journal does not contain it yet")]
+    /// Another process accepted the action, and the journal does not show it yet: the caller reads the
+    /// session before it tries again.
+    #[error("the action was accepted, but the journal does not contain it yet")]
     Unconfirmed,
+}
+
+impl Error {
+    /// The status and the code of the API's reply.
+    pub fn http(&self) -> (u16, &'static str) {
+        match self {
+            Self::Journal(error) => match error.retry() {
+                store::Retry::After(_) | store::Retry::Unknown(_) => (503, "ServiceUnavailable"),
+                store::Retry::Never => (500, "InternalFailure"),
+            },
+            Self::Executions(_) => (503, "ServiceUnavailable"),
+            Self::Unconfirmed => (409, "AnswerUnconfirmed"),
+            Self::Refused(refused) => refused.http(),
+        }
+    }
+}
+
+impl Refused {
+    fn http(&self) -> (u16, &'static str) {
+        match self {
+            Self::NoSession(_) => (404, "NoSession"),
+            Self::Ended(_) => (409, "SessionEnded"),
+            Self::NoQuestion => (409, "NoQuestion"),
+            Self::Answer(AnswerRefused::WrongQuestion { .. }) => (409, "WrongQuestion"),
+            Self::Expired => (409, "QuestionExpired"),
+            Self::Closed => (409, "QuestionClosed"),
+            Self::Answer(_) | Self::Malformed(_) | Self::Unfit(_) => (400, "InvalidAnswer"),
+            Self::InvalidVersion => (400, "InvalidVersion"),
+            Self::NotStarted => (409, "NotStarted"),
+            Self::SameVersion(_) => (409, "SameVersion"),
+            Self::QuestionOpen { .. } => (409, "QuestionOpen"),
+            Self::AtWork => (409, "AtWork"),
+            Self::GoneOn => (409, "GoneOn"),
+            Self::NoExecution => (409, "NoExecution"),
+            Self::TooManyResumes => (409, "TooManyResumes"),
+            Self::InputTooLarge(_) => (400, "ValidationException"),
+        }
+    }
 }
 
 /// The cause of an [`Error::Executions`].

@@ -1,11 +1,13 @@
-//! The port to a session's workflow: its callback, its executions, and the event bus before them.
+//! The port to a session's workflow: its callback, its executions, and the process that writes for a
+//! person who may not write to the journal.
 //!
-//! The local stack implements it with its own executions, the command line with the AWS clients. The
-//! poller may only send callbacks and implements [`Workflow`] alone.
+//! The local stack implements it with its own executions, the poller and the command line
+//! with the AWS clients. The command line has the poller perform what it may not.
 
 use journal::id::SessionId;
 use serde_json::Value;
 
+use crate::Action;
 use crate::error::Error;
 
 /// Access to a waiting workflow.
@@ -17,14 +19,30 @@ pub trait Workflow: Send + Sync {
     /// [`Error::Executions`] or [`Error::Journal`] if the service is unavailable.
     fn wake(&self, token: &str) -> impl Future<Output = Result<bool, Error>> + Send;
 
-    /// Puts a checked answer on the event bus, where another process writes the answer's step, and
-    /// returns true. The default returns false: this process writes the step itself.
+    /// Has another process perform a checked action, one that may write to the journal. The default
+    /// leaves it to this process.
     ///
     /// # Errors
-    /// [`Error::Executions`] if the bus did not confirm the event, which it may have accepted.
-    fn forward(&self, _detail: &Value) -> impl Future<Output = Result<bool, Error>> + Send {
-        std::future::ready(Ok(false))
+    /// [`Error::Executions`] if the other process did not confirm the action, which it may have
+    /// accepted.
+    fn forward(
+        &self,
+        _session: &SessionId,
+        _action: &Action,
+    ) -> impl Future<Output = Result<Forwarded, Error>> + Send {
+        std::future::ready(Ok(Forwarded::No))
     }
+}
+
+/// Where an action is performed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Forwarded {
+    /// In this process.
+    No,
+    /// In another one, which accepted it. The journal will show the result.
+    Accepted,
+    /// In another one, which replied with this JSON.
+    Done(Value),
 }
 
 impl<W: Workflow> Workflow for &W {
@@ -32,8 +50,12 @@ impl<W: Workflow> Workflow for &W {
         W::wake(self, token)
     }
 
-    fn forward(&self, detail: &Value) -> impl Future<Output = Result<bool, Error>> + Send {
-        W::forward(self, detail)
+    fn forward(
+        &self,
+        session: &SessionId,
+        action: &Action,
+    ) -> impl Future<Output = Result<Forwarded, Error>> + Send {
+        W::forward(self, session, action)
     }
 }
 
@@ -59,6 +81,24 @@ pub trait Executions: Workflow {
     /// Whether the session's agent is running. `None` if only its lease shows that.
     fn has_agent(&self, _session: &SessionId) -> Option<bool> {
         None
+    }
+}
+
+impl<E: Executions> Executions for &E {
+    fn arn(&self, name: &str) -> Result<String, Error> {
+        E::arn(self, name)
+    }
+
+    fn describe(&self, arn: &str) -> impl Future<Output = Result<Option<Execution>, Error>> + Send {
+        E::describe(self, arn)
+    }
+
+    fn start(&self, name: &str, input: &str) -> impl Future<Output = Result<String, Error>> + Send {
+        E::start(self, name, input)
+    }
+
+    fn has_agent(&self, session: &SessionId) -> Option<bool> {
+        E::has_agent(self, session)
     }
 }
 

@@ -1,10 +1,10 @@
 //! A person's actions on a session: answer its question, cancel it, resume it.
 //!
 //! Each action is one function of [`Control`], over the journal's store and a port to the session's
-//! executions ([`executions`]). Terminal, page, API, event bus and callback all call these functions.
-//! [`answer`](mod@answer) validates an answer against the open question and writes its step.
-//! [`resume`](mod@resume) starts another execution if the last one has ended. [`version`] moves a session to another
-//! version of its agent.
+//! executions ([`executions`]), and journals its caller, a [`Principal`]. Terminal, page, API, event
+//! bus, callback and the poller's URL all call these functions. [`answer`](mod@answer) validates an
+//! answer against the open question and writes its step. [`resume`](mod@resume) starts another
+//! execution if the last one has ended. [`version`] moves a session to another version of its agent.
 
 pub mod answer;
 mod cancel;
@@ -14,17 +14,26 @@ mod records;
 pub mod resume;
 pub mod version;
 
+use std::time::Duration;
+
 use journal::clock::Clock;
 use journal::id::SessionId;
 use journal::lease::Lease;
+use journal::principal::Principal;
 use journal::store::Store;
 use journal::wait::Wait;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use workflow::limits::SILENT_AFTER;
 
 pub use error::{Error, Refused};
-pub use executions::{Execution, Executions, Workflow};
+pub use executions::{Execution, Executions, Forwarded, Workflow};
+
+/// Timeout for an action to reach the journal after another process accepted it.
+const CONFIRMED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Timeout of one wait for a change of the journal.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// A journal, and the executions of its sessions.
 #[derive(Clone, Debug)]
@@ -53,9 +62,17 @@ pub enum Action {
 pub struct AsVersion {
     #[serde(rename = "as_version")]
     pub version: String,
-    /// Who decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+}
+
+impl AsVersion {
+    /// The version that a request to resume names in its body; `None` if the body is empty.
+    ///
+    /// # Errors
+    /// The body says something else.
+    pub fn of_request(given: Value) -> serde_json::Result<Option<Self>> {
+        let is_empty = given.is_null() || given.as_object().is_some_and(Map::is_empty);
+        if is_empty { Ok(None) } else { serde_json::from_value(given).map(Some) }
+    }
 }
 
 impl Action {
@@ -66,6 +83,20 @@ impl Action {
             Self::Cancel { .. } => "cancel",
             Self::Resume { .. } => "resume",
         }
+    }
+
+    /// The action of a request to the API's route `name`; `None` if there is no such route.
+    ///
+    /// # Errors
+    /// The body is not JSON, or names something else than a version to resume with.
+    pub fn of_request(name: &str, body: &[u8]) -> Result<Option<Self>, serde_json::Error> {
+        let given = if body.is_empty() { Value::Null } else { serde_json::from_slice(body)? };
+        Ok(match name {
+            "answer" => Some(Self::Answer(given)),
+            "cancel" => Some(Self::Cancel { reason: given["reason"].as_str().map(str::to_owned) }),
+            "resume" => Some(Self::Resume { as_version: AsVersion::of_request(given)? }),
+            _ => None,
+        })
     }
 
     /// The body of the API's request.
@@ -117,24 +148,38 @@ pub struct Resumed {
 }
 
 impl<S: Store, E: Executions> Control<S, E> {
+    /// Performs an action. `by` is the caller as its channel knows it; nothing in the action counts.
+    ///
     /// # Errors
     /// See [`Error`].
-    pub async fn act(&self, session: &SessionId, action: &Action) -> Result<Done, Error> {
+    pub async fn act(
+        &self,
+        session: &SessionId,
+        action: &Action,
+        by: &Principal,
+    ) -> Result<Done, Error> {
         Ok(match action {
-            Action::Answer(said) => Done::Answered(self.answer(session, said).await?),
+            Action::Answer(said) => Done::Answered(self.answer(session, said, by).await?),
             Action::Cancel { reason } => {
-                Done::Cancelled(self.cancel(session, reason.as_deref()).await?)
+                Done::Cancelled(self.cancel(session, reason.as_deref(), by).await?)
             }
-            Action::Resume { as_version: None } => Done::Resumed(self.resume(session).await?),
-            Action::Resume { as_version: Some(to) } => {
-                let step = self.move_to(session, to).await?;
-                Done::Resumed(Resumed { step: Some(step), ..self.resume(session).await? })
+            Action::Resume { as_version } => {
+                Done::Resumed(self.resume(session, as_version.as_ref(), by).await?)
             }
         })
     }
 }
 
 impl<S: Store, E: Workflow> Control<S, E> {
+    /// Waits until the journal shows an action that another process accepted.
+    async fn confirmed<T>(
+        &self,
+        shown: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let shown = self.clock.timeout(CONFIRMED_WITHIN, shown).await;
+        shown.unwrap_or(Err(Error::Unconfirmed))
+    }
+
     /// Has the parked workflow read the journal again; returns whether one was parked.
     async fn wake(&self, session: &SessionId) -> Result<bool, Error> {
         match Wait::read(&self.store, session).await? {

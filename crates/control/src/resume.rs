@@ -5,8 +5,10 @@
 
 use std::time::Duration;
 
-use journal::event::{Event, EventStatus};
+use journal::event::{About, Draft, Event, EventStatus};
 use journal::id::SessionId;
+use journal::principal::Principal;
+use journal::read;
 use journal::store::{self, Store};
 use journal::version;
 use serde_json::{Map, Value, json};
@@ -14,9 +16,9 @@ use workflow::execution::{self, RESUMES_MAX};
 use workflow::standing::standing;
 
 use crate::error::{Error, Refused};
-use crate::executions::{Execution, Executions};
-use crate::records::Records;
-use crate::{Control, Resumed};
+use crate::executions::{Execution, Executions, Forwarded};
+use crate::records::{Records, announcer};
+use crate::{Action, AsVersion, Control, LOOK, Resumed};
 
 /// Most attempts to wake a workflow between two waits; then the caller learns that it was not woken.
 const WAKE_ATTEMPTS_MAX: u32 = 30;
@@ -25,42 +27,119 @@ const WAKE_ATTEMPTS_MAX: u32 = 30;
 const WAKE_PAUSE: Duration = Duration::from_secs(1);
 
 impl<S: Store, E: Executions> Control<S, E> {
-    /// Resumes a session.
+    /// Resumes a session, with another version of its agent if one is given. The request is journaled
+    /// first, once for each step at which it is made.
     ///
     /// # Errors
     /// See [`Error`].
-    pub async fn resume(&self, session: &SessionId) -> Result<Resumed, Error> {
-        let records = Records::read(&self.store, session).await?;
-        records.refuse_ended()?;
-        let initiated = records.events.iter().find(|e| e.status == EventStatus::SessionInitiated);
+    pub async fn resume(
+        &self,
+        session: &SessionId,
+        to: Option<&AsVersion>,
+        by: &Principal,
+    ) -> Result<Resumed, Error> {
+        let first = Records::read(&self.store, session).await?;
+        first.refuse_ended()?;
+        if let Some(to) = to {
+            self.check_move(session, &first, to).await?;
+        }
+        let initiated = first.events.iter().find(|e| e.status == EventStatus::SessionInitiated);
         let initiated = initiated.ok_or(Refused::NoExecution)?;
         let (resumes, newest) = self.newest(initiated).await?.ok_or(Refused::NoExecution)?;
-        if newest.is_running {
-            let woken = self.wake_running(session, &records).await?;
-            return Ok(Resumed {
-                session_id: session.clone(),
-                woken,
-                execution_arn: None,
-                step: None,
-            });
-        }
-        if resumes >= RESUMES_MAX {
+        if !newest.is_running && resumes >= RESUMES_MAX {
             return Err(Refused::TooManyResumes.into());
         }
-        let expires_at = initiated.expires_at;
+        let name = execution::name(session, resumes + 1);
+        let next = Some(name.as_str()).filter(|_| !newest.is_running);
+        if let Some(resumed) = self.forwarded(session, &first, to, next).await? {
+            return Ok(resumed);
+        }
+        let step = match to {
+            Some(to) => Some(self.move_to(session, to, by).await?),
+            None => None,
+        };
         // The poller writes a verdict before the execution ends: this second read finds a verdict
         // that was written since the first.
         let records = Records::read(&self.store, session).await?;
         records.refuse_ended()?;
+        self.announce_resume(&records, initiated, by).await?;
+        if newest.is_running {
+            let woken = self.wake_running(session, &records).await?;
+            return Ok(Resumed { step, ..resumed(session, woken, None) });
+        }
         let mut input: Map<String, Value> = serde_json::from_str(&newest.input)
             .map_err(|error| store::Error::Corrupt(error.into()))?;
         let working = self.is_at_work(session).await?;
-        let standing = standing(&records.events, &records.steps, expires_at, working);
+        let standing = standing(&records.events, &records.steps, initiated.expires_at, working);
         input.insert("resume".to_owned(), json!(standing));
-        let name = execution::name(session, resumes + 1);
         let started = self.executions.start(&name, &json!(input).to_string()).await?;
-        let (session_id, execution_arn) = (session.clone(), Some(started));
-        Ok(Resumed { session_id, woken: false, execution_arn, step: None })
+        Ok(Resumed { step, ..resumed(session, false, Some(started)) })
+    }
+
+    /// Has another process resume the session; `None` if this one has to. `next` is the name of the
+    /// execution that it starts.
+    async fn forwarded(
+        &self,
+        session: &SessionId,
+        records: &Records,
+        to: Option<&AsVersion>,
+        next: Option<&str>,
+    ) -> Result<Option<Resumed>, Error> {
+        let action = Action::Resume { as_version: to.cloned() };
+        Ok(match self.executions.forward(session, &action).await? {
+            Forwarded::No => None,
+            Forwarded::Accepted => {
+                let next = next.map(|name| self.executions.arn(name)).transpose()?;
+                let newest = records.steps.last().map_or(0, |step| step.seq);
+                let step = match to {
+                    Some(_) => Some(self.confirmed(self.step_after(session, newest)).await?),
+                    None => None,
+                };
+                let at = About::Step(step.unwrap_or(newest));
+                self.confirmed(self.requested(session, at, next.as_deref())).await?;
+                Some(Resumed { step, ..resumed(session, false, next) })
+            }
+            Forwarded::Done(reply) => {
+                let started = reply["execution_arn"].as_str().map(str::to_owned);
+                let step = reply["step"].as_u64().and_then(|step| u32::try_from(step).ok());
+                Some(Resumed { step, ..resumed(session, reply["woken"] == true, started) })
+            }
+        })
+    }
+
+    /// Waits for another process to journal the request and to start this execution.
+    async fn requested(
+        &self,
+        session: &SessionId,
+        at: About,
+        next: Option<&str>,
+    ) -> Result<(), Error> {
+        loop {
+            let events = read::events(&self.store, session).await?;
+            let is_request =
+                |it: &Event| it.status == EventStatus::ResumeRequested && it.about == at;
+            let has_started = match next {
+                Some(arn) => self.executions.describe(arn).await?.is_some(),
+                None => true,
+            };
+            if has_started && events.iter().any(is_request) {
+                return Ok(());
+            }
+            self.store.changed(LOOK).await;
+        }
+    }
+
+    async fn announce_resume(
+        &self,
+        records: &Records,
+        initiated: &Event,
+        by: &Principal,
+    ) -> Result<(), Error> {
+        let newest = records.steps.last().map_or(0, |step| step.seq);
+        let draft = Draft::new(EventStatus::ResumeRequested, About::Step(newest)).by(by.clone());
+        let (hlc, session) = (records.hlc(&self.clock), &initiated.session);
+        announcer(&self.store, &hlc, session, initiated.expires_at).announce_once(&draft).await?;
+        Ok(())
     }
 
     /// Wakes a running workflow. Where the session waits for a version, only the callback makes the workflow invoke the
@@ -105,4 +184,8 @@ impl<S: Store, E: Executions> Control<S, E> {
         }
         self.has_heartbeat(session).await
     }
+}
+
+fn resumed(session: &SessionId, woken: bool, execution_arn: Option<String>) -> Resumed {
+    Resumed { session_id: session.clone(), woken, execution_arn, step: None }
 }

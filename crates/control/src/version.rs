@@ -6,47 +6,39 @@
 use journal::chain::{AppendError, Author, Head, append};
 use journal::event::Writer;
 use journal::id::{Runner, SessionId};
+use journal::principal::Principal;
 use journal::step::{Step, StepBody};
 use journal::store::Store;
 use journal::version::{self, Move, NOTE_VERSION, VERSION_BYTES_MAX};
 use serde_json::{Value, json};
 
-use crate::answer::CONFIRMED_WITHIN;
 use crate::error::{Error, Refused};
 use crate::executions::Workflow;
 use crate::records::Records;
 use crate::{AsVersion, Control};
 
-/// Longest name of the person who decides, in characters. A longer one is truncated.
-const BY_CHARS_MAX: usize = 128;
-
 impl<S: Store, E: Workflow> Control<S, E> {
-    /// Moves a session to another version; returns the number of the step. Wakes no workflow.
-    ///
-    /// A port that forwards decisions has another process write the step with this function.
+    /// Moves a session to another version; returns the number of the step, which names the principal.
+    /// Wakes no workflow.
     ///
     /// # Errors
     /// See [`Error`].
-    pub async fn move_to(&self, session: &SessionId, to: &AsVersion) -> Result<u32, Error> {
+    pub async fn move_to(
+        &self,
+        session: &SessionId,
+        to: &AsVersion,
+        by: &Principal,
+    ) -> Result<u32, Error> {
         let records = Records::read(&self.store, session).await?;
         records.refuse_ended()?;
-        let (newest, decision) = decide(&records.steps, to)?;
-        if self.has_heartbeat(session).await? {
-            return Err(Refused::AtWork.into());
-        }
-        let mut detail = json!(to);
-        detail["session_id"] = json!(session);
-        if self.executions.forward(&detail).await? {
-            let written =
-                self.clock.timeout(CONFIRMED_WITHIN, self.step_after(session, newest.seq));
-            return written.await.unwrap_or(Err(Error::Unconfirmed));
-        }
+        let (newest, decision) = self.check_move(session, &records, to).await?;
         let author = Author {
             session: session.clone(),
             runner: Runner::fresh(Writer::Person.as_str()),
             expires_at: newest.expires_at,
         };
-        let body = StepBody::Note { subject: NOTE_VERSION.to_owned(), payload: json!(decision) };
+        let (subject, principal) = (NOTE_VERSION.to_owned(), Some(by.clone()));
+        let body = StepBody::Note { subject, principal, payload: json!(decision) };
         let (hlc, head) = (records.hlc(&self.clock), Head::after(newest));
         match append(&self.store, &hlc, &author, &head, newest.epoch, body).await {
             Ok(step) => Ok(step.seq),
@@ -55,9 +47,22 @@ impl<S: Store, E: Workflow> Control<S, E> {
             Err(error) => Err(Refused::Unfit(error).into()),
         }
     }
+
+    /// The decision, and the step that it follows.
+    pub(crate) async fn check_move<'a>(
+        &self,
+        session: &SessionId,
+        records: &'a Records,
+        to: &AsVersion,
+    ) -> Result<(&'a Step<Value>, Move), Error> {
+        let decided = decide(&records.steps, to)?;
+        if self.has_heartbeat(session).await? {
+            return Err(Refused::AtWork.into());
+        }
+        Ok(decided)
+    }
 }
 
-/// The decision, and the step that it follows.
 fn decide<'a>(
     steps: &'a [Step<Value>],
     to: &AsVersion,
@@ -74,6 +79,5 @@ fn decide<'a>(
     if from == to.version {
         return Err(Refused::SameVersion(from.to_owned()));
     }
-    let by = to.by.as_ref().map(|by| by.chars().take(BY_CHARS_MAX).collect());
-    Ok((newest, Move { from: from.to_owned(), to: to.version.clone(), by }))
+    Ok((newest, Move { from: from.to_owned(), to: to.version.clone() }))
 }

@@ -44,8 +44,8 @@ impl Run {
             StepBody::Ask { effect, expires_at, payload } => {
                 self.asked(step, effect, *expires_at, payload)
             }
-            StepBody::Answer { question, payload } => self.answer(step, *question, payload),
-            StepBody::Note { subject, payload } => self.note(step, subject, payload),
+            StepBody::Answer { question, payload, .. } => self.answer(step, *question, payload),
+            StepBody::Note { subject, payload, .. } => self.note(step, subject, payload),
             StepBody::End { .. } => {
                 self.phase = Phase::Closed;
                 Ok(())

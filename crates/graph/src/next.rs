@@ -196,7 +196,7 @@ fn has_no_tokens(usage: Usage) -> bool {
 
 impl Note {
     pub fn body(self) -> StepBody<Value> {
-        StepBody::Note { subject: self.subject, payload: self.payload }
+        StepBody::Note { subject: self.subject, principal: None, payload: self.payload }
     }
 }
 

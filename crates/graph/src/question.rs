@@ -2,6 +2,7 @@
 
 use journal::clock::Stamp;
 use journal::item::Hash;
+use journal::principal::Principal;
 use journal::step::StepBody;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -330,9 +331,16 @@ impl Answer {
         Self::new(question_id, Decision::Expired)
     }
 
-    /// The step that closes the question with this answer.
+    /// The step that closes the question with this answer, without saying whose answer it is.
     pub fn body(&self) -> StepBody<Value> {
-        StepBody::Answer { question: self.question_id, payload: crate::next::json_of(self) }
+        let (question, payload) = (self.question_id, crate::next::json_of(self));
+        StepBody::Answer { question, principal: None, payload }
+    }
+
+    /// The step that closes the question with this answer of `principal`.
+    pub fn body_by(&self, principal: Principal) -> StepBody<Value> {
+        let (question, payload) = (self.question_id, crate::next::json_of(self));
+        StepBody::Answer { question, principal: Some(principal), payload }
     }
 }
 

@@ -37,7 +37,7 @@ impl Prepared {
     /// The note to journal before the chat, if the journal lacks a text.
     pub fn note(&self) -> Option<StepBody<Value>> {
         let payload = json!(Parts { parts: self.parts.clone() });
-        let note = || StepBody::Note { subject: NOTE_REQUEST.to_owned(), payload };
+        let note = || StepBody::Note { subject: NOTE_REQUEST.to_owned(), principal: None, payload };
         (!self.parts.is_empty()).then(note)
     }
 }
@@ -353,7 +353,7 @@ impl Said {
 /// The texts of a note about requests.
 fn parts(step: &Step<Value>) -> Vec<String> {
     match &step.body {
-        StepBody::Note { subject, payload } if subject == NOTE_REQUEST => {
+        StepBody::Note { subject, payload, .. } if subject == NOTE_REQUEST => {
             Parts::deserialize(payload).unwrap_or_default().parts
         }
         _ => Vec::new(),

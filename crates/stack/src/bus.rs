@@ -1,13 +1,15 @@
-//! The event bus: `PutEvents`, the two rules, and their input transformers.
+//! The event bus: `PutEvents`, the rules, and their input transformers.
 //!
-//! Before the bus accepts a trigger, its execution is durable; before it accepts an answer, the poller
-//! has handled it. As on EventBridge, an event that matches no rule is accepted and dropped.
+//! Before the bus accepts a trigger, its execution is durable; before it accepts a
+//! person's action, the poller has handled it. The targets receive the sender's principal besides, which
+//! EventBridge cannot pass on. As on EventBridge, an event that matches no rule is accepted and dropped.
 
 use std::sync::Arc;
 
 use asl::rule::{Origin, Pattern, PatternError, Transformer, TransformerError};
 use chrono::{DateTime, SecondsFormat, Utc};
 use journal::clock::{Clock, Stamp};
+use journal::principal::Principal;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use workflow::rule;
@@ -37,7 +39,8 @@ pub struct Bus<S = Database> {
     functions: Functions,
     clock: Clock,
     triggers: Arc<Rule>,
-    answers: Arc<Rule>,
+    /// Those of a person's actions.
+    actions: Arc<[Rule]>,
 }
 
 /// A rule: its event pattern, and the transformer of its target's input.
@@ -110,12 +113,13 @@ struct Accepted {
     id: String,
     /// The execution's input, if the event is a trigger.
     input: Option<String>,
-    /// The poller's input, if the event is an answer.
-    answer: Option<String>,
+    /// The poller's input, if the event is a person's action.
+    action: Option<String>,
 }
 
 impl<S: ExecutionStore> Bus<S> {
-    /// A bus with the workflow's rules: it starts executions and passes answers to the poller.
+    /// A bus with the workflow's rules: it starts executions and passes a person's actions to the
+    /// poller.
     ///
     /// # Errors
     /// If a rule is invalid.
@@ -126,24 +130,27 @@ impl<S: ExecutionStore> Bus<S> {
     ) -> Result<Self, RuleError> {
         let (paths, template) = (rule::INPUT_PATHS, rule::INPUT_TEMPLATE);
         let triggers = Rule::new(rule::NAME, rule::PATTERN, paths, template)?;
-        let (paths, template) = (rule::ANSWER_INPUT_PATHS, rule::ANSWER_INPUT_TEMPLATE);
-        let answers = Rule::new(rule::ANSWER_NAME, rule::ANSWER_PATTERN, paths, template)?;
-        let (triggers, answers) = (Arc::new(triggers), Arc::new(answers));
-        Ok(Self { executions, functions, clock, triggers, answers })
+        let actions: Result<Vec<Rule>, RuleError> = rule::ACTIONS
+            .iter()
+            .map(|it| Rule::new(it.name, it.pattern, it.input_paths, it.input_template))
+            .collect();
+        let (triggers, actions) = (Arc::new(triggers), actions?.into());
+        Ok(Self { executions, functions, clock, triggers, actions })
     }
 
-    /// `PutEvents`: every matched event is durable when this returns.
+    /// `PutEvents`: every matched event is durable when this returns. `by` is the sender; an event's
+    /// content does not change it.
     ///
     /// # Errors
     /// If the whole request is refused. The error of a single entry is in the response.
-    pub async fn put_events(&self, body: &Value) -> Result<Value, Refused> {
+    pub async fn put_events(&self, body: &Value, by: &Principal) -> Result<Value, Refused> {
         let entries = entries(body)?;
         let mut judged: Vec<Result<Accepted, EntryError>> = Vec::new();
         for entry in entries {
-            judged.push(self.judge(entry)?);
+            judged.push(self.judge(entry, by)?);
         }
         self.start(&mut judged).await;
-        self.answer(&mut judged).await;
+        self.act(&mut judged).await;
         let failed = judged.iter().filter(|entry| entry.is_err()).count();
         let entries: Vec<Value> = judged
             .into_iter()
@@ -189,21 +196,25 @@ impl<S: ExecutionStore> Bus<S> {
         }
     }
 
-    /// Passes answers to the poller, in order. The sender learns of a failed delivery, but not whether the
-    /// poller accepted the answer.
-    async fn answer(&self, judged: &mut [Result<Accepted, EntryError>]) {
+    /// Passes a person's actions to the poller, in order. The sender learns of a failed delivery,
+    /// but not whether the poller accepted them.
+    async fn act(&self, judged: &mut [Result<Accepted, EntryError>]) {
         for entry in judged {
-            let Ok(Accepted { answer: Some(input), .. }) = entry else { continue };
+            let Ok(Accepted { action: Some(input), .. }) = entry else { continue };
             let payload = serde_json::from_str(input).unwrap_or_default();
             if let Err(error) = self.functions.call(names::POLLER_ARN, payload).await {
-                tracing::error!(%error, "Cannot deliver an answer to the poller.");
-                let message = "cannot deliver the answer".to_owned();
+                tracing::error!(%error, "Cannot deliver an event to the poller.");
+                let message = "cannot deliver the event".to_owned();
                 *entry = Err(EntryError { code: "InternalFailure", message });
             }
         }
     }
 
-    fn judge(&self, entry: &Value) -> Result<Result<Accepted, EntryError>, Refused> {
+    fn judge(
+        &self,
+        entry: &Value,
+        by: &Principal,
+    ) -> Result<Result<Accepted, EntryError>, Refused> {
         let Some(fields) = entry.as_object() else {
             return Err(Refused::Serialization("Expected a structure in Entries".to_owned()));
         };
@@ -224,8 +235,9 @@ impl<S: ExecutionStore> Bus<S> {
             let event = event_of(entry, &id, &time, detail);
             let ingested = whole_second(self.clock.now());
             let input = self.triggers.input(&event, &ingested);
-            let answer = self.answers.input(&event, &ingested);
-            Accepted { id, input, answer }
+            let action = self.actions.iter().find_map(|rule| rule.input(&event, &ingested));
+            let [input, action] = [input, action].map(|input| Some(with_principal(&input?, by)));
+            Accepted { id, input, action }
         }))
     }
 
@@ -236,6 +248,35 @@ impl<S: ExecutionStore> Bus<S> {
             Some(other) => Err(Refused::NoSuchBus(other.to_owned())),
         }
     }
+}
+
+/// The field of a target's input that the stack adds, or replaces in an input of other senders.
+const PRINCIPAL: &str = "principal";
+
+/// A target's input with the sender's principal. Its other bytes stay; a field that claims a principal
+/// is replaced.
+pub(crate) fn with_principal(input: &str, by: &Principal) -> String {
+    let mut fields = match serde_json::from_str(input) {
+        Ok(Value::Object(fields)) => fields,
+        _ => return input.to_owned(),
+    };
+    let body = input.trim_end().strip_suffix('}').filter(|_| !fields.is_empty());
+    match body.filter(|_| !fields.contains_key(PRINCIPAL)) {
+        Some(body) => {
+            let by = json!(by.to_string());
+            format!("{}, \"{PRINCIPAL}\": {by}}}", body.trim_end())
+        }
+        None => {
+            fields.insert(PRINCIPAL.to_owned(), by.to_string().into());
+            Value::Object(fields).to_string()
+        }
+    }
+}
+
+/// The principal in a target's input.
+pub(crate) fn principal_of(input: &Value) -> Principal {
+    let text = input[PRINCIPAL].as_str().unwrap_or_default();
+    text.parse().unwrap_or(Principal::Unknown)
 }
 
 fn entries(body: &Value) -> Result<&[Value], Refused> {
@@ -347,6 +388,29 @@ mod tests {
             entry[name] = value.clone();
         }
         entry
+    }
+
+    #[test]
+    fn a_claimed_principal_is_replaced_and_other_bytes_stay() {
+        let by: Principal = r#"os-user:a"\b"#.parse().unwrap();
+        let text = json!(by.to_string());
+        for (input, expected) in [
+            (
+                r#"{"a": 1.0,  "b": {}}"#,
+                format!(r#"{{"a": 1.0,  "b": {{}}, "principal": {text}}}"#),
+            ),
+            ("{}", format!(r#"{{"principal":{text}}}"#)),
+            (r#"{"principal": "token:root"}"#, format!(r#"{{"principal":{text}}}"#)),
+            ("7", "7".to_owned()),
+            ("{", "{".to_owned()),
+        ] {
+            let made = with_principal(input, &by);
+            assert_eq!(made, expected);
+            let is_object = input.starts_with('{') && input.len() > 1;
+            let read = serde_json::from_str(&made).map(|made| principal_of(&made));
+            assert_eq!(read.is_ok_and(|read| read == by), is_object, "{input}");
+        }
+        assert_eq!(principal_of(&json!({ "principal": 7 })), Principal::Unknown);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod guard;
 mod health;
 mod machine;
 mod page;
+mod principal;
 mod sessions;
 mod step_functions;
 mod stream;
@@ -21,6 +22,7 @@ mod wire;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
@@ -32,9 +34,8 @@ use control::Control;
 use graph::agent::Agent;
 use graph::profile::Limits;
 use journal::clock::Clock;
-use journal::event::{EventStatus, Writer};
-use journal::key::EVENT_PREFIX;
 use journal::listing::SummaryCache;
+use journal::principal::Principal;
 use serde_json::{Value, json};
 
 use crate::bus::{Bus, Refused};
@@ -48,6 +49,7 @@ use wire::Refusal;
 
 pub use self::guard::Guard;
 pub(crate) use self::guard::random;
+pub use self::principal::{Callers, TOKEN_NAME};
 pub use elsewhere::{Serving, Viewer};
 pub use stream::{Slots, Streams};
 
@@ -103,7 +105,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    pub fn router(self, guard: Guard) -> Router {
+    /// The routes behind a guard, for these callers.
+    pub fn router(self, guard: Guard, callers: Callers) -> Router {
         let Self { reader, streams, aws, data } = self;
         let control = Control {
             store: reader.store.clone(),
@@ -125,7 +128,7 @@ impl Endpoint {
             .route("/runtimes/{arn}/stopruntimesession", post(agentcore::stop))
             .with_state(aws);
         let routes = aws.merge(state).merge(streaming);
-        guarded(routes.merge(reading(reader)).merge(actions::router(control)), guard)
+        guarded(routes.merge(reading(reader)).merge(actions::router(control)), guard, callers)
     }
 }
 
@@ -150,11 +153,12 @@ fn reading(reader: Reader) -> Router {
 }
 
 /// The routes behind a guard, with the page's files and the login.
-fn guarded(routes: Router, guard: Guard) -> Router {
+fn guarded(routes: Router, guard: Guard, callers: Callers) -> Router {
     let log_in = Router::new().route("/login", post(guard::log_in)).with_state(guard.clone());
     routes
         .merge(log_in)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(from_fn_with_state(callers, principal::identify))
         .layer(from_fn_with_state(guard.clone(), guard::check))
         // The files are not secret. A browser without the token gets the page that asks for it.
         .merge(page::files().layer(from_fn_with_state(guard, guard::check_address)))
@@ -182,10 +186,11 @@ impl Sender {
 
 async fn of_anyone(
     State(aws): State<Aws>,
+    Extension(by): Extension<Principal>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response<Body> {
-    dispatched(Sender::Anyone, &aws, &headers, body).await
+    dispatched(Sender::Anyone, &aws, &headers, body, &by).await
 }
 
 async fn of_agent(
@@ -193,7 +198,7 @@ async fn of_agent(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response<Body> {
-    dispatched(Sender::Agent, &aws, &headers, body).await
+    dispatched(Sender::Agent, &aws, &headers, body, &Principal::Unknown).await
 }
 
 /// `POST /`: `X-Amz-Target` names the service and the action.
@@ -202,32 +207,18 @@ async fn dispatched(
     aws: &Aws,
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
+    by: &Principal,
 ) -> Response<Body> {
     let target = headers.get("x-amz-target").and_then(|value| value.to_str().ok());
     let target = target.unwrap_or_default();
     let answer = match body {
-        Ok(body) if !sender.may(target) && !is_cancellation(target, &body) => {
-            Err(Refusal::bad(ACCESS_DENIED, NOT_HERE))
-        }
-        Ok(body) => dispatch(aws, target, &body).await,
+        Ok(_) if !sender.may(target) => Err(Refusal::bad(ACCESS_DENIED, NOT_HERE)),
+        Ok(body) => dispatch(aws, target, &body, by).await,
         Err(rejection) => {
             Err(Refusal::new(rejection.status().as_u16(), SERIALIZATION, rejection.body_text()))
         }
     };
     wire::aws(answer, wire::protocol(headers))
-}
-
-/// Whether the body puts a person's request to cancel, the one record that people write.
-fn is_cancellation(target: &str, body: &[u8]) -> bool {
-    let put = || serde_json::from_slice::<Value>(body).ok();
-    let text = |put: &Value, name: &str| put["Item"][name]["S"].as_str().map(str::to_owned);
-    let is = |put: &Value, name, expected: &str| text(put, name).is_some_and(|is| is == expected);
-    target.strip_prefix(dynamodb::TARGET_PREFIX) == Some("PutItem")
-        && put().is_some_and(|put| {
-            is(&put, "Status", EventStatus::CancelRequested.as_str())
-                && is(&put, "Writer", Writer::Person.as_str())
-                && text(&put, "SK").is_some_and(|sk| sk.starts_with(EVENT_PREFIX))
-        })
 }
 
 const SERIALIZATION: &str = "com.amazon.coral.service#SerializationException";
@@ -236,7 +227,7 @@ const ACCESS_DENIED: &str = "com.amazon.coral.service#AccessDeniedException";
 const NOT_HERE: &str = "this action is refused here: records are written by agents alone, on a port of \
                         their own, which starts and stops nothing";
 
-async fn dispatch(aws: &Aws, target: &str, body: &[u8]) -> Result<Value, Refusal> {
+async fn dispatch(aws: &Aws, target: &str, body: &[u8], by: &Principal) -> Result<Value, Refusal> {
     if let Some(action) = target.strip_prefix(dynamodb::TARGET_PREFIX) {
         return Ok(dynamodb::handle(aws.executions.store(), action, body).await?);
     }
@@ -246,11 +237,11 @@ async fn dispatch(aws: &Aws, target: &str, body: &[u8]) -> Result<Value, Refusal
         Err(error) => Err(Refusal::bad(SERIALIZATION, error.to_string())),
     };
     if let Some(action) = target.strip_prefix(STEP_FUNCTIONS) {
-        return step_functions::handle(&aws.executions, action, &parsed()?).await;
+        return step_functions::handle(&aws.executions, action, &parsed()?, by).await;
     }
     match target.strip_prefix(EVENTS) {
         Some("PutEvents") => {
-            aws.bus.put_events(&parsed()?).await.map_err(|refused| match refused {
+            aws.bus.put_events(&parsed()?, by).await.map_err(|refused| match refused {
                 Refused::Validation(message) => Refusal::bad("ValidationException", message),
                 Refused::Serialization(message) => Refusal::bad(SERIALIZATION, message),
                 Refused::NoSuchBus(_) => {

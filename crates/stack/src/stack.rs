@@ -24,6 +24,7 @@ use guard::TokenMissing;
 use invoker::Invoker;
 use invoker::admission::Rules;
 use journal::clock::Clock;
+use journal::principal::Name;
 use journal::sqlite::{Durability, OpenError};
 use poller::Poller;
 use tokio::net::TcpListener;
@@ -32,12 +33,12 @@ use tokio_util::sync::CancellationToken;
 use watchdog::Watchdog;
 use workflow::{metric, state_machine};
 
-use crate::bus::{Bus, RuleError};
+use crate::bus::{self, Bus, RuleError};
 use crate::catch_up::catch_up;
 use crate::checkpoints::{Signer, Signing, Witness};
 use crate::clients::Wire;
 use crate::dynamodb;
-use crate::endpoint::{Aws, Endpoint, Guard, Reader, Running, Slots, Streams};
+use crate::endpoint::{Aws, Callers, Endpoint, Guard, Reader, Running, Slots, Streams};
 use crate::executions::{self, Executions};
 use crate::folder::{self, FolderLock};
 use crate::functions::{self, FunctionError, Functions};
@@ -73,6 +74,8 @@ pub struct Config {
     pub witnesses: Vec<Witness>,
     /// The bearer token; required to listen beyond loopback.
     pub token: Option<String>,
+    /// The name of its holder; [`TOKEN_NAME`](crate::endpoint::TOKEN_NAME) if absent.
+    pub token_name: Option<Name>,
     /// Days until records expire.
     pub ttl_days: u32,
     /// A state machine's definition that replaces the workflow's.
@@ -174,6 +177,7 @@ impl Stack {
         metric::describe();
         agent::measure::describe(&config.agents);
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
+        let callers = Callers::new(config.token.as_deref(), config.token_name.clone());
         let (data, lock) = folder::take(&config.data, config.ttl_days)?;
         let signing = Signing::default();
         let (store, keys) = open(&config, &data, &signing)?;
@@ -203,7 +207,7 @@ impl Stack {
         let services = Aws { executions: executions.clone(), bus, agents: agents.clone() };
         let endpoint = Endpoint { reader, streams, aws: services, data };
         let own_guard = Guard::new(Ipv4Addr::LOCALHOST.into(), None)?;
-        let routes = Arc::new(endpoint.clone().router(own_guard));
+        let routes = Arc::new(endpoint.clone().router(own_guard, Callers::Unknown));
         wire.lead_to(&routes);
         let mut servers = JoinSet::new();
         if let Some(inside) = inside {
@@ -211,7 +215,7 @@ impl Stack {
         }
         servers.spawn(guard::serve(
             listener,
-            endpoint.router(guard),
+            endpoint.router(guard, callers),
             stop_serving.clone().cancelled_owned(),
         ));
         let stop_watching = CancellationToken::new();
@@ -335,6 +339,7 @@ fn functions(store: &Database, clock: &Clock, aws: &SdkConfig, rules: Rules) -> 
     let invoker = Invoker::new(store.clone(), runtime.clone(), clock.clone()).with_rules(rules);
     let callbacks = aws_sdk_sfn::Client::new(aws);
     let poller = Poller::new(store.clone(), callbacks, runtime, clock.clone());
+    let poller = poller.with_state_machine(Some(names::STATE_MACHINE_ARN.to_owned()));
     Functions::default()
         .with(names::INVOKER_ARN, move |payload| {
             let invoker = invoker.clone();
@@ -346,7 +351,8 @@ fn functions(store: &Database, clock: &Clock, aws: &SdkConfig, rules: Rules) -> 
         .with(names::POLLER_ARN, move |payload| {
             let poller = poller.clone();
             async move {
-                let reply = poller.serve(payload).await;
+                let by = bus::principal_of(&payload);
+                let reply = poller.serve_for(payload, &by).await;
                 reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))
             }
         })
@@ -404,6 +410,7 @@ fn workflow_text(config: &Config) -> String {
         ("JOURNAL_TTL_DAYS", ttl_days.as_str()),
         ("INVOKER_FUNCTION_ARN", names::INVOKER_ARN),
         ("POLLER_FUNCTION_ARN", names::POLLER_ARN),
+        (state_machine::TRIGGER_PRINCIPAL, state_machine::PRINCIPAL_OF_INPUT),
     ];
     match &config.workflow {
         None => state_machine::with_substitutions(&values),

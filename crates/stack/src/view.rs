@@ -6,6 +6,7 @@
 
 mod calls;
 mod origins;
+mod principal;
 mod request;
 mod version;
 
@@ -30,6 +31,7 @@ use views::text::clip;
 
 pub use calls::Calls;
 use origins::traced;
+pub use principal::Principal;
 pub use request::ModelRequest;
 pub use version::NeedsVersion;
 
@@ -201,6 +203,9 @@ pub struct Event {
     pub event_id: String,
     pub error_message: Option<String>,
     pub detail: Option<Value>,
+    /// Who triggered, cancelled or resumed; absent in other events.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
     pub hash: String,
 }
 
@@ -227,6 +232,9 @@ pub struct Step {
     /// What the model was sent, of a chat.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<ModelRequest>,
+    /// Who answered, or moved the session to another version; absent in other steps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
     /// The error of an end step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
@@ -348,6 +356,7 @@ impl Event {
             event_id: event.id.as_str().to_owned(),
             error_message: event.error.as_ref().map(ToString::to_string),
             detail: event.detail.clone(),
+            principal: event.principal.as_ref().map(Principal::of),
             hash: event.hash.to_string(),
         }
     }
@@ -379,6 +388,7 @@ impl Step {
             call,
             outcome: step.body.payload().cloned(),
             request: None,
+            principal: step.body.principal().map(Principal::of),
             error_message: error.map(ToString::to_string),
             started_at,
             finished_at: step.stamp,
@@ -525,6 +535,7 @@ mod tests {
             expires_at: 0,
             seal: None,
             execution_arn: None,
+            principal: None,
             hash: Hash::genesis(),
         }
     }
@@ -701,7 +712,11 @@ mod tests {
         };
         let note = |seq| {
             let payload = json!({"model": "openai:m", "category": "timeout", "message": "x"});
-            step(7, seq, StepBody::Note { subject: "fallback".to_owned(), payload })
+            step(
+                7,
+                seq,
+                StepBody::Note { subject: "fallback".to_owned(), principal: None, payload },
+            )
         };
         let said = |steps: &[RecordedStep]| {
             let session = Session::of(&id(), &[], steps, &[], at(9));
@@ -790,7 +805,7 @@ mod tests {
         );
         let unreadable = open(&[claim("assistant"), ask(json!(7))]).unwrap();
         assert_eq!(unreadable.question_id, 2);
-        let answer = StepBody::Answer { question: 2, payload: json!({}) };
+        let answer = StepBody::Answer { question: 2, principal: None, payload: json!({}) };
         assert_eq!(open(&[claim("assistant"), ask(question), step(8, 3, answer)]), None);
     }
 }

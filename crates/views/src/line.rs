@@ -4,6 +4,7 @@ use graph::effect::ToolCall;
 use graph::outcome::Brought;
 use graph::question::{Answer, Decision};
 use journal::event::{About, Event, EventStatus};
+use journal::principal::Principal;
 use journal::request::{NOTE_REQUEST, Parts};
 use journal::step::{EffectKind, Ending, Step, StepBody};
 use journal::version::{self, Missing, Move};
@@ -62,7 +63,8 @@ pub fn mark(status: EventStatus) -> (&'static str, Tone) {
         E::AgentInvocationStarted
         | E::AgentEntrypointStarted
         | E::AgentBackgroundTaskStarted
-        | E::AgentBackgroundTaskResumed => ("▸", Tone::Begun),
+        | E::AgentBackgroundTaskResumed
+        | E::ResumeRequested => ("▸", Tone::Begun),
         E::AgentInvocationSucceeded
         | E::AgentBackgroundTaskCompleted
         | E::SessionSucceeded
@@ -78,9 +80,10 @@ pub fn mark(status: EventStatus) -> (&'static str, Tone) {
     }
 }
 
-/// An event's writer and detail; `again` if its error was shown before.
+/// An event's writer, principal and detail; `again` if its error was shown before.
 pub fn note(event: &Event, again: bool) -> String {
     let mut parts = vec![event.writer.as_str().to_owned()];
+    parts.extend(event.principal.as_ref().map(by));
     match event.about {
         About::Epoch(n) if event.status == EventStatus::AgentLost => {
             parts.push(format!("epoch {n}"))
@@ -139,10 +142,14 @@ pub fn step(step: &Step<Value>, call: Option<&ToolCall>) -> Line {
             line.more.push(prompt.unwrap_or("the question cannot be read").to_owned());
             line
         }
-        StepBody::Answer { question, payload } => answer(*question, payload),
-        StepBody::Note { payload, .. } if version::is_move(step) => moved(payload),
-        StepBody::Note { subject, payload } if subject == NOTE_REQUEST => texts(payload),
-        StepBody::Note { subject, payload } => {
+        StepBody::Answer { question, principal, payload } => {
+            answer(*question, principal.as_ref(), payload)
+        }
+        StepBody::Note { principal, payload, .. } if version::is_move(step) => {
+            moved(principal.as_ref(), payload)
+        }
+        StepBody::Note { subject, payload, .. } if subject == NOTE_REQUEST => texts(payload),
+        StepBody::Note { subject, payload, .. } => {
             Line::new(Tone::Warn, format!("{}: {}", clean(subject), brief::value(payload)))
         }
         StepBody::End { ending, category, .. } => {
@@ -160,12 +167,12 @@ fn texts(payload: &Value) -> Line {
     Line::new(Tone::Plain, format!("texts of the model's request: {}, {bytes} bytes", parts.len()))
 }
 
-fn moved(payload: &Value) -> Line {
-    let Ok(Move { from, to, by }) = serde_json::from_value(payload.clone()) else {
+fn moved(principal: Option<&Principal>, payload: &Value) -> Line {
+    let Ok(Move { from, to }) = serde_json::from_value(payload.clone()) else {
         return Line::new(Tone::Warn, format!("moved: {}", brief::value(payload)));
     };
-    let by = by.map(|by| format!(" by {}", clean(&by))).unwrap_or_default();
-    Line::new(Tone::Warn, format!("moved from version {} to {}{by}", clean(&from), clean(&to)))
+    let text = format!("moved from version {} to {}", clean(&from), clean(&to));
+    Line { more: principal.map(by).into_iter().collect(), ..Line::new(Tone::Warn, text) }
 }
 
 fn outcome(kind: EffectKind, payload: &Value, call: Option<&ToolCall>) -> Line {
@@ -208,14 +215,21 @@ fn content_of(call: Option<&ToolCall>, content: &Value) -> String {
     }
 }
 
-fn answer(question: u32, payload: &Value) -> Line {
+fn by(principal: &Principal) -> String {
+    format!("by {}", clean(&principal.describe()))
+}
+
+fn answer(question: u32, principal: Option<&Principal>, payload: &Value) -> Line {
+    let more = principal.map(by).into_iter().collect();
     let Ok(answer) = serde_json::from_value::<Answer>(payload.clone()) else {
-        return Line::new(Tone::Warn, format!("answer to #{question}: {}", brief::value(payload)));
+        let text = format!("answer to #{question}: {}", brief::value(payload));
+        return Line { more, ..Line::new(Tone::Warn, text) };
     };
     if answer.decision == Decision::Expired {
         return Line::new(Tone::Warn, format!("#{question} expired without an answer"));
     }
     let words = answer.text.or(answer.reason).map(|words| format!(", {}", clean(&words)));
     let decision = answer.decision.as_str();
-    Line::new(Tone::Warn, format!("answer to #{question}: {decision}{}", words.unwrap_or_default()))
+    let text = format!("answer to #{question}: {decision}{}", words.unwrap_or_default());
+    Line { more, ..Line::new(Tone::Warn, text) }
 }

@@ -103,7 +103,7 @@ mod tests {
             payload: json!({}),
         };
         let learned = outcome("do", EffectKind::Tools, 200, Usage::default(), json!({"ok": 1}));
-        let answer = StepBody::Answer { question: 5, payload: json!({}) };
+        let answer = StepBody::Answer { question: 5, principal: None, payload: json!({}) };
         let mut steps = vec![
             by("agent:a", 1, 100, 1, claim(0)),
             by("agent:a", 1, 300, 2, learned),

@@ -30,6 +30,7 @@ pub(crate) fn event(ms: i64, status: EventStatus, writer: Writer) -> Event {
         expires_at: 0,
         seal: None,
         execution_arn: None,
+        principal: None,
         hash: Hash::genesis(),
     }
 }

@@ -373,7 +373,7 @@ mod tests {
         let (mut events, mut steps) = asking();
         let error = Some(ErrorMessage::new("Input", "Rejected", "no"));
         let answer = json!({"question_id": 5, "decision": "reject", "reason": "no"});
-        let answered = StepBody::Answer { question: 5, payload: answer };
+        let answered = StepBody::Answer { question: 5, principal: None, payload: answer };
         steps.push(step(800, 6, 2, "person", answered));
         let category = Some("rejected".to_owned());
         let end = StepBody::End {

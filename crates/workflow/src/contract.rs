@@ -14,6 +14,10 @@ use telemetry::context::TraceParent;
 use crate::trace;
 use crate::trigger::Trigger;
 
+/// The header in which a client states its OS user to a local stack. The name is lower-case, as in
+/// HTTP/2.
+pub const USER_HEADER: &str = "x-daybook-user";
+
 /// State of a session without a running execution. It is the field `resume` in the input of the
 /// execution that continues the session, beside `session_id` and `detail`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -211,14 +215,31 @@ pub struct AnswerRequest {
     pub answer: Value,
 }
 
-/// The outcome of an answer. No caller reads this reply; it appears in the function's log.
+/// The rule for cancellations → poller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CancelRequest {
+    /// The event's detail: the `session_id`, and a `reason` if there is one.
+    pub cancel: Value,
+}
+
+/// The rule for resumptions → poller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResumeRequest {
+    /// The event's detail: the `session_id`, and the version to go on with as `as_version` if there is
+    /// one.
+    pub resume: Value,
+}
+
+/// The outcome of a person's action. No caller reads this reply; it appears in the function's log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum AnswerReply {
+pub enum ActionReply {
     Taken {
-        /// The number of its step.
+        /// The number of the answer's step.
         step: u32,
     },
+    Cancelled {},
+    Resumed {},
     Refused {
         reason: String,
     },

@@ -23,6 +23,12 @@ pub const AGENT_RUNTIME_QUALIFIER: &str = "AGENT_RUNTIME_QUALIFIER";
 /// The event bus. Set by the stack.
 pub const EVENT_BUS_NAME: &str = "EVENT_BUS_NAME";
 
+/// The URL of the poller's function, for a person's actions on sessions in AWS.
+pub const ACTIONS_URL: &str = "ACTIONS_URL";
+
+/// The event bus for a person's actions on sessions in AWS.
+pub const ACTIONS_BUS_NAME: &str = "ACTIONS_BUS_NAME";
+
 /// Retention of records, in days.
 pub const JOURNAL_TTL_DAYS: &str = "JOURNAL_TTL_DAYS";
 
@@ -70,6 +76,8 @@ pub const DAYBOOK_GRANTS_FOLDER: &str = "DAYBOOK_GRANTS_FOLDER";
 /// The bearer token; required to listen beyond loopback.
 pub const DAYBOOK_TOKEN: &str = "DAYBOOK_TOKEN";
 
+/// The name of the token's holder, which the journal records for the token's requests.
+pub const DAYBOOK_TOKEN_NAME: &str = "DAYBOOK_TOKEN_NAME";
 /// The folder of the keys that sign the logs of sessions.
 pub const DAYBOOK_KEYS: &str = "DAYBOOK_KEYS";
 

@@ -35,6 +35,12 @@ pub fn name(session: &SessionId, resumes: u32) -> String {
     format!("{}-{}-resume-{resumes}", &id[..kept], &hash.as_str()[..HASH_CHARS])
 }
 
+/// The ARN of a state machine's execution; `None` if `machine` is not the ARN of a state machine.
+pub fn arn(machine: &str, execution: &str) -> Option<String> {
+    let (before, name) = machine.split_once(":stateMachine:")?;
+    Some(format!("{before}:execution:{name}:{execution}"))
+}
+
 /// The states whose task is the poller, which writes the verdict: their replies hold its hash.
 const SEALING: [&str; 2] = ["CheckStatus", "CloseSession"];
 

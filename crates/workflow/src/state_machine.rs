@@ -4,8 +4,23 @@
 pub const TEXT: &str = include_str!("state_machine.asl.json");
 
 /// The placeholders' names.
-pub const SUBSTITUTIONS: &[&str] =
-    &["JOURNAL_TABLE_NAME", "JOURNAL_TTL_DAYS", "INVOKER_FUNCTION_ARN", "POLLER_FUNCTION_ARN"];
+pub const SUBSTITUTIONS: &[&str] = &[
+    "JOURNAL_TABLE_NAME",
+    "JOURNAL_TTL_DAYS",
+    "INVOKER_FUNCTION_ARN",
+    "POLLER_FUNCTION_ARN",
+    TRIGGER_PRINCIPAL,
+];
+
+/// The placeholder that says where a trigger's principal comes from.
+pub const TRIGGER_PRINCIPAL: &str = "TRIGGER_PRINCIPAL";
+
+/// Its value where the stack itself adds the principal to an execution's input, and checks inputs
+/// of other senders.
+pub const PRINCIPAL_OF_INPUT: &str = "input";
+
+/// Its value where any sender writes the input: EventBridge does not pass on who sent an event.
+pub const PRINCIPAL_UNKNOWN: &str = "unknown";
 
 /// The definition with all placeholders replaced.
 pub fn with_substitutions(values: &[(&str, &str)]) -> String {

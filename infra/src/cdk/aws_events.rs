@@ -20,6 +20,25 @@ Off = "OFF",
 });
 
 jsii::structure!(
+/// `aws-cdk-lib.aws_events.CfnEventBusPolicyProps`
+CfnEventBusPolicyProps = "aws-cdk-lib.aws_events.CfnEventBusPolicyProps");
+
+impl CfnEventBusPolicyProps {
+    /// A value with its required members.
+    pub fn new(statement_id: impl Text) -> Self {
+        Self::empty().with("statementId", &statement_id)
+    }
+    #[must_use]
+    pub fn event_bus_name(self, value: impl Text) -> Self {
+        self.with("eventBusName", &value)
+    }
+    #[must_use]
+    pub fn statement(self, value: &Value) -> Self {
+        self.with("statement", &value)
+    }
+}
+
+jsii::structure!(
 /// `aws-cdk-lib.aws_events.CfnRule.DeadLetterConfigProperty`
 CfnRuleDeadLetterConfigProperty = "aws-cdk-lib.aws_events.CfnRule.DeadLetterConfigProperty");
 
@@ -196,6 +215,22 @@ impl LogConfig {
     #[must_use]
     pub fn level(self, value: Level) -> Self {
         self.with("level", &value)
+    }
+}
+
+jsii::handle!(
+/// `aws-cdk-lib.aws_events.CfnEventBusPolicy`
+CfnEventBusPolicy = "aws-cdk-lib.aws_events.CfnEventBusPolicy": super::constructs::Construct, super::constructs::IConstruct,);
+
+impl CfnEventBusPolicy {
+    /// # Errors
+    /// The library rejects the call.
+    pub fn new(
+        scope: &impl Is<super::constructs::Construct>,
+        id: impl Text,
+        props: CfnEventBusPolicyProps,
+    ) -> Result<Self> {
+        scope.object().kernel().create(Self::FQN, &[&scope, &id, &props])
     }
 }
 

@@ -101,6 +101,73 @@ impl CfnPermissionProps {
 }
 
 jsii::structure!(
+/// `aws-cdk-lib.aws_lambda.CfnUrl.CorsProperty`
+CfnUrlCorsProperty = "aws-cdk-lib.aws_lambda.CfnUrl.CorsProperty");
+
+impl CfnUrlCorsProperty {
+    /// A value with its required members.
+    pub fn new() -> Self {
+        Self::empty()
+    }
+    #[must_use]
+    pub fn allow_credentials(self, value: bool) -> Self {
+        self.with("allowCredentials", &value)
+    }
+    #[must_use]
+    pub fn allow_headers(self, value: &[impl Text]) -> Self {
+        self.with("allowHeaders", &value)
+    }
+    #[must_use]
+    pub fn allow_methods(self, value: &[impl Text]) -> Self {
+        self.with("allowMethods", &value)
+    }
+    #[must_use]
+    pub fn allow_origins(self, value: &[impl Text]) -> Self {
+        self.with("allowOrigins", &value)
+    }
+    #[must_use]
+    pub fn expose_headers(self, value: &[impl Text]) -> Self {
+        self.with("exposeHeaders", &value)
+    }
+    #[must_use]
+    pub fn max_age(self, value: impl Number) -> Self {
+        self.with("maxAge", &value)
+    }
+}
+
+jsii::structure!(
+/// `aws-cdk-lib.aws_lambda.CfnUrlProps`
+CfnUrlProps = "aws-cdk-lib.aws_lambda.CfnUrlProps");
+
+/// The required members of [`CfnUrlProps`].
+#[derive(Clone, Debug)]
+pub struct CfnUrlPropsRequired<'a> {
+    pub auth_type: &'a str,
+    pub target_function_arn: &'a str,
+}
+
+impl CfnUrlProps {
+    /// A value with its required members.
+    pub fn new(required: CfnUrlPropsRequired<'_>) -> Self {
+        Self::empty()
+            .with("authType", &required.auth_type)
+            .with("targetFunctionArn", &required.target_function_arn)
+    }
+    #[must_use]
+    pub fn cors(self, value: CfnUrlCorsProperty) -> Self {
+        self.with("cors", &value)
+    }
+    #[must_use]
+    pub fn invoke_mode(self, value: impl Text) -> Self {
+        self.with("invokeMode", &value)
+    }
+    #[must_use]
+    pub fn qualifier(self, value: impl Text) -> Self {
+        self.with("qualifier", &value)
+    }
+}
+
+jsii::structure!(
 /// `aws-cdk-lib.aws_lambda.DurableConfig`
 DurableConfig = "aws-cdk-lib.aws_lambda.DurableConfig");
 
@@ -338,6 +405,27 @@ impl CfnPermission {
         props: CfnPermissionProps,
     ) -> Result<Self> {
         scope.object().kernel().create(Self::FQN, &[&scope, &id, &props])
+    }
+}
+
+jsii::handle!(
+/// `aws-cdk-lib.aws_lambda.CfnUrl`
+CfnUrl = "aws-cdk-lib.aws_lambda.CfnUrl": super::constructs::Construct, super::constructs::IConstruct,);
+
+impl CfnUrl {
+    /// # Errors
+    /// The library rejects the call.
+    pub fn new(
+        scope: &impl Is<super::constructs::Construct>,
+        id: impl Text,
+        props: CfnUrlProps,
+    ) -> Result<Self> {
+        scope.object().kernel().create(Self::FQN, &[&scope, &id, &props])
+    }
+    /// # Errors
+    /// The kernel cannot be reached.
+    pub fn attr_function_url(&self) -> Result<String> {
+        self.object().get("attrFunctionUrl")
     }
 }
 

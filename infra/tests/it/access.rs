@@ -147,7 +147,9 @@ type Seen = BTreeSet<(String, String, String)>;
 fn is_rare(seen: &Seen, role: &str, action: &str, about: &str) -> bool {
     let writes = (role.to_owned(), "dynamodb:PutItem".to_owned(), about.to_owned());
     let of_parts = ["dynamodb:PutItem", "dynamodb:GetItem", "dynamodb:Query"];
-    (about == "BLOB#" && of_parts.contains(&action))
+    // People resume sessions; simulated ones do not.
+    (role == "PollerRole" && action == "states:DescribeExecution" && about == "execution")
+        || (about == "BLOB#" && of_parts.contains(&action))
         || (action == "dynamodb:GetItem" && role != "MachineRole" && seen.contains(&writes))
 }
 
@@ -214,6 +216,113 @@ fn no_role_allows_more_than_simulated_runs_need() {
 }
 
 #[test]
+fn no_role_puts_a_persons_actions_or_calls_the_url() {
+    for name in ["daybook-dev", "daybook-other"] {
+        let roles = roles(&read(&format!("{name}.template.json")));
+        let bus = format!("arn:aws:events:eu-west-1:123456789012:event-bus/{name}");
+        let poller = format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}-poller");
+        for (role, statements) in &roles {
+            let may = |action, resource: &str| allows(statements, &Request::on(action, resource));
+            assert!(!may("events:PutEvents", &bus), "{role}");
+            assert!(!may("lambda:InvokeFunctionUrl", &poller), "{role}");
+        }
+    }
+}
+
+/// The statement of the bus for a person's actions.
+fn bus_policy(template: &Value) -> Value {
+    let policies: Vec<_> = of_type(template, "AWS::Events::EventBusPolicy").collect();
+    let [(_, policy)] = policies[..] else { panic!("{policies:#?}") };
+    resolved(&policy["Statement"])
+}
+
+#[test]
+fn only_the_configured_people_may_put_actions() {
+    let nobody = bus_policy(&read("daybook-dev.template.json"));
+    assert_eq!((&nobody["Effect"], &nobody["Principal"]), (&"Deny".into(), &"*".into()));
+    assert_eq!(nobody["Action"], "events:PutEvents");
+    assert!(nobody["Resource"].as_str().unwrap().starts_with("<Actions"), "{nobody:#}");
+    assert!(nobody.get("Condition").is_none(), "{nobody:#}");
+    let people = bus_policy(&read("daybook-other.template.json"));
+    let named = &people["Condition"]["ArnNotLike"]["aws:PrincipalArn"];
+    assert_eq!(texts(named), ["arn:aws:iam::123456789012:role/Operators"]);
+}
+
+/// Whether a rule of the template listens to events of this type, and on which bus.
+fn bus_of(template: &Value, detail_type: &str) -> Vec<Value> {
+    let rules = of_type(template, "AWS::Events::Rule").filter(|(_, rule)| {
+        let types = &rule["EventPattern"]["detail-type"];
+        types.as_array().is_some_and(|types| types.iter().any(|it| it == detail_type))
+    });
+    rules.map(|(_, rule)| resolved(&rule["EventBusName"])).collect()
+}
+
+#[test]
+fn actions_are_taken_from_the_stacks_own_bus_alone() {
+    for (template, triggers) in [("daybook-dev", "default"), ("daybook-other", "agents")] {
+        let document = read(&format!("{template}.template.json"));
+        let buses = of_type(&document, "AWS::Events::EventBus");
+        let own =
+            buses.filter(|(_, bus)| bus["Name"] == template).map(|(id, _)| format!("<{id}.Arn>"));
+        let own: Vec<_> = own.collect();
+        assert_eq!(own.len(), 1);
+        for action in workflow::rule::ACTIONS {
+            assert_eq!(bus_of(&document, action.detail_type), *own, "{}", action.action);
+        }
+        assert_eq!(bus_of(&document, workflow::rule::DETAIL_TYPE), [triggers]);
+    }
+}
+
+#[test]
+fn the_url_for_actions_requires_iam() {
+    let template = read("daybook-dev.template.json");
+    let urls: Vec<_> = of_type(&template, "AWS::Lambda::Url").collect();
+    let [(_, url)] = urls[..] else { panic!("{urls:#?}") };
+    assert_eq!(url["AuthType"], "AWS_IAM");
+    assert!(resolved(&url["TargetFunctionArn"]).as_str().unwrap().starts_with("<Poller"), "{url}");
+    // Only rules may call a function without the caller's own policy.
+    for (_, permission) in of_type(&template, "AWS::Lambda::Permission") {
+        assert_eq!(permission["Principal"], "events.amazonaws.com", "{permission:#}");
+        assert!(permission["SourceArn"].is_object(), "{permission:#}");
+    }
+}
+
+#[test]
+fn the_agent_reads_logs_of_functions_alone() {
+    let roles = roles(&read("daybook-dev.template.json"));
+    for (group, allowed) in [
+        ("/aws/lambda/orders", true),
+        ("/aws/vendedlogs/states/daybook-dev", false),
+        ("pay", false),
+    ] {
+        let logs = format!("arn:aws:logs:eu-west-1:123456789012:log-group:{group}:*");
+        let may = allows(&roles["RuntimeRole"], &Request::on("logs:FilterLogEvents", &logs));
+        assert_eq!(may, allowed, "{group}");
+    }
+}
+
+/// The policy of DEPLOYMENT.md for a person who works with sessions.
+#[test]
+fn a_person_neither_writes_records_nor_calls_the_poller_directly() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../DEPLOYMENT.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let (_, after) = page.split_once("<!-- person -->\n```json\n").unwrap();
+    let policy: Value = serde_json::from_str(after.split_once("```").unwrap().0).unwrap();
+    let statements = policy["Statement"].as_array().unwrap();
+    let actions: BTreeSet<_> = statements.iter().flat_map(|it| texts(&it["Action"])).collect();
+    for denied in ["dynamodb:PutItem", "states:StartExecution", "states:SendTaskSuccess"] {
+        assert!(!actions.contains(denied), "{denied}");
+    }
+    assert!(actions.contains("lambda:InvokeFunctionUrl"));
+    let direct =
+        statements.iter().filter(|it| texts(&it["Action"]).contains(&"lambda:InvokeFunction"));
+    for statement in direct {
+        let condition = &statement["Condition"]["Bool"]["lambda:InvokedViaFunctionUrl"];
+        assert_eq!(condition, "true", "{statement:#}");
+    }
+}
+
+#[test]
 fn only_the_agent_reads_and_decrypts_the_api_key() {
     let roles = roles(&read("daybook-dev.template.json"));
     let arn = |name: &str| format!("arn:aws:ssm:eu-west-1:123456789012:parameter{name}");
@@ -252,7 +361,8 @@ fn rules_start_the_machine_which_calls_two_functions() {
     let (start, call) = ("states:StartExecution", "lambda:InvokeFunction");
     for (role, statements) in &roles {
         let may = |action, rest: &str| allows(statements, &Request::on(action, &arn(rest)));
-        assert_eq!(may(start, "states::stateMachine:daybook-dev"), role == "TriggerRole", "{role}");
+        let starts = ["TriggerRole", "PollerRole"].contains(&role.as_str());
+        assert_eq!(may(start, "states::stateMachine:daybook-dev"), starts, "{role}");
         assert!(!may(start, "states::stateMachine:daybook-other"), "{role}");
         for function in ["invoker", "poller"] {
             let rest = format!("lambda::function:daybook-dev-{function}");

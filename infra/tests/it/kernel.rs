@@ -59,5 +59,6 @@ pub const OTHER: &[(&str, &str)] = &[
     ("model", "bedrock:eu.anthropic.claude-sonnet-4-5-20250929-v1:0"),
     ("mcpApiKeyParameter", "/other/key"),
     ("diagnostics", "false"),
+    ("people", "arn:aws:iam::123456789012:role/Operators"),
     ("protect", "false"),
 ];

@@ -31,7 +31,7 @@ fn is_end(body: &Body) -> bool {
 }
 
 fn note(text: &str) -> Body {
-    StepBody::Note { subject: "case".to_owned(), payload: json!(text) }
+    StepBody::Note { subject: "case".to_owned(), principal: None, payload: json!(text) }
 }
 
 /// Appends until it succeeds, reading the steps of others first, or until the session has ended.

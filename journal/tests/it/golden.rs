@@ -68,7 +68,14 @@ fn bodies(large: Payload) -> Vec<(u32, StepBody<Payload>)> {
                 payload: text(json!({"prompt": "Approve? (yes/no)"})),
             },
         ),
-        (1, StepBody::Answer { question: 3, payload: text(json!({"decision": "approve"})) }),
+        (
+            1,
+            StepBody::Answer {
+                question: 3,
+                principal: None,
+                payload: text(json!({"decision": "approve"})),
+            },
+        ),
         (5, claim(1, None)),
         (5, StepBody::Intent { effect: call.clone(), payload: text(json!({"tool": "run"})) }),
         (5, outcome(call, Usage::default(), large)),
@@ -76,6 +83,7 @@ fn bodies(large: Payload) -> Vec<(u32, StepBody<Payload>)> {
             5,
             StepBody::Note {
                 subject: "budget".to_owned(),
+                principal: None,
                 payload: text(json!({"crossed": "calls"})),
             },
         ),

@@ -41,7 +41,11 @@ async fn a_late_announcement_of_a_sealed_step_is_unsealed() {
         call: 0,
     };
     let ask = StepBody::Ask { effect, expires_at: now(), payload: json!({ "question": "?" }) };
-    let answer = StepBody::Answer { question: 2, payload: json!({ "decision": "approve" }) };
+    let answer = StepBody::Answer {
+        question: 2,
+        principal: None,
+        payload: json!({ "decision": "approve" }),
+    };
     let mut head = Head::genesis();
     for body in [claim, ask, answer] {
         head = Head::after(&append(store, &hlc, &author, &head, 1, body).await.unwrap());

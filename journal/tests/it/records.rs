@@ -271,7 +271,8 @@ async fn a_listed_session_shows_its_new_records_next_time<S: Store>(store: S) {
     let author = Author { session: session.clone(), runner: Runner::named("agent:1"), expires_at };
     let mut head = Head::genesis();
     for text in ["first", "second", "third"] {
-        let body = StepBody::Note { subject: text.to_owned(), payload: json!(text) };
+        let body =
+            StepBody::Note { subject: text.to_owned(), principal: None, payload: json!(text) };
         let step = chain::append(&store, &hlc, &author, &head, 1, body).await.unwrap();
         head = Head::after(&step);
         assert_eq!(listed(far).await.tally.steps, step.seq);
@@ -413,7 +414,7 @@ async fn an_unannounced_question_is_listed_as_waiting<S: Store>(store: S) {
     };
     announcer.announce(&seal::suspension(ask.seq)).await.unwrap();
     assert_eq!(paged(&store, only(Status::Waiting), 100).await, std::slice::from_ref(&session));
-    let answer = StepBody::Answer { question: ask.seq, payload: json!({}) };
+    let answer = StepBody::Answer { question: ask.seq, principal: None, payload: json!({}) };
     chain::append(&store, &hlc, &author, &Head::after(&ask), 1, answer).await.unwrap();
     assert_eq!(paged(&store, only(Status::Waiting), 100).await, []);
     assert_eq!(paged(&store, only(Status::Running), 100).await, [session]);

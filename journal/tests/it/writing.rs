@@ -118,7 +118,7 @@ fn author(session: &SessionId, runner: &str) -> Author {
 }
 
 fn note(text: &str) -> Body {
-    StepBody::Note { subject: "case".to_owned(), payload: json!(text) }
+    StepBody::Note { subject: "case".to_owned(), principal: None, payload: json!(text) }
 }
 
 async fn append<S: Store>(

@@ -244,7 +244,7 @@ fn an_open_question_waits_until_it_expires() {
 
 #[test]
 fn an_answered_question_has_the_agent_invoked_again() {
-    let answer = StepBody::Answer { question: 4, payload: json() };
+    let answer = StepBody::Answer { question: 4, principal: None, payload: json() };
     let released = Some(Lease { epoch: 1, runner: None, heartbeat: 1, heartbeat_at: at(0) });
     let observed = Observed { step: step(5, 1, answer), lease: released, ..Observed::default() };
     let (decision, watch) = judge(&observed, &request(10, invoked()));
@@ -321,7 +321,7 @@ fn missing(attempt: u32, step: u32) -> Event {
 
 #[test]
 fn a_session_without_its_version_waits_until_it_is_called() {
-    let answer = StepBody::Answer { question: 4, payload: json() };
+    let answer = StepBody::Answer { question: 4, principal: None, payload: json() };
     let dead = [answer, claim(), outcome()];
     for body in dead {
         let events = vec![missing(20, 5)];
@@ -345,7 +345,7 @@ fn a_session_without_its_version_waits_until_it_is_called() {
 #[test]
 fn a_session_that_was_moved_to_a_version_is_resumed() {
     let subject = journal::version::NOTE_VERSION.to_owned();
-    let moved = StepBody::Note { subject, payload: json() };
+    let moved = StepBody::Note { subject, principal: None, payload: json() };
     let events = vec![missing(20, 5)];
     let observed = Observed { step: step(6, 1, moved), events, lease: lease(1, 7) };
     let (decision, watch) = judge(&observed, &request(10, invoked()));

@@ -4,4 +4,5 @@
 
 mod judging;
 mod parking;
+mod people;
 mod sealing;

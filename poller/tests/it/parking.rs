@@ -16,14 +16,14 @@ use crate::sealing::{World, world_at};
 /// A request to the state machine's endpoint: the action and its body.
 type Asked = Arc<Mutex<Vec<(String, Value)>>>;
 
-/// A world with a fake endpoint that records callbacks.
-async fn world() -> (World, Asked) {
+/// A world with a fake endpoint that records callbacks. Every execution is running.
+pub async fn world() -> (World, Asked) {
     let asked = Asked::default();
     let seen = Arc::clone(&asked);
     let serve = move |headers: HeaderMap, body: Bytes| {
         let action = headers["x-amz-target"].to_str().unwrap().to_owned();
         seen.lock().unwrap().push((action, serde_json::from_slice(&body).unwrap()));
-        async { "{}" }
+        async { r#"{"status":"RUNNING"}"# }
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());

@@ -23,7 +23,7 @@ const NOWHERE: &str = "http://127.0.0.1:9";
 pub struct World {
     _folder: tempfile::TempDir,
     pub store: SqliteStore,
-    poller: Poller<SqliteStore>,
+    pub poller: Poller<SqliteStore>,
     hlc: Hlc,
     pub session: SessionId,
 }
@@ -32,7 +32,7 @@ fn now() -> Stamp {
     Stamp::parse("2026-11-21T10:00:00Z").unwrap()
 }
 
-fn world() -> World {
+pub fn world() -> World {
     world_at(NOWHERE)
 }
 
@@ -93,6 +93,41 @@ impl World {
             payload: json!({ "answer": 42 }),
         };
         append(&self.store, &self.hlc, &author, &Head::genesis(), 1, end).await.unwrap();
+    }
+
+    /// Journals the session's first record and a question, the second step.
+    pub async fn agent_asks(&self) {
+        let initiated = Draft::new(EventStatus::SessionInitiated, About::Session);
+        self.announce(Writer::StateMachine, initiated).await;
+        let author = Author {
+            session: self.session.clone(),
+            runner: Runner::fresh("agent"),
+            expires_at: self.expires_at(),
+        };
+        let (agent, graph_version) = ("asker".to_owned(), "1".to_owned());
+        let claim = StepBody::Claim { supersedes: 0, agent, graph_version, input: None };
+        let claim = append(&self.store, &self.hlc, &author, &Head::genesis(), 1, claim).await;
+        let effect = EffectRef {
+            kind: EffectKind::Ask,
+            digest: Hash::genesis(),
+            node: "asks".to_owned(),
+            call: 0,
+        };
+        let question = json!({ "prompt": "Go on?", "choices": ["approve", "reject"] });
+        let expires_at = now().after(Duration::from_secs(3_600));
+        let ask = StepBody::Ask { effect, payload: json!({ "question": question }), expires_at };
+        let head = Head::after(&claim.unwrap());
+        append(&self.store, &self.hlc, &author, &head, 1, ask).await.unwrap();
+    }
+
+    /// Checks after a callback with this output.
+    pub async fn called_back(&self, poller: &Poller<SqliteStore>, output: Value) {
+        let request = json!({
+            "mode": "check", "session_id": self.session, "execution_arn": "arn",
+            "expires_at": self.expires_at(), "seen": now(), "now": now(), "woken": "callback",
+            "watch": Watch { invocation: 1, ..Watch::default() }, "callback": output,
+        });
+        poller.serve(request).await.unwrap();
     }
 
     fn expires_at(&self) -> i64 {
@@ -250,7 +285,8 @@ async fn the_poller_writes_missing_announcements() {
         let ask = asking(now().after(Duration::from_secs(3_600)));
         let ask = append(store, hlc, &agent, &Head::genesis(), 1, ask).await.unwrap();
         if is_answered {
-            let answer = StepBody::Answer { question: ask.seq, payload: json!({}) };
+            let answer =
+                StepBody::Answer { question: ask.seq, principal: None, payload: json!({}) };
             let head = Head::after(&ask);
             append(store, hlc, &author(Writer::Person), &head, 1, answer).await.unwrap();
         }

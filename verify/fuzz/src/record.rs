@@ -108,6 +108,7 @@ fn event(item: &Item, event: &Event) {
             about: event.about,
             error: event.error.clone(),
             detail: event.detail.clone(),
+            principal: event.principal.clone(),
             seal: event.seal.clone(),
         };
         let (stamp, wall) = (event.stamp, event.wall);

@@ -10,6 +10,7 @@ use journal::store::{Condition, Error, Store as _, Written};
 use poller::Poller;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use workflow::state_machine;
 
 use crate::process::Process;
 use crate::store::SimStore;
@@ -21,6 +22,7 @@ pub const SUBSTITUTIONS: &[(&str, &str)] = &[
     ("JOURNAL_TTL_DAYS", "90"),
     ("INVOKER_FUNCTION_ARN", INVOKER),
     ("POLLER_FUNCTION_ARN", POLLER),
+    (state_machine::TRIGGER_PRINCIPAL, state_machine::PRINCIPAL_UNKNOWN),
 ];
 
 const INVOKER: &str = "arn:aws:lambda:us-east-1:000000000000:function:invoker";

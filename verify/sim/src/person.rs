@@ -6,6 +6,7 @@ use std::time::Duration;
 use control::{Control, Workflow};
 use graph::question::{Answer, Decision, OpenQuestion};
 use journal::id::SessionId;
+use journal::principal::Principal;
 use journal::wait::Wait;
 use serde_json::json;
 
@@ -97,7 +98,7 @@ async fn say(world: &World, session: &SessionId, said: Answer) {
         let executions = Callbacks(world.clone());
         let control = Control { store, clock: process.clock.clone(), executions };
         // Why it is refused shows in the next question.
-        let _ = control.answer(session, &json!(said)).await;
+        let _ = control.answer(session, &json!(said), &Principal::Unknown).await;
     };
     tokio::select! {
         biased;

@@ -219,7 +219,7 @@ impl Went {
     /// The notes of a subject.
     pub fn notes(&self, asked: &str) -> Vec<Value> {
         let note = |step: &Step<Value>| match &step.body {
-            StepBody::Note { subject, payload } if subject == asked => Some(payload.clone()),
+            StepBody::Note { subject, payload, .. } if subject == asked => Some(payload.clone()),
             _ => None,
         };
         self.steps.iter().filter_map(note).collect()

@@ -157,6 +157,7 @@ async fn start(folder: &Path, time_scale: u32) -> Stack {
         keys: Some(folder.join("keys")),
         witnesses: Vec::new(),
         token: None,
+        token_name: None,
         ttl_days: workflow::limits::TTL_DAYS,
         workflow: None,
         functions: functions::File::default(),

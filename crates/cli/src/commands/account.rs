@@ -1,15 +1,16 @@
-//! Implements `control`'s ports for an AWS account: callbacks and executions through Step Functions.
+//! Implements `control`'s ports for an AWS account.
 //!
-//! Answers go over the event bus, so a person needs no permission to write decisions to the journal.
+//! Actions go to the poller, so a person needs no permission to write to the journal, to start executions
+//! or to send callbacks.
 
 use std::fmt;
 
-use control::{Action, Control, Error, Execution, Executions, Workflow};
+use control::{Action, Control, Error, Execution, Executions, Forwarded, Workflow};
 use journal::clock::Clock;
 use journal::id::SessionId;
-use serde_json::Value;
 use stack::store::Journal;
 
+use super::actions::Sent;
 use super::cloud::{self, Clients};
 use crate::failure::Failure;
 use crate::reader::Reader;
@@ -26,7 +27,10 @@ pub fn failure(error: Error, session: &SessionId, action: &Action) -> Failure {
             Failure::unknown(format!("{} was refused: {refused}", action.name()))
         }
         Error::Unconfirmed => Failure::unknown(error.to_string())
-            .hint(format!("check whether the question is still open: daybook show {session}")),
+            .hint(format!(
+            "look at the session: daybook show {session}; if ACTIONS_URL and ACTIONS_BUS_NAME are unset, set \
+             them to the stack's outputs ActionsUrl and ActionsBusName"
+        )),
         Error::Executions(cause) => match cause.downcast::<Unreached>() {
             Ok(unreached) => unreached.0,
             Err(cause) => Failure::unknown(cause.to_string()),
@@ -52,14 +56,17 @@ fn unreached(failure: impl Into<Failure>) -> Error {
 }
 
 impl Workflow for Clients {
-    async fn wake(&self, token: &str) -> Result<bool, Error> {
-        Clients::wake(self, token).await.map_err(unreached)
+    /// The account's own processes wake its workflows.
+    async fn wake(&self, _token: &str) -> Result<bool, Error> {
+        Ok(false)
     }
 
-    async fn forward(&self, detail: &Value) -> Result<bool, Error> {
-        let detail = detail.as_object().cloned().unwrap_or_default();
-        Clients::answer(self, &detail).await.map_err(unreached)?;
-        Ok(true)
+    async fn forward(&self, session: &SessionId, action: &Action) -> Result<Forwarded, Error> {
+        match self.act(session, action).await {
+            Ok(Sent::Put) => Ok(Forwarded::Accepted),
+            Ok(Sent::Done(reply)) => Ok(Forwarded::Done(reply)),
+            Err(failure) => Err(unreached(failure)),
+        }
     }
 }
 
@@ -76,8 +83,8 @@ impl Executions for Clients {
         }))
     }
 
-    async fn start(&self, name: &str, input: &str) -> Result<String, Error> {
-        Clients::start(self, name, input).await.map_err(unreached)?;
-        self.execution_arn(name).map_err(unreached)
+    /// Never called: [`Workflow::forward`] has the account start it.
+    async fn start(&self, _name: &str, _input: &str) -> Result<String, Error> {
+        Err(unreached(Failure::unknown("this program starts no executions in an account")))
     }
 }

@@ -170,7 +170,7 @@ impl Conversation<'_> {
                 let prompt = payload.pointer("/question/prompt").and_then(Value::as_str);
                 output::lines(prompt.unwrap_or_default().lines().map(clean))?;
             }
-            StepBody::Answer { question, payload } if !self.answered.contains(question) => {
+            StepBody::Answer { question, payload, .. } if !self.answered.contains(question) => {
                 output::line(&format!("{MARK}{}", said(payload)))?;
             }
             StepBody::Outcome { payload, .. } => {
@@ -178,7 +178,7 @@ impl Conversation<'_> {
                     output::say(&line);
                 }
             }
-            StepBody::Note { subject, payload } => {
+            StepBody::Note { subject, payload, .. } => {
                 output::say(&format!("{}: {}", clean(subject), brief::value(payload)));
             }
             _ => {}

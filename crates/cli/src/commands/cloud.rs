@@ -21,18 +21,23 @@ use aws_sdk_eventbridge::operation::put_events::PutEventsError;
 use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use aws_sdk_sfn::operation::describe_execution::DescribeExecutionError;
 use aws_sdk_sfn::types::{ExecutionStatus, HistoryEvent};
+use control::Action;
 use journal::id::SessionId;
-use serde_json::{Map, Value};
+use journal::principal::Name;
+use serde_json::{Map, Value, json};
 use stack::names;
 use telemetry::context::TraceParent;
 use telemetry::span::{self, Kind, Span};
 use telemetry::{attribute, export};
+use workflow::contract::USER_HEADER;
 use workflow::execution::{self, RESUMES_MAX};
 use workflow::{rule, trace};
 
+use super::actions::{ActionsUrl, Sent};
 use crate::args::Target;
 use crate::failure::Failure;
 use crate::resolve::Context;
+use crate::user;
 
 /// Timeout of one request, including retries.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,6 +49,8 @@ pub struct Clients {
     executions: aws_sdk_sfn::Client,
     bus: String,
     state_machine_arn: Option<String>,
+    actions_url: Option<ActionsUrl>,
+    actions_bus: Option<String>,
     target: Target,
 }
 
@@ -86,10 +93,12 @@ impl Clients {
         let executions = aws_sdk_sfn::config::Builder::from(&config)
             .retry_config(RetryConfig::disabled())
             .timeout_config(timeout);
-        let token = context.token.clone().filter(|_| context.target == Target::Local);
-        let (events, executions) = match token.map(Bearer) {
-            Some(bearer) => (events.interceptor(bearer.clone()), executions.interceptor(bearer)),
-            None => (events, executions),
+        let (events, executions) = match context.target {
+            Target::Local => {
+                let caller = Caller { token: context.token.clone(), user: user::name() };
+                (events.interceptor(caller.clone()), executions.interceptor(caller))
+            }
+            Target::Aws => (events, executions),
         };
         let (bus, state_machine_arn) = match context.target {
             Target::Local => {
@@ -101,11 +110,16 @@ impl Clients {
                 (bus, cloud.state_machine_arn.clone())
             }
         };
+        // An emulator serves a function's URL at another address than the stack names.
+        let actions_url = context.cloud.actions_url.as_deref().filter(|_| !context.is_emulated);
+        let actions_url = actions_url.map(|url| ActionsUrl::new(url, &config));
         Self {
             events: aws_sdk_eventbridge::Client::from_conf(events.build()),
             executions: aws_sdk_sfn::Client::from_conf(executions.build()),
             bus,
             state_machine_arn,
+            actions_url,
+            actions_bus: context.cloud.actions_bus.clone(),
             target: context.target,
         }
     }
@@ -155,20 +169,31 @@ impl Clients {
         detail: &Map<String, Value>,
         context: Option<TraceParent>,
     ) -> Result<SessionId, Failure> {
-        Ok(self.put(rule::DETAIL_TYPE, detail, context).await?.parse()?)
+        Ok(self.put(&self.bus, rule::DETAIL_TYPE, detail, context).await?.parse()?)
     }
 
-    /// Puts an answer to a session's question; the poller takes it.
+    /// Has the account's poller perform a person's action: over its URL, which passes the caller on, or over
+    /// the bus for actions. A stack that names neither is a local one, or has one bus for everything.
     ///
     /// # Errors
-    /// As [`Self::trigger`].
-    pub async fn answer(&self, detail: &Map<String, Value>) -> Result<(), Failure> {
-        self.put(rule::ANSWER_DETAIL_TYPE, detail, None).await.map(drop)
+    /// When the caller may not use it, or the poller refuses the action.
+    pub async fn act(&self, session: &SessionId, action: &Action) -> Result<Sent, Failure> {
+        if let Some(url) = &self.actions_url {
+            return url.send(session, action).await.map(Sent::Done);
+        }
+        let bus = self.actions_bus.as_deref().unwrap_or(&self.bus);
+        let rule = rule::ACTIONS.iter().find(|rule| rule.action == action.name());
+        let kind = rule.map(|rule| rule.detail_type).context("the action has no rule")?;
+        let mut detail = action.body();
+        detail["session_id"] = json!(session);
+        let detail = detail.as_object().cloned().unwrap_or_default();
+        self.put(bus, kind, &detail, None).await.map(|_| Sent::Put)
     }
 
     /// Sends the trace context in X-Ray's header too, for services that ignore the detail's `traceparent`.
     async fn put(
         &self,
+        bus: &str,
         kind: &str,
         detail: &Map<String, Value>,
         context: Option<TraceParent>,
@@ -177,7 +202,7 @@ impl Clients {
             .source(rule::SOURCE)
             .detail_type(kind)
             .detail(Value::Object(detail.clone()).to_string())
-            .event_bus_name(&self.bus)
+            .event_bus_name(bus)
             .set_trace_header(context.map(TraceParent::to_xray))
             .build();
         let answer = self.events.put_events().entries(entry).send().await;
@@ -191,42 +216,6 @@ impl Clients {
         }
         let id = entry.event_id().context("the event bus returned no event id")?;
         Ok(id.to_owned())
-    }
-
-    /// Sends a parked workflow its token; returns whether it was still parked.
-    ///
-    /// # Errors
-    /// When the request fails.
-    pub async fn wake(&self, token: &str) -> Result<bool, Failure> {
-        let sent = self.executions.send_task_success().task_token(token).output("{}").send().await;
-        match sent {
-            Ok(_) => Ok(true),
-            // It is no longer parked, and reads the journal by itself.
-            Err(SdkError::ServiceError(refusal)) if !refusal.raw().status().is_server_error() => {
-                Ok(false)
-            }
-            Err(error) => {
-                Err(Failure::unknown(format!("cannot wake the workflow: {}", said(&error))))
-            }
-        }
-    }
-
-    /// Starts an execution with this name, unless it exists.
-    ///
-    /// # Errors
-    /// When the request fails.
-    pub async fn start(&self, name: &str, input: &str) -> anyhow::Result<()> {
-        let machine = self.state_machine_arn.as_deref().context("STATE_MACHINE_ARN is not set")?;
-        let request = self.executions.start_execution().state_machine_arn(machine);
-        match request.name(name).input(input).send().await {
-            Ok(_) => Ok(()),
-            Err(error)
-                if error.as_service_error().is_some_and(|e| e.is_execution_already_exists()) =>
-            {
-                Ok(())
-            }
-            Err(error) => Err(anyhow!("cannot start the execution: {}", said(&error))),
-        }
     }
 
     /// Finds a session's first execution among the newest ones by their input; `None` if it does not exist
@@ -329,7 +318,7 @@ impl Clients {
     /// When no state machine is known.
     pub fn execution_arn(&self, name: &str) -> anyhow::Result<String> {
         let machine = self.state_machine_arn.as_deref().context("STATE_MACHINE_ARN is not set")?;
-        execution_arn(machine, name).context("STATE_MACHINE_ARN is not the ARN of a state machine")
+        execution::arn(machine, name).context("STATE_MACHINE_ARN is not the ARN of a state machine")
     }
 
     async fn state(&self, arn: &str) -> anyhow::Result<Execution> {
@@ -362,19 +351,22 @@ impl Clients {
     }
 }
 
-/// Adds the bearer token that a stack beyond loopback requires.
+/// Adds what a local stack asks of its callers: its token, and their user.
 #[derive(Clone)]
-struct Bearer(String);
+struct Caller {
+    token: Option<String>,
+    user: Option<Name>,
+}
 
-impl fmt::Debug for Bearer {
+impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Bearer")
+        f.write_str("Caller")
     }
 }
 
-impl Intercept for Bearer {
+impl Intercept for Caller {
     fn name(&self) -> &'static str {
-        "Bearer"
+        "Caller"
     }
 
     fn modify_before_transmit(
@@ -383,8 +375,13 @@ impl Intercept for Bearer {
         _: &RuntimeComponents,
         _: &mut ConfigBag,
     ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        let value = format!("Bearer {}", self.0);
-        context.request_mut().headers_mut().try_insert("authorization", value)?;
+        let headers = context.request_mut().headers_mut();
+        if let Some(token) = &self.token {
+            headers.try_insert("authorization", format!("Bearer {token}"))?;
+        }
+        if let Some(user) = &self.user {
+            headers.try_insert(USER_HEADER, user.as_str().to_owned())?;
+        }
         Ok(())
     }
 }
@@ -432,11 +429,6 @@ where
     if texts.is_empty() { error.to_string() } else { texts.join(": ") }
 }
 
-fn execution_arn(machine: &str, execution: &str) -> Option<String> {
-    let (before, name) = machine.split_once(":stateMachine:")?;
-    Some(format!("{before}:execution:{name}:{execution}"))
-}
-
 /// The local stack accepts any credentials; its region is part of its resource names.
 pub(super) fn local(endpoint: &str) -> SdkConfig {
     let credentials = Credentials::new("local", "local", None, None, "daybook");
@@ -454,8 +446,8 @@ mod tests {
 
     #[test]
     fn an_execution_arn_derives_from_its_state_machine() {
-        let arn = execution_arn(names::STATE_MACHINE_ARN, "one").unwrap();
+        let arn = execution::arn(names::STATE_MACHINE_ARN, "one").unwrap();
         assert_eq!(arn, names::execution_arn(names::STATE_MACHINE, "one"));
-        assert_eq!(execution_arn("daybook", "one"), None);
+        assert_eq!(execution::arn("daybook", "one"), None);
     }
 }

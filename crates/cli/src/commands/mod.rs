@@ -1,6 +1,7 @@
 //! The commands: each runs a resolved action and returns its exit code.
 
 mod account;
+mod actions;
 mod answer;
 mod catalogue;
 mod chat;

@@ -126,6 +126,7 @@ async fn config(
         keys: context.keys.clone(),
         witnesses: environment.witnesses.clone(),
         token: context.token.clone(),
+        token_name: context.token_name()?,
         ttl_days: environment.ttl_days,
         workflow: None,
         functions: File::default(),

@@ -2,6 +2,7 @@
 
 use control::{Action, AsVersion};
 use journal::id::SessionId;
+use journal::principal::Principal;
 use serde_json::{Value, json};
 
 use super::account;
@@ -26,8 +27,7 @@ pub async fn cancel(context: &Context, cancel: args::steer::Cancel) -> Result<Ex
 /// # Errors
 /// When nothing listens, or the stack refuses.
 pub async fn resume(context: &Context, resume: args::steer::Resume) -> Result<Exit, Failure> {
-    let by = context.user.clone();
-    let as_version = resume.as_version.map(|version| AsVersion { version, by });
+    let as_version = resume.as_version.map(|version| AsVersion { version });
     send(context, &resume.session, &Action::Resume { as_version }).await
 }
 
@@ -45,7 +45,7 @@ pub async fn apply(
         Target::Local => Endpoint::new(context)?.post(id, action.name(), &action.body()).await,
         Target::Aws => {
             let control = account::control(reader, Clients::new(context).await);
-            let done = Box::pin(control.act(id, action)).await;
+            let done = Box::pin(control.act(id, action, &Principal::Unknown)).await;
             let mut done = json!(done.map_err(|error| account::failure(error, id, action))?);
             // Scripts rely on the execution's name.
             if let Some(arn) = done["execution_arn"].as_str() {

@@ -45,6 +45,7 @@ pub async fn ui(context: &Context, listen: &str) -> Result<Exit, Failure> {
         keys,
         listen,
         token: context.token.clone(),
+        token_name: context.token_name()?,
         journal: reader.store,
         agents: Arc::clone(&context.agents),
         actions,

@@ -22,6 +22,10 @@ pub struct Cloud {
     pub state_machine_arn: Option<String>,
     pub event_bus_name: Option<String>,
     pub table: Option<String>,
+    /// The URL for a person's actions.
+    pub actions_url: Option<String>,
+    /// The bus for a person's actions.
+    pub actions_bus: Option<String>,
     #[cfg(feature = "live")]
     pub runtime_arn: Option<String>,
 }
@@ -38,6 +42,8 @@ impl Cloud {
             state_machine_arn: config.state_machine_arn.clone(),
             event_bus_name: config.event_bus_name.clone(),
             table: config.table.clone(),
+            actions_url: config.actions_url.clone(),
+            actions_bus: config.actions_bus.clone(),
             #[cfg(feature = "live")]
             runtime_arn: config.runtime_arn.clone(),
         })

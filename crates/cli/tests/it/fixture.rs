@@ -169,7 +169,9 @@ async fn succeeded(mut scribe: Scribe<'_>) {
     let refusal = format!("iam:GetRole failed: {HOSTILE}\nno such file");
     scribe.tool(3, &calls, 1, Brought::Error(refusal)).await;
     let note = json!({"model": "openai:m", "category": "bedrock_transient", "message": HOSTILE});
-    scribe.step(1, StepBody::Note { subject: "fallback".to_owned(), payload: note }).await;
+    scribe
+        .step(1, StepBody::Note { subject: "fallback".to_owned(), principal: None, payload: note })
+        .await;
     scribe.chat(0, Usage::default(), Reply::says(format!("I {HOSTILE} see"))).await;
     let end = StepBody::End {
         answered_by: None,

@@ -242,9 +242,16 @@ async fn a_question_is_answered_once() {
     let shown = at(&["show", id, "--steps"]).stdout;
     assert!(shown.contains("INPUT_RECEIVED"), "{shown}");
     assert!(shown.contains("answer to #3: edit"), "{shown}");
+    assert!(shown.contains(&format!("by {} (OS user, stated)", me())), "{shown}");
     let again = at(&["answer", id, "--approve"]);
     assert_eq!(again.exit, 2, "{again:#?}");
     assert!(again.stderr.contains("no question is open"), "{}", again.stderr);
+}
+
+/// The name of this process's user.
+fn me() -> String {
+    let name = std::process::Command::new("id").arg("-un").output().unwrap();
+    String::from_utf8(name.stdout).unwrap().trim().to_owned()
 }
 
 /// Stops an execution, which the command line cannot do.

@@ -5,19 +5,27 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use control::{Action, Control, Done, Error, Execution, Executions, Refused, Workflow};
+use control::{
+    Action, AsVersion, Control, Done, Error, Execution, Executions, Forwarded, Refused, Workflow,
+};
 use journal::announce::Announcer;
 use journal::chain::{Author, Head, append};
 use journal::clock::{Clock, Hlc};
 use journal::event::{About, Draft, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
 use journal::item::Hash;
+use journal::principal::Principal;
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::step::{EffectKind, EffectRef, StepBody};
+use journal::version;
 use journal::wait::Wait;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+fn by() -> Principal {
+    "os-user:alice".parse().unwrap()
+}
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -27,6 +35,8 @@ struct World {
     store: SqliteStore,
     session: SessionId,
     calls: Arc<Mutex<Vec<String>>>,
+    /// The names of executions that were started.
+    started: Arc<Mutex<Vec<String>>>,
     _folder: Arc<TempDir>,
 }
 
@@ -39,6 +49,7 @@ impl World {
             store,
             session: SessionId::fresh(),
             calls: Arc::default(),
+            started: Arc::default(),
             _folder: Arc::new(folder),
         };
         let hlc = Hlc::new(Clock::system(), Clock::system().now());
@@ -95,7 +106,7 @@ impl World {
 
     async fn answer(&self, port: Port, decision: &str) -> Result<Done, Error> {
         let said = json!({ "question_id": 2, "decision": decision });
-        self.control(port).act(&self.session, &Action::Answer(said)).await
+        self.control(port).act(&self.session, &Action::Answer(said), &by()).await
     }
 
     /// The kinds of runner and event that an answer leaves.
@@ -130,30 +141,43 @@ impl Port {
     }
 }
 
-/// The poller's port, which only sends callbacks.
-struct Callbacks(World);
-
-impl Workflow for Callbacks {
-    async fn wake(&self, token: &str) -> Result<bool, Error> {
-        self.0.calls.lock().unwrap().push(format!("wake {token}"));
-        Ok(true)
-    }
-}
-
 impl Workflow for Port {
     async fn wake(&self, token: &str) -> Result<bool, Error> {
         self.log(format!("wake {token}"));
         Ok(true)
     }
 
-    async fn forward(&self, detail: &Value) -> Result<bool, Error> {
-        if self.is_account {
-            let session: SessionId = serde_json::from_value(detail["session_id"].clone()).unwrap();
-            self.log("event".to_owned());
-            let poller = self.world.control(Callbacks(self.world.clone()));
-            poller.answer(&session, detail).await?;
+    async fn forward(&self, session: &SessionId, action: &Action) -> Result<Forwarded, Error> {
+        if !self.is_account {
+            return Ok(Forwarded::No);
         }
-        Ok(self.is_account)
+        self.log("event".to_owned());
+        let poller = self.world.control(Poller(self.clone()));
+        poller.act(session, action, &Principal::Unknown).await?;
+        Ok(Forwarded::Accepted)
+    }
+}
+
+/// The account's poller, which performs what is forwarded to it.
+struct Poller(Port);
+
+impl Workflow for Poller {
+    async fn wake(&self, token: &str) -> Result<bool, Error> {
+        self.0.wake(token).await
+    }
+}
+
+impl Executions for Poller {
+    fn arn(&self, name: &str) -> Result<String, Error> {
+        self.0.arn(name)
+    }
+
+    async fn describe(&self, arn: &str) -> Result<Option<Execution>, Error> {
+        self.0.describe(arn).await
+    }
+
+    async fn start(&self, name: &str, input: &str) -> Result<String, Error> {
+        self.0.start(name, input).await
     }
 }
 
@@ -164,12 +188,15 @@ impl Executions for Port {
 
     async fn describe(&self, arn: &str) -> Result<Option<Execution>, Error> {
         let is_first = arn == format!("arn:{}", self.world.session);
-        Ok(self.execution.clone().filter(|_| is_first))
+        let name = arn.trim_start_matches("arn:");
+        let has_started = self.world.started.lock().unwrap().iter().any(|it| it == name);
+        Ok(self.execution.clone().filter(|_| is_first || has_started))
     }
 
     async fn start(&self, name: &str, input: &str) -> Result<String, Error> {
         let input: Value = serde_json::from_str(input).unwrap();
         self.log(format!("start {name} {}", input["resume"]["status"].as_str().unwrap()));
+        self.world.started.lock().unwrap().push(name.to_owned());
         self.arn(name)
     }
 }
@@ -190,6 +217,78 @@ async fn an_answer_is_the_same_here_and_over_the_event_bus() {
     }
 }
 
+/// The bus does not pass on who answered, and a body that claims to know is not believed.
+#[tokio::test]
+async fn an_action_records_its_channels_principal() {
+    for (is_account, expected) in [(false, "os-user:alice"), (true, "unknown")] {
+        let world = World::asking().await;
+        let port = if is_account { Port::account(&world) } else { Port::here(&world) };
+        let said = json!({
+            "question_id": 2, "decision": "approve",
+            "principal": "aws-arn:arn:aws:iam::1:root", "by": "aws-arn:arn:aws:iam::1:root",
+        });
+        let control = world.control(port);
+        control.answer(&world.session, &said, &by()).await.unwrap();
+        let step = read::newest_step(&world.store, &world.session).await.unwrap().unwrap();
+        let StepBody::Answer { principal: Some(principal), .. } = &step.body else {
+            panic!("{step:?}")
+        };
+        assert_eq!(principal.to_string(), expected);
+        assert_eq!(step.to_item().text_opt("Principal"), Some(expected), "it is hashed");
+        assert_eq!(step.to_item().hash(), step.hash);
+        let reason = Some("principal: aws-arn:arn:aws:iam::1:root");
+        control.cancel(&world.session, reason, &by()).await.unwrap();
+        let events = read::events(&world.store, &world.session).await.unwrap();
+        let cancelled = events.iter().find(|it| it.status == EventStatus::CancelRequested).unwrap();
+        let expected = if is_account { Principal::Unknown } else { by() };
+        assert_eq!(cancelled.principal, Some(expected), "by the process that writes");
+    }
+}
+
+/// The step of the move, and the request to resume. A port forwards both as one action.
+#[tokio::test]
+async fn a_move_records_its_channels_principal() {
+    for (is_account, expected) in [(false, "os-user:alice"), (true, "unknown")] {
+        let world = World::asking().await;
+        world.answer(Port::here(&world), "approve").await.unwrap();
+        let execution = Some(Execution { is_running: false, input: "{}".to_owned() });
+        let port = if is_account { Port::account(&world) } else { Port::here(&world) };
+        let control = world.control(Port { execution, ..port });
+        let action = Action::Resume { as_version: Some(AsVersion { version: "2".to_owned() }) };
+        let resumed = json!(control.act(&world.session, &action, &by()).await.unwrap());
+        let name = format!("arn:{}-resume-1", world.session);
+        assert_eq!((&resumed["step"], &resumed["execution_arn"]), (&json!(4), &json!(name)));
+        let step = read::newest_step(&world.store, &world.session).await.unwrap().unwrap();
+        assert!(version::is_move(&step), "{step:?}");
+        assert_eq!(step.to_item().text_opt("Principal"), Some(expected), "it is hashed");
+        let events = read::events(&world.store, &world.session).await.unwrap();
+        let request = events.iter().find(|it| it.status == EventStatus::ResumeRequested).unwrap();
+        let principal = request.principal.as_ref().unwrap().to_string();
+        assert_eq!((request.about, principal.as_str()), (About::Step(4), expected));
+        let again = control.act(&world.session, &action, &by()).await;
+        assert!(matches!(again, Err(Error::Refused(Refused::SameVersion(_)))), "{again:?}");
+    }
+}
+
+/// Of a person who may only read the journal.
+#[tokio::test]
+async fn a_person_in_an_account_writes_nothing() {
+    let world = World::asking().await;
+    let execution = Some(Execution { is_running: false, input: "{}".to_owned() });
+    let control = world.control(Port { execution, ..Port::account(&world) });
+    let resumed =
+        control.act(&world.session, &Action::Resume { as_version: None }, &by()).await.unwrap();
+    let name = format!("arn:{}-resume-1", world.session);
+    assert_eq!(json!(resumed)["execution_arn"], name);
+    let cancel = Action::Cancel { reason: None };
+    control.act(&world.session, &cancel, &by()).await.unwrap();
+    let calls = world.calls();
+    assert_eq!(calls.iter().filter(|call| *call == "event").count(), 2, "{calls:?}");
+    let events = read::events(&world.store, &world.session).await.unwrap();
+    let by: Vec<_> = events.iter().filter_map(|event| event.principal.clone()).collect();
+    assert_eq!(by, [Principal::Unknown, Principal::Unknown]);
+}
+
 #[tokio::test]
 async fn a_refused_answer_reaches_no_workflow_and_no_bus() {
     let world = World::asking().await;
@@ -203,7 +302,7 @@ async fn a_refused_answer_reaches_no_workflow_and_no_bus() {
     }
     assert_eq!(world.calls(), [""; 0]);
     let other = world.control(Port::here(&world));
-    let none = other.cancel(&SessionId::fresh(), None).await;
+    let none = other.cancel(&SessionId::fresh(), None, &by()).await;
     assert!(matches!(none, Err(Error::Refused(Refused::NoSession(_)))), "{none:?}");
 }
 
@@ -223,11 +322,11 @@ async fn an_ended_session_is_neither_cancelled_nor_resumed() {
     let world = World::asking().await;
     let control = world.control(Port::here(&world));
     let cancel = Action::Cancel { reason: Some("enough".to_owned()) };
-    let done = control.act(&world.session, &cancel).await.unwrap();
+    let done = control.act(&world.session, &cancel, &by()).await.unwrap();
     assert_eq!(json!(done), json!({ "session_id": world.session, "woken": true }));
     world.announce(EventStatus::SessionCancelled).await;
     for action in [cancel, Action::Resume { as_version: None }] {
-        let refused = control.act(&world.session, &action).await;
+        let refused = control.act(&world.session, &action, &by()).await;
         assert!(matches!(refused, Err(Error::Refused(Refused::Ended(_)))), "{refused:?}");
     }
 }
@@ -238,7 +337,7 @@ async fn a_resumed_session_is_woken_or_gets_one_more_execution() {
     let execution = |is_running| Some(Execution { is_running, input: "{}".to_owned() });
     let resumed = async |execution| {
         let port = Port { execution, ..Port::here(&world) };
-        world.control(port).resume(&world.session).await
+        world.control(port).resume(&world.session, None, &by()).await
     };
     let unknown = resumed(None).await;
     assert!(matches!(unknown, Err(Error::Refused(Refused::NoExecution))), "{unknown:?}");
@@ -247,4 +346,8 @@ async fn a_resumed_session_is_woken_or_gets_one_more_execution() {
     let name = format!("{}-resume-1", world.session);
     assert_eq!(started.execution_arn, Some(format!("arn:{name}")));
     assert_eq!(world.calls(), ["wake parked".to_owned(), format!("start {name} BUSY")]);
+    let events = read::events(&world.store, &world.session).await.unwrap();
+    let requests = events.iter().filter(|event| event.status == EventStatus::ResumeRequested);
+    let found: Vec<_> = requests.map(|event| (event.about, event.principal.clone())).collect();
+    assert_eq!(found, [(About::Step(2), Some(by()))], "once for each step");
 }

@@ -328,7 +328,7 @@ fn is_scripted_answer(steps: &[Step<Value>]) -> impl Fn(&Step<Value>) -> bool {
 
 fn notes(step: &Step<Value>, limit: Limit) -> bool {
     match &step.body {
-        StepBody::Note { subject, payload } => {
+        StepBody::Note { subject, payload, .. } => {
             subject == NOTE_BUDGET && payload["limit"] == limit.as_str()
         }
         _ => false,

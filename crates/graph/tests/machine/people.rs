@@ -166,7 +166,7 @@ fn only_an_answer_or_the_end_follows_an_open_question() {
     };
     for body in [
         claim,
-        StepBody::Note { subject: "other".to_owned(), payload: json!({}) },
+        StepBody::Note { subject: "other".to_owned(), principal: None, payload: json!({}) },
         Answer::new(99, Decision::Say).body(),
     ] {
         let mut other = TestSession::resume(&agent(), session.steps().to_vec()).unwrap();

@@ -97,7 +97,7 @@ impl Journal {
 
     fn texts(&self) -> Vec<String> {
         let note = |step: &Step<Value>| match &step.body {
-            StepBody::Note { subject, payload } if subject == NOTE_REQUEST => {
+            StepBody::Note { subject, payload, .. } if subject == NOTE_REQUEST => {
                 serde_json::from_value::<Vec<String>>(payload["parts"].clone()).ok()
             }
             _ => None,

@@ -25,7 +25,11 @@ fn a_note_is_journaled_unchanged_and_the_graph_continues() {
     let Next::Note(note) = session.run().next() else { panic!("a note") };
     assert_eq!((note.subject.as_str(), &note.payload), ("remark", &json!(0)));
     // A note on another subject has no effect: the graph still requests its own.
-    session.append(StepBody::Note { subject: "other".to_owned(), payload: json!({}) });
+    session.append(StepBody::Note {
+        subject: "other".to_owned(),
+        principal: None,
+        payload: json!({}),
+    });
     assert_eq!(session.run().next(), Next::Note(note.clone()));
     session.append(note.body());
     assert_eq!(finished(&session), json!([]));

@@ -14,6 +14,8 @@ fn main() -> Result<(), Error> {
     lambda::main("daybook-poller", ENDS, |base| {
         let callbacks = aws_sdk_sfn::Client::new(&base.aws);
         let poller = Poller::new(base.store, callbacks, base.runtime, Clock::system());
+        let machine = (base.lookup)(workflow::env::STATE_MACHINE_ARN);
+        let poller = poller.with_state_machine(machine).ignoring_answers_of_callbacks();
         Ok(async move |payload: Value| {
             poller.serve(payload).await.map_err(|error| diagnostic(error.name(), &error))
         })

@@ -3,14 +3,14 @@
 //! [`Control`] performs them. On a stack it acts on the stack's own executions ([`Aws`]); a viewer of
 //! another journal supplies an implementation that acts where the sessions run.
 
-use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
 use axum::http::Response;
 use axum::routing::post;
+use axum::{Extension, Router};
 use control::{Action, AsVersion, Control, Error, Execution, Refused, Workflow};
-use graph::question::AnswerRefused;
 use journal::id::SessionId;
+use journal::principal::Principal;
 use serde_json::{Value, json};
 
 use super::Aws;
@@ -46,84 +46,63 @@ pub fn refused(reason: &'static str) -> Router {
 
 async fn answer<E: control::Executions>(
     State(control): State<Control<Journal, E>>,
+    Extension(by): Extension<Principal>,
     Path(id): Path<String>,
     body: Bytes,
 ) -> Response<Body> {
     let said = serde_json::from_slice(&body);
     let said = said.map_err(|error| Refusal::bad("InvalidAnswer", error.to_string()));
-    wire::api(act(&control, &id, said.map(Action::Answer)).await)
+    wire::api(act(&control, &id, said.map(Action::Answer), &by).await)
 }
 
 /// Takes an optional `{"reason"}`.
 async fn cancel<E: control::Executions>(
     State(control): State<Control<Journal, E>>,
+    Extension(by): Extension<Principal>,
     Path(id): Path<String>,
     body: Bytes,
 ) -> Response<Body> {
-    let asked = if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(&body) };
-    let action = asked
+    let action = asked(&body)
         .map(|asked| Action::Cancel { reason: asked["reason"].as_str().map(str::to_owned) })
         .map_err(|error| Refusal::bad("InvalidBody", error.to_string()));
-    wire::api(act(&control, &id, action).await)
+    wire::api(act(&control, &id, action, &by).await)
 }
 
-/// Takes an optional `{"as_version", "by"}`.
+/// Takes an optional `{"as_version"}`.
 async fn resume<E: control::Executions>(
     State(control): State<Control<Journal, E>>,
+    Extension(by): Extension<Principal>,
     Path(id): Path<String>,
     body: Bytes,
 ) -> Response<Body> {
-    let action = resumption(&body)
+    let action = asked(&body)
+        .and_then(AsVersion::of_request)
         .map(|as_version| Action::Resume { as_version })
         .map_err(|error| Refusal::bad("InvalidBody", error.to_string()));
-    wire::api(act(&control, &id, action).await)
+    wire::api(act(&control, &id, action, &by).await)
 }
 
-fn resumption(body: &[u8]) -> serde_json::Result<Option<AsVersion>> {
-    let asked: Value = if body.is_empty() { Value::Null } else { serde_json::from_slice(body)? };
-    if asked.is_null() || asked.as_object().is_some_and(serde_json::Map::is_empty) {
-        return Ok(None);
-    }
-    serde_json::from_value(asked).map(Some)
+/// A body that may be empty.
+fn asked(body: &[u8]) -> serde_json::Result<Value> {
+    if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(body) }
 }
 
 async fn act<E: control::Executions>(
     control: &Control<Journal, E>,
     id: &str,
     action: Result<Action, Refusal>,
+    by: &Principal,
 ) -> Reply {
     let (id, action) = (session_id(id)?, action?);
-    Ok((202, json!(control.act(&id, &action).await?)))
+    Ok((202, json!(control.act(&id, &action, by).await?)))
 }
 
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
-        let message = error.to_string();
-        let (status, code) = match &error {
-            Error::Journal(error) => return Self::journal(error),
-            Error::Executions(_) => (503, "ServiceUnavailable"),
-            Error::Unconfirmed => (409, "AnswerUnconfirmed"),
-            Error::Refused(refused) => match refused {
-                Refused::NoSession(_) => (404, "NoSession"),
-                Refused::Ended(_) => (409, "SessionEnded"),
-                Refused::NoQuestion => (409, "NoQuestion"),
-                Refused::Answer(AnswerRefused::WrongQuestion { .. }) => (409, "WrongQuestion"),
-                Refused::Expired => (409, "QuestionExpired"),
-                Refused::Closed => (409, "QuestionClosed"),
-                Refused::Answer(_) | Refused::Malformed(_) | Refused::Unfit(_) => {
-                    (400, "InvalidAnswer")
-                }
-                Refused::InvalidVersion => (400, "InvalidVersion"),
-                Refused::NotStarted => (409, "NotStarted"),
-                Refused::SameVersion(_) => (409, "SameVersion"),
-                Refused::QuestionOpen { .. } => (409, "QuestionOpen"),
-                Refused::AtWork => (409, "AtWork"),
-                Refused::GoneOn => (409, "GoneOn"),
-                Refused::NoExecution => (409, "NoExecution"),
-                Refused::TooManyResumes => (409, "TooManyResumes"),
-                Refused::InputTooLarge(_) => (400, "ValidationException"),
-            },
-        };
+        if let Error::Journal(error) = &error {
+            return Self::journal(error);
+        }
+        let ((status, code), message) = (error.http(), error.to_string());
         Self::new(status, code, message)
     }
 }

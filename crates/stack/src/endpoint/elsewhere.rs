@@ -19,6 +19,7 @@ use graph::agent::Agent;
 use journal::clock::Clock;
 use journal::follow::{Follow, Record};
 use journal::id::SessionId;
+use journal::principal::Name;
 use journal::status::status;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
@@ -26,6 +27,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use super::guard::Guard;
+use super::principal::Callers;
 use super::sessions::existing;
 use super::wire::{self, Refusal};
 use super::{Reader, Slots, guarded, reading};
@@ -50,6 +52,8 @@ pub struct Viewer {
     pub listen: SocketAddr,
     /// The bearer token; required to listen beyond loopback.
     pub token: Option<String>,
+    /// The name of its holder.
+    pub token_name: Option<Name>,
     pub journal: Journal,
     /// The keys of the journal's log of sessions, if this machine has them.
     pub keys: Option<Keys>,
@@ -73,6 +77,7 @@ impl Viewer {
     /// If the address cannot be listened on.
     pub async fn serve(self) -> Result<Serving, StartError> {
         let guard = Guard::new(self.listen.ip(), self.token.as_deref())?;
+        let callers = Callers::new(self.token.as_deref(), self.token_name);
         let (listener, address) = listen(self.listen).await?;
         let reader = Reader {
             store: self.journal,
@@ -86,7 +91,7 @@ impl Viewer {
         let streaming = Router::new()
             .route("/api/sessions/{id}/events", get(events))
             .with_state(reader.clone());
-        let router = guarded(reading(reader).merge(streaming).merge(self.actions), guard);
+        let router = guarded(reading(reader).merge(streaming).merge(self.actions), guard, callers);
         let stop = CancellationToken::new();
         let servers =
             JoinSet::from_iter([guard::serve(listener, router, stop.clone().cancelled_owned())]);

@@ -4,10 +4,12 @@ use asl::execution::PAYLOAD_BYTES_MAX;
 use asl::history::Failure;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use journal::principal::Principal;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::wire::Refusal;
+use crate::bus;
 use crate::executions::{Callback, Executions, Record, Request, SendError, StartError, StopError};
 use crate::names;
 
@@ -28,9 +30,10 @@ pub(super) async fn handle(
     executions: &Executions,
     action: &str,
     body: &Value,
+    by: &Principal,
 ) -> Result<Value, Refusal> {
     match action {
-        "StartExecution" => start(executions, body).await,
+        "StartExecution" => start(executions, body, by).await,
         "DescribeExecution" => describe(executions, body).await,
         "ListExecutions" => list(executions, body).await,
         "GetExecutionHistory" => history(executions, body).await,
@@ -54,17 +57,23 @@ pub(super) async fn handle(
     }
 }
 
-async fn start(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
+async fn start(executions: &Executions, body: &Value, by: &Principal) -> Result<Value, Refusal> {
     check_machine(body)?;
     let name = match optional(body, "name")? {
         Some(name) => name.to_owned(),
         None => Uuid::new_v4().to_string(),
     };
-    let input = optional(body, "input")?.unwrap_or("{}").to_owned();
+    let input = checked(optional(body, "input")?.unwrap_or("{}"), by);
     match executions.start(Request { name, input }).await {
         Ok(started) => Ok(json!({ "executionArn": started.arn, "startDate": started.at })),
         Err(error) => Err(not_started(error)),
     }
+}
+
+/// The input as it was sent, unless it claims a principal: the caller's replaces that.
+fn checked(input: &str, by: &Principal) -> String {
+    let claims = serde_json::from_str::<Value>(input).is_ok_and(|it| it.get("principal").is_some());
+    if claims { bus::with_principal(input, by) } else { input.to_owned() }
 }
 
 /// AWS's error for an execution that cannot be started.

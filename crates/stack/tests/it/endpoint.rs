@@ -302,10 +302,11 @@ async fn health_and_metrics_report_the_stacks_state() {
     let client = Client::new(&stack);
     let (_, health) = client.get("/healthz").await;
     let data = folder.path().canonicalize().unwrap();
-    assert_eq!(
-        health,
-        json!({ "status": "ok", "data": data, "version": env!("CARGO_PKG_VERSION") })
-    );
+    let problem = "no folder for its key is set";
+    let version = env!("CARGO_PKG_VERSION");
+    let expected =
+        json!({ "status": "ok", "data": data, "version": version, "log_problem": problem });
+    assert_eq!(health, expected);
     client.trigger(&json!({})).await;
     let (_, metrics) = client.get("/metrics").await;
     assert!(metrics.as_str().unwrap().contains("daybook_executions{status=\"RUNNING\"} 1\n"));

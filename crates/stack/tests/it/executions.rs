@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use asl::history::Failure;
+use journal::principal::Principal;
 use serde_json::{Value, json};
 use stack::executions::{Callback, RUNNING, SendError, StartError, StopError};
 use stack::functions::Answer;
@@ -450,7 +451,11 @@ async fn a_matching_event_starts_a_session_with_its_id() {
     });
     let other = json!({ "Source": "other", "DetailType": "execute-agent", "Detail": "{}" });
     let bad = json!({ "Source": "manual-trigger", "DetailType": "execute-agent", "Detail": "[]" });
-    let answer = world.bus.put_events(&json!({ "Entries": [entry, other, bad] })).await.unwrap();
+    let answer = world
+        .bus
+        .put_events(&json!({ "Entries": [entry, other, bad] }), &Principal::Unknown)
+        .await
+        .unwrap();
     assert_eq!(answer["FailedEntryCount"], 1);
     assert_eq!(answer["Entries"][2]["ErrorCode"], "MalformedDetail");
     let id = answer["Entries"][0]["EventId"].as_str().unwrap();
@@ -472,7 +477,7 @@ async fn many_executions_run_side_by_side() {
         json!({ "Source": "manual-trigger", "DetailType": "execute-agent", "Detail": "{}" });
     let entries: Vec<_> = std::iter::repeat_n(entry, 10).collect();
     for _ in 0..5 {
-        world.bus.put_events(&json!({ "Entries": entries })).await.unwrap();
+        world.bus.put_events(&json!({ "Entries": entries }), &Principal::Unknown).await.unwrap();
     }
     let done = async {
         while world.executions.list(Some(RUNNING), None, 1).await.unwrap().len() == 1 {

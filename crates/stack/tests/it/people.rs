@@ -12,6 +12,7 @@ use graph::definition::{Attempts, Context, Finish, Graph, Node, Route, Scope};
 use graph::effect::{Effect, Reply, ToolCall};
 use graph::outcome::Outcome;
 use graph::question::{Decision, Question};
+use journal::principal::Principal;
 use journal::wait::Wait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use stack::stack::{Config, Stack};
 use tempfile::TempDir;
 
 use crate::stack::{Client, config, statuses};
-use crate::world::TIMEOUT;
+use crate::world::{SESSION, TIMEOUT};
 
 /// How long its questions stay open.
 const OPEN: Duration = Duration::from_secs(3_600);
@@ -464,7 +465,7 @@ async fn a_restart_wakes_an_answered_workflow() {
     let reject = json!({ "question_id": id, "decision": "reject" });
     let (store, clock) = (before.store().clone(), before.clock().clone());
     let killed = Control { store, clock, executions: Killed };
-    killed.answer(&session.parse().unwrap(), &reject).await.unwrap();
+    killed.answer(&session.parse().unwrap(), &reject, &Principal::Unknown).await.unwrap();
     before.shutdown().await;
     let after = stack(folder.path(), &ASKER, 1).await;
     let client = Client::new(&after);
@@ -473,6 +474,97 @@ async fn a_restart_wakes_an_answered_workflow() {
     assert_eq!(answer(&client, &session, &words).await.0, 202);
     assert_eq!(result(&client, &session).await["answers"][0]["decision"], "reject");
     after.shutdown().await;
+}
+
+/// The principals of a session's records, as the API shows them.
+async fn principals(client: &Client, session: &str) -> Vec<(String, Value)> {
+    let (_, shown) = client.get(&format!("/api/sessions/{session}")).await;
+    let of = |records: &Value, name: &str| -> Vec<(String, Value)> {
+        let records = records.as_array().unwrap().iter();
+        let records = records.filter(|it| it.get("principal").is_some());
+        records.map(|it| (it[name].as_str().unwrap().to_owned(), it["principal"].clone())).collect()
+    };
+    let mut all = of(&shown["events"], "status");
+    all.extend(of(&shown["steps"], "kind"));
+    all
+}
+
+fn known(what: &str, kind: &str, name: &str, vouched_by: Value) -> (String, Value) {
+    (what.to_owned(), json!({ "kind": kind, "name": name, "vouched_by": vouched_by }))
+}
+
+/// A body's claim counts nowhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_way_to_act_records_who_acted() {
+    let folder = TempDir::new().unwrap();
+    let stack = stack(folder.path(), &ASKER, 1).await;
+    let user = |user| Client::sending(&stack, &[("x-daybook-user", user)]);
+    let (alice, bob, nobody) = (user("alice"), user("bob"), Client::new(&stack));
+    let session = begin(&alice, json!({ "principal": "token:root" })).await;
+    let id = asked(&stack, &alice, &session, 0).await["question_id"].as_u64().unwrap();
+    let said = json!({ "question_id": id, "decision": "reject", "session_id": session,
+        "principal": "token:root", "user": "root" });
+    put_answer(&bob, &said).await;
+    let id = asked(&stack, &bob, &session, id).await["question_id"].clone();
+    let words =
+        json!({ "question_id": id, "decision": "say", "text": "no", "principal": "token:root" });
+    send_token(&bob, &stack, &session, &words).await;
+    result(&alice, &session).await;
+    let unknown = json!({ "kind": "unknown", "name": null, "vouched_by": null });
+    let expected = [
+        known("SESSION_INITIATED", "os-user", "alice", Value::Null),
+        known("answer", "os-user", "bob", Value::Null),
+        ("answer".to_owned(), unknown.clone()),
+    ];
+    assert_eq!(principals(&alice, &session).await, expected);
+
+    let session = begin(&nobody, json!({})).await;
+    asked(&stack, &nobody, &session, 0).await;
+    let path = format!("/api/sessions/{session}");
+    let claim = json!({ "principal": "token:root", "reason": "enough" });
+    assert_eq!(nobody.post(&format!("{path}/resume"), &claim).await.0, 400);
+    assert_eq!(nobody.post(&format!("{path}/resume"), &json!({})).await.0, 202);
+    let detail = json!({ "session_id": session, "reason": "enough", "principal": "token:root" });
+    let entry = json!({
+        "Source": "manual-trigger", "DetailType": "cancel-agent", "Detail": detail.to_string(),
+    });
+    let put = alice.aws("AWSEvents.PutEvents", &json!({ "Entries": [entry] })).await;
+    assert_eq!((put.0, &put.1["FailedEntryCount"]), (200, &json!(0)), "{}", put.1);
+    assert_eq!(alice.ended(&session).await["status"], "SUCCEEDED");
+    let expected = [
+        ("SESSION_INITIATED".to_owned(), unknown.clone()),
+        ("RESUME_REQUESTED".to_owned(), unknown),
+        known("CANCEL_REQUESTED", "os-user", "alice", Value::Null),
+    ];
+    assert_eq!(principals(&alice, &session).await, expected);
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stack_with_a_token_records_the_tokens_name() {
+    let folder = TempDir::new().unwrap();
+    let agents: Arc<[Agent]> = Arc::new([Agent::of(&ASKER)]);
+    let (token, token_name) = (Some("secret".to_owned()), Some("ci".parse().unwrap()));
+    let config = Config { agents, token, token_name, ..config(folder.path(), 1) };
+    let stack = Stack::start(config).await.unwrap();
+    let headers = [("authorization", "Bearer secret"), ("x-daybook-user", "root")];
+    let client = Client::sending(&stack, &headers);
+    let session = begin(&client, json!({})).await;
+    let open = asked(&stack, &client, &session, 0).await;
+    let said = json!({ "question_id": open["question_id"], "decision": "reject" });
+    assert_eq!(answer(&client, &session, &said).await.0, 202);
+    let ci = |what| known(what, "token", "ci", json!("stack"));
+    assert_eq!(principals(&client, &session).await, [ci("SESSION_INITIATED"), ci("answer")]);
+
+    let input = json!({ "session_id": SESSION, "time": "2026-11-20T10:00:00Z",
+        "detail": { "agent": "asker" }, "principal": "aws-arn:arn:aws:iam::1:root" });
+    let start = json!({ "stateMachineArn": stack::names::STATE_MACHINE_ARN, "name": SESSION,
+        "input": input.to_string() });
+    let started = client.aws("AWSStepFunctions.StartExecution", &start).await;
+    assert_eq!(started.0, 200, "{}", started.1);
+    asked(&stack, &client, SESSION, 0).await;
+    assert_eq!(principals(&client, SESSION).await, [ci("SESSION_INITIATED")]);
+    stack.shutdown().await;
 }
 
 /// A kill between a question's step and its announcement.

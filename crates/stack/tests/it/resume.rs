@@ -109,7 +109,8 @@ async fn resuming_a_cancelled_session_ends_it_without_its_agent() {
     let execution = client.ended(&format!("{session}-resume-1")).await;
     assert_eq!(execution["status"], "SUCCEEDED", "{execution:#}");
     let (_, shown) = client.get(&format!("/api/sessions/{session}")).await;
-    assert_eq!(statuses(&shown), ["SESSION_INITIATED", "CANCEL_REQUESTED", "SESSION_CANCELLED"]);
+    let requested = ["SESSION_INITIATED", "CANCEL_REQUESTED", "RESUME_REQUESTED"];
+    assert_eq!(statuses(&shown), [&requested[..], &["SESSION_CANCELLED"]].concat());
     stack.shutdown().await;
 }
 

@@ -12,6 +12,7 @@ use graph::definition::{Context, Graph, Node, Route};
 use graph::effect::{Effect, Reply};
 use graph::profile::Limits;
 use journal::sqlite::{Durability, SqliteStore};
+use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use stack::functions::File;
 use stack::stack::{Config, Isolation, Stack, StartError};
@@ -30,6 +31,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         keys: None,
         witnesses: Vec::new(),
         token: None,
+        token_name: None,
         ttl_days: 90,
         workflow: None,
         functions: File::default(),
@@ -55,6 +57,16 @@ pub type Response = (u16, Value);
 impl Client {
     pub fn new(stack: &Stack) -> Self {
         Self::at(stack.url())
+    }
+
+    /// A client that sends these headers with each request.
+    pub fn sending(stack: &Stack, headers: &[(&'static str, &str)]) -> Self {
+        let headers = headers.iter().map(|(name, value)| {
+            (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap())
+        });
+        let http = reqwest::Client::builder().no_proxy().timeout(TIMEOUT);
+        let http = http.default_headers(headers.collect()).build().unwrap();
+        Self { http, url: stack.url() }
     }
 
     fn at(url: String) -> Self {

@@ -119,15 +119,18 @@ async fn a_session_without_its_version_waits_until_it_is_moved() {
         let (_, refused) = resume(&client, &session, &body).await;
         assert_eq!(refused["code"], code, "{body} {refused}");
     }
-    let moved = json!({ "as_version": "2", "by": "ana" });
-    let (status, reply) = resume(&client, &session, &moved).await;
+    let moved = json!({ "as_version": "2", "by": "root", "principal": "token:root" });
+    let ana = Client::sending(&after, &[("x-daybook-user", "ana")]);
+    let (status, reply) = resume(&ana, &session, &moved).await;
     assert_eq!((status, &reply["step"]), (202, &json!(4)), "{reply}");
     let result = finish(&after, &client, &session, question).await;
     assert_eq!(result["said_by"], json!(["later"]));
     let shown = shown(&client, &session).await;
     assert_eq!(versions(&shown), ["1", "2", "2"]);
-    let decision = json!({ "from": "1", "to": "2", "by": "ana" });
-    assert_eq!(shown["steps"][3]["outcome"], decision, "{:#}", shown["steps"][3]);
+    let note = &shown["steps"][3];
+    assert_eq!(note["outcome"], json!({ "from": "1", "to": "2" }), "{note:#}");
+    let principal = json!({ "kind": "os-user", "name": "ana", "vouched_by": null });
+    assert_eq!(note["principal"], principal, "{note:#}");
     after.shutdown().await;
 }
 

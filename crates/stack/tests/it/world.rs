@@ -91,6 +91,7 @@ pub fn text() -> String {
         ("JOURNAL_TTL_DAYS", "90"),
         ("INVOKER_FUNCTION_ARN", names::INVOKER_ARN),
         ("POLLER_FUNCTION_ARN", names::POLLER_ARN),
+        (state_machine::TRIGGER_PRINCIPAL, state_machine::PRINCIPAL_OF_INPUT),
     ])
 }
 

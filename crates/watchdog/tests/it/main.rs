@@ -337,7 +337,11 @@ async fn a_session_that_waits_for_a_person_is_spared_and_forgotten<S: Store>(wor
 async fn a_session_that_waits_for_its_version_is_spared<S: Store>(world: World<S>) {
     let id = world.session("FAILED", HOUR).await;
     world.invoked(&id).await;
-    let answer = StepBody::Answer { question: 1, payload: json!({ "decision": "approve" }) };
+    let answer = StepBody::Answer {
+        question: 1,
+        principal: None,
+        payload: json!({ "decision": "approve" }),
+    };
     world.step(&id, answer).await;
     let detail = json!({ "agent": "a", "needs": "1", "registered": ["2"], "step": 1 });
     let missing = Draft::new(EventStatus::AgentVersionMissing, About::Attempt(10));

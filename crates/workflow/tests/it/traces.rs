@@ -179,7 +179,8 @@ fn the_sealer_exports_a_questions_span() {
         event(20, Writer::Poller, E::SessionCancelled, About::Step(6), json!({})),
     ];
     assert!(lifecycle::wants_steps(&events, 2));
-    let mut answer = step(3, 1, StepBody::Answer { question: 2, payload: Value::Null });
+    let mut answer =
+        step(3, 1, StepBody::Answer { question: 2, principal: None, payload: Value::Null });
     answer.runner = Runner::named("person:test");
     let end = StepBody::End {
         answered_by: None,

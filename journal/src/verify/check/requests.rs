@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::{Check, Damage};
 use crate::item::{Hash, Item, Value as Stored};
 use crate::payload::Payload;
-use crate::request::{self, NOTE_REQUEST, Parts, SHA256};
-use crate::step::{MESSAGES, REQUEST, SUBJECT};
+use crate::request::{self, MESSAGES, NOTE_REQUEST, Parts, REQUEST, SHA256};
+use crate::step::SUBJECT;
 
 impl Check<'_> {
     /// Checks that earlier notes hold every text that a request names.

@@ -17,7 +17,7 @@ use journal::lease::Lease;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::store::{Condition, Store as _};
 use stack::bus::Bus;
-use stack::endpoint::{Aws, Endpoint, Guard, Reader, Running, Streams, of_agents};
+use stack::endpoint::{Aws, Callers, Endpoint, Guard, Reader, Running, Streams, of_agents};
 use stack::executions::{self, Executions};
 use stack::functions::Functions;
 use stack::host::{Agents, Isolated, Settings};
@@ -235,5 +235,5 @@ async fn routers(store: &SqliteStore, data: &Path) -> (Router, Router) {
     let guard = Guard::new(loopback, None).expect("loopback needs no token");
     let of_agents = of_agents(aws.clone(), guard.clone());
     let endpoint = Endpoint { reader, streams, aws, data: data.to_owned() };
-    (endpoint.router(guard), of_agents)
+    (endpoint.router(guard, Callers::Stated), of_agents)
 }

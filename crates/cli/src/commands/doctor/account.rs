@@ -163,8 +163,8 @@ async fn permissions(aws: &SdkConfig, caller: Option<&str>, cloud: &Cloud) -> Fo
     }
     Found::bad(
         format!("{principal} is not allowed {}", refused.join(", ")),
-        "add the missing permissions from DEPLOYMENT.md; to read only, events:PutEvents, \
-         dynamodb:PutItem, states:StartExecution and states:SendTaskSuccess are not needed",
+        "add the missing permissions from DEPLOYMENT.md; to read only, events:PutEvents is \
+         not needed",
     )
 }
 
@@ -194,15 +194,9 @@ fn asked(cloud: &Cloud) -> Option<Vec<(String, &'static [&'static str])>> {
             &["cloudformation:DescribeStacks"],
         ),
         (of("events", format!("event-bus/{bus}")), &["events:PutEvents"]),
-        (
-            of("dynamodb", format!("table/{table}")),
-            &["dynamodb:GetItem", "dynamodb:Query", "dynamodb:PutItem"],
-        ),
+        (of("dynamodb", format!("table/{table}")), &["dynamodb:GetItem", "dynamodb:Query"]),
         (of("dynamodb", format!("table/{table}/index/{INDEX_BY_DAY}")), &["dynamodb:Query"]),
-        (
-            machine.to_owned(),
-            &["states:DescribeStateMachine", "states:StartExecution", "states:SendTaskSuccess"],
-        ),
+        (machine.to_owned(), &["states:DescribeStateMachine"]),
         (
             of("states", format!("execution:{name}:*")),
             &["states:DescribeExecution", "states:GetExecutionHistory"],
@@ -240,6 +234,8 @@ mod tests {
             state_machine_arn: Some("arn:aws-cn:states:cn-north-1:1:stateMachine:m".to_owned()),
             event_bus_name: Some("b".to_owned()),
             table: Some("t".to_owned()),
+            actions_url: None,
+            actions_bus: None,
             runtime_arn: None,
         };
         let things: Vec<_> = asked(&cloud).unwrap().into_iter().map(|(thing, _)| thing).collect();

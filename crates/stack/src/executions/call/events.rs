@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use asl::error_name;
 use asl::history::Failure;
+use journal::principal::Principal;
 use serde_json::{Value, json};
 
 use super::{ExecutionStore, Shared, with_metadata};
@@ -21,7 +22,7 @@ pub(super) async fn put<S: ExecutionStore>(
     let executions = Executions { shared: Arc::clone(shared) };
     let bus = Bus::new(executions, shared.services.functions.clone(), shared.clock.clone())
         .map_err(|error| Failure::new(error_name::RUNTIME, Some(error.to_string())))?;
-    let answer = bus.put_events(&arguments).await.map_err(|refused| {
+    let answer = bus.put_events(&arguments, &Principal::Unknown).await.map_err(|refused| {
         let code = match refused {
             Refused::Validation(_) => "ValidationException",
             Refused::Serialization(_) => "SerializationException",

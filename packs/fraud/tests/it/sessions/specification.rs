@@ -123,7 +123,7 @@ fn records_follow_the_specified_order_and_the_end_is_last() {
     session.drive(&mut World::new(|call| desk.serve(call)));
     let label = |step: &Step<Value>| match &step.body {
         StepBody::Outcome { effect, .. } => effect.node.clone(),
-        StepBody::Note { subject, payload } => {
+        StepBody::Note { subject, payload, .. } => {
             assert_eq!(payload["transaction_id"], json!(fraud));
             assert_eq!(payload["decisions"], 7);
             subject.clone()

@@ -22,6 +22,7 @@ const SUBSTITUTIONS: &[(&str, &str)] = &[
     ("JOURNAL_TTL_DAYS", "90"),
     ("INVOKER_FUNCTION_ARN", INVOKER),
     ("POLLER_FUNCTION_ARN", "arn:aws:lambda:us-east-1:000000000000:function:poller"),
+    ("TRIGGER_PRINCIPAL", "unknown"),
 ];
 
 const INVOKER: &str = "arn:aws:lambda:us-east-1:000000000000:function:invoker";

@@ -1,6 +1,7 @@
 //! What a person does to a session, by `daybook cancel` and `daybook answer`.
 
 use control::{Control, Error, Refused, Workflow};
+use journal::principal::Principal;
 use journal::store::Store;
 use serde_json::json;
 use sim::interleave::Gate;
@@ -29,7 +30,7 @@ fn control<S: Store>(
 /// `ended`.
 pub async fn cancel<S: Store>(stage: &Stage<S>, gate: &Gate<S>, name: &'static str, ahead_ns: i64) {
     let control = control(stage, gate, ahead_ns);
-    match control.cancel(&stage.session, Some("changed my mind")).await {
+    match control.cancel(&stage.session, Some("changed my mind"), &Principal::Unknown).await {
         Ok(_) => stage.answer(name, "asked"),
         Err(Error::Refused(Refused::Ended(_))) => stage.answer(name, "ended"),
         Err(error) => panic!("{error}"),
@@ -44,7 +45,7 @@ pub async fn approve<S: Store>(
     question: u32,
 ) {
     let said = json!({ "question_id": question, "decision": "approve", "reason": name });
-    match control(stage, gate, 0).answer(&stage.session, &said).await {
+    match control(stage, gate, 0).answer(&stage.session, &said, &Principal::Unknown).await {
         Ok(_) => stage.answer(name, "answered"),
         Err(Error::Refused(Refused::NoQuestion)) => stage.answer(name, "no question"),
         Err(Error::Refused(Refused::Closed)) => stage.answer(name, "closed"),

@@ -262,7 +262,12 @@ impl<S: Store> Stage<S> {
             if let Some(StepBody::Ask { .. }) = newest.map(|step| &step.body) {
                 let (question, epoch) = newest.map_or((0, 0), |step| (step.seq, step.epoch));
                 let payload = json!({ "question_id": question, "decision": "approve" });
-                self.append("person", epoch, StepBody::Answer { question, payload }).await;
+                self.append(
+                    "person",
+                    epoch,
+                    StepBody::Answer { question, principal: None, payload },
+                )
+                .await;
             }
             let host = self.host(self.store.clone());
             let epoch = newest.map_or(0, |step| step.epoch);

@@ -1,0 +1,123 @@
+//! A person's actions on an account's sessions, over the URL of the poller's function. Requests are signed, and
+//! Lambda passes the signer's ARN on.
+
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context as _;
+use aws_config::SdkConfig;
+use aws_credential_types::provider::ProvideCredentials as _;
+use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
+use aws_sigv4::sign::v4;
+use control::Action;
+use journal::id::SessionId;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::reader;
+
+/// Timeout of a request: the function's own, and some time for the network.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The service in the signature of a request to a function's URL.
+const SERVICE: &str = "lambda";
+
+/// How the account took an action.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Sent {
+    /// It is on the bus.
+    Put,
+    /// The poller's reply.
+    Done(Value),
+}
+
+/// The URL of the poller's function.
+#[derive(Clone, Debug)]
+pub struct ActionsUrl {
+    url: String,
+    aws: SdkConfig,
+}
+
+impl ActionsUrl {
+    pub fn new(url: &str, aws: &SdkConfig) -> Self {
+        Self { url: url.trim_end_matches('/').to_owned(), aws: aws.clone() }
+    }
+
+    /// Sends an action, signed with the caller's credentials.
+    ///
+    /// # Errors
+    /// When the function cannot be reached, or refuses the action.
+    pub async fn send(&self, session: &SessionId, action: &Action) -> Result<Value, Failure> {
+        let url = format!("{}/api/sessions/{session}/{}", self.url, action.name());
+        let body = action.body().to_string();
+        let mut request = reqwest::Client::builder().timeout(REQUEST_TIMEOUT).build()?.post(&url);
+        let now = Duration::from_nanos(reader::now().nanos().unsigned_abs());
+        for (name, value) in self.signature(&url, &body, SystemTime::UNIX_EPOCH + now).await? {
+            request = request.header(name, value);
+        }
+        let response = request.header("content-type", "application/json").body(body).send().await;
+        let response = response.map_err(|error| {
+            Failure::from(error)
+                .hint("the poller may have taken the action; read the session first")
+        })?;
+        let (status, text) = (response.status(), response.text().await?);
+        let reply: Value = serde_json::from_str(&text).unwrap_or_default();
+        if status.is_success() {
+            return Ok(reply);
+        }
+        let said =
+            reply["error"].as_str().or(reply["Message"].as_str()).unwrap_or("no reason given");
+        let failure = Failure::unknown(format!(
+            "{} was refused ({}): {said}",
+            action.name(),
+            status.as_u16()
+        ));
+        Err(match status.as_u16() {
+            403 => failure.hint("this requires lambda:InvokeFunctionUrl; see DEPLOYMENT.md"),
+            _ => failure,
+        })
+    }
+
+    /// The headers that sign a request.
+    async fn signature(
+        &self,
+        url: &str,
+        body: &str,
+        now: SystemTime,
+    ) -> anyhow::Result<Vec<(String, String)>> {
+        let region = self.aws.region().context("no region is set")?;
+        let provider = self.aws.credentials_provider().context("there are no credentials")?;
+        let identity = provider.provide_credentials().await.context("there are no credentials")?;
+        let identity = identity.into();
+        let params = v4::SigningParams::builder()
+            .identity(&identity)
+            .region(region.as_ref())
+            .name(SERVICE)
+            .time(now)
+            .settings(SigningSettings::default())
+            .build()?
+            .into();
+        let bytes = SignableBody::Bytes(body.as_bytes());
+        let signable = SignableRequest::new("POST", url, std::iter::empty(), bytes)?;
+        let (instructions, _) = sign(signable, &params)?.into_parts();
+        let headers = instructions.into_parts().0.into_iter();
+        Ok(headers.map(|it| (it.name().to_owned(), it.value().to_owned())).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_is_signed_for_lambda_in_the_accounts_region() {
+        let url = ActionsUrl::new(
+            "https://x.lambda-url.us-east-1.on.aws/",
+            &super::super::cloud::local("http://127.0.0.1:1"),
+        );
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_000_000);
+        let headers = url.signature(&format!("{}/api", url.url), "{}", now).await.unwrap();
+        let authorization = headers.iter().find(|(name, _)| name == "authorization");
+        let (_, value) = authorization.unwrap();
+        assert!(value.contains("/us-east-1/lambda/aws4_request"), "{value}");
+    }
+}
