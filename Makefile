@@ -65,6 +65,7 @@ check: ## format, lints, docs, cargo deny, tidy
 	cargo clippy --quiet $(LOCKED) --workspace --all-targets --features '$(BESIDE_CLI)' -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --quiet $(LOCKED) --workspace --no-deps --all-features --document-private-items
 	@source scripts/tools.sh && ensure_tools cargo-deny && set -x && cargo deny --offline check --hide-inclusion-graph bans licenses sources
+	@bash scripts/advisories.sh
 	cargo run --quiet $(LOCKED) -p tidy
 
 .PHONY: test

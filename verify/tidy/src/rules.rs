@@ -6,6 +6,7 @@ mod directions;
 mod layout;
 pub mod manifest;
 mod packs;
+mod pins;
 mod profiles;
 mod sizes;
 mod text;
@@ -31,6 +32,7 @@ pub fn findings(root: &Path) -> anyhow::Result<Vec<Finding>> {
         packs::findings,
         architecture::paths,
         architecture::invariants,
+        pins::findings,
         profiles::findings,
     ];
     let mut findings: Vec<Finding> = rules.iter().flat_map(|rule| rule(&tree)).collect();
