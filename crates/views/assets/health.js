@@ -44,7 +44,7 @@ export async function health(frame, _, { connected }) {
 
   function harmed(damaged) {
     if (!damaged.length) return "";
-    const links = damaged.map((id) => el("li", {}, el("a", { href: `#/sessions/${id}` }, id)));
+    const links = damaged.map((id) => el("li", {}, el("a", { href: `#/session/${encodeURIComponent(id)}` }, id)));
     return el("div", { class: "bad" }, `✗ ${number(damaged.length)} sessions have damaged records and are not counted; daybook verify names the records.`, el("ul", {}, links));
   }
 
