@@ -13,7 +13,7 @@ need valgrind valgrind
 known=scripts/instructions.txt
 tolerance_percent=10
 bench=$(cargo test --quiet --workspace --all-features --bench daybook --no-run --message-format json \
-    | sed -n 's/.*"name":"daybook".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
+    | sed -n '/"kind":\["bench"\]/s/.*"name":"daybook".*"executable":"\([^"]*\)".*/\1/p')
 
 counted() {
     local log
