@@ -320,7 +320,7 @@ async fn the_doctor_simulates_permissions_per_resource() {
     let checks = well.json();
     assert!(checks.iter().all(|check| check["state"] == "ok"), "{checks:#?}");
 
-    let reader = policy_of_a_person().replace("dynamodb:GetItem", "dynamodb:DescribeTable");
+    let reader = policy_of_a_person().replace("events:PutEvents", "events:ListRules");
     let keys = account.user("reader", &reader).await;
     let refused = account.daybook_as(&keys, &["doctor", "--json"]).await;
     assert_eq!(refused.exit, 1, "{refused:#?}");
@@ -328,7 +328,7 @@ async fn the_doctor_simulates_permissions_per_resource() {
     let bad: Vec<_> = checks.iter().filter(|check| check["state"] != "ok").collect();
     let [permissions] = &bad[..] else { panic!("{checks:#?}") };
     let said = permissions["detail"].as_str().unwrap();
-    assert!(said.contains("is not allowed dynamodb:GetItem on "), "{said}");
+    assert!(said.contains("is not allowed events:PutEvents on "), "{said}");
     world.close().await;
 }
 

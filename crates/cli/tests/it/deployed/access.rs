@@ -54,7 +54,13 @@ impl Asked {
         // A writer reads what stood in its way where the refusal does not bring it.
         let reads = self.action == "dynamodb:GetItem" && is("dynamodb:PutItem");
         let looks = || crate::account::allowed("aws-diagnostics.json").contains(&self.action);
-        is(&self.action) || reads || (program == "agent" && looks())
+        // Of a person's wish to resume, which simulated runs do not have.
+        let resumes = program == "poller"
+            && matches!(
+                (self.action.as_str(), self.about()),
+                ("states:DescribeExecution", "execution") | ("states:StartExecution", "machine")
+            );
+        is(&self.action) || reads || resumes || (program == "agent" && looks())
     }
 }
 

@@ -8,6 +8,7 @@
 //!   no heartbeats: it polls at a fixed interval.
 //! - Its alarms put no events, and nobody else may in the name of CloudWatch: the rule listens to
 //!   [`ALARMS`] instead.
+//! - It knows no policies of buses: everybody whose own policy allows it may put events on the bus for actions.
 //! - What the state machine says of the time is scaled, so that silence need not be waited for
 //!   ([`SCALE`]); the agents' clock runs as fast.
 
@@ -166,6 +167,7 @@ impl Account {
     fn template(&self) -> Value {
         let mut template = kept();
         let resources = template["Resources"].as_object_mut().unwrap();
+        resources.retain(|_, resource| resource["Type"] != "AWS::Events::EventBusPolicy");
         let machine = (resources.values_mut())
             .find(|resource| resource["Type"] == "AWS::StepFunctions::StateMachine")
             .unwrap();
