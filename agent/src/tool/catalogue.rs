@@ -110,8 +110,8 @@ impl Catalogue {
         }
     }
 
-    /// Whether a tool only reads. Its annotations must say so, and nobody but us or the configuration
-    /// makes that count: any server can say it of any tool.
+    /// Whether a tool only reads: its annotations say so, and its server is built in or the configuration lists the
+    /// tool. Annotations alone do not count, because a server can claim anything.
     fn is_reading(&self, name: &str, hints: Option<&ToolAnnotations>) -> bool {
         let claims = hints.is_some_and(|hints| {
             hints.read_only_hint == Some(true) && hints.destructive_hint != Some(true)

@@ -36,8 +36,8 @@ pub struct Endpoint {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Health {
     pub data: Option<PathBuf>,
-    /// Why the stack does not sign the log of sessions, if it does not.
-    pub log_problem: Option<String>,
+    /// Whether the stack signs the log of sessions, or why not; `None` if it does not say.
+    pub signing: Option<Result<(), String>>,
 }
 
 impl Endpoint {
@@ -81,8 +81,11 @@ impl Endpoint {
             return Err(Failure::unknown(problem).hint("pass another port with --endpoint"));
         };
         let data = body.get("data").and_then(Value::as_str).map(PathBuf::from);
-        let log_problem = body.get("log_problem").and_then(Value::as_str).map(String::from);
-        Ok(Some(Health { data, log_problem }))
+        let signing = body.get("log_problem").map(|problem| match problem.as_str() {
+            Some(problem) => Err(problem.to_owned()),
+            None => Ok(()),
+        });
+        Ok(Some(Health { data, signing }))
     }
 
     /// Sends a session an answer, a cancellation or a resumption.

@@ -18,6 +18,9 @@ use crate::reader;
 /// Timeout of a request: the function's own, and some time for the network.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Largest reply that is read, in bytes. A reply of the poller has a few hundred.
+const REPLY_BYTES_MAX: usize = 64 * 1024;
+
 /// The service in the signature of a request to a function's URL.
 const SERVICE: &str = "lambda";
 
@@ -45,11 +48,17 @@ impl ActionsUrl {
     /// Sends an action, signed with the caller's credentials.
     ///
     /// # Errors
-    /// When the function cannot be reached, or refuses the action.
+    /// When the function cannot be reached, or refuses the action, or something else replies.
     pub async fn send(&self, session: &SessionId, action: &Action) -> Result<Value, Failure> {
+        if !self.url.starts_with("https://") {
+            let problem = format!("ACTIONS_URL is `{}`, expected an https URL", self.url);
+            return Err(Failure::usage(problem).hint("set it to the stack's output ActionsUrl"));
+        }
         let url = format!("{}/api/sessions/{session}/{}", self.url, action.name());
         let body = action.body().to_string();
-        let mut request = reqwest::Client::builder().timeout(REQUEST_TIMEOUT).build()?.post(&url);
+        // Credentials are for this host alone.
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
+        let mut request = client.timeout(REQUEST_TIMEOUT).build()?.post(&url);
         let now = Duration::from_nanos(reader::now().nanos().unsigned_abs());
         for (name, value) in self.signature(&url, &body, SystemTime::UNIX_EPOCH + now).await? {
             request = request.header(name, value);
@@ -59,10 +68,10 @@ impl ActionsUrl {
             Failure::from(error)
                 .hint("the poller may have taken the action; read the session first")
         })?;
-        let (status, text) = (response.status(), response.text().await?);
-        let reply: Value = serde_json::from_str(&text).unwrap_or_default();
+        let status = response.status();
+        let reply = read(response).await?;
         if status.is_success() {
-            return Ok(reply);
+            return accepted(session, reply);
         }
         let said =
             reply["error"].as_str().or(reply["Message"].as_str()).unwrap_or("no reason given");
@@ -104,9 +113,45 @@ impl ActionsUrl {
     }
 }
 
+/// The JSON of a reply; null for anything else.
+async fn read(mut response: reqwest::Response) -> Result<Value, Failure> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        bytes.extend_from_slice(&chunk);
+        if bytes.len() > REPLY_BYTES_MAX {
+            return Ok(Value::Null);
+        }
+    }
+    Ok(serde_json::from_slice(&bytes).unwrap_or_default())
+}
+
+/// A success is believed only if it names the session, as the poller's does.
+fn accepted(session: &SessionId, reply: Value) -> Result<Value, Failure> {
+    if reply["session_id"] == session.as_str() {
+        return Ok(reply);
+    }
+    Err(Failure::unknown("ACTIONS_URL replied, but not as the poller does")
+        .hint(format!("look at the session: daybook show {session}")))
+}
+
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[tokio::test]
+    async fn only_the_pollers_reply_over_tls_is_a_success() {
+        let session = SessionId::fresh();
+        assert!(accepted(&session, json!({ "session_id": session })).is_ok());
+        for other in [Value::Null, json!({}), json!({ "session_id": SessionId::fresh() })] {
+            assert!(accepted(&session, other).is_err());
+        }
+        let aws = super::super::cloud::local("http://127.0.0.1:1");
+        let plain = ActionsUrl::new("http://127.0.0.1:1", &aws);
+        let refused = plain.send(&session, &Action::Cancel { reason: None }).await.unwrap_err();
+        assert!(refused.to_string().contains("expected an https URL"), "{refused}");
+    }
 
     #[tokio::test]
     async fn a_request_is_signed_for_lambda_in_the_accounts_region() {

@@ -114,14 +114,19 @@ async fn signing(context: &Context) -> Found {
         Err(failure) => return of_failure(&failure),
     };
     match health {
-        Ok(Some(health)) => match health.log_problem {
-            None => Found::good("the stack signs it"),
-            Some(problem) => Found::bad(
+        Ok(Some(health)) => match health.signing {
+            Some(Ok(())) => Found::good("the stack signs it"),
+            Some(Err(problem)) => Found::bad(
                 format!("not signed: {problem}"),
                 "see docs/verification.md; `daybook verify --all` says what the journal holds",
             ),
+            None => Found::unknown(
+                "the stack does not say whether it signs it",
+                "run the stack and this program in the same version",
+            ),
         },
-        Ok(None) | Err(_) => Found::good("signed while a stack runs"),
+        Ok(None) => Found::good("not signed now, because no stack runs"),
+        Err(failure) => of_failure(&failure),
     }
 }
 

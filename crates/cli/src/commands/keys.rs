@@ -29,7 +29,7 @@ pub async fn keys(context: &Context, action: KeysAction) -> Result<Exit, Failure
             } else {
                 output::line(&key)?;
                 output::say(
-                    "new checkpoints are signed with this key; give it to whoever verifies",
+                    "the stack signs new checkpoints with this key; give it to everyone who verifies sessions",
                 );
             }
             Ok(Exit::Succeeded)

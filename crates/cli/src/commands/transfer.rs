@@ -103,7 +103,7 @@ fn protection(report: &Report) -> String {
             "its records fit together; only the file itself names the verdict. If you kept its hash, compare: {head}"
         ),
         State::Expired => {
-            "its records are past their expiry: what is missing cannot be told".to_owned()
+            "its records have expired, so it is not known which are missing".to_owned()
         }
     }
 }

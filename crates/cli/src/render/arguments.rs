@@ -22,8 +22,8 @@ pub fn is_cut(question: &OpenQuestion) -> bool {
     entries.len() > ARGUMENTS_MAX || entries.iter().any(|entry| width(entry) > ARGUMENT_CHARS_MAX)
 }
 
-/// The arguments as JSON, escaped, one below the other. A line break on the screen is ours: no value can
-/// look like another line. Unless `whole`, long ones are cut, with a count of what is left out.
+/// The arguments as escaped JSON, one a line, so that no value can look like another argument. Unless `whole`, long
+/// values are cut, with a count of what is left out.
 pub fn arguments(look: Look, arguments: &Value, whole: bool) -> Vec<String> {
     let entries = entries(arguments);
     let shown = if whole { entries.len() } else { entries.len().min(ARGUMENTS_MAX) };

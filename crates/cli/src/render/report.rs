@@ -203,7 +203,7 @@ fn anchored(report: &Report) -> String {
     if !named.is_empty() {
         let named: Vec<_> = named.iter().map(ToString::to_string).collect();
         return format!(
-            "its head is named by {}, in the journal's own file: whoever writes the file can change that, too",
+            "its head is named by {}, in the journal's own file: anyone who can write that file can change it",
             named.join(" and ")
         );
     }

@@ -58,7 +58,7 @@ impl Journal {
     }
 }
 
-/// Makes the tree anew from the leaves that are left, as whoever writes the file can.
+/// Rebuilds the tree from the remaining leaves, as an attacker who can write the file would.
 pub fn rebuild_tree(file: &Connection) {
     file.execute_batch("DELETE FROM log_node; DELETE FROM log_checkpoint;").unwrap();
     let mut statement = file.prepare("SELECT leaf FROM log_leaf ORDER BY n").unwrap();

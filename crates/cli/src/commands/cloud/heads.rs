@@ -38,7 +38,7 @@ impl Clients {
         }
         if named.len() > NAMED_MAX {
             unmet.push(format!(
-                "its records name {} executions, not all of which were read",
+                "its records name {} executions; only the first {NAMED_MAX} were read",
                 named.len()
             ));
         }
