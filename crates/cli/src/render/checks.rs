@@ -25,10 +25,6 @@ impl Found {
         Self::Bad { wrong: wrong.into(), fix: fix.into() }
     }
 
-    #[cfg_attr(
-        not(feature = "live"),
-        expect(dead_code, reason = "only checks of an account use it")
-    )]
     pub fn unknown(why: impl Into<String>, fix: impl Into<String>) -> Self {
         Self::Unknown { why: why.into(), fix: fix.into() }
     }
