@@ -4,6 +4,7 @@
 //! SDK's retries are off: the writers of records decide when to retry.
 
 mod expression;
+mod transaction;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

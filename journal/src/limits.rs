@@ -32,6 +32,11 @@ pub const STEPS_MAX: u32 = 99_999_999;
 /// Source: AWS, "Quotas in Amazon DynamoDB", item size.
 pub const ITEM_BYTES_MAX: usize = 400 * 1024;
 
+/// Most items of one transaction.
+///
+/// Source: AWS, "Quotas in Amazon DynamoDB", transactions: 100 items and 4 MB.
+pub const TRANSACTION_ITEMS_MAX: usize = 100;
+
 /// How often an announcement tries the next nanosecond before it fails.
 pub const STAMP_COLLISIONS_MAX: u32 = 1_000;
 

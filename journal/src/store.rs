@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join;
 
+use crate::id::SessionId;
 use crate::item::{Item, Value};
 use crate::key::attribute;
 
@@ -61,6 +62,30 @@ pub trait Store: Clone + Send + Sync + 'static {
 
     /// Returns when something may have been written, at the latest after `timeout`.
     fn changed(&self, timeout: Duration) -> impl Future<Output = ()> + Send;
+
+    /// Appends the leaves that the log of sessions lacks for this session's records. Idempotent.
+    ///
+    /// Step Functions writes SESSION_INITIATED itself, past this trait: the first component that touches the session
+    /// calls this. The default implementation does nothing, for stores that log every record with its write.
+    ///
+    /// # Errors
+    /// As [`Self::put`]. A verdict's [`Self::put`] appends a missing start leaf too, so a caller may carry on.
+    fn log_session(&self, _session: &SessionId) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
+
+/// A store that writes several items at once.
+pub trait Transact: Store {
+    /// Writes all of these items if the condition of each holds, and else none of them. There are at most
+    /// [`TRANSACTION_ITEMS_MAX`](crate::limits::TRANSACTION_ITEMS_MAX) of them, with different keys.
+    ///
+    /// # Errors
+    /// As [`Store::put`].
+    fn put_all(
+        &self,
+        items: Vec<(Item, Condition)>,
+    ) -> impl Future<Output = Result<AllWritten, Error>> + Send;
 }
 
 /// An item's key.
@@ -130,6 +155,22 @@ pub enum Written {
     Done,
     /// The condition did not hold; the stored item, which is durable.
     Refused(Option<Item>),
+}
+
+/// The result of a conditional write of several items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AllWritten {
+    Done,
+    /// A condition did not hold, and nothing was written.
+    Refused {
+        /// The first item whose condition did not hold.
+        at: usize,
+        /// The stored item, which is durable.
+        found: Option<Item>,
+    },
+    /// Another writer was writing one of the items, and nothing was written. Which of the two came first is not known:
+    /// read again.
+    Contended,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -292,6 +333,12 @@ impl From<crate::item::ItemError> for Error {
 
 impl From<crate::payload::DecodeError> for Error {
     fn from(error: crate::payload::DecodeError) -> Self {
+        Self::Corrupt(error.into())
+    }
+}
+
+impl From<tlog::tree::OutOfRange> for Error {
+    fn from(error: tlog::tree::OutOfRange) -> Self {
         Self::Corrupt(error.into())
     }
 }
