@@ -19,9 +19,12 @@ use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
 
+use crate::id::SessionId;
 use crate::item::{Item, Value};
 use crate::key::{INDEX_BY_DAY, INDEX_OPEN_LEASES, attribute};
 use crate::lease;
+use crate::log::Leaf;
+use crate::log::table::TableLog;
 use crate::store::{Condition, Cursor, Error, Key, Page, Partition, Query, Store, Written};
 use expression::Placeholders;
 
@@ -37,6 +40,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct DynamoStore {
     client: Client,
     table: Arc<str>,
+    is_logged: bool,
 }
 
 type Attributes = HashMap<String, AttributeValue>;
@@ -50,21 +54,18 @@ impl DynamoStore {
             .build();
         let config =
             config.into().retry_config(RetryConfig::disabled()).timeout_config(timeouts).build();
-        Self { client: Client::from_conf(config), table: table.into() }
+        Self { client: Client::from_conf(config), table: table.into(), is_logged: false }
     }
 
-    /// The item that made a condition fail: from the reply, or read again if the reply omits it.
-    async fn refused(&self, key: Key, found: Option<&Attributes>) -> Result<Written, Error> {
-        let found = match found {
-            Some(attributes) if !attributes.is_empty() => Some(read_item(attributes)?),
-            _ => self.get(key).await?,
-        };
-        Ok(Written::Refused(found))
+    /// The same store, which writes each SESSION_INITIATED record and each verdict together with its leaf in the log of
+    /// sessions. For every writer of verdicts in an account. A stack's local endpoint is used without it: it has no
+    /// transactions, and the file behind it logs every record by itself.
+    #[must_use]
+    pub fn with_log(self) -> Self {
+        Self { is_logged: true, ..self }
     }
-}
 
-impl Store for DynamoStore {
-    async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
+    async fn put_one(&self, item: Item, condition: Condition) -> Result<Written, Error> {
         let mut placeholders = Placeholders::default();
         let expression = placeholders.condition(&condition);
         let key = Key::new(item.pk.as_str(), item.sk.as_str());
@@ -87,6 +88,24 @@ impl Store for DynamoStore {
             return self.refused(key, failed.item()).await;
         }
         Err(write_error(error))
+    }
+
+    /// The item that made a condition fail: from the reply, or read again if the reply omits it.
+    async fn refused(&self, key: Key, found: Option<&Attributes>) -> Result<Written, Error> {
+        let found = match found {
+            Some(attributes) if !attributes.is_empty() => Some(read_item(attributes)?),
+            _ => self.get(key).await?,
+        };
+        Ok(Written::Refused(found))
+    }
+}
+
+impl Store for DynamoStore {
+    async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
+        match Leaf::of(&item).filter(|_| self.is_logged) {
+            Some(leaf) => Box::pin(TableLog::new(self.clone()).put(item, condition, &leaf)).await,
+            None => self.put_one(item, condition).await,
+        }
     }
 
     async fn update(
@@ -176,6 +195,13 @@ impl Store for DynamoStore {
 
     async fn changed(&self, timeout: Duration) {
         tokio::time::sleep(timeout.min(POLL_INTERVAL)).await;
+    }
+
+    async fn log_session(&self, session: &SessionId) -> Result<(), Error> {
+        if !self.is_logged {
+            return Ok(());
+        }
+        Box::pin(TableLog::new(self.clone()).log_session(session)).await
     }
 }
 

@@ -5,9 +5,16 @@
 //! every session that was removed, added, reopened or set back. Each SESSION_INITIATED record and each verdict has
 //! exactly one leaf, whatever the outcome. A leaf holds no content of the session.
 //!
-//! This module is pure. [`crate::sqlite`] appends a leaf in the commit of its record.
+//! A journal in SQLite has one tree, which is signed. A table of DynamoDB has one tree for each [`Shard`], so that sixteen
+//! writers append at once, and a root log whose leaves are the heads of those trees and whose checkpoints are signed.
+//!
+//! This module is pure. [`crate::sqlite`] appends a leaf in the commit of its record, and so does [`table`].
 
 mod extract;
+mod shard;
+#[cfg(feature = "clock")]
+pub mod table;
+pub mod walk;
 
 use std::fmt;
 
@@ -20,8 +27,14 @@ use crate::id::SessionId;
 use crate::item::{Hash, Item};
 use crate::key::{self, attribute};
 
+use tlog::hash;
+use tlog::tree::TreeHead;
+
+use crate::store::Error;
+
 pub(crate) use extract::Missing;
-pub use extract::{ENTRIES_MAX, Entry, Extract, Judged, Trust};
+pub use extract::{ENTRIES_MAX, Entry, Extract, HeadEntry, Judged, Proof, Trust};
+pub use shard::{SHARDS, Shard, ShardHead};
 
 /// The first element of a leaf: what it is, and the version of its form.
 const FORM: &str = "daybook session 1";
@@ -132,6 +145,103 @@ impl Leaf {
     pub fn stage(&self) -> Stage {
         stage(self.status).unwrap_or(Stage::Started)
     }
+}
+
+/// A tree of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tree {
+    /// The tree that checkpoints are of: the root log if the log has shards, else the tree of the sessions' leaves.
+    Signed,
+    Shard(Shard),
+}
+
+/// A log, as far as it can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    /// The head of [`Tree::Signed`].
+    pub head: TreeHead,
+    /// The newest checkpoint, a signed note.
+    pub checkpoint: Option<String>,
+}
+
+/// A leaf as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub index: u64,
+    /// Under what the leaf is found: the session, or the shard for a leaf of a root log. Empty if it is not found.
+    pub session: String,
+    pub bytes: Vec<u8>,
+    /// The mark of its writer; empty if it had no key.
+    pub mark: Vec<u8>,
+}
+
+/// A stored log of sessions, as its auditors and signers read it.
+pub trait SessionLog: Send + Sync {
+    /// The shards; empty if [`Tree::Signed`] holds the sessions' leaves itself.
+    fn shards(&self) -> &'static [Shard];
+
+    /// The state of the log; `None` in a journal without one.
+    ///
+    /// # Errors
+    /// The journal cannot be read, or its log is damaged.
+    fn log(&self) -> impl Future<Output = Result<Option<State>, Error>> + Send;
+
+    /// A session's leaves with their proofs; `None` in a journal without a log.
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    fn log_of(
+        &self,
+        session: &SessionId,
+    ) -> impl Future<Output = Result<Option<Extract>, Error>> + Send;
+
+    /// Leaves of a tree from an index on, in order.
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    fn log_leaves(
+        &self,
+        tree: Tree,
+        from: u64,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Stored>, Error>> + Send;
+
+    /// The number of leaves of a tree.
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    fn log_size(&self, tree: Tree) -> impl Future<Output = Result<u64, Error>> + Send;
+
+    /// The head of a tree when it had this many leaves, from its stored nodes.
+    ///
+    /// # Errors
+    /// As [`Self::log`], or if the tree has fewer.
+    fn log_head(
+        &self,
+        tree: Tree,
+        size: u64,
+    ) -> impl Future<Output = Result<TreeHead, Error>> + Send;
+
+    /// The proof, from its stored nodes, that the tree of `new` leaves continues that of `old`.
+    ///
+    /// # Errors
+    /// As [`Self::log_head`].
+    fn log_consistency(
+        &self,
+        tree: Tree,
+        old: u64,
+        new: u64,
+    ) -> impl Future<Output = Result<Vec<hash::Hash>, Error>> + Send;
+
+    /// Stores a checkpoint, in place of one of the same size with as many signatures or fewer.
+    ///
+    /// # Errors
+    /// The journal cannot be written.
+    fn put_checkpoint(
+        &self,
+        size: u64,
+        note: String,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 fn stage(status: EventStatus) -> Option<Stage> {

@@ -9,7 +9,7 @@ use tlog::key::{Verifier as _, VerifierKey};
 use tlog::proof::verify_inclusion;
 use tlog::tree::TreeHead;
 
-use super::{Leaf, Stage};
+use super::{Leaf, Shard, ShardHead, Stage};
 use crate::id::SessionId;
 use crate::item;
 use crate::verify::Anchor;
@@ -24,8 +24,28 @@ pub struct Entry {
     pub index: u64,
     /// Its contents.
     pub leaf: Vec<u8>,
-    /// The proof that it is in the checkpoint's tree; `None` if it is newer than the checkpoint.
-    pub proof: Option<Vec<Hash>>,
+    /// The proof that the checkpoint covers it; `None` if it is newer than the checkpoint.
+    pub proof: Option<Proof>,
+}
+
+/// How a checkpoint covers a leaf.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Proof {
+    /// The leaf is in the checkpoint's tree.
+    Signed(Vec<Hash>),
+    /// The leaf is in the tree of its shard, whose head is in the checkpoint's tree.
+    Shard { path: Vec<Hash>, head: HeadEntry },
+}
+
+/// The leaf of a root log that states a shard's tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadEntry {
+    /// Its number in the root log, from 0.
+    pub index: u64,
+    /// Its contents.
+    pub leaf: Vec<u8>,
+    /// The proof that it is in the checkpoint's tree.
+    pub path: Vec<Hash>,
 }
 
 /// The leaves of a session, and the checkpoint in whose tree they are.
@@ -148,14 +168,7 @@ impl Extract {
 
     /// As an export has it.
     pub fn to_json(&self) -> Value {
-        let entries = self.entries.iter().map(|entry| {
-            let proof = entry.proof.as_ref();
-            json!({
-                "index": entry.index,
-                "leaf": String::from_utf8_lossy(&entry.leaf),
-                "proof": proof.map(|proof| proof.iter().map(Hash::to_string).collect::<Vec<_>>()),
-            })
-        });
+        let entries = self.entries.iter().map(Entry::to_json);
         json!({ "checkpoint": self.checkpoint, "leaves": entries.collect::<Vec<_>>() })
     }
 
@@ -163,24 +176,48 @@ impl Extract {
     pub fn from_json(json: &Value) -> Option<Self> {
         let entries =
             json.get("leaves")?.as_array().filter(|leaves| leaves.len() <= ENTRIES_MAX)?;
-        let entries = entries.iter().map(|entry| {
-            let hash = |hash: &Value| hash.as_str()?.parse().ok();
-            let proof = match entry.get("proof")? {
-                Value::Null => None,
-                proof => Some(proof.as_array()?.iter().map(hash).collect::<Option<_>>()?),
-            };
-            let leaf = entry.get("leaf")?.as_str()?.as_bytes().to_vec();
-            Some(Entry { index: entry.get("index")?.as_u64()?, leaf, proof })
-        });
         let extract = Self {
             checkpoint: json.get("checkpoint")?.as_str().map(str::to_owned),
-            entries: entries.collect::<Option<_>>()?,
+            entries: entries.iter().map(Entry::from_json).collect::<Option<_>>()?,
         };
         (extract.to_json() == *json).then_some(extract)
     }
 }
 
 impl Entry {
+    fn to_json(&self) -> Value {
+        let path = match &self.proof {
+            None => Value::Null,
+            Some(Proof::Signed(path) | Proof::Shard { path, .. }) => path_to_json(path),
+        };
+        let leaf = String::from_utf8_lossy(&self.leaf);
+        let mut entry = json!({ "index": self.index, "leaf": leaf, "proof": path });
+        if let Some(Proof::Shard { head, .. }) = &self.proof {
+            let leaf = String::from_utf8_lossy(&head.leaf);
+            entry["shard"] =
+                json!({ "index": head.index, "leaf": leaf, "proof": path_to_json(&head.path) });
+        }
+        entry
+    }
+
+    fn from_json(json: &Value) -> Option<Self> {
+        let number = |json: &Value| json.get("index")?.as_u64();
+        let leaf = |json: &Value| Some(json.get("leaf")?.as_str()?.as_bytes().to_vec());
+        let proof = match (json.get("proof")?, json.get("shard")) {
+            (Value::Null, _) => None,
+            (path, None) => Some(Proof::Signed(path_from_json(path)?)),
+            (path, Some(head)) => Some(Proof::Shard {
+                path: path_from_json(path)?,
+                head: HeadEntry {
+                    index: number(head)?,
+                    leaf: leaf(head)?,
+                    path: path_from_json(head.get("proof")?)?,
+                },
+            }),
+        };
+        Some(Self { index: number(json)?, leaf: leaf(json)?, proof })
+    }
+
     fn judge(
         &self,
         session: &SessionId,
@@ -193,10 +230,40 @@ impl Entry {
         let (Some(proof), Some((head, anchor))) = (&self.proof, tree) else {
             return Ok((leaf, Anchor::Log));
         };
-        verify_inclusion(&Hash::leaf(&self.leaf), self.index, head, proof)
-            .map_err(|error| error.to_string())?;
+        match proof {
+            Proof::Signed(path) => {
+                verify_inclusion(&Hash::leaf(&self.leaf), self.index, head, path)
+            }
+            Proof::Shard { path, head: stated } => {
+                let shard = stated.of(Shard::of(session))?;
+                verify_inclusion(&Hash::leaf(&stated.leaf), stated.index, head, &stated.path)
+                    .map_err(|error| format!("the head of its shard: {error}"))?;
+                verify_inclusion(&Hash::leaf(&self.leaf), self.index, &shard, path)
+            }
+        }
+        .map_err(|error| error.to_string())?;
         Ok((leaf, *anchor))
     }
+}
+
+impl HeadEntry {
+    /// The head that it states, which must be that of a shard.
+    fn of(&self, shard: Shard) -> Result<TreeHead, String> {
+        let stated =
+            ShardHead::parse(&self.leaf).ok_or("what proves it is not the head of a shard")?;
+        if stated.shard != shard {
+            return Err(format!("it is in shard {}, but its session's is {shard}", stated.shard));
+        }
+        Ok(stated.head)
+    }
+}
+
+fn path_to_json(path: &[Hash]) -> Value {
+    path.iter().map(Hash::to_string).collect()
+}
+
+fn path_from_json(json: &Value) -> Option<Vec<Hash>> {
+    json.as_array()?.iter().map(|hash| hash.as_str()?.parse().ok()).collect()
 }
 
 /// Reads a checkpoint and checks who signed it.

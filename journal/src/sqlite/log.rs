@@ -7,8 +7,10 @@ use tlog::tree::{self, Frontier, NodeId, OutOfRange, TreeHead};
 
 use super::SqliteStore;
 use crate::id::SessionId;
-use crate::log::{ENTRIES_MAX, Entry, Extract, Leaf, LeafKey};
+use crate::log::{ENTRIES_MAX, Entry, Extract, Leaf, LeafKey, Proof, SessionLog, Shard, Tree};
 use crate::store::Error;
+
+pub use crate::log::{State, Stored};
 
 /// Checkpoints that are kept. Older ones follow from the tree, and witnesses keep their own.
 const CHECKPOINTS_KEPT: i64 = 100;
@@ -23,25 +25,6 @@ CREATE TABLE IF NOT EXISTS log_node (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS log_checkpoint (size INTEGER PRIMARY KEY, note TEXT NOT NULL);
 ";
-
-/// A log, as far as it can be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
-    pub head: TreeHead,
-    /// The newest checkpoint, a signed note.
-    pub checkpoint: Option<String>,
-}
-
-/// A leaf as stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
-    pub index: u64,
-    /// The session under which it is found.
-    pub session: String,
-    pub bytes: Vec<u8>,
-    /// The mark of its writer; empty if it had no key.
-    pub mark: Vec<u8>,
-}
 
 /// Why the tree cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -157,6 +140,60 @@ impl SqliteStore {
     }
 }
 
+/// The file's one tree is the signed one, and it has no shards.
+impl SessionLog for SqliteStore {
+    fn shards(&self) -> &'static [Shard] {
+        &[]
+    }
+
+    async fn log(&self) -> Result<Option<State>, Error> {
+        Self::log(self).await
+    }
+
+    async fn log_of(&self, session: &SessionId) -> Result<Option<Extract>, Error> {
+        Self::log_of(self, session).await
+    }
+
+    async fn log_leaves(&self, tree: Tree, from: u64, limit: usize) -> Result<Vec<Stored>, Error> {
+        match tree {
+            Tree::Signed => Self::log_leaves(self, from, limit).await,
+            Tree::Shard(_) => Ok(Vec::new()),
+        }
+    }
+
+    async fn log_size(&self, tree: Tree) -> Result<u64, Error> {
+        match tree {
+            Tree::Signed => {
+                Ok(self.read_log(|connection| Ok(size(connection)?)).await?.unwrap_or_default())
+            }
+            Tree::Shard(_) => Ok(0),
+        }
+    }
+
+    async fn log_head(&self, tree: Tree, size: u64) -> Result<TreeHead, Error> {
+        let head = match tree {
+            Tree::Signed => Self::log_head(self, size).await?,
+            Tree::Shard(_) => None,
+        };
+        match head {
+            None if size > 0 => Err(OutOfRange::Older { old: size, new: 0 }.into()),
+            head => Ok(head.unwrap_or_else(TreeHead::empty)),
+        }
+    }
+
+    async fn log_consistency(&self, tree: Tree, old: u64, new: u64) -> Result<Vec<Hash>, Error> {
+        match tree {
+            Tree::Signed => Self::log_consistency(self, old, new).await,
+            Tree::Shard(_) if new == 0 => Ok(Vec::new()),
+            Tree::Shard(_) => Err(OutOfRange::Older { old: new, new: 0 }.into()),
+        }
+    }
+
+    async fn put_checkpoint(&self, size: u64, note: String) -> Result<(), Error> {
+        Self::put_checkpoint(self, size, note).await
+    }
+}
+
 /// Appends the leaf of a record, unless the log has it.
 pub(super) fn append(
     connection: &Connection,
@@ -225,8 +262,8 @@ fn entries(connection: &Connection, session: &SessionId, size: u64) -> Result<Ve
         let (n, leaf) = row?;
         let index = u64::try_from(n).map_err(|_| Failure::Damaged(Damaged::Size))?;
         let prove = || tree::inclusion_proof(index, size, |id| node(connection, id));
-        let proof = (index < size).then(prove).transpose()?;
-        entries.push(Entry { index, leaf, proof });
+        let path = (index < size).then(prove).transpose()?;
+        entries.push(Entry { index, leaf, proof: path.map(Proof::Signed) });
     }
     Ok(entries)
 }

@@ -4,6 +4,8 @@
 
 mod format;
 mod golden;
+#[cfg(feature = "clock")]
+mod log;
 #[cfg(all(feature = "sqlite", feature = "dynamodb"))]
 #[macro_use]
 mod stores;
