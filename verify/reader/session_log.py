@@ -1,5 +1,6 @@
 """The log of sessions in an exported file: its leaves, their proofs, and what they anchor."""
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,17 +14,19 @@ from times import I64_MAX, I64_MIN
 
 LEAVES_MAX = 1000
 LEAF_NAME = "daybook session 1"
+HEAD_NAME = "daybook shard 1"
 HASH_BYTES = 32
 LOGGED_STATUSES = {"SESSION_INITIATED", *ENDING_OF_VERDICT}
 
 
 @dataclass(frozen=True)
 class LoggedLeaf:
-    """A leaf as the witness line states it."""
+    """A leaf as the witness line states it. In a log with shards a proven leaf has the head of its shard."""
 
     index: int
     leaf: str
     proof: list[bytes] | None
+    shard: "LoggedLeaf | None" = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,16 @@ def exported_log(value: Any) -> ExportedLog | None:
 
 
 def _logged_leaf(value: Any) -> LoggedLeaf | None:
+    if not isinstance(value, dict) or "shard" not in value:
+        return _entry(value)
+    leaf = _entry({name: member for name, member in value.items() if name != "shard"})
+    head = _entry(value["shard"])
+    if leaf is None or head is None or leaf.proof is None or head.proof is None:
+        return None
+    return LoggedLeaf(leaf.index, leaf.leaf, leaf.proof, head)
+
+
+def _entry(value: Any) -> LoggedLeaf | None:
     if not isinstance(value, dict) or set(value) != {"index", "leaf", "proof"}:
         return None
     index, leaf, proof = value["index"], value["leaf"], value["proof"]
@@ -149,7 +162,7 @@ def _check_leaf(
         if fields[0] != session:
             raise Invalid(f"leaf {logged.index} is of another session")
         if logged.proof is not None and checkpoint is not None:
-            _check_proof(logged, checkpoint)
+            _check_proof(logged, checkpoint, session)
     except Invalid as error:
         report.problems.append(str(error))
         return
@@ -179,9 +192,34 @@ def leaf_text(fields: list[Any]) -> str:
     return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
 
 
-def _check_proof(logged: LoggedLeaf, checkpoint: Checkpoint) -> None:
+def parse_head(text: str) -> tuple[str, int, bytes]:
+    """Reads a head of a shard: shard, number of leaves, root; raises Invalid for any other bytes."""
+    try:
+        value = strict_json.parse(text)
+    except strict_json.NotJson:
+        raise Invalid("the head of a shard is not JSON") from None
+    if not isinstance(value, list) or len(value) != 4 or value[0] != HEAD_NAME:
+        raise Invalid("the head of a shard has another form")
+    _, shard, size, root = value
+    raw = _hash(root)
+    if not isinstance(shard, str) or type(size) is not int or raw is None:
+        raise Invalid("the head of a shard has another form")
+    if not (len(shard) == 1 and shard in "0123456789abcdef" and 1 <= size <= I64_MAX and leaf_text(value) == text):
+        raise Invalid("the head of a shard has another form")
+    return (shard, size, raw)
+
+
+def _check_proof(logged: LoggedLeaf, checkpoint: Checkpoint, session: str) -> None:
+    size, root = checkpoint.size, checkpoint.root
+    if logged.shard is not None:
+        _check_inclusion(logged.shard, size, root)
+        shard, size, root = parse_head(logged.shard.leaf)
+        if shard != hashlib.sha256(session.encode()).hexdigest()[0]:
+            raise Invalid(f"leaf {logged.index} is in another shard than its session")
+    _check_inclusion(logged, size, root)
+
+
+def _check_inclusion(logged: LoggedLeaf, size: int, root: bytes) -> None:
     leaf = checkpoints.leaf_hash(logged.leaf.encode())
-    if logged.proof is None or not checkpoints.inclusion_holds(
-        logged.index, checkpoint.size, leaf, logged.proof, checkpoint.root
-    ):
+    if logged.proof is None or not checkpoints.inclusion_holds(logged.index, size, leaf, logged.proof, root):
         raise Invalid(f"the proof of leaf {logged.index} does not hold")

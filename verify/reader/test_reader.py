@@ -1,5 +1,6 @@
 """Tests of the reader against the record format's worked examples and RFC 8032."""
 
+import copy
 import hashlib
 import json
 import unittest
@@ -9,6 +10,7 @@ import checkpoints
 import ed25519
 import exporting
 import reader
+import session_log
 from checkpoints import Key, parse_checkpoint
 from items import Item, canonical_bytes, item_from_json
 from records import event_id
@@ -228,6 +230,68 @@ class Signatures(unittest.TestCase):
         self.assertEqual(verify(signed, keys=keys, witnesses=witnesses)["word"], "not provable")
         self.assertEqual(verify(cosigned, keys=keys, witnesses=witnesses)["anchors"], ["witness_line", "witness"])
         self.assertEqual(verify(cosigned, keys=keys, witnesses=witnesses)["word"], "sound")
+
+
+class Shards(unittest.TestCase):
+    """The example of the page: a session in a log with shards."""
+
+    SESSION = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f"
+    KEY = "daybook.example/log+5d94d7d0+AepKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs"
+
+    def setUp(self):
+        page = (HERE.parents[1] / "docs" / "record-format.md").read_text()
+        self.log = json.loads(page.split("signed with the key `" + self.KEY + "`")[1].split("```json\n")[1].split("```")[0])
+
+    def check(self, log: dict) -> session_log.LogReport | None:
+        exported = session_log.exported_log(log)
+        if exported is None:
+            return None
+        return session_log.check_log(exported, self.SESSION, [checkpoints.parse_key(self.KEY, 1)], [])
+
+    def test_example_is_proven(self):
+        report = self.check(self.log)
+        self.assertEqual((report.problems, report.unmet, report.signed), ([], [], True))
+        self.assertEqual([leaf.is_verdict() for leaf in report.leaves], [False, True])
+
+    def test_changed_heads_prove_nothing(self):
+        for old, new in ((',2,', ',3,'), ('"7"', '"8"'), ("shard 1", "shard 2"), ("Zg", "Zh")):
+            log = copy.deepcopy(self.log)
+            log["leaves"][0]["shard"]["leaf"] = log["leaves"][0]["shard"]["leaf"].replace(old, new)
+            self.assertEqual(len(self.check(log).problems), 1, new)
+        for change in (
+            lambda leaf: leaf["shard"].update(index=1),
+            lambda leaf: leaf["shard"].update(proof=[]),
+            lambda leaf: leaf["shard"].update(leaf=leaf["leaf"]),
+            lambda leaf: leaf.update(index=1),
+            lambda leaf: leaf.pop("shard"),
+        ):
+            log = copy.deepcopy(self.log)
+            change(log["leaves"][0])
+            self.assertEqual(len(self.check(log).problems), 1)
+
+    def test_forms(self):
+        for change in (
+            lambda leaf: leaf.update(shard=None),
+            lambda leaf: leaf.update(proof=None),
+            lambda leaf: leaf["shard"].update(proof=None),
+            lambda leaf: leaf["shard"].update(more=1),
+            lambda leaf: leaf["shard"].update(shard=leaf["shard"] | {}),
+        ):
+            log = copy.deepcopy(self.log)
+            change(log["leaves"][0])
+            self.assertIsNone(self.check(log))
+
+    def test_another_session_s_shard(self):
+        """A log that files a session in a foreign shard proves nothing, whatever it signs."""
+        leaf = self.log["leaves"][0]["leaf"]
+        for shard, problems in (("7", 0), ("8", 1)):
+            tree = exporting.base64_text(checkpoints.leaf_hash(leaf.encode()))
+            head = session_log.leaf_text(["daybook shard 1", shard, 1, tree])
+            text = f"daybook.example/log\n1\n{exporting.base64_text(checkpoints.leaf_hash(head.encode()))}\n"
+            note = text + "\n" + signature_line("daybook.example/log", bytes([7] * 32), 1, text.encode())
+            proven = {"index": 0, "leaf": head, "proof": []}
+            log = {"checkpoint": note, "leaves": [{"index": 0, "leaf": leaf, "proof": [], "shard": proven}]}
+            self.assertEqual(len(self.check(log).problems), problems, shard)
 
 
 class Proofs(unittest.TestCase):

@@ -20,7 +20,7 @@ fn damage(file: &str) -> Vec<String> {
 }
 
 #[track_caller]
-fn is_on_the_page(text: &str) {
+pub fn is_on_the_page(text: &str) {
     assert!(PAGE.contains(text), "docs/record-format.md lacks `{text}`");
 }
 

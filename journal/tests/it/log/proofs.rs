@@ -1,11 +1,13 @@
 //! Proofs of sessions in a log with shards, and their exported form.
 
 use journal::log::table::TableLog;
-use journal::log::{Entry, Extract, HeadEntry, Leaf, Proof, SHARDS, SessionLog as _, Tree};
+use journal::log::{Entry, Extract, HeadEntry, Leaf, Proof, SHARDS, SessionLog as _, Shard, Tree};
 use journal::store::{Condition, Store as _};
 use tlog::hash::Hash;
 use tlog::proof::verify_inclusion;
 use tlog::tree::TreeHead;
+
+use crate::format::is_on_the_page;
 
 use super::memory::Memory;
 use super::{checkpoint, sessions, sign, start, trust, verdict};
@@ -183,7 +185,10 @@ async fn the_items_of_a_log_are_as_documented() {
     let items = store.items().into_iter().filter(|item| item.pk.starts_with("LOG#"));
     let lines: Vec<_> = items.map(|item| item.to_json().to_string()).collect();
     insta::assert_snapshot!("log_items", lines.join("\n"));
-    insta::assert_snapshot!("log_checkpoint", sign(head));
     let extract = TableLog::new(store).log_of(&session).await.unwrap().unwrap();
-    insta::assert_snapshot!("log_export", extract.to_json().to_string());
+    assert!(is_proven(&extract, &session));
+    assert_eq!(extract.checkpoint, Some(sign(head)));
+    is_on_the_page(&format!("\n{}\n", extract.to_json()));
+    is_on_the_page(&format!("`{}`", super::key().verifier()));
+    is_on_the_page(&format!("in shard `{}`", Shard::of(&session)));
 }
