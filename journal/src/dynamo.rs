@@ -21,7 +21,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailur
 
 use crate::id::SessionId;
 use crate::item::{Item, Value};
-use crate::key::{INDEX_BY_DAY, INDEX_OPEN_LEASES, attribute};
+use crate::key::{EVENT_PREFIX, INDEX_BY_DAY, INDEX_OPEN_LEASES, attribute};
 use crate::lease;
 use crate::log::Leaf;
 use crate::log::table::TableLog;
@@ -58,8 +58,8 @@ impl DynamoStore {
     }
 
     /// The same store, which writes each SESSION_INITIATED record and each verdict together with its leaf in the log of
-    /// sessions. For every writer of verdicts in an account. A stack's local endpoint is used without it: it has no
-    /// transactions, and the file behind it logs every record by itself.
+    /// sessions, and updates no event. For every writer of verdicts in an account. A stack's local endpoint is used
+    /// without it: it has no transactions, and the file behind it logs every record by itself.
     #[must_use]
     pub fn with_log(self) -> Self {
         Self { is_logged: true, ..self }
@@ -114,6 +114,10 @@ impl Store for DynamoStore {
         set: BTreeMap<String, Value>,
         condition: Condition,
     ) -> Result<Written, Error> {
+        if self.is_logged && key.sk.starts_with(EVENT_PREFIX) {
+            let problem = format!("{} {} is an event, which is written as a whole", key.pk, key.sk);
+            return Err(Error::Refused(problem.into()));
+        }
         let mut placeholders = Placeholders::default();
         let update = placeholders.update(&set);
         let expression = placeholders.condition(&condition);
@@ -384,6 +388,21 @@ mod tests {
         assert!(matches!(put, Error::Unknown(_)), "{put:?}");
         let get = store.get(Key::new("p", "s")).await.unwrap_err();
         assert!(matches!(get, Error::Unavailable(_)), "{get:?}");
+    }
+
+    /// An update would write a record without its leaf.
+    #[tokio::test]
+    async fn a_logged_store_updates_no_event() {
+        let store = store_at("http://127.0.0.1:1");
+        for (store, sk, expected) in [
+            (store.clone().with_log(), "EVENT#2026-01-01T00:00:00.000000000Z", "rejected"),
+            (store.clone().with_log(), "LEASE", "unavailable"),
+            (store, "EVENT#2026-01-01T00:00:00.000000000Z", "unavailable"),
+        ] {
+            let set = BTreeMap::from([("Status".to_owned(), "SESSION_FAILED".into())]);
+            let error = store.update(Key::new("p", sk), set, Condition::Absent).await.unwrap_err();
+            assert!(error.to_string().contains(expected), "{sk}: {error}");
+        }
     }
 
     #[test]

@@ -197,3 +197,31 @@ async fn a_damaged_shard_takes_no_record() {
     let key = journal::store::Key::new(stored.pk, stored.sk);
     assert_eq!(store.get(key).await.unwrap(), None);
 }
+
+/// A log without shards is walked by the same function.
+#[cfg(all(feature = "sqlite", feature = "dynamodb"))]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_s_log_is_walked_too() {
+    let file = crate::stores::sqlite();
+    let store = &file.store;
+    let ended = SessionId::fresh();
+    for item in [start(&ended), verdict(&ended)] {
+        store.put(item, Condition::Absent).await.unwrap();
+    }
+    let open = SessionId::fresh();
+    store.put(start(&open), Condition::Absent).await.unwrap();
+    let size = journal::log::SessionLog::log(store).await.unwrap().unwrap().head.size;
+    let found = journal::log::walk::walk(store, size).await.unwrap();
+    assert_eq!(found.problems, Vec::<String>::new());
+    assert_eq!((found.leaves, found.covered, found.sessions.len()), (3, 3, 2));
+    assert_eq!(found.open().collect::<Vec<_>>(), [&open]);
+    let heads = journal::log::walk::heads(store, size).await.unwrap();
+    assert_eq!(heads, Vec::<String>::new());
+    // It has no shards, and says so.
+    let shard = Tree::Shard(SHARDS[0]);
+    assert_eq!(store.log_size(shard).await.unwrap(), 0);
+    assert_eq!(journal::log::SessionLog::log_head(store, shard, 0).await.unwrap().size, 0);
+    journal::log::SessionLog::log_head(store, shard, 1).await.unwrap_err();
+    let found = journal::log::walk::walk(store, size + 1).await.unwrap();
+    says(&found.problems, "the log lacks leaf 3 of 4");
+}

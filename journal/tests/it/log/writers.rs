@@ -25,6 +25,7 @@ use super::{
 use EventStatus::{SessionFailed as Failed, SessionInitiated as Initiated};
 
 on_both_tables!(
+    a_transaction_writes_all_items_or_none,
     a_writer_killed_at_any_write_leaves_a_log_that_fits,
     concurrent_writers_of_one_shard_leave_no_gap,
     a_verdict_brings_the_leaf_of_the_start,
@@ -132,6 +133,30 @@ async fn concurrent_writers_of_one_shard_leave_no_gap<S: Transact>(store: S) {
         assert_eq!(logged(&store, session).await, [Initiated, Failed]);
     }
     assert_eq!(found.open().count(), 0);
+}
+
+/// What the log relies on, of every table.
+async fn a_transaction_writes_all_items_or_none<S: Transact>(store: S) {
+    let item = |sk: &str, n: i64| Item::new("p", sk).with("N", n);
+    let absent = |item: Item| (item, Condition::Absent);
+    let put_all = async |items: Vec<(Item, Condition)>| loop {
+        match store.put_all(items.clone()).await.unwrap() {
+            AllWritten::Contended => {}
+            written => break written,
+        }
+    };
+    assert_eq!(put_all(vec![absent(item("a", 1)), absent(item("b", 1))]).await, AllWritten::Done);
+    let items = vec![absent(item("c", 2)), absent(item("b", 2)), absent(item("a", 2))];
+    let refused = AllWritten::Refused { at: 1, found: Some(item("b", 1)) };
+    assert_eq!(put_all(items).await, refused);
+    let equals = Condition::equals("N", 1_i64);
+    let items = vec![(item("a", 3), equals.clone()), (item("d", 3), equals)];
+    assert_eq!(put_all(items).await, AllWritten::Refused { at: 1, found: None });
+    let stored = journal::store::query_all(&store, Query::all("p")).await.unwrap();
+    assert_eq!(stored, [item("a", 1), item("b", 1)]);
+    let most = journal::limits::TRANSACTION_ITEMS_MAX;
+    let items = (0..most).map(|n| absent(item(&format!("e{n}"), 0))).collect();
+    assert_eq!(put_all(items).await, AllWritten::Done);
 }
 
 async fn a_verdict_brings_the_leaf_of_the_start<S: Transact>(store: S) {
