@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import exporting
+from session_log import leaf_text
 
 BASES = Path(__file__).parent / "bases"
 
@@ -154,6 +155,52 @@ def logs(raw: bytes) -> dict[str, bytes]:
     return found
 
 
+def shards(raw: bytes) -> dict[str, bytes]:
+    """Logs with shards of another form, and such that do not hold."""
+    found = {}
+
+    def add(name: str, change) -> None:
+        lines = exporting.parse_lines(raw)
+        change(lines[-1]["witness"]["log"]["leaves"][1])
+        found[name] = exporting.dump_lines(lines)
+
+    def head(name: str, **members) -> None:
+        add(f"head-{name}", lambda leaf: leaf["shard"].update(members))
+
+    good = exporting.parse_lines(raw)[-1]["witness"]["log"]["leaves"][1]
+    text = good["shard"]["leaf"]
+    add("null", lambda leaf: leaf.update(shard=None))
+    add("removed", lambda leaf: leaf.pop("shard"))
+    add("list", lambda leaf: leaf.update(shard=[]))
+    add("no-proof", lambda leaf: leaf.update(proof=None))
+    add("no-proof-nor-shard", lambda leaf: (leaf.update(proof=None), leaf.pop("shard")))
+    add("nested", lambda leaf: leaf["shard"].update(shard=dict(leaf["shard"])))
+    add("swapped", lambda leaf: leaf.update(shard={**good["shard"], "leaf": good["leaf"]}))
+    add("index-0", lambda leaf: leaf.update(index=0))
+    add("index-huge", lambda leaf: leaf.update(index=2**64 - 1))
+    head("proof-null", proof=None)
+    head("proof-empty", proof=[])
+    head("proof-extra", proof=good["shard"]["proof"] * 2)
+    head("index-0", index=0)
+    head("index-2", index=2)
+    head("index-huge", index=2**64)
+    head("index-float", index=1.0)
+    head("extra", extra=1)
+    head("text", leaf="text")
+    head("space", leaf=text.replace(",", ", ", 1))
+    head("capital", leaf=text.replace('"7"', '"A"'))
+    head("long-shard", leaf=text.replace('"7"', '"07"'))
+    head("number-shard", leaf=text.replace('"7"', "7"))
+    head("other-shard", leaf=text.replace('"7"', '"8"'))
+    head("other-form", leaf=text.replace("shard 1", "shard 2"))
+    for size in ("0", "2", "4", "-3", "3.0", "03", '"3"', "9223372036854775808", "18446744073709551616"):
+        head(f"size-{size.strip(chr(34))}{'-text' if size[0] == chr(34) else ''}", leaf=text.replace(",3,", f",{size},"))
+    head("root-short", leaf=leaf_text([*json.loads(text)[:3], "AAAA"]))
+    head("root-number", leaf=leaf_text([*json.loads(text)[:3], 7]))
+    head("five", leaf=leaf_text([*json.loads(text), 7]))
+    return found
+
+
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for base in ("vector", "session"):
@@ -163,6 +210,8 @@ def main(folder: Path) -> None:
         (folder / f"principal-{name}.jsonl").write_bytes(contents)
     for name, contents in logs((BASES / "with_log.jsonl").read_bytes()).items():
         (folder / f"log-{name}.jsonl").write_bytes(contents)
+    for name, contents in shards((BASES / "with_shards.jsonl").read_bytes()).items():
+        (folder / f"shard-{name}.jsonl").write_bytes(contents)
 
 
 if __name__ == "__main__":

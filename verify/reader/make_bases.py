@@ -129,9 +129,25 @@ def with_log(lines: list[Line]) -> list[Line]:
     return lines
 
 
+def with_shards(lines: list[Line]) -> list[Line]:
+    """The same two leaves in a shard of three, whose head is the second of two in a root log."""
+    with_log(lines)
+    witness = lines[-1]["witness"]
+    log, text = witness["log"], exporting.base64_text
+    tree = log["checkpoint"].split("\n")[2]
+    shard = hashlib.sha256(witness["session_id"].encode()).hexdigest()[0]
+    head = leaf_text(["daybook shard 1", shard, 3, tree])
+    other = checkpoints.leaf_hash(leaf_text(["daybook shard 1", "0", 1, text(bytes(32))]).encode())
+    root = text(checkpoints.node_hash(other, checkpoints.leaf_hash(head.encode())))
+    log["checkpoint"] = f"daybook.example/log\n2\n{root}\n\n\u2014 daybook.example/log {text(bytes(68))}\n"
+    for leaf in log["leaves"]:
+        leaf["shard"] = {"index": 1, "leaf": head, "proof": [text(other)]}
+    return lines
+
+
 def main() -> None:
     base = (BASES / "session.jsonl").read_bytes()
-    for make in (open_session, with_parts, with_late_events, with_principals, expired, with_log):
+    for make in (open_session, with_parts, with_late_events, with_principals, expired, with_log, with_shards):
         write(make.__name__, make(exporting.parse_lines(base)))
 
 
