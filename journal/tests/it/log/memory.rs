@@ -1,7 +1,6 @@
 //! A table in memory, whose writers can be stopped at any call.
 
 use std::collections::BTreeMap;
-use std::future::pending;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -158,7 +157,7 @@ pub enum Counted {
     Writes,
 }
 
-/// A store whose user is killed at a call: the call never returns.
+/// A store whose user is killed at a call: the call never returns, unless it is resumed.
 #[derive(Clone, Debug)]
 pub struct Killed<S> {
     store: S,
@@ -166,20 +165,38 @@ pub struct Killed<S> {
     counted: Counted,
     calls: Arc<AtomicUsize>,
     killed: Arc<Notify>,
+    resumed: Arc<Notify>,
 }
 
 impl<S: Transact> Killed<S> {
     pub fn new(store: S, kill: Kill, counted: Counted) -> Self {
-        Self { store, kill, counted, calls: Arc::default(), killed: Arc::default() }
+        Self {
+            store,
+            kill,
+            counted,
+            calls: Arc::default(),
+            killed: Arc::default(),
+            resumed: Arc::default(),
+        }
     }
 
     /// Runs work until it is killed; `None` if it was.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             // What is killed is dropped.
-            () = self.killed.notified() => None,
+            () = self.stopped() => None,
             done = work => Some(done),
         }
+    }
+
+    /// Returns when the user is at the call.
+    pub async fn stopped(&self) {
+        self.killed.notified().await;
+    }
+
+    /// Lets the call return, as if it had taken long.
+    pub fn resume(&self) {
+        self.resumed.notify_one();
     }
 
     async fn read<T>(&self, read: impl Future<Output = T>) -> T {
@@ -203,7 +220,7 @@ impl<S: Transact> Killed<S> {
 
     async fn die(&self) {
         self.killed.notify_one();
-        pending().await
+        self.resumed.notified().await;
     }
 }
 

@@ -99,6 +99,36 @@ async fn kill_at_each<S: Transact>(store: S, counted: Counted) -> usize {
     kills
 }
 
+/// A writer waits at each of its calls in turn, while another one does the same work and more.
+#[tokio::test]
+async fn a_writer_overtaken_at_any_call_appends_nothing_twice() {
+    let store = Memory::default().with_log();
+    let mut sessions = sessions(SHARDS[11]);
+    let mut count = 0;
+    for call in 0.. {
+        let (session, other) = (sessions.next().unwrap(), sessions.next().unwrap());
+        put_unlogged(&store, start(&session)).await;
+        let slow = Killed::new(store.clone(), Kill::After(call), Counted::All);
+        let mut work = std::pin::pin!(live(slow.clone(), session.clone()));
+        let is_done = tokio::select! {
+            // The work goes on below.
+            () = slow.stopped() => false,
+            () = &mut work => true,
+        };
+        if is_done {
+            break;
+        }
+        live(store.clone(), session.clone()).await;
+        live(store.clone(), other.clone()).await;
+        slow.resume();
+        work.await;
+        assert_eq!(logged(&store, &session).await, [Initiated, Failed], "call {call}");
+        assert_eq!(audit(&store).await.problems, Vec::<String>::new(), "call {call}");
+        count += 1;
+    }
+    assert!(count > 50, "{count} calls are those of no append");
+}
+
 /// More writers than a shard ever has at once, and a signer among them.
 async fn concurrent_writers_of_one_shard_leave_no_gap<S: Transact>(store: S) {
     const WRITERS: usize = 24;
@@ -108,8 +138,10 @@ async fn concurrent_writers_of_one_shard_leave_no_gap<S: Transact>(store: S) {
         let store = store.clone();
         tasks.spawn(async move {
             put_unlogged(&store, start(&session)).await;
-            store.log_session(&session).await.unwrap();
-            // Two components seal at once.
+            // Two components find the session, and two seal it.
+            let (one, other) =
+                tokio::join!(store.log_session(&session), store.log_session(&session));
+            (one.unwrap(), other.unwrap());
             let (hlc, item) = (hlc(), verdict(&session));
             let put = || put_until_known(&store, &hlc, &item, &Condition::Absent);
             let (one, other) = tokio::join!(put(), put());
