@@ -15,6 +15,9 @@ use crate::store::Error;
 /// Leaves that are read at once.
 const LEAVES: usize = 1_000;
 
+/// Most problems that are listed. One leaf that is missing shifts all that follow.
+const PROBLEMS_MAX: usize = 100;
+
 /// What a log says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Walk {
@@ -24,7 +27,7 @@ pub struct Walk {
     pub covered: u64,
     /// All sessions that the log names.
     pub sessions: BTreeSet<SessionId>,
-    /// What does not hold.
+    /// What does not hold, at most a hundred times.
     pub problems: Vec<String>,
     /// Those that started and have no verdict, and when their records expire, in seconds since 1970.
     open: BTreeMap<SessionId, i64>,
@@ -77,7 +80,7 @@ pub async fn walk<L: SessionLog>(log: &L, size: u64) -> Result<Walk, Error> {
     while signed.computed.size() < size {
         let expected = signed.computed.size();
         let Some(leaf) = signed.next().await? else {
-            walk.problems.push(format!("{} lacks leaf {expected} of {size}", signed.name()));
+            say(&mut walk.problems, format!("{} lacks leaf {expected} of {size}", signed.name()));
             break;
         };
         walk.place(&leaf, expected, &signed.name());
@@ -107,25 +110,39 @@ pub async fn heads<L: SessionLog>(log: &L, size: u64) -> Result<Vec<String>, Err
     let mut signed = Leaves::of(log, Tree::Signed);
     while signed.computed.size() < size && !log.shards().is_empty() {
         let Some(leaf) = signed.next().await? else {
-            problems.push(format!("the root log lacks leaf {} of {size}", signed.computed.size()));
+            say(
+                &mut problems,
+                format!("the root log lacks leaf {} of {size}", signed.computed.size()),
+            );
             break;
         };
         let Some(stated) = ShardHead::parse(&leaf.bytes) else {
-            problems.push(format!("leaf {} of the root log is not a shard's head", leaf.index));
+            say(
+                &mut problems,
+                format!("leaf {} of the root log is not a shard's head", leaf.index),
+            );
             continue;
         };
         let old = last.insert(stated.shard, stated.head).unwrap_or_else(TreeHead::empty);
         if let Some(problem) = continues(log, stated.shard, &old, &stated.head).await? {
-            problems.push(format!("leaf {} of the root log: {problem}", leaf.index));
+            say(&mut problems, format!("leaf {} of the root log: {problem}", leaf.index));
         }
     }
     for (shard, old) in last {
         let new = log.log_size(Tree::Shard(shard)).await?;
         if new < old.size {
-            problems.push(set_back(shard, old.size, new));
+            say(&mut problems, set_back(shard, old.size, new));
         }
     }
     Ok(problems)
+}
+
+fn say(problems: &mut Vec<String>, problem: String) {
+    match problems.len() {
+        ..PROBLEMS_MAX => problems.push(problem),
+        PROBLEMS_MAX => problems.push("further problems are not listed".to_owned()),
+        _ => {}
+    }
 }
 
 /// What is wrong with a head that follows another one.
@@ -173,7 +190,7 @@ impl Walk {
     fn place(&mut self, leaf: &Stored, expected: u64, tree: &str) {
         if leaf.index != expected {
             let index = leaf.index;
-            self.problems.push(format!("{tree} has leaf {index} in the place of {expected}"));
+            say(&mut self.problems, format!("{tree} has leaf {index} in the place of {expected}"));
         }
     }
 
@@ -182,7 +199,7 @@ impl Walk {
         self.leaves += 1;
         let index = stored.index;
         let Some(leaf) = Leaf::parse(&stored.bytes) else {
-            self.problems.push(format!("leaf {index} of {tree} is not that of a record"));
+            say(&mut self.problems, format!("leaf {index} of {tree} is not that of a record"));
             return;
         };
         if leaf.session.as_str() != stored.session {
@@ -190,12 +207,18 @@ impl Walk {
                 "" => "is not found under it".to_owned(),
                 other => format!("is filed under {other}"),
             };
-            self.problems.push(format!("leaf {index} of {tree}, of {}, {found}", leaf.session));
+            say(
+                &mut self.problems,
+                format!("leaf {index} of {tree}, of {}, {found}", leaf.session),
+            );
         }
         let own = Shard::of(&leaf.session);
         if shard.is_some_and(|shard| shard != own) {
             let session = &leaf.session;
-            self.problems.push(format!("leaf {index} of {tree} belongs to shard {own}: {session}"));
+            say(
+                &mut self.problems,
+                format!("leaf {index} of {tree} belongs to shard {own}: {session}"),
+            );
         }
         match leaf.stage() {
             Stage::Started if !self.ended.contains(&leaf.session) => {
@@ -218,12 +241,15 @@ impl Walk {
     ) -> Result<(), Error> {
         let index = stored.index;
         let Some(stated) = ShardHead::parse(&stored.bytes) else {
-            self.problems.push(format!("leaf {index} of the root log is not a shard's head"));
+            say(&mut self.problems, format!("leaf {index} of the root log is not a shard's head"));
             return Ok(());
         };
         let shard = stated.shard;
         if stored.session != shard.to_string() {
-            self.problems.push(format!("leaf {index} of the root log is not found under {shard}"));
+            say(
+                &mut self.problems,
+                format!("leaf {index} of the root log is not found under {shard}"),
+            );
         }
         let Some(leaves) = shards.get_mut(shard.number()) else { return Ok(()) };
         let (old, new) = (leaves.computed.size(), stated.head.size);
@@ -235,11 +261,11 @@ impl Walk {
         self.shard(leaves, Some(new)).await?;
         if leaves.computed.size() < new {
             let (has, root) = (leaves.computed.size(), "the root log states");
-            self.problems.push(format!("shard {shard} has {has} leaves, but {root} {new}"));
+            say(&mut self.problems, format!("shard {shard} has {has} leaves, but {root} {new}"));
         } else if leaves.computed.root() != stated.head.root {
             let problem =
                 format!("shard {shard} has other leaves than leaf {index} of the root log");
-            self.problems.push(problem);
+            say(&mut self.problems, problem);
         }
         Ok(())
     }
@@ -264,8 +290,10 @@ impl Walk {
     async fn compare<L: SessionLog>(&mut self, leaves: &Leaves<'_, L>) -> Result<(), Error> {
         match leaves.log.log_head(leaves.tree, leaves.computed.size()).await {
             Ok(head) if head == leaves.computed.head() => {}
-            Ok(_) => self.problems.push(format!("{} is not that of its leaves", leaves.name())),
-            Err(Error::Corrupt(problem)) => self.problems.push(problem.to_string()),
+            Ok(_) => {
+                say(&mut self.problems, format!("{} is not that of its leaves", leaves.name()))
+            }
+            Err(Error::Corrupt(problem)) => say(&mut self.problems, problem.to_string()),
             Err(error) => return Err(error),
         }
         Ok(())

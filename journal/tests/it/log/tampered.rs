@@ -58,6 +58,19 @@ async fn a_removed_leaf_is_named() {
 }
 
 #[tokio::test]
+async fn a_long_list_of_problems_ends() {
+    let store = Memory::default().with_log();
+    for session in sessions(SHARDS[3]).take(120) {
+        store.put(start(&session), Condition::Absent).await.unwrap();
+    }
+    checkpoint(&store).await;
+    store.tamper(SHARD, &leaf(0), |item| *item = None);
+    let problems = audit(&store).await.problems;
+    assert_eq!(problems[100], "further problems are not listed");
+    assert!(problems.len() < 110, "{}", problems.len());
+}
+
+#[tokio::test]
 async fn a_changed_leaf_is_named() {
     let problems = after(|store, sessions| {
         let other = record(&sessions[0], 1, EventStatus::SessionSucceeded);

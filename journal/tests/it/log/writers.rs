@@ -141,7 +141,7 @@ async fn concurrent_writers_of_one_shard_leave_no_gap<S: Transact>(store: S) {
             // Two components find the session, and two seal it.
             let (one, other) =
                 tokio::join!(store.log_session(&session), store.log_session(&session));
-            (one.unwrap(), other.unwrap());
+            one.and(other).unwrap();
             let (hlc, item) = (hlc(), verdict(&session));
             let put = || put_until_known(&store, &hlc, &item, &Condition::Absent);
             let (one, other) = tokio::join!(put(), put());
