@@ -4,8 +4,8 @@
 //! leaf completes, so a leaf never lacks its nodes, and one conditional item decides what follows leaf n: as with steps,
 //! the writer that gets number n + 1. There is no item with the size that could disagree with the leaves.
 //!
-//! A record, its leaf and the item under which the leaf is found are one transaction. A leaf of the root log is written when a checkpoint
-//! is due ([`TableLog::advance`]), so the sixteen shards never wait for one another.
+//! A record, its leaf and the item under which the leaf is found are one transaction. A leaf of the root log is written
+//! when a checkpoint is due ([`TableLog::advance`]), so the sixteen shards never wait for one another.
 
 mod append;
 mod items;

@@ -30,6 +30,7 @@ on_both_tables!(
     concurrent_writers_of_one_shard_leave_no_gap,
     a_verdict_brings_the_leaf_of_the_start,
     a_leaf_is_appended_once,
+    a_lost_reply_appends_nothing_twice,
     a_refused_record_has_no_leaf,
     a_sealed_session_is_proven_from_its_export,
 );
@@ -129,7 +130,7 @@ async fn a_writer_overtaken_at_any_call_appends_nothing_twice() {
     assert!(count > 50, "{count} calls are those of no append");
 }
 
-/// More writers than a shard ever has at once, and a signer among them.
+/// More writers than a shard ever has at once, and two signers among them.
 async fn concurrent_writers_of_one_shard_leave_no_gap<S: Transact>(store: S) {
     const WRITERS: usize = 24;
     let mut tasks = tokio::task::JoinSet::new();
@@ -149,18 +150,19 @@ async fn concurrent_writers_of_one_shard_leave_no_gap<S: Transact>(store: S) {
             assert_eq!(done.iter().filter(|written| **written == Written::Done).count(), 1);
         });
     }
-    let signer = store.clone();
-    tasks.spawn(async move {
-        for _ in 0..5 {
-            checkpoint(&signer).await;
-        }
-    });
+    for signer in [store.clone(), store.clone()] {
+        tasks.spawn(async move {
+            for _ in 0..5 {
+                checkpoint(&signer).await;
+            }
+        });
+    }
     tasks.join_all().await;
     let head = checkpoint(&store).await;
     let found = audit(&store).await;
     assert_eq!(found.problems, Vec::<String>::new());
     assert_eq!((found.leaves, found.covered), (2 * WRITERS as u64, 2 * WRITERS as u64));
-    assert!(head.size <= 7, "the root log has {} heads of one shard", head.size);
+    assert!(head.size <= 11, "the root log has {} heads of one shard", head.size);
     for session in &all {
         assert_eq!(logged(&store, session).await, [Initiated, Failed]);
     }
@@ -315,9 +317,8 @@ async fn sessions_of_all_shards_share_one_root() {
 }
 
 /// A reply that got lost is settled by reading.
-#[tokio::test]
-async fn a_lost_reply_appends_nothing_twice() {
-    let (store, session) = (Memory::default(), SessionId::fresh());
+async fn a_lost_reply_appends_nothing_twice<S: Transact>(store: S) {
+    let session = SessionId::fresh();
     put_unlogged(&store, start(&session)).await;
     let log = TableLog::new(Lossy { store: store.clone() });
     log.log_session(&session).await.unwrap();
@@ -335,11 +336,11 @@ async fn a_lost_reply_appends_nothing_twice() {
 
 /// Loses the reply of every transaction that was written.
 #[derive(Clone)]
-struct Lossy {
-    store: Memory,
+struct Lossy<S> {
+    store: S,
 }
 
-impl Transact for Lossy {
+impl<S: Transact> Transact for Lossy<S> {
     async fn put_all(&self, items: Vec<(Item, Condition)>) -> Result<AllWritten, Error> {
         match self.store.put_all(items).await? {
             AllWritten::Done => Err(Error::Unknown("the reply was lost".into())),
@@ -348,7 +349,7 @@ impl Transact for Lossy {
     }
 }
 
-impl Store for Lossy {
+impl<S: Transact> Store for Lossy<S> {
     async fn put(&self, item: Item, is: Condition) -> Result<Written, Error> {
         self.store.put(item, is).await
     }
