@@ -7,12 +7,13 @@
 
 use agentcore::Runtime;
 use agentcore::invoke::CallError;
+use futures_util::future::join;
 use journal::announce::Announcer;
 use journal::chain::{Author, End, end_session};
 use journal::clock::{Clock, Hlc};
 use journal::error_message::ErrorMessage;
 use journal::event::{About, Draft, EventStatus, Writer};
-use journal::id::Runner;
+use journal::id::{Runner, SessionId};
 use journal::lease::Lease;
 use journal::seal::seal;
 use journal::step::Ending;
@@ -143,8 +144,16 @@ impl<S: Store> Invoker<S> {
         announce(&announcer, started.with_detail(detail.into())).await;
         let parent = trace.invocation(request.attempt());
         let asked = agent_request(&request, trigger, hlc.tick());
-        let called = self.runtime.invoke(&asked, parent).await;
+        let invoked = self.runtime.invoke(&asked, parent);
+        let (called, ()) = join(invoked, self.log(&request.session_id)).await;
         self.conclude(&announcer, &request, called).await
+    }
+
+    /// Adds the session's start to the log of sessions. If that fails, its verdict adds it.
+    async fn log(&self, session: &SessionId) {
+        if let Err(error) = self.store.log_session(session).await {
+            tracing::warn!(session_id = %session, %error, "The session's start was not logged.");
+        }
     }
 
     async fn conclude(

@@ -65,6 +65,11 @@ impl DynamoStore {
         Self { is_logged: true, ..self }
     }
 
+    /// The table's name.
+    pub fn table(&self) -> &str {
+        &self.table
+    }
+
     async fn put_one(&self, item: Item, condition: Condition) -> Result<Written, Error> {
         let mut placeholders = Placeholders::default();
         let expression = placeholders.condition(&condition);

@@ -16,6 +16,9 @@ pub enum Error {
     /// The workflow could not be woken.
     #[error("the callback failed: {0}")]
     Callback(String),
+    /// The key that signs the log of sessions cannot be used.
+    #[error("the log's key cannot be used: {0}")]
+    LogKey(String),
     #[error("invalid request: {0}")]
     Malformed(#[from] serde_json::Error),
     #[error("{0}")]
@@ -26,7 +29,9 @@ impl Error {
     /// The name that the state machine matches.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::JournalUnavailable(_) | Self::Callback(_) => error_name::JOURNAL_UNAVAILABLE,
+            Self::JournalUnavailable(_) | Self::Callback(_) | Self::LogKey(_) => {
+                error_name::JOURNAL_UNAVAILABLE
+            }
             Self::JournalDamaged(_) => error_name::JOURNAL_DAMAGED,
             Self::Malformed(_) | Self::Request(_) => error_name::INVALID_REQUEST,
         }

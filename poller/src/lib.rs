@@ -3,7 +3,7 @@
 //!
 //! It ends sessions that must end, seals ended ones, and parks the workflow while the agent runs or the
 //! session waits. [`observe`] reads the journal, [`judge`] decides without IO, and [`Poller::handle`]
-//! acts on the decision. `answer` and `url` pass a person's actions to `control`, whether they arrive
+//! acts on the decision. [`checkpoint`] signs the log of sessions. `answer` and `url` pass a person's actions to `control`, whether they arrive
 //! with the callback's token, as an event or over the function's URL.
 
 use agentcore::Runtime;
@@ -30,9 +30,12 @@ use workflow::metric;
 use workflow::trace::{Trace, lifecycle};
 
 mod answer;
+pub mod checkpoint;
 mod cloud;
 pub mod error;
 pub mod judge;
+#[cfg(feature = "kms")]
+pub mod kms;
 pub mod observe;
 mod url;
 

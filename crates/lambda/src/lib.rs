@@ -81,6 +81,7 @@ where
             qualifier: config.qualifier,
         };
         let store = DynamoStore::new(&aws, &config.table);
+        let store = if config.is_logged { store.with_log() } else { store };
         let handler = make(Base { store, runtime, aws, lookup })?;
         serve::serve(ends, metrics, handler).await
     })

@@ -10,14 +10,12 @@ use std::time::Duration;
 use journal::export;
 use journal::id::SessionId;
 use journal::item::Item;
-use journal::log::{Extract, Leaf, Trust};
-use journal::sqlite::log::{State, Stored};
+use journal::log::{Extract, Leaf, SessionLog, State, Stored, Trust, walk};
 use journal::store::Error;
 use serde_json::{Value, json};
 use tlog::checkpoint::{Checkpoint, SignedCheckpoint};
 use tlog::hash::Hash;
 use tlog::key::{SignerKey, Verifier as _};
-use tlog::proof::verify_consistency;
 use tlog::tree::{Frontier, NodeId, TreeHead};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -157,16 +155,11 @@ fn parse(note: &str) -> Result<SignedCheckpoint, String> {
 }
 
 /// Checks that a log continues an older one.
-async fn continues(store: &Database, old: &TreeHead, new: &TreeHead) -> Result<(), String> {
-    if old.size > new.size {
-        let (old, new) = (old.size, new.size);
-        return Err(format!("it was set back: it has {new} leaves, but {old} were signed"));
+async fn continues<L: SessionLog>(log: &L, old: &TreeHead, new: &TreeHead) -> Result<(), String> {
+    match walk::continues(log, old, new).await.map_err(text)? {
+        Some(problem) => Err(problem),
+        None => Ok(()),
     }
-    let proof = store.log_consistency(old.size, new.size).await.map_err(text)?;
-    verify_consistency(old, new, &proof).map_err(|error| {
-        let size = old.size;
-        format!("it has another history than when its first {size} leaves were signed: {error}")
-    })
 }
 
 /// An error with its causes.
@@ -242,8 +235,8 @@ pub struct Audit {
 
 impl Audit {
     /// Compares a log with its newest checkpoint, with the copy that `keys` has, and with an older one.
-    pub async fn of(
-        store: &Database,
+    pub async fn of<L: SessionLog>(
+        store: &L,
         keys: Option<&Keys>,
         older: Option<&str>,
         trust: &Trust,
@@ -255,9 +248,9 @@ impl Audit {
         audit
     }
 
-    async fn compare(
+    async fn compare<L: SessionLog>(
         &mut self,
-        store: &Database,
+        store: &L,
         keys: Option<&Keys>,
         older: Option<&str>,
         trust: &Trust,
@@ -296,7 +289,22 @@ impl Audit {
         Ok(())
     }
 
-    /// Reads every leaf, and computes the tree from them.
+    /// Reads every leaf of a log, and computes its trees from them. For logs whose nodes are in the leaves' items: an item
+    /// that was changed gives another tree.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn walk<L: SessionLog>(&mut self, log: &L) -> Result<(), Error> {
+        let Some(size) = self.leaves else { return Ok(()) };
+        let walk = walk::walk(log, size).await?;
+        self.leaves = Some(walk.leaves);
+        self.signed = self.signed.map(|_| walk.covered);
+        self.problems.extend(walk.problems);
+        self.sessions = walk.sessions;
+        Ok(())
+    }
+
+    /// Reads every leaf of a file's log, computes the tree from them, and compares each stored node.
     ///
     /// # Errors
     /// The journal cannot be read.

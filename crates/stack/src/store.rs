@@ -5,6 +5,7 @@ use std::time::Duration;
 
 #[cfg(feature = "dynamodb")]
 use journal::dynamo::DynamoStore;
+use journal::id::SessionId;
 use journal::item::{Item, Value};
 use journal::sqlite::SqliteStore;
 use journal::store::{Condition, Error, Key, Page, Query, Store, Written};
@@ -81,5 +82,9 @@ impl Store for Journal {
 
     async fn changed(&self, timeout: Duration) {
         of_either!(self, store => store.changed(timeout).await);
+    }
+
+    async fn log_session(&self, session: &SessionId) -> Result<(), Error> {
+        of_either!(self, store => store.log_session(session).await)
     }
 }

@@ -11,6 +11,12 @@ use crate::limits::{TTL_DAYS, TTL_DAYS_MIN};
 /// The journal's table. Set by the stack.
 pub const JOURNAL_TABLE_NAME: &str = "JOURNAL_TABLE_NAME";
 
+/// `on` if the functions keep a log of sessions in the journal's table. Set by the stack.
+pub const JOURNAL_LOG: &str = "JOURNAL_LOG";
+
+/// The key of AWS KMS that signs the log of sessions: an alias or an ARN. Set by the stack.
+pub const JOURNAL_LOG_KEY: &str = "JOURNAL_LOG_KEY";
+
 /// The state machine. Set by the stack.
 pub const STATE_MACHINE_ARN: &str = "STATE_MACHINE_ARN";
 
@@ -154,6 +160,21 @@ pub fn required(
     expected: &'static str,
 ) -> Result<String, Invalid> {
     text(lookup, name).ok_or(Invalid::Missing { name, expected })
+}
+
+/// Whether a switch is `on`; one that is not set is off.
+///
+/// # Errors
+/// If the value is neither `on` nor `off`.
+pub fn switch(lookup: &impl Lookup, name: &'static str) -> Result<bool, Invalid> {
+    match text(lookup, name).as_deref() {
+        Some("on") => Ok(true),
+        None | Some("off") => Ok(false),
+        Some(value) => {
+            let value = value.to_owned();
+            Err(Invalid::Malformed { name, value, expected: "`on` or `off`" })
+        }
+    }
 }
 
 /// A parsed value, or the default if it is not set.

@@ -124,7 +124,7 @@ pub async fn heads<L: SessionLog>(log: &L, size: u64) -> Result<Vec<String>, Err
             continue;
         };
         let old = last.insert(stated.shard, stated.head).unwrap_or_else(TreeHead::empty);
-        if let Some(problem) = continues(log, stated.shard, &old, &stated.head).await? {
+        if let Some(problem) = shard_continues(log, stated.shard, &old, &stated.head).await? {
             say(&mut problems, format!("leaf {} of the root log: {problem}", leaf.index));
         }
     }
@@ -137,6 +137,30 @@ pub async fn heads<L: SessionLog>(log: &L, size: u64) -> Result<Vec<String>, Err
     Ok(problems)
 }
 
+/// What is wrong with the head of the signed tree if it follows an older one, which was signed.
+///
+/// # Errors
+/// The journal cannot be read.
+pub async fn continues<L: SessionLog>(
+    log: &L,
+    old: &TreeHead,
+    new: &TreeHead,
+) -> Result<Option<String>, Error> {
+    let (size, leaves) = (old.size, new.size);
+    if size > leaves {
+        return Ok(Some(format!(
+            "it was set back: it has {leaves} leaves, but {size} were signed"
+        )));
+    }
+    let proof = match log.log_consistency(Tree::Signed, size, leaves).await {
+        Err(Error::Corrupt(problem)) => return Ok(Some(problem.to_string())),
+        proof => proof?,
+    };
+    Ok(verify_consistency(old, new, &proof).err().map(|error| {
+        format!("it has another history than when its first {size} leaves were signed: {error}")
+    }))
+}
+
 fn say(problems: &mut Vec<String>, problem: String) {
     match problems.len() {
         ..PROBLEMS_MAX => problems.push(problem),
@@ -146,7 +170,7 @@ fn say(problems: &mut Vec<String>, problem: String) {
 }
 
 /// What is wrong with a head that follows another one.
-async fn continues<L: SessionLog>(
+async fn shard_continues<L: SessionLog>(
     log: &L,
     shard: Shard,
     old: &TreeHead,

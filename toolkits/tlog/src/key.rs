@@ -192,6 +192,16 @@ impl VerifierKey {
 
     /// # Errors
     ///
+    /// If the bytes are not the DER encoding of an Ed25519 public key in SPKI form, which is how AWS KMS returns them, or as
+    /// [`VerifierKey::ed25519`].
+    pub fn ed25519_spki(name: KeyName, spki: &[u8]) -> Result<VerifierKey, InvalidKey> {
+        let key = ed25519_dalek::VerifyingKey::from_public_key_der(spki)
+            .map_err(|_| InvalidKey::Material)?;
+        VerifierKey::ed25519(name, key.as_bytes())
+    }
+
+    /// # Errors
+    ///
     /// If the bytes are not the DER encoding of a P-256 public key in SPKI form, which is how AWS
     /// KMS returns them.
     pub fn ecdsa_p256(name: KeyName, spki: &[u8]) -> Result<VerifierKey, InvalidKey> {
