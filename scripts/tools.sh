@@ -16,6 +16,8 @@ boto3_version=1.44.5
 moto_version=5.2.5
 # Tests document where this version differs from AWS.
 ministack_version=1.5.33
+# What ministack signs with as KMS does.
+cryptography_version=50.0.2
 mcp_version=2.3.0
 mcp_inspector_version=2.12.0
 mcp_everything_version=2026.8.31
@@ -191,8 +193,8 @@ ensure_tool() {
             once boto3 $boto3_version from_pypi boto3 ;;
         moto) [ -e "$tools_dir/moto-$moto_version/.complete" ] || needs_python
             once moto $moto_version from_pypi moto ;;
-        ministack) [ -e "$tools_dir/ministack-$ministack_version/.complete" ] || needs_python
-            once ministack $ministack_version from_pypi ministack ;;
+        ministack) [ -e "$tools_dir/ministack-$ministack_version-$cryptography_version/.complete" ] || needs_python
+            once ministack $ministack_version-$cryptography_version from_pypi ministack ;;
         mcp) [ -e "$tools_dir/mcp-$mcp_version/.complete" ] || needs_python
             once mcp $mcp_version from_pypi mcp ;;
         mcp-inspector) needs_node

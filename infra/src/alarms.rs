@@ -92,7 +92,7 @@ fn all(names: &Names) -> Vec<Watched> {
     watched
 }
 
-fn of_sessions(names: &Names) -> [Watched; 5] {
+fn of_sessions(names: &Names) -> [Watched; 6] {
     let execution = |id, about, metric| {
         let machine = vec![("StateMachineArn", names.machine_arn())];
         Watched::new(id, about, ("AWS/States", metric), machine)
@@ -116,6 +116,12 @@ fn of_sessions(names: &Names) -> [Watched; 5] {
             "ExecutionsThrottled",
             "Step Functions throttles executions.",
             "ExecutionThrottled",
+        ),
+        Watched::new(
+            "CheckpointsFailed",
+            "The log of sessions was not signed, or its checkpoint was not copied.",
+            ("AWS/States", "ExecutionsFailed"),
+            vec![("StateMachineArn", names.checkpoints_arn())],
         ),
         own("AgentsLost", lost, metric::AGENTS_LOST, vec![]),
         own("BreakerOpen", refused, metric::BREAKER_OPEN, incidents),

@@ -24,6 +24,7 @@ pub const NAMES: &[&str] = &[
     DIAGNOSTICS,
     LOG_GROUPS,
     PEOPLE,
+    CHECKPOINT_LOCK,
     PROTECT,
 ];
 
@@ -42,6 +43,7 @@ const API_KEY: &str = "mcpApiKeyParameter";
 const DIAGNOSTICS: &str = "diagnostics";
 const LOG_GROUPS: &str = "logGroups";
 const PEOPLE: &str = "people";
+const CHECKPOINT_LOCK: &str = "checkpointLock";
 const PROTECT: &str = "protect";
 
 /// Longest stage name. With prefix and suffix the longest name stays within 64 characters, the
@@ -128,6 +130,7 @@ pub struct Config {
     pub people: Vec<String>,
     /// Whether the journal outlives its stack.
     pub protect: bool,
+    pub checkpoint_lock: Lock,
 }
 
 /// The processor architecture of the functions.
@@ -135,6 +138,25 @@ pub struct Config {
 pub enum Architecture {
     Arm64,
     X86,
+}
+
+/// Who may delete the log's checkpoints before their time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// Those who have a permission of its own for it.
+    Governance,
+    /// Nobody, the account's root user included.
+    Compliance,
+}
+
+impl Lock {
+    /// As S3 names it.
+    pub fn mode(self) -> &'static str {
+        match self {
+            Self::Governance => "GOVERNANCE",
+            Self::Compliance => "COMPLIANCE",
+        }
+    }
 }
 
 /// An invalid setting.
@@ -236,6 +258,7 @@ impl Config {
                 is_person,
                 "ARNs of IAM roles and users with commas between them; * matches any text",
             )?,
+            checkpoint_lock: checkpoint_lock(lookup)?,
             protect: truth(lookup, PROTECT, true)?,
             stage,
         })
@@ -302,14 +325,28 @@ fn log_retention(lookup: &impl Fn(&str) -> Option<String>) -> Result<RetentionDa
 }
 
 fn architecture(lookup: &impl Fn(&str) -> Option<String>) -> Result<Architecture, Invalid> {
-    match lookup(ARCHITECTURE).as_deref() {
-        None | Some("arm64") => Ok(Architecture::Arm64),
-        Some("x86_64") => Ok(Architecture::X86),
-        Some(other) => Err(Invalid {
-            name: ARCHITECTURE,
-            value: other.to_owned(),
-            expected: "arm64 or x86_64".to_owned(),
-        }),
+    let known = [("arm64", Architecture::Arm64), ("x86_64", Architecture::X86)];
+    one_of(lookup, ARCHITECTURE, known)
+}
+
+fn checkpoint_lock(lookup: &impl Fn(&str) -> Option<String>) -> Result<Lock, Invalid> {
+    let known = [("governance", Lock::Governance), ("compliance", Lock::Compliance)];
+    one_of(lookup, CHECKPOINT_LOCK, known)
+}
+
+/// One of two values, by its name; the first if it is not set.
+fn one_of<T: Copy>(
+    lookup: &impl Fn(&str) -> Option<String>,
+    name: &'static str,
+    [first, second]: [(&'static str, T); 2],
+) -> Result<T, Invalid> {
+    match lookup(name) {
+        None => Ok(first.1),
+        Some(given) if given == first.0 => Ok(first.1),
+        Some(given) if given == second.0 => Ok(second.1),
+        Some(value) => {
+            Err(Invalid { name, value, expected: format!("{} or {}", first.0, second.0) })
+        }
     }
 }
 
@@ -432,6 +469,11 @@ mod tests {
             ),
             (ARCHITECTURE, "mips", "invalid context `architecture=mips`: expected arm64 or x86_64"),
             (MODEL, "claude", "invalid context `model=claude`: expected bedrock:ID"),
+            (
+                CHECKPOINT_LOCK,
+                "on",
+                "invalid context `checkpointLock=on`: expected governance or compliance",
+            ),
             (PROTECT, "yes", "invalid context `protect=yes`: expected true or false"),
         ] {
             assert_eq!(read(&[(name, value)]).unwrap_err().to_string(), message);

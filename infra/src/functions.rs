@@ -15,7 +15,7 @@ use crate::cdk::aws_sqs::Queue;
 use crate::cdk::{Duration, RemovalPolicy, Stack};
 use crate::config::{self, Config};
 use crate::names::Names;
-use crate::roles;
+use crate::{log, roles};
 
 /// Timeout of the invoker and the poller, in seconds: less than the 120 s after which the state
 /// machine treats a call as lost.
@@ -27,6 +27,7 @@ const SWEEP_SECONDS: u32 = 240;
 pub(crate) struct Functions {
     pub(crate) invoker: Function,
     pub(crate) poller: Function,
+    pub(crate) poller_role: IRole,
     pub(crate) watchdog: Function,
 }
 
@@ -39,17 +40,20 @@ pub(crate) fn make(
     dead_letters: &Queue,
 ) -> Result<Functions> {
     let maker = Maker { stack, names, config, runtime_arn };
+    let (poller_role, invoker_role, watchdog_role) =
+        (maker.role("Poller")?, maker.role("Invoker")?, maker.role("Watchdog")?);
     Ok(Functions {
-        invoker: maker.make("Invoker", "invoker", |props| {
+        invoker: maker.make("Invoker", "invoker", &invoker_role, |props| {
             Ok(props.timeout(&Duration::seconds(maker.kernel(), CALL_SECONDS)?))
         })?,
-        poller: maker.make("Poller", "poller", |props| {
+        poller: maker.make("Poller", "poller", &poller_role, |props| {
             Ok(props.timeout(&Duration::seconds(maker.kernel(), CALL_SECONDS)?))
         })?,
-        watchdog: maker.make("Watchdog", "watchdog", |props| {
+        watchdog: maker.make("Watchdog", "watchdog", &watchdog_role, |props| {
             let timeout = Duration::seconds(maker.kernel(), SWEEP_SECONDS)?;
             Ok(props.timeout(&timeout).dead_letter_queue(dead_letters))
         })?,
+        poller_role,
     })
 }
 
@@ -72,23 +76,28 @@ impl Maker<'_> {
         self.stack.object().kernel()
     }
 
+    /// The role of a function. It already has every permission that the library would add.
+    fn role(&self, id: &str) -> Result<IRole> {
+        let role = roles::make(self.stack, self.names, self.config, &format!("{id}Role"))?;
+        Ok(role.without_policy_updates()?)
+    }
+
     fn make(
         &self,
         id: &str,
         name: &str,
+        role: &IRole,
         own: impl FnOnce(FunctionProps) -> Result<FunctionProps>,
     ) -> Result<Function> {
         let Self { stack, names, config, runtime_arn } = *self;
         let logs = log_group(stack, &format!("{id}Logs"), &names.function_log_group(name), config)?;
-        let role = roles::make(stack, names, config, &format!("{id}Role"))?;
-        // The role already has every permission that the library would add.
-        let role: IRole = role.without_policy_updates()?;
         let kernel = self.kernel();
         let code = Code::from_asset(kernel, format!("{}/{name}", config.functions))?;
         let mut environment = vec![
             (env::JOURNAL_TABLE_NAME, names.of("journal")),
             (env::AGENT_RUNTIME_ARN, runtime_arn.to_owned()),
         ];
+        environment.extend(log::environment(names, name));
         if name == "poller" {
             environment.push((env::STATE_MACHINE_ARN, names.machine_arn()));
         }
@@ -102,7 +111,7 @@ impl Maker<'_> {
                 config::Architecture::X86 => Architecture::x86_64(kernel)?,
             })
             .memory_size(config.function_memory_mib)
-            .role(&role)
+            .role(role)
             .log_group(&logs)
             .tracing(Tracing::Active)
             .environment(&environment);

@@ -45,6 +45,7 @@ pub mod config;
 mod functions;
 pub mod image;
 mod incidents;
+pub mod log;
 mod machine;
 pub mod names;
 pub mod packages;

@@ -72,6 +72,16 @@ impl Names {
         self.machine()
     }
 
+    /// The alias of the key that signs the log of sessions: `alias/daybook-dev-log`.
+    pub fn log_key_alias(&self) -> String {
+        format!("alias/{}", self.of("log"))
+    }
+
+    /// The state machine that makes checkpoints of the log.
+    pub fn checkpoints_arn(&self) -> String {
+        self.arn("states", &format!("stateMachine:{}", self.of("checkpoints")))
+    }
+
     pub fn machine_arn(&self) -> String {
         self.arn("states", &format!("stateMachine:{}", self.machine()))
     }

@@ -23,6 +23,10 @@ const KEYS: &str = "DEDUPE#*";
 const SLOTS: &str = "ADMIT#*";
 /// What `checkup` writes and reads back.
 const PROBES: &str = "PROBE#*";
+/// The shards of the log of sessions. They are in one statement with the sessions: a transaction writes both.
+const LOG: &str = "LOG#?";
+/// What checkpoints are of.
+const LOG_ROOT: &str = "LOG#root";
 /// The index of open leases.
 const LEASES: &str = "LEASE#*";
 
@@ -46,6 +50,7 @@ pub fn all(names: &Names, config: &Config) -> Vec<Grant> {
         grant("InvokerRole", "lambda.amazonaws.com", invoker(names)),
         grant("PollerRole", "lambda.amazonaws.com", poller(names)),
         grant("WatchdogRole", "lambda.amazonaws.com", watchdog(names)),
+        grant("CheckpointsRole", "states.amazonaws.com", checkpoints(names)),
         grant("RuntimeRole", "bedrock-agentcore.amazonaws.com", runtime(names, config)),
         grant("TriggerRole", "events.amazonaws.com", trigger(names)),
         grant("MessagesRole", "pipes.amazonaws.com", messages(names, config)),
@@ -61,21 +66,38 @@ fn machine(names: &Names) -> Vec<Statement> {
     vec![
         Statement::allow("FirstRecord", &[PUT], &[names.table_arn()]).on_keys(&[SESSIONS]),
         Statement::allow("Functions", &["lambda:InvokeFunction"], &functions),
-        Statement::allow(
-            "DeliverLogs",
-            &[
-                "logs:CreateLogDelivery",
-                "logs:GetLogDelivery",
-                "logs:UpdateLogDelivery",
-                "logs:DeleteLogDelivery",
-                "logs:ListLogDeliveries",
-                "logs:PutResourcePolicy",
-                "logs:DescribeResourcePolicies",
-                "logs:DescribeLogGroups",
-            ],
-            &["*".to_owned()],
-        )
-        .wide("CloudWatch Logs has no resource type for log deliveries; Step Functions needs exactly these actions."),
+        deliver_logs(),
+        traces(),
+    ]
+}
+
+/// Writing to a log group that the state machine names.
+fn deliver_logs() -> Statement {
+    Statement::allow(
+        "DeliverLogs",
+        &[
+            "logs:CreateLogDelivery",
+            "logs:GetLogDelivery",
+            "logs:UpdateLogDelivery",
+            "logs:DeleteLogDelivery",
+            "logs:ListLogDeliveries",
+            "logs:PutResourcePolicy",
+            "logs:DescribeResourcePolicies",
+            "logs:DescribeLogGroups",
+        ],
+        &["*".to_owned()],
+    )
+    .wide("CloudWatch Logs has no resource type for log deliveries; Step Functions needs exactly these actions.")
+}
+
+fn checkpoints(names: &Names) -> Vec<Statement> {
+    let copies = format!("arn:{}:s3:::{}-*", names.arn_parts().partition, names.of("checkpoints"));
+    vec![
+        Statement::allow("Sign", &["lambda:InvokeFunction"], &[names.function_arn("poller")]),
+        Statement::allow("Copy", &["s3:PutObject"], &[format!("{copies}/*")])
+            .when("StringEquals", "s3:ResourceAccount", names.arn_parts().account.as_str())
+            .wide("CloudFormation chooses the last letters of the bucket's name."),
+        deliver_logs(),
         traces(),
     ]
 }
@@ -83,7 +105,7 @@ fn machine(names: &Names) -> Vec<Statement> {
 fn invoker(names: &Names) -> Vec<Statement> {
     let mut statements = function(names, "invoker");
     statements.extend([
-        journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS]),
+        journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, LOG]),
         journal(names, "Keys", &[GET, PUT], &[KEYS]),
         journal(names, "Slots", &[GET, PUT, QUERY], &[SLOTS]),
         on_runtime(names, "Invoke", &["bedrock-agentcore:InvokeAgentRuntime"]),
@@ -94,7 +116,7 @@ fn invoker(names: &Names) -> Vec<Statement> {
 fn poller(names: &Names) -> Vec<Statement> {
     let mut statements = function(names, "poller");
     statements.extend([
-        journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS]),
+        journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, LOG, LOG_ROOT]),
         // To wake a session, and to resume one whose execution has ended.
         Statement::allow(
             "Wake",
@@ -112,7 +134,7 @@ fn watchdog(names: &Names) -> Vec<Statement> {
     let index = format!("{}/index/{}", names.table_arn(), journal::key::INDEX_OPEN_LEASES);
     let mut statements = function(names, "watchdog");
     statements.extend([
-        journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS]),
+        journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, LOG]),
         Statement::allow("OpenLeases", &[QUERY], &[index]).on_keys(&[LEASES]),
         Statement::allow("Executions", &["states:DescribeExecution"], &[names.executions_arn()])
             .wide("Executions of this state machine; their names are not known in advance."),
@@ -257,7 +279,8 @@ fn container(names: &Names) -> [Statement; 7] {
 }
 
 fn trigger(names: &Names) -> Vec<Statement> {
-    vec![Statement::allow("Start", &["states:StartExecution"], &[names.machine_arn()])]
+    let machines = [names.machine_arn(), names.checkpoints_arn()];
+    vec![Statement::allow("Start", &["states:StartExecution"], &machines)]
 }
 
 fn messages(names: &Names, config: &Config) -> Vec<Statement> {
@@ -336,6 +359,7 @@ fn principal(kernel: &Kernel, names: &Names, grant: &Grant) -> Result<IPrincipal
     let mut conditions = vec![("StringEquals", json!({ "aws:SourceAccount": account }))];
     let source = match grant.service {
         "bedrock-agentcore.amazonaws.com" => Some(names.arn("bedrock-agentcore", "*")),
+        "states.amazonaws.com" if grant.id == "CheckpointsRole" => Some(names.checkpoints_arn()),
         "states.amazonaws.com" => Some(names.machine_arn()),
         "pipes.amazonaws.com" => {
             Some(names.arn("pipes", &format!("pipe/{}", names.of("incidents"))))

@@ -7,7 +7,7 @@ use crate::cdk::constructs::Construct;
 use crate::cdk::{App, CfnOutput, CfnOutputProps, Stack, StackProps, Tags};
 use crate::config::Config;
 use crate::names::{ArnParts, Names};
-use crate::{alarms, functions, incidents, machine, runtime, table, triggers};
+use crate::{alarms, functions, incidents, log, machine, runtime, table, triggers};
 
 /// Creates the stack; `images` is deployed before it.
 ///
@@ -31,6 +31,9 @@ pub fn stack(app: &App, config: &Config, images: &Stack) -> Result<Stack> {
     let runtime_arn = runtime.agent_runtime_arn()?;
     let functions = functions::make(&stack, &names, config, &runtime_arn, &dead_letters)?;
     let machine = machine::make(&stack, &names, config, &functions)?;
+    let bucket = log::bucket(&stack, config)?.r#ref()?;
+    log::key(&stack, &names, config, &functions.poller_role)?;
+    log::machine(&stack, &names, config, &functions.poller.function_arn()?, &bucket)?;
     triggers::make(&stack, &names, config, &functions, &dead_letters)?;
     let actions_url = functions::actions_url(&stack, &functions)?;
     let incidents = incidents::make(&stack, &names, config, &bus)?;
@@ -43,6 +46,8 @@ pub fn stack(app: &App, config: &Config, images: &Stack) -> Result<Stack> {
         ("EventBusName", config.bus.clone(), "EVENT_BUS_NAME; the bus for triggers"),
         ("ActionsUrl", actions_url.attr_function_url()?, "Answers, cancellations and resumptions"),
         ("ActionsBusName", names.actions_bus(), "The same as events, for the people in `people`"),
+        ("JournalLogKey", names.log_key_alias(), "JOURNAL_LOG_KEY; signs the log of sessions"),
+        ("CheckpointsBucket", bucket, "Copies of the log's checkpoints"),
         ("IncidentTopicArn", incidents.topic.topic_arn()?, "Topic for messages about incidents"),
         (
             "IncidentsPutAsideUrl",

@@ -31,6 +31,9 @@ const EVENT_RETRIES_MAX: u32 = 24;
 /// Retention of undelivered events, in days: the longest that SQS supports.
 const DEAD_LETTER_DAYS: u32 = 14;
 
+/// Time between two checkpoints of the log of sessions, in minutes. What was removed before the next one is not shown by it.
+const CHECKPOINT_EVERY_MINUTES: u32 = 5;
+
 /// Creates the queue of undelivered events.
 pub(crate) fn dead_letters(stack: &Stack, names: &Names) -> Result<Queue> {
     queue(stack, "DeadLetters", &names.of("dead-letters"), QueueProps::new())
@@ -152,6 +155,15 @@ pub(crate) fn make(
             .description("Starts the watchdog's sweep for abandoned sessions.")
             .schedule_expression(format!("rate({every} minutes)")),
         rules.target("Watchdog", &watchdog)?,
+    )?;
+    let every = CHECKPOINT_EVERY_MINUTES;
+    rules.make(
+        "Checkpoint",
+        "checkpoint",
+        CfnRuleProps::new()
+            .description("Signs the log of sessions.")
+            .schedule_expression(format!("rate({every} minutes)")),
+        rules.target("Checkpoints", &names.checkpoints_arn())?.role_arn(&role),
     )?;
     may_call(stack, "EndedMayCall", &watchdog, &ended)?;
     may_call(stack, "SweepMayCall", &watchdog, &sweep)

@@ -60,8 +60,8 @@ impl<S: Transact, K: LogKey> Checkpoints<S, K> {
     /// be used.
     pub async fn sign(&self) -> Result<Option<Signed>, Error> {
         // Before the log is read: a checkpoint that is stored meanwhile may be of a longer one.
-        let kept = self.log.log().await?.and_then(|state| state.checkpoint);
-        let head = self.log.advance().await?;
+        let kept = self.log.log().await.map_err(of_log)?.and_then(|state| state.checkpoint);
+        let head = self.log.advance().await.map_err(of_log)?;
         if head.size == 0 && kept.is_none() {
             return Ok(None);
         }
@@ -103,6 +103,14 @@ fn name(head: &TreeHead) -> String {
     format!("{:020}-{root}", head.size)
 }
 
-fn damaged(problem: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    Error::JournalDamaged(store::Error::Corrupt(problem.into()))
+fn damaged(problem: impl ToString) -> Error {
+    Error::Log(problem.to_string())
+}
+
+/// The reason why a log cannot be read, where it is damaged.
+fn of_log(error: store::Error) -> Error {
+    match error {
+        store::Error::Corrupt(problem) => damaged(problem),
+        other => other.into(),
+    }
 }

@@ -16,6 +16,9 @@ pub enum Error {
     /// The workflow could not be woken.
     #[error("the callback failed: {0}")]
     Callback(String),
+    /// The log of sessions is damaged, and is not signed.
+    #[error("the log of sessions does not hold: {0}")]
+    Log(String),
     /// The key that signs the log of sessions cannot be used.
     #[error("the log's key cannot be used: {0}")]
     LogKey(String),
@@ -32,7 +35,7 @@ impl Error {
             Self::JournalUnavailable(_) | Self::Callback(_) | Self::LogKey(_) => {
                 error_name::JOURNAL_UNAVAILABLE
             }
-            Self::JournalDamaged(_) => error_name::JOURNAL_DAMAGED,
+            Self::JournalDamaged(_) | Self::Log(_) => error_name::JOURNAL_DAMAGED,
             Self::Malformed(_) | Self::Request(_) => error_name::INVALID_REQUEST,
         }
     }

@@ -62,6 +62,9 @@ pub struct Config {
     pub actions_bus: Option<String>,
     /// `JOURNAL_TABLE_NAME`.
     pub table: Option<String>,
+    /// `JOURNAL_LOG_KEY`.
+    #[cfg(feature = "live")]
+    pub log_key: Option<String>,
     /// `AGENT_RUNTIME_ARN`.
     #[cfg(feature = "live")]
     pub runtime_arn: Option<String>,
@@ -150,6 +153,8 @@ impl Config {
             actions_url: env::text(&lookup, env::ACTIONS_URL),
             actions_bus: env::text(&lookup, env::ACTIONS_BUS_NAME),
             table: env::text(&lookup, env::JOURNAL_TABLE_NAME),
+            #[cfg(feature = "live")]
+            log_key: env::text(&lookup, env::JOURNAL_LOG_KEY),
             #[cfg(feature = "live")]
             runtime_arn: env::text(&lookup, env::AGENT_RUNTIME_ARN),
             aws_endpoint_url: env::text(&lookup, AWS_ENDPOINT_URL),

@@ -17,6 +17,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Names of the outputs in the synthesised template.
 const TABLE: &str = "JournalTableName";
 const STATE_MACHINE: &str = "StateMachineArn";
+const LOG_KEY: &str = "JournalLogKey";
 const RUNTIME: &str = "AgentRuntimeArn";
 const EVENT_BUS: &str = "EventBusName";
 const ACTIONS_URL: &str = "ActionsUrl";
@@ -43,6 +44,7 @@ pub async fn named(cloud: &Cloud, aws: &SdkConfig) -> Result<Cloud, Failure> {
         stage: cloud.stage.clone(),
         table: output(&cloud.table, TABLE),
         state_machine_arn: output(&cloud.state_machine_arn, STATE_MACHINE),
+        log_key: output(&cloud.log_key, LOG_KEY),
         runtime_arn: output(&cloud.runtime_arn, RUNTIME),
         event_bus_name: output(&cloud.event_bus_name, EVENT_BUS),
         actions_url: output(&cloud.actions_url, ACTIONS_URL),

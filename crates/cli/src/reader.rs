@@ -10,21 +10,17 @@ use graph::agent::Agent;
 use journal::clock::{Clock, Stamp};
 use journal::event::Event;
 use journal::id::SessionId;
-use journal::item::Hash;
 use journal::sqlite::OpenError;
 use journal::step::Step;
 use journal::{listing, read};
 use serde_json::Value;
-use stack::executions;
 use stack::stack::JOURNAL_FILE;
 use stack::store::{Database, Journal};
 use stack::view::Session;
 
 use crate::args::Target;
-use crate::commands::cloud::Clients;
 use crate::endpoint::Endpoint;
 use crate::failure::Failure;
-use crate::output;
 use crate::resolve::Context;
 
 /// The default folder of the local stack.
@@ -34,7 +30,8 @@ pub const DEFAULT_FOLDER: &str = ".daybook";
 const PREFIX_CHARS_MIN: usize = 6;
 
 /// How far back an id prefix is searched: the retention of records.
-const PREFIX_SEARCHED: Duration = Duration::from_secs(workflow::limits::TTL_DAYS as u64 * 86_400);
+pub const PREFIX_SEARCHED: Duration =
+    Duration::from_secs(workflow::limits::TTL_DAYS as u64 * 86_400);
 
 /// How far in the future a session may have started: a stack with `--time-scale` runs ahead of this
 /// machine's clock.
@@ -168,29 +165,6 @@ impl Reader {
                 Err(Failure::unknown(problem).hint("pass more characters of the id"))
             }
             (None, _) => Err(no_session(text)),
-        }
-    }
-
-    /// The hashes of the session's verdict that its executions in the account have recorded, and why those of an execution
-    /// that a record names are unknown.
-    ///
-    /// # Errors
-    /// When the journal cannot be read.
-    pub async fn heads(
-        &self,
-        context: &Context,
-        id: &SessionId,
-    ) -> Result<(Vec<Hash>, Vec<String>), Failure> {
-        let named = executions::named(&self.store, id).await?;
-        match Clients::new(context).await.heads(id, &named).await {
-            Ok((heads, unmet)) => Ok((heads.into_iter().collect(), unmet)),
-            Err(error) if !named.is_empty() => {
-                Ok((Vec::new(), vec![format!("its execution cannot be read: {error:#}")]))
-            }
-            Err(error) => {
-                output::say(&format!("no anchor from the execution: {error:#}"));
-                Ok((Vec::new(), Vec::new()))
-            }
         }
     }
 

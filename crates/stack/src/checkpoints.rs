@@ -11,7 +11,7 @@ use journal::export;
 use journal::id::SessionId;
 use journal::item::Item;
 use journal::log::{Extract, Leaf, SessionLog, State, Stored, Trust, walk};
-use journal::store::Error;
+use journal::store::{Error, Store};
 use serde_json::{Value, json};
 use tlog::checkpoint::{Checkpoint, SignedCheckpoint};
 use tlog::hash::Hash;
@@ -176,16 +176,20 @@ pub struct Read {
 }
 
 impl Read {
-    /// Reads a session's records and leaves. A session that ends meanwhile is read again: what is returned never has a
+    /// Reads a session's records and leaves, from a store and its log. A session that ends meanwhile is read again: what is returned never has a
     /// verdict without its leaf, nor a leaf without its record, unless the journal has.
     ///
     /// # Errors
     /// The records cannot be read, or leaves were added all the time.
-    pub async fn of(store: &Database, session: &SessionId) -> Result<Self, Error> {
-        let mut log = store.log_of(session).await;
+    pub async fn of<S: Store, L: SessionLog>(
+        store: &S,
+        log_of_store: &L,
+        session: &SessionId,
+    ) -> Result<Self, Error> {
+        let mut log = log_of_store.log_of(session).await;
         for _ in 0..READS_MAX {
             let records = export::records(store, session).await?;
-            let again = store.log_of(session).await;
+            let again = log_of_store.log_of(session).await;
             if log.is_err() || leaves(&log) == leaves(&again) {
                 return Ok(Self { records, log: again });
             }
@@ -415,7 +419,7 @@ mod tests {
     use journal::event::EventStatus;
     use journal::key::{self, attribute};
     use journal::log::Leaf;
-    use journal::store::{Condition, Store as _};
+    use journal::store::Condition;
 
     use super::*;
 
@@ -447,7 +451,8 @@ mod tests {
                 (store.clone(), record(&session, 1, EventStatus::SessionFailed));
             let ended = tokio::spawn(async move { writer.put(verdict, Condition::Absent).await });
             loop {
-                let (records, leaves) = verdicts(&Read::of(&store, &session).await.unwrap());
+                let (records, leaves) =
+                    verdicts(&Read::of(&store, &store, &session).await.unwrap());
                 assert_eq!(records, leaves);
                 if records == 1 {
                     break;

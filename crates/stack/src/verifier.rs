@@ -89,7 +89,7 @@ impl Verifier {
         // Before the records: a verdict is durable before an execution holds its hash.
         let named = executions::named(&self.database, id).await?;
         let executed = executions::heads(&self.database, id, named).await?;
-        let Read { records, log } = Read::of(&self.database, id).await?;
+        let Read { records, log } = Read::of(&self.database, &self.database, id).await?;
         let log = self.judge(id, log);
         if records.is_empty() && log.as_ref().is_none_or(|log| log.leaves().next().is_none()) {
             return Ok(None);

@@ -73,6 +73,10 @@ impl RepositoryProps {
         self.with("emptyOnDelete", &value)
     }
     #[must_use]
+    pub fn encryption_key(self, value: &impl Is<super::interfaces_aws_kms::IKeyRef>) -> Self {
+        self.with("encryptionKey", &value)
+    }
+    #[must_use]
     pub fn image_scan_on_push(self, value: bool) -> Self {
         self.with("imageScanOnPush", &value)
     }

@@ -84,6 +84,14 @@ jsii::handle!(
 /// `aws-cdk-lib.aws_iam.IRole`
 IRole = "aws-cdk-lib.aws_iam.IRole": IGrantable, IPrincipal, super::interfaces_aws_iam::IRoleRef, super::constructs::IConstruct,);
 
+impl IRole {
+    /// # Errors
+    /// The kernel cannot be reached.
+    pub fn role_arn(&self) -> Result<String> {
+        self.object().get("roleArn")
+    }
+}
+
 jsii::handle!(
 /// `aws-cdk-lib.aws_iam.PolicyDocument`
 PolicyDocument = "aws-cdk-lib.aws_iam.PolicyDocument":);

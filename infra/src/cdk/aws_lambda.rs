@@ -240,6 +240,13 @@ impl FunctionProps {
         self.with("environment", &Map(value))
     }
     #[must_use]
+    pub fn environment_encryption(
+        self,
+        value: &impl Is<super::interfaces_aws_kms::IKeyRef>,
+    ) -> Self {
+        self.with("environmentEncryption", &value)
+    }
+    #[must_use]
     pub fn function_name(self, value: impl Text) -> Self {
         self.with("functionName", &value)
     }

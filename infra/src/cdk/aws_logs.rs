@@ -53,6 +53,10 @@ impl LogGroupProps {
         self.with("deletionProtectionEnabled", &value)
     }
     #[must_use]
+    pub fn encryption_key(self, value: &impl Is<super::interfaces_aws_kms::IKeyRef>) -> Self {
+        self.with("encryptionKey", &value)
+    }
+    #[must_use]
     pub fn log_group_class(self, value: LogGroupClass) -> Self {
         self.with("logGroupClass", &value)
     }

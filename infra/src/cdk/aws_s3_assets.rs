@@ -25,6 +25,10 @@ impl AssetOptions {
         self.with("readers", &value)
     }
     #[must_use]
+    pub fn source_kms_key(self, value: &impl Is<super::interfaces_aws_kms::IKeyRef>) -> Self {
+        self.with("sourceKMSKey", &value)
+    }
+    #[must_use]
     pub fn asset_hash(self, value: impl Text) -> Self {
         self.with("assetHash", &value)
     }

@@ -11,9 +11,11 @@ pub mod aws_ec2;
 pub mod aws_ecr;
 pub mod aws_events;
 pub mod aws_iam;
+pub mod aws_kms;
 pub mod aws_lambda;
 pub mod aws_logs;
 pub mod aws_pipes;
+pub mod aws_s3;
 pub mod aws_s3_assets;
 pub mod aws_sns;
 pub mod aws_sns_subscriptions;
@@ -23,6 +25,7 @@ pub mod constructs;
 pub mod cx_api;
 pub mod interfaces_aws_cloudwatch;
 pub mod interfaces_aws_iam;
+pub mod interfaces_aws_kms;
 pub mod interfaces_aws_logs;
 
 #[allow(unused_imports)]
@@ -242,6 +245,25 @@ impl Environment {
     #[must_use]
     pub fn region(self, value: impl Text) -> Self {
         self.with("region", &value)
+    }
+}
+
+jsii::structure!(
+/// `aws-cdk-lib.RemovalPolicyOptions`
+RemovalPolicyOptions = "aws-cdk-lib.RemovalPolicyOptions");
+
+impl RemovalPolicyOptions {
+    /// A value with its required members.
+    pub fn new() -> Self {
+        Self::empty()
+    }
+    #[must_use]
+    pub fn apply_to_update_replace_policy(self, value: bool) -> Self {
+        self.with("applyToUpdateReplacePolicy", &value)
+    }
+    #[must_use]
+    pub fn default(self, value: RemovalPolicy) -> Self {
+        self.with("default", &value)
     }
 }
 

@@ -30,7 +30,9 @@ impl<'a> Request<'a> {
             _ => "",
         };
         let mut request = Self::on(action, &format!("{TABLE}{index}"));
-        request.keys.insert("dynamodb:LeadingKeys", format!("{kind}{SESSION}"));
+        // The partitions of the log are of no session.
+        let of = if kind.starts_with("LOG#") { "" } else { SESSION };
+        request.keys.insert("dynamodb:LeadingKeys", format!("{kind}{of}"));
         request
     }
 
@@ -55,8 +57,11 @@ impl<'a> Request<'a> {
     }
 }
 
-/// `*` matches any text.
+/// `*` matches any text, and `?` at the end one character.
 fn fits(pattern: &str, text: &str) -> bool {
+    if let Some(before) = pattern.strip_suffix('?') {
+        return text.strip_prefix(before).is_some_and(|rest| rest.chars().count() == 1);
+    }
     match pattern.split_once('*') {
         None => pattern == text,
         Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
@@ -212,6 +217,57 @@ fn no_role_allows_more_than_simulated_runs_need() {
                 "{role}: {action} on {about} is allowed: {allowed}"
             );
         }
+    }
+}
+
+#[test]
+fn the_log_is_appended_to_and_only_the_poller_states_its_shards() {
+    let roles = roles(&read("daybook-dev.template.json"));
+    let keepers = ["InvokerRole", "PollerRole", "WatchdogRole"];
+    for (role, statements) in &roles {
+        let may = |action, about| allows(statements, &Request::listed(action, about));
+        let (keeps, states) = (keepers.contains(&role.as_str()), role == "PollerRole");
+        for action in ["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"] {
+            assert_eq!(may(action, "LOG#3"), keeps, "{role}: {action}");
+            assert_eq!(may(action, "LOG#root"), states, "{role}: {action}");
+        }
+        for action in ["dynamodb:DeleteItem", "dynamodb:UpdateItem"] {
+            assert!(!may(action, "LOG#3") && !may(action, "LOG#root"), "{role}: {action}");
+        }
+    }
+}
+
+#[test]
+fn only_the_poller_signs_and_nobody_deletes_copies_of_checkpoints() {
+    for name in ["daybook-dev", "daybook-other"] {
+        let template = read(&format!("{name}.template.json"));
+        for (role, statements) in &roles(&template) {
+            let copies =
+                format!("arn:aws:s3:::{name}-checkpoints-1a2b3c/00000000000000000001.json");
+            let mut copy = Request::on("s3:PutObject", &copies);
+            copy.keys.insert("s3:ResourceAccount", "123456789012".to_owned());
+            assert_eq!(allows(statements, &copy), role == "CheckpointsRole", "{role}");
+            for action in
+                ["s3:DeleteObject", "s3:DeleteObjectVersion", "s3:BypassGovernanceRetention"]
+            {
+                assert!(!allows(statements, &Request::on(action, &copies)), "{role}: {action}");
+            }
+            let key = "arn:aws:kms:eu-west-1:123456789012:key/1a2b3c";
+            assert!(!allows(statements, &Request::on("kms:Sign", key)), "{role}");
+        }
+        let keys: Vec<_> = of_type(&template, "AWS::KMS::Key").collect();
+        let [(_, key)] = keys[..] else { panic!("{keys:#?}") };
+        assert_eq!(key["KeySpec"], "ECC_NIST_EDWARDS25519");
+        let statements = resolved(&key["KeyPolicy"]["Statement"]);
+        let signers: Vec<_> = (statements.as_array().unwrap().iter())
+            .filter(|statement| {
+                let actions = texts(&statement["Action"]);
+                actions.iter().any(|action| fits(action, "kms:Sign"))
+            })
+            .map(|statement| statement["Principal"]["AWS"].as_str().unwrap())
+            .collect();
+        let [signer] = signers[..] else { panic!("{signers:?}") };
+        assert!(signer.starts_with("<PollerRole"), "{signer}");
     }
 }
 

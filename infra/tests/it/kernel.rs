@@ -60,5 +60,6 @@ pub const OTHER: &[(&str, &str)] = &[
     ("mcpApiKeyParameter", "/other/key"),
     ("diagnostics", "false"),
     ("people", "arn:aws:iam::123456789012:role/Operators"),
+    ("checkpointLock", "compliance"),
     ("protect", "false"),
 ];

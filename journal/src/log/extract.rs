@@ -77,9 +77,21 @@ pub struct Judged {
     pub(crate) unmet: Vec<String>,
     /// How many leaves are newer than the checkpoint.
     pub(crate) unsigned: usize,
-    /// Whether the log was asked, so that a record without a leaf was added. An export may lack leaves.
-    pub(crate) is_complete: bool,
+    asked: Asked,
     is_required: bool,
+}
+
+/// Where the leaves come from, which decides what a record without one is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Asked {
+    /// A file, which may lack leaves.
+    #[default]
+    File,
+    /// The log of a local journal, in which every leaf is as old as its record.
+    Log,
+    /// The log of an account, whose leaf of a session's start may be as late as that of its verdict, and which knows
+    /// nothing of sessions that are older than itself.
+    Account,
 }
 
 /// What a record is for which there is no leaf.
@@ -99,16 +111,29 @@ impl Judged {
     #[must_use]
     pub fn with_problems(mut self, problems: &[String]) -> Self {
         self.problems.extend(problems.iter().cloned());
-        self.is_complete = true;
+        self.asked = Asked::Log;
         self
     }
 
+    /// The same of the log of an account.
+    #[must_use]
+    pub fn in_account(self, problems: &[String]) -> Self {
+        Self { asked: Asked::Account, ..self.with_problems(problems) }
+    }
+
     /// What a record without a leaf is.
-    pub(crate) fn missing(&self, place: &str) -> Missing {
-        match (self.is_complete, self.is_required) {
-            (true, _) => Missing::Added,
-            (false, true) => Missing::Unmet(format!("the file has no leaf for {place}")),
-            (false, false) => Missing::Unknown,
+    pub(crate) fn missing(&self, record: &Leaf) -> Missing {
+        let place = &record.sk;
+        match (self.asked, self.is_required) {
+            (Asked::Account, _) if self.leaves.is_empty() => match record.stage() {
+                Stage::Started => Missing::Unknown,
+                Stage::Ended => Missing::Unmet(format!(
+                    "the log of sessions has no leaf for {place}: it is older than the log, or was written past it"
+                )),
+            },
+            (Asked::Log | Asked::Account, _) => Missing::Added,
+            (Asked::File, true) => Missing::Unmet(format!("the file has no leaf for {place}")),
+            (Asked::File, false) => Missing::Unknown,
         }
     }
 

@@ -164,15 +164,14 @@ impl<'a> Check<'a> {
                 None => {}
             }
         }
-        let logged =
-            |item: &Item| Leaf::of(item).is_none_or(|of| log.leaves().any(|leaf| leaf.sk == of.sk));
-        let missing: Vec<_> =
-            self.events.values().filter(|item| !logged(item)).map(|item| item.sk.clone()).collect();
+        let is_logged = |of: &Leaf| log.leaves().any(|leaf| leaf.sk == of.sk);
+        let due = self.events.values().filter_map(|item| Leaf::of(item));
+        let missing: Vec<_> = due.filter(|leaf| !is_logged(leaf)).collect();
         let mut unmet = log.unmet.clone();
-        for place in missing {
-            match log.missing(&place) {
-                Missing::Added if self.reported.insert(place.clone()) => {
-                    self.report(Damage::NotLogged { place });
+        for leaf in missing {
+            match log.missing(&leaf) {
+                Missing::Added if self.reported.insert(leaf.sk.clone()) => {
+                    self.report(Damage::NotLogged { place: leaf.sk });
                 }
                 Missing::Unmet(reason) => unmet.push(reason),
                 Missing::Added | Missing::Unknown => {}

@@ -59,8 +59,10 @@ impl Check<'_> {
             .filter(|event| event.status.is_verdict())
             .collect();
         verdicts.sort_by(|a, b| (a.stamp, &a.sk).cmp(&(b.stamp, &b.sk)));
-        let strongest = heads.iter().max_by_key(|(anchor, _)| *anchor);
-        let named = strongest
+        let mut strongest_first: Vec<_> = heads.iter().collect();
+        strongest_first.sort_unstable_by(|a, b| b.cmp(a));
+        let named = strongest_first
+            .first()
             .and_then(|(_, head)| verdicts.iter().position(|verdict| verdict.hash == *head))
             .unwrap_or(0);
         let verdict = (named < verdicts.len()).then(|| verdicts.swap_remove(named));
@@ -68,7 +70,7 @@ impl Check<'_> {
             heads.is_empty() || heads.iter().any(|(_, head)| *head == verdict.hash)
         });
         self.vouched.extend(vouched.map(|verdict| verdict.sk.clone()));
-        for (anchor, head) in heads {
+        for (anchor, head) in strongest_first {
             let (anchor, head) = (*anchor, head.clone());
             match &verdict {
                 Some(verdict) if verdict.hash == head => {}

@@ -1,5 +1,6 @@
 //! The log of sessions in a table: appending, proofs, and what an auditor finds.
 
+mod killed;
 mod memory;
 mod proofs;
 mod tampered;

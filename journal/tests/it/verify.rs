@@ -608,6 +608,19 @@ fn a_verdict_is_held_against_every_anchor() {
     let report = verify(&session(), &small(), &Anchors { heads, ..Anchors::default() }, now());
     assert_eq!(report.anchors, [Anchor::Execution, Anchor::Given]);
     assert_eq!(verify(&session(), &small(), &Anchors::default(), now()).anchors, []);
+    // Whatever the order, the strongest of those that contradict the verdict is named.
+    let mut heads = vec![
+        (Anchor::Log, Hash::of(b"one")),
+        (Anchor::Checkpoint, Hash::of(b"another")),
+        (Anchor::Execution, Hash::of(b"a third")),
+    ];
+    for _ in 0..heads.len() {
+        heads.rotate_left(1);
+        let anchors = Anchors { heads: heads.clone(), ..Anchors::default() };
+        let report = verify(&session(), &small(), &anchors, now());
+        let [damage] = &report.damage[..] else { panic!("{report:?}") };
+        assert!(damage.to_string().contains("a signed checkpoint"), "{damage}");
+    }
 }
 
 #[test]

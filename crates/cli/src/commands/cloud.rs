@@ -2,6 +2,7 @@
 //!
 //! The local stack and AWS use the same code with different configuration.
 
+#[cfg(feature = "live")]
 mod heads;
 
 use std::collections::BTreeSet;

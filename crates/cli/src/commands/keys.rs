@@ -3,7 +3,7 @@
 use serde_json::json;
 use stack::keys::Keys;
 
-use crate::args::KeysAction;
+use crate::args::{KeysAction, Target};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::reader;
@@ -14,6 +14,9 @@ use crate::resolve::Context;
 /// # Errors
 /// When there is none, or it cannot be read or written.
 pub async fn keys(context: &Context, action: KeysAction) -> Result<Exit, Failure> {
+    if context.target == Target::Aws {
+        return of_account(context, action).await;
+    }
     let folder = reader::folder(context).await?;
     let all = context.keys.as_deref().ok_or_else(|| {
         Failure::unknown("no folder for keys: neither DAYBOOK_KEYS nor HOME is set")
@@ -35,6 +38,34 @@ pub async fn keys(context: &Context, action: KeysAction) -> Result<Exit, Failure
             Ok(Exit::Succeeded)
         }
     }
+}
+
+/// The key of an account's log is in AWS KMS.
+async fn of_account(context: &Context, action: KeysAction) -> Result<Exit, Failure> {
+    match action {
+        KeysAction::Show => {
+            let key = public_key(context).await?;
+            if context.json {
+                output::json(&json!({ "keys": [key] }))?;
+            } else {
+                output::line(&key)?;
+            }
+            Ok(Exit::Succeeded)
+        }
+        KeysAction::Rotate => Err(Failure::usage("the key of an account's log is not replaced")
+            .hint("each checkpoint continues one that the same key has signed: see docs/verification.md")),
+    }
+}
+
+#[cfg(feature = "live")]
+async fn public_key(context: &Context) -> Result<String, Failure> {
+    Ok(super::verify::account::public_key(context).await?.to_string())
+}
+
+#[cfg(not(feature = "live"))]
+#[expect(clippy::unused_async, reason = "with `live`, it waits")]
+async fn public_key(_: &Context) -> Result<String, Failure> {
+    Err(Failure::not_live("the key of an AWS account"))
 }
 
 fn show(context: &Context, keys: &Keys) -> Result<Exit, Failure> {

@@ -29,14 +29,14 @@ use crate::resolve::Context;
 pub async fn export(context: &Context, session: &str) -> Result<Exit, Failure> {
     let reader = Reader::open(context).await?;
     let id = reader.find(session).await?;
-    let (records, log) = match reader.store.here() {
+    let read = match reader.store.here() {
         Some(database) => {
             checkpoints::settle(database, &id).await;
-            let read = Read::of(database, &id).await?;
-            (read.records, read.log?)
+            Read::of(database, database, &id).await?
         }
-        None => (export::records(&reader.store, &id).await?, None),
+        None => verify::read_in_account(&reader, &id).await?,
     };
+    let (records, log) = (read.records, read.log?);
     if records.is_empty() {
         return Err(reader::no_session(id.as_str()));
     }

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use journal::export;
 use journal::id::SessionId;
 use journal::log::Trust;
-use journal::verify::{self, Anchor, Anchors, Outcome, Report, State};
+use journal::verify::{Outcome, Report, State};
 use serde_json::{Value, json};
-use stack::checkpoints::{self, Audit};
+use stack::checkpoints::{self, Audit, Read};
 use stack::keys::Keys;
 use stack::store::Database;
 use stack::verifier::Verifier;
+
+#[cfg(feature = "live")]
+pub(super) mod account;
 
 use super::transfer;
 use crate::failure::{Exit, Failure};
@@ -69,21 +71,51 @@ async fn verifier(
     Ok(Verifier::new(database.clone(), keys.as_ref(), trust, older.as_deref()).await?)
 }
 
-/// `None` if there is no record of the session.
+#[cfg(feature = "live")]
 async fn in_account(
     context: &Context,
     reader: &Reader,
     id: &SessionId,
     checks: &Checks,
 ) -> Result<Option<Report>, Failure> {
-    // Before the records: a verdict is durable before an execution holds its hash.
-    let (executed, unmet) = reader.heads(context, id).await?;
-    let records = export::records(&reader.store, id).await?;
-    let given = checks.head.iter().cloned().map(|head| (Anchor::Given, head));
-    let executed = executed.into_iter().map(|head| (Anchor::Execution, head));
-    let anchors = Anchors { heads: given.chain(executed).collect(), unmet, ..Anchors::default() };
-    let report = verify::verify(id, &records, &anchors, reader::now());
-    Ok((!records.is_empty()).then_some(report))
+    account::Account::open(context, reader, checks).await?.report(id, checks.head.as_slice()).await
+}
+
+#[cfg(feature = "live")]
+async fn all_in_account(
+    context: &Context,
+    reader: &Reader,
+    checks: &Checks,
+) -> Result<Exit, Failure> {
+    account::Account::open(context, reader, checks).await?.all().await
+}
+
+#[cfg(feature = "live")]
+pub(super) async fn read_in_account(reader: &Reader, id: &SessionId) -> Result<Read, Failure> {
+    Ok(Read::of(&reader.store, &account::log(reader)?, id).await?)
+}
+
+#[cfg(not(feature = "live"))]
+#[expect(clippy::unused_async, reason = "with `live`, it waits")]
+pub(super) async fn read_in_account(_: &Reader, _: &SessionId) -> Result<Read, Failure> {
+    Err(Failure::not_live("the journal of an AWS account"))
+}
+
+#[cfg(not(feature = "live"))]
+#[expect(clippy::unused_async, reason = "with `live`, it waits")]
+async fn in_account(
+    _: &Context,
+    _: &Reader,
+    _: &SessionId,
+    _: &Checks,
+) -> Result<Option<Report>, Failure> {
+    Err(Failure::not_live("the journal of an AWS account"))
+}
+
+#[cfg(not(feature = "live"))]
+#[expect(clippy::unused_async, reason = "with `live`, it waits")]
+async fn all_in_account(_: &Context, _: &Reader, _: &Checks) -> Result<Exit, Failure> {
+    Err(Failure::not_live("the journal of an AWS account"))
 }
 
 /// The keys of the journal's folder.
@@ -103,16 +135,20 @@ fn trust(checks: &Checks) -> Result<Trust, Failure> {
     Ok(Trust { log, witnesses: checks.witnesses.clone(), is_required })
 }
 
+/// Reads a checkpoint, or the copy of one in an account's bucket: `{"checkpoint": …}`.
 fn read_note(file: &Path) -> Result<String, Failure> {
-    Ok(std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?)
+    let text = std::fs::read_to_string(file);
+    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    let copy = serde_json::from_str::<Value>(&text).ok();
+    let note = copy.as_ref().and_then(|copy| copy.get("checkpoint")?.as_str());
+    Ok(note.map_or(text.clone(), str::to_owned))
 }
 
 /// Verifies every session that the journal or its log names, and the log.
 async fn of_all(context: &Context, checks: Checks) -> Result<Exit, Failure> {
     let reader = Reader::open(context).await?;
     let Some(database) = reader.store.here() else {
-        return Err(Failure::usage("`verify --all` needs a local journal")
-            .hint("an account's journal has no log of sessions: verify its sessions one by one"));
+        return all_in_account(context, &reader, &checks).await;
     };
     let mut verifier = verifier(context, database, &checks).await?;
     let named = verifier.read_all().await?;

@@ -26,6 +26,9 @@ pub struct Cloud {
     pub actions_url: Option<String>,
     /// The bus for a person's actions.
     pub actions_bus: Option<String>,
+    /// The key that signs the log of sessions.
+    #[cfg(feature = "live")]
+    pub log_key: Option<String>,
     #[cfg(feature = "live")]
     pub runtime_arn: Option<String>,
 }
@@ -44,6 +47,8 @@ impl Cloud {
             table: config.table.clone(),
             actions_url: config.actions_url.clone(),
             actions_bus: config.actions_bus.clone(),
+            #[cfg(feature = "live")]
+            log_key: config.log_key.clone(),
             #[cfg(feature = "live")]
             runtime_arn: config.runtime_arn.clone(),
         })

@@ -151,6 +151,76 @@ async fn sessions_run_the_same_over_dynamodb_local() {
     world.close().await;
 }
 
+/// Signs the log, as its rule does every few minutes; returns what the execution gave.
+async fn checkpoint(world: &World) -> Value {
+    let arn = account::checkpoints_arn();
+    let input = json!({ "stateMachineArn": arn, "input": "{}" });
+    let started = world.account.ask("states", "AWSStepFunctions.StartExecution", &input).await;
+    let arn = json!({ "executionArn": started["executionArn"] });
+    let ending = async {
+        loop {
+            let described =
+                world.account.ask("states", "AWSStepFunctions.DescribeExecution", &arn).await;
+            if described["status"] != "RUNNING" {
+                return described;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, ending).await.expect("the checkpoint is made")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_of_an_account_is_signed_and_names_what_was_removed() {
+    let Some(world) = World::open(Table::Ministack, Model::Refuses).await else { return };
+    let account = &world.account;
+    let (id, _) = world.run(&[]).await;
+    let unsigned = account.daybook(&["verify", &id, "--json"]).await;
+    assert_eq!(unsigned.json()[0]["log"]["unsigned"], 2, "{unsigned:#?}");
+    let made = checkpoint(&world).await;
+    assert_eq!(made["status"], "SUCCEEDED", "{made:#}");
+    let again = checkpoint(&world).await;
+    assert_eq!(again["status"], "SUCCEEDED", "{again:#}");
+
+    let key = account.daybook(&["keys", "show"]).await;
+    assert_eq!(key.exit, 0, "{key:#?}");
+    let file = account.folder.path().join("log.pub");
+    std::fs::write(&file, &key.stdout).unwrap();
+    let file = file.to_str().unwrap();
+    let proven = account.daybook(&["verify", &id, "--json", "--key", file]).await;
+    assert_eq!(proven.exit, 0, "{proven:#?}");
+    let report = &proven.json()[0];
+    assert!(report["anchors"].as_array().unwrap().contains(&json!("checkpoint")), "{report:#}");
+    assert_eq!(report["log"], json!({ "leaves": 2, "unsigned": 0 }));
+
+    let exported = account.daybook(&["export", &id]).await;
+    let export = account.folder.path().join("session.jsonl");
+    std::fs::write(&export, &exported.stdout).unwrap();
+    let alone = ["verify", "--file", export.to_str().unwrap(), "--key", file, "--json"];
+    let alone = account.daybook(&alone).await;
+    assert_eq!(alone.exit, 0, "{alone:#?}");
+    assert_eq!(alone.json()[0]["outcome"], "sound", "{alone:#?}");
+
+    let (other, _) = world.run(&[]).await;
+    let made = checkpoint(&world).await;
+    let copies = account.checkpoints().await;
+    assert_eq!(copies.len(), 2, "{copies:#?} {made:#}");
+    let kept = account.folder.path().join("kept.json");
+    std::fs::write(&kept, copies[0].as_str()).unwrap();
+    let all = ["verify", "--all", "--json", "--key", file, "--checkpoint", kept.to_str().unwrap()];
+    let whole = account.daybook(&all).await;
+    assert_eq!(whole.exit, 0, "{whole:#?}");
+    let summary = whole.json().pop().unwrap();
+    assert_eq!(summary["outcomes"], json!({ "sound": 2 }), "{summary:#}");
+    assert_eq!(summary["log"]["problems"], json!([]), "{summary:#}");
+
+    account.remove_session(&other).await;
+    let whole = account.daybook(&all).await;
+    assert_eq!(whole.exit, 1, "{whole:#?}");
+    assert!(whole.stdout.contains(&other), "{whole:#?}");
+    world.close().await;
+}
+
 async fn succeeds_and_fails(world: &World) {
     let (id, ran) = world.run(&[]).await;
     assert_eq!(ran.exit, 0, "{ran:#?}");

@@ -16,7 +16,8 @@ use journal::store::{AllWritten, Condition, Error, Key, Page, Query, Store, Tran
 use journal::verify::{Anchor, Outcome};
 use serde_json::json;
 
-use super::memory::{Counted, Kill, Killed, Memory};
+use super::killed::{Counted, Kill, Killed};
+use super::memory::Memory;
 use super::{
     EXPIRES_AT, audit, checkpoint, logged, on_both_tables, put, put_unlogged, record, recorded,
     sessions, sign, start, trust, verdict,

@@ -236,6 +236,7 @@ mod tests {
             table: Some("t".to_owned()),
             actions_url: None,
             actions_bus: None,
+            log_key: None,
             runtime_arn: None,
         };
         let things: Vec<_> = asked(&cloud).unwrap().into_iter().map(|(thing, _)| thing).collect();

@@ -51,15 +51,21 @@ def action(service, method, path, *request):
         return "bedrock-agentcore:StopRuntimeSession"
     if (service, method) == ("lambda", "GET") and path.endswith("/concurrency"):
         return "lambda:GetFunctionConcurrency"
-    return known_action(service, method, path, *request)
+    # Source: AWS, "Using IAM with DynamoDB transactions".
+    known = known_action(service, method, path, *request)
+    return "dynamodb:PutItem" if known == "dynamodb:TransactWriteItems" else known
 
 
 def resource(service, method, path, headers, body, query, *request):
     # Source: AWS, "Service Authorization Reference", AWS Step Functions; AWS Identity and Access Management.
     if service == "states" and "taskToken" in json.loads(body):
-        return next(iter(stepfunctions._state_machines))
+        # The other machine, whose name is longer, hands out no tokens.
+        return min(stepfunctions._state_machines, key=len)
     if service == "iam" and "PolicySourceArn" in query:
         return query["PolicySourceArn"][0]
+    if service == "dynamodb" and "TransactItems" in json.loads(body):
+        table = json.loads(body)["TransactItems"][0]["Put"]["TableName"]
+        return f"arn:aws:dynamodb:us-east-1:{get_account_id()}:table/{table}"
     return of_runtime(path)[0] or known_resource(service, method, path, headers, body, query, *request)
 
 
@@ -67,8 +73,11 @@ def context(body):
     """The condition keys of a request to DynamoDB."""
     request, keys = json.loads(body), known_context(body)
     item = request.get("Item") or request.get("Key")
+    puts = [write["Put"]["Item"]["PK"]["S"] for write in request.get("TransactItems", [])]
     condition = re.search(r"=\s*(:\w+)", request.get("KeyConditionExpression", ""))
-    if item:
+    if puts:
+        keys[PARTITIONS] = puts
+    elif item:
         keys[PARTITIONS] = [item["PK"]["S"]]
     elif condition:
         keys[PARTITIONS] = [request["ExpressionAttributeValues"][condition[1]]["S"]]

@@ -169,7 +169,7 @@ impl Account {
         let resources = template["Resources"].as_object_mut().unwrap();
         resources.retain(|_, resource| resource["Type"] != "AWS::Events::EventBusPolicy");
         let machine = (resources.values_mut())
-            .find(|resource| resource["Type"] == "AWS::StepFunctions::StateMachine")
+            .find(|resource| resource["Properties"]["StateMachineName"] == STACK)
             .unwrap();
         let text = &mut machine["Properties"]["DefinitionString"];
         *text = json!(self.as_ministack_runs(text.as_str().unwrap()));
@@ -317,6 +317,39 @@ impl Account {
         if shown.exit == 0 { shown.json() } else { Vec::new() }
     }
 
+    /// The copies of checkpoints in the bucket for them, in the order of their names.
+    pub async fn checkpoints(&self) -> Vec<String> {
+        let get = |path: String| {
+            let url = format!("{}/{path}", self.endpoint);
+            answered(self.client.get(url).header("Authorization", authorization("s3")))
+        };
+        let described = self.form(&[("Action", "DescribeStacks"), ("StackName", STACK)]).await;
+        let (_, after) = described.split_once("<OutputKey>CheckpointsBucket</OutputKey>").unwrap();
+        let bucket = super::access::elements(after, "OutputValue").next().unwrap();
+        let listed = get(format!("{bucket}?list-type=2")).await;
+        let mut copies = Vec::new();
+        for name in super::access::elements(&listed, "Key") {
+            copies.push(get(format!("{bucket}/{name}")).await);
+        }
+        copies
+    }
+
+    /// Removes a session's records, as only somebody may who administers the table.
+    pub async fn remove_session(&self, session: &str) {
+        let (table, pk) =
+            (format!("{STACK}-journal"), json!({ "S": format!("SESSION#{session}") }));
+        let query = json!({
+            "TableName": table, "KeyConditionExpression": "PK = :pk",
+            "ExpressionAttributeValues": { ":pk": pk },
+        });
+        let found = self.ask("dynamodb", "DynamoDB_20120810.Query", &query).await;
+        for item in found["Items"].as_array().unwrap() {
+            let key = json!({ "PK": item["PK"], "SK": item["SK"] });
+            let delete = json!({ "TableName": table, "Key": key });
+            self.ask("dynamodb", "DynamoDB_20120810.DeleteItem", &delete).await;
+        }
+    }
+
     /// The statuses of a session's events, in their order.
     pub async fn events(&self, session: &str) -> Vec<String> {
         let records = self.shown(session).await;
@@ -362,6 +395,10 @@ pub fn kept() -> Value {
 
 pub fn machine_arn() -> String {
     format!("arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:{STACK}")
+}
+
+pub fn checkpoints_arn() -> String {
+    format!("arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:{STACK}-checkpoints")
 }
 
 fn environment(endpoint: &str, table: &Table, keys: &Keys) -> Vec<(String, String)> {
