@@ -12,7 +12,7 @@ use journal::log::{SessionLog as _, Shard, Trust, walk};
 use journal::store::{Condition, Store as _};
 use poller::Error;
 use poller::checkpoint::{Checkpoints, LogKey};
-use tlog::key::{SignerKey, Verifier as _, VerifierKey};
+use tlog::key::{SignerKey, VerifierKey};
 
 use memory::Memory;
 

@@ -2,12 +2,13 @@
 
 It checks signatures and evaluates policies (AUTH) but for what it does not know of some requests: the partition that one
 to DynamoDB is about, the state machine of a task's token, whose policies are simulated, that a runtime's session is
-stopped, and that a function's concurrency is read and not changed. This is told here. What was asked is kept in the file ASKED, a line a request: who, what, on what, in which partition, and
+stopped, that a function's concurrency is read and not changed, and which key an alias means. This is told here. What was asked is kept in the file ASKED, a line a request: who, what, on what, in which partition, and
 how it went.
 
 It makes no agent runtime of a template and runs none, so that it is told what one is called, and requests to it go on to
 RUNTIME. Its state machines' `dynamodb:putItem` calls its
-own table within the process, wherever AWS_ENDPOINT_URL_DYNAMODB points: that one goes on as well.
+own table within the process, wherever AWS_ENDPOINT_URL_DYNAMODB points: that one goes on as well. They do not know
+`s3:putObject`, which is done here with nobody's permission looked at.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from urllib.parse import quote, unquote
 
 from ministack.core import iam_actions, iam_evaluator
 from ministack.core.responses import get_account_id
-from ministack.services import bedrock_agentcore, dynamodb, stepfunctions
+from ministack.services import bedrock_agentcore, dynamodb, kms, s3, stepfunctions
 from ministack.services.cloudformation import provisioners
 
 # Not for the functions, which have this environment.
@@ -32,6 +33,7 @@ known_action = iam_actions.extract_iam_action
 known_resource = iam_actions.extract_resource_arn
 known_context = iam_actions.dynamodb_service_context
 known_enforce = iam_evaluator.enforce
+known_sdk_call = stepfunctions._dispatch_aws_sdk_rest_xml
 
 
 def make_runtime(logical_id, properties, stack):
@@ -66,6 +68,8 @@ def resource(service, method, path, headers, body, query, *request):
     if service == "dynamodb" and "TransactItems" in json.loads(body):
         table = json.loads(body)["TransactItems"][0]["Put"]["TableName"]
         return f"arn:aws:dynamodb:us-east-1:{get_account_id()}:table/{table}"
+    if service == "kms" and json.loads(body).get("KeyId", "").startswith("alias/"):
+        return kms._resolve_key(json.loads(body)["KeyId"])["Arn"]
     return of_runtime(path)[0] or known_resource(service, method, path, headers, body, query, *request)
 
 
@@ -85,6 +89,9 @@ def context(body):
 
 
 def enforce(access_key, asked, service, region, resource_arn="*", service_context=None):
+    if service == "kms":
+        aliases = [name.split(":")[-1] for name, key in kms._aliases.items() if resource_arn.endswith(key)]
+        service_context = {"kms:ResourceAliases": aliases}
     denied = known_enforce(access_key, asked, service, region, resource_arn, service_context)
     caller = iam_evaluator.resolve_principal(access_key, get_account_id())
     who = getattr(caller, "arn", "nobody").split(":")[-1].split("/")[-1]
@@ -121,11 +128,22 @@ def put_item(request):
     return status, {}, answer
 
 
+def sdk_call(service_info, service_name, name, request):
+    if (service_name, name) != ("s3", "putObject"):
+        return known_sdk_call(service_info, service_name, name, request)
+    body = json.dumps(request["Body"]).encode()
+    status, _, answer = s3._put_object(request["Bucket"], request["Key"], body, {"content-type": request["ContentType"]})
+    if status >= 400:
+        raise stepfunctions._ExecutionError("S3.S3Exception", answer.decode())
+    return {}
+
+
 iam_actions.extract_iam_action = action
 iam_actions.extract_resource_arn = resource
 iam_actions.dynamodb_service_context = context
 iam_evaluator.enforce = enforce
 bedrock_agentcore.handle_request = runtime
+stepfunctions._dispatch_aws_sdk_rest_xml = sdk_call
 provisioners._RESOURCE_HANDLERS["AWS::BedrockAgentCore::Runtime"] = {
     "create": make_runtime,
     "delete": lambda physical_id, properties: None,
