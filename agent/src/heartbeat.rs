@@ -2,7 +2,7 @@
 
 use aws_sdk_sfn::Client;
 use journal::clock::Stamp;
-use journal::lease::Lease;
+use journal::lease::{Holder, Lease};
 use journal::store::Store;
 use workflow::limits::{HEARTBEAT_INTERVAL, SILENT_AFTER};
 
@@ -62,7 +62,7 @@ pub enum Left {
 pub async fn release<S: Store>(session: &ClaimedSession<S>, left: Left) {
     let lease = Lease {
         epoch: session.epoch,
-        runner: None,
+        holder: Holder::None,
         heartbeat: 1,
         heartbeat_at: session.hlc.clock().now(),
     };

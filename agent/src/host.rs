@@ -20,7 +20,7 @@ use journal::clock::{Clock, Hlc};
 use journal::error_message::ErrorMessage;
 use journal::event::{About, Draft, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
-use journal::lease::Lease;
+use journal::lease::{Holder, Lease};
 use journal::limits::END_COLLISIONS_MAX;
 use journal::read::resolved_steps;
 use journal::step::{Step, StepBody};
@@ -315,7 +315,7 @@ impl<S: Store> Host<S> {
         let claim = steps.last().map_or(1, |step| step.seq);
         let lease = Lease {
             epoch: session.epoch,
-            runner: Some(session.author.runner.clone()),
+            holder: Holder::Runner(session.author.runner.clone()),
             heartbeat: 1,
             heartbeat_at: session.hlc.clock().now(),
         };

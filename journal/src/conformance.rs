@@ -16,7 +16,7 @@ use crate::clock::Stamp;
 use crate::id::{Runner, SessionId};
 use crate::item::{Item, Value};
 use crate::key;
-use crate::lease::{self, Lease};
+use crate::lease::{self, Holder, Lease};
 use crate::limits::{ITEM_BYTES_MAX, PART_BYTES_MAX};
 use crate::store::{Condition, Error, Key, Query, Store, Written, query_all};
 
@@ -418,7 +418,7 @@ pub async fn open_leases_are_indexed_by_their_last_heartbeat<S: Store>(store: &S
     // The first sends another heartbeat and comes last; the second's session has ended.
     let beating = Lease {
         epoch: 1,
-        runner: Some(Runner::named("agent:1")),
+        holder: Holder::Runner(Runner::named("agent:1")),
         heartbeat: 2,
         heartbeat_at: at(9),
     };
@@ -443,7 +443,7 @@ pub async fn open_leases_are_indexed_by_their_last_heartbeat<S: Store>(store: &S
         store.changed(Duration::from_millis(50)).await;
     }
     let closed = Lease::read(store, &sessions[1]).await.unwrap().unwrap();
-    assert!(closed.runner.is_none(), "the lease is still there");
+    assert!(closed.runner().is_none(), "the lease is still there");
 }
 
 /// A wait ends within its timeout although nothing is written.

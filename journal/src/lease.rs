@@ -18,29 +18,89 @@ pub const HEARTBEAT_AT: &str = "BeatAt";
 const EPOCH: &str = "Epoch";
 const RUNNER: &str = "Runner";
 const HEARTBEAT: &str = "Beat";
+const HOST_END: &str = "HostEnd";
+const HOST_ENDED_AT: &str = "HostEndedAt";
 
 /// The last known state of a session's runner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// Epoch of the runner; if heartbeats stop, the epoch to supersede.
     pub epoch: u32,
-    /// The runner; `None` before the first heartbeat and after release.
-    pub runner: Option<Runner>,
+    pub holder: Holder,
     /// Incremented with every heartbeat. Only a change is meaningful.
     pub heartbeat: u32,
     /// Time of the heartbeat by its writer's clock; informational.
     pub heartbeat_at: Stamp,
 }
 
+/// Who holds a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// No runner: before the first heartbeat and after release.
+    None,
+    Runner(Runner),
+    /// No runner that was invoked before this is alive, whether it had claimed the session or not.
+    Ended(HostEnd),
+}
+
+/// The end of a runner's host, as the stack that ran the host knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostEnd {
+    pub how: HowHostEnded,
+    /// Different for each end of a session's host.
+    pub at: Stamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HowHostEnded {
+    /// The process of this session alone exited.
+    Exited,
+    /// The whole stack was started again. That tells nothing about the session.
+    Restarted,
+}
+
+impl HowHostEnded {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exited => "exited",
+            Self::Restarted => "restarted",
+        }
+    }
+}
+
+impl Holder {
+    fn from_item(item: &Item) -> Result<Self, ItemError> {
+        if let Some(runner) = item.text_opt(RUNNER) {
+            return Ok(Self::Runner(Runner::named(runner)));
+        }
+        let how = match item.text_opt(HOST_END) {
+            None => return Ok(Self::None),
+            Some("exited") => HowHostEnded::Exited,
+            Some("restarted") => HowHostEnded::Restarted,
+            Some(_) => return Err(item.malformed(HOST_END, "`exited` or `restarted`")),
+        };
+        let at = Stamp::parse(item.text(HOST_ENDED_AT)?)
+            .map_err(|_| item.malformed(HOST_ENDED_AT, "a time"))?;
+        Ok(Self::Ended(HostEnd { how, at }))
+    }
+}
+
 impl Lease {
     /// A lease without a runner, as the invoker creates it.
     pub fn unclaimed(epoch: u32, at: Stamp) -> Self {
-        Self { epoch, runner: None, heartbeat: 0, heartbeat_at: at }
+        Self { epoch, holder: Holder::None, heartbeat: 0, heartbeat_at: at }
+    }
+
+    pub fn runner(&self) -> Option<&Runner> {
+        match &self.holder {
+            Holder::Runner(runner) => Some(runner),
+            Holder::None | Holder::Ended(_) => None,
+        }
     }
 
     /// A text that changes with every heartbeat.
     pub fn pulse(&self) -> String {
-        let runner = self.runner.as_ref().map_or("", Runner::as_str);
+        let runner = self.runner().map_or("", Runner::as_str);
         format!("{}/{runner}/{}", self.epoch, self.heartbeat)
     }
 
@@ -50,12 +110,18 @@ impl Lease {
     }
 
     fn closed_item(&self, session: &SessionId, expires_at: i64) -> Item {
+        let ended = match &self.holder {
+            Holder::Ended(end) => Some(end),
+            Holder::None | Holder::Runner(_) => None,
+        };
         Item::new(key::session(session), key::LEASE)
             .with(attribute::EXPIRES_AT, expires_at)
             .with(EPOCH, self.epoch)
             .with(HEARTBEAT, self.heartbeat)
             .with(HEARTBEAT_AT, self.heartbeat_at.to_string())
-            .with_some(RUNNER, self.runner.as_ref().map(Runner::as_str))
+            .with_some(RUNNER, self.runner().map(Runner::as_str))
+            .with_some(HOST_END, ended.map(|end| end.how.as_str()))
+            .with_some(HOST_ENDED_AT, ended.map(|end| end.at.to_string()))
     }
 
     /// Parses a lease.
@@ -65,7 +131,7 @@ impl Lease {
     pub fn from_item(item: &Item) -> Result<Self, ItemError> {
         Ok(Self {
             epoch: item.small(EPOCH)?,
-            runner: item.text_opt(RUNNER).map(Runner::named),
+            holder: Holder::from_item(item)?,
             heartbeat: item.small(HEARTBEAT)?,
             heartbeat_at: Stamp::parse(item.text(HEARTBEAT_AT)?)
                 .map_err(|_| item.malformed(HEARTBEAT_AT, "a time"))?,
@@ -97,7 +163,8 @@ impl Lease {
         session: &SessionId,
         expires_at: i64,
     ) -> Result<bool, Error> {
-        let released = Self { runner: None, heartbeat: self.heartbeat.max(1), ..self.clone() };
+        let released =
+            Self { holder: Holder::None, heartbeat: self.heartbeat.max(1), ..self.clone() };
         let written =
             store.put(released.closed_item(session, expires_at), self.not_later()).await?;
         Ok(written == Written::Done)
@@ -140,6 +207,30 @@ impl Lease {
 
 pub fn shard(digit: char) -> String {
     format!("LEASE#{digit}")
+}
+
+/// Records in a session's open lease that its host has ended. Only the program that ran the host may call this, and
+/// only while no other host can claim the session. Keeps the time of the last heartbeat, by which the watchdog judges.
+/// Returns whether the session has an open lease.
+///
+/// `claimed` is the epoch of the newest step: the runner may have died after its claim and before its first heartbeat.
+///
+/// # Errors
+/// The store does not reply, or the item is not a lease.
+pub async fn end_host<S: Store>(
+    store: &S,
+    session: &SessionId,
+    claimed: u32,
+    end: HostEnd,
+) -> Result<bool, Error> {
+    let key = Key::new(key::session(session), key::LEASE);
+    let Some(item) = store.get(key).await?.filter(|item| item.get(OPEN).is_some()) else {
+        return Ok(false);
+    };
+    let (lease, expires_at) = (Lease::from_item(&item)?, item.number(attribute::EXPIRES_AT)?);
+    let epoch = lease.epoch.max(claimed);
+    let ended = Lease { epoch, holder: Holder::Ended(end), ..lease };
+    ended.write(store, session, expires_at).await
 }
 
 /// Closes a session's lease if it has an open one.

@@ -8,6 +8,7 @@ use journal::chain::End;
 use journal::clock::Stamp;
 use journal::error_message::ErrorMessage;
 use journal::event::EventStatus;
+use journal::lease::{Holder, HostEnd, HowHostEnded};
 use journal::limits::DEADLINE_BEFORE_EXPIRY;
 use journal::step::{Ending, Step, StepBody};
 use journal::version;
@@ -15,8 +16,9 @@ use serde_json::Value;
 use workflow::contract::{CheckRequest, Failure, Judgement, Watch, Woken};
 use workflow::error_name;
 use workflow::limits::{
-    INVOCATIONS_MAX, LOST_WITHOUT_OUTCOME_MAX, PARK_LONGEST, POLL_FACTOR_PERCENT, POLL_FIRST,
-    POLL_LONGEST, RUNNING_MAX, SILENCE_CONFIRMED_AFTER, SILENT_AFTER, START_GRACE,
+    HOST_PAUSE_FIRST, HOST_PAUSE_LONGEST, INVOCATIONS_MAX, LOST_WITHOUT_OUTCOME_MAX, PARK_LONGEST,
+    POLL_FACTOR_PERCENT, POLL_FIRST, POLL_LONGEST, RESTARTS_WITHOUT_OUTCOME_MAX,
+    RESTARTS_WITHOUT_PAUSE, RUNNING_MAX, SILENCE_CONFIRMED_AFTER, SILENT_AFTER, START_GRACE,
 };
 
 use crate::observe::Observed;
@@ -123,7 +125,7 @@ fn decide(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Dec
 /// The agent lacks the session's graph version: only a person knows when to try again. The limit of invocations ends
 /// the attempts, not the session.
 fn wait_for_version(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Decision {
-    if request.woken == Woken::Callback && watch.invocation < INVOCATIONS_MAX {
+    if request.woken == Woken::Callback && invocations(watch) < INVOCATIONS_MAX {
         return again(watch, observed, || Decision::Resume);
     }
     wait_for(watch, POLL_LONGEST, POLL_LONGEST);
@@ -133,7 +135,7 @@ fn wait_for_version(observed: &Observed, request: &CheckRequest, watch: &mut Wat
 /// Whether a runner holds the lease under the newest epoch.
 fn is_held(observed: &Observed) -> bool {
     let lease = observed.lease.as_ref();
-    lease.is_some_and(|lease| lease.runner.is_some() && lease.epoch >= observed.epoch())
+    lease.is_some_and(|lease| lease.runner().is_some() && lease.epoch >= observed.epoch())
 }
 
 fn deadline(request: &CheckRequest, watch: &Watch) -> Option<End> {
@@ -155,9 +157,14 @@ fn deadline(request: &CheckRequest, watch: &Watch) -> Option<End> {
     })
 }
 
+/// The invocations that count.
+fn invocations(watch: &Watch) -> u32 {
+    watch.invocation.saturating_sub(watch.after_restart)
+}
+
 /// Invokes the agent again, up to the limit.
 fn again(watch: &mut Watch, observed: &Observed, decision: impl FnOnce() -> Decision) -> Decision {
-    if watch.invocation >= INVOCATIONS_MAX {
+    if invocations(watch) >= INVOCATIONS_MAX {
         return Decision::End(failed(
             "Invocations",
             &format!("the agent was invoked {INVOCATIONS_MAX} times"),
@@ -178,6 +185,9 @@ fn liveness(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> D
     if let (None, Some(end)) = (begun, invocation_failed(observed, request)) {
         return Decision::End(end);
     }
+    if let Some(end) = host_end(observed, watch) {
+        return after_host_end(observed, request, watch, end);
+    }
     let Some(lease) = begun else {
         let invoked_at = watch.invoked_at.as_deref().and_then(|text| Stamp::parse(text).ok());
         let waited = request.now.since(invoked_at.unwrap_or(request.now));
@@ -187,7 +197,7 @@ fn liveness(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> D
         poll(watch, Some(START_GRACE.saturating_sub(waited)));
         return Decision::Wait(Judgement::Busy);
     };
-    if lease.runner.is_none() {
+    if lease.runner().is_none() {
         return lost(observed, watch, "the agent was stopped");
     }
     let pulse = lease.pulse();
@@ -210,7 +220,67 @@ fn liveness(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> D
     Decision::Wait(Judgement::Busy)
 }
 
-fn lost(observed: &Observed, watch: &mut Watch, why: &'static str) -> Decision {
+/// The end of the agent's host, unless the agent was invoked again because of it.
+fn host_end(observed: &Observed, watch: &Watch) -> Option<HostEnd> {
+    match observed.lease.as_ref()?.holder {
+        Holder::Ended(end) if watch.host_ended_at != Some(end.at) => Some(end),
+        Holder::Ended(_) | Holder::None | Holder::Runner(_) => None,
+    }
+}
+
+/// Invokes the agent again, at once the first time. If the host ends repeatedly without a new outcome, pauses.
+fn after_host_end(
+    observed: &Observed,
+    request: &CheckRequest,
+    watch: &mut Watch,
+    end: HostEnd,
+) -> Decision {
+    reset_if_learned(observed, watch);
+    let repeated = match end.how {
+        HowHostEnded::Exited => watch.lost,
+        HowHostEnded::Restarted => watch.restarted.saturating_sub(RESTARTS_WITHOUT_PAUSE),
+    };
+    let left = pause_after(repeated).saturating_sub(request.now.since(end.at));
+    if !left.is_zero() {
+        poll(watch, Some(left));
+        return Decision::Wait(Judgement::Busy);
+    }
+    watch.host_ended_at = Some(end.at);
+    match end.how {
+        HowHostEnded::Exited => lost(observed, watch, "its process exited"),
+        HowHostEnded::Restarted => restarted(observed, watch),
+    }
+}
+
+fn pause_after(repeated: u32) -> Duration {
+    match repeated.checked_sub(1) {
+        None => Duration::ZERO,
+        Some(doublings) => {
+            let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
+            HOST_PAUSE_FIRST.saturating_mul(factor).min(HOST_PAUSE_LONGEST)
+        }
+    }
+}
+
+/// A restart of the host says nothing about the agent, unless it happens again and again without an outcome.
+fn restarted(observed: &Observed, watch: &mut Watch) -> Decision {
+    watch.restarted += 1;
+    if watch.restarted > RESTARTS_WITHOUT_OUTCOME_MAX {
+        let restarts = format!(
+            "its host was restarted {} times without a new outcome; the agent may have ended the host each time",
+            watch.restarted
+        );
+        return Decision::End(failed("Restarts", &restarts));
+    }
+    watch.after_restart += 1;
+    again(watch, observed, || Decision::Lost {
+        epoch: observed.epoch(),
+        why: "its host was restarted",
+    })
+}
+
+/// Forgets earlier losses and restarts if the session has a new outcome.
+fn reset_if_learned(observed: &Observed, watch: &mut Watch) {
     let learned = observed.step.as_ref().is_some_and(|step| {
         let brought = matches!(
             step.body,
@@ -218,10 +288,14 @@ fn lost(observed: &Observed, watch: &mut Watch, why: &'static str) -> Decision {
         );
         brought && step.seq > watch.lost_at_seq
     });
-    watch.lost = if learned { 1 } else { watch.lost + 1 };
     if learned {
-        watch.lost_at_seq = observed.seq();
+        (watch.lost, watch.restarted, watch.lost_at_seq) = (0, 0, observed.seq());
     }
+}
+
+fn lost(observed: &Observed, watch: &mut Watch, why: &'static str) -> Decision {
+    reset_if_learned(observed, watch);
+    watch.lost += 1;
     if watch.lost > LOST_WITHOUT_OUTCOME_MAX {
         let silences = format!(
             "the agent stopped responding {} times without a new outcome: {why}",

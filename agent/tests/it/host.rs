@@ -201,7 +201,7 @@ async fn a_session_is_announced_claimed_run_and_ended() {
         "{result}"
     );
     let lease = Lease::read(&world.store, &world.session).await.unwrap().unwrap();
-    assert_eq!((lease.epoch, lease.runner), (1, None), "the lease is released");
+    assert_eq!((lease.epoch, lease.runner()), (1, None), "the lease is released");
 }
 
 #[tokio::test]
@@ -352,7 +352,7 @@ async fn a_runner_superseded_by_another_writes_nothing_more() {
     assert_eq!(world.steps().await, steps);
     assert_eq!(world.statuses().await, statuses);
     let lease = Lease::read(&world.store, &world.session).await.unwrap().unwrap();
-    assert_eq!((lease.epoch, lease.runner), (2, None));
+    assert_eq!((lease.epoch, lease.runner()), (2, None));
 }
 
 #[tokio::test]
@@ -483,7 +483,7 @@ async fn a_panic_in_an_agents_code_ends_its_session() {
         assert!(error.starts_with("GraphError: Panicked - "), "{error}");
         assert_eq!(world.statuses().await.last(), Some(&EventStatus::AgentBackgroundTaskFailed));
         let lease = Lease::read(&world.store, &world.session).await.unwrap().unwrap();
-        assert_eq!(lease.runner, None, "the lease is released");
+        assert_eq!(lease.runner(), None, "the lease is released");
     }
 }
 

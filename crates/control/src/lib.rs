@@ -192,6 +192,7 @@ impl<S: Store, E: Workflow> Control<S, E> {
     async fn has_heartbeat(&self, session: &SessionId) -> Result<bool, Error> {
         let now = self.clock.now();
         let lease = Lease::read(&self.store, session).await?;
-        Ok(lease.is_some_and(|it| it.runner.is_some() && now.since(it.heartbeat_at) < SILENT_AFTER))
+        Ok(lease
+            .is_some_and(|it| it.runner().is_some() && now.since(it.heartbeat_at) < SILENT_AFTER))
     }
 }

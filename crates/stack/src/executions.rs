@@ -106,6 +106,8 @@ struct Shared<S> {
     definitions: Mutex<BTreeMap<i64, Arc<Definition>>>,
     live: Mutex<BTreeMap<String, mpsc::Sender<Command>>>,
     parked: Mutex<Parked>,
+    /// Tokens of callbacks that executions get when they are taken up, by ARN.
+    owed: Mutex<BTreeMap<String, String>>,
     started: Notify,
     work: Work,
     ends: broadcast::Sender<Arc<Record>>,
@@ -119,6 +121,10 @@ impl<S> Shared<S> {
 
     fn parked(&self) -> std::sync::MutexGuard<'_, Parked> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn owed(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
+        self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, mpsc::Sender<Command>>> {
@@ -169,6 +175,7 @@ impl<S: ExecutionStore> Executions<S> {
             definitions: Mutex::new(BTreeMap::from([(row, parsed)])),
             live: Mutex::default(),
             parked: Mutex::default(),
+            owed: Mutex::default(),
             started: Notify::new(),
             work: Work::default(),
             ends: broadcast::channel(ENDS_MAX).0,
@@ -276,6 +283,15 @@ impl<S: ExecutionStore> Executions<S> {
     ) -> Result<Vec<String>, Error> {
         let after = after.unwrap_or(if reverse { i64::MAX } else { 0 });
         self.shared.store.history(execution, after, reverse, limit).await
+    }
+
+    /// Delivers a success without output to these task tokens as soon as their executions are taken up. Unlike with
+    /// [`Self::send`], nothing waits for that.
+    pub fn wake_when_taken_up(&self, tokens: Vec<String>) {
+        let located = tokens
+            .into_iter()
+            .filter_map(|token| Some((token::locate(&token)?.execution_arn, token)));
+        self.shared.owed().extend(located);
     }
 
     /// Delivers a callback to a task token. Except for a heartbeat, it is durable when this returns.

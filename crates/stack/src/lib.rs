@@ -27,6 +27,7 @@ pub mod list;
 mod memory;
 pub mod names;
 mod process;
+pub mod recover;
 pub mod services;
 pub mod stack;
 pub mod store;

@@ -46,6 +46,7 @@ use crate::host::Agents;
 use crate::keys::Keys;
 use crate::memory;
 use crate::names;
+use crate::recover::end_former_runners;
 use crate::services::Services;
 use crate::store::{Database, Journal};
 use crate::watch;
@@ -195,6 +196,7 @@ impl Stack {
         let agent_core = Some(aws_sdk_bedrockagentcore::Client::new(&aws));
         let services = Services { functions: functions.clone(), agent_core };
         let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
+        executions.wake_when_taken_up(end_former_runners(&store, clock.now()).await);
         let stop_serving = CancellationToken::new();
         let reader = reader(&config, &store, &clock, keys.clone(), &executions, &signing);
         let streams = Streams {

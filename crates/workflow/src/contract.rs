@@ -151,6 +151,15 @@ pub struct Watch {
     pub lost: u32,
     /// The newest outcome when the agent was last lost.
     pub lost_at_seq: u32,
+    /// Restarts of the agent's host since the last new outcome.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restarted: u32,
+    /// Invocations after a restart of the agent's host. They do not count towards the limit of invocations.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub after_restart: u32,
+    /// The newest end of the agent's host that was taken into account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_ended_at: Option<Stamp>,
     /// The last heartbeat seen.
     #[serde(default)]
     pub pulse: String,
@@ -174,6 +183,11 @@ pub struct Watch {
     pub timeout_s: u32,
     /// `HeartbeatSeconds` of the next wait; less than the timeout.
     pub heartbeat_s: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -30,7 +30,22 @@ pub const PARK_LONGEST: Duration = Duration::from_secs(6 * 3_600);
 /// Maximum number of losses without a new outcome in between.
 pub const LOST_WITHOUT_OUTCOME_MAX: u32 = 3;
 
-/// Maximum number of invocations of a session's agent.
+/// Maximum number of restarts of the agent's host without a new outcome in between. It ends a session whose agent takes
+/// the host down each time; more than a hundred restarts for other reasons end none.
+pub const RESTARTS_WITHOUT_OUTCOME_MAX: u32 = 128;
+
+/// Restarts without a new outcome after which the next ones are followed by a pause, so that other sessions proceed.
+pub const RESTARTS_WITHOUT_PAUSE: u32 = 3;
+
+/// The pause after the first repeated end of the agent's host without a new outcome. Each further one doubles it.
+///
+/// As `Retry` of the state machine's `InvokeAgent`.
+pub const HOST_PAUSE_FIRST: Duration = Duration::from_secs(2);
+
+/// The longest pause after an end of the agent's host.
+pub const HOST_PAUSE_LONGEST: Duration = Duration::from_secs(60);
+
+/// Maximum number of invocations of a session's agent, those after a restart of its host not counted.
 pub const INVOCATIONS_MAX: u32 = 100;
 
 /// Upper bound of the state machine's retries of one invocation, exclusive.

@@ -11,7 +11,7 @@ use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
 use journal::item::{Item, Value};
 use journal::key;
-use journal::lease::Lease;
+use journal::lease::{Holder, Lease};
 use journal::limits::{PAYLOAD_BYTES_MAX, WRITE_ATTEMPTS_MAX};
 use journal::read::{self, ChainDamage};
 use journal::seal;
@@ -432,7 +432,7 @@ async fn a_lease_rejects_older_epochs_and_a_second_invoker<S: Store>(store: S) {
     let session = SessionId::fresh();
     let beating = |epoch, heartbeat| Lease {
         epoch,
-        runner: Some(Runner::named("agent:1")),
+        holder: Holder::Runner(Runner::named("agent:1")),
         heartbeat,
         heartbeat_at: start(),
     };

@@ -7,14 +7,14 @@ use journal::error_message::ErrorMessage;
 use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
 use journal::item::Hash;
-use journal::lease::Lease;
+use journal::lease::{Holder, HostEnd, HowHostEnded, Lease};
 use journal::payload::Payload;
 use journal::step::{EffectKind, EffectRef, Ending, Step, StepBody, Usage};
 use poller::judge::{Decision, judge};
 use poller::observe::Observed;
 use serde_json::Value;
 use workflow::contract::{CheckRequest, Failure, Judgement, Mode, Watch, Woken};
-use workflow::limits::{INVOCATIONS_MAX, POLL_LONGEST, RUNNING_MAX};
+use workflow::limits::{INVOCATIONS_MAX, POLL_LONGEST, RESTARTS_WITHOUT_OUTCOME_MAX, RUNNING_MAX};
 
 fn session() -> SessionId {
     "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap()
@@ -87,7 +87,8 @@ fn ask(expires_at: Stamp) -> StepBody<Payload> {
 }
 
 fn lease(epoch: u32, heartbeat: u32) -> Option<Lease> {
-    Some(Lease { epoch, runner: Some(Runner::named("agent:1")), heartbeat, heartbeat_at: at(0) })
+    let holder = Holder::Runner(Runner::named("agent:1"));
+    Some(Lease { epoch, holder, heartbeat, heartbeat_at: at(0) })
 }
 
 fn event(draft: Draft) -> Event {
@@ -222,10 +223,94 @@ fn losses_without_a_new_outcome_are_bounded() {
 
 #[test]
 fn an_agent_that_released_its_lease_is_invoked_at_once() {
-    let released = Some(Lease { epoch: 1, runner: None, heartbeat: 1, heartbeat_at: at(0) });
+    let released = Some(Lease { heartbeat: 1, ..Lease::unclaimed(1, at(0)) });
     let observed = Observed { step: step(3, 1, outcome()), lease: released, ..Observed::default() };
     let (decision, _) = judge(&observed, &request(5, invoked()));
     assert!(matches!(decision, Decision::Lost { why: "the agent was stopped", .. }));
+}
+
+/// A session whose host has ended after these steps.
+fn host_ended(how: HowHostEnded, second: u64, step: Option<Step>) -> Observed {
+    let holder = Holder::Ended(HostEnd { how, at: at(second) });
+    let epoch = step.as_ref().map_or(0, |step| step.epoch);
+    let lease = Some(Lease { holder, ..Lease::unclaimed(epoch, at(0)) });
+    Observed { step, lease, ..Observed::default() }
+}
+
+#[test]
+fn the_runner_of_an_ended_host_is_replaced_at_once() {
+    for how in [HowHostEnded::Exited, HowHostEnded::Restarted] {
+        for (newest, epoch) in [(step(3, 1, outcome()), 1), (step(1, 1, claim()), 1), (None, 0)] {
+            let observed = host_ended(how, 5, newest);
+            let (decision, watch) = judge(&observed, &request(5, invoked()));
+            assert!(matches!(decision, Decision::Lost { epoch: lost, .. } if lost == epoch));
+            // The same end is no reason to invoke the agent a third time.
+            let again = Watch { invoked_at: Some(at(5).to_string()), ..watch };
+            let (decision, _) = judge(&observed, &request(6, again));
+            assert_eq!(decision, Decision::Wait(Judgement::Busy));
+        }
+    }
+}
+
+#[test]
+fn an_ended_host_leaves_questions_and_ends_as_they_are() {
+    for how in [HowHostEnded::Exited, HowHostEnded::Restarted] {
+        let asked = host_ended(how, 5, step(4, 1, ask(at(1_000))));
+        let (decision, _) = judge(&asked, &request(6, invoked()));
+        assert_eq!(decision, Decision::Wait(Judgement::Waiting));
+    }
+}
+
+/// Ends the host every ten minutes without a new outcome. Returns the ends until the session ends, and its error.
+fn ends_until_the_end(how: HowHostEnded) -> (u64, String) {
+    let mut watch = invoked();
+    for n in 1.. {
+        let observed = host_ended(how, 600 * n, step(1, 1, claim()));
+        let (decision, next) = judge(&observed, &request(600 * n + 60, watch));
+        let Decision::Lost { .. } = decision else { return (n, ended(&decision)) };
+        watch = next;
+    }
+    unreachable!("there is a limit")
+}
+
+#[test]
+fn a_hundred_restarts_end_no_session_and_a_limit_does() {
+    let (restarts, error) = ends_until_the_end(HowHostEnded::Restarted);
+    assert_eq!(restarts, u64::from(RESTARTS_WITHOUT_OUTCOME_MAX) + 1);
+    assert!(restarts > 100 && error.starts_with("AgentLost: Restarts"), "{restarts} {error}");
+    let (exits, error) = ends_until_the_end(HowHostEnded::Exited);
+    assert!(exits == 4 && error.starts_with("AgentLost: Silent"), "{exits} {error}");
+}
+
+#[test]
+fn restarts_with_new_outcomes_in_between_end_no_session() {
+    let mut watch = invoked();
+    for n in 1..1_000 {
+        let newest = step(u32::try_from(n).unwrap(), 1, outcome());
+        let observed = host_ended(HowHostEnded::Restarted, n, newest);
+        let (decision, next) = judge(&observed, &request(n, watch));
+        assert!(matches!(decision, Decision::Lost { .. }), "{n}: {decision:?}");
+        watch = next;
+    }
+    assert_eq!(watch.restarted, 1);
+}
+
+#[test]
+fn repeated_ends_of_a_host_are_followed_by_a_pause() {
+    for (how, free, first_s) in [(HowHostEnded::Exited, 1, 2), (HowHostEnded::Restarted, 4, 2)] {
+        let mut watch = invoked();
+        for n in 1..=free {
+            let observed = host_ended(how, 10 * n, step(1, 1, claim()));
+            let (decision, next) = judge(&observed, &request(10 * n, watch));
+            assert!(matches!(decision, Decision::Lost { .. }), "{how:?} {n}: {decision:?}");
+            watch = next;
+        }
+        let observed = host_ended(how, 100, step(1, 1, claim()));
+        let (decision, paused) = judge(&observed, &request(100, watch));
+        assert_eq!((decision, paused.timeout_s), (Decision::Wait(Judgement::Busy), first_s));
+        let (decision, _) = judge(&observed, &request(102, paused));
+        assert!(matches!(decision, Decision::Lost { .. }), "{how:?}: {decision:?}");
+    }
 }
 
 #[test]
@@ -245,7 +330,7 @@ fn an_open_question_waits_until_it_expires() {
 #[test]
 fn an_answered_question_has_the_agent_invoked_again() {
     let answer = StepBody::Answer { question: 4, principal: None, payload: json() };
-    let released = Some(Lease { epoch: 1, runner: None, heartbeat: 1, heartbeat_at: at(0) });
+    let released = Some(Lease { heartbeat: 1, ..Lease::unclaimed(1, at(0)) });
     let observed = Observed { step: step(5, 1, answer), lease: released, ..Observed::default() };
     let (decision, watch) = judge(&observed, &request(10, invoked()));
     assert_eq!((decision, watch.epoch), (Decision::Resume, 1));

@@ -42,51 +42,61 @@ const PUT_EVERY: Duration = Duration::from_millis(300);
 const SEED: u64 = 0x0dab_0001;
 
 /// The function of the incident that is copied for every session.
-const FUNCTION: &str = "data-processor";
+pub const FUNCTION: &str = "data-processor";
 
 /// A bundled incident with a slow server that logs its requests.
-struct Scene {
-    folder: tempfile::TempDir,
+pub struct Scene {
+    pub folder: tempfile::TempDir,
 }
 
 impl Scene {
     /// `start_s` is what the server takes to start, in seconds.
-    fn new(start_s: f32) -> Self {
+    pub fn new(start_s: f32) -> Self {
         let scene = Self { folder: tempfile::tempdir().unwrap() };
         std::fs::create_dir_all(scene.path("snapshot/functions")).unwrap();
+        scene.server_starts_in(start_s);
+        scene
+    }
+
+    /// Sets what servers take to start from now on, in seconds.
+    pub fn server_starts_in(&self, start_s: f32) {
         // What a client asks goes through `tee` into the log before the server reads it.
         let script = r#"sleep "$0"; tee -a "$1" | exec "$2" mcp aws-diagnostics --snapshot "$3""#;
         let server = json!({
             "command": "sh",
-            "args": ["-c", script, start_s.to_string(), scene.path("asked"),
-                env!("CARGO_BIN_EXE_daybook"), scene.path("snapshot")],
+            "args": ["-c", script, start_s.to_string(), self.path("asked"),
+                env!("CARGO_BIN_EXE_daybook"), self.path("snapshot")],
         });
         let servers = json!({ "mcpServers": { "aws-diagnostics": server } });
-        std::fs::write(scene.path("servers.json"), servers.to_string()).unwrap();
-        scene
+        std::fs::write(self.path("servers.json"), servers.to_string()).unwrap();
     }
 
     fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn data(&self) -> PathBuf {
+    pub fn data(&self) -> PathBuf {
         self.path("data")
     }
 
     /// A stack with a fast clock and long MCP timeouts.
     fn dev(&self, arguments: &[&str]) -> Dev {
+        self.dev_at(TIME_SCALE, arguments)
+    }
+
+    /// The same at a speed of the clock.
+    pub fn dev_at(&self, time_scale: u32, arguments: &[&str]) -> Dev {
         let mut command = daybook(self.folder.path());
         command.env("DAYBOOK_MCP_SERVERS", self.path("servers.json"));
         command.env("MCP_CONNECT_TIMEOUT", "600").env("MCP_INIT_TIMEOUT", "600");
         command.env("MAX_INCIDENTS_PER_HOUR", "1000");
-        let time_scale = ["--time-scale", &TIME_SCALE.to_string()];
+        let time_scale = ["--time-scale", &time_scale.to_string()];
         let arguments = [&time_scale[..], arguments].concat();
         Dev::listening_with(&mut command, &self.data(), "127.0.0.1:0", &arguments)
     }
 
     /// An incident of a function of its own, so that the log tells the sessions apart.
-    fn incident(&self, name: &str) -> Value {
+    pub fn incident(&self, name: &str) -> Value {
         let functions = incident("s3-permission-revoked").join("functions");
         copy(&functions.join(FUNCTION), &self.path("snapshot/functions").join(name));
         json!({ "agent": "incident", "input": { "lambda_name": name,
@@ -109,7 +119,7 @@ impl Scene {
         calls
     }
 
-    fn journal(&self) -> SqliteStore {
+    pub fn journal(&self) -> SqliteStore {
         SqliteStore::open_read_only(&self.data().join(JOURNAL_FILE)).unwrap()
     }
 
@@ -130,13 +140,13 @@ impl Scene {
         records
     }
 
-    async fn statuses(&self, session: &SessionId) -> Vec<EventStatus> {
+    pub async fn statuses(&self, session: &SessionId) -> Vec<EventStatus> {
         let events = read::events(&self.journal(), session).await.unwrap();
         events.iter().map(|event| event.status).collect()
     }
 
     /// Waits until a session has an event.
-    async fn shows(&self, session: &SessionId, event: EventStatus) {
+    pub async fn shows(&self, session: &SessionId, event: EventStatus) {
         let waiting = async {
             while !self.statuses(session).await.contains(&event) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -147,7 +157,7 @@ impl Scene {
         }
     }
 
-    async fn claims(&self, session: &SessionId) -> Vec<Step<Value>> {
+    pub async fn claims(&self, session: &SessionId) -> Vec<Step<Value>> {
         let mut steps = read::resolved_steps(&self.journal(), session).await.unwrap();
         steps.retain(|step| matches!(step.body, StepBody::Claim { .. }));
         steps
@@ -186,7 +196,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Triggers a session; returns its id if the stack responded.
-async fn put(endpoint: &str, detail: &Value) -> Option<SessionId> {
+pub async fn put(endpoint: &str, detail: &Value) -> Option<SessionId> {
     let entry = json!({
         "Source": "manual-trigger", "DetailType": "execute-agent", "Detail": detail.to_string(),
     });
@@ -214,7 +224,7 @@ impl Chance {
     }
 }
 
-fn verified(scene: &Scene, session: &SessionId) {
+pub fn verified(scene: &Scene, session: &SessionId) {
     let data = scene.data();
     let ran = run_in(
         scene.folder.path(),

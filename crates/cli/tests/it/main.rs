@@ -36,6 +36,7 @@ mod own_agent;
 mod page;
 mod people;
 mod reader;
+mod recovery;
 mod runs;
 #[cfg(feature = "live")]
 mod servers;

@@ -8,10 +8,11 @@ use asl::execution::{Execution, Start};
 use asl::history::Event;
 use journal::clock::Stamp;
 use journal::store::{Error, Retry};
-use tokio::sync::mpsc;
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::runner::{self, Broken, Cause, Left, Runner};
+use super::runner::{self, Broken, Callback, Cause, Command, Left, Runner};
 use super::{ACTIVE_MAX, COMMANDS_MAX, ExecutionStore, Executions, READ_RETRY_DELAY, Record};
 use crate::names;
 
@@ -140,6 +141,12 @@ impl<S: ExecutionStore> Executions<S> {
     ) {
         let (inbox, commands) = mpsc::channel(COMMANDS_MAX);
         let Record { id, arn, .. } = record;
+        if let Some(token) = self.shared.owed().remove(&arn) {
+            let (reply, _) = oneshot::channel();
+            let answer = Callback::Success(json!({}));
+            // The inbox is new and has room.
+            let _ = inbox.try_send(Command::Callback { token, answer, reply });
+        }
         self.shared.live().insert(arn.clone(), inbox);
         let shared = Arc::clone(&self.shared);
         let runner = Runner::new(Arc::clone(&shared), id, execution, commands, cause);

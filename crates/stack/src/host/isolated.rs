@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use workflow::env;
 
 use super::{Answer, Unanswered, process, progress};
+use crate::recover::Exits;
 
 /// Most processes at once.
 const SESSIONS_MAX: usize = 64;
@@ -73,6 +74,8 @@ pub struct Settings {
     pub time_scale: u32,
     /// Receives the progress of their tools.
     pub progress: Broadcast,
+    /// Takes the sessions of exited processes from them.
+    pub exits: Exits,
 }
 
 #[derive(Clone, Debug)]
@@ -271,6 +274,10 @@ impl Isolated {
         keepers.spawn(async move {
             let why = host.keep(&session, &kept, &says).await;
             tracing::info!(session_id = %session, why, "The agent's process ended.");
+            // When the stack stops, its next start does this.
+            if !host.shared.stopping.is_cancelled() {
+                host.shared.settings.exits.record(&session).await;
+            }
             host.slots().remove(&session);
             // The slot is free before a waiting caller resumes.
             says.send_replace(State::Gone(why));

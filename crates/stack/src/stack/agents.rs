@@ -18,6 +18,7 @@ use crate::dynamodb;
 use crate::endpoint::{Aws, Guard, of_agents, random};
 use crate::host::{Agents, Isolated, Settings};
 use crate::names;
+use crate::recover::Exits;
 use crate::store::Database;
 
 /// The loopback port of isolated agents, with a token of this run.
@@ -66,7 +67,10 @@ pub(super) fn agents(
             let time_scale = config.time_scale.max(1);
             let (clock, progress) = (clock.clone(), progress.clone());
             let token = inside.token.clone();
-            let settings = Settings { program, environment, token, clock, time_scale, progress };
+            let callbacks = aws_sdk_sfn::Client::new(aws);
+            let exits = Exits { store: store.clone(), callbacks, clock: clock.clone() };
+            let settings =
+                Settings { program, environment, token, clock, time_scale, progress, exits };
             Ok(Agents::Isolated(Isolated::new(settings)?))
         }
         (Isolation::None, _) | (_, None) => {

@@ -120,8 +120,7 @@ async fn session<S: Store>(race: &Race<S>, case: Case) -> Stage<S> {
             stage.append("agent-one", 1, ask).await;
         }
         Case::Silent | Case::Cancelled(_) => {
-            let released =
-                Lease { epoch: 1, runner: None, heartbeat: 1, heartbeat_at: stage.clock.now() };
+            let released = Lease { heartbeat: 1, ..Lease::unclaimed(1, stage.clock.now()) };
             assert!(released.write(store, session, stage.expires_at).await.unwrap());
         }
     }
