@@ -5,6 +5,7 @@
 //! between leaves the workflow parked until its own next check, which may be hours later.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use graph::agent::Agent;
 use journal::event::{Event, EventStatus, Writer};
@@ -12,7 +13,7 @@ use journal::id::SessionId;
 use journal::read::{events, newest_step};
 use journal::seal::suspension;
 use journal::step::StepBody;
-use journal::store::{Error, Store};
+use journal::store::{Error, Retry, Store};
 use journal::version::{self, Missing};
 use journal::wait::Wait;
 use packs::named;
@@ -23,11 +24,18 @@ use crate::executions::{Callback, ExecutionStore, Executions, RUNNING, Record};
 /// Executions per read.
 const PAGE: usize = 256;
 
+/// Delay before a failed read is repeated.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
 /// Wakes every workflow whose session no longer waits, or waits unannounced.
 pub(crate) async fn catch_up<S: ExecutionStore>(executions: Executions<S>, agents: Arc<[Agent]>) {
-    if let Err(error) = wake_all(&executions, &agents).await {
-        // They wake at their own next check.
+    while let Err(error) = wake_all(&executions, &agents).await {
         tracing::warn!(%error, "Cannot wake the workflows that were answered before the restart.");
+        if error.retry() == Retry::Never {
+            // They wake at their own next check.
+            return;
+        }
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 

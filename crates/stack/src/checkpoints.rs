@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::keys::Keys;
+use crate::restart::after_panics;
 use crate::stack::chain;
 use crate::store::Database;
 
@@ -71,12 +72,18 @@ impl Signer {
     ) -> Self {
         let Some(keys) = keys else { return Self { tasks: Vec::new() } };
         let stop = CancellationToken::new();
-        let keep_signing = keep_signing(store.clone(), keys, signing, stop.clone());
+        let (signed, stopping) = (store.clone(), stop.clone());
+        let keep_signing =
+            move || keep_signing(signed.clone(), keys.clone(), signing.clone(), stopping.clone());
+        let keep_signing = after_panics("the signer", stop.clone(), keep_signing);
         let mut tasks = vec![(stop, JoinSet::from_iter([keep_signing]))];
         if !witnesses.is_empty() {
             let stop = CancellationToken::new();
             let mut cosigning = JoinSet::new();
-            cosigning.spawn(keep_cosigning(store.clone(), witnesses, stop.clone()));
+            let (signed, stopping) = (store.clone(), stop.clone());
+            let keep_cosigning =
+                move || keep_cosigning(signed.clone(), witnesses.clone(), stopping.clone());
+            cosigning.spawn(after_panics("the cosigner", stop.clone(), keep_cosigning));
             tasks.push((stop, cosigning));
         }
         Self { tasks }

@@ -31,6 +31,8 @@ use journal::store::Error;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+#[cfg(doc)]
+use workflow::error_name::EXECUTION_BROKEN;
 
 use crate::names;
 use crate::services::Services;
@@ -62,6 +64,13 @@ const TAKEN_UP_POLL: Duration = Duration::from_millis(20);
 
 /// Delay before the running executions are read again after a failure.
 const READ_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// Most restarts of an execution's runner after a panic or an error that no retry can help, since the start of the
+/// stack. The next failure ends the execution as [`EXECUTION_BROKEN`].
+const RESTARTS_MAX: u32 = 5;
+
+/// Delay before the first restart of a runner, by the stack's clock. Each further one doubles it.
+const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// The state machine of new executions.
 #[derive(Clone, Debug)]
@@ -106,6 +115,8 @@ struct Shared<S> {
     definitions: Mutex<BTreeMap<i64, Arc<Definition>>>,
     live: Mutex<BTreeMap<String, mpsc::Sender<Command>>>,
     parked: Mutex<Parked>,
+    /// Failures of their runners since the start of the stack, by execution.
+    failures: Mutex<BTreeMap<i64, u32>>,
     /// Tokens of callbacks that executions get when they are taken up, by ARN.
     owed: Mutex<BTreeMap<String, String>>,
     started: Notify,
@@ -119,12 +130,29 @@ impl<S> Shared<S> {
         Timestamp::from_nanos(self.clock.now().nanos())
     }
 
+    fn after(&self, delay: Duration) -> Timestamp {
+        Timestamp::from_nanos(self.clock.now().after(delay).nanos())
+    }
+
     fn parked(&self) -> std::sync::MutexGuard<'_, Parked> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn owed(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, String>> {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failing(&self) -> Vec<i64> {
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.keys().copied().collect()
+    }
+
+    /// Returns how often the execution's runner has failed, this time included.
+    fn count_failure(&self, execution: i64) -> u32 {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = failures.entry(execution).or_default();
+        *count += 1;
+        *count
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, mpsc::Sender<Command>>> {
@@ -175,6 +203,7 @@ impl<S: ExecutionStore> Executions<S> {
             definitions: Mutex::new(BTreeMap::from([(row, parsed)])),
             live: Mutex::default(),
             parked: Mutex::default(),
+            failures: Mutex::default(),
             owed: Mutex::default(),
             started: Notify::new(),
             work: Work::default(),
@@ -366,6 +395,15 @@ impl<S: ExecutionStore> Executions<S> {
             }
         }
         Ok(HandedOver::Busy)
+    }
+
+    /// The running executions whose runner has failed since the start of the stack and was restarted.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn failing(&self) -> Result<Vec<Record>, Error> {
+        let ids = self.shared.failing();
+        self.shared.store.running(&ids).await
     }
 
     /// Subscribes to the ends of executions. A receiver that lags by more than 1,024 misses some.

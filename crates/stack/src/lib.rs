@@ -28,6 +28,7 @@ mod memory;
 pub mod names;
 mod process;
 pub mod recover;
+mod restart;
 pub mod services;
 pub mod stack;
 pub mod store;

@@ -47,6 +47,7 @@ use crate::keys::Keys;
 use crate::memory;
 use crate::names;
 use crate::recover::end_former_runners;
+use crate::restart::after_panics;
 use crate::services::Services;
 use crate::store::{Database, Journal};
 use crate::watch;
@@ -304,14 +305,27 @@ fn supervisor(
     agents: &Arc<[Agent]>,
     stop: &CancellationToken,
 ) -> JoinSet<()> {
-    let store = executions.store();
-    let watchdog = watchdog(store, clock, aws);
-    let watched = watch::watch(watchdog, executions.ends(), clock.clone(), stop.clone());
-    let mut supervisor = JoinSet::from_iter([watched]);
-    supervisor.spawn(memory::give_back(store.clone(), stop.clone()));
+    let (store, watchdog) = (executions.store().clone(), watchdog(executions.store(), clock, aws));
+    let (clock, stopping, ended) = (clock.clone(), stop.clone(), executions.clone());
+    // The sweep finds ends that were announced between two runs.
+    let watching =
+        move || watch::watch(watchdog.clone(), ended.ends(), clock.clone(), stopping.clone());
+    let watched = after_panics("the watchdog", stop.clone(), watching);
+    let mut supervisor = JoinSet::new();
+    supervisor.spawn(watched);
+    let stopping = stop.clone();
+    let giving_back = move || memory::give_back(store.clone(), stopping.clone());
+    supervisor.spawn(after_panics("giving back memory", stop.clone(), giving_back));
     let supervised = executions.clone();
-    supervisor.spawn(async move { supervised.supervise().await });
-    let (caught_up, stopping) = (catch_up(executions.clone(), Arc::clone(agents)), stop.clone());
+    let supervising = move || {
+        let supervised = supervised.clone();
+        async move { supervised.supervise().await }
+    };
+    supervisor.spawn(after_panics("the supervision of executions", stop.clone(), supervising));
+    let (caught_up, agents) = (executions.clone(), Arc::clone(agents));
+    let catching_up = move || catch_up(caught_up.clone(), Arc::clone(&agents));
+    let caught_up = after_panics("catching up", stop.clone(), catching_up);
+    let stopping = stop.clone();
     supervisor.spawn(async move {
         // If the stack stops first, the next start catches up.
         let _ = stopping.run_until_cancelled_owned(caught_up).await;

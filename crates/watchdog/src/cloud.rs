@@ -6,6 +6,7 @@ use aws_sdk_sfn::types::ExecutionStatus;
 use journal::clock::Stamp;
 use journal::id::SessionId;
 use telemetry::context::TraceParent;
+use workflow::error_name::EXECUTION_BROKEN;
 use workflow::execution::{RESUMES_MAX, name};
 use workflow::trace;
 
@@ -75,6 +76,9 @@ impl Cloud {
         let ended = |how| Execution::Ended { how, at: Stamp::from_millis(stopped_at) };
         Ok(match described.status() {
             ExecutionStatus::Succeeded => ended(How::Succeeded),
+            ExecutionStatus::Failed if described.error() == Some(EXECUTION_BROKEN) => {
+                ended(How::Broken)
+            }
             ExecutionStatus::Failed => ended(How::Failed),
             ExecutionStatus::TimedOut => ended(How::TimedOut),
             ExecutionStatus::Aborted => ended(How::Aborted),

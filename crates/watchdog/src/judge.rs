@@ -7,6 +7,7 @@ use journal::event::{Event, EventStatus};
 use journal::step::{Ending, Step, StepBody};
 use journal::version;
 use serde_json::Value;
+use workflow::error_name::EXECUTION_BROKEN;
 use workflow::limits::STALE_AFTER;
 
 /// The error message of a session that the watchdog ends.
@@ -32,6 +33,8 @@ pub enum How {
     Succeeded,
     /// Its definition ended it, or failed.
     Failed,
+    /// The stack could not run it.
+    Broken,
     /// It reached its own timeout.
     TimedOut,
     Aborted,
@@ -110,6 +113,7 @@ fn end(events: &[Event], execution: &Execution) -> End {
             (Ending::Failed, "ExecutionStopped", "unknown")
         }
         Execution::Ended { how: How::Failed, .. } => (Ending::Failed, "ExecutionFailed", "unknown"),
+        Execution::Ended { how: How::Broken, .. } => (Ending::Failed, EXECUTION_BROKEN, "unknown"),
         Execution::Ended { how: How::Succeeded, .. } => {
             (Ending::Failed, "ExecutionEnded", "unknown")
         }

@@ -27,6 +27,9 @@ pub const SESSION_FAILED: &str = "SessionFailed";
 /// Error of an execution whose session timed out.
 pub const SESSION_TIMED_OUT: &str = "SessionTimedOut";
 
+/// The stack's runner of an execution failed again and again.
+pub const EXECUTION_BROKEN: &str = "ExecutionBroken";
+
 /// Every error name of this module that an execution may show.
 pub const ALL: &[&str] = &[
     INVOCATION_THROTTLED,
@@ -38,4 +41,5 @@ pub const ALL: &[&str] = &[
     INVALID_REQUEST,
     SESSION_FAILED,
     SESSION_TIMED_OUT,
+    EXECUTION_BROKEN,
 ];

@@ -78,13 +78,18 @@ async fn look(reader: &Reader, query: &str) -> Reply {
         breakers.extend(breaker(reader, agent, now).await.map_err(journal)?);
     }
     let health = Health::of(&seen, span, now);
+    let restarted = match &reader.stack {
+        Some(stack) => stack.executions.failing().await.map_err(journal)?.len(),
+        None => 0,
+    };
     // Null where no stack of this process signs.
     let unsigned = reader.stack.as_ref().and_then(|stack| stack.signing.problem());
     Ok((
         200,
         json!({
             "hours": hours, "health": health, "breakers": breakers,
-            "damaged": damaged, "log_problem": unsigned, "sessions": seen.len(), "sessions_max": SESSIONS_MAX, "is_cut": is_cut,
+            "damaged": damaged, "log_problem": unsigned, "restarted_executions": restarted,
+            "sessions": seen.len(), "sessions_max": SESSIONS_MAX, "is_cut": is_cut,
         }),
     ))
 }

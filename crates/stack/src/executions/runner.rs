@@ -347,7 +347,7 @@ impl<S: ExecutionStore> Runner<S> {
 
 /// Appends events, retrying without limit: no action may precede its record, and a full disk does not
 /// end an execution.
-async fn append<S: ExecutionStore>(
+pub(super) async fn append<S: ExecutionStore>(
     shared: &Shared<S>,
     id: i64,
     events: &[Event],

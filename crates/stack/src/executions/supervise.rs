@@ -2,19 +2,31 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use asl::definition::Definition;
-use asl::execution::{Execution, Start};
-use asl::history::Event;
+use asl::execution::{Execution, Outcome, Start};
+use asl::history::{Event, EventKind, Failure};
+use asl::time::Timestamp;
 use journal::clock::Stamp;
 use journal::store::{Error, Retry};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use workflow::error_name::EXECUTION_BROKEN;
 
+use super::parked::Parked;
 use super::runner::{self, Broken, Callback, Cause, Command, Left, Runner};
-use super::{ACTIVE_MAX, COMMANDS_MAX, ExecutionStore, Executions, READ_RETRY_DELAY, Record};
+use super::{
+    ACTIVE_MAX, COMMANDS_MAX, ExecutionStore, Executions, READ_RETRY_DELAY, RESTART_DELAY,
+    RESTARTS_MAX, Record,
+};
 use crate::names;
+use crate::restart::contained;
+use crate::stack::chain;
+
+/// Delay before an execution that could not be ended is tried again, by the stack's clock.
+const END_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// What [`Executions::supervise`] waits for, besides a stop and a runner's end.
 #[derive(Clone, Copy, PartialEq)]
@@ -24,15 +36,18 @@ enum Waiting {
     Store,
 }
 
+/// A runner's task contains panics; what remains is a bug in the restart itself.
 fn report(ended: &Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(%error, "An execution's runner stopped unexpectedly.");
+        tracing::error!(%error, "An execution's task stopped unexpectedly.");
     }
 }
 
 impl<S: ExecutionStore> Executions<S> {
-    /// Runs every running execution until [`Self::begin_stop`].
+    /// Runs every running execution until [`Self::begin_stop`]. If this panics, the next call begins with the rows again.
     pub async fn supervise(&self) {
+        *self.shared.parked() = Parked::default();
+        self.shared.live().clear();
         let mut runners = JoinSet::new();
         let mut taken_up = 0;
         while !self.shared.stopping.is_cancelled() {
@@ -122,9 +137,10 @@ impl<S: ExecutionStore> Executions<S> {
                     return false;
                 }
                 Err(error) => {
-                    let cause = std::error::Error::source(&error).map(ToString::to_string);
-                    let arn = record.arn;
-                    tracing::error!(%arn, %error, cause, "Cannot continue an execution.");
+                    let executions = self.clone();
+                    runners.spawn(async move {
+                        executions.failed(id, &record.arn, &chain(&error)).await
+                    });
                 }
             }
             *taken_up = id.max(*taken_up);
@@ -152,22 +168,62 @@ impl<S: ExecutionStore> Executions<S> {
         let runner = Runner::new(Arc::clone(&shared), id, execution, commands, cause);
         let executions = self.clone();
         runners.spawn(async move {
-            let left = runner.run().await;
+            let left = contained("an execution's runner", runner.run()).await;
             shared.live().remove(&arn);
             match left {
-                Ok(Left::Parked(until)) => {
-                    shared.parked().park(id, until);
-                    // The supervisor may now be due earlier.
-                    shared.started.notify_one();
-                    return;
-                }
-                Ok(Left::Ended) => {}
-                Err(error) => {
-                    tracing::error!(%arn, %error, "An execution is stopped until the next start of the stack.");
-                }
+                Ok(Ok(Left::Parked(until))) => executions.take_up_at(id, until),
+                Ok(Ok(Left::Ended)) => executions.announce_end(&arn).await,
+                Ok(Err(error)) => executions.failed(id, &arn, &chain(&error)).await,
+                Err(panic) => executions.failed(id, &arn, &panic.to_string()).await,
             }
-            executions.announce_end(&arn).await;
         });
+    }
+
+    fn take_up_at(&self, id: i64, until: Timestamp) {
+        self.shared.parked().park(id, until);
+        // The supervisor may now be due earlier.
+        self.shared.started.notify_one();
+    }
+
+    /// Restarts the runner of an execution after a delay. After too many failures, ends the execution.
+    async fn failed(&self, id: i64, arn: &str, why: &str) {
+        if self.shared.stopping.is_cancelled() {
+            return;
+        }
+        let failures = self.shared.count_failure(id);
+        if failures <= RESTARTS_MAX {
+            let delay = RESTART_DELAY * (1 << (failures - 1));
+            tracing::error!(%arn, why, failures, ?delay, "An execution's runner failed; restarting it.");
+            self.take_up_at(id, self.shared.after(delay));
+            return;
+        }
+        tracing::error!(%arn, why, failures, "An execution's runner failed too often; ending the execution.");
+        match contained("the end of an execution", self.end_broken(id, why)).await {
+            Ok(Ok(())) => self.announce_end(arn).await,
+            failed => {
+                let why = match failed {
+                    Ok(error) => error.err().map(|error| chain(&error)).unwrap_or_default(),
+                    Err(panic) => panic.to_string(),
+                };
+                tracing::error!(%arn, why, "An execution cannot be ended; trying again.");
+                self.take_up_at(id, self.shared.after(END_RETRY_DELAY));
+            }
+        }
+    }
+
+    /// Ends an execution as failed without its interpreter, which may be what fails.
+    async fn end_broken(&self, id: i64, why: &str) -> Result<(), Error> {
+        let known = self.shared.store.history(id, 0, false, usize::MAX).await?.len() as u64;
+        let cause = format!("the runner of the execution failed {} times: {why}", RESTARTS_MAX + 1);
+        let failure = Failure::new(EXECUTION_BROKEN, Some(cause));
+        let event = Event {
+            id: known + 1,
+            previous_event_id: known,
+            timestamp: self.shared.now(),
+            kind: EventKind::ExecutionFailed(failure.clone()),
+        };
+        let ended = (Outcome::Failed(failure), event.timestamp);
+        runner::append(&self.shared, id, &[event], Some(&ended)).await
     }
 
     async fn replay(&self, record: &Record) -> Result<Execution, Broken> {

@@ -25,6 +25,7 @@ use workflow::env;
 
 use super::{Answer, Unanswered, process, progress};
 use crate::recover::Exits;
+use crate::restart::contained;
 
 /// Most processes at once.
 const SESSIONS_MAX: usize = 64;
@@ -74,8 +75,8 @@ pub struct Settings {
     pub time_scale: u32,
     /// Receives the progress of their tools.
     pub progress: Broadcast,
-    /// Takes the sessions of exited processes from them.
-    pub exits: Exits,
+    /// Takes the sessions of exited processes from them; `None` if the runtime does not know the journal.
+    pub exits: Option<Exits>,
 }
 
 #[derive(Clone, Debug)]
@@ -272,11 +273,15 @@ impl Isolated {
         let mut keepers = self.keepers();
         while keepers.try_join_next().is_some() {}
         keepers.spawn(async move {
-            let why = host.keep(&session, &kept, &says).await;
+            let why =
+                contained("the host of an agent's process", host.keep(&session, &kept, &says));
+            let why = why.await.unwrap_or_else(|panic| panic.to_string());
             tracing::info!(session_id = %session, why, "The agent's process ended.");
             // When the stack stops, its next start does this.
-            if !host.shared.stopping.is_cancelled() {
-                host.shared.settings.exits.record(&session).await;
+            if let Some(exits) = &host.shared.settings.exits
+                && !host.shared.stopping.is_cancelled()
+            {
+                exits.record(&session).await;
             }
             host.slots().remove(&session);
             // The slot is free before a waiting caller resumes.

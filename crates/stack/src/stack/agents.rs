@@ -68,7 +68,7 @@ pub(super) fn agents(
             let (clock, progress) = (clock.clone(), progress.clone());
             let token = inside.token.clone();
             let callbacks = aws_sdk_sfn::Client::new(aws);
-            let exits = Exits { store: store.clone(), callbacks, clock: clock.clone() };
+            let exits = Some(Exits { store: store.clone(), callbacks, clock: clock.clone() });
             let settings =
                 Settings { program, environment, token, clock, time_scale, progress, exits };
             Ok(Agents::Isolated(Isolated::new(settings)?))

@@ -12,6 +12,7 @@ mod list;
 mod ministack;
 mod page;
 mod people;
+mod restarts;
 mod resume;
 mod services;
 mod stack;

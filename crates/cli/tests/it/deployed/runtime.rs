@@ -87,6 +87,7 @@ impl Runtime {
             time_scale: SCALE,
             token: guard::Secret::new(&"7".repeat(64)),
             progress: agent::progress::Broadcast::default(),
+            exits: None,
         };
         self.agents.set(Agents::Isolated(Isolated::new(settings).unwrap())).ok()
     }
