@@ -26,6 +26,9 @@ pub const CLOSE_GRACE: Duration = Duration::from_secs(2);
 /// How long to wait for the exit status of a server that closed its stdout.
 const EXIT_GRACE: Duration = Duration::from_millis(200);
 
+/// How often to look whether a server has exited, by the machine's clock.
+const EXIT_POLL: Duration = Duration::from_millis(2);
+
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
 pub(super) enum Running {
@@ -119,6 +122,8 @@ impl Process {
     }
 
     async fn exit_status(&mut self, clock: &Clock) -> Option<ExitStatus> {
+        clock.timeout(EXIT_GRACE, self.exited()).await?;
+        self.kill_group();
         let status = clock.timeout(EXIT_GRACE, self.child.wait()).await?.ok();
         // The pipe may still contain its last output.
         clock.timeout(EXIT_GRACE, self.reader.join_next()).await;
@@ -126,7 +131,7 @@ impl Process {
     }
 
     async fn end(&mut self, clock: &Clock) {
-        if clock.timeout(CLOSE_GRACE, self.child.wait()).await.is_none() {
+        if clock.timeout(CLOSE_GRACE, self.exited()).await.is_none() {
             tracing::warn!(pid = self.group, "Killing an MCP server that did not exit.");
         }
         self.kill(clock).await;
@@ -138,6 +143,14 @@ impl Process {
             tracing::error!(pid = self.group, "Cannot kill an MCP server.");
         }
         self.reader.abort_all();
+    }
+
+    /// Waits until the server has exited, but does not reap it: until then, its id stays the group's, so that the
+    /// processes that the server has left behind can be killed.
+    async fn exited(&self) {
+        while self.child.id().is_some_and(|id| !os::has_exited(id)) {
+            tokio::time::sleep(EXIT_POLL).await;
+        }
     }
 
     fn kill_group(&self) {
@@ -213,7 +226,7 @@ async fn follow(mut stderr: ChildStderr, tail: Arc<Tail>) {
     }
 }
 
-/// The two system calls without a safe interface.
+/// The system calls without a safe interface.
 mod os {
     use tokio::process::Command;
 
@@ -239,6 +252,20 @@ mod os {
 
     #[cfg(not(target_os = "linux"))]
     pub(super) fn die_with_parent(_command: &mut Command) {}
+
+    /// Whether a child has exited. Does not reap it.
+    #[expect(unsafe_code, reason = "the standard library reaps what it finds exited")]
+    pub(super) fn has_exited(child: u32) -> bool {
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+        // SAFETY: zeroes are a valid `siginfo_t`, and the call writes to nothing else.
+        let (found, id) = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let found = libc::waitid(libc::P_PID, child, &raw mut info, flags);
+            (found, info.si_pid())
+        };
+        // Without such a child there is nothing to wait for.
+        found == -1 || id != 0
+    }
 
     /// Kills a process group whose leader has not been reaped.
     #[expect(unsafe_code, reason = "the standard library kills single processes only")]
@@ -289,6 +316,59 @@ mod tests {
         }
         assert_eq!(status.unwrap().code(), Some(3));
         assert_eq!(process.stderr.text(), "one | two");
+    }
+
+    /// Starts a server that starts a process of its own. Returns that process's id, too.
+    async fn with_grandchild(then: &str) -> (Process, Pipes, u32) {
+        let script = format!("sleep 300 >/dev/null 2>&1 & echo $! >&2; {then}");
+        let (process, pipes) = Process::start(&shell(&script)).await.unwrap();
+        let grandchild = loop {
+            if let Ok(id) = process.stderr.text().parse() {
+                break id;
+            }
+            tokio::time::sleep(EXIT_POLL).await;
+        };
+        (process, pipes, grandchild)
+    }
+
+    async fn is_gone(process: u32) {
+        let state = || {
+            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+            stat.rsplit_once(") ")?.1.chars().next()
+        };
+        let gone = async {
+            while state().is_some_and(|state| state != 'Z') {
+                tokio::time::sleep(EXIT_POLL).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), gone).await.expect("it is killed");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn what_a_server_started_ends_with_it() {
+        let clock = Clock::system();
+        // It ends when its stdin is closed.
+        let (mut process, pipes, grandchild) = with_grandchild("read line").await;
+        drop(pipes);
+        process.end(&clock).await;
+        is_gone(grandchild).await;
+        // It is killed.
+        let (mut process, _pipes, grandchild) = with_grandchild("sleep 300").await;
+        process.kill(&clock).await;
+        is_gone(grandchild).await;
+        // It exits by itself.
+        let (mut process, _pipes, grandchild) = with_grandchild("exit 3").await;
+        while process.exit_status(&clock).await.is_none() {}
+        is_gone(grandchild).await;
+        // It is dropped.
+        let (process, _pipes, grandchild) = with_grandchild("sleep 300").await;
+        drop(process);
+        is_gone(grandchild).await;
+        let (process, _pipes, grandchild) = with_grandchild("exit 0").await;
+        process.exited().await;
+        drop(process);
+        is_gone(grandchild).await;
     }
 
     /// The kernel kills a child with the thread that started it, so that thread must not be one that a
