@@ -2,8 +2,9 @@
 //!
 //! Most workloads run in short bursts over several rounds, and the median is printed. Absolute results
 //! depend on the machine; compare the ratio to the raw disk in the same round. Arguments after `--` select
-//! parts: `speed`, `steps`, `list`, `memory`, `heartbeat`; the default is all of them. `scale` fills a file
-//! with 1,000,000 sessions, and [`alone`] has workloads for external tools.
+//! parts: `speed`, `steps`, `list`, `memory`, `heartbeat`, `recovery`; the default is all of them. `kills=N` sets
+//! how often `recovery` kills a stack of each agent. `scale` fills a file with 1,000,000 sessions, and [`alone`] has
+//! workloads for external tools.
 //!
 //! No result fails the benchmark.
 
@@ -30,6 +31,7 @@ mod alone;
 mod heartbeat;
 mod list;
 mod memory;
+mod recovery;
 mod report;
 mod runs;
 mod sessions;
@@ -58,12 +60,13 @@ const LARGER: [usize; 3] = [3_000, 30_000, 300_000];
 type Part = (&'static str, fn(&mut Report));
 
 /// In the order in which they are measured.
-const PARTS: [Part; 5] = [
+const PARTS: [Part; 6] = [
     ("speed", speed),
     ("steps", steps::measure),
     ("list", lists),
     ("memory", memory::measure),
     ("heartbeat", heartbeat::measure),
+    ("recovery", recovery::measure),
 ];
 
 fn main() {

@@ -102,7 +102,7 @@ fn a_million_payments(report: &mut Report) {
     report.add(what, at, took.as_secs_f64(), "s", READ);
 }
 
-fn daybook() -> Command {
+pub fn daybook() -> Command {
     Command::new(env!("CARGO_BIN_EXE_daybook"))
 }
 
@@ -159,6 +159,14 @@ impl DevStack {
         let url = format!("{}{path}", self.endpoint);
         let answer = reqwest::get(url).await.unwrap().error_for_status().unwrap();
         answer.text().await.unwrap()
+    }
+
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub fn resident_kib(&self) -> usize {
