@@ -22,7 +22,7 @@
 pub mod answer;
 pub mod built_in;
 pub mod catalogue;
-mod connection;
+pub mod connection;
 pub mod in_process;
 mod launch;
 pub mod parameters;

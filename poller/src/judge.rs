@@ -215,8 +215,13 @@ fn liveness(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> D
     if silence >= SILENT_AFTER || (watch.silent && silence >= SILENCE_CONFIRMED_AFTER) {
         return lost(observed, watch, "its heartbeat stopped");
     }
-    let until_confirmed = watch.silent.then(|| SILENCE_CONFIRMED_AFTER.saturating_sub(silence));
-    poll(watch, until_confirmed);
+    let until_lost = match (watch.silent, silence.is_zero()) {
+        (true, _) => Some(SILENCE_CONFIRMED_AFTER.saturating_sub(silence)),
+        // No heartbeat since the previous check: the next one is not later than the loss.
+        (false, false) => Some(SILENT_AFTER.saturating_sub(silence)),
+        (false, true) => None,
+    };
+    poll(watch, until_lost);
     Decision::Wait(Judgement::Busy)
 }
 

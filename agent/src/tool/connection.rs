@@ -19,7 +19,7 @@ use rmcp::service::{
 use rmcp::transport::DynamicTransportError;
 use serde_json::Value;
 use telemetry::context::TraceParent;
-use tokio::sync::Mutex as AsyncMutex;
+use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::answer::{ERROR_CHARS_MAX, cut};
 use super::catalogue::{Catalogue, Listed, Readers};
@@ -32,6 +32,17 @@ use crate::progress::Listener;
 
 /// Most pages of a server's list of tools. A longer list is an error.
 pub const PAGES_MAX: usize = 32;
+
+/// Most programs that this process starts as servers at once. Further starts wait, before their timeouts begin: after a
+/// restart of a stack, every session starts its servers.
+pub const STARTS_AT_ONCE: usize = 32;
+
+/// Most handshakes of a program that may take too long, each with a process of its own: the machine may be busy with
+/// other starts.
+pub const HANDSHAKES_MAX: u32 = 2;
+
+/// The permits to start a program as a server. Never closed.
+static STARTS: Semaphore = Semaphore::const_new(STARTS_AT_ONCE);
 
 /// Timeout of the ping to a server that missed a call's deadline.
 pub const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -89,14 +100,42 @@ enum Handshake {
     Mishap(Mishap),
 }
 
+/// Why a server was not opened.
+struct NotOpened {
+    failure: Failure,
+    /// Whether its handshake took too long.
+    is_late: bool,
+}
+
 impl Connection {
-    /// Starts a server, performs the handshake and lists its tools.
+    /// Starts a server, performs the handshake and lists its tools. Waits while too many programs start, and repeats a
+    /// program's handshake that took too long.
     ///
     /// # Errors
     /// A failure of the kind `NotSent` or `Refused`: no tool was called.
     pub(super) async fn open(target: &Target, timeouts: Timeouts) -> Result<Self, Failure> {
+        let Launch::Program(_) = &target.launch else {
+            return Self::open_once(target, timeouts).await.map_err(|failed| failed.failure);
+        };
+        let _permit = STARTS.acquire().await;
+        let mut handshakes = 1;
+        loop {
+            match Self::open_once(target, timeouts).await {
+                Err(failed) if failed.is_late && handshakes < HANDSHAKES_MAX => {
+                    let (server, problem) = (&target.name, &failed.failure.message);
+                    tracing::warn!(server, problem, "Starting an MCP server again.");
+                    handshakes += 1;
+                }
+                opened => return opened.map_err(|failed| failed.failure),
+            }
+        }
+    }
+
+    async fn open_once(target: &Target, timeouts: Timeouts) -> Result<Self, NotOpened> {
         let oddities = Arc::new(Oddities::default());
-        let (mut process, wire) = target.start(timeouts.connect, &oddities).await?;
+        let started = target.start(timeouts.connect, &oddities).await;
+        let (mut process, wire) =
+            started.map_err(|failure| NotOpened { failure, is_late: false })?;
         let handshake = Box::pin(handshake(target, wire, oddities.clone()));
         let failed = match target.clock.timeout(timeouts.init, handshake).await {
             Some(Ok((running, catalogue))) => {
@@ -120,11 +159,13 @@ impl Connection {
         };
         let about = about(&process, &oddities);
         process.kill(&target.clock).await;
+        let is_late = matches!(failed, Handshake::Late(_));
         let Handshake::Mishap(mishap) = failed else {
             let hint = format!("try it with `daybook tools {}`{about}", target.name);
-            return Err(target.not_sent(failed.category(), &failed.problem(status), &hint));
+            let failure = target.not_sent(failed.category(), &failed.problem(status), &hint);
+            return Err(NotOpened { failure, is_late });
         };
-        Err(target.not_opened(&mishap))
+        Err(NotOpened { failure: target.not_opened(&mishap), is_late })
     }
 
     /// The server's tools, as it last listed them.

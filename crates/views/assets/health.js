@@ -32,14 +32,14 @@ export async function health(frame, _, { connected }) {
   const refreshLater = () => { timer = setTimeout(again, EVERY_MS); };
   const again = () => refresh().catch(() => connected(false));
 
-  function draw({ health: seen, breakers, damaged, log_problem, sessions, sessions_max, is_cut }) {
+  function draw({ health: seen, breakers, damaged, log_problem, restarted_executions, sessions, sessions_max, is_cut }) {
     body.replaceChildren(
       el("p", { class: "faint", role: "status" }, is_cut
         ? `Only the newest ${number(sessions_max)} sessions of this time range are counted.`
         : `${number(sessions)} sessions began in this time range; at most the newest ${number(sessions_max)} are counted.`),
       el("p", { class: "figures" }, KINDS.map(([kind, glyph]) => el("span", { class: `kind ${kind}` }, `${glyph} ${number(seen.total[kind])} ${kind}`)),
         el("span", { class: seen.lost ? "warn" : "faint" }, `! ${number(seen.lost)} agents stopped responding`)),
-      harmed(damaged), unsigned(log_problem), bars(seen), agents(seen.agents), breaker(breakers));
+      harmed(damaged), unsigned(log_problem), restarted(restarted_executions), bars(seen), agents(seen.agents), breaker(breakers));
   }
 
   function harmed(damaged) {
@@ -51,6 +51,11 @@ export async function health(frame, _, { connected }) {
   function unsigned(problem) {
     if (!problem) return "";
     return el("div", { class: "bad" }, `✗ The log of sessions is not signed: ${problem}`);
+  }
+
+  function restarted(executions) {
+    if (!executions) return "";
+    return el("div", { class: "bad" }, `✗ ${number(executions)} running executions were restarted after a failure of their runner; the stack's log says why.`);
   }
 
   function bars(seen) {

@@ -229,6 +229,19 @@ fn an_agent_that_released_its_lease_is_invoked_at_once() {
     assert!(matches!(decision, Decision::Lost { why: "the agent was stopped", .. }));
 }
 
+#[test]
+fn a_silence_is_checked_again_when_it_is_a_minute_old() {
+    let observed =
+        Observed { step: step(2, 1, claim()), lease: lease(1, 7), ..Observed::default() };
+    let watch = Watch { poll_ms: 40_000, ..invoked() };
+    let (_, seen) = judge(&observed, &request(100, watch));
+    assert_eq!(seen.timeout_s, 50, "a new heartbeat");
+    let (_, unchanged) = judge(&observed, &request(150, seen));
+    assert_eq!(unchanged.timeout_s, 10, "no heartbeat for 50 s");
+    let (decision, _) = judge(&observed, &request(160, unchanged));
+    assert!(matches!(decision, Decision::Lost { .. }));
+}
+
 /// A session whose host has ended after these steps.
 fn host_ended(how: HowHostEnded, second: u64, step: Option<Step>) -> Observed {
     let holder = Holder::Ended(HostEnd { how, at: at(second) });

@@ -175,6 +175,7 @@ fn fixture_server() {
     say("\n");
     match mode.as_str() {
         "silent" => freeze(),
+        "silent-once" if logged(&log, "start").len() == 1 => freeze(),
         "exits" => {
             eprintln!("cannot open the folder; my secret is {SECRET}");
             std::process::exit(3);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use agent::tool::catalogue::TOOLS_MAX;
+use agent::tool::connection::{HANDSHAKES_MAX, STARTS_AT_ONCE};
 use agent::tool::server::STARTS_MAX;
 use agent::tool::{Servers, Timeouts, offer};
 use graph::effect::{CATALOGUE, ToolCall, ToolSpec};
@@ -30,6 +31,45 @@ async fn a_silent_server_fails_at_the_deadline() {
         until("the server is killed", || !bench.started().into_iter().any(is_alive)).await;
     });
     futures_util::future::join_all(given_up).await;
+}
+
+#[tokio::test]
+async fn a_handshake_that_took_too_long_is_repeated() {
+    let bench = Bench::with("silent-once", BRIEF);
+    let outcome = bench.call("echo", json!({ "text": "hello" })).await;
+    assert!(matches!(outcome, ToolOutcome::Ok(_)), "{outcome:?}");
+    assert_eq!(bench.started().len(), 2);
+}
+
+#[tokio::test]
+async fn only_so_many_servers_start_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let script = r#"echo "start $$" >>"$0"; exec sleep 300"#;
+    let file = json!({"mcpServers": {NAME: {"command": "sh", "args": ["-c", script, log]}}});
+    let servers = Servers::parse(&file.to_string(), |_| None).unwrap();
+    let timeouts = Timeouts { init: Duration::from_millis(500), ..BRIEF };
+    let calls = (0..STARTS_AT_ONCE + 8).map(async |_| {
+        let bench = Bench::of(tempfile::tempdir().unwrap(), servers.clone(), timeouts);
+        failed(bench.call("echo", json!({})).await, FailureKind::NotSent, "mcp_connection");
+    });
+    let calls = futures_util::future::join_all(calls);
+    tokio::pin!(calls);
+    let mut most = 0;
+    loop {
+        tokio::select! {
+            _ = &mut calls => break,
+            () = tokio::time::sleep(Duration::from_millis(50)) => {
+                let started = logged(&log, "start");
+                let alive = started.iter().filter(|pid| is_alive(pid.parse().unwrap())).count();
+                most = most.max(alive);
+            }
+        }
+    }
+    assert!((2..=STARTS_AT_ONCE).contains(&most), "{most}");
+    let started = logged(&log, "start").len();
+    let expected = (STARTS_AT_ONCE + 8) * usize::try_from(HANDSHAKES_MAX).unwrap();
+    assert_eq!(started, expected, "each start was repeated");
 }
 
 #[tokio::test]
