@@ -26,6 +26,7 @@ use journal::sqlite::{Durability, SqliteStore};
 use journal::step::{EffectKind, EffectRef, Ending, StepBody};
 use journal::store::{Condition, Query, Store, query_all};
 use serde_json::{Value, json};
+use watchdog::judge::{Decision, Execution, How, Observed, judge};
 use watchdog::{Cloud, Event, Report, Watchdog};
 
 macro_rules! on_both_stores {
@@ -251,6 +252,15 @@ async fn a_session_whose_execution_failed_gets_its_verdict_once<S: Store>(world:
     assert!(world.told_of(&id).await.closed.is_empty());
     let after = query_all(&world.store, Query::all(key::session(&id))).await.unwrap();
     assert_eq!(before, after, "a second check changes nothing");
+}
+
+#[test]
+fn a_session_of_a_broken_execution_ends_with_that_name() {
+    let observed = Observed { events: &[], step: None, has_lease: true };
+    let ended = Execution::Ended { how: How::Broken, at: now() };
+    let Decision::End(end) = judge(&observed, &ended, now()) else { panic!("it has ended") };
+    let error = end.error.unwrap();
+    assert_eq!(error.as_str(), "Unwatched: ExecutionBroken - stale watchdog timeout");
 }
 
 async fn a_session_whose_execution_ran_out_of_time_is_timed_out<S: Store>(world: World<S>) {

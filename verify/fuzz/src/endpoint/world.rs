@@ -201,6 +201,7 @@ fn agents() -> Agents {
             clock: clock(),
             time_scale: 1,
             progress: Default::default(),
+            exits: None,
         };
         Agents::Isolated(Isolated::new(settings).expect("a client"))
     };
