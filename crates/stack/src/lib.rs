@@ -6,6 +6,7 @@
 //! - [`host`] runs the agents that the invoker function calls.
 //! - [`endpoint`] is the HTTP server: AWS protocols, Daybook's own API and the web page.
 //!   [`endpoint::Viewer`] serves the page over a journal whose sessions run elsewhere.
+//! - [`recover`] takes sessions from runners that are dead. `restart` runs the stack's tasks again after a panic.
 //! - [`stack`] starts all of it in order and shuts it down in order. `memory` returns free memory to the
 //!   operating system after a burst.
 //! - [`checkpoints`] signs the log of sessions with the [`keys`] of this machine. [`verifier`] holds sessions against

@@ -2,8 +2,8 @@
 //!
 //! Most workloads run in short bursts over several rounds, and the median is printed. Absolute results
 //! depend on the machine; compare the ratio to the raw disk in the same round. Arguments after `--` select
-//! parts: `speed`, `steps`, `list`, `memory`, `heartbeat`, `recovery`; the default is all of them. `kills=N` sets
-//! how often `recovery` kills a stack of each agent. `scale` fills a file with 1,000,000 sessions, and [`alone`] has
+//! parts: `speed`, `steps`, `list`, `memory`, `heartbeat`, `recovery`; the default is all of them. `kills=N` and `agent=A` set
+//! how often `recovery` kills a stack, and of which agent. `scale` fills a file with 1,000,000 sessions, and [`alone`] has
 //! workloads for external tools.
 //!
 //! No result fails the benchmark.

@@ -145,6 +145,7 @@ impl DevStack {
             .arg("--data")
             .arg(folder)
             .args(["dev", "--listen", "127.0.0.1:0"])
+            .env("MAX_INCIDENTS_PER_HOUR", "1000")
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();

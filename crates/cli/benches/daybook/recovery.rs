@@ -5,6 +5,7 @@
 //! too.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -22,6 +23,9 @@ use crate::{runtime, scratch};
 
 /// Kills of each agent, unless `kills=N` says otherwise.
 const KILLS: u64 = 20;
+
+/// Kills of one journal: an agent admits a thousand sessions an hour.
+const KILLS_A_JOURNAL: usize = 18;
 
 /// Sessions at each kill.
 const SESSIONS: usize = 50;
@@ -54,10 +58,18 @@ struct Times {
 
 /// All agents.
 pub fn measure(report: &mut Report) {
-    let asked = std::env::args().find_map(|argument| argument.strip_prefix("kills=")?.parse().ok());
-    let kills = asked.unwrap_or(KILLS);
-    for (agent, input) in AGENTS {
-        let times = runtime().block_on(of_agent(agent, input, kills));
+    let asked = |name: &str| {
+        std::env::args().find_map(|argument| Some(argument.strip_prefix(name)?.to_owned()))
+    };
+    let kills = asked("kills=").map_or(KILLS, |kills| kills.parse().unwrap());
+    let only = asked("agent=");
+    let is_asked = |agent: &str| only.as_deref().is_none_or(|only| only == agent);
+    for (agent, input) in AGENTS.into_iter().filter(|(agent, _)| is_asked(agent)) {
+        let mut times = Times::default();
+        for first in (0..kills).step_by(KILLS_A_JOURNAL) {
+            let kills = first..kills.min(first + KILLS_A_JOURNAL as u64);
+            runtime().block_on(of_agent(agent, input, kills, &mut times));
+        }
         let at = format!("{agent} {}", times.next.len());
         eprintln!("{agent}: {kills} kills, {} sessions were over at the kill", times.over);
         add(report, "ready to next step", &at, times.next, ["50", "1,000", ""]);
@@ -77,7 +89,7 @@ fn add(report: &mut Report, what: &str, at: &str, mut times: Vec<f64>, targets: 
     }
 }
 
-async fn of_agent(agent: &str, input: Option<&str>, kills: u64) -> Times {
+async fn of_agent(agent: &str, input: Option<&str>, kills: Range<u64>, times: &mut Times) {
     let folder = scratch();
     let stack = DevStack::start(folder.path());
     let detail = detail_of(&stack, agent, input).await;
@@ -86,8 +98,8 @@ async fn of_agent(agent: &str, input: Option<&str>, kills: u64) -> Times {
     let sessions = put(&stack, &detail).await;
     over(folder.path(), &sessions).await;
     let whole = began.elapsed();
-    let (mut stack, mut times) = (stack, Times::default());
-    for kill in 0..kills {
+    let mut stack = stack;
+    for kill in kills {
         let began = Instant::now();
         let sessions = put(&stack, &detail).await;
         // Evenly over the time in which they run: a new instant for each kill, the same ones in each run.
@@ -100,7 +112,6 @@ async fn of_agent(agent: &str, input: Option<&str>, kills: u64) -> Times {
         over(folder.path(), &sessions).await;
         times.add(folder.path(), before, Stamp::from_nanos(ready.as_nanos() as i64)).await;
     }
-    times
 }
 
 impl Times {
