@@ -91,8 +91,8 @@ impl Config {
     /// The clock that the variables describe.
     pub fn clock(&self) -> Clock {
         match self.time {
-            Some((scale, origin)) => Clock::scaled(origin, scale),
-            None => Clock::system(),
+            Some((scale, origin)) if scale > 1 => Clock::scaled(origin, scale),
+            _ => Clock::system(),
         }
     }
 }

@@ -162,7 +162,7 @@ impl<S: Store> Driver<S> {
     }
 
     fn start(&mut self, request: Request) -> BoxFuture<'static, Performed> {
-        let clock = self.session.hlc.clock().clone();
+        let hlc = Arc::clone(&self.session.hlc);
         let policy = match &request.work {
             Work::Policy { chat } => Some(self.run.policy(chat)),
             Work::Model { .. } | Work::Tool { .. } => None,
@@ -170,14 +170,15 @@ impl<S: Store> Driver<S> {
         let (toolbox, models) = (Arc::clone(&self.toolbox), self.models.clone());
         let timeout = self.timeout_of_call(&request);
         let share = share(&self.session.author.session, &request);
-        let span = self.spans.begin(&request, clock.now());
+        let span = self.spans.begin(&request, hlc.now());
         Box::pin(async move {
+            let clock = hlc.clock();
             if let Some(not_before) = request.not_before {
-                let pause = not_before.since(clock.now());
+                let pause = not_before.since(hlc.now());
                 let jitter = if request.call().is_some() { 0.0 } else { share * JITTER };
                 clock.sleep(pause + pause.mul_f64(jitter)).await;
             }
-            let started_at = clock.now();
+            let started_at = hlc.now();
             let mut in_words = false;
             let (brought, usage) = match (&request.work, policy) {
                 (Work::Tool { call, schema, .. }, _) => {
@@ -194,7 +195,7 @@ impl<S: Store> Driver<S> {
                     (reply.map_or_else(Brought::Failure, Brought::Reply), Usage::default())
                 }
                 (Work::Model { model, chat }, None) => {
-                    let attempt = models.ask(model, chat, &clock).await;
+                    let attempt = models.ask(model, chat, clock).await;
                     in_words = attempt.in_words;
                     let brought = attempt.brought.map_or_else(Brought::Failure, Brought::Reply);
                     (brought, attempt.usage)
@@ -211,7 +212,7 @@ impl<S: Store> Driver<S> {
         let Work::Tool { intent: Intent::NotNeeded, .. } = &request.work else {
             return self.tool_timeout;
         };
-        let now = self.session.hlc.clock().now();
+        let now = self.session.hlc.now();
         let begins = request.not_before.map_or(now, |not_before| now.max(not_before));
         let Some(left) = self.run.time_left(begins) else { return self.tool_timeout };
         // Whole milliseconds, as in the message about a timeout.
@@ -225,7 +226,7 @@ impl<S: Store> Driver<S> {
         if let Some(note) = prepared.as_ref().and_then(Prepared::note) {
             self.record(note).await?;
         }
-        let elapsed = self.session.hlc.clock().now().since(started_at);
+        let elapsed = self.session.hlc.now().since(started_at);
         self.spans.learn(&request.effect, &brought);
         measure::performed(&request, &brought, elapsed);
         let mut body = request.outcome(brought, started_at, usage);
@@ -289,8 +290,8 @@ impl<S: Store> Driver<S> {
     }
 
     async fn sleep(&mut self, sleep: graph::next::Sleep) -> Result<(), Driven> {
-        let clock = self.session.hlc.clock().clone();
-        let started_at = clock.now();
+        let hlc = Arc::clone(&self.session.hlc);
+        let (clock, started_at) = (hlc.clock(), hlc.now());
         // A stop leaves the sleep open; the next runner continues it.
         tokio::select! {
             () = clock.sleep(sleep.until.since(started_at)) => self.record(sleep.body(started_at)).await,

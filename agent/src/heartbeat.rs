@@ -30,7 +30,7 @@ pub async fn keep<S: Store>(
     loop {
         clock.sleep(HEARTBEAT_INTERVAL).await;
         lease.heartbeat = lease.heartbeat.wrapping_add(1);
-        lease.heartbeat_at = clock.now();
+        lease.heartbeat_at = clock.wall();
         let author = &session.author;
         let written = lease.write(&session.store, &author.session, author.expires_at);
         match clock.timeout(HEARTBEAT_INTERVAL, written).await {
@@ -64,7 +64,7 @@ pub async fn release<S: Store>(session: &ClaimedSession<S>, left: Left) {
         epoch: session.epoch,
         holder: Holder::None,
         heartbeat: 1,
-        heartbeat_at: session.hlc.clock().now(),
+        heartbeat_at: session.hlc.clock().wall(),
     };
     let author = &session.author;
     let (store, id, expires_at) = (&session.store, &author.session, author.expires_at);

@@ -317,7 +317,7 @@ impl<S: Store> Host<S> {
             epoch: session.epoch,
             holder: Holder::Runner(session.author.runner.clone()),
             heartbeat: 1,
-            heartbeat_at: session.hlc.clock().now(),
+            heartbeat_at: session.hlc.clock().wall(),
         };
         let (id, expires_at) = (&session.author.session, session.author.expires_at);
         match lease.write(&session.store, id, expires_at).await {

@@ -24,6 +24,10 @@ use serde_json::{Value, json};
 use workflow::contract::InvokeRequest;
 use workflow::trigger::{DEDUPE_KEY_BYTES_MAX, Trigger};
 
+/// A slot that becomes free later than this was taken by a state machine whose clock was ahead: it is
+/// free.
+const FREE_WITHIN_MAX: Duration = Duration::from_secs(2 * 3_600);
+
 /// How long a session counts against its agent's limit.
 pub const WINDOW: Duration = Duration::from_secs(3_600);
 
@@ -164,8 +168,8 @@ pub async fn slots_taken<S: Store>(
     now: Stamp,
 ) -> Result<Vec<Stamp>, Error> {
     let slots = query_all(store, Query::prefix(key::admit(agent), key::SLOT_PREFIX)).await?;
-    let free_at = slots.iter().filter_map(|slot| slot.number(FREE_AT).ok().map(Stamp::from_millis));
-    Ok(free_at.filter(|at| *at > now).collect())
+    let free_at = slots.iter().filter_map(|slot| slot.number(FREE_AT).ok());
+    Ok(free_at.filter(|at| is_taken(*at, now)).map(Stamp::from_millis).collect())
 }
 
 /// Whether the session was invoked before. Then it was admitted and stays admitted, however late the next
@@ -240,14 +244,12 @@ impl<S: Store> Applicant<'_, S> {
         if let Some(number) = mine.and_then(|mine| slot_number(&mine.sk)) {
             return Ok(Some(number));
         }
-        let is_taken = |sk: &str| {
-            let slot = taken.iter().find(|item| item.sk == sk);
-            slot.is_some_and(|slot| slot.number(FREE_AT).is_ok_and(|at| at > now_ms))
-        };
+        let free_at_of = |sk: &str| taken.iter().find(|item| item.sk == sk)?.number(FREE_AT).ok();
         let first = first_slot(me, per_hour);
         for number in (first..per_hour).chain(0..first) {
             let sk = key::slot(number);
-            if is_taken(&sk) {
+            let found = free_at_of(&sk);
+            if found.is_some_and(|at| is_taken(at, self.request.asked_at)) {
                 continue;
             }
             let free_at = self.request.asked_at.after(WINDOW);
@@ -255,17 +257,24 @@ impl<S: Store> Applicant<'_, S> {
                 .with(SESSION, me)
                 .with(FREE_AT, free_at.millis())
                 .with(attribute::EXPIRES_AT, free_at.after(WINDOW).seconds());
-            let free = Condition::Any(vec![
+            let mut free = vec![
                 Condition::Absent,
                 Condition::at_most(FREE_AT, now_ms),
                 Condition::equals(SESSION, me),
-            ]);
-            if self.store.put(item, free).await? == Written::Done {
+            ];
+            // If it is of a clock that was ahead, whoever replaces it first has it.
+            free.extend(found.map(|at| Condition::equals(FREE_AT, at)));
+            if self.store.put(item, Condition::Any(free)).await? == Written::Done {
                 return Ok(Some(number));
             }
         }
         Ok(None)
     }
+}
+
+/// Whether a slot that becomes free at `free_at`, in milliseconds since 1970, is taken at `now`.
+fn is_taken(free_at: i64, now: Stamp) -> bool {
+    free_at > now.millis() && free_at <= now.after(FREE_WITHIN_MAX).millis()
 }
 
 /// The slot at which a session's search starts. Sessions start at different slots, so that concurrent ones

@@ -87,7 +87,8 @@ impl<S: Store> Invoker<S> {
     }
 
     async fn invoke(&self, request: InvokeRequest, trace: &Trace) -> Result<InvokeReply, Error> {
-        let hlc = Hlc::new(self.clock.clone(), request.seen);
+        // An expiry that the agent computes from its stamps is compared with the state machine's time.
+        let hlc = Hlc::new(self.clock.clone(), request.seen.max(request.asked_at));
         let announcer = Announcer {
             store: &self.store,
             hlc: &hlc,
@@ -133,7 +134,7 @@ impl<S: Store> Invoker<S> {
             }
         };
         metrics::counter!(metric::ADMISSIONS, "outcome" => "admitted").increment(1);
-        let lease = Lease::unclaimed(request.supersedes, hlc.tick());
+        let lease = Lease::unclaimed(request.supersedes, hlc.clock().wall());
         if let Err(error) = lease.create(&self.store, &request.session_id, request.expires_at).await
         {
             tracing::warn!(session_id = %request.session_id, %error, "The lease was not created.");

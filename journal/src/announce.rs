@@ -46,7 +46,7 @@ impl<S: Store> Announcer<'_, S> {
 
     /// The item of an event with this timestamp, with the writer's clock if they differ much.
     pub(crate) fn item(&self, draft: &Draft, stamp: Stamp) -> Item {
-        let wall = self.hlc.clock().now();
+        let wall = self.hlc.clock().wall();
         let apart = stamp.since(wall).max(wall.since(stamp));
         let noted = (apart > SKEW_NOTED).then_some(wall);
         draft.to_item(self.session, self.writer, stamp, noted, self.expires_at)

@@ -219,7 +219,8 @@ pub struct Event {
     pub id: EventId,
     pub error: Option<ErrorMessage>,
     pub detail: Option<serde_json::Value>,
-    /// The writer's wall clock, if it differs much from the timestamp.
+    /// The writer's wall clock, if it differs much from the timestamp. In SESSION_INITIATED, whose
+    /// timestamp is its trigger's time, the start of the execution.
     pub wall: Option<Stamp>,
     /// When the session's records expire, in seconds since 1970; 0 if the record does not say.
     pub expires_at: i64,
@@ -229,6 +230,22 @@ pub struct Event {
     /// Who triggered, cancelled or resumed. A text that is no principal counts as unknown.
     pub principal: Option<Principal>,
     pub hash: Hash,
+}
+
+impl Event {
+    /// Where it stands on the session's time axis. A trigger's time may be hours old and has whole
+    /// seconds, so durations count from the start of the execution.
+    pub fn begun_at(&self) -> Stamp {
+        match self.status {
+            EventStatus::SessionInitiated => self.wall.unwrap_or(self.stamp).max(self.stamp),
+            _ => self.stamp,
+        }
+    }
+
+    /// The writer's wall clock, if it differs much from the order of the records.
+    pub fn skewed_clock(&self) -> Option<Stamp> {
+        self.wall.filter(|_| self.status != EventStatus::SessionInitiated)
+    }
 }
 
 const EVENT_ID: &str = "EventId";

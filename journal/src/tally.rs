@@ -20,7 +20,10 @@ use crate::version::{self, Missing};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reported {
     pub status: Status,
+    /// The time of its trigger.
     pub initiated_at: Option<Stamp>,
+    /// When its execution started: durations count from here.
+    pub begun_at: Option<Stamp>,
     /// The sort key of its first event, the earliest SESSION_INITIATED. Another one is a copy.
     pub first_sk: Option<String>,
     /// Time of the earliest verdict.
@@ -53,6 +56,7 @@ impl Reported {
         Self {
             status: status(events),
             initiated_at: events.first().map(|event| event.stamp),
+            begun_at: events.first().map(Event::begun_at),
             first_sk: first_of(events).map(|event| event.sk.clone()),
             ended_at: verdict.map(|verdict| verdict.stamp),
             agent: events.iter().find_map(|event| named(event, "agent")),

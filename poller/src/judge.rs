@@ -23,6 +23,10 @@ use workflow::limits::{
 
 use crate::observe::Observed;
 
+/// How much later than planned a check may come, and count as running: the poller was retried, or an
+/// invocation came between.
+const CHECK_LATE_MAX: Duration = Duration::from_secs(600);
+
 /// Shortest wait of the state machine, in seconds: its heartbeat must be shorter.
 const TIMEOUT_S_MIN: u32 = 2;
 
@@ -58,6 +62,9 @@ pub const fn judgement_of(ending: Ending) -> Judgement {
 }
 
 /// Returns the decision and the new memory.
+///
+/// All times are those of the state machine's clock, in the request, which runs evenly. A question's
+/// expiry is a duration, too: a step of the wall clock takes no time from the person.
 pub fn judge(observed: &Observed, request: &CheckRequest) -> (Decision, Watch) {
     let mut watch = clocked(request);
     watch.seq = observed.seq();
@@ -66,11 +73,13 @@ pub fn judge(observed: &Observed, request: &CheckRequest) -> (Decision, Watch) {
     (decision, watch)
 }
 
-/// The watch, with the time since the previous check added to the running time.
+/// The watch, with the time since the previous check added to the running time. What exceeds the wait by
+/// more than [`CHECK_LATE_MAX`] was no running: the state machine was down, or its clock was set.
 fn clocked(request: &CheckRequest) -> Watch {
     let mut watch = request.watch.clone();
     if let (true, Some(before)) = (watch.running, watch.checked_at) {
-        let ran = request.now.since(before).as_millis();
+        let longest = Duration::from_secs(u64::from(watch.timeout_s)) + CHECK_LATE_MAX;
+        let ran = request.now.since(before).min(longest).as_millis();
         watch.running_ms = watch.running_ms.saturating_add(u64::try_from(ran).unwrap_or(u64::MAX));
     }
     watch.checked_at = Some(request.now);

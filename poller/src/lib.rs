@@ -19,7 +19,7 @@ use journal::read;
 use journal::seal::{announcement, seal, suspension, task_announcement};
 use journal::step::{Ending, Step, StepBody};
 use journal::store::Store;
-use journal::wait::Wait;
+use journal::wait::{Turn, Wait};
 use serde_json::{Map, Value, json};
 use telemetry::{attribute, export};
 use tracing::Instrument as _;
@@ -81,7 +81,7 @@ impl<S: Store> Poller<S> {
     /// # Errors
     /// The state machine distinguishes the errors by [`Error::name`].
     pub async fn handle(&self, request: CheckRequest) -> Result<CheckReply, Error> {
-        let hlc = Hlc::new(self.clock.clone(), request.seen);
+        let hlc = Hlc::new(self.clock.clone(), request.seen.max(request.now));
         let announcer = Announcer {
             store: &self.store,
             hlc: &hlc,
@@ -184,7 +184,8 @@ impl<S: Store> Poller<S> {
         }
         let observed = observe::observe(&self.store, announcer.hlc, &request.session_id).await?;
         self.repair(announcer, &observed).await;
-        let (decision, watch) = judge::judge(&observed, request);
+        let (decision, mut watch) = judge::judge(&observed, request);
+        watch.checks = watch.checks.saturating_add(1);
         match decision {
             Decision::Wait(judgement) => Ok(reply(announcer.hlc, judgement, watch, None)),
             Decision::Ended(end) => {
@@ -220,8 +221,10 @@ impl<S: Store> Poller<S> {
     ) -> Result<CheckReply, Error> {
         let token =
             request.token.clone().ok_or(Error::Request("a parked workflow needs a task token"))?;
-        let wait = Wait { token, parked_at: request.now };
-        wait.write(&self.store, &request.session_id, request.expires_at).await?;
+        let Watch { resumes, checks, .. } = request.watch;
+        let turn = Turn { resumes, checks, retry: request.retry };
+        let (session, expires_at) = (&request.session_id, request.expires_at);
+        Wait::write(&self.store, session, &token, turn, expires_at).await?;
         let observed = observe::observe(&self.store, announcer.hlc, &request.session_id).await?;
         let (decision, _) = judge::judge(&observed, request);
         let judgement = match decision {
@@ -231,7 +234,7 @@ impl<S: Store> Poller<S> {
                 judgement
             }
             _ => {
-                self.cloud.wake(&wait.token).await?;
+                self.cloud.wake(&token).await?;
                 Judgement::Busy
             }
         };
@@ -316,7 +319,7 @@ impl<S: Store> Poller<S> {
             read = all;
             &read
         };
-        let began = events.iter().map(|event| event.stamp).min().unwrap_or(verdict.stamp);
+        let began = events.iter().map(Event::begun_at).min().unwrap_or(verdict.stamp);
         let agent = agent_of(events).unwrap_or("none").to_owned();
         let status = verdict.status.as_str();
         metrics::counter!(metric::SESSIONS_ENDED, "status" => status, "agent" => agent)

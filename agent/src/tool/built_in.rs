@@ -106,7 +106,7 @@ impl<S: Store> BuiltIn<S> {
         let events = read::events(&self.session.store, &self.session.author.session).await;
         let events = events.map_err(journal_says)?;
         let others = events.iter().filter(|event| event.writer != Writer::Agent);
-        let now = self.session.hlc.clock().now();
+        let now = self.session.hlc.clock().wall();
         let newest = others.map(|event| event.wall.unwrap_or(event.stamp)).max().unwrap_or(now);
         Ok(json!({ "skew_ms": millis_apart(now, newest) }))
     }

@@ -70,7 +70,8 @@ impl<S: Store, E: Executions> Control<S, E> {
         let mut input: Map<String, Value> = serde_json::from_str(&newest.input)
             .map_err(|error| store::Error::Corrupt(error.into()))?;
         let working = self.is_at_work(session).await?;
-        let standing = standing(&records.events, &records.steps, initiated.expires_at, working);
+        let Records { events, steps, .. } = &records;
+        let standing = standing(events, steps, initiated.expires_at, working, resumes + 1);
         input.insert("resume".to_owned(), json!(standing));
         let started = self.executions.start(&name, &json!(input).to_string()).await?;
         Ok(Resumed { step, ..resumed(session, false, Some(started)) })

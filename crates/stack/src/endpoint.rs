@@ -44,6 +44,9 @@ use crate::dynamodb;
 use crate::executions::Executions;
 use crate::host::Agents;
 use crate::keys::Keys;
+pub(crate) use wire::unsupported;
+
+use crate::steps::ClockSteps;
 use crate::store::Journal;
 use wire::Refusal;
 
@@ -84,6 +87,8 @@ pub struct Running {
     pub admission: Limits,
     /// Why the log of sessions is not signed, if it is not.
     pub signing: Signing,
+    /// The steps of the machine's clock since the start.
+    pub clock_steps: ClockSteps,
 }
 
 /// The AWS services of a local stack.
@@ -113,10 +118,17 @@ impl Endpoint {
             clock: reader.clock.clone(),
             executions: aws.clone(),
         };
-        let signing = reader.stack.as_ref().map(|stack| stack.signing.clone());
+        let stack = reader.stack.as_ref();
+        let agents: Vec<&str> = reader.graphs.iter().map(|agent| agent.name()).collect();
+        let told = Told {
+            data,
+            agents: json!(agents),
+            signing: stack.map(|it| it.signing.clone()).unwrap_or_default(),
+            clock_steps: stack.map(|it| it.clock_steps.clone()).unwrap_or_default(),
+        };
         let state = Router::new()
             .route("/healthz", get(health))
-            .with_state((data, signing.unwrap_or_default()))
+            .with_state(told)
             .route("/metrics", get(metrics))
             .with_state(aws.executions.clone());
         let streaming = Router::new()
@@ -249,19 +261,31 @@ async fn dispatch(aws: &Aws, target: &str, body: &[u8], by: &Principal) -> Resul
                 }
             })
         }
-        _ => Err(Refusal::unknown_operation()),
+        _ => Err(Refusal::unknown_operation(target)),
     }
 }
 
+/// What `/healthz` tells of a stack.
+#[derive(Clone)]
+struct Told {
+    data: PathBuf,
+    /// The names that a trigger may give.
+    agents: Value,
+    signing: Signing,
+    clock_steps: ClockSteps,
+}
+
 /// Null for `log_problem`: the log of sessions is signed.
-async fn health(State((data, signing)): State<(PathBuf, Signing)>) -> Response<Body> {
+async fn health(State(told): State<Told>) -> Response<Body> {
     wire::api(Ok((
         200,
         json!({
             "status": "ok",
-            "data": data.display().to_string(),
+            "data": told.data.display().to_string(),
             "version": env!("CARGO_PKG_VERSION"),
-            "log_problem": signing.problem(),
+            "log_problem": told.signing.problem(),
+            "clock": told.clock_steps.to_json(),
+            "agents": told.agents,
         }),
     )))
 }

@@ -28,6 +28,7 @@ use asl::time::Timestamp;
 use asl::token;
 use journal::clock::{Clock, Stamp};
 use journal::store::Error;
+use serde_json::json;
 use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -109,6 +110,8 @@ pub struct Executions<S = Database> {
 struct Shared<S> {
     store: S,
     clock: Clock,
+    /// The clock above without its steps. Waits and time limits count on it.
+    even: Clock,
     services: Services,
     machine: StateMachine,
     /// Parsed definitions, by row: one for each version of the text.
@@ -120,18 +123,36 @@ struct Shared<S> {
     /// Tokens of callbacks that executions get when they are taken up, by ARN.
     owed: Mutex<BTreeMap<String, String>>,
     started: Notify,
+    /// Notified when the wall clock was set.
+    wall_set: Notify,
     work: Work,
     ends: broadcast::Sender<Arc<Record>>,
     stopping: CancellationToken,
 }
 
 impl<S> Shared<S> {
-    fn now(&self) -> Timestamp {
+    /// The machine's clock.
+    fn wall(&self) -> Timestamp {
         Timestamp::from_nanos(self.clock.now().nanos())
     }
 
+    /// When a delay has passed, on the even clock.
     fn after(&self, delay: Duration) -> Timestamp {
-        Timestamp::from_nanos(self.clock.now().after(delay).nanos())
+        Timestamp::from_nanos(self.even.now().after(delay).nanos())
+    }
+
+    /// The even clock, which due times refer to.
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.even.now().nanos())
+    }
+
+    /// How far an execution's own time is ahead of [`Self::now`], in milliseconds. It starts at the wall
+    /// clock, with each start of the stack again, and never before its own history. From there it runs
+    /// evenly.
+    fn ahead_ms(&self, id: i64, newest_at: Timestamp) -> i64 {
+        let parked = self.parked().take_ahead_ms(id);
+        let from = self.wall().max(newest_at).as_millis();
+        parked.unwrap_or_else(|| from.saturating_sub(self.now().as_millis()))
     }
 
     fn parked(&self) -> std::sync::MutexGuard<'_, Parked> {
@@ -197,6 +218,7 @@ impl<S: ExecutionStore> Executions<S> {
         };
         let shared = Shared {
             store,
+            even: clock.even(),
             clock,
             services: services.into(),
             machine,
@@ -206,6 +228,7 @@ impl<S: ExecutionStore> Executions<S> {
             failures: Mutex::default(),
             owed: Mutex::default(),
             started: Notify::new(),
+            wall_set: Notify::new(),
             work: Work::default(),
             ends: broadcast::channel(ENDS_MAX).0,
             stopping: CancellationToken::new(),
@@ -265,7 +288,7 @@ impl<S: ExecutionStore> Executions<S> {
             arn: names::execution_arn(&self.shared.machine.name, &request.name),
             name: request.name,
             input: request.input,
-            started_at: self.shared.now(),
+            started_at: self.shared.wall(),
             token_seed: Uuid::new_v4().to_string(),
         })
     }
@@ -347,6 +370,33 @@ impl<S: ExecutionStore> Executions<S> {
                 },
             },
         }
+    }
+
+    /// Wakes a workflow that the poller has parked with this token, or with a later one if the token is no
+    /// longer open. Returns whether one was parked.
+    ///
+    /// # Errors
+    /// If the store cannot be read or written.
+    pub async fn wake(&self, token: &str) -> Result<bool, Error> {
+        match self.send(token, Callback::Success(json!({}))).await {
+            Ok(()) => return Ok(true),
+            Err(SendError::Store(error)) => return Err(error),
+            Err(SendError::DoesNotExist) => return Ok(false),
+            Err(_) => {}
+        }
+        let Some(locator) = token::locate(token) else { return Ok(false) };
+        let (reply, answered) = oneshot::channel();
+        match self.hand_over(&locator.execution_arn, Command::Wake { reply }).await? {
+            HandedOver::Taken => Ok(answered.await.unwrap_or(false)),
+            HandedOver::Absent | HandedOver::Busy | HandedOver::Ended(_) => Ok(false),
+        }
+    }
+
+    /// Has every waiting execution compare its due time with the wall clock, which was set.
+    pub fn wall_was_set(&self) {
+        self.shared.parked().wake_all();
+        self.shared.wall_set.notify_waiters();
+        self.shared.started.notify_one();
     }
 
     /// Stops an execution, unless it has ended already. Returns when it ended.

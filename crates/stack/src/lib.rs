@@ -32,6 +32,7 @@ pub mod recover;
 mod restart;
 pub mod services;
 pub mod stack;
+pub mod steps;
 pub mod store;
 pub mod verifier;
 pub mod view;

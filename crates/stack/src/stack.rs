@@ -49,6 +49,7 @@ use crate::names;
 use crate::recover::end_former_runners;
 use crate::restart::after_panics;
 use crate::services::Services;
+use crate::steps::{self, ClockSteps};
 use crate::store::{Database, Journal};
 use crate::watch;
 use agents::{Inside, agents};
@@ -70,6 +71,8 @@ pub struct Config {
     pub durability: Durability,
     /// The speed of the stack's clock, as a multiple of the machine's.
     pub time_scale: u32,
+    /// The stack's clock, if it is not the machine's at that speed.
+    pub clock: Option<Clock>,
     /// The folder of all journals' keys; without it, the log of sessions is not signed.
     pub keys: Option<PathBuf>,
     /// Witnesses that cosign its checkpoints.
@@ -183,7 +186,7 @@ impl Stack {
         let (data, lock) = folder::take(&config.data, config.ttl_days)?;
         let signing = Signing::default();
         let (store, keys) = open(&config, &data, &signing)?;
-        let clock = clock(&store, config.time_scale).await?;
+        let (clock, steps) = clock(&config, &store).await?;
         let (listener, address) = listen(config.listen).await?;
         let inside = Inside::listen(&config).await?;
         let wire = Wire::default();
@@ -199,7 +202,13 @@ impl Stack {
         let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
         executions.wake_when_taken_up(end_former_runners(&store, clock.now()).await);
         let stop_serving = CancellationToken::new();
-        let reader = reader(&config, &store, &clock, keys.clone(), &executions, &signing);
+        let running = Running {
+            executions: executions.clone(),
+            admission: config.admission.clone(),
+            signing: signing.clone(),
+            clock_steps: steps.clone(),
+        };
+        let reader = reader(&config, &store, &clock, keys.clone(), running);
         let streams = Streams {
             reader: reader.clone(),
             executions: executions.clone(),
@@ -222,9 +231,8 @@ impl Stack {
             stop_serving.clone().cancelled_owned(),
         ));
         let stop_watching = CancellationToken::new();
-        let supervisor = supervisor(&executions, &clock, &aws, &config.agents, &stop_watching);
-        let witnesses = std::mem::take(&mut config.witnesses);
-        let signer = Signer::start(&store, keys, signing, witnesses);
+        let supervisor = supervisor(&executions, &clock, steps, &aws, &config, &stop_watching);
+        let signer = Signer::start(&store, keys, signing, std::mem::take(&mut config.witnesses));
         Ok(Self {
             address,
             store,
@@ -301,18 +309,20 @@ fn open(
 fn supervisor(
     executions: &Executions,
     clock: &Clock,
+    steps: ClockSteps,
     aws: &SdkConfig,
-    agents: &Arc<[Agent]>,
+    config: &Config,
     stop: &CancellationToken,
 ) -> JoinSet<()> {
     let (store, watchdog) = (executions.store().clone(), watchdog(executions.store(), clock, aws));
+    let watching_clock = steps::watch(clock.clone(), steps, executions.clone(), stop.clone());
     let (clock, stopping, ended) = (clock.clone(), stop.clone(), executions.clone());
     // The sweep finds ends that were announced between two runs.
     let watching =
         move || watch::watch(watchdog.clone(), ended.ends(), clock.clone(), stopping.clone());
     let watched = after_panics("the watchdog", stop.clone(), watching);
-    let mut supervisor = JoinSet::new();
-    supervisor.spawn(watched);
+    let mut supervisor = JoinSet::from_iter([watched]);
+    supervisor.spawn(watching_clock);
     let stopping = stop.clone();
     let giving_back = move || memory::give_back(store.clone(), stopping.clone());
     supervisor.spawn(after_panics("giving back memory", stop.clone(), giving_back));
@@ -322,7 +332,7 @@ fn supervisor(
         async move { supervised.supervise().await }
     };
     supervisor.spawn(after_panics("the supervision of executions", stop.clone(), supervising));
-    let (caught_up, agents) = (executions.clone(), Arc::clone(agents));
+    let (caught_up, agents) = (executions.clone(), Arc::clone(&config.agents));
     let catching_up = move || catch_up(caught_up.clone(), Arc::clone(&agents));
     let caught_up = after_panics("catching up", stop.clone(), catching_up);
     let stopping = stop.clone();
@@ -333,13 +343,20 @@ fn supervisor(
     supervisor
 }
 
-/// The stack's clock. It never starts before the newest recorded time: a fast clock leaves times that
-/// the machine's clock has not reached.
-async fn clock(store: &Database, scale: u32) -> Result<Clock, StartError> {
+/// The stack's clock. A scaled one goes on after the newest recorded time, which the machine's clock has
+/// not reached. Otherwise times in the future are those of a wrong clock: each session and execution
+/// goes on after its own, and new ones get the machine's time.
+async fn clock(config: &Config, store: &Database) -> Result<(Clock, ClockSteps), StartError> {
+    let newest = executions::newest_time(store).await?;
     let system = Clock::system();
     let now = system.now();
-    let newest = executions::newest_time(store).await?.unwrap_or(now);
-    Ok(if scale <= 1 && newest <= now { system } else { Clock::scaled(newest.max(now), scale) })
+    let clock = match (&config.clock, config.time_scale) {
+        (Some(clock), _) => clock.clone(),
+        (None, ..=1) => system,
+        (None, scale) => Clock::scaled(newest.map_or(now, |newest| newest.max(now)), scale),
+    };
+    let steps = ClockSteps::since(newest, clock.now());
+    Ok((clock, steps))
 }
 
 pub(crate) async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
@@ -380,10 +397,8 @@ fn reader(
     store: &Database,
     clock: &Clock,
     keys: Option<Keys>,
-    executions: &Executions,
-    signing: &Signing,
+    stack: Running,
 ) -> Reader {
-    let (executions, signing) = (executions.clone(), signing.clone());
     Reader {
         store: Journal::Here(store.clone()),
         clock: clock.clone(),
@@ -391,7 +406,7 @@ fn reader(
         summary_cache: Arc::default(),
         slots: Slots::default(),
         keys,
-        stack: Some(Running { executions, admission: config.admission.clone(), signing }),
+        stack: Some(stack),
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) async fn watch<S: Store>(
     clock: Clock,
     stop: CancellationToken,
 ) {
+    let clock = clock.even();
     let mut next_sweep = clock.now().after(SWEEP_EVERY);
     loop {
         // Cancel-safe: an end stays in its queue, and the next sweep keeps its time.

@@ -31,6 +31,9 @@ pub struct Resume {
     /// When the session's records expire, in seconds since 1970.
     pub expires_at: i64,
     pub seen: Stamp,
+    /// The number of the session's resumes, this one included.
+    #[serde(default)]
+    pub resumes: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -143,6 +146,12 @@ pub struct Watch {
     pub invocation: u32,
     /// The epoch that it may supersede.
     pub epoch: u32,
+    /// The number of the session's resumes before this execution.
+    #[serde(default)]
+    pub resumes: u32,
+    /// The number of checks in this execution; unlike a time, it only grows.
+    #[serde(default)]
+    pub checks: u32,
     /// When it was invoked, by the state machine's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invoked_at: Option<String>,
@@ -206,6 +215,9 @@ pub struct CheckRequest {
     /// The output that the token was sent with.
     #[serde(default)]
     pub callback: Value,
+    /// Counts the retries of this wait, from 0.
+    #[serde(default)]
+    pub retry: u32,
     /// The task token, when parking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,

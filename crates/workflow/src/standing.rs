@@ -9,7 +9,15 @@ use crate::contract::{InvokeRequest, Judgement, Resume};
 /// The input of the execution that continues the session.
 ///
 /// `working`: the agent may still be running, because stopping an execution does not stop the agent.
-pub fn standing<P>(events: &[Event], steps: &[Step<P>], expires_at: i64, working: bool) -> Resume {
+///
+/// `resumes`: the number of the session's resumes, this one included.
+pub fn standing<P>(
+    events: &[Event],
+    steps: &[Step<P>],
+    expires_at: i64,
+    working: bool,
+    resumes: u32,
+) -> Resume {
     let attempts = events.iter().filter_map(|event| match event.about {
         About::Attempt(attempt) => Some(attempt),
         _ => None,
@@ -26,9 +34,11 @@ pub fn standing<P>(events: &[Event], steps: &[Step<P>], expires_at: i64, working
         // As if the agent had just been invoked: the poller watches its heartbeat, and ends the
         // session, waits or invokes the agent again.
         let epoch = epoch.saturating_sub(1);
-        return Resume { status: Judgement::Busy, invocation: made, epoch, expires_at, seen };
+        let (status, invocation) = (Judgement::Busy, made);
+        return Resume { status, invocation, epoch, expires_at, seen, resumes };
     }
-    Resume { status: Judgement::Resume, invocation: made + 1, epoch, expires_at, seen }
+    let (status, invocation) = (Judgement::Resume, made + 1);
+    Resume { status, invocation, epoch, expires_at, seen, resumes }
 }
 
 fn newest_stamp<P>(events: &[Event], steps: &[Step<P>]) -> Stamp {

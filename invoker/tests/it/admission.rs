@@ -48,6 +48,7 @@ on_both_stores!(
     of_concurrent_sessions_with_one_key_one_is_admitted,
     concurrent_sessions_are_admitted_up_to_the_limit,
     a_slot_is_free_again_only_after_its_window,
+    a_slot_of_a_clock_that_was_ahead_is_free,
     copies_of_one_request_take_one_slot,
     only_an_unsuccessful_session_releases_its_key,
     of_concurrent_takeovers_of_a_key_one_succeeds,
@@ -165,6 +166,15 @@ async fn a_slot_is_free_again_only_after_its_window<S: Store>(store: S) {
     let early = now().after(WINDOW - Duration::from_millis(1));
     assert!(apply(&store, 1, &request(incident("b"), early)).await.is_err());
     apply(&store, 1, &request(incident("c"), now().after(WINDOW))).await.unwrap();
+}
+
+async fn a_slot_of_a_clock_that_was_ahead_is_free<S: Store>(store: S) {
+    let ahead = now().after(12 * WINDOW);
+    apply(&store, 1, &request(incident("ahead"), ahead)).await.unwrap();
+    assert!(apply(&store, 1, &request(incident("then"), ahead)).await.is_err());
+    assert_eq!(invoker::admission::slots_taken(&store, "incident", now()).await.unwrap(), []);
+    let requests = (0..CROWD).map(|n| request(incident(&n.to_string()), now())).collect();
+    assert_eq!(admitted(&crowd(&store, 1, requests).await), 1);
 }
 
 async fn copies_of_one_request_take_one_slot<S: Store>(store: S) {

@@ -17,6 +17,7 @@ use journal::read::{self, ChainDamage};
 use journal::seal;
 use journal::step::{Ending, Step, StepBody};
 use journal::store::{self, Condition, Error, Key, Page, Query, Store, Written};
+use journal::wait::{Turn, Wait};
 use serde_json::json;
 
 on_both_stores!(
@@ -40,6 +41,7 @@ on_both_stores!(
     a_full_session_accepts_only_its_verdict,
     a_cause_is_not_announced_after_its_effect,
     a_lease_rejects_older_epochs_and_a_second_invoker,
+    a_later_wait_wins_whatever_the_clocks_showed,
 );
 
 /// A fault of one write.
@@ -447,4 +449,33 @@ async fn a_lease_rejects_older_epochs_and_a_second_invoker<S: Store>(store: S) {
     let next = Lease::unclaimed(3, start());
     assert!(next.create(&store, &session, EXPIRES_AT).await.unwrap());
     assert_eq!(Lease::read(&store, &session).await.unwrap(), Some(next));
+}
+
+async fn a_later_wait_wins_whatever_the_clocks_showed<S: Store>(store: S) {
+    let session = SessionId::fresh();
+    let turn = |resumes, checks, retry| Turn { resumes, checks, retry };
+    let park = async |token: &str, turn| {
+        let written = Wait::write(&store, &session, token, turn, EXPIRES_AT).await.unwrap();
+        (written, Wait::read(&store, &session).await.unwrap().unwrap().token)
+    };
+    // As earlier versions wrote it, with a clock that was an hour ahead.
+    let old = Item::new(key::session(&session), key::WAIT)
+        .with("ExpiresAt", EXPIRES_AT)
+        .with("Token", "old")
+        .with("ParkedAt", start().after(Duration::from_secs(3_600)).to_string());
+    assert_eq!(store.put(old, Condition::Absent).await.unwrap(), Written::Done);
+    let read = Wait::read(&store, &session).await.unwrap().unwrap();
+    assert_eq!((read.token.as_str(), read.turn), ("old", None));
+    for (token, turn, expected) in [
+        ("a", turn(0, 1, 0), "a"),
+        ("b", turn(0, 2, 0), "b"),
+        ("late", turn(0, 1, 5), "b"),
+        ("retried", turn(0, 2, 1), "retried"),
+        ("tenth", turn(0, 10, 0), "tenth"),
+        ("ninth", turn(0, 9, 9), "tenth"),
+        ("resumed", turn(1, 0, 0), "resumed"),
+        ("gone", turn(0, 11, 0), "resumed"),
+    ] {
+        assert_eq!(park(token, turn).await, (token == expected, expected.to_owned()));
+    }
 }

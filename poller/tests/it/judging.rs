@@ -36,6 +36,7 @@ fn request(now: u64, watch: Watch) -> CheckRequest {
         watch,
         woken: Woken::Not,
         callback: Value::Null,
+        retry: 0,
         token: None,
         failure: None,
     }
@@ -347,6 +348,19 @@ fn an_answered_question_has_the_agent_invoked_again() {
     let observed = Observed { step: step(5, 1, answer), lease: released, ..Observed::default() };
     let (decision, watch) = judge(&observed, &request(10, invoked()));
     assert_eq!((decision, watch.epoch), (Decision::Resume, 1));
+}
+
+#[test]
+fn time_in_which_the_stack_was_down_is_no_running_time() {
+    let busy = |heartbeat| Observed {
+        step: step(6, 2, claim()),
+        lease: lease(2, heartbeat),
+        ..Observed::default()
+    };
+    let (_, watch) = judge(&busy(1), &request(10, invoked()));
+    let (decision, watch) = judge(&busy(2), &request(10 + 10 * 3_600, watch));
+    assert_eq!(decision, Decision::Wait(Judgement::Busy));
+    assert!(watch.running_ms < 700_000, "{}", watch.running_ms);
 }
 
 #[test]

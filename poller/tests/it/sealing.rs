@@ -160,6 +160,7 @@ impl World {
             watch: Watch { invocation: 1, ..Watch::default() },
             woken: Woken::Not,
             callback: Value::Null,
+            retry: 0,
             token,
             failure,
         };

@@ -154,6 +154,8 @@ pub struct Execution {
     start: Arc<Start>,
     input: Arc<Value>,
     last_event_id: u64,
+    newest_at: Timestamp,
+    wall_ahead_ms: i64,
     phase: Phase,
 }
 
@@ -176,9 +178,11 @@ impl Execution {
         let input = serde_json::from_str(&start.input).map_err(StartError::NotJson)?;
         Ok(Execution {
             definition,
+            newest_at: start.started_at,
             start: Arc::new(start),
             input: Arc::new(input),
             last_event_id: 0,
+            wall_ahead_ms: 0,
             phase: Phase::Before,
         })
     }
@@ -245,6 +249,18 @@ impl Execution {
         self.last_event_id
     }
 
+    /// The latest time in its history, or its start: its own time does not go back before it.
+    pub fn newest_at(&self) -> Timestamp {
+        self.newest_at
+    }
+
+    /// Says how far the wall clock is ahead of the times that the caller passes in, which are to run
+    /// evenly. Only a `Wait` until a timestamp depends on it: its end is an instant of the wall clock,
+    /// all other times are durations.
+    pub fn set_wall_ahead(&mut self, millis: i64) {
+        self.wall_ahead_ms = millis;
+    }
+
     /// The active states, outermost first.
     pub fn states(&self) -> Vec<&str> {
         let mut names = Vec::new();
@@ -257,6 +273,14 @@ impl Execution {
     /// Tokens of the open tasks.
     pub fn open_tokens(&self) -> Vec<&str> {
         self.open_attempts().into_iter().filter_map(|attempt| attempt.token.as_deref()).collect()
+    }
+
+    /// Tokens and arguments of the open tasks that wait for a callback.
+    pub fn open_callbacks(&self) -> Vec<(&str, &Value)> {
+        let attempts = self.open_attempts().into_iter();
+        attempts
+            .filter_map(|attempt| Some((attempt.token.as_deref()?, &*attempt.arguments)))
+            .collect()
     }
 
     /// Ids of the `TaskScheduled` events of the open tasks.

@@ -248,7 +248,7 @@ impl Staged {
         let Some(first) = events.first() else { return (self.session.to_string(), input) };
         let steps = landed().filter(|item| item.sk.starts_with(key::STEP_PREFIX));
         let steps: Vec<Step> = steps.filter_map(|item| Step::from_item(item).ok()).collect();
-        input["resume"] = json!(standing(&events, &steps, first.expires_at, false));
+        input["resume"] = json!(standing(&events, &steps, first.expires_at, false, 1));
         (workflow::execution::name(&self.session, 1), input)
     }
 

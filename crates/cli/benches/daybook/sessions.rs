@@ -153,6 +153,7 @@ async fn start(folder: &Path, time_scale: u32) -> Stack {
         data: folder.to_owned(),
         durability: Durability::Fsync,
         time_scale,
+        clock: None,
         // As `daybook dev` does, checkpoints are signed.
         keys: Some(folder.join("keys")),
         witnesses: Vec::new(),

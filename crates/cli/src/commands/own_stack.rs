@@ -123,6 +123,7 @@ async fn config(
         data: data_folder(context),
         durability: Durability::Fsync,
         time_scale: 1,
+        clock: None,
         keys: context.keys.clone(),
         witnesses: environment.witnesses.clone(),
         token: context.token.clone(),

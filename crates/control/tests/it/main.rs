@@ -19,7 +19,7 @@ use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::step::{EffectKind, EffectRef, StepBody};
 use journal::version;
-use journal::wait::Wait;
+use journal::wait::{Turn, Wait};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -80,8 +80,8 @@ impl World {
         };
         append(&world.store, &hlc, &author, &Head::after(&claim), 1, ask).await.unwrap();
         world.announce(EventStatus::SessionInitiated).await;
-        let wait = Wait { token: "parked".to_owned(), parked_at: Clock::system().now() };
-        wait.write(&world.store, &world.session, 0).await.unwrap();
+        let turn = Turn { resumes: 0, checks: 1, retry: 0 };
+        Wait::write(&world.store, &world.session, "parked", turn, 0).await.unwrap();
         world
     }
 

@@ -5,6 +5,8 @@ use std::fmt;
 use journal::store;
 use serde_json::{Value, json};
 
+use crate::endpoint::unsupported;
+
 /// An error as DynamoDB sends it.
 #[derive(Debug)]
 pub struct ApiError {
@@ -53,8 +55,8 @@ impl ApiError {
     }
 
     /// The action is not supported.
-    pub(super) fn unknown_operation() -> Self {
-        Self::new(400, UNKNOWN_OPERATION, "")
+    pub(super) fn unknown_operation(action: &str) -> Self {
+        Self::new(400, UNKNOWN_OPERATION, unsupported(action))
     }
 
     /// The condition failed.

@@ -69,6 +69,6 @@ pub(crate) async fn handle_items<S: Store>(
         "DeleteItem" | "DeleteTable" | "BatchWriteItem" | "TransactWriteItems" => {
             Err(ApiError::access_denied(format!("{action} is refused: the journal is append-only")))
         }
-        _ => Err(ApiError::unknown_operation()),
+        _ => Err(ApiError::unknown_operation(action)),
     }
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::Aws;
 use super::sessions::{Reply, session_id};
 use super::wire::{self, Refusal};
-use crate::executions::{Callback, RUNNING, Request, SendError, StartError};
+use crate::executions::{RUNNING, Request, StartError};
 use crate::names;
 use crate::store::Journal;
 
@@ -109,12 +109,8 @@ impl From<Error> for Refusal {
 
 impl Workflow for Aws {
     async fn wake(&self, token: &str) -> Result<bool, Error> {
-        match self.executions.send(token, Callback::Success(json!({}))).await {
-            Ok(()) => Ok(true),
-            Err(SendError::Store(error)) => Err(error.into()),
-            // It is not parked, so it reads the journal by itself.
-            Err(_) => Ok(false),
-        }
+        // If none is parked, it reads the journal by itself.
+        Ok(self.executions.wake(token).await?)
     }
 }
 

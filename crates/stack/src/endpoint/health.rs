@@ -84,9 +84,11 @@ async fn look(reader: &Reader, query: &str) -> Reply {
     };
     // Null where no stack of this process signs.
     let unsigned = reader.stack.as_ref().and_then(|stack| stack.signing.problem());
+    let clock = reader.stack.as_ref().map(|stack| stack.clock_steps.to_json());
     Ok((
         200,
         json!({
+            "clock": clock,
             "hours": hours, "health": health, "breakers": breakers,
             "damaged": damaged, "log_problem": unsigned, "restarted_executions": restarted,
             "sessions": seen.len(), "sessions_max": SESSIONS_MAX, "is_cut": is_cut,
@@ -107,7 +109,7 @@ async fn see(
     }
     let steps = read::steps(&reader.store, session).await?;
     let verdict = events.iter().find(|event| event.status.is_verdict());
-    let took = verdict.map(|verdict| verdict.stamp.since(initiated.stamp).as_millis());
+    let took = verdict.map(|verdict| verdict.stamp.since(initiated.begun_at()).as_millis());
     let reported = Reported::of(&events).corrected_by(&Tally::of(&steps));
     let usages: Vec<Usage> = steps.iter().filter_map(usage).collect();
     let tokens = |used: &Usage| {

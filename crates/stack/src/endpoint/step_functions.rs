@@ -53,7 +53,7 @@ pub(super) async fn handle(
         }
         "SendTaskFailure" => send(executions, body, Callback::Failure(failure(body)?)).await,
         "SendTaskHeartbeat" => send(executions, body, Callback::Heartbeat).await,
-        _ => Err(Refusal::unknown_operation()),
+        _ => Err(Refusal::unknown_operation(action)),
     }
 }
 

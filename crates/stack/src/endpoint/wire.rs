@@ -21,6 +21,16 @@ pub(super) fn parameter(query: &str, name: &str) -> Option<String> {
     pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
+/// Longest name of an action that a message repeats, in characters.
+const ACTION_CHARS_MAX: usize = 100;
+
+/// Why an action is refused that AWS may have.
+pub(crate) fn unsupported(action: &str) -> String {
+    let action: String = action.chars().take(ACTION_CHARS_MAX).collect();
+    let action = if action.is_empty() { "a request without X-Amz-Target" } else { &action };
+    format!("the local stack does not support {action}; LOCAL_DEVELOPMENT.md lists its AWS actions")
+}
+
 /// An error response, as the called API words it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Refusal {
@@ -54,8 +64,9 @@ impl Refusal {
     }
 
     /// The action is not supported.
-    pub(super) fn unknown_operation() -> Self {
-        Self::bad("com.amazon.coral.service#UnknownOperationException", "")
+    pub(super) fn unknown_operation(action: &str) -> Self {
+        let message = unsupported(action);
+        Self::bad("com.amazon.coral.service#UnknownOperationException", message)
     }
 
     /// A journal error. The log gets the cause, the caller one sentence.

@@ -9,6 +9,8 @@ use asl::time::Timestamp;
 pub(super) struct Parked {
     until: BTreeMap<i64, Timestamp>,
     queue: BTreeSet<(Timestamp, i64)>,
+    /// How far each execution's own time is ahead of the due times, if it is, in milliseconds.
+    ahead_ms: BTreeMap<i64, i64>,
 }
 
 impl Parked {
@@ -26,6 +28,20 @@ impl Parked {
             self.park(execution, Timestamp::from_millis(0));
         }
         is_parked
+    }
+
+    pub(super) fn wake_all(&mut self) {
+        let all: Vec<i64> = self.until.keys().copied().collect();
+        all.into_iter().for_each(|execution| _ = self.wake(execution));
+    }
+
+    /// Keeps how far an execution's own time is ahead until a runner takes it.
+    pub(super) fn keep_ahead_ms(&mut self, execution: i64, ahead_ms: i64) {
+        self.ahead_ms.insert(execution, ahead_ms);
+    }
+
+    pub(super) fn take_ahead_ms(&mut self, execution: i64) -> Option<i64> {
+        self.ahead_ms.remove(&execution)
     }
 
     /// Removes and returns due executions, the earliest first, at most `limit`.

@@ -13,7 +13,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use journal::store::{Error, Retry};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::busy::{BUSY_LONGEST, Busy};
@@ -37,6 +37,9 @@ const WRITE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// How long calls in flight may take on shutdown, by the machine's clock.
 const CALLS_TIMEOUT: Duration = Duration::from_secs(3);
 
+/// `mode` of the poller's request that parks a workflow ([`workflow::contract::Mode::Park`]).
+const PARK: &str = "park";
+
 /// A request to a running execution, with a channel for the reply.
 #[derive(Debug)]
 pub(super) enum Command {
@@ -44,6 +47,10 @@ pub(super) enum Command {
         token: String,
         answer: Callback,
         reply: oneshot::Sender<Result<(), CallbackError>>,
+    },
+    /// Continues the workflow if the poller has parked it; the reply says whether.
+    Wake {
+        reply: oneshot::Sender<bool>,
     },
     /// `StopExecution`.
     Stop {
@@ -78,6 +85,8 @@ pub(super) struct Runner<S> {
     shared: Arc<Shared<S>>,
     id: i64,
     execution: Execution,
+    /// How far the execution's own time is ahead of the stack's even clock.
+    ahead_ms: i64,
     commands: mpsc::Receiver<Command>,
     calls: FuturesUnordered<BoxFuture<'static, Answer>>,
     /// The open tasks that have been called.
@@ -109,7 +118,7 @@ enum Flow {
 pub(super) enum Left {
     /// It has ended, or the stack is stopping.
     Ended,
-    /// It is due then, or on a callback.
+    /// It is due then by the stack's even clock, or on a callback.
     Parked(Timestamp),
 }
 
@@ -118,6 +127,7 @@ impl<S: ExecutionStore> Runner<S> {
         shared: Arc<Shared<S>>,
         id: i64,
         execution: Execution,
+        ahead_ms: i64,
         commands: mpsc::Receiver<Command>,
         cause: Cause,
     ) -> Self {
@@ -125,14 +135,17 @@ impl<S: ExecutionStore> Runner<S> {
         let busy = Some(shared.work.begin());
         // After a restart no callback waits for an execution yet, so it need not linger.
         let lingers = cause == Cause::Due;
-        Self { shared, id, execution, commands, calls, called, busy, lingers }
+        Self { shared, id, execution, ahead_ms, commands, calls, called, busy, lingers }
     }
 
     /// Runs the execution until it ends, the stack stops, or it waits for long.
     pub(super) async fn run(mut self) -> Result<Left, Broken> {
         self.refresh_heartbeats();
         loop {
-            let (next, ahead) = self.execution.ahead(self.now());
+            let now = self.now();
+            let wall_ahead_ms = self.shared.wall().as_millis().saturating_sub(now.as_millis());
+            self.execution.set_wall_ahead(wall_ahead_ms);
+            let (next, ahead) = self.execution.ahead(now);
             let flow = match next {
                 Next::Record(events) => {
                     self.keep(events, ahead).await?;
@@ -159,8 +172,9 @@ impl<S: ExecutionStore> Runner<S> {
         }
     }
 
+    /// The execution's own time.
     fn now(&self) -> Timestamp {
-        self.shared.now()
+        self.shared.now().plus_millis(self.ahead_ms)
     }
 
     /// Restarts the heartbeat timeouts: heartbeats are not in the history, so an agent that was
@@ -243,6 +257,7 @@ impl<S: ExecutionStore> Runner<S> {
                     return Ok(Flow::Parking(until));
                 }
             }
+            () = self.shared.wall_set.notified() => {}
             () = self.shared.stopping.cancelled() => return Ok(Flow::Stopping),
         }
         Ok(Flow::Onwards)
@@ -271,6 +286,16 @@ impl<S: ExecutionStore> Runner<S> {
         match command {
             Command::Callback { token, answer: Callback::Heartbeat, reply } => {
                 let _ = reply.send(self.execution.heartbeat(&token, now));
+            }
+            Command::Wake { reply } => {
+                let token = self.parked_with();
+                let is_parked = token.is_some();
+                if let Some(token) = token
+                    && let Ok(event) = self.execution.callback_succeeded(&token, &json!({}), now)
+                {
+                    self.record(event).await?;
+                }
+                let _ = reply.send(is_parked);
             }
             Command::Callback { token, answer, reply } => {
                 let proposal = match answer {
@@ -305,6 +330,13 @@ impl<S: ExecutionStore> Runner<S> {
         Ok(())
     }
 
+    /// The token with which the poller has parked the workflow. Other callbacks are not the stack's.
+    fn parked_with(&self) -> Option<String> {
+        let park = |arguments: &Value| arguments["Payload"]["mode"] == PARK;
+        let mut open = self.execution.open_callbacks().into_iter();
+        open.find_map(|(token, arguments)| park(arguments).then(|| token.to_owned()))
+    }
+
     /// Lets calls finish that are no longer needed, as Lambda does.
     async fn finish_calls(&mut self) {
         // A sender without a reply reads the execution's row.
@@ -317,7 +349,8 @@ impl<S: ExecutionStore> Runner<S> {
         }
     }
 
-    /// Closes the inbox and handles the queued commands. Returns when the execution is due.
+    /// Closes the inbox and handles the queued commands. Returns when the execution is due, by the stack's
+    /// even clock.
     async fn park(&mut self, until: Timestamp) -> Result<Timestamp, Broken> {
         self.commands.close();
         let mut again_at = until;
@@ -325,7 +358,7 @@ impl<S: ExecutionStore> Runner<S> {
             self.obey(command).await?;
             again_at = self.now();
         }
-        Ok(again_at)
+        Ok(again_at.plus_millis(self.ahead_ms.saturating_neg()))
     }
 
     /// Waits shortly for calls in flight. The restart repeats those that do not finish.

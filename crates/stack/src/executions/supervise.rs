@@ -165,13 +165,17 @@ impl<S: ExecutionStore> Executions<S> {
         }
         self.shared.live().insert(arn.clone(), inbox);
         let shared = Arc::clone(&self.shared);
-        let runner = Runner::new(Arc::clone(&shared), id, execution, commands, cause);
+        let ahead_ms = shared.ahead_ms(id, execution.newest_at());
+        let runner = Runner::new(Arc::clone(&shared), id, execution, ahead_ms, commands, cause);
         let executions = self.clone();
         runners.spawn(async move {
             let left = contained("an execution's runner", runner.run()).await;
             shared.live().remove(&arn);
             match left {
-                Ok(Ok(Left::Parked(until))) => executions.take_up_at(id, until),
+                Ok(Ok(Left::Parked(until))) => {
+                    shared.parked().keep_ahead_ms(id, ahead_ms);
+                    executions.take_up_at(id, until);
+                }
                 Ok(Ok(Left::Ended)) => executions.announce_end(&arn).await,
                 Ok(Err(error)) => executions.failed(id, &arn, &chain(&error)).await,
                 Err(panic) => executions.failed(id, &arn, &panic.to_string()).await,
@@ -219,7 +223,7 @@ impl<S: ExecutionStore> Executions<S> {
         let event = Event {
             id: known + 1,
             previous_event_id: known,
-            timestamp: self.shared.now(),
+            timestamp: self.shared.wall(),
             kind: EventKind::ExecutionFailed(failure.clone()),
         };
         let ended = (Outcome::Failed(failure), event.timestamp);

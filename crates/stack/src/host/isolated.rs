@@ -159,7 +159,8 @@ impl Isolated {
         // Loopback needs neither a proxy nor DNS.
         let http = reqwest::Client::builder().no_proxy().build()?;
         let shared = Shared {
-            settings,
+            // A step of the wall clock makes no process idle or old.
+            settings: Settings { clock: settings.clock.even(), ..settings },
             http,
             slots: Mutex::default(),
             keepers: Mutex::default(),
@@ -317,7 +318,7 @@ impl Isolated {
             (env::DAYBOOK_AGENT_PORT.to_owned(), port.to_string()),
             (env::DAYBOOK_AGENT_TOKEN.to_owned(), settings.token.reveal().to_owned()),
             (env::DAYBOOK_TIME_SCALE.to_owned(), settings.time_scale.to_string()),
-            (env::DAYBOOK_TIME_ORIGIN.to_owned(), settings.clock.now().to_string()),
+            (env::DAYBOOK_TIME_ORIGIN.to_owned(), settings.clock.wall().to_string()),
         ]);
         Ok((process::start(&settings.program, &environment)?, port))
     }
@@ -371,7 +372,7 @@ impl Isolated {
     async fn look_after(&self, port: u16, slot: &Slot) -> String {
         let clock = &self.shared.settings.clock;
         let born = clock.now();
-        let mut silent = 0;
+        let (mut silent, mut updated) = (0, (0, born));
         loop {
             tokio::time::sleep(clock.real(PING_INTERVAL).max(PING_INTERVAL_MIN)).await;
             match self.ping(port).await {
@@ -381,9 +382,13 @@ impl Isolated {
                 None => silent += 1,
                 Some(ping) => {
                     silent = 0;
+                    // The process tells the time by its own clock: only a change counts.
+                    if ping.time_of_last_update != updated.0 {
+                        updated = (ping.time_of_last_update, clock.now());
+                    }
                     let active_at = Stamp::from_nanos(slot.activity.at.load(Ordering::Acquire));
                     let called = slot.activity.open.load(Ordering::Acquire) > 0;
-                    if !called && is_idle(&ping, active_at, clock.now()) {
+                    if !called && is_idle(&ping, active_at.max(updated.1), clock.now()) {
                         return "it was idle".to_owned();
                     }
                 }
@@ -411,8 +416,7 @@ impl Isolated {
 }
 
 fn is_idle(ping: &Ping, active_at: Stamp, now: Stamp) -> bool {
-    let updated_at = Stamp::from_millis(ping.time_of_last_update.saturating_mul(1_000));
-    ping.status != "HealthyBusy" && now.since(updated_at.max(active_at)) > IDLE_MAX
+    ping.status != "HealthyBusy" && now.since(active_at) > IDLE_MAX
 }
 
 #[cfg(test)]
@@ -422,15 +426,14 @@ mod tests {
     #[test]
     fn only_a_healthy_process_without_recent_calls_is_idle() {
         let at = |seconds: i64| Stamp::from_millis(seconds * 1_000);
-        for (status, updated_s, invoked_s, now_s, expected) in [
-            ("Healthy", 0, 0, 900, false),
-            ("Healthy", 0, 0, 901, true),
-            ("Healthy", 0, 500, 901, false),
-            ("Healthy", 500, 0, 901, false),
-            ("HealthyBusy", 0, 0, 28_000, false),
+        for (status, active_s, now_s, expected) in [
+            ("Healthy", 0, 900, false),
+            ("Healthy", 0, 901, true),
+            ("Healthy", 500, 901, false),
+            ("HealthyBusy", 0, 28_000, false),
         ] {
-            let ping = Ping { status: status.to_owned(), time_of_last_update: updated_s };
-            assert_eq!(is_idle(&ping, at(invoked_s), at(now_s)), expected, "{status} {now_s}");
+            let ping = Ping { status: status.to_owned(), time_of_last_update: 0 };
+            assert_eq!(is_idle(&ping, at(active_s), at(now_s)), expected, "{status} {now_s}");
         }
     }
 }

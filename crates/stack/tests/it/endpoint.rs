@@ -160,6 +160,7 @@ async fn check(client: &Client, target: &str, body: Value, code: &str) {
     let found = answer["__type"].as_str().unwrap_or_default();
     assert_eq!(found.rsplit('#').next().unwrap(), code, "{target} {body}: {answer}");
     assert_eq!(status, 400, "{target} {body}");
+    assert!(answer["message"].as_str().is_some_and(|said| !said.is_empty()), "{target}: {answer}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -304,8 +305,11 @@ async fn health_and_metrics_report_the_stacks_state() {
     let data = folder.path().canonicalize().unwrap();
     let problem = "no folder for its key is set";
     let version = env!("CARGO_PKG_VERSION");
-    let expected =
-        json!({ "status": "ok", "data": data, "version": version, "log_problem": problem });
+    let clock = json!({ "steps": 0, "newest": null });
+    let expected = json!({
+        "status": "ok", "data": data, "version": version, "log_problem": problem, "clock": clock,
+        "agents": packs::all().iter().map(|agent| agent.name()).collect::<Vec<_>>(),
+    });
     assert_eq!(health, expected);
     client.trigger(&json!({})).await;
     let (_, metrics) = client.get("/metrics").await;

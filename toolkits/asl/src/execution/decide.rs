@@ -222,7 +222,8 @@ impl Execution {
                 view.visit.entered_at.plus_seconds(seconds)
             }
             Until::Timestamp(slot) => {
-                slot.evaluate(&mut scope, &input, "", "timestamp", accept::time)?
+                let until = slot.evaluate(&mut scope, &input, "", "timestamp", accept::time)?;
+                until.plus_millis(self.wall_ahead_ms.saturating_neg())
             }
         })
     }

@@ -113,6 +113,8 @@ impl Execution {
             start: Arc::new(start),
             input: Arc::new(input),
             last_event_id: 0,
+            newest_at: now,
+            wall_ahead_ms: self.wall_ahead_ms,
             phase: Phase::Before,
         };
         loop {

@@ -73,6 +73,7 @@ impl Execution {
             return Err(ReplayError::Order { last: self.last_event_id, found: event.id });
         }
         let misfit = || ReplayError::Misfit { id: event.id, event_type: event.kind.type_name() };
+        self.newest_at = self.newest_at.max(event.timestamp);
         let next = match (&self.phase, &event.kind) {
             (Phase::Ended(_), _) => return Err(misfit()),
             (Phase::Before, EventKind::ExecutionStarted { .. }) => {

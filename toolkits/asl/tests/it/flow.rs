@@ -100,6 +100,27 @@ fn a_wait_ends_at_its_time() {
 }
 
 #[test]
+fn a_wait_until_a_timestamp_follows_the_wall_clock() {
+    let minute = 60_000;
+    let next = |wait: Value, ahead_ms: i64| {
+        let definition = definition(&machine(json!({ "A": wait })));
+        let mut execution = Execution::new(definition, start(&json!({}))).unwrap();
+        let Next::Record(events) = execution.next(BEGIN) else { panic!("it starts") };
+        events.iter().for_each(|event| execution.apply(event).unwrap());
+        execution.set_wall_ahead(ahead_ms);
+        execution.next(BEGIN)
+    };
+    let until = json!({"Type": "Wait", "Timestamp": "2026-11-21T10:31:00.123Z", "End": true});
+    let seconds = json!({"Type": "Wait", "Seconds": 60, "End": true});
+    let waits = |millis| Next::WaitUntil(BEGIN.plus_millis(millis));
+    assert_eq!(next(until.clone(), 0), waits(minute));
+    assert_eq!(next(until.clone(), 40_000), waits(20_000));
+    assert_eq!(next(until.clone(), -minute), waits(2 * minute));
+    assert!(matches!(next(until, minute), Next::Record(_)));
+    assert_eq!(next(seconds, minute), waits(minute));
+}
+
+#[test]
 fn output_and_assign_read_variables_from_before_the_state() {
     let run = ran(
         json!({

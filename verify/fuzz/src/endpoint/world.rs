@@ -221,6 +221,7 @@ async fn routers(store: &SqliteStore, data: &Path) -> (Router, Router) {
             executions: executions.clone(),
             admission: Limits::default(),
             signing: Default::default(),
+            clock_steps: Default::default(),
         }),
     };
     let streams = Streams {

@@ -235,6 +235,7 @@ impl<S: Store> Stage<S> {
             watch: Watch { invocation: 1, ..Watch::default() },
             woken: Woken::Not,
             callback: Value::Null,
+            retry: 0,
             token: None,
             failure: None,
         }
