@@ -304,7 +304,7 @@ impl Session {
             fallback: tally.fallback.as_ref().map(|note| Fallback::of(note, tally.answered_by)),
             initiated_at: reported.initiated_at,
             ended_at: reported.ended_at,
-            elapsed_ms: reported.initiated_at.map(|at| millis(end.since(at))),
+            elapsed_ms: reported.begun_at.map(|at| millis(end.since(at))),
             error,
             error_category,
             result: self::result(tally, agent_state),

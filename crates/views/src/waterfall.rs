@@ -166,7 +166,7 @@ impl Waterfall {
                     tokens: 0,
                     usd: 0.0,
                     beside: false,
-                    skew_ms: event.wall.map(|wall| wall.millis() - event.stamp.millis()),
+                    skew_ms: event.skewed_clock().map(|wall| wall.millis() - event.stamp.millis()),
                 }
             }
             Record::Step(step, call) => {
@@ -241,6 +241,7 @@ fn begin(record: &Record<'_>) -> Stamp {
         Record::Step(Step { body: StepBody::Outcome { started_at, .. }, stamp, .. }, _) => {
             (*started_at).min(*stamp)
         }
+        Record::Event(event) => event.begun_at(),
         other => other.stamp(),
     }
 }

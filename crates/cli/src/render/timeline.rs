@@ -97,13 +97,16 @@ impl Timeline {
         let error = event.error.as_ref().map(ErrorMessage::as_str);
         let is_news = self.is_news(error);
         let again = error.is_some() && !is_news;
-        let mut lines = self.gap(event.stamp, event.stamp);
-        let mut line = self.time(event.stamp);
+        let at = event.begun_at();
+        let mut lines = self.gap(at, at);
+        let mut line = self.time(at);
         line.push_str(&look.ink(Ink::of_tone(tone), glyph));
         line.push(' ');
         line.push_str(&look.ink(name_ink, &name));
         let mut note = line::note(event, again);
-        if let Some(off) = event.wall.and_then(|wall| clock_off(wall, event.stamp)) {
+        let skewed = event.skewed_clock();
+        let off = skewed.and_then(|wall| clock_off(wall, event.stamp));
+        if let Some(off) = off.or_else(|| trigger_time(event)) {
             note = match note.split_once(" · ") {
                 Some((writer, rest)) => format!("{writer} · {off} · {rest}"),
                 None => format!("{note} · {off}"),
@@ -111,8 +114,8 @@ impl Timeline {
         }
         let note = clip(&note, room);
         let used = INDENT + 2 + EVENT_NAME + width(&note);
-        line.push_str(&look.ink(if event.wall.is_some() { Ink::Warn } else { Ink::Faint }, &note));
-        lines.push(self.drawn(&line, used, Ink::of_tone(tone), event.stamp, event.stamp));
+        line.push_str(&look.ink(if skewed.is_some() { Ink::Warn } else { Ink::Faint }, &note));
+        lines.push(self.drawn(&line, used, Ink::of_tone(tone), at, at));
         if let Some(error) = error.filter(|_| is_news) {
             lines.extend(self.below(Ink::Bad, "  ", error));
         }
@@ -280,6 +283,13 @@ fn clock_off(wall: Stamp, stamp: Stamp) -> Option<String> {
     let (sign, off) =
         if wall < stamp { ("behind", stamp.since(wall)) } else { ("ahead", wall.since(stamp)) };
     (off.as_millis() > 0).then(|| format!("clock {} {sign}", brief::duration(off)))
+}
+
+/// The time of a trigger that is older than its session by more than the part of a second that events
+/// leave out.
+fn trigger_time(event: &Event) -> Option<String> {
+    let older = event.begun_at().since(event.stamp);
+    (older >= Duration::from_secs(1)).then(|| format!("event of {}", event.stamp))
 }
 
 /// Tokens and duration of an effect.
