@@ -68,6 +68,8 @@ pub struct Config {
     /// `AGENT_RUNTIME_ARN`.
     #[cfg(feature = "live")]
     pub runtime_arn: Option<String>,
+    /// `DAYBOOK_ENDPOINT`.
+    pub endpoint: Option<String>,
     /// `AWS_ENDPOINT_URL`, the AWS SDK's own.
     pub aws_endpoint_url: Option<String>,
     /// The path of this binary.
@@ -157,6 +159,7 @@ impl Config {
             log_key: env::text(&lookup, env::JOURNAL_LOG_KEY),
             #[cfg(feature = "live")]
             runtime_arn: env::text(&lookup, env::AGENT_RUNTIME_ARN),
+            endpoint: env::text(&lookup, env::DAYBOOK_ENDPOINT),
             aws_endpoint_url: env::text(&lookup, AWS_ENDPOINT_URL),
             binary: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("daybook")),
             agents,

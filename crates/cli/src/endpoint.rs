@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use journal::clock::Stamp;
 use journal::id::SessionId;
 use journal::principal::Name;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
+use serde::Deserialize;
 use serde_json::Value;
 use workflow::contract::USER_HEADER;
 
@@ -38,6 +40,25 @@ pub struct Health {
     pub data: Option<PathBuf>,
     /// Whether the stack signs the log of sessions, or why not; `None` if it does not say.
     pub signing: Option<Result<(), String>>,
+    /// The agents that a trigger may name; `None` if the stack does not say.
+    pub agents: Option<Vec<String>>,
+    /// The steps of the machine's clock; `None` if the stack does not say.
+    pub clock: Option<Clock>,
+}
+
+/// The steps of the machine's clock since the stack began.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Clock {
+    pub steps: u64,
+    pub newest: Option<ClockStep>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct ClockStep {
+    /// What the clock showed after it.
+    pub at: Stamp,
+    /// In milliseconds; negative if the clock went back.
+    pub by_ms: i64,
 }
 
 impl Endpoint {
@@ -85,7 +106,10 @@ impl Endpoint {
             Some(problem) => Err(problem.to_owned()),
             None => Ok(()),
         });
-        Ok(Some(Health { data, signing }))
+        let read = |name: &str| body.get(name).cloned().unwrap_or_default();
+        let agents = serde_json::from_value(read("agents")).ok();
+        let clock = serde_json::from_value(read("clock")).ok();
+        Ok(Some(Health { data, signing, agents, clock }))
     }
 
     /// Sends a session an answer, a cancellation or a resumption.

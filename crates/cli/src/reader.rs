@@ -71,12 +71,18 @@ impl Loaded {
 /// The stack's folder: `--data`, else that of the running stack, else the default.
 ///
 /// # Errors
-/// When another program listens at the endpoint.
+/// When another program listens at the endpoint, or nothing listens at one that the user named.
 pub async fn folder(context: &Context) -> Result<PathBuf, Failure> {
     if let Some(folder) = &context.data {
         return Ok(folder.clone());
     }
-    let running = Endpoint::new(context)?.health().await?;
+    let endpoint = Endpoint::new(context)?;
+    let running = endpoint.health().await?;
+    if running.is_none() && context.is_endpoint_named {
+        let hint =
+            "start the stack with: daybook dev; or pass the folder of its journal with --data";
+        return Err(endpoint.nothing_listens().hint(hint));
+    }
     Ok(running.and_then(|health| health.data).unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER)))
 }
 

@@ -2,6 +2,7 @@
 
 pub mod answer;
 pub mod cloud;
+mod endpoint;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ use cloud::Cloud;
 pub struct Context {
     pub target: Target,
     pub endpoint: Url,
+    /// Whether the user named the endpoint, so that no other journal is read in its place.
+    pub is_endpoint_named: bool,
     /// `--data`.
     pub data: Option<PathBuf>,
     pub json: bool,
@@ -342,12 +345,10 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
             return Err(Failure::usage(env::Invalid::Malformed { name, value, expected }));
         }
     };
-    let text = global.endpoint.as_deref().unwrap_or(args::DEFAULT_ENDPOINT);
-    let endpoint = Url::parse(text).ok().filter(|url| url.scheme() == "http" && url.has_host());
-    let endpoint = endpoint.ok_or_else(|| {
-        Failure::usage(format!("--endpoint is `{text}`, expected http://HOST:PORT"))
-            .hint(format!("the default is {}", args::DEFAULT_ENDPOINT))
-    })?;
+    let named = endpoint::named(global, config, target)?;
+    let is_endpoint_named = named.is_some();
+    let default = || Url::parse(args::DEFAULT_ENDPOINT).map_err(Failure::usage);
+    let endpoint = named.map_or_else(default, Ok)?;
     let look = output::look();
     let default = || PathBuf::from(DEFAULT_FOLDER);
     let surroundings = Surroundings {
@@ -362,6 +363,7 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
     Ok(Context {
         target,
         endpoint,
+        is_endpoint_named,
         data: global.data.clone(),
         json: global.json,
         look,

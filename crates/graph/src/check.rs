@@ -134,13 +134,18 @@ impl Names<'_> {
     }
 
     fn nearest(&self, name: &str) -> Option<&'static str> {
-        let near = self.nodes.iter().filter_map(|node| {
-            let longer = name.chars().count().max(node.name.chars().count());
-            let edits = edits(name, node.name);
-            (edits <= EDITS_MAX.min(longer / 3).max(1)).then_some((edits, node.name))
-        });
-        near.min_by_key(|(edits, _)| *edits).map(|(_, name)| name)
+        nearest(name, self.nodes.iter().map(|node| node.name))
     }
+}
+
+/// The known name that is most similar to a misspelled one, if any is similar.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.into_iter().filter_map(|known| {
+        let longer = name.chars().count().max(known.chars().count());
+        let edits = edits(name, known);
+        (edits <= EDITS_MAX.min(longer / 3).max(1)).then_some((edits, known))
+    });
+    near.min_by_key(|(edits, _)| *edits).map(|(_, known)| known)
 }
 
 /// The Levenshtein distance of two names.

@@ -29,6 +29,9 @@ pub const ENTRIES_MAX: usize = 10;
 /// Source: AWS, "Calculating PutEvents event entry size".
 pub const ENTRY_BYTES_MAX: usize = 256 * 1024;
 
+/// The code of an entry whose action the poller refused.
+const ACTION_REFUSED: &str = "ActionRefused";
+
 /// Share of a time in an entry's size, in bytes. Source: as [`ENTRY_BYTES_MAX`].
 const TIME_BYTES: usize = 14;
 
@@ -196,17 +199,23 @@ impl<S: ExecutionStore> Bus<S> {
         }
     }
 
-    /// Passes a person's actions to the poller, in order. The sender learns of a failed delivery,
-    /// but not whether the poller accepted them.
+    /// Passes a person's actions to the poller, in order. The sender learns why the poller refused one;
+    /// EventBridge could not say.
     async fn act(&self, judged: &mut [Result<Accepted, EntryError>]) {
         for entry in judged {
             let Ok(Accepted { action: Some(input), .. }) = entry else { continue };
             let payload = serde_json::from_str(input).unwrap_or_default();
-            if let Err(error) = self.functions.call(names::POLLER_ARN, payload).await {
-                tracing::error!(%error, "Cannot deliver an event to the poller.");
-                let message = "cannot deliver the event".to_owned();
-                *entry = Err(EntryError { code: "InternalFailure", message });
-            }
+            let (code, message) = match self.functions.call(names::POLLER_ARN, payload).await {
+                Ok(reply) => match reply["refused"]["reason"].as_str() {
+                    Some(reason) => (ACTION_REFUSED, reason.to_owned()),
+                    None => continue,
+                },
+                Err(error) => {
+                    tracing::error!(%error, "Cannot deliver an event to the poller.");
+                    ("InternalFailure", "cannot deliver the event".to_owned())
+                }
+            };
+            *entry = Err(EntryError { code, message });
         }
     }
 

@@ -53,6 +53,9 @@ pub const OTEL_RESOURCE_ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
 /// `local` or `aws`.
 pub const DAYBOOK_TARGET: &str = "DAYBOOK_TARGET";
 
+/// The URL of the local stack that commands use without `--endpoint`.
+pub const DAYBOOK_ENDPOINT: &str = "DAYBOOK_ENDPOINT";
+
 /// The stage that `--target aws` uses if the resource names above are not set.
 pub const DAYBOOK_STAGE: &str = "DAYBOOK_STAGE";
 

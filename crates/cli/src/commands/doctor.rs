@@ -8,7 +8,7 @@ use stack::store::Database;
 use super::servers;
 use crate::args::Target;
 use crate::config::{ServersEnvironment, StackEnvironment};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Clock, ClockStep, Endpoint, Health};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::reader;
@@ -81,6 +81,7 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
     checks.push(("stack", stack(context).await));
     checks.push(("log of sessions", signing(context).await));
     checks.push(("journal", file(context).await));
+    checks.push(("clock", clock(context).await));
     checks
 }
 
@@ -99,11 +100,42 @@ async fn stack(context: &Context) -> Found {
     };
     match endpoint.health().await {
         Ok(Some(_)) => Found::good(format!("running at {}", endpoint.address)),
+        Ok(None) if context.is_endpoint_named => of_failure(&endpoint.nothing_listens()),
         Ok(None) => Found::good(format!(
             "not running at {}; start it with `daybook dev`, or for one run with `daybook trigger --wait --with-stack`",
             endpoint.address
         )),
         Err(failure) => of_failure(&failure),
+    }
+}
+
+/// Whether a running stack noticed a step of the machine's clock.
+async fn clock(context: &Context) -> Found {
+    let health = match Endpoint::new(context) {
+        Ok(endpoint) => endpoint.health().await,
+        Err(failure) => return of_failure(&failure),
+    };
+    let clock = match health {
+        Ok(Some(Health { clock, .. })) => clock,
+        Ok(None) => return Found::good("not watched now, because no stack runs"),
+        Err(failure) => return of_failure(&failure),
+    };
+    match clock {
+        None => Found::unknown(
+            "the stack does not say whether the clock was set",
+            "run the stack and this program in the same version",
+        ),
+        Some(Clock { newest: None, .. }) => Found::good("not set since the stack began"),
+        Some(Clock { steps, newest: Some(ClockStep { at, by_ms }) }) => {
+            let seconds = by_ms.unsigned_abs() as f64 / 1_000.0;
+            let way = if by_ms < 0 { "back" } else { "forward" };
+            Found::bad(
+                format!(
+                    "set {steps} times since the stack began; last {way} by {seconds:.1} s, to {at}"
+                ),
+                "have the machine's time synchronized; a machine that slept shows this, too, and needs nothing. Budgets and waits do not count such a step",
+            )
+        }
     }
 }
 

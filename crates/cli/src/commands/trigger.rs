@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use graph::check::nearest;
 use journal::id::SessionId;
 use serde_json::{Value, json};
 
@@ -39,6 +40,7 @@ pub async fn trigger(context: &Context, order: Order) -> Result<Exit, Failure> {
 async fn here(context: &Context, order: Order) -> Result<Exit, Failure> {
     let endpoint = Endpoint::new(context)?;
     if let Some(running) = endpoint.health().await? {
+        known_agent(&order, running.agents.as_deref())?;
         let folder = running.data.or_else(|| context.data.clone());
         let folder = folder.unwrap_or_else(|| reader::DEFAULT_FOLDER.into());
         return triggered(context, &endpoint, &order, &folder).await;
@@ -48,6 +50,8 @@ async fn here(context: &Context, order: Order) -> Result<Exit, Failure> {
                     or add --wait --with-stack to start one for this run";
         return Err(endpoint.nothing_listens().hint(hint));
     };
+    let own: Vec<String> = context.agents.iter().map(|agent| agent.name().to_owned()).collect();
+    known_agent(&order, Some(&own))?;
     output::say(&format!("nothing listens at {}: starting a stack for this run", endpoint.address));
     let stack = own_stack::for_a_run(context, environment).await?;
     let outcome = triggered(context, &endpoint, &order, stack.folder()).await;
@@ -58,6 +62,23 @@ async fn here(context: &Context, order: Order) -> Result<Exit, Failure> {
     }
     stack.stop().await;
     outcome
+}
+
+/// Refuses an agent that the stack does not know; an older stack does not say which it knows.
+fn known_agent(order: &Order, known: Option<&[String]>) -> Result<(), Failure> {
+    let (Some(name), Some(known)) = (order.detail.get("agent").and_then(Value::as_str), known)
+    else {
+        return Ok(());
+    };
+    if known.iter().any(|agent| agent == name) {
+        return Ok(());
+    }
+    let nearest = nearest(name, known.iter().map(String::as_str));
+    let hint = match nearest {
+        Some(nearest) => format!("did you mean `{nearest}`? `daybook agents` lists them"),
+        None => format!("the stack has: {}", known.join(", ")),
+    };
+    Err(Failure::usage(format!("no agent is named `{name}`")).hint(hint))
 }
 
 async fn triggered(

@@ -87,7 +87,7 @@ fn sessions(folder: &Path, count: usize) -> Vec<String> {
         ran.json()[0]["session_id"].as_str().unwrap().to_owned()
     };
     // One fails: it has leaves, too.
-    let ids = (0..count).map(|n| end(if n == 1 { "nobody" } else { "checkup" })).collect();
+    let ids = (0..count).map(|n| end(if n == 1 { "incident" } else { "checkup" })).collect();
     assert_eq!(dev.stop("-TERM"), 0);
     ids
 }

@@ -96,8 +96,11 @@ impl Journal {
 fn sessions(folder: &Path, data: &Path, count: usize) -> Vec<SessionId> {
     let dev = Dev::start(folder, data);
     let incident = incident("s3-permission-revoked").join("incident.json");
-    let kinds: [&[&str]; 3] =
-        [&["--agent", "checkup"], &["--agent", "nobody"], &["--input", incident.to_str().unwrap()]];
+    let kinds: [&[&str]; 3] = [
+        &["--agent", "checkup"],
+        &["--agent", "incident"],
+        &["--input", incident.to_str().unwrap()],
+    ];
     let run = |n: usize| {
         let before = ["--endpoint", &dev.endpoint, "trigger", "--wait", "--json"];
         let ran = run_in(folder, &[&before, kinds[n % kinds.len()]].concat());

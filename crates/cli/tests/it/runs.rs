@@ -111,8 +111,7 @@ fn an_invalid_input_exits_1_and_names_the_field() {
     let folder = tempfile::tempdir().unwrap();
     let dev = Dev::start(folder.path(), &folder.path().join("data"));
     for (arguments, said) in [
-        (&["--agent", "nobody"][..], "detail.agent"),
-        (&["--agent", "incident"], "lambda_name"),
+        (&["--agent", "incident"][..], "lambda_name"),
         (&["--detail", r#"{"agnet": 1}"#], "detail.agnet"),
         (&["--detail", r#"{"input": "text"}"#], "detail.input"),
         (&["--model", "gpt"], "detail.model"),

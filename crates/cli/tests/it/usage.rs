@@ -1,6 +1,7 @@
 //! Invalid usage and unknown results: exit codes, errors and hints.
 
-use crate::harness::{daybook, free_endpoint, incident, run, run_in};
+use crate::fixture;
+use crate::harness::{Dev, daybook, free_endpoint, incident, run, run_in};
 
 fn check(arguments: &[&str], exit: i32, said: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
@@ -91,7 +92,65 @@ fn without_a_stack_commands_exit_2_with_a_hint() {
     let id = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f";
     check(&[&e[..], &["cancel", id]].concat(), 2, &[&not_there, "hint:", "daybook dev"]);
     check(&[&e[..], &["resume", id]].concat(), 2, &[&not_there, "hint:"]);
-    check(&[&e[..], &["sessions"]].concat(), 2, &["no journal at", "hint:"]);
+    check(&["sessions"], 2, &["no journal at", "hint:"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_other_journal_is_read_for_an_endpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    fixture::write(&folder.path().join(".daybook"), fixture::began()).await;
+    let endpoint = free_endpoint();
+    let not_there = format!("error: nothing listens at {endpoint}");
+    let list = ["sessions", "--since", "100000h"];
+    for (variable, said) in [
+        (None, None),
+        (Some("DAYBOOK_ENDPOINT"), Some(&not_there)),
+        (Some("AWS_ENDPOINT_URL"), Some(&not_there)),
+    ] {
+        let mut command = daybook(folder.path());
+        command.envs(variable.map(|name| (name, &endpoint))).args(list);
+        let ran = run(&mut command);
+        match said {
+            None => assert_eq!(ran.exit, 0, "{ran:#?}"),
+            Some(said) => {
+                assert_eq!((ran.exit, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+                assert!(ran.stderr.contains(said), "{ran:#?}");
+            }
+        }
+    }
+    let ran = run_in(folder.path(), &[&["--endpoint", &endpoint][..], &list].concat());
+    assert_eq!((ran.exit, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+    let mut elsewhere = daybook(folder.path());
+    elsewhere.env("AWS_ENDPOINT_URL", "https://example.invalid").args(list);
+    assert_eq!(run(&mut elsewhere).exit, 0, "an address elsewhere is not the local stack's");
+    let mut wrong = daybook(folder.path());
+    wrong.env("DAYBOOK_ENDPOINT", "here").args(list);
+    let ran = run(&mut wrong);
+    assert_eq!(ran.exit, 64, "{ran:#?}");
+    assert!(ran.stderr.contains("DAYBOOK_ENDPOINT is `here`"), "{ran:#?}");
+}
+
+#[test]
+fn an_unknown_agent_is_refused_before_its_event_is_put() {
+    let folder = tempfile::tempdir().unwrap();
+    let stack = Dev::start(folder.path(), &folder.path().join("data"));
+    for arguments in [
+        &["trigger", "--agent", "incdent"][..],
+        &["trigger", "--detail", r#"{"agent": "incdent"}"#],
+        &["trigger", "--wait", "--agent", "incdent"],
+    ] {
+        let ran =
+            run_in(folder.path(), &[&["--endpoint", &stack.endpoint][..], arguments].concat());
+        assert_eq!((ran.exit, ran.stdout.as_str()), (64, ""), "{ran:#?}");
+        assert!(ran.stderr.contains("no agent is named `incdent`"), "{ran:#?}");
+        assert!(ran.stderr.contains("did you mean `incident`?"), "{ran:#?}");
+    }
+    let ran = run_in(folder.path(), &["--endpoint", &stack.endpoint, "--json", "sessions"]);
+    assert_eq!((ran.exit, ran.stdout.as_str()), (0, ""), "no event was put");
+    let ran = run_in(folder.path(), &["--endpoint", &stack.endpoint, "--json", "doctor"]);
+    let clock = ran.json().into_iter().find(|check| check["name"] == "clock").unwrap();
+    assert_eq!(clock["state"], "ok", "{ran:#?}");
+    stack.stop("-TERM");
 }
 
 #[test]

@@ -18,14 +18,18 @@ use serde_json::{Value, json};
 
 use super::Reader;
 use super::wire::{self, Refusal};
+use crate::executions::RUNNING;
 use crate::list::{self, List, RESULT_BYTES_MAX, When, Wish};
-use crate::view;
+use crate::{names, view};
 
 /// Most sessions per page, and the default.
 const LIST_MAX: usize = 200;
 
 /// Default period of a list. Each day costs sixteen reads.
 pub(super) const LIST_BACK: Duration = Duration::from_secs(7 * 86_400);
+
+/// How far ahead of this clock a listed session may have begun: it began while the clock was wrong.
+const LIST_AHEAD: Duration = Duration::from_secs(86_400);
 
 /// Default period and bucket length of a histogram.
 const HISTOGRAM_BACK: Duration = Duration::from_secs(86_400);
@@ -79,8 +83,7 @@ pub(super) fn wish(query: &str, limit: usize, now: Stamp) -> Result<Wish, Refusa
     let mut wish = Wish {
         filter: Filter {
             since: now.before(LIST_BACK),
-            // The table's clocks may be ahead of this one by up to this much.
-            until: now.after(journal::limits::SKEW_REPORTED),
+            until: now.after(LIST_AHEAD),
             after: None,
             statuses: Vec::new(),
             agent: None,
@@ -164,9 +167,15 @@ async fn count_sessions(reader: &Reader, query: &str) -> Reply {
 }
 
 async fn show_session(reader: &Reader, id: &str) -> Reply {
-    let records = existing(reader, id).await?;
     let now = reader.clock.now();
-    let session = records.view(reader, now);
+    let (records, session) = match existing(reader, id).await {
+        Ok(records) => {
+            let session = records.view(reader, now);
+            (records, session)
+        }
+        Err(absent) if absent.status == 404 => begun(reader, id, now).await?.ok_or(absent)?,
+        Err(refused) => return Err(refused),
+    };
     let events: Vec<_> = records.events.iter().map(view::Event::of).collect();
     let mut calls = view::Calls::new(Arc::clone(&reader.graphs));
     let steps: Vec<_> = records
@@ -175,6 +184,29 @@ async fn show_session(reader: &Reader, id: &str) -> Reply {
         .map(|step| view::Step::of(step, calls.of(step)).traced(&records.steps))
         .collect();
     Ok((200, json!({ "session": session, "events": events, "steps": steps })))
+}
+
+/// A session whose execution has started and has not written its first record yet.
+async fn begun(
+    reader: &Reader,
+    id: &str,
+    now: Stamp,
+) -> Result<Option<(Records, view::Session)>, Refusal> {
+    let id = session_id(id)?;
+    let Some(stack) = &reader.stack else { return Ok(None) };
+    let arn = names::execution_arn(names::STATE_MACHINE, id.as_str());
+    let described = stack.executions.describe(&arn).await;
+    let execution = described.map_err(|error| Refusal::journal(&error))?;
+    let Some(execution) = execution.filter(|it| it.status == RUNNING) else { return Ok(None) };
+    // It may have been written meanwhile.
+    let records = records(reader, &id).await?;
+    let mut session = records.view(reader, now);
+    if records.events.is_empty() {
+        let input: Value = serde_json::from_str(&execution.input).unwrap_or_default();
+        session.agent = input["detail"]["agent"].as_str().map(str::to_owned);
+        session.initiated_at = input["time"].as_str().and_then(|time| Stamp::parse(time).ok());
+    }
+    Ok(Some((records, session)))
 }
 
 pub(super) fn session_id(text: &str) -> Result<SessionId, Refusal> {

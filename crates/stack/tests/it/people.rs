@@ -235,12 +235,18 @@ pub async fn answer(client: &Client, session: &str, body: &Value) -> (u16, Value
     client.post(&format!("/api/sessions/{session}/answer"), body).await
 }
 
-async fn put_answer(client: &Client, detail: &Value) {
+/// Why an answer by event was refused, if it was.
+async fn put_answer(client: &Client, detail: &Value) -> Option<String> {
     let entry = json!({
         "Source": "manual-trigger", "DetailType": "answer-agent", "Detail": detail.to_string(),
     });
     let (status, answer) = client.aws("AWSEvents.PutEvents", &json!({ "Entries": [entry] })).await;
-    assert_eq!((status, &answer["FailedEntryCount"]), (200, &json!(0)), "{answer}");
+    assert_eq!(status, 200, "{answer}");
+    let entry = &answer["Entries"][0];
+    let refused = entry["ErrorMessage"].as_str().map(str::to_owned);
+    assert_eq!(entry["ErrorCode"], json!(refused.as_ref().map(|_| "ActionRefused")), "{answer}");
+    assert_eq!(answer["FailedEntryCount"], json!(usize::from(refused.is_some())), "{answer}");
+    refused
 }
 
 /// Answers with the parked workflow's token. A workflow that has parked again has another token: then
@@ -283,7 +289,7 @@ async fn an_answer_arrives_by_api_by_event_or_with_the_token() {
     let id = open["question_id"].as_u64().unwrap();
     let detail = json!({ "session_id": session, "question_id": id, "decision": "edit",
         "arguments": { "model": "policy" } });
-    put_answer(&client, &detail).await;
+    assert_eq!(put_answer(&client, &detail).await, None);
     let open = asked(&stack, &client, &session, id).await;
     let last = open["question_id"].clone();
     let said = json!({ "question_id": last, "decision": "say", "text": "no" });
@@ -371,9 +377,11 @@ async fn an_invalid_answer_is_refused_and_leaves_the_question_open() {
         };
         tokio::time::timeout(TIMEOUT, again).await.expect("the workflow parks again");
     }
-    put_answer(&client, &json!({ "session_id": session, "question_id": 1, "decision": "approve" }))
-        .await;
-    put_answer(&client, &json!({ "session_id": "nobody", "decision": "approve" })).await;
+    let wrong = json!({ "session_id": session, "question_id": 1, "decision": "approve" });
+    let refused = put_answer(&client, &wrong).await.unwrap();
+    assert!(refused.contains(&id.to_string()), "{refused}");
+    let nobody = json!({ "session_id": "nobody", "decision": "approve" });
+    assert!(put_answer(&client, &nobody).await.is_some());
     assert_eq!(asked(&stack, &client, &session, 0).await["question_id"], id);
     let (status, _) =
         answer(&client, &session, &json!({ "question_id": id, "decision": "reject" })).await;

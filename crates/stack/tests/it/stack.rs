@@ -28,6 +28,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         data: data.to_owned(),
         durability: Durability::Relaxed,
         time_scale,
+        clock: None,
         keys: None,
         witnesses: Vec::new(),
         token: None,
@@ -186,6 +187,69 @@ async fn a_checkup_goes_from_the_event_to_the_verdict() {
     }
     let (_, list) = client.get("/api/sessions").await;
     assert_eq!(list["sessions"][0]["session_id"], *session);
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_shown_from_its_trigger_on() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    for _ in 0..20 {
+        let session = client.trigger(&json!({ "agent": "checkup" })).await;
+        let (status, shown) = client.get(&format!("/api/sessions/{session}")).await;
+        assert_eq!(status, 200, "{shown}");
+        let session = &shown["session"];
+        let status = session["status"].as_str().unwrap();
+        assert!(["INITIATED", "RUNNING", "SUCCEEDED"].contains(&status), "{session}");
+        assert!(session["initiated_at"].is_string(), "{session}");
+    }
+    let absent = format!("/api/sessions/{}", journal::id::SessionId::fresh());
+    assert_eq!(client.get(&absent).await.0, 404);
+    stack.shutdown().await;
+}
+
+/// How far an elapsed time may be from a stopwatch's.
+const STOPWATCH_MS: u64 = 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn elapsed_time_agrees_with_a_stopwatch() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    let hour_ago = stack.clock().now().seconds() - 3_600;
+    let mut longest_before = 0;
+    for time in [Value::Null, json!(hour_ago)] {
+        let entry = json!({
+            "Source": "manual-trigger", "DetailType": "execute-agent", "Detail": "{}", "Time": time,
+        });
+        // Most of a second has passed since its beginning.
+        let now = stack.clock().now().millis();
+        tokio::time::sleep(Duration::from_millis(u64::try_from(1_900 - now % 1_000).unwrap()))
+            .await;
+        let begun = stack.clock().even();
+        let before = begun.now();
+        let (_, put) = client.aws("AWSEvents.PutEvents", &json!({ "Entries": [entry] })).await;
+        let session = put["Entries"][0]["EventId"].as_str().unwrap();
+        client.ended(session).await;
+        let stopwatch = begun.now().since(before).as_millis();
+        let most = u64::try_from(stopwatch).unwrap() + STOPWATCH_MS;
+        let (_, shown) = client.get(&format!("/api/sessions/{session}")).await;
+        let elapsed_ms = shown["session"]["elapsed_ms"].as_u64().unwrap();
+        assert!(elapsed_ms <= most, "{elapsed_ms} of at most {most}");
+        let (_, page) = client.get(&format!("/api/sessions/{session}/timeline")).await;
+        let span_ms = page["waterfall"]["span_ms"].as_u64().unwrap();
+        assert!(span_ms.abs_diff(elapsed_ms) <= STOPWATCH_MS, "{span_ms} and {elapsed_ms}");
+        let (_, health) = client.get("/api/health").await;
+        let longest = health["health"]["agents"][0]["p95_ms"].as_u64().unwrap();
+        assert!(longest <= most.max(longest_before), "{longest} of at most {most}");
+        longest_before = longest;
+        if time.is_number() {
+            let initiated_at = shown["session"]["initiated_at"].as_str().unwrap();
+            let initiated_at = journal::clock::Stamp::parse(initiated_at).unwrap();
+            assert_eq!(initiated_at.seconds(), hour_ago, "the event's time is shown as it is");
+        }
+    }
     stack.shutdown().await;
 }
 
