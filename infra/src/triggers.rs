@@ -134,28 +134,6 @@ pub(crate) fn make(
         )?;
         may_call(stack, &format!("{id}MayCall"), &poller, &made)?;
     }
-    let watchdog = functions.watchdog.function_arn()?;
-    let ended = rules.make(
-        "Ended",
-        "ended",
-        CfnRuleProps::new().description("Reports ended executions to the watchdog.").event_pattern(
-            &json!({
-                "source": [rule::EXECUTION_SOURCE],
-                "detail-type": [rule::EXECUTION_STATUS_CHANGE],
-                "detail": { "status": rule::EXECUTION_BROKEN, "stateMachineArn": [&machine] },
-            }),
-        ),
-        rules.target("Watchdog", &watchdog)?,
-    )?;
-    let every = SWEEP_EVERY.as_secs() / 60;
-    let sweep = rules.make(
-        "Sweep",
-        "sweep",
-        CfnRuleProps::new()
-            .description("Starts the watchdog's sweep for abandoned sessions.")
-            .schedule_expression(format!("rate({every} minutes)")),
-        rules.target("Watchdog", &watchdog)?,
-    )?;
     let every = CHECKPOINT_EVERY_MINUTES;
     rules.make(
         "Checkpoint",
@@ -165,8 +143,34 @@ pub(crate) fn make(
             .schedule_expression(format!("rate({every} minutes)")),
         rules.target("Checkpoints", &names.checkpoints_arn())?.role_arn(&role),
     )?;
-    may_call(stack, "EndedMayCall", &watchdog, &ended)?;
-    may_call(stack, "SweepMayCall", &watchdog, &sweep)
+    to_watchdog(stack, &rules, &machine, &functions.watchdog.function_arn()?)
+}
+
+/// Creates the rules that call the watchdog: for executions that ended, and at fixed times.
+fn to_watchdog(stack: &Stack, rules: &Rules<'_>, machine: &str, watchdog: &str) -> Result<()> {
+    let ended = rules.make(
+        "Ended",
+        "ended",
+        CfnRuleProps::new().description("Reports ended executions to the watchdog.").event_pattern(
+            &json!({
+                "source": [rule::EXECUTION_SOURCE],
+                "detail-type": [rule::EXECUTION_STATUS_CHANGE],
+                "detail": { "status": rule::EXECUTION_BROKEN, "stateMachineArn": [machine] },
+            }),
+        ),
+        rules.target("Watchdog", watchdog)?,
+    )?;
+    let every = SWEEP_EVERY.as_secs() / 60;
+    let sweep = rules.make(
+        "Sweep",
+        "sweep",
+        CfnRuleProps::new()
+            .description("Starts the watchdog's sweep for abandoned sessions.")
+            .schedule_expression(format!("rate({every} minutes)")),
+        rules.target("Watchdog", watchdog)?,
+    )?;
+    may_call(stack, "EndedMayCall", watchdog, &ended)?;
+    may_call(stack, "SweepMayCall", watchdog, &sweep)
 }
 
 /// Lets a rule invoke a function.

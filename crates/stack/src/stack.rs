@@ -178,9 +178,7 @@ impl Stack {
     /// # Errors
     /// See [`StartError`]. Then nothing is left running.
     pub async fn start(mut config: Config) -> Result<Self, StartError> {
-        exporters::metrics::keep(&agent::measure::buckets(&config.agents));
-        metric::describe();
-        agent::measure::describe(&config.agents);
+        keep_metrics(&config.agents);
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
         let callers = Callers::new(config.token.as_deref(), config.token_name.clone());
         let (data, lock) = folder::take(&config.data, config.ttl_days)?;
@@ -303,6 +301,12 @@ fn open(
     let leaf_key = keys.as_ref().and_then(|keys| keys.leaf_key().ok().flatten());
     let file = data.join(JOURNAL_FILE);
     Ok((Database::open_marking(&file, config.durability, leaf_key)?, keys))
+}
+
+fn keep_metrics(agents: &[Agent]) {
+    exporters::metrics::keep(&agent::measure::buckets(agents));
+    metric::describe();
+    agent::measure::describe(agents);
 }
 
 /// Starts what keeps sessions going.
