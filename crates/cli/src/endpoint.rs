@@ -8,7 +8,7 @@ use journal::id::SessionId;
 use journal::principal::Name;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use workflow::contract::USER_HEADER;
 
 use crate::failure::Failure;
@@ -44,6 +44,8 @@ pub struct Health {
     pub agents: Option<Vec<String>>,
     /// The steps of the machine's clock; `None` if the stack does not say.
     pub clock: Option<Clock>,
+    /// Why sessions do not go on as they should, by what is concerned.
+    pub problems: Map<String, Value>,
 }
 
 /// The steps of the machine's clock since the stack began.
@@ -97,7 +99,8 @@ impl Endpoint {
             return Err(Failure::unknown(problem).hint("set DAYBOOK_TOKEN to the stack's token"));
         }
         let body: Option<Value> = answer.json().await.ok();
-        let Some(body) = body.filter(|body| status.is_success() && body.is_object()) else {
+        let is_stack = |body: &Value| status.is_success() || body["status"] == "failing";
+        let Some(body) = body.filter(|body| body.is_object() && is_stack(body)) else {
             let problem = format!("another program listens at {}", self.address);
             return Err(Failure::unknown(problem).hint("pass another port with --endpoint"));
         };
@@ -106,10 +109,11 @@ impl Endpoint {
             Some(problem) => Err(problem.to_owned()),
             None => Ok(()),
         });
+        let problems = body.get("problems").and_then(Value::as_object).cloned();
         let read = |name: &str| body.get(name).cloned().unwrap_or_default();
         let agents = serde_json::from_value(read("agents")).ok();
         let clock = serde_json::from_value(read("clock")).ok();
-        Ok(Some(Health { data, signing, agents, clock }))
+        Ok(Some(Health { data, signing, agents, clock, problems: problems.unwrap_or_default() }))
     }
 
     /// Sends a session an answer, a cancellation or a resumption.

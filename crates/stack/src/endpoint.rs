@@ -36,7 +36,7 @@ use graph::profile::Limits;
 use journal::clock::Clock;
 use journal::listing::SummaryCache;
 use journal::principal::Principal;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::bus::{Bus, Refused};
 use crate::checkpoints::Signing;
@@ -46,6 +46,7 @@ use crate::host::Agents;
 use crate::keys::Keys;
 pub(crate) use wire::unsupported;
 
+use crate::stack::chain;
 use crate::steps::ClockSteps;
 use crate::store::Journal;
 use wire::Refusal;
@@ -58,6 +59,9 @@ pub use stream::{Slots, Streams};
 
 /// Largest request, in bytes: ten entries of an event bus.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Most executions that a health check names.
+const NAMED_MAX: usize = 10;
 
 const EVENTS: &str = "AWSEvents.";
 const STEP_FUNCTIONS: &str = "AWSStepFunctions.";
@@ -125,9 +129,12 @@ impl Endpoint {
             agents: json!(agents),
             signing: stack.map(|it| it.signing.clone()).unwrap_or_default(),
             clock_steps: stack.map(|it| it.clock_steps.clone()).unwrap_or_default(),
+            executions: aws.executions.clone(),
         };
         let state = Router::new()
             .route("/healthz", get(health))
+            .route("/readyz", get(health))
+            .route("/livez", get(liveness))
             .with_state(told)
             .route("/metrics", get(metrics))
             .with_state(aws.executions.clone());
@@ -273,14 +280,51 @@ struct Told {
     agents: Value,
     signing: Signing,
     clock_steps: ClockSteps,
+    executions: Executions,
 }
 
-/// Null for `log_problem`: the log of sessions is signed.
-async fn health(State(told): State<Told>) -> Response<Body> {
+impl Told {
+    /// Why sessions do not go on as they should, by what is concerned.
+    async fn problems(&self) -> Map<String, Value> {
+        let mut problems = Map::new();
+        if let Some(why) = self.executions.store().write_problem() {
+            problems.insert("journal".to_owned(), why.why.into());
+        }
+        match self.executions.failing().await {
+            Ok(failing) if failing.is_empty() => {}
+            Ok(failing) => {
+                let arns: Vec<_> = failing.iter().take(NAMED_MAX).map(|it| &it.arn).collect();
+                let count = failing.len();
+                problems
+                    .insert("executions".to_owned(), json!({ "failing": count, "first": arns }));
+            }
+            Err(error) => {
+                problems.insert("executions".to_owned(), chain(&error).into());
+            }
+        }
+        problems
+    }
+}
+
+/// 503 if this process cannot recover: a commit does not end, or the journal's file is not the one that was opened.
+async fn liveness(State(told): State<Told>) -> Response<Body> {
+    let problem = told.executions.store().write_problem().filter(|problem| problem.is_lasting);
+    let (status, word) = if problem.is_some() { (503, "failing") } else { (200, "ok") };
     wire::api(Ok((
-        200,
+        status,
+        json!({ "status": word, "problem": problem.map(|problem| problem.why) }),
+    )))
+}
+
+/// 503 if something keeps sessions from going on. Null for `log_problem`: the log of sessions is signed.
+async fn health(State(told): State<Told>) -> Response<Body> {
+    let problems = told.problems().await;
+    let (status, word) = if problems.is_empty() { (200, "ok") } else { (503, "failing") };
+    wire::api(Ok((
+        status,
         json!({
-            "status": "ok",
+            "status": word,
+            "problems": problems,
             "data": told.data.display().to_string(),
             "version": env!("CARGO_PKG_VERSION"),
             "log_problem": told.signing.problem(),

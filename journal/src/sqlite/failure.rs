@@ -2,6 +2,7 @@
 
 use std::any::Any;
 
+use super::place::Lost;
 use crate::store::Error;
 
 /// Why work on a connection was not done, or its transaction not committed.
@@ -19,6 +20,9 @@ pub(super) enum Failure {
     /// disk.
     #[error("SQLite rolled back the transaction before its commit")]
     TransactionEnded,
+    /// The transaction was rolled back, because nobody would find it.
+    #[error("nothing was written: {0}")]
+    Lost(#[from] Lost),
 }
 
 impl Failure {
@@ -38,6 +42,8 @@ impl From<Failure> for Error {
             // The same work would panic again.
             Failure::Panicked(_) => Self::Refused(failure.into()),
             Failure::TransactionEnded => Self::Unknown(failure.into()),
+            // The file may be put back.
+            Failure::Lost(_) => Self::Unavailable(failure.into()),
         }
     }
 }

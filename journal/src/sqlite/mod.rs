@@ -20,10 +20,13 @@ use crate::store::{Condition, Error, Key, Page, Query, Store, Written};
 
 mod failure;
 pub mod log;
+mod place;
 mod rows;
 mod writer;
 
 use failure::Failure;
+use place::Place;
+pub use writer::WriteProblem;
 use writer::Writer;
 
 /// How durable a commit is.
@@ -169,7 +172,9 @@ impl SqliteStore {
         };
         let first = connect()?;
         let (changes, _) = watch::channel(0);
-        let writer = Writer::start(first, connect, key, changes.clone());
+        let place = Place::of(path)
+            .map_err(|source| OpenError::Private { path: path.to_owned(), source })?;
+        let writer = Writer::start(first, connect, place, key, changes.clone());
         Ok(Self::new(path, Some(writer), changes))
     }
 
@@ -189,6 +194,12 @@ impl SqliteStore {
         let (readers, turns) = (Mutex::default(), Arc::new(Semaphore::new(READERS_MAX)));
         let path = path.to_owned();
         Self { shared: Arc::new(Shared { path, writer, readers, turns, changes }) }
+    }
+
+    /// Why nothing can be written now, if that is known: the file is gone or another, the last commit failed, or a commit
+    /// does not end. `None` for a journal that is opened read-only.
+    pub fn write_problem(&self) -> Option<WriteProblem> {
+        self.shared.writer.as_ref()?.problem()
     }
 
     pub fn path(&self) -> &Path {

@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tokio::runtime::Handle;
@@ -20,6 +21,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::OpenError;
 use super::failure::Failure;
+use super::place::Place;
 use super::{log, rows};
 use crate::log::{Leaf, LeafKey};
 use crate::store::{Error, Written};
@@ -29,6 +31,9 @@ const GROUP_MAX: usize = 512;
 
 /// Capacity of the queue; further callers wait.
 const QUEUE_MAX: usize = 4_096;
+
+/// A commit that takes longer is reported as stalled: twice as long as it waits for another process's lock.
+const STALLED_AFTER: Duration = Duration::from_secs(10);
 
 /// Runs statements inside the group's transaction; returns what to reply after the commit.
 type Work = Box<dyn FnOnce(&Connection) -> Answer + Send>;
@@ -51,6 +56,8 @@ pub(super) struct Writer {
 struct Shared {
     connection: Mutex<Connection>,
     reconnect: Connect,
+    place: Place,
+    progress: Mutex<Progress>,
     /// Marks the leaves of the log of sessions.
     key: Option<LeafKey>,
     /// Queued work that the thread has not started.
@@ -58,11 +65,30 @@ struct Shared {
     changes: watch::Sender<u64>,
 }
 
+/// Why nothing can be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriteProblem {
+    pub why: String,
+    /// Whether it stays until a person does something, or the program is started again. Otherwise the next commit may
+    /// succeed.
+    pub is_lasting: bool,
+}
+
+/// What became of the last commit.
+#[derive(Default)]
+struct Progress {
+    /// When the commit began that has not ended.
+    begun: Option<Instant>,
+    /// Why the last one failed.
+    failure: Option<String>,
+}
+
 impl Writer {
     /// Starts the thread with an open connection; `reconnect` opens another after a failed commit.
     pub(super) fn start(
         connection: Connection,
         reconnect: impl Fn() -> Result<Connection, OpenError> + Send + Sync + 'static,
+        place: Place,
         key: Option<LeafKey>,
         changes: watch::Sender<u64>,
     ) -> Self {
@@ -70,6 +96,8 @@ impl Writer {
         let shared = Arc::new(Shared {
             connection: Mutex::new(connection),
             reconnect: Box::new(reconnect),
+            place,
+            progress: Mutex::default(),
             key,
             waiting: AtomicUsize::new(0),
             changes,
@@ -77,6 +105,21 @@ impl Writer {
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::spawn(move || of_thread.write_groups(inbox));
         Self { queue: Some(queue), thread: Some(thread), shared }
+    }
+
+    /// See [`super::SqliteStore::write_problem`].
+    pub(super) fn problem(&self) -> Option<WriteProblem> {
+        let lasting = |why| Some(WriteProblem { why, is_lasting: true });
+        if let Err(lost) = self.shared.place.check() {
+            return lasting(lost.to_string());
+        }
+        let progress = self.shared.progress();
+        let stalled = progress.begun.map(|begun| begun.elapsed()).filter(|it| *it > STALLED_AFTER);
+        if let Some(time) = stalled {
+            return lasting(format!("a commit has not ended for {} s", time.as_secs()));
+        }
+        let why = format!("the last commit failed: {}", progress.failure.as_ref()?);
+        Some(WriteProblem { why, is_lasting: false })
     }
 
     /// Runs work in the thread's next group or inline, and waits until it is durable. All of it is committed, or
@@ -136,6 +179,9 @@ impl Writer {
             let outcome = work(connection);
             Box::new(move |committed| {
                 let result = match (committed, outcome) {
+                    (Err(failure), _) if matches!(**failure, Failure::Lost(_)) => {
+                        Err(Error::Unavailable(Arc::clone(failure).into()))
+                    }
                     (Err(failure), _) => Err(Error::Unknown(Arc::clone(failure).into())),
                     (Ok(()), outcome) => outcome,
                 };
@@ -210,6 +256,10 @@ impl Shared {
         self.connection.try_lock().ok()
     }
 
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The thread's main loop, which ends with the queue.
     fn write_groups(&self, mut inbox: mpsc::Receiver<Work>) {
         while let Some(first) = inbox.blocking_recv() {
@@ -228,15 +278,21 @@ impl Shared {
 
     /// Commits a group and replies to all of its callers.
     fn write(&self, mut connection: MutexGuard<'_, Connection>, group: Vec<Work>) {
-        let (answers, committed) = commit(&connection, group);
+        self.progress().begun = Some(now());
+        let (answers, committed) = commit(&connection, &self.place, group);
         let committed = committed.map_err(Arc::new);
         if let Err(failure) = &committed {
-            tracing::error!(error = %failure, "A commit failed; it is unknown whether its records were written.");
-            // A connection in an unknown state is not used again; until there is a new one, work waits.
-            if let Ok(fresh) = (self.reconnect)() {
+            tracing::error!(error = %failure, "A commit failed.");
+            // A connection in an unknown state is not used again; until there is a new one, work waits. Never one to
+            // another file.
+            if self.place.check().is_ok()
+                && let Ok(fresh) = (self.reconnect)()
+            {
                 *connection = fresh;
             }
         }
+        let failure = committed.as_ref().err().map(ToString::to_string);
+        *self.progress() = Progress { begun: None, failure };
         drop(connection);
         for answer in answers {
             answer(committed.as_ref().copied());
@@ -251,13 +307,23 @@ impl fmt::Debug for Shared {
     }
 }
 
-fn commit(connection: &Connection, group: Vec<Work>) -> (Vec<Answer>, Result<(), Failure>) {
+#[expect(clippy::disallowed_methods, reason = "a stalled disk is noticed by the machine's clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn commit(
+    connection: &Connection,
+    place: &Place,
+    group: Vec<Work>,
+) -> (Vec<Answer>, Result<(), Failure>) {
     let begun = say(connection, "BEGIN IMMEDIATE");
     let answers = group.into_iter().map(|work| work(connection)).collect();
     let committed = begun.map_err(Failure::from).and_then(|()| {
         if connection.is_autocommit() {
             return Err(Failure::TransactionEnded);
         }
+        place.check()?;
         Ok(say(connection, "COMMIT")?)
     });
     if committed.is_err() && !connection.is_autocommit() {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
+#[cfg(feature = "sqlite")]
+mod file;
 mod format;
 mod golden;
 #[cfg(feature = "clock")]

@@ -1,7 +1,7 @@
 //! `doctor`: diagnoses problems with running sessions and suggests fixes. It changes nothing.
 
 use agent::model::settings::Unusable;
-use serde_json::json;
+use serde_json::{Value, json};
 use stack::stack::JOURNAL_FILE;
 use stack::store::Database;
 
@@ -99,7 +99,13 @@ async fn stack(context: &Context) -> Found {
         Err(failure) => return of_failure(&failure),
     };
     match endpoint.health().await {
-        Ok(Some(_)) => Found::good(format!("running at {}", endpoint.address)),
+        Ok(Some(health)) => match health.problems.iter().next() {
+            None => Found::good(format!("running at {}", endpoint.address)),
+            Some((about, why)) => Found::bad(
+                format!("running at {}, but failing: {about}: {}", endpoint.address, plain(why)),
+                "see docs/recovery.md",
+            ),
+        },
         Ok(None) if context.is_endpoint_named => of_failure(&endpoint.nothing_listens()),
         Ok(None) => Found::good(format!(
             "not running at {}; start it with `daybook dev`, or for one run with `daybook trigger --wait --with-stack`",
@@ -107,6 +113,11 @@ async fn stack(context: &Context) -> Found {
         )),
         Err(failure) => of_failure(&failure),
     }
+}
+
+/// A text as it is, and anything else as JSON.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Whether a running stack noticed a step of the machine's clock.

@@ -328,11 +328,12 @@ fn the_doctor_checks_an_account_and_suggests_fixes() {
 }
 
 #[test]
-fn the_doctor_passes_with_and_without_a_stack() {
+fn the_doctor_passes_with_a_stack_and_names_one_that_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let endpoint = free_endpoint();
     let without = run_in(folder.path(), &["--endpoint", &endpoint, "doctor"]);
-    assert_eq!(without.exit, 0, "{without:#?}");
+    let nothing = format!("nothing listens at {endpoint}");
+    assert!(without.exit == 1 && without.stdout.contains(&nothing), "{without:#?}");
     assert!(!folder.path().join(".daybook").exists(), "it changes nothing");
     let dev = Dev::start(folder.path(), &folder.path().join("data"));
     let with = run_in(folder.path(), &["--endpoint", &dev.endpoint, "doctor"]);
@@ -352,7 +353,7 @@ fn the_doctor_names_what_is_wrong_on_this_machine() {
     assert_eq!(found.exit, 1);
     let failed: Vec<_> = found.json().into_iter().filter(|c| c["state"] == "failed").collect();
     let names: Vec<_> = failed.iter().map(|check| check["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["tool servers", "journal"], "{found:#?}");
+    assert_eq!(names, ["tool servers", "stack", "journal"], "{found:#?}");
 
     let mut command = daybook(folder.path());
     command.env("MAX_INCIDENTS_PER_HOUR", "many");

@@ -8,7 +8,7 @@ use journal::step::{EffectKind, EffectRef, StepBody};
 use reqwest::Method;
 use serde_json::{Value, json};
 use stack::names::{RUNTIME_ARN, STATE_MACHINE_ARN, execution_arn};
-use stack::stack::{Config, Stack};
+use stack::stack::{Config, JOURNAL_FILE, Stack};
 use tempfile::TempDir;
 use workflow::state_machine;
 
@@ -309,11 +309,35 @@ async fn health_and_metrics_report_the_stacks_state() {
     let expected = json!({
         "status": "ok", "data": data, "version": version, "log_problem": problem, "clock": clock,
         "agents": packs::all().iter().map(|agent| agent.name()).collect::<Vec<_>>(),
+        "problems": {},
     });
     assert_eq!(health, expected);
     client.trigger(&json!({})).await;
     let (_, metrics) = client.get("/metrics").await;
     assert!(metrics.as_str().unwrap().contains("daybook_executions{status=\"RUNNING\"} 1\n"));
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stack_without_its_file_is_neither_ready_nor_alive() {
+    let folder = TempDir::new().unwrap();
+    let stack = parking(&folder).await;
+    let client = Client::new(&stack);
+    let checks = ["/livez", "/readyz", "/healthz"];
+    for path in checks {
+        assert_eq!(client.get(path).await.0, 200, "{path}");
+    }
+    let (file, aside) = (folder.path().join(JOURNAL_FILE), folder.path().join("aside"));
+    std::fs::rename(&file, &aside).unwrap();
+    for path in checks {
+        let (status, body) = client.get(path).await;
+        assert_eq!((status, &body["status"]), (503, &json!("failing")), "{path}: {body}");
+        assert!(body.to_string().contains("is gone"), "{path}: {body}");
+    }
+    std::fs::rename(&aside, &file).unwrap();
+    for path in checks {
+        assert_eq!(client.get(path).await.0, 200, "{path}");
+    }
     stack.shutdown().await;
 }
 
