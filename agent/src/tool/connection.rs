@@ -37,10 +37,6 @@ pub const PAGES_MAX: usize = 32;
 /// restart of a stack, every session starts its servers.
 pub const STARTS_AT_ONCE: usize = 32;
 
-/// Most handshakes of a program that may take too long, each with a process of its own: the machine may be busy with
-/// other starts.
-pub const HANDSHAKES_MAX: u32 = 2;
-
 /// The permits to start a program as a server. Never closed.
 static STARTS: Semaphore = Semaphore::const_new(STARTS_AT_ONCE);
 
@@ -100,42 +96,18 @@ enum Handshake {
     Mishap(Mishap),
 }
 
-/// Why a server was not opened.
-struct NotOpened {
-    failure: Failure,
-    /// Whether its handshake took too long.
-    is_late: bool,
-}
-
 impl Connection {
-    /// Starts a server, performs the handshake and lists its tools. Waits while too many programs start, and repeats a
-    /// program's handshake that took too long.
+    /// Starts a server, performs the handshake and lists its tools. Waits while too many programs start.
     ///
     /// # Errors
     /// A failure of the kind `NotSent` or `Refused`: no tool was called.
     pub(super) async fn open(target: &Target, timeouts: Timeouts) -> Result<Self, Failure> {
-        let Launch::Program(_) = &target.launch else {
-            return Self::open_once(target, timeouts).await.map_err(|failed| failed.failure);
+        let _permit = match &target.launch {
+            Launch::Program(_) => STARTS.acquire().await.ok(),
+            _ => None,
         };
-        let _permit = STARTS.acquire().await;
-        let mut handshakes = 1;
-        loop {
-            match Self::open_once(target, timeouts).await {
-                Err(failed) if failed.is_late && handshakes < HANDSHAKES_MAX => {
-                    let (server, problem) = (&target.name, &failed.failure.message);
-                    tracing::warn!(server, problem, "Starting an MCP server again.");
-                    handshakes += 1;
-                }
-                opened => return opened.map_err(|failed| failed.failure),
-            }
-        }
-    }
-
-    async fn open_once(target: &Target, timeouts: Timeouts) -> Result<Self, NotOpened> {
         let oddities = Arc::new(Oddities::default());
-        let started = target.start(timeouts.connect, &oddities).await;
-        let (mut process, wire) =
-            started.map_err(|failure| NotOpened { failure, is_late: false })?;
+        let (mut process, wire) = target.start(timeouts.connect, &oddities).await?;
         let handshake = Box::pin(handshake(target, wire, oddities.clone()));
         let failed = match target.clock.timeout(timeouts.init, handshake).await {
             Some(Ok((running, catalogue))) => {
@@ -159,13 +131,11 @@ impl Connection {
         };
         let about = about(&process, &oddities);
         process.kill(&target.clock).await;
-        let is_late = matches!(failed, Handshake::Late(_));
         let Handshake::Mishap(mishap) = failed else {
             let hint = format!("try it with `daybook tools {}`{about}", target.name);
-            let failure = target.not_sent(failed.category(), &failed.problem(status), &hint);
-            return Err(NotOpened { failure, is_late });
+            return Err(target.not_sent(failed.category(), &failed.problem(status), &hint));
         };
-        Err(NotOpened { failure: target.not_opened(&mishap), is_late })
+        Err(target.not_opened(&mishap))
     }
 
     /// The server's tools, as it last listed them.

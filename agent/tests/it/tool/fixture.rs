@@ -175,7 +175,6 @@ fn fixture_server() {
     say("\n");
     match mode.as_str() {
         "silent" => freeze(),
-        "silent-once" if logged(&log, "start").len() == 1 => freeze(),
         "exits" => {
             eprintln!("cannot open the folder; my secret is {SECRET}");
             std::process::exit(3);

@@ -16,7 +16,7 @@ fn folder() -> (tempfile::TempDir, [String; 2]) {
         ran.json()[0]["session_id"].as_str().unwrap().to_owned()
     };
     // The second one fails, so its execution has no output.
-    let ids = [end(&[]), end(&["--agent", "nobody"])];
+    let ids = [end(&[]), end(&["--detail", r#"{"agent": 7}"#])];
     assert_eq!(dev.stop("-TERM"), 0);
     (folder, ids)
 }
