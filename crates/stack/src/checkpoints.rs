@@ -27,6 +27,9 @@ use crate::store::Database;
 
 use cosign::keep_cosigning;
 pub use cosign::{InvalidWitness, Witness};
+/// The key of an account's log.
+#[cfg(feature = "dynamodb")]
+pub use poller::{checkpoint::LogKey, kms::KmsKey};
 
 /// Shortest time between two checkpoints. A leaf that was added meanwhile waits for the next one.
 const PAUSE: Duration = Duration::from_millis(100);

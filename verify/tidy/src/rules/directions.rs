@@ -31,7 +31,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     // The graph decides what a person may answer.
     ("crates/control", &["journal", "workflow", "graph"]),
-    ("poller", &["telemetry", "journal", "workflow", "control", "agentcore"]),
+    // It signs checkpoints of the log of sessions.
+    ("poller", &["telemetry", "tlog", "journal", "workflow", "control", "agentcore"]),
     ("crates/watchdog", &["telemetry", "journal", "workflow", "agentcore"]),
     (
         "crates/lambda",
