@@ -92,11 +92,16 @@ fn all(names: &Names) -> Vec<Watched> {
     watched
 }
 
-fn of_sessions(names: &Names) -> [Watched; 6] {
+fn of_sessions(names: &Names) -> [Watched; 7] {
     let execution = |id, about, metric| {
         let machine = vec![("StateMachineArn", names.machine_arn())];
         Watched::new(id, about, ("AWS/States", metric), machine)
     };
+    let checkpoints = |id, about, metric| {
+        let machine = vec![("StateMachineArn", names.checkpoints_arn())];
+        Watched::new(id, about, ("AWS/States", metric), machine)
+    };
+    let unsigned = "The log of sessions was not signed, or its checkpoint was not copied.";
     let own = |id, about, metric, dimensions| {
         Watched::new(id, about, (metric::NAMESPACE, metric), dimensions)
     };
@@ -117,12 +122,8 @@ fn of_sessions(names: &Names) -> [Watched; 6] {
             "Step Functions throttles executions.",
             "ExecutionThrottled",
         ),
-        Watched::new(
-            "CheckpointsFailed",
-            "The log of sessions was not signed, or its checkpoint was not copied.",
-            ("AWS/States", "ExecutionsFailed"),
-            vec![("StateMachineArn", names.checkpoints_arn())],
-        ),
+        checkpoints("CheckpointsFailed", unsigned, "ExecutionsFailed"),
+        checkpoints("CheckpointsTimedOut", unsigned, "ExecutionsTimedOut"),
         own("AgentsLost", lost, metric::AGENTS_LOST, vec![]),
         own("BreakerOpen", refused, metric::BREAKER_OPEN, incidents),
     ]

@@ -30,11 +30,11 @@ use crate::stack::of;
 /// The definition of the state machine.
 pub const MACHINE: &str = include_str!("checkpoints.asl.json");
 
-/// What may be done with the key through IAM policies: everything but signing.
+/// What may be done with the key through IAM policies: everything but signing, and grants, which could allow that.
 ///
 /// Source: AWS KMS Developer Guide, "Allows key administrators to administer the KMS key".
 const ADMINISTRATION: &[&str] = &[
-    "kms:Create*",
+    "kms:CreateAlias",
     "kms:Describe*",
     "kms:Enable*",
     "kms:List*",

@@ -287,8 +287,13 @@ impl Told {
     /// Why sessions do not go on as they should, by what is concerned.
     async fn problems(&self) -> Map<String, Value> {
         let mut problems = Map::new();
-        if let Some(why) = self.executions.store().write_problem() {
-            problems.insert("journal".to_owned(), why.why.into());
+        let store = self.executions.store();
+        if store.write_problem().is_some_and(|problem| !problem.is_lasting) {
+            // Whether the next commit fails, too, is known only after one.
+            let _ = store.try_commit().await;
+        }
+        if let Some(problem) = store.write_problem() {
+            problems.insert("journal".to_owned(), problem.why.into());
         }
         match self.executions.failing().await {
             Ok(failing) if failing.is_empty() => {}

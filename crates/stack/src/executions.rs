@@ -70,6 +70,9 @@ const READ_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// stack. The next failure ends the execution as [`EXECUTION_BROKEN`].
 const RESTARTS_MAX: u32 = 5;
 
+/// After this time without another failure, the earlier ones no longer count. All restarts take half of it.
+const FAILURE_REMEMBERED: Duration = Duration::from_secs(60);
+
 /// Delay before the first restart of a runner, by the stack's clock. Each further one doubles it.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
@@ -100,6 +103,19 @@ pub struct Started {
     pub at: Timestamp,
 }
 
+/// What is known of the failures of an execution's runner.
+#[derive(Clone, Copy, Debug)]
+struct Failures {
+    count: u32,
+    newest_at: Stamp,
+}
+
+impl Failures {
+    fn are_recent(&self, now: Stamp) -> bool {
+        now.since(self.newest_at) < FAILURE_REMEMBERED
+    }
+}
+
 /// The executions of a local stack. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Executions<S = Database> {
@@ -119,7 +135,7 @@ struct Shared<S> {
     live: Mutex<BTreeMap<String, mpsc::Sender<Command>>>,
     parked: Mutex<Parked>,
     /// Failures of their runners since the start of the stack, by execution.
-    failures: Mutex<BTreeMap<i64, u32>>,
+    failures: Mutex<BTreeMap<i64, Failures>>,
     /// Tokens of callbacks that executions get when they are taken up, by ARN.
     owed: Mutex<BTreeMap<String, String>>,
     started: Notify,
@@ -163,17 +179,24 @@ impl<S> Shared<S> {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failing(&self) -> Vec<i64> {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        failures.keys().copied().collect()
+    fn failures(&self) -> std::sync::MutexGuard<'_, BTreeMap<i64, Failures>> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how often the execution's runner has failed, this time included.
+    /// Those whose runner has failed within the last [`FAILURE_REMEMBERED`].
+    fn failing(&self) -> Vec<i64> {
+        let now = self.even.now();
+        self.failures().retain(|_, failures| failures.are_recent(now));
+        self.failures().keys().copied().collect()
+    }
+
+    /// Returns how often the execution's runner has failed without a pause of [`FAILURE_REMEMBERED`], this time included.
     fn count_failure(&self, execution: i64) -> u32 {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = failures.entry(execution).or_default();
-        *count += 1;
-        *count
+        let (mut all, now) = (self.failures(), self.even.now());
+        let before = all.get(&execution).filter(|failures| failures.are_recent(now));
+        let count = before.map_or(0, |failures| failures.count) + 1;
+        all.insert(execution, Failures { count, newest_at: now });
+        count
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, mpsc::Sender<Command>>> {

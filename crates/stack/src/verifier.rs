@@ -104,6 +104,10 @@ impl Verifier {
 
     fn judge(&self, id: &SessionId, log: Result<Option<Extract>, Error>) -> Option<Judged> {
         let judged = match log {
+            // A log that is gone, although it was asked for or a checkpoint was signed, proves nothing.
+            Ok(None) if self.trust.is_required || !self.audit.problems.is_empty() => {
+                Extract::default().judge(id, &self.trust)
+            }
             Ok(extract) => extract?.judge(id, &self.trust),
             Err(error) => Judged::unreadable(crate::stack::chain(&error)),
         };

@@ -262,7 +262,8 @@ fn only_the_poller_signs_and_nobody_deletes_copies_of_checkpoints() {
         let signers: Vec<_> = (statements.as_array().unwrap().iter())
             .filter(|statement| {
                 let actions = texts(&statement["Action"]);
-                actions.iter().any(|action| fits(action, "kms:Sign"))
+                let signs = ["kms:Sign", "kms:CreateGrant"];
+                actions.iter().any(|action| signs.iter().any(|sign| fits(action, sign)))
             })
             .map(|statement| statement["Principal"]["AWS"].as_str().unwrap())
             .collect();

@@ -125,9 +125,9 @@ impl Judged {
     pub(crate) fn missing(&self, record: &Leaf) -> Missing {
         let place = &record.sk;
         match (self.asked, self.is_required) {
-            (Asked::Account, _) if self.leaves.is_empty() => match record.stage() {
-                Stage::Started => Missing::Unknown,
-                Stage::Ended => Missing::Unmet(format!(
+            (Asked::Account, required) if self.leaves.is_empty() => match record.stage() {
+                Stage::Started if !required => Missing::Unknown,
+                Stage::Started | Stage::Ended => Missing::Unmet(format!(
                     "the log of sessions has no leaf for {place}: it is older than the log, or was written past it"
                 )),
             },

@@ -43,6 +43,10 @@ enum Damaged {
         "shard {shard} of the log of sessions was set back: it has {new} leaves, but its root log states {old}"
     )]
     SetBack { shard: Shard, old: u64, new: u64 },
+    #[error(
+        "leaf {index} of the root log states shard {shard}, but is not found under it: the log was tampered with"
+    )]
+    NotFound { shard: Shard, index: u64 },
     #[error("shard {shard} of the log of sessions has another history than its root log states")]
     OtherHistory {
         shard: Shard,

@@ -202,6 +202,15 @@ impl SqliteStore {
         self.shared.writer.as_ref()?.problem()
     }
 
+    /// Commits a write that changes nothing.
+    ///
+    /// # Errors
+    /// Nothing can be written, or the store is read-only.
+    pub async fn try_commit(&self) -> Result<(), Error> {
+        let work = |connection: &Connection| connection.pragma_update(None, "user_version", SCHEMA);
+        self.writer()?.run_one(work).await
+    }
+
     pub fn path(&self) -> &Path {
         &self.shared.path
     }

@@ -165,3 +165,25 @@ async fn a_signature_of_something_else_is_not_stored() {
     let state = TableLog::new(table).log().await.unwrap().unwrap();
     assert_eq!(state.checkpoint, None);
 }
+
+#[tokio::test]
+async fn a_shard_whose_heads_are_hidden_is_not_signed_anew() {
+    for hidden in [0, 1] {
+        let table = table();
+        let checkpoints = Checkpoints::new(table.clone(), OwnKey(7));
+        let ids = ended(&table, 0..20).await;
+        checkpoints.sign().await.unwrap().unwrap();
+        ended(&table, 20..40).await;
+        checkpoints.sign().await.unwrap().unwrap();
+        let shard = Shard::of(&ids[0]);
+        let pointer = format!("SHARD#{shard}#");
+        let heads: Vec<_> =
+            table.items().into_iter().filter(|item| item.sk.starts_with(&pointer)).collect();
+        // All of them, or all but the first.
+        for head in heads.iter().skip(hidden) {
+            table.tamper(&head.pk, &head.sk, |stored| *stored = None);
+        }
+        let refused = checkpoints.sign().await.unwrap_err();
+        assert!(refused.to_string().contains("not found under it"), "{refused}");
+    }
+}

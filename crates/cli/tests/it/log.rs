@@ -292,3 +292,24 @@ fn a_witness_cosigns_one_history() {
     witness.kill().unwrap();
     witness.wait().unwrap();
 }
+
+#[test]
+fn a_session_of_a_log_that_is_gone_is_never_sound() {
+    let journal = Journal::new();
+    let key = journal.path("log.pub");
+    let key = key.to_str().unwrap();
+    let sound = journal.run(&["verify", &journal.ids[0], "--key", key]);
+    assert_eq!(sound.exit, 0, "{sound:#?}");
+    journal.change("DROP TABLE log_leaf; DROP TABLE log_node; DROP TABLE log_checkpoint");
+    for arguments in [&["--key", key][..], &[]] {
+        let gone = journal.run(&[&["verify", journal.ids[0].as_str()], arguments].concat());
+        assert_eq!(gone.exit, 1, "{gone:#?}");
+        assert!(gone.stdout.contains("it is gone"), "{gone:#?}");
+    }
+    // Where nobody knows that there was one, it was asked for.
+    fs::remove_dir_all(journal.path(".keys")).unwrap();
+    let asked = journal.run(&["verify", &journal.ids[0], "--key", key]);
+    assert_eq!(asked.exit, 2, "{asked:#?}");
+    let all = journal.run(&["verify", "--all", "--key", key]);
+    assert_ne!(all.exit, 0, "{all:#?}");
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::{join, try_join_all};
 use tlog::hash::Hash;
-use tlog::proof::verify_consistency;
+use tlog::proof::{verify_consistency, verify_inclusion};
 use tlog::tree::{Frontier, TreeHead};
 
 use super::super::{Leaf, SHARDS, Shard, ShardHead, Stage, Tree};
@@ -169,7 +169,12 @@ impl<S: Transact> TableLog<S> {
         for attempt in 1..=ATTEMPTS_MAX {
             // In this order: a shard's head that is read later never has fewer leaves than the root log states.
             let mut frontier = self.frontier(Tree::Signed, self.size(Tree::Signed).await?).await?;
-            let grown = try_join_all(SHARDS.iter().map(|shard| self.grown(*shard))).await?;
+            let Some(last) = self.last_heads(&frontier.head()).await? else {
+                pause(attempt).await;
+                continue;
+            };
+            let grown = SHARDS.iter().zip(last).map(|(shard, last)| self.grown(*shard, last));
+            let grown = try_join_all(grown).await?;
             let mut writes = Vec::new();
             for head in grown.into_iter().flatten() {
                 let index = frontier.size();
@@ -188,9 +193,8 @@ impl<S: Transact> TableLog<S> {
     }
 
     /// The head of a shard, if it continues the last one that the root log states and has grown.
-    async fn grown(&self, shard: Shard) -> Result<Option<ShardHead>, Error> {
+    async fn grown(&self, shard: Shard, last: TreeHead) -> Result<Option<ShardHead>, Error> {
         let tree = Tree::Shard(shard);
-        let last = self.last_head(shard).await?;
         let size = self.size(tree).await?;
         if size < last.size {
             return Err(Damaged::SetBack { shard, old: last.size, new: size }.into());
@@ -202,15 +206,56 @@ impl<S: Transact> TableLog<S> {
         Ok((size > last.size).then_some(ShardHead { shard, head }))
     }
 
-    /// The last head of a shard that the root log states.
-    async fn last_head(&self, shard: Shard) -> Result<TreeHead, Error> {
+    /// The last head of each shard that a root log states. The items under which they are found are not signed, so each is
+    /// proven to be in the tree, and the leaves after it to be of other shards. `None` if the root log has grown meanwhile.
+    async fn last_heads(&self, root: &TreeHead) -> Result<Option<Vec<TreeHead>>, Error> {
+        let found = try_join_all(SHARDS.iter().map(|shard| self.last_head(*shard, root))).await?;
+        if found.iter().flatten().any(|(index, _)| *index >= root.size) {
+            return Ok(None);
+        }
+        let next = |found: &Option<(u64, TreeHead)>| found.map_or(0, |(index, _)| index + 1);
+        let mut from = found.iter().map(next).min().unwrap_or(0);
+        while from < root.size {
+            let page = self.store.query(items::leaves_from(Tree::Signed, from)).await?;
+            if page.items.is_empty() {
+                return Err(
+                    Damaged::Leaf { tree: items::partition(Tree::Signed), index: from }.into()
+                );
+            }
+            for item in &page.items {
+                let index = items::index_of(item).ok_or_else(|| items::malformed(item))?;
+                let stated = items::leaf_of(item).and_then(|leaf| ShardHead::parse(&leaf));
+                let stated = stated.ok_or_else(|| items::malformed(item))?;
+                if index < root.size && index >= next(&found[stated.shard.number()]) {
+                    return Err(Damaged::NotFound { shard: stated.shard, index }.into());
+                }
+                from = index + 1;
+            }
+        }
+        let head = |found: Option<(u64, TreeHead)>| found.map_or_else(TreeHead::empty, |it| it.1);
+        Ok(Some(found.into_iter().map(head).collect()))
+    }
+
+    /// The last head of a shard that is found, and its place in the root log. The head is empty if its place is beyond
+    /// the root log.
+    async fn last_head(
+        &self,
+        shard: Shard,
+        root: &TreeHead,
+    ) -> Result<Option<(u64, TreeHead)>, Error> {
         let newest = items::heads_over(shard, 0).reversed().limited(1);
         let page = self.store.query(newest).await?;
-        let Some(item) = page.items.first() else { return Ok(TreeHead::empty()) };
-        let found = items::Found::read(item)?;
-        let leaf = self.leaf(Tree::Signed, found.index).await?;
+        let Some(item) = page.items.first() else { return Ok(None) };
+        let index = items::Found::read(item)?.index;
+        if index >= root.size {
+            return Ok(Some((index, TreeHead::empty())));
+        }
+        let leaf = self.leaf(Tree::Signed, index).await?;
+        let path = self.inclusion(Tree::Signed, index, root.size).await?;
+        verify_inclusion(&Hash::leaf(&leaf), index, root, &path)
+            .map_err(|_| items::malformed(item))?;
         match ShardHead::parse(&leaf) {
-            Some(stated) if stated.shard == shard => Ok(stated.head),
+            Some(stated) if stated.shard == shard => Ok(Some((index, stated.head))),
             _ => Err(items::malformed(item).into()),
         }
     }

@@ -7,7 +7,7 @@ use journal::id::SessionId;
 use journal::item::Hash;
 use journal::listing;
 use journal::log::table::TableLog;
-use journal::log::{Judged, SessionLog as _, Trust};
+use journal::log::{Extract, Judged, SessionLog as _, Trust};
 use journal::verify::{self, Anchor, Anchors, Report};
 use stack::checkpoints::{Audit, KmsKey, LogKey as _, Read};
 use stack::executions;
@@ -88,6 +88,10 @@ impl<'a> Account<'a> {
         let (executed, unmet) = self.executed(id).await?;
         let Read { records, log } = Read::of(&self.reader.store, &self.log, id).await?;
         let log = match log {
+            // A log that is gone, although it was asked for or a checkpoint was signed, proves nothing.
+            Ok(None) if self.trust.is_required || !self.audit.problems.is_empty() => {
+                Some(Extract::default().judge(id, &self.trust))
+            }
             Ok(None) => None,
             Ok(Some(extract)) => Some(extract.judge(id, &self.trust)),
             Err(error) => Some(Judged::unreadable(format!("{error:#}"))),
@@ -139,11 +143,10 @@ impl<'a> Account<'a> {
         let since = reader::now().before(reader::PREFIX_SEARCHED);
         let most = listing::CANDIDATES_MAX;
         let listed = listing::list(&self.reader.store, since, reader::latest(), most).await?;
-        if listed.len() >= most {
-            output::say(&format!(
-                "only the newest {most} sessions were compared with the log; older ones that it does not name were not looked for"
-            ));
-        }
+        let days = workflow::limits::TTL_DAYS;
+        output::say(&format!(
+            "sessions that the log does not name were looked for among the newest {most} of the last {days} days"
+        ));
         Ok(listed.into_iter().map(|listed| listed.session).collect())
     }
 }
