@@ -436,11 +436,11 @@ await start(new URL(endpoint).host, { ...environment, JOURNAL_TTL_DAYS: "3" });
 const brief = await put(asking);
 await settled(endpoint, brief);
 await stop("SIGTERM");
-// A stack goes on at the newest time of its file: a day, which ends both, and an hour.
+// A stack with a scaled clock goes on at the newest time of its file: a day, which ends both, and an hour.
 const file = new DatabaseSync(join(FOLDER, "data/journal.db"));
 file.exec(`UPDATE execution SET started_ms = started_ms + ${25 * 3600e3} WHERE status = 'SUCCEEDED'`);
 file.close();
-await start(new URL(endpoint).host, environment);
+await start(new URL(endpoint).host, environment, ["--time-scale", "2"]);
 for (const id of [brief, another]) await until(async () => await settled(endpoint, id) !== "WAITING", `session ${id} waits on`);
 await page.goto(endpoint);
 await seen("a session whose time was up says where it waited, and what to do next", async () => {

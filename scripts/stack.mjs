@@ -17,8 +17,8 @@ let child = null;
 process.on("exit", () => child?.kill("SIGKILL"));
 
 /** Starts the stack and waits until it is ready; its address. */
-export async function start(listen = "127.0.0.1:0", environment = {}) {
-  child = spawn(DAYBOOK, ["--data", join(FOLDER, "data"), "dev", "--listen", listen], { cwd: FOLDER, env: environment, stdio: ["ignore", "pipe", "ignore"] });
+export async function start(listen = "127.0.0.1:0", environment = {}, options = []) {
+  child = spawn(DAYBOOK, ["--data", join(FOLDER, "data"), "dev", "--listen", listen, ...options], { cwd: FOLDER, env: environment, stdio: ["ignore", "pipe", "ignore"] });
   for await (const line of createInterface({ input: child.stdout })) {
     if (line.startsWith("ready ")) return line.slice("ready ".length);
   }
