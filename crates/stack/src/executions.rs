@@ -10,6 +10,7 @@ mod busy;
 mod call;
 pub mod conformance;
 mod error;
+mod failures;
 mod heads;
 mod parked;
 mod runner;
@@ -39,6 +40,7 @@ use crate::names;
 use crate::services::Services;
 use crate::store::Database;
 use busy::Work;
+use failures::Failures;
 pub use heads::{heads, named};
 use parked::Parked;
 use runner::Command;
@@ -70,9 +72,6 @@ const READ_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// stack. The next failure ends the execution as [`EXECUTION_BROKEN`].
 const RESTARTS_MAX: u32 = 5;
 
-/// After this time without another failure, the earlier ones no longer count. All restarts take half of it.
-const FAILURE_REMEMBERED: Duration = Duration::from_secs(60);
-
 /// Delay before the first restart of a runner, by the stack's clock. Each further one doubles it.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
 
@@ -103,19 +102,6 @@ pub struct Started {
     pub at: Timestamp,
 }
 
-/// What is known of the failures of an execution's runner.
-#[derive(Clone, Copy, Debug)]
-struct Failures {
-    count: u32,
-    newest_at: Stamp,
-}
-
-impl Failures {
-    fn are_recent(&self, now: Stamp) -> bool {
-        now.since(self.newest_at) < FAILURE_REMEMBERED
-    }
-}
-
 /// The executions of a local stack. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Executions<S = Database> {
@@ -135,7 +121,7 @@ struct Shared<S> {
     live: Mutex<BTreeMap<String, mpsc::Sender<Command>>>,
     parked: Mutex<Parked>,
     /// Failures of their runners since the start of the stack, by execution.
-    failures: Mutex<BTreeMap<i64, Failures>>,
+    failures: Mutex<Failures>,
     /// Tokens of callbacks that executions get when they are taken up, by ARN.
     owed: Mutex<BTreeMap<String, String>>,
     started: Notify,
@@ -179,24 +165,15 @@ impl<S> Shared<S> {
         self.owed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failures(&self) -> std::sync::MutexGuard<'_, BTreeMap<i64, Failures>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Those whose runner has failed within the last [`FAILURE_REMEMBERED`].
     fn failing(&self) -> Vec<i64> {
-        let now = self.even.now();
-        self.failures().retain(|_, failures| failures.are_recent(now));
-        self.failures().keys().copied().collect()
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.recent(self.even.now())
     }
 
-    /// Returns how often the execution's runner has failed without a pause of [`FAILURE_REMEMBERED`], this time included.
+    /// Returns how often the execution's runner has failed, this time included.
     fn count_failure(&self, execution: i64) -> u32 {
-        let (mut all, now) = (self.failures(), self.even.now());
-        let before = all.get(&execution).filter(|failures| failures.are_recent(now));
-        let count = before.map_or(0, |failures| failures.count) + 1;
-        all.insert(execution, Failures { count, newest_at: now });
-        count
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.count(execution, self.even.now())
     }
 
     fn live(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, mpsc::Sender<Command>>> {

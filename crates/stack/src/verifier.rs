@@ -103,15 +103,16 @@ impl Verifier {
     }
 
     fn judge(&self, id: &SessionId, log: Result<Option<Extract>, Error>) -> Option<Judged> {
+        let problems = &self.audit.problems;
         let judged = match log {
             // A log that is gone, although it was asked for or a checkpoint was signed, proves nothing.
-            Ok(None) if self.trust.is_required || !self.audit.problems.is_empty() => {
-                Extract::default().judge(id, &self.trust)
+            Ok(None) if problems.is_empty() => {
+                return self.trust.is_required.then(|| Extract::default().judge(id, &self.trust));
             }
-            Ok(extract) => extract?.judge(id, &self.trust),
+            Ok(extract) => extract.unwrap_or_default().judge(id, &self.trust),
             Err(error) => Judged::unreadable(crate::stack::chain(&error)),
         };
-        Some(judged.with_problems(&self.audit.problems))
+        Some(judged.with_problems(problems))
     }
 }
 

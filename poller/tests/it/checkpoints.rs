@@ -173,12 +173,13 @@ async fn a_shard_whose_heads_are_hidden_is_not_signed_anew() {
         let checkpoints = Checkpoints::new(table.clone(), OwnKey(7));
         let ids = ended(&table, 0..20).await;
         checkpoints.sign().await.unwrap().unwrap();
-        ended(&table, 20..40).await;
+        ended(&table, 20..120).await;
         checkpoints.sign().await.unwrap().unwrap();
         let shard = Shard::of(&ids[0]);
         let pointer = format!("SHARD#{shard}#");
         let heads: Vec<_> =
             table.items().into_iter().filter(|item| item.sk.starts_with(&pointer)).collect();
+        assert_eq!(heads.len(), 2);
         // All of them, or all but the first.
         for head in heads.iter().skip(hidden) {
             table.tamper(&head.pk, &head.sk, |stored| *stored = None);
