@@ -306,7 +306,7 @@ fn a_session_of_a_log_that_is_gone_is_never_sound() {
         assert_eq!(gone.exit, 1, "{gone:#?}");
         assert!(gone.stdout.contains("it is gone"), "{gone:#?}");
     }
-    // Where nobody knows that there was one, it was asked for.
+    // Without the kept checkpoint, only `--key` says that there must be a log.
     fs::remove_dir_all(journal.path(".keys")).unwrap();
     let asked = journal.run(&["verify", &journal.ids[0], "--key", key]);
     assert_eq!(asked.exit, 2, "{asked:#?}");

@@ -8,7 +8,7 @@ how it went.
 It makes no agent runtime of a template and runs none, so that it is told what one is called, and requests to it go on to
 RUNTIME. Its state machines' `dynamodb:putItem` calls its
 own table within the process, wherever AWS_ENDPOINT_URL_DYNAMODB points: that one goes on as well. They do not know
-`s3:putObject`, which is done here with nobody's permission looked at.
+`s3:putObject`: this file does the upload, without checking permissions.
 """
 
 import asyncio
