@@ -1,5 +1,7 @@
 //! `doctor`: diagnoses problems with running sessions and suggests fixes. It changes nothing.
 
+use std::path::Path;
+
 use agent::model::settings::Unusable;
 use serde_json::{Value, json};
 use stack::stack::JOURNAL_FILE;
@@ -180,6 +182,12 @@ async fn file(context: &Context) -> Found {
     };
     let file = folder.join(JOURNAL_FILE);
     if !file.exists() {
+        if is_used(context, &folder).await {
+            return Found::bad(
+                format!("{} is gone, and the running stack writes nothing", file.display()),
+                "put the same file back, or restore it from a copy; see docs/recovery.md",
+            );
+        }
         return Found::good(format!("none yet; the first stack creates {}", file.display()));
     }
     match Database::open_read_only(&file) {
@@ -188,6 +196,13 @@ async fn file(context: &Context) -> Found {
             Found::bad(format!("{}: {error}", file.display()), reader::unusable_hint(&error))
         }
     }
+}
+
+/// Whether a running stack has this folder.
+async fn is_used(context: &Context, folder: &Path) -> bool {
+    let Ok(endpoint) = Endpoint::new(context) else { return false };
+    let used = endpoint.health().await.ok().flatten().and_then(|health| health.data);
+    used.is_some_and(|used| folder.canonicalize().is_ok_and(|folder| folder == used))
 }
 
 fn of_failure(failure: &Failure) -> Found {

@@ -338,6 +338,13 @@ fn the_doctor_passes_with_a_stack_and_names_one_that_is_missing() {
     let dev = Dev::start(folder.path(), &folder.path().join("data"));
     let with = run_in(folder.path(), &["--endpoint", &dev.endpoint, "doctor"]);
     assert!(with.exit == 0 && with.stdout.contains("running at"), "{with:#?}");
+    let file = folder.path().join("data/journal.db");
+    std::fs::rename(&file, folder.path().join("aside")).unwrap();
+    let gone = run_in(folder.path(), &["--endpoint", &dev.endpoint, "doctor", "--json"]);
+    let failed = gone.json().into_iter().filter(|check| check["state"] == "failed");
+    let names: Vec<_> = failed.map(|check| check["name"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(names, ["stack", "journal"], "{gone:#?}");
+    std::fs::rename(folder.path().join("aside"), &file).unwrap();
 }
 
 #[test]
