@@ -55,49 +55,48 @@ impl Broadcast {
     }
 }
 
-/// The MCP client handler for one server and one session.
+/// The MCP client handler for one server, which several sessions may share.
 #[derive(Clone, Debug)]
 pub(crate) struct Listener {
-    session: SessionId,
     server: String,
     broadcast: Broadcast,
-    /// The tools of the running calls.
-    running: Arc<Mutex<Vec<String>>>,
+    /// The sessions and tools of the running calls.
+    running: Arc<Mutex<Vec<(SessionId, String)>>>,
     ours: ClientConfig,
 }
 
 /// Guard of a running call: removes it on drop.
 pub(crate) struct RunningCall<'a> {
     listener: &'a Listener,
+    session: &'a SessionId,
     tool: &'a str,
 }
 
 impl Listener {
-    pub(crate) fn new(
-        session: SessionId,
-        server: &str,
-        broadcast: &Broadcast,
-        ours: ClientConfig,
-    ) -> Self {
+    pub(crate) fn new(server: &str, broadcast: &Broadcast, ours: ClientConfig) -> Self {
         let (server, broadcast) = (server.to_owned(), broadcast.clone());
-        Self { session, server, broadcast, running: Arc::default(), ours }
+        Self { server, broadcast, running: Arc::default(), ours }
     }
 
-    /// Registers a running call of this tool.
-    pub(crate) fn begin<'a>(&'a self, tool: &'a str) -> RunningCall<'a> {
-        self.running().push(tool.to_owned());
-        RunningCall { listener: self, tool }
+    /// Registers a running call of this session and tool.
+    pub(crate) fn begin<'a>(&'a self, session: &'a SessionId, tool: &'a str) -> RunningCall<'a> {
+        self.running().push((session.clone(), tool.to_owned()));
+        RunningCall { listener: self, session, tool }
     }
 
     fn report(&self, said: ProgressNotificationParam) -> Option<Progress> {
         let finite = |number: f64| number.is_finite().then_some(number);
-        let tool = match self.running().as_slice() {
+        let (session_id, tool) = match self.running().as_slice() {
             [] => return None,
-            [tool] => Some(tool.clone()),
-            _ => None,
+            [(session, tool)] => (session.clone(), Some(tool.clone())),
+            [(session, _), others @ ..] if others.iter().all(|(other, _)| other == session) => {
+                (session.clone(), None)
+            }
+            // A report of several sessions' calls cannot be attributed.
+            _ => return None,
         };
         Some(Progress {
-            session_id: self.session.clone(),
+            session_id,
             server: self.server.clone(),
             tool,
             progress: finite(said.progress)?,
@@ -106,7 +105,7 @@ impl Listener {
         })
     }
 
-    fn running(&self) -> MutexGuard<'_, Vec<String>> {
+    fn running(&self) -> MutexGuard<'_, Vec<(SessionId, String)>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -114,7 +113,9 @@ impl Listener {
 impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         let mut running = self.listener.running();
-        if let Some(place) = running.iter().position(|tool| tool == self.tool) {
+        let is_this =
+            |(session, tool): &(SessionId, String)| session == self.session && tool == self.tool;
+        if let Some(place) = running.iter().position(is_this) {
             running.remove(place);
         }
     }
@@ -149,18 +150,23 @@ mod tests {
 
     #[test]
     fn a_report_names_its_tool_while_only_one_call_runs() {
-        let listener =
-            Listener::new(SessionId::fresh(), "s", &Broadcast::default(), ClientConfig::default());
+        let listener = Listener::new("s", &Broadcast::default(), ClientConfig::default());
+        let (session, stranger) = (SessionId::fresh(), SessionId::fresh());
         assert_eq!(listener.report(said(1.0, "early")), None, "no call is running");
-        let run = listener.begin("run");
+        let run = listener.begin(&session, "run");
         let report = listener.report(said(1.0, &"x".repeat(5_000))).unwrap();
         assert_eq!(report.tool.as_deref(), Some("run"));
         assert_eq!(report.message.unwrap().chars().count(), MESSAGE_CHARS_MAX);
         assert_eq!(listener.report(said(f64::NAN, "odd")), None);
-        let other = listener.begin("other");
+        let other = listener.begin(&session, "other");
         assert_eq!(listener.report(said(2.0, "whose")).unwrap().tool, None);
         drop(run);
-        assert_eq!(listener.report(said(3.0, "")).unwrap().tool.as_deref(), Some("other"));
+        let report = listener.report(said(3.0, "")).unwrap();
+        assert_eq!((report.session_id, report.tool.as_deref()), (session.clone(), Some("other")));
+        let foreign = listener.begin(&stranger, "other");
+        assert_eq!(listener.report(said(4.0, "whose session")), None);
+        drop(foreign);
+        assert!(listener.report(said(5.0, "")).is_some());
         drop(other);
     }
 }

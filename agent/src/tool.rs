@@ -23,9 +23,11 @@ pub mod answer;
 pub mod built_in;
 pub mod catalogue;
 pub mod connection;
+pub mod holder;
 pub mod in_process;
 mod launch;
 pub mod parameters;
+pub mod pool;
 pub mod process;
 pub mod remote;
 pub mod server;
@@ -48,6 +50,7 @@ use telemetry::context::TraceParent;
 
 use self::answer::{ERROR_CHARS_MAX, cut};
 use self::built_in::BuiltIn;
+use self::connection::Target;
 use self::server::Server;
 pub use self::servers::Servers;
 use crate::model::Models;
@@ -119,9 +122,8 @@ impl<S: Store> Toolbox<S> {
     ) -> Self {
         let clock = session.hlc.clock().clone();
         let configured = servers.configured().map(str::to_owned).collect();
-        let listens = |name: &str| listener(&session.author.session, name, progress);
         let id = &session.author.session;
-        let servers = of_session(&servers, id, input, timeouts, &clock, listens);
+        let servers = of_session(&servers, id, input, timeouts, &clock, progress);
         Self { built_in: BuiltIn::new(session, configured, models), servers }
     }
 
@@ -181,7 +183,8 @@ impl<S: Store> Toolbox<S> {
         }
     }
 
-    /// Stops all servers: closes their stdin and kills those that do not exit. Later calls fail.
+    /// Stops all servers of its own: closes their stdin and kills those that do not exit. Shared ones stay for
+    /// other sessions. Later calls fail.
     pub async fn close(&self) {
         join_all(self.servers.values().map(Server::close)).await;
     }
@@ -195,10 +198,10 @@ pub async fn offer(
     timeouts: Timeouts,
     clock: &Clock,
 ) -> ToolOutcome {
-    // Without a call there is no progress.
-    let unheard = (SessionId::fresh(), Broadcast::default());
-    let listens = |name: &str| listener(&unheard.0, name, &unheard.1);
-    let servers = of_session(servers, &unheard.0, input, timeouts, clock, listens);
+    // Without a call there is no progress, and without another session nothing to share.
+    let (nobody, unheard) = (SessionId::fresh(), Broadcast::default());
+    let servers = servers.clone().unshared();
+    let servers = of_session(&servers, &nobody, input, timeouts, clock, &unheard);
     let Some(server) = servers.get(name) else {
         return ToolOutcome::Failed(no_such_server(&servers, name));
     };
@@ -213,18 +216,19 @@ fn of_session(
     input: &Value,
     timeouts: Timeouts,
     clock: &Clock,
-    listens: impl Fn(&str) -> Listener,
+    progress: &Broadcast,
 ) -> BTreeMap<String, Server> {
     let server = |(name, launch): (String, _)| {
-        let (listener, readers) = (listens(&name), servers.readers(&name));
-        (name.clone(), Server::new(name, launch, readers, timeouts, clock.clone(), listener))
+        let (listener, readers) = (listener(&name, progress), servers.readers(&name));
+        let target = Target { name: name.clone(), launch, readers, clock: clock.clone(), listener };
+        (name, Server::new(session.clone(), target, timeouts, servers.pool()))
     };
     servers.launches(session, input).into_iter().map(server).collect()
 }
 
-fn listener(session: &SessionId, server: &str, progress: &Broadcast) -> Listener {
+fn listener(server: &str, progress: &Broadcast) -> Listener {
     let ours = Implementation::new("daybook", env!("CARGO_PKG_VERSION"));
-    Listener::new(session.clone(), server, progress, ClientConfig::new(Default::default(), ours))
+    Listener::new(server, progress, ClientConfig::new(Default::default(), ours))
 }
 
 fn changed(call: &ToolCall, approved: &str, offered: &ToolOffer) -> Failure {

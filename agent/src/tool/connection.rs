@@ -1,13 +1,15 @@
 //! One connection to a server: opens it and lists its tools, calls them, and closes it.
 
+use std::num::NonZeroUsize;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use graph::effect::{ToolOffer, ToolSpec};
 use graph::outcome::{Failure, FailureKind};
 use journal::clock::Clock;
+use journal::id::SessionId;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientRequest, ErrorCode, ListToolsResult,
     PaginatedRequestParams, PingRequest,
@@ -33,12 +35,17 @@ use crate::progress::Listener;
 /// Most pages of a server's list of tools. A longer list is an error.
 pub const PAGES_MAX: usize = 32;
 
-/// Most programs that this process starts as servers at once. Further starts wait, before their timeouts begin: after a
-/// restart of a stack, every session starts its servers.
+/// Most foreign programs that this process starts as servers at once. Further starts wait, before their timeouts begin:
+/// after a restart of a stack, every session starts its servers.
 pub const STARTS_AT_ONCE: usize = 32;
 
-/// The permits to start a program as a server. Never closed.
+/// The permits to start a foreign program. Never closed.
 static STARTS: Semaphore = Semaphore::const_new(STARTS_AT_ONCE);
+
+/// The permits to start one of our own, which only needs a processor: one for each. More at once would all end later.
+static OWN_STARTS: LazyLock<Semaphore> = LazyLock::new(|| {
+    Semaphore::new(std::thread::available_parallelism().map_or(1, NonZeroUsize::get))
+});
 
 /// Timeout of the ping to a server that missed a call's deadline.
 pub const PING_TIMEOUT: Duration = Duration::from_secs(2);
@@ -103,8 +110,9 @@ impl Connection {
     /// A failure of the kind `NotSent` or `Refused`: no tool was called.
     pub(super) async fn open(target: &Target, timeouts: Timeouts) -> Result<Self, Failure> {
         let _permit = match &target.launch {
+            Launch::Program(program) if program.is_own => OWN_STARTS.acquire().await.ok(),
             Launch::Program(_) => STARTS.acquire().await.ok(),
-            _ => None,
+            Launch::InProcess(_) | Launch::Remote(_) => None,
         };
         let oddities = Arc::new(Oddities::default());
         let (mut process, wire) = target.start(timeouts.connect, &oddities).await?;
@@ -186,6 +194,7 @@ impl Connection {
     /// Why there is no answer; `None` after a timeout.
     pub(super) async fn call(
         &self,
+        session: &SessionId,
         tool: &str,
         arguments: &Value,
         timeout: Duration,
@@ -197,7 +206,7 @@ impl Connection {
             let meta = request.meta.get_or_insert_default();
             meta.0.insert(TRACEPARENT_META.to_owned(), parent.to_string().into());
         }
-        let _running = self.target.listener.begin(tool);
+        let _running = self.target.listener.begin(session, tool);
         // Dropping the call at its deadline notifies the server of the cancellation.
         match self.target.clock.timeout(timeout, self.peer.call_tool_once(request)).await {
             Some(answered) => answered.map_err(Some),

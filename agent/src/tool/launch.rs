@@ -32,6 +32,16 @@ impl Launch {
         }
     }
 
+    /// Identifies the server if sessions may share it: servers with equal identities are one.
+    pub(super) fn shared(&self) -> Option<Identity> {
+        match self {
+            Self::Program(program) if program.is_shared && program.paths.is_empty() => {
+                Some(program.identity())
+            }
+            Self::Program(_) | Self::InProcess(_) | Self::Remote(_) => None,
+        }
+    }
+
     /// Redacts the secrets of this server's configuration.
     pub(super) fn redact(&self, text: &str) -> String {
         text::redact(text, &self.secrets())
@@ -71,13 +81,34 @@ pub(super) struct Program {
     pub(super) paths: Vec<(&'static str, String)>,
     /// The paths that may be passed.
     pub(super) roots: Roots,
+    /// Whether it is a server of a pack.
+    pub(super) is_own: bool,
+    /// Whether it keeps nothing between calls, so that sessions may share it.
+    pub(super) is_shared: bool,
+}
+
+/// A command, its arguments and its complete environment, resolved. It may contain secrets.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Identity(Vec<String>, Vec<(String, String)>);
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
 }
 
 impl Program {
     /// No arguments, empty environment.
     pub(super) fn new(path: Text) -> Self {
         let (args, env, paths) = (Vec::new(), BTreeMap::new(), Vec::new());
-        Self { path, args, env, paths, roots: Roots::default() }
+        Self { path, args, env, paths, roots: Roots::default(), is_own: false, is_shared: false }
+    }
+
+    fn identity(&self) -> Identity {
+        let command = std::iter::once(&self.path).chain(&self.args);
+        let command = command.map(|text| text.value.clone()).collect();
+        let env = self.env.iter().map(|(name, text)| (name.clone(), text.value.clone()));
+        Identity(command, env.collect())
     }
 
     /// The command with the input's paths as arguments, in canonical form. Reads the file system on a

@@ -1,12 +1,12 @@
-//! One MCP server for one run of a session: started at its first use, and restarted if it exited.
+//! One MCP server for one run of a session: a process of its own, or a place at a shared one.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use graph::effect::ToolOffer;
 use graph::outcome::{Failure, ToolOutcome};
-use journal::clock::Clock;
+use journal::id::SessionId;
 use rmcp::model::{CallToolResponse, ErrorCode};
 use rmcp::service::ServiceError;
 use serde_json::Value;
@@ -14,104 +14,79 @@ use telemetry::context::TraceParent;
 use tokio::sync::Mutex;
 
 use super::answer::{self, Content, ERROR_CHARS_MAX, cut};
-use super::catalogue::{CATEGORY_UNKNOWN, Readers};
+use super::catalogue::CATEGORY_UNKNOWN;
 use super::connection::{Connection, Target, seconds};
-use super::launch::Launch;
+use super::holder::{Holder, closed};
+use super::launch::Identity;
+use super::pool::{Place, Pool};
 use super::{CATEGORY_CONNECTION, Timeouts, ToolSource};
-use crate::progress::Listener;
-
-/// Most starts of a server in one run, including the first.
-pub const STARTS_MAX: u32 = 5;
 
 /// A server, running or not.
 #[derive(Debug)]
 pub struct Server {
+    session: SessionId,
     target: Target,
     timeouts: Timeouts,
-    /// Completed starts, read outside the lock.
+    /// The starts that this session has caused.
     starts: AtomicU32,
-    state: Mutex<State>,
+    seat: Seat,
 }
 
 #[derive(Debug)]
-enum State {
-    /// Not started, or the last start failed with this.
-    Down(Option<Failure>),
-    /// Running, as far as known.
-    Up(Arc<Connection>),
-    /// Stopped for good.
+enum Seat {
+    Own(Arc<Holder>),
+    /// Taken at the first use.
+    Shared(Pool, Box<Identity>, Mutex<Shared>),
+}
+
+#[derive(Debug)]
+enum Shared {
+    Untaken,
+    Taken(Place),
     Closed,
 }
 
 impl Server {
-    pub(super) fn new(
-        name: String,
-        launch: Launch,
-        readers: Readers,
-        timeouts: Timeouts,
-        clock: Clock,
-        listener: Listener,
-    ) -> Self {
-        Self {
-            target: Target { name, launch, readers, clock, listener },
-            timeouts,
-            starts: AtomicU32::new(0),
-            state: Mutex::new(State::Down(None)),
-        }
+    pub(super) fn new(session: SessionId, target: Target, timeouts: Timeouts, pool: &Pool) -> Self {
+        let seat = match target.launch.shared() {
+            Some(identity) => {
+                Seat::Shared(pool.clone(), Box::new(identity), Mutex::new(Shared::Untaken))
+            }
+            None => Seat::Own(Arc::new(Holder::new(target.clone(), timeouts))),
+        };
+        Self { session, target, timeouts, starts: AtomicU32::new(0), seat }
     }
 
-    /// Stops the server for good.
+    /// Stops the server for good, or gives the place back.
     pub(super) async fn close(&self) {
-        let mut state = self.state.lock().await;
-        if let State::Up(connection) = std::mem::replace(&mut *state, State::Closed) {
-            connection.close().await;
+        match &self.seat {
+            Seat::Own(holder) => holder.close().await,
+            Seat::Shared(_, _, shared) => *shared.lock().await = Shared::Closed,
         }
     }
 
     /// The connection; starts the server if it is not running.
     async fn connection(&self) -> Result<Arc<Connection>, Failure> {
-        let starts_before = self.starts.load(Ordering::Acquire);
-        let mut state = self.state.lock().await;
-        let last_failure = match &*state {
-            State::Closed => {
-                let message = "the session's tools are closed";
-                return Err(Failure::not_sent(CATEGORY_CONNECTION, message));
-            }
-            State::Up(connection) if connection.is_usable().await => return Ok(connection.clone()),
-            State::Up(gone) => {
-                gone.kill().await;
-                None
-            }
-            State::Down(failure) => failure.clone(),
+        self.holder().await?.connection(&self.starts).await
+    }
+
+    async fn holder(&self) -> Result<Arc<Holder>, Failure> {
+        let (pool, identity, shared) = match &self.seat {
+            Seat::Own(holder) => return Ok(Arc::clone(holder)),
+            Seat::Shared(pool, identity, shared) => (pool, identity, shared),
         };
-        let starts = self.starts.load(Ordering::Acquire);
-        // Calls that waited for the same start share its failure. With a start each, the last call
-        // would wait for the deadlines of all others.
-        if let Some(failure) = last_failure.as_ref().filter(|_| starts > starts_before) {
-            return Err(failure.clone());
-        }
-        if starts >= STARTS_MAX {
-            *state = State::Down(last_failure);
-            let problem =
-                format!("was started {starts} times in this run and is not started again");
-            let hint = format!("try it with `daybook tools {}`", self.target.name);
-            let message = self.target.message(&problem, &hint);
-            return Err(Failure::refused(CATEGORY_CONNECTION, message));
-        }
-        *state = State::Down(None);
-        let opened = Connection::open(&self.target, self.timeouts).await;
-        self.starts.fetch_add(1, Ordering::Release);
-        match opened {
-            Ok(connection) => {
-                let connection = Arc::new(connection);
-                *state = State::Up(connection.clone());
-                Ok(connection)
+        let mut shared = shared.lock().await;
+        let place = match &mut *shared {
+            Shared::Closed => return Err(closed()),
+            Shared::Taken(place) => place,
+            untaken => {
+                let create = || Holder::new(self.target.clone(), self.timeouts);
+                *untaken = Shared::Taken(pool.join(identity, create));
+                let Shared::Taken(place) = untaken else { return Err(closed()) };
+                place
             }
-            Err(failure) => {
-                *state = State::Down(Some(failure.clone()));
-                Err(failure)
-            }
-        }
+        };
+        Ok(Arc::clone(place.holder()))
     }
 
     /// The outcome of a call without an answer.
@@ -183,7 +158,7 @@ impl ToolSource for Server {
             Ok(admitted) => admitted,
             Err(outcome) => return outcome,
         };
-        match connection.call(tool, arguments, timeout, parent).await {
+        match connection.call(&self.session, tool, arguments, timeout, parent).await {
             Ok(CallToolResponse::Complete(result)) => match answer::content(result) {
                 Content::Value(value) => admitted.result(self.target.launch.redact_value(value)),
                 Content::Error(text) => ToolOutcome::Error(self.target.launch.redact(&text)),

@@ -23,6 +23,7 @@ use super::catalogue::Readers;
 use super::in_process::{InProcess, Serve};
 use super::launch::{Launch, Program};
 use super::parameters::{self, ParameterStore, Parameters};
+use super::pool::Pool;
 use super::remote::Remote;
 use super::text::Text;
 
@@ -57,6 +58,7 @@ const CREDENTIALS: [&str; 4] = [
 pub struct Servers {
     entries: BTreeMap<String, Entry>,
     gates: BTreeMap<String, Gates>,
+    pool: Pool,
 }
 
 /// The configured gates of a server's tools, by tool name.
@@ -106,6 +108,7 @@ struct Bundled {
     state: Option<PathBuf>,
     /// The paths that a session's input may name.
     roots: Roots,
+    is_shared: bool,
 }
 
 impl fmt::Debug for Entry {
@@ -131,8 +134,14 @@ impl Servers {
         let servers = versions.flat_map(|agent| agent.profile().servers);
         let entry = |server: &'static profile::Server| {
             let program = program.to_owned();
-            let bundled =
-                Bundled { program, server, account: None, state: None, roots: Roots::default() };
+            let bundled = Bundled {
+                program,
+                server,
+                account: None,
+                state: None,
+                roots: Roots::default(),
+                is_shared: server.state_option.is_none(),
+            };
             (server.name.to_owned(), Entry::Bundled(bundled))
         };
         Self { entries: servers.map(entry).collect(), ..Self::default() }
@@ -254,6 +263,24 @@ impl Servers {
         }
     }
 
+    /// The servers that run for several sessions.
+    pub(super) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The same servers, each for one session alone.
+    #[must_use]
+    pub(super) fn unshared(mut self) -> Self {
+        for entry in self.entries.values_mut() {
+            match entry {
+                Entry::Command(program) => program.is_shared = false,
+                Entry::Bundled(bundled) => bundled.is_shared = false,
+                Entry::Remote(_) | Entry::InProcess(_) => {}
+            }
+        }
+        self
+    }
+
     /// The names of all servers, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
@@ -297,7 +324,7 @@ impl Bundled {
     /// The command for a session with this input. Only these servers, which are ours, get the collector's
     /// address.
     fn program(&self, session: &SessionId, input: &Value) -> Program {
-        let Self { program, server, account, state, roots } = self;
+        let Self { program, server, account, state, roots, is_shared } = self;
         let mut program = Program::new(Text::plain(program.to_string_lossy()));
         program.args.extend(["mcp", server.name].map(Text::plain));
         if let Some(endpoint) = telemetry::export::endpoint() {
@@ -338,6 +365,8 @@ impl Bundled {
         }
         program.paths = paths;
         program.roots = roots.clone();
+        program.is_own = true;
+        program.is_shared = *is_shared;
         program
     }
 }

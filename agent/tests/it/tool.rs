@@ -6,5 +6,6 @@ mod ends;
 mod fixture;
 mod foreign;
 mod http;
+mod shared;
 mod starts;
 mod web;

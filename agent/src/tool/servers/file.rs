@@ -24,7 +24,7 @@ const API_KEY: &str = "mcp-api-key";
 const API_KEY_PARAMETER: &str = "/incident-response/mcp-api-key";
 
 /// The fields of an entry with a command, and of one with a URL.
-const COMMAND_FIELDS: [&str; 3] = ["command", "args", "env"];
+const COMMAND_FIELDS: [&str; 4] = ["command", "args", "env", "shared"];
 const URL_FIELDS: [&str; 3] = ["url", "transport", "headers"];
 const GATE_FIELDS: [&str; 4] = ["critical", "at_most_once", "reads", "origins"];
 
@@ -263,6 +263,11 @@ impl Reader<'_> {
                 program.env.insert(name.clone(), value);
             }
         }
+        program.is_shared = match entry.get("shared") {
+            None => false,
+            Some(Value::Bool(shared)) => *shared,
+            Some(_) => return Err(self.wrong("shared", "must be `true` or `false`")),
+        };
         Ok(program)
     }
 

@@ -100,6 +100,11 @@ pub fn session(dir: &Path) -> ClaimedSession<SqliteStore> {
 
 /// The configuration of a server with this behaviour.
 pub fn servers(mode: &str, log: &Path) -> Servers {
+    servers_with(mode, log, false)
+}
+
+/// The configuration of a server with this behaviour, which sessions may share.
+pub fn servers_with(mode: &str, log: &Path, shared: bool) -> Servers {
     let file = json!({"mcpServers": {NAME: {
         "command": std::env::current_exe().unwrap(),
         "args": ["tool::fixture::fixture_server", "--exact", "--nocapture"],
@@ -108,6 +113,7 @@ pub fn servers(mode: &str, log: &Path) -> Servers {
             "FIXTURE_LOG": log,
             "FIXTURE_SECRET": "${env:SECRET}",
         },
+        "shared": shared,
     }}});
     let environment = |name: &str| match name {
         "SECRET" => Some(SECRET.to_owned()),

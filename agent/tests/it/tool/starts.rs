@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent::tool::catalogue::TOOLS_MAX;
 use agent::tool::connection::STARTS_AT_ONCE;
-use agent::tool::server::STARTS_MAX;
+use agent::tool::holder::STARTS_MAX;
 use agent::tool::{Servers, Timeouts, offer};
 use graph::effect::{CATALOGUE, ToolCall, ToolSpec};
 use graph::outcome::{FailureKind, ToolOutcome};
