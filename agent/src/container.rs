@@ -78,10 +78,13 @@ fn start_logging() {
         .with_ansi(false)
         .event_format(BareMessage)
         .with_writer(std::io::stderr)
+        .log_internal_errors(false)
         .with_filter(filter_fn(is_summary));
     let rest = tracing_subscriber::fmt::layer()
         .json()
         .with_writer(std::io::stderr)
+        // Either would panic when it cannot write a line.
+        .log_internal_errors(false)
         .with_filter(filter_fn(move |metadata| !is_summary(metadata)));
     tracing_subscriber::registry().with(filter).with(rest).with(summaries).init();
 }

@@ -143,5 +143,7 @@ fn start_logging(verbose: u8) {
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .with_ansi(output::stderr_has_colour())
+        // It would panic when stderr is a file on a full disk.
+        .log_internal_errors(false)
         .init();
 }

@@ -96,6 +96,7 @@ pub fn diagnostic(name: &str, error: &impl std::error::Error) -> Diagnostic {
 fn start_logging(lookup: Lookup) {
     let asked = lookup("RUST_LOG").and_then(|text| text.parse::<Targets>().ok());
     let filter = asked.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
-    let lines = tracing_subscriber::fmt::layer().json();
+    // It would panic when it cannot write the line.
+    let lines = tracing_subscriber::fmt::layer().json().log_internal_errors(false);
     tracing_subscriber::registry().with(lines).with(filter).init();
 }

@@ -272,7 +272,13 @@ impl Shared {
                 }
             }
             self.waiting.fetch_sub(group.len(), Ordering::AcqRel);
-            self.write(connection, group);
+            // A panic, such as one of the log's, loses the group's answers but not the thread. The next commit fails
+            // if a transaction was left open, and gets a new connection.
+            let written = catch_unwind(AssertUnwindSafe(|| self.write(connection, group)));
+            if let Err(panic) = written {
+                let failure = Failure::of_panic(&*panic).to_string();
+                *self.progress() = Progress { begun: None, failure: Some(failure) };
+            }
         }
     }
 

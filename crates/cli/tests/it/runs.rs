@@ -1,6 +1,7 @@
 //! Whole runs, from the event to the verdict.
 
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use journal::clock::Clock;
@@ -301,4 +302,21 @@ async fn a_session_with_a_stopped_execution_can_be_resumed() {
     let again = at(&["resume", &id]);
     assert_eq!(again.exit, 2, "{again:#?}");
     assert!(again.stderr.contains("the session has ended: FAILED"), "{}", again.stderr);
+}
+
+/// A log may be on the same disk as the journal, and full.
+#[test]
+fn a_stack_that_cannot_write_its_log_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = daybook(folder.path());
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"exec "$0" -vvv "$@" 2>/dev/full"#]).arg(plain.get_program());
+    command.current_dir(folder.path());
+    for (name, value) in plain.get_envs() {
+        value.map(|value| command.env(name, value));
+    }
+    let dev = Dev::listening(&mut command, &folder.path().join("data"), "127.0.0.1:0");
+    let ran = run_in(folder.path(), &["--endpoint", &dev.endpoint, "trigger", "--wait", "--json"]);
+    assert_eq!(ran.exit, 0, "{ran:?}");
+    assert_eq!(dev.stop("-TERM"), 0);
 }
