@@ -110,6 +110,11 @@ instructions: ## counts the instructions of an append, a step and a resumed step
 bench-scale: ## measures lists and appends over up to 1,000,000 sessions; takes six minutes and 5 GB of disk
 	cargo bench -p cli --bench daybook -- scale
 
+.PHONY: soak
+soak: ## runs sessions of all agents while the stack is killed, stopped and given bad clocks and disks [HOURS=8] [RATE=20]
+	cargo build -p cli --bin daybook --release
+	python3 verify/soak/soak.py --daybook '$(CARGO_TARGET_DIR)/release/daybook' --hours '$(or $(HOURS),8)' --rate '$(or $(RATE),20)'
+
 .PHONY: bench-peers
 bench-peers: ## ten durable steps with Daybook, LangGraph and Restate in turn [ROUNDS=3]; installs LangGraph and Restate
 	@bench=$$(cargo bench -p cli --bench daybook --no-run --message-format json \
