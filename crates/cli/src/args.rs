@@ -1,5 +1,6 @@
 //! The command line as typed. Parsing reads no file and no environment.
 
+pub mod keep;
 pub mod packs;
 pub mod steer;
 
@@ -183,6 +184,10 @@ Servers, with examples for a shell or for an MCP client's configuration:")]
     Mcp(Mcp),
     /// Check a state machine or run it once, without a stack
     Workflow(Workflow),
+    /// Copy the journal, also of a running stack, into one verified file
+    Backup(keep::Backup),
+    /// Verify a backup, and put it into a data folder that no stack uses
+    Restore(keep::Restore),
     /// Check that sessions can run locally, or in an AWS account with --target aws
     Doctor,
 }
@@ -239,6 +244,9 @@ pub struct Dev {
     /// Functions that the state machine may call: a JSON file of commands and URLs by name
     #[arg(long, value_name = "FILE", requires = "workflow")]
     pub functions: Option<PathBuf>,
+    /// Start although the journal, or the end of it, is missing
+    #[arg(long)]
+    pub accept_loss: bool,
     /// Let triggers name files below this folder, as they may below the working directory; repeatable
     #[arg(long, value_name = "PATH")]
     pub allow: Vec<PathBuf>,
@@ -416,7 +424,11 @@ pub enum KeysAction {
     /// Print the public keys, newest first, one a line
     Show,
     /// Make a new signing key, and print its public key
-    Rotate,
+    Rotate {
+        /// Begin a log under a new name: for a journal that no longer continues what was signed, as after a restore
+        #[arg(long)]
+        new_log: bool,
+    },
 }
 
 /// `new`.

@@ -44,8 +44,31 @@ pub struct Health {
     pub agents: Option<Vec<String>>,
     /// The steps of the machine's clock; `None` if the stack does not say.
     pub clock: Option<Clock>,
+    /// The settings that the stack was started with; `None` if it does not say.
+    pub settings: Option<Settings>,
+    /// What it stores, in bytes; `None` if it does not say.
+    pub storage: Option<Storage>,
     /// Why sessions do not go on as they should, by what is concerned.
     pub problems: Map<String, Value>,
+}
+
+/// The settings of a running stack.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Settings {
+    pub model: String,
+    /// The names of its MCP servers.
+    pub servers: Vec<String>,
+    pub ttl_days: u32,
+    pub durability: String,
+    pub isolation: String,
+    pub time_scale: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Storage {
+    pub journal_bytes: Option<u64>,
+    pub log_bytes: u64,
+    pub disk_left_bytes: Option<u64>,
 }
 
 /// The steps of the machine's clock since the stack began.
@@ -113,7 +136,10 @@ impl Endpoint {
         let read = |name: &str| body.get(name).cloned().unwrap_or_default();
         let agents = serde_json::from_value(read("agents")).ok();
         let clock = serde_json::from_value(read("clock")).ok();
-        Ok(Some(Health { data, signing, agents, clock, problems: problems.unwrap_or_default() }))
+        let settings = serde_json::from_value(read("settings")).ok();
+        let storage = serde_json::from_value(read("storage")).ok();
+        let problems = problems.unwrap_or_default();
+        Ok(Some(Health { data, signing, agents, clock, settings, storage, problems }))
     }
 
     /// Sends a session an answer, a cancellation or a resumption.

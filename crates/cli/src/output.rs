@@ -55,6 +55,13 @@ pub fn idle(text: &str) {
     pass(Passing::Idle, text);
 }
 
+/// Shows a transient line, if stderr is a terminal.
+pub fn idle_on_terminal(text: &str) {
+    if io::stderr().is_terminal() {
+        passing(text);
+    }
+}
+
 fn pass(what: Passing, text: &str) {
     let mut passing = PASSING.lock().unwrap_or_else(PoisonError::into_inner);
     if what == Passing::Idle && *passing == Passing::Progress {

@@ -1,4 +1,4 @@
-//! Shows the progress of a session's tools on the terminal.
+//! Shows the progress of a session's tools, and of long work, on the terminal.
 
 use std::io::IsTerminal as _;
 use std::time::Duration;
@@ -20,11 +20,29 @@ const EVENT_BYTES_MAX: usize = 64 * 1024;
 /// Maximum width of a progress line, in columns.
 const COLUMNS: usize = 76;
 
+/// Shows how much of a long piece of work is done, if stderr is a terminal.
+pub fn bar(what: &str, done: u64, total: u64, unit: &str) {
+    if std::io::stderr().is_terminal() {
+        output::passing(&bar_line(what, done, total, unit));
+    }
+}
+
+/// Such as `copying ████░░░░░░░░░░░░░░░░ 20 % · 200 of 1000 pages`.
+fn bar_line(what: &str, done: u64, total: u64, unit: &str) -> String {
+    let percent = done.min(total).saturating_mul(100).checked_div(total).unwrap_or(100);
+    let filled = usize::try_from(percent / 5).unwrap_or(BAR);
+    let (filled, rest) = ("█".repeat(filled), "░".repeat(BAR.saturating_sub(filled)));
+    clip(&format!("{what} {filled}{rest} {percent} % · {done} of {total} {unit}"), COLUMNS)
+}
+
 /// Shows progress until dropped.
 #[derive(Debug)]
 pub struct Shown {
     _task: JoinSet<()>,
 }
+
+/// Width of a bar, in columns.
+const BAR: usize = 20;
 
 /// Shows a session's progress, if stderr is a terminal.
 pub fn show(endpoint: &Endpoint, session: &SessionId) -> Option<Shown> {
@@ -77,6 +95,18 @@ fn line(event: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bar_never_exceeds_its_width() {
+        for (done, total, expected) in [
+            (0, 10, "copying ░░░░░░░░░░░░░░░░░░░░ 0 % · 0 of 10 pages"),
+            (5, 10, "copying ██████████░░░░░░░░░░ 50 % · 5 of 10 pages"),
+            (12, 10, "copying ████████████████████ 100 % · 12 of 10 pages"),
+            (0, 0, "copying ████████████████████ 100 % · 0 of 0 pages"),
+        ] {
+            assert_eq!(bar_line("copying", done, total, "pages"), expected);
+        }
+    }
 
     #[test]
     fn a_progress_line_is_short_and_escaped() {

@@ -131,9 +131,7 @@ impl Reader {
     pub fn open_in(context: &Context, folder: &Path) -> Result<Self, Failure> {
         let file = folder.join(JOURNAL_FILE);
         if !file.is_file() {
-            return Err(Failure::unknown(format!("no journal at {}", file.display())).hint(
-                "pass the stack's folder with --data, or run a first session: daybook trigger --wait --with-stack",
-            ));
+            return Err(no_journal(&file));
         }
         let store = Journal::Here(Database::open_read_only(&file).map_err(unusable)?);
         Ok(Self { store, agents: Arc::clone(&context.agents) })
@@ -191,6 +189,13 @@ impl Reader {
     }
 }
 
+/// The failure for a journal that is not there.
+pub fn no_journal(file: &Path) -> Failure {
+    Failure::unknown(format!("no journal at {}", file.display())).hint(
+        "pass the stack's folder with --data, or run a first session: daybook trigger --wait --with-stack",
+    )
+}
+
 /// The failure for a file that cannot be opened as a journal.
 pub fn unusable(error: OpenError) -> Failure {
     let hint = unusable_hint(&error);
@@ -202,6 +207,9 @@ pub fn unusable_hint(error: &OpenError) -> &'static str {
     match error {
         OpenError::Newer { .. } => {
             "a newer version of Daybook wrote it: use that version, or pass another folder with --data"
+        }
+        OpenError::InUse(_) => {
+            "that stack may use another path to the same file; stop it, or pass another folder with --data"
         }
         OpenError::Private { .. } => {
             "the file must belong to this user; or pass another folder with --data"

@@ -108,6 +108,8 @@ pub enum Action {
     Export(String),
     Import(PathBuf),
     Verify(Subject, Checks),
+    Backup(PathBuf),
+    Restore(args::keep::Restore),
     Keys(args::KeysAction),
     Witness(args::WitnessServe),
     /// Serves the page on this address.
@@ -246,6 +248,14 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
             Action::Ui(ui.listen)
         }
         args::Command::Keys(keys) => Action::Keys(keys.action),
+        args::Command::Backup(backup) => {
+            only_local(context.target, IN_ACCOUNT)?;
+            Action::Backup(backup.file)
+        }
+        args::Command::Restore(restore) => {
+            only_local(context.target, IN_ACCOUNT)?;
+            Action::Restore(restore)
+        }
         args::Command::Witness(args::Witness { action: args::WitnessAction::Serve(serve) }) => {
             Action::Witness(serve)
         }
@@ -279,6 +289,9 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
     Ok(Resolved { context, action })
 }
 
+/// The hint for what the table of an account does by itself.
+const IN_ACCOUNT: &str = "an account's journal is a DynamoDB table with point-in-time recovery: restore it with AWS's own tools, see DEPLOYMENT.md";
+
 fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, Failure> {
     use args::Command as C;
     Ok(match command {
@@ -306,6 +319,8 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
         | C::Mcp(_)
         | C::Doctor
         | C::Keys(_)
+        | C::Backup(_)
+        | C::Restore(_)
         | C::Ui(_)
         | C::Verify(_)
         | C::Witness(_)

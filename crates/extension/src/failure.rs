@@ -36,6 +36,11 @@ impl Failure {
         Self { exit: Exit::Usage, error: anyhow::Error::msg(error), hint: None }
     }
 
+    /// A failure with [`Exit::Failed`]: what was verified is damaged.
+    pub fn damaged(error: impl fmt::Display + fmt::Debug + Send + Sync + 'static) -> Self {
+        Self { exit: Exit::Failed, error: anyhow::Error::msg(error), hint: None }
+    }
+
     /// The failure for `what`, which needs the feature `live`.
     pub fn not_live(what: &str) -> Self {
         Self::unknown(format!("this build has no support for {what}"))

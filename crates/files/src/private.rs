@@ -31,6 +31,24 @@ pub fn file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens a file for this user alone, and creates it if it is absent. Its contents stay.
+///
+/// # Errors
+/// As [`file()`].
+pub fn kept(path: &Path) -> io::Result<File> {
+    let file = options().read(true).truncate(false).open(path)?;
+    restrict_file(&file)?;
+    Ok(file)
+}
+
+/// Makes what was renamed in a folder durable.
+///
+/// # Errors
+/// When the folder cannot be synced.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
 /// Writes a whole file for this user alone, as [`file()`] does.
 ///
 /// # Errors
@@ -53,11 +71,16 @@ pub fn restrict_folder(path: &Path) -> io::Result<()> {
 /// # Errors
 /// When it cannot be created, or is another user's.
 pub fn database(path: &Path) -> io::Result<()> {
-    let mut open = OpenOptions::new();
-    open.create(true).append(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut open, FILE_MODE);
-    restrict_file(&open.open(path)?)?;
+    if path.exists() {
+        // By its path: to open and close it would release the locks that SQLite has on it in this process.
+        restrict(path, FILE_MODE)?;
+    } else {
+        let mut open = OpenOptions::new();
+        open.create(true).append(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut open, FILE_MODE);
+        restrict_file(&open.open(path)?)?;
+    }
     for suffix in ["-wal", "-shm", "-journal"] {
         let mut beside = path.as_os_str().to_owned();
         beside.push(suffix);

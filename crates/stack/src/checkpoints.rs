@@ -34,6 +34,9 @@ pub use poller::{checkpoint::LogKey, kms::KmsKey};
 /// Shortest time between two checkpoints. A leaf that was added meanwhile waits for the next one.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// How often the stack looks for leaves of sessions that another process has imported, which sends no notification.
+const GUESTS_INTERVAL: Duration = Duration::from_secs(5);
+
 /// How often a reader looks for a signature that is due.
 const SETTLING_POLLS: u32 = 5;
 
@@ -110,7 +113,7 @@ async fn keep_signing(store: Database, keys: Keys, signing: Signing, stop: Cance
         let next = async {
             tokio::time::sleep(pause).await;
             // The store outlives the loop.
-            let _ = changes.changed().await;
+            let _ = tokio::time::timeout(GUESTS_INTERVAL, changes.changed()).await;
         };
         if stop.run_until_cancelled(next).await.is_none() {
             keys.sign_and_say(&store, &signing).await;
@@ -137,7 +140,7 @@ impl Keys {
         let kept = self.checkpoint().map_err(text)?;
         let kept = kept.as_deref().map(parse).transpose()?;
         let kept = kept.map(|kept| kept.checkpoint().head());
-        if kept == Some(state.head) || state.head.size == 0 {
+        if kept == Some(state.head) || (kept.is_none() && state.head.size == 0) {
             return Ok(false);
         }
         if let Some(kept) = &kept {

@@ -48,6 +48,7 @@ pub(crate) use wire::unsupported;
 
 use crate::stack::chain;
 use crate::steps::ClockSteps;
+use crate::storage::Storage;
 use crate::store::Journal;
 use wire::Refusal;
 
@@ -93,6 +94,8 @@ pub struct Running {
     pub signing: Signing,
     /// The steps of the machine's clock since the start.
     pub clock_steps: ClockSteps,
+    /// The settings that it was started with, without secrets.
+    pub settings: Value,
 }
 
 /// The AWS services of a local stack.
@@ -130,6 +133,7 @@ impl Endpoint {
             signing: stack.map(|it| it.signing.clone()).unwrap_or_default(),
             clock_steps: stack.map(|it| it.clock_steps.clone()).unwrap_or_default(),
             executions: aws.executions.clone(),
+            settings: stack.map(|it| it.settings.clone()).unwrap_or_default(),
         };
         let state = Router::new()
             .route("/healthz", get(health))
@@ -281,13 +285,21 @@ struct Told {
     signing: Signing,
     clock_steps: ClockSteps,
     executions: Executions,
+    settings: Value,
 }
 
 impl Told {
+    fn storage(&self) -> Storage {
+        Storage::of(self.executions.store(), &self.data)
+    }
+
     /// Why sessions do not go on as they should, by what is concerned.
     async fn problems(&self) -> Map<String, Value> {
-        let mut problems = Map::new();
+        let mut problems = self.storage().problems();
         let store = self.executions.store();
+        if let Some(damage) = store.damage_met() {
+            problems.insert("integrity".to_owned(), damage.into());
+        }
         if store.write_problem().is_some_and(|problem| !problem.is_lasting) {
             // Whether the next commit fails, too, is known only after one.
             let _ = store.try_commit().await;
@@ -335,6 +347,8 @@ async fn health(State(told): State<Told>) -> Response<Body> {
             "log_problem": told.signing.problem(),
             "clock": told.clock_steps.to_json(),
             "agents": told.agents,
+            "storage": told.storage().to_json(),
+            "settings": told.settings,
         }),
     )))
 }

@@ -130,12 +130,33 @@ impl Keys {
                 self.have_leaf_key()?;
                 Ok(key)
             }
-            None => {
-                let name = format!("daybook.local/{}", hex::encode(random::<8>()?));
-                let unnamed = |_| Error::NotAKey(self.folder.clone());
-                self.make(name.parse().map_err(unnamed)?)
-            }
+            None => self.make(self.fresh_name()?),
         }
+    }
+
+    fn fresh_name(&self) -> Result<KeyName, Error> {
+        let name = format!("daybook.local/{}", hex::encode(random::<8>()?));
+        name.parse().map_err(|_| Error::NotAKey(self.folder.clone()))
+    }
+
+    /// Begins a log under a new name, with a key of its own, for a journal that no longer continues what was signed here.
+    /// Nobody can sign a second history under the former name: its signing key is gone. Its public keys stay, and so does
+    /// its newest checkpoint, under another name.
+    ///
+    /// # Errors
+    /// As [`Self::rotate`].
+    pub fn begin_log(&self) -> Result<SignerKey, Error> {
+        let key = self.make(self.fresh_name()?)?;
+        let checkpoint = self.folder.join(CHECKPOINT);
+        // With a crash before this, the stack signs nothing, and this can be done again.
+        if let Some(note) = self.checkpoint()? {
+            let name =
+                format!("{CHECKPOINT}.{}", &Hash::of(note.as_bytes()).as_str()[..NAME_CHARS]);
+            let former = self.folder.join(name);
+            fs::rename(&checkpoint, &former)
+                .map_err(|source| Error::File { path: former, source })?;
+        }
+        Ok(key)
     }
 
     /// The keys of the journal in the folder `journal`, if there is a signing key or one can be made. Without one,

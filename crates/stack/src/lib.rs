@@ -11,8 +11,11 @@
 //!   operating system after a burst.
 //! - [`checkpoints`] signs the log of sessions with the [`keys`] of this machine. [`verifier`] holds sessions against
 //!   everything that is known of them here.
+//! - [`folder`] locks the data folder and knows whether its journal is missing. [`backup`] writes a journal as one file,
+//!   and restores it. [`storage`] is what is stored, and when that is a problem.
 //! - [`list`] and [`view`] are the JSON shapes of sessions, from either kind of journal ([`store`]).
 
+pub mod backup;
 pub mod bus;
 mod catch_up;
 pub mod checkpoints;
@@ -20,7 +23,7 @@ mod clients;
 pub mod dynamodb;
 pub mod endpoint;
 pub mod executions;
-mod folder;
+pub mod folder;
 pub mod functions;
 pub mod host;
 pub mod keys;
@@ -33,6 +36,7 @@ mod restart;
 pub mod services;
 pub mod stack;
 pub mod steps;
+pub mod storage;
 pub mod store;
 pub mod verifier;
 pub mod view;

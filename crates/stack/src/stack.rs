@@ -18,6 +18,7 @@ use agent::tool::{Servers, Timeouts};
 use agentcore::Runtime;
 use aws_config::SdkConfig;
 use axum::Router;
+use files::lock::Lock;
 use graph::agent::Agent;
 use graph::profile::Limits;
 use guard::TokenMissing;
@@ -27,6 +28,7 @@ use journal::clock::Clock;
 use journal::principal::Name;
 use journal::sqlite::{Durability, OpenError};
 use poller::Poller;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -40,7 +42,7 @@ use crate::clients::Wire;
 use crate::dynamodb;
 use crate::endpoint::{Aws, Callers, Endpoint, Guard, Reader, Running, Slots, Streams};
 use crate::executions::{self, Executions};
-use crate::folder::{self, FolderLock};
+use crate::folder::{self, FolderLock, Missing};
 use crate::functions::{self, FunctionError, Functions};
 use crate::host::Agents;
 use crate::keys::Keys;
@@ -67,6 +69,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The folder of the journal; created if absent.
     pub data: PathBuf,
+    /// Whether to start although the journal, or the end of it, is missing.
+    pub accepts_loss: bool,
     /// What a commit waits for.
     pub durability: Durability,
     /// The speed of the stack's clock, as a multiple of the machine's.
@@ -131,6 +135,9 @@ pub enum StartError {
     InUse(PathBuf),
     #[error(transparent)]
     Journal(#[from] OpenError),
+    /// The journal, or the end of it, is missing.
+    #[error(transparent)]
+    Missing(#[from] Missing),
     #[error("cannot listen on {address}")]
     Listen {
         address: SocketAddr,
@@ -168,7 +175,8 @@ pub struct Stack {
     stop_serving: CancellationToken,
     /// Keeps the routes that the stack's own clients call.
     _routes: Arc<Router>,
-    _lock: FolderLock,
+    lock: FolderLock,
+    _file_lock: Lock,
 }
 
 impl Stack {
@@ -181,9 +189,12 @@ impl Stack {
         keep_metrics(&config.agents);
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
         let callers = Callers::new(config.token.as_deref(), config.token_name.clone());
-        let (data, lock) = folder::take(&config.data, config.ttl_days)?;
+        let (data, lock) = folder::take(&config.data)?;
+        folder::remove_expired(&data, config.ttl_days);
         let signing = Signing::default();
-        let (store, keys) = open(&config, &data, &signing)?;
+        let (store, file_lock, keys) = open(&config, &data, &lock, &signing)?;
+        question(lock.missing_end(&store).await, &config)?;
+        let settings = settings(&config);
         let (clock, steps) = clock(&config, &store).await?;
         let (listener, address) = listen(config.listen).await?;
         let inside = Inside::listen(&config).await?;
@@ -205,6 +216,7 @@ impl Stack {
             admission: config.admission.clone(),
             signing: signing.clone(),
             clock_steps: steps.clone(),
+            settings,
         };
         let reader = reader(&config, &store, &clock, keys.clone(), running);
         let streams = Streams {
@@ -229,7 +241,12 @@ impl Stack {
             stop_serving.clone().cancelled_owned(),
         ));
         let stop_watching = CancellationToken::new();
-        let supervisor = supervisor(&executions, &clock, steps, &aws, &config, &stop_watching);
+        let mut supervisor = supervisor(&executions, &clock, steps, &aws, &config, &stop_watching);
+        let noting = folder::keep_noting(lock.keeper(), store.clone());
+        let noting = stop_watching.clone().run_until_cancelled_owned(noting);
+        supervisor.spawn(async move {
+            let _ = noting.await;
+        });
         let signer = Signer::start(&store, keys, signing, std::mem::take(&mut config.witnesses));
         Ok(Self {
             address,
@@ -243,7 +260,8 @@ impl Stack {
             stop_watching,
             stop_serving,
             _routes: routes,
-            _lock: lock,
+            lock,
+            _file_lock: file_lock,
         })
     }
 
@@ -286,21 +304,68 @@ impl Stack {
             tracing::warn!("Some requests did not finish in time and were cut off.");
             self.servers.shutdown().await;
         }
-        // Last, so that every leaf is signed.
+        // After all that writes, so that every leaf is signed.
         self.signer.finish().await;
+        match self.store.empty_log().await {
+            Ok(true) => {
+                if let Err(error) = self.lock.is_stopped() {
+                    tracing::warn!(%error, "The data folder's lock file cannot be written.");
+                }
+            }
+            Ok(false) => tracing::warn!(
+                "Another program reads the journal, so its newest records stay in its write-ahead log; copy both."
+            ),
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "The write-ahead log was not emptied.")
+            }
+        }
     }
+}
+
+/// Asks before a start without a journal that there was: unless the loss is accepted, it is an error.
+fn question(missing: Option<Missing>, config: &Config) -> Result<(), Missing> {
+    match missing {
+        Some(missing) if config.accepts_loss => {
+            tracing::warn!(%missing, "The stack starts all the same.");
+            Ok(())
+        }
+        Some(missing) => Err(missing),
+        None => Ok(()),
+    }
+}
+
+/// What the stack was started with, for `doctor`. No secrets.
+fn settings(config: &Config) -> Value {
+    let isolation = match config.isolation {
+        Isolation::None => "none",
+        Isolation::Processes { .. } => "processes",
+    };
+    let durability = match config.durability {
+        Durability::Fsync => "fsync",
+        Durability::Relaxed => "relaxed",
+    };
+    json!({
+        "model": config.defaults.model, "servers": config.servers.names().collect::<Vec<_>>(),
+        "ttl_days": config.ttl_days, "durability": durability, "isolation": isolation,
+        "time_scale": config.time_scale, "own_workflow": config.workflow.is_some(),
+        "witnesses": config.witnesses.len(), "token": config.token.is_some(),
+    })
 }
 
 /// Opens the journal, and the keys of its log of sessions.
 fn open(
     config: &Config,
     data: &Path,
+    lock: &FolderLock,
     signing: &Signing,
-) -> Result<(Database, Option<Keys>), OpenError> {
+) -> Result<(Database, Lock, Option<Keys>), StartError> {
     let keys = Keys::usable(config.keys.as_deref(), data, signing);
     let leaf_key = keys.as_ref().and_then(|keys| keys.leaf_key().ok().flatten());
     let file = data.join(JOURNAL_FILE);
-    Ok((Database::open_marking(&file, config.durability, leaf_key)?, keys))
+    let is_signed = keys.as_ref().is_some_and(|keys| matches!(keys.checkpoint(), Ok(Some(_))));
+    question(lock.missing_file(&file, is_signed), config)?;
+    let (store, file_lock) = Database::open_alone(&file, config.durability, leaf_key)?;
+    Ok((store, file_lock, keys))
 }
 
 fn keep_metrics(agents: &[Agent]) {

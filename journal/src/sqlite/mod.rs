@@ -4,7 +4,6 @@
 //! of their own and hold no transaction across an await. The file is in WAL mode, so that any `sqlite3` can read it at
 //! the same time; its view `journal` shows the items as in the table.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,18 +12,23 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, watch};
 
-use crate::item::{Item, Value};
-use crate::key::EVENT_PREFIX;
-use crate::log::{Leaf, LeafKey};
-use crate::store::{Condition, Error, Key, Page, Query, Store, Written};
+use crate::item::Item;
+use crate::log::LeafKey;
+use crate::store::{Error, Key};
 
+pub mod backup;
 mod failure;
+mod integrity;
 pub mod log;
 mod place;
+mod records;
 mod rows;
 mod writer;
 
 use failure::Failure;
+use files::lock::Lock;
+use integrity::Met;
+pub use integrity::{Pages, check_pages};
 use place::Place;
 pub use writer::WriteProblem;
 use writer::Writer;
@@ -95,14 +99,26 @@ pub struct SqliteStore {
     shared: Arc<Shared>,
 }
 
+/// Its parts are dropped in this order: the last connection that is closed is one that writes, so that SQLite removes the
+/// write-ahead log.
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
+    readers: Mutex<Vec<Connection>>,
     /// `None` if opened read-only.
     writer: Option<Writer>,
-    readers: Mutex<Vec<Connection>>,
     turns: Arc<Semaphore>,
     changes: watch::Sender<u64>,
+    met: Met,
+    migrated: Option<Migrated>,
+}
+
+/// A file of an earlier version that was brought to this one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Migrated {
+    /// The schema version that it had.
+    pub from: i64,
+    pub to: i64,
 }
 
 /// Size of a file's contents.
@@ -140,6 +156,9 @@ pub enum OpenError {
     /// The file was written by a newer version.
     #[error("the journal {} has schema {found}; this version supports {SCHEMA}", path.display())]
     Newer { path: PathBuf, found: i64 },
+    /// Another process has it open for itself, by this path or another one.
+    #[error("another stack uses the journal {}", .0.display())]
+    InUse(PathBuf),
     /// SQLite did not accept a setting that durability depends on.
     #[error("the journal {} did not accept {setting}", path.display())]
     Setting { path: PathBuf, setting: &'static str },
@@ -164,18 +183,43 @@ impl SqliteStore {
         durability: Durability,
         key: Option<LeafKey>,
     ) -> Result<Self, OpenError> {
-        files::private::database(path)
-            .map_err(|source| OpenError::Private { path: path.to_owned(), source })?;
+        files::private::database(path).map_err(private(path))?;
+        Self::start(path, durability, key)
+    }
+
+    /// Like [`Self::open_marking`], for a stack: until the lock is dropped, nobody else opens the file so, whatever path
+    /// leads to it. What a killed stack left in the write-ahead log is put into the file.
+    ///
+    /// # Errors
+    /// As [`Self::open`], or if another has it open so.
+    pub fn open_alone(
+        path: &Path,
+        durability: Durability,
+        key: Option<LeafKey>,
+    ) -> Result<(Self, Lock), OpenError> {
+        files::private::database(path).map_err(private(path))?;
+        let lock = Lock::take(path).map_err(private(path))?;
+        let lock = lock.ok_or_else(|| OpenError::InUse(path.to_owned()))?;
+        let store = Self::start(path, durability, key)?;
+        if let Some(writer) = &store.shared.writer {
+            // A reader of another process may keep it from being done; the next commits try again.
+            let _ = writer.empty_log();
+        }
+        Ok((store, lock))
+    }
+
+    fn start(path: &Path, durability: Durability, key: Option<LeafKey>) -> Result<Self, OpenError> {
         let connect = {
             let (path, key) = (path.to_owned(), key.clone());
             move || open_writing(&path, durability, key.as_ref())
         };
-        let first = connect()?;
+        let (first, migrated) = connect()?;
         let (changes, _) = watch::channel(0);
-        let place = Place::of(path)
-            .map_err(|source| OpenError::Private { path: path.to_owned(), source })?;
-        let writer = Writer::start(first, connect, place, key, changes.clone());
-        Ok(Self::new(path, Some(writer), changes))
+        let place = Place::of(path).map_err(private(path))?;
+        let met = Met::default();
+        let reconnect = move || Ok(connect()?.0);
+        let writer = Writer::start(first, reconnect, place, key, changes.clone(), met.clone());
+        Ok(Self::new(path, Some(writer), changes, met, migrated))
     }
 
     /// Opens a journal that another process may be writing. Writes are rejected.
@@ -185,15 +229,49 @@ impl SqliteStore {
     pub fn open_read_only(path: &Path) -> Result<Self, OpenError> {
         let reader = open_reading(path)?;
         check_version(&reader, path)?;
-        let store = Self::new(path, None, watch::channel(0).0);
+        let store = Self::new(path, None, watch::channel(0).0, Met::default(), None);
         store.give_back(reader);
         Ok(store)
     }
 
-    fn new(path: &Path, writer: Option<Writer>, changes: watch::Sender<u64>) -> Self {
+    fn new(
+        path: &Path,
+        writer: Option<Writer>,
+        changes: watch::Sender<u64>,
+        met: Met,
+        migrated: Option<Migrated>,
+    ) -> Self {
         let (readers, turns) = (Mutex::default(), Arc::new(Semaphore::new(READERS_MAX)));
         let path = path.to_owned();
-        Self { shared: Arc::new(Shared { path, writer, readers, turns, changes }) }
+        let shared = Shared { path, readers, writer, turns, changes, met, migrated };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The schema version that the file had before it was opened for writing, if it was an earlier one.
+    pub fn migrated(&self) -> Option<Migrated> {
+        self.shared.migrated
+    }
+
+    /// The first damage of the file itself that a statement of this process met.
+    pub fn damage_met(&self) -> Option<String> {
+        self.shared.met.get()
+    }
+
+    /// Puts the write-ahead log into the file, so that a copy of the file alone is whole. Returns whether it was done: a
+    /// reader of another process may keep it from being so.
+    ///
+    /// # Errors
+    /// The file cannot be written, or is not the one that was opened.
+    pub async fn empty_log(&self) -> Result<bool, Error> {
+        let store = self.clone();
+        let work = move || store.writer()?.empty_log().map_err(Error::from);
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|error| Err(Error::Unavailable(error.into())))
+    }
+
+    /// Size of the write-ahead log beside the file, in bytes.
+    pub fn log_bytes(&self) -> u64 {
+        std::fs::metadata(place::log_of(&self.shared.path)).map_or(0, |found| found.len())
     }
 
     /// Why nothing can be written now, if that is known: the file is gone or another, the last commit failed, or a commit
@@ -252,10 +330,12 @@ impl SqliteStore {
 
     /// Runs a small read on the caller's thread, which is faster than waking another.
     fn read_here<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
-        let reader = self.take_reader()?;
-        let answer = work(&reader);
-        self.give_back(reader);
-        answer
+        let answer = self.take_reader().and_then(|reader| {
+            let answer = work(&reader);
+            self.give_back(reader);
+            answer
+        });
+        answer.inspect_err(|error| self.shared.met.note(error))
     }
 
     /// The items of a partition written after a position, with their positions, in the order of their first write; at
@@ -332,72 +412,11 @@ impl SqliteStore {
     }
 }
 
-impl Store for SqliteStore {
-    async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
-        rows::check_size(&item)?;
-        let leaf = Leaf::of(&item);
-        let item = rows::Encoded::of(item);
-        let put = move |connection: &Connection| rows::put(connection, &item, &condition);
-        match leaf {
-            None => self.writer()?.run_one(put).await?,
-            Some(leaf) => self.writer()?.run_logged(put, move |_| Some(leaf)).await,
-        }
-    }
-
-    async fn update(
-        &self,
-        key: Key,
-        set: BTreeMap<String, Value>,
-        condition: Condition,
-    ) -> Result<Written, Error> {
-        let is_event = key.sk.starts_with(EVENT_PREFIX);
-        let at = key.clone();
-        let update = move |connection: &Connection| rows::update(connection, &key, set, &condition);
-        if !is_event {
-            return self.writer()?.run_one(update).await?;
-        }
-        let leaf = move |connection: &Connection| {
-            let item = rows::get(connection, &at).ok().flatten();
-            item.as_ref().and_then(Leaf::of)
-        };
-        self.writer()?.run_logged(update, leaf).await
-    }
-
-    async fn get(&self, key: Key) -> Result<Option<Item>, Error> {
-        self.read_here(|connection| rows::get(connection, &key))
-    }
-
-    async fn query(&self, query: Query) -> Result<Page, Error> {
-        // Cursor reads are large, so they use the blocking pool.
-        if query.after.is_none()
-            && let Some(page) = self.read_here(|connection| {
-                rows::query_within(connection, &query, READ_HERE_BYTES_MAX)
-            })?
-        {
-            return Ok(page);
-        }
-        self.read(move |connection| rows::query(connection, &query)).await
-    }
-
-    async fn count_by_status(&self, query: Query) -> Result<BTreeMap<String, u64>, Error> {
-        self.read(move |connection| rows::count_by_status(connection, &query)).await
-    }
-
-    async fn changed(&self, timeout: Duration) {
-        if self.shared.writer.is_none() {
-            return tokio::time::sleep(timeout.min(POLL_INTERVAL)).await;
-        }
-        let mut changes = self.shared.changes.subscribe();
-        // The caller does not need to know whether the wait ended by a change or a timeout.
-        let _ = tokio::time::timeout(timeout, changes.changed()).await;
-    }
-}
-
 fn open_writing(
     path: &Path,
     durability: Durability,
     key: Option<&LeafKey>,
-) -> Result<Connection, OpenError> {
+) -> Result<(Connection, Option<Migrated>), OpenError> {
     let fail = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let connection = Connection::open(path).map_err(fail)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(fail)?;
@@ -422,23 +441,47 @@ fn open_writing(
             return Err(OpenError::Setting { path: path.to_owned(), setting });
         }
     }
+    let is_new = !connection.table_exists(None, "item").map_err(fail)?;
     connection.execute_batch(CREATE).map_err(fail)?;
     connection.execute_batch(log::CREATE).map_err(fail)?;
-    add_log(&connection, key).map_err(|source| OpenError::Log { path: path.to_owned(), source })?;
-    Ok(connection)
+    let from = add_log(&connection, key)
+        .map_err(|source| OpenError::Log { path: path.to_owned(), source })?;
+    let migrated = from.filter(|_| !is_new).map(|from| Migrated { from, to: SCHEMA });
+    Ok((connection, migrated))
 }
 
-/// Adds the log of sessions to a file of the first version: a leaf for each record that has one now.
-fn add_log(connection: &Connection, key: Option<&LeafKey>) -> Result<(), Error> {
+/// Adds the log of sessions to a file of the first version: a leaf for each record that has one now. One transaction: a
+/// crash leaves the earlier version. Returns that version.
+fn add_log(connection: &Connection, key: Option<&LeafKey>) -> Result<Option<i64>, Error> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version == SCHEMA {
-        return Ok(());
+        return Ok(None);
     }
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let added = rows::leaves(connection, |leaf| log::append(connection, &leaf, key));
     let added = added.and_then(|()| Ok(connection.pragma_update(None, "user_version", SCHEMA)?));
     connection.execute_batch(if added.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
-    added
+    added.map(|()| Some(version))
+}
+
+fn private(path: &Path) -> impl Fn(std::io::Error) -> OpenError {
+    move |source| OpenError::Private { path: path.to_owned(), source }
+}
+
+/// Whether a file has the tables of a journal. An empty file, or none, has not, and is not opened: SQLite would take a
+/// write-ahead log beside it for one of a removed database, and remove it.
+///
+/// # Errors
+/// The file cannot be read, or is no database.
+pub fn is_journal(path: &Path) -> Result<bool, OpenError> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.len() > 0 => {
+            let reader = open_reading(path)?;
+            let found = reader.table_exists(None, "item");
+            found.map_err(|source| OpenError::Sqlite { path: path.to_owned(), source })
+        }
+        _ => Ok(false),
+    }
 }
 
 fn open_reading(path: &Path) -> Result<Connection, OpenError> {
@@ -475,7 +518,7 @@ fn check_version(connection: &Connection, path: &Path) -> Result<(), OpenError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Retry;
+    use crate::store::{Condition, Query, Retry, Store as _, Written};
 
     #[tokio::test]
     async fn a_file_with_a_newer_schema_is_rejected() {

@@ -30,15 +30,14 @@ pub(super) enum Lost {
 impl Place {
     /// The file that is at a path now.
     pub(super) fn of(file: &Path) -> io::Result<Self> {
-        let mut log = file.as_os_str().to_owned();
-        log.push("-wal");
         let file_id = id(file)?;
-        Ok(Self {
-            file: file.to_owned(),
-            file_id,
-            log: PathBuf::from(log),
-            log_id: OnceLock::new(),
-        })
+        let (log, log_id) = (log_of(file), OnceLock::new());
+        Ok(Self { file: file.to_owned(), file_id, log, log_id })
+    }
+
+    /// Size of the write-ahead log, in bytes.
+    pub(super) fn log_bytes(&self) -> u64 {
+        fs::metadata(&self.log).map_or(0, |found| found.len())
     }
 
     /// Whether the same files are there.
@@ -54,6 +53,13 @@ impl Place {
             }
         }
     }
+}
+
+/// The write-ahead log of a database. SQLite puts it beside the file itself, not beside a symlink to it.
+pub(super) fn log_of(file: &Path) -> PathBuf {
+    let mut log = file.canonicalize().unwrap_or_else(|_| file.to_owned()).into_os_string();
+    log.push("-wal");
+    PathBuf::from(log)
 }
 
 fn compare(path: &Path, known: Id) -> Result<(), Lost> {

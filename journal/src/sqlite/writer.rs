@@ -10,7 +10,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -19,9 +19,10 @@ use rusqlite::Connection;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use super::OpenError;
 use super::failure::Failure;
+use super::integrity::Met;
 use super::place::Place;
+use super::{BUSY_TIMEOUT, OpenError};
 use super::{log, rows};
 use crate::log::{Leaf, LeafKey};
 use crate::store::{Error, Written};
@@ -34,6 +35,16 @@ const QUEUE_MAX: usize = 4_096;
 
 /// A commit that takes longer is reported as stalled: twice as long as it waits for another process's lock.
 const STALLED_AFTER: Duration = Duration::from_secs(10);
+
+/// Largest write-ahead log, in bytes, unless a reader needs it. SQLite puts the log into the file every 4,000 pages, but
+/// begins it anew only when nobody reads; readers that overlap all the time would let it grow without a bound.
+const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How much the log grows between two attempts to empty it, in bytes.
+const LOG_STEP_BYTES: u64 = 16 * 1024 * 1024;
+
+/// How long such an attempt waits for readers. Commits wait meanwhile.
+const LOG_WAIT: Duration = Duration::from_millis(100);
 
 /// Runs statements inside the group's transaction; returns what to reply after the commit.
 type Work = Box<dyn FnOnce(&Connection) -> Answer + Send>;
@@ -63,6 +74,9 @@ struct Shared {
     /// Queued work that the thread has not started.
     waiting: AtomicUsize,
     changes: watch::Sender<u64>,
+    met: Met,
+    /// Size of the write-ahead log at which the next commit tries to empty it.
+    log_bytes_max: AtomicU64,
 }
 
 /// Why nothing can be written.
@@ -91,6 +105,7 @@ impl Writer {
         place: Place,
         key: Option<LeafKey>,
         changes: watch::Sender<u64>,
+        met: Met,
     ) -> Self {
         let (queue, inbox) = mpsc::channel(QUEUE_MAX);
         let shared = Arc::new(Shared {
@@ -101,6 +116,8 @@ impl Writer {
             key,
             waiting: AtomicUsize::new(0),
             changes,
+            met,
+            log_bytes_max: AtomicU64::new(LOG_BYTES_MAX),
         });
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::spawn(move || of_thread.write_groups(inbox));
@@ -120,6 +137,13 @@ impl Writer {
         }
         let why = format!("the last commit failed: {}", progress.failure.as_ref()?);
         Some(WriteProblem { why, is_lasting: false })
+    }
+
+    /// Puts the write-ahead log into the file; returns whether it is empty then.
+    pub(super) fn empty_log(&self) -> Result<bool, Failure> {
+        let connection = self.shared.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.place.check()?;
+        Ok(empty_log(&connection)?)
     }
 
     /// Runs work in the thread's next group or inline, and waits until it is durable. All of it is committed, or
@@ -175,8 +199,9 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
+        let met = self.shared.met.clone();
         let work: Work = Box::new(move |connection| {
-            let outcome = work(connection);
+            let outcome = work(connection).inspect_err(|error| met.note(error));
             Box::new(move |committed| {
                 let result = match (committed, outcome) {
                     (Err(failure), _) if matches!(**failure, Failure::Lost(_)) => {
@@ -289,6 +314,7 @@ impl Shared {
         let committed = committed.map_err(Arc::new);
         if let Err(failure) = &committed {
             tracing::error!(error = %failure, "A commit failed.");
+            self.met.note(&**failure);
             // A connection in an unknown state is not used again; until there is a new one, work waits. Never one to
             // another file.
             if self.place.check().is_ok()
@@ -297,6 +323,7 @@ impl Shared {
                 *connection = fresh;
             }
         }
+        self.bound_log(&connection);
         let failure = committed.as_ref().err().map(ToString::to_string);
         *self.progress() = Progress { begun: None, failure };
         drop(connection);
@@ -305,6 +332,31 @@ impl Shared {
         }
         self.changes.send_modify(|generation| *generation += 1);
     }
+}
+
+impl Shared {
+    /// Empties the write-ahead log if it is too large, once the readers of the moment are done.
+    fn bound_log(&self, connection: &Connection) {
+        let bytes = self.place.log_bytes();
+        if bytes < self.log_bytes_max.load(Ordering::Acquire) {
+            return;
+        }
+        // If one of these fails, the next attempt is made after more commits.
+        let _ = connection.busy_timeout(LOG_WAIT);
+        let is_empty = empty_log(connection).unwrap_or(false);
+        let _ = connection.busy_timeout(BUSY_TIMEOUT);
+        let next = if is_empty { LOG_BYTES_MAX } else { bytes + LOG_STEP_BYTES };
+        self.log_bytes_max.store(next, Ordering::Release);
+    }
+}
+
+/// Source: SQLite, "PRAGMA wal_checkpoint": the first column is 1 if it was kept from being completed.
+fn empty_log(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row(
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        [],
+        |row| Ok(row.get::<_, i64>(0)? == 0),
+    )
 }
 
 impl fmt::Debug for Shared {

@@ -151,6 +151,7 @@ async fn start(folder: &Path, time_scale: u32) -> Stack {
     let config = Config {
         listen: ([127, 0, 0, 1], 0).into(),
         data: folder.to_owned(),
+        accepts_loss: false,
         durability: Durability::Fsync,
         time_scale,
         clock: None,

@@ -1,16 +1,20 @@
 //! `doctor`: diagnoses problems with running sessions and suggests fixes. It changes nothing.
 
 use std::path::Path;
+use std::time::Duration;
 
 use agent::model::settings::Unusable;
+use journal::sqlite::{Pages, check_pages};
 use serde_json::{Value, json};
+use stack::folder;
+use stack::keys::Keys;
 use stack::stack::JOURNAL_FILE;
 use stack::store::Database;
 
 use super::servers;
 use crate::args::Target;
 use crate::config::{ServersEnvironment, StackEnvironment};
-use crate::endpoint::{Clock, ClockStep, Endpoint, Health};
+use crate::endpoint::{Clock, ClockStep, Endpoint, Health, Settings, Storage};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::reader;
@@ -19,6 +23,41 @@ use crate::resolve::Context;
 
 #[cfg(feature = "live")]
 mod account;
+
+/// How long `doctor` reads the pages of the journal. A disk reads ten gigabytes in less.
+const PAGES_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often it says that it still reads.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What was learned of the stack at the endpoint.
+enum Seen {
+    Running(Box<Health>),
+    NotRunning,
+    Unclear(Failure),
+}
+
+impl Seen {
+    async fn at(endpoint: &Result<Endpoint, Failure>) -> Self {
+        match endpoint {
+            Ok(endpoint) => match endpoint.health().await {
+                Ok(Some(health)) => Self::Running(Box::new(health)),
+                Ok(None) => Self::NotRunning,
+                Err(failure) => Self::Unclear(failure),
+            },
+            Err(failure) => Self::Unclear(Failure::unknown(failure.to_string())),
+        }
+    }
+
+    /// What a check finds in a running stack's health, or without one.
+    fn find(&self, running: impl FnOnce(&Health) -> Found, not_running: &str) -> Found {
+        match self {
+            Self::Running(health) => running(health),
+            Self::NotRunning => Found::good(not_running),
+            Self::Unclear(failure) => of_failure(failure),
+        }
+    }
+}
 
 /// Runs all checks, each after those that it depends on.
 ///
@@ -67,24 +106,54 @@ async fn there(_: &Context) -> Result<Vec<Check>, Failure> {
 }
 
 async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>) -> Vec<Check> {
-    let mut checks = Vec::new();
+    let endpoint = Endpoint::new(context);
+    let seen = Seen::at(&endpoint).await;
+    let mut checks = match &seen {
+        Seen::Running(health) => of_stack(health.settings.as_ref()),
+        _ => of_environment(context, environment).await,
+    };
+    checks.push(("stack", stack(context, &endpoint, &seen)));
+    checks.push(("log of sessions", signing(&seen)));
+    checks.extend(journal(context, &seen).await);
+    checks.push(("disk", disk(&seen)));
+    checks.push(("clock", clock(&seen)));
+    checks
+}
+
+/// The settings of the running stack. Those of this environment would be another stack's.
+fn of_stack(settings: Option<&Settings>) -> Vec<Check> {
+    let Some(settings) = settings else { return vec![("environment", unsaid("its settings"))] };
+    let Settings { model, servers, ttl_days, durability, isolation, time_scale } = settings;
+    let told = format!(
+        "of the running stack: records are kept {ttl_days} days, durability {durability}, isolation {isolation}, time scale {time_scale}"
+    );
+    vec![
+        ("environment", Found::good(told)),
+        ("model", Found::good(model.as_str())),
+        ("tool servers", Found::good(servers.join(", "))),
+    ]
+}
+
+/// The settings that a stack would have which is started here now.
+async fn of_environment(
+    context: &Context,
+    environment: Result<StackEnvironment, Unusable>,
+) -> Vec<Check> {
     match environment {
         Ok(environment) => {
             let model = json!(environment.defaults.model).as_str().unwrap_or_default().to_owned();
-            checks.push(("environment", Found::good("all variables are valid")));
-            checks.push(("model", Found::good(model)));
-            checks.push(("tool servers", tool_servers(context, &environment.servers).await));
+            let servers = tool_servers(context, &environment.servers).await;
+            vec![
+                ("environment", Found::good("all variables are valid")),
+                ("model", Found::good(model)),
+                ("tool servers", servers),
+            ]
         }
         Err(error) => {
             let fix = "set it as described in LOCAL_DEVELOPMENT.md, or unset it";
-            checks.push(("environment", Found::bad(error.to_string(), fix)));
+            vec![("environment", Found::bad(error.to_string(), fix))]
         }
     }
-    checks.push(("stack", stack(context).await));
-    checks.push(("log of sessions", signing(context).await));
-    checks.push(("journal", file(context).await));
-    checks.push(("clock", clock(context).await));
-    checks
 }
 
 async fn tool_servers(context: &Context, environment: &ServersEnvironment) -> Found {
@@ -95,25 +164,30 @@ async fn tool_servers(context: &Context, environment: &ServersEnvironment) -> Fo
     }
 }
 
-async fn stack(context: &Context) -> Found {
-    let endpoint = match Endpoint::new(context) {
+fn stack(context: &Context, endpoint: &Result<Endpoint, Failure>, seen: &Seen) -> Found {
+    let endpoint = match endpoint {
         Ok(endpoint) => endpoint,
-        Err(failure) => return of_failure(&failure),
+        Err(failure) => return of_failure(failure),
     };
-    match endpoint.health().await {
-        Ok(Some(health)) => match health.problems.iter().next() {
-            None => Found::good(format!("running at {}", endpoint.address)),
-            Some((about, why)) => Found::bad(
-                format!("running at {}, but failing: {about}: {}", endpoint.address, plain(why)),
-                "see docs/recovery.md",
-            ),
+    let address = &endpoint.address;
+    match seen {
+        Seen::Running(health) => match health.problems.iter().next() {
+            None => Found::good(format!("running at {address}")),
+            Some(_) => {
+                let why: Vec<_> = health
+                    .problems
+                    .iter()
+                    .map(|(about, why)| format!("{about}: {}", plain(why)))
+                    .collect();
+                let wrong = format!("running at {address}, but failing: {}", why.join("; "));
+                Found::bad(wrong, "see docs/recovery.md and docs/keeping.md")
+            }
         },
-        Ok(None) if context.is_endpoint_named => of_failure(&endpoint.nothing_listens()),
-        Ok(None) => Found::good(format!(
-            "not running at {}; start it with `daybook dev`, or for one run with `daybook trigger --wait --with-stack`",
-            endpoint.address
+        Seen::NotRunning if context.is_endpoint_named => of_failure(&endpoint.nothing_listens()),
+        Seen::NotRunning => Found::good(format!(
+            "not running at {address}; start it with `daybook dev`, or for one run with `daybook trigger --wait --with-stack`"
         )),
-        Err(failure) => of_failure(&failure),
+        Seen::Unclear(failure) => of_failure(failure),
     }
 }
 
@@ -122,26 +196,20 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// What a check finds if the stack is of a version that does not say it.
+fn unsaid(what: &str) -> Found {
+    let why = format!("the stack does not say {what}");
+    Found::unknown(why, "run the stack and this program in the same version")
+}
+
 /// Whether a running stack noticed a step of the machine's clock.
-async fn clock(context: &Context) -> Found {
-    let health = match Endpoint::new(context) {
-        Ok(endpoint) => endpoint.health().await,
-        Err(failure) => return of_failure(&failure),
-    };
-    let clock = match health {
-        Ok(Some(Health { clock, .. })) => clock,
-        Ok(None) => return Found::good("not watched now, because no stack runs"),
-        Err(failure) => return of_failure(&failure),
-    };
-    match clock {
-        None => Found::unknown(
-            "the stack does not say whether the clock was set",
-            "run the stack and this program in the same version",
-        ),
+fn clock(seen: &Seen) -> Found {
+    let running = |health: &Health| match &health.clock {
+        None => unsaid("whether the clock was set"),
         Some(Clock { newest: None, .. }) => Found::good("not set since the stack began"),
         Some(Clock { steps, newest: Some(ClockStep { at, by_ms }) }) => {
             let seconds = by_ms.unsigned_abs() as f64 / 1_000.0;
-            let way = if by_ms < 0 { "back" } else { "forward" };
+            let way = if *by_ms < 0 { "back" } else { "forward" };
             Found::bad(
                 format!(
                     "set {steps} times since the stack began; last {way} by {seconds:.1} s, to {at}"
@@ -149,60 +217,116 @@ async fn clock(context: &Context) -> Found {
                 "have the machine's time synchronized; a machine that slept shows this, too, and needs nothing. Budgets and waits do not count such a step",
             )
         }
-    }
+    };
+    seen.find(running, "not watched now, because no stack runs")
 }
 
 /// Whether a running stack signs the log of sessions.
-async fn signing(context: &Context) -> Found {
-    let health = match Endpoint::new(context) {
-        Ok(endpoint) => endpoint.health().await,
-        Err(failure) => return of_failure(&failure),
+fn signing(seen: &Seen) -> Found {
+    let running = |health: &Health| match &health.signing {
+        Some(Ok(())) => Found::good("the stack signs it"),
+        Some(Err(problem)) => Found::bad(
+            format!("not signed: {problem}"),
+            "see docs/verification.md; `daybook verify --all` says what the journal holds; after a restore, see docs/keeping.md",
+        ),
+        None => unsaid("whether it signs it"),
     };
-    match health {
-        Ok(Some(health)) => match health.signing {
-            Some(Ok(())) => Found::good("the stack signs it"),
-            Some(Err(problem)) => Found::bad(
-                format!("not signed: {problem}"),
-                "see docs/verification.md; `daybook verify --all` says what the journal holds",
-            ),
-            None => Found::unknown(
-                "the stack does not say whether it signs it",
-                "run the stack and this program in the same version",
-            ),
-        },
-        Ok(None) => Found::good("not signed now, because no stack runs"),
-        Err(failure) => of_failure(&failure),
+    seen.find(running, "not signed now, because no stack runs")
+}
+
+/// How much of the disk is left. The stack's own threshold decides whether that is a problem.
+fn disk(seen: &Seen) -> Found {
+    let running = |health: &Health| match (&health.problems.get("disk"), health.storage) {
+        (Some(why), _) => {
+            Found::bad(plain(why), "make room on the disk of the data folder: see docs/keeping.md")
+        }
+        (None, Some(Storage { disk_left_bytes: Some(left), journal_bytes, log_bytes })) => {
+            let journal = journal_bytes.unwrap_or(0);
+            Found::good(format!(
+                "{left} bytes left; the journal has {journal}, its write-ahead log {log_bytes}"
+            ))
+        }
+        (None, Some(_)) => Found::good("the system does not say how much is left"),
+        (None, None) => unsaid("how much of the disk is left"),
+    };
+    seen.find(running, "not watched now, because no stack runs")
+}
+
+async fn journal(context: &Context, seen: &Seen) -> Vec<Check> {
+    let folder = match reader::folder(context).await {
+        Ok(folder) => folder,
+        Err(failure) => return vec![("journal", of_failure(&failure))],
+    };
+    let file = folder.join(JOURNAL_FILE);
+    if !file.exists() && is_used(seen, &folder) {
+        return vec![("journal", gone(&file))];
+    }
+    let keys = context.keys.as_deref().map(|keys| Keys::of(keys, &folder));
+    let is_signed = keys.is_some_and(|keys| matches!(keys.checkpoint(), Ok(Some(_))));
+    if let Some(missing) = folder::missing(&folder, is_signed) {
+        let fix = "put the file back, or restore a backup: see docs/keeping.md";
+        return vec![("journal", Found::bad(missing.to_string(), fix))];
+    }
+    if !file.exists() {
+        let none = format!("none yet; the first stack creates {}", file.display());
+        return vec![("journal", Found::good(none))];
+    }
+    match Database::open_read_only(&file) {
+        Ok(_) => vec![
+            ("journal", Found::good(file.display().to_string())),
+            ("integrity", pages(&file).await),
+        ],
+        Err(error) => {
+            let wrong = format!("{}: {error}", file.display());
+            vec![("journal", Found::bad(wrong, reader::unusable_hint(&error)))]
+        }
     }
 }
 
-async fn file(context: &Context) -> Found {
-    let folder = match reader::folder(context).await {
-        Ok(folder) => folder,
-        Err(failure) => return of_failure(&failure),
+fn gone(file: &Path) -> Found {
+    Found::bad(
+        format!("{} is gone, and the running stack writes nothing", file.display()),
+        "put the same file back, or restore a backup: see docs/keeping.md",
+    )
+}
+
+/// Reads every page of the journal, while a line on the terminal says so.
+async fn pages(file: &Path) -> Found {
+    let checking = check_pages(file, PAGES_TIMEOUT);
+    tokio::pin!(checking);
+    let mut seconds = 0;
+    let found = loop {
+        // A tick only shows a line; the check goes on.
+        tokio::select! {
+            found = &mut checking => break found,
+            () = tokio::time::sleep(TICK) => {
+                seconds += 1;
+                output::idle_on_terminal(&format!("checking every page · {seconds} s"));
+            }
+        }
     };
-    let file = folder.join(JOURNAL_FILE);
-    if !file.exists() {
-        if is_used(context, &folder).await {
-            return Found::bad(
-                format!("{} is gone, and the running stack writes nothing", file.display()),
-                "put the same file back, or restore it from a copy; see docs/recovery.md",
-            );
-        }
-        return Found::good(format!("none yet; the first stack creates {}", file.display()));
-    }
-    match Database::open_read_only(&file) {
-        Ok(_) => Found::good(file.display().to_string()),
-        Err(error) => {
-            Found::bad(format!("{}: {error}", file.display()), reader::unusable_hint(&error))
-        }
+    match found {
+        Ok(Pages::Whole) => Found::good("every page was read, and the tables are whole"),
+        Ok(Pages::Damaged(findings)) => Found::bad(
+            format!("the file is damaged: {}", findings.join("; ")),
+            "stop the stack, and restore a backup: daybook restore FILE --replace",
+        ),
+        Ok(Pages::NotInTime) => Found::unknown(
+            format!(
+                "no damage was found in {} s, but not every page was read",
+                PAGES_TIMEOUT.as_secs()
+            ),
+            "`daybook backup FILE` reads every page, however long it takes",
+        ),
+        Err(error) => Found::bad(error.to_string(), reader::unusable_hint(&error)),
     }
 }
 
 /// Whether a running stack has this folder.
-async fn is_used(context: &Context, folder: &Path) -> bool {
-    let Ok(endpoint) = Endpoint::new(context) else { return false };
-    let used = endpoint.health().await.ok().flatten().and_then(|health| health.data);
-    used.is_some_and(|used| folder.canonicalize().is_ok_and(|folder| folder == used))
+fn is_used(seen: &Seen, folder: &Path) -> bool {
+    let Seen::Running(health) = seen else { return false };
+    let canonical = folder.canonicalize();
+    health.data.as_ref().is_some_and(|used| canonical.is_ok_and(|folder| folder == *used))
 }
 
 fn of_failure(failure: &Failure) -> Found {

@@ -25,8 +25,9 @@ pub async fn keys(context: &Context, action: KeysAction) -> Result<Exit, Failure
     let keys = Keys::of(all, &folder);
     match action {
         KeysAction::Show => show(context, &keys),
-        KeysAction::Rotate => {
-            let key = keys.rotate()?.verifier().to_string();
+        KeysAction::Rotate { new_log } => {
+            let key = if new_log { keys.begin_log()? } else { keys.rotate()? };
+            let key = key.verifier().to_string();
             if context.json {
                 output::json(&json!({ "key": key, "folder": keys.folder() }))?;
             } else {
@@ -52,8 +53,12 @@ async fn of_account(context: &Context, action: KeysAction) -> Result<Exit, Failu
             }
             Ok(Exit::Succeeded)
         }
-        KeysAction::Rotate => Err(Failure::usage("the key of an account's log is not replaced")
-            .hint("each checkpoint continues one that the same key has signed: see docs/verification.md")),
+        KeysAction::Rotate { .. } => Err(Failure::usage(
+            "the key of an account's log is not replaced",
+        )
+        .hint(
+            "each checkpoint continues one that the same key has signed: see docs/verification.md",
+        )),
     }
 }
 

@@ -3,6 +3,7 @@
 mod account;
 mod actions;
 mod answer;
+mod backup;
 mod catalogue;
 mod chat;
 pub(crate) mod cloud;
@@ -14,6 +15,7 @@ mod new;
 mod own_stack;
 mod pack;
 mod read;
+mod restore;
 mod serve;
 mod servers;
 pub(crate) mod steer;
@@ -71,6 +73,8 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Export(session) => transfer::export(&context, &session).await,
         Action::Import(file) => transfer::import(&context, &file).await,
         Action::Verify(subject, checks) => verify::verify(&context, subject, checks).await,
+        Action::Backup(file) => backup::backup(&context, &file).await,
+        Action::Restore(restore) => restore::restore(&context, &restore).await,
         Action::Ui(listen) => ui::ui(&context, &listen).await,
         Action::Agents => catalogue::agents(&context),
         Action::NewAgent(new) => new::agent(&context, &new),

@@ -61,6 +61,7 @@ pub async fn for_dev(
         args::Durability::Relaxed => Durability::Relaxed,
     };
     config.time_scale = options.time_scale.get();
+    config.accepts_loss = options.accept_loss;
     if options.isolate {
         config.isolation = isolation(context, environment, &roots)?;
     }
@@ -100,6 +101,9 @@ async fn start(config: Config) -> Result<Running, Failure> {
             }
             StartError::Token(_) => Some("set DAYBOOK_TOKEN, or listen on 127.0.0.1"),
             StartError::Journal(error) => Some(unusable_hint(error)),
+            StartError::Missing(_) => Some(
+                "put the file back, or restore a backup: daybook restore FILE --replace; or go on without it: daybook dev --accept-loss",
+            ),
             _ => None,
         };
         let failure: Failure = error.into();
@@ -121,6 +125,7 @@ async fn config(
     Ok(Config {
         listen: socket_address(listen, args::DEFAULT_LISTEN).await?,
         data: data_folder(context),
+        accepts_loss: false,
         durability: Durability::Fsync,
         time_scale: 1,
         clock: None,

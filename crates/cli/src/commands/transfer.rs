@@ -7,16 +7,16 @@ use std::path::Path;
 use anyhow::Context as _;
 use journal::clock::Clock;
 use journal::export::{self, Export, ImportError};
-use journal::sqlite::Durability;
+use journal::sqlite::{Durability, is_journal};
 use journal::verify::{Damage, Report, State};
 use serde_json::json;
 use stack::checkpoints::{self, Read};
+use stack::folder::{self, FolderLock};
 use stack::keys::Keys;
-use stack::stack::JOURNAL_FILE;
+use stack::stack::{JOURNAL_FILE, StartError};
 use stack::store::Database;
 
 use super::verify;
-use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::reader::{self, Reader, unusable};
@@ -46,21 +46,19 @@ pub async fn export(context: &Context, session: &str) -> Result<Exit, Failure> {
     Ok(Exit::Succeeded)
 }
 
-/// Imports an exported session into the local journal.
+/// Imports an exported session into the local journal, also while a stack runs.
 ///
 /// # Errors
-/// When the file is damaged, the journal has conflicting records, or a stack is running.
+/// When the file is damaged, or the journal is missing or has conflicting records.
 pub async fn import(context: &Context, file: &Path) -> Result<Exit, Failure> {
     let export = read(file)?;
     if let Err(damage) = export::acceptable(&export, reader::now()) {
         return Ok(refused(&damage));
     }
     let folder = reader::folder(context).await?;
-    refuse_beside_a_stack(context, &folder).await?;
-    files::private::folder(&folder)
-        .with_context(|| format!("cannot create {}", folder.display()))?;
     let keys = context.keys.as_deref().map(|keys| Keys::of(keys, &folder));
-    let leaf_key = keys.map(|keys| keys.leaf_key()).transpose()?.flatten();
+    let _lock = beside(&folder, keys.as_ref())?;
+    let leaf_key = keys.as_ref().map(Keys::leaf_key).transpose()?.flatten();
     let file = folder.join(JOURNAL_FILE);
     let store = Database::open_marking(&file, Durability::Fsync, leaf_key).map_err(unusable)?;
     let imported = match export::import(&store, &Clock::system(), &export).await {
@@ -108,19 +106,25 @@ fn protection(report: &Report) -> String {
     }
 }
 
-/// A journal has one writing process at a time.
-async fn refuse_beside_a_stack(context: &Context, folder: &Path) -> Result<(), Failure> {
-    let running = Endpoint::new(context)?.health().await.ok().flatten();
-    let same = |other: &Path| match (other.canonicalize(), folder.canonicalize()) {
-        (Ok(other), Ok(folder)) => other == folder,
-        _ => false,
-    };
-    if running.and_then(|health| health.data).is_some_and(|data| same(&data)) {
-        let problem = format!("a stack is writing the journal in {}", folder.display());
-        return Err(Failure::unknown(problem)
-            .hint("stop it first, or import into another folder with --data DIR"));
+/// Locks the folder; `None` if a stack uses it. Both then write to the journal, in turns.
+fn beside(folder: &Path, keys: Option<&Keys>) -> Result<Option<FolderLock>, Failure> {
+    let journal = folder.join(JOURNAL_FILE);
+    match folder::take(folder) {
+        Ok((_, lock)) => {
+            let is_signed = keys.is_some_and(|keys| matches!(keys.checkpoint(), Ok(Some(_))));
+            match lock.missing_file(&journal, is_signed) {
+                None => Ok(Some(lock)),
+                Some(missing) => Err(Failure::from(missing).hint(
+                    "put the file back, or restore a backup: daybook restore FILE --replace",
+                )),
+            }
+        }
+        Err(StartError::InUse(_)) if is_journal(&journal).map_err(unusable)? => Ok(None),
+        Err(error @ StartError::InUse(_)) => {
+            Err(Failure::from(error).hint("wait until its journal is there"))
+        }
+        Err(error) => Err(error.into()),
     }
-    Ok(())
 }
 
 /// Reads an exported session.

@@ -1,10 +1,11 @@
 //! `verify`: one session, an exported one, or the whole journal with its log of sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Context as _;
 use journal::id::SessionId;
+use journal::item::Hash;
 use journal::log::Trust;
 use journal::verify::{Outcome, Report, State};
 use serde_json::{Value, json};
@@ -19,6 +20,7 @@ pub(super) mod account;
 use super::transfer;
 use crate::failure::{Exit, Failure};
 use crate::output;
+use crate::progress;
 use crate::reader::{self, Reader};
 use crate::render::report;
 use crate::resolve::{Checks, Context, Subject};
@@ -150,55 +152,114 @@ async fn of_all(context: &Context, checks: Checks) -> Result<Exit, Failure> {
     let Some(database) = reader.store.here() else {
         return all_in_account(context, &reader, &checks).await;
     };
-    let mut verifier = verifier(context, database, &checks).await?;
-    let named = verifier.read_all().await?;
-    // Said once, not of every session.
-    let audit = std::mem::take(&mut verifier.audit);
-    let mut tally = Tally::default();
-    for id in &named.sessions {
-        let found = verifier.report(id, checks.head.as_slice(), reader::now()).await?;
-        if let Some(found) = found {
-            tally.add(context, id, &found.report)?;
-        }
-    }
-    tally.finish(context, &audit, &named.strays)
+    let verifier = verifier(context, database, &checks).await?;
+    let whole = Whole::read(context, verifier, checks.head.as_slice(), Told::All).await?;
+    whole.print(context)?;
+    Ok(whole.exit())
+}
+
+/// Which sessions are printed while a journal is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// With JSON all, otherwise those that are not sound or have not ended.
+    All,
+    /// To stderr, those that are damaged or of which nothing can be proven.
+    Problems,
 }
 
 /// What became of the sessions of a journal.
-#[derive(Default)]
-struct Tally {
+#[derive(Debug, Default)]
+pub(super) struct Whole {
     words: BTreeMap<&'static str, usize>,
+    /// What names their verdicts, besides the records.
+    anchors: BTreeSet<&'static str>,
     damaged: bool,
     not_provable: bool,
+    audit: Audit,
+    strays: Vec<String>,
 }
 
-impl Tally {
-    fn add(&mut self, context: &Context, id: &SessionId, report: &Report) -> Result<(), Failure> {
+impl Whole {
+    /// No session yet of a journal with this log.
+    fn held_against(audit: Audit) -> Self {
+        Self { audit, ..Self::default() }
+    }
+
+    /// Verifies every session that a journal or its log names.
+    ///
+    /// # Errors
+    /// When the journal cannot be read, or stdout is closed.
+    pub(super) async fn read(
+        context: &Context,
+        mut verifier: Verifier,
+        heads: &[Hash],
+        told: Told,
+    ) -> Result<Self, Failure> {
+        let named = verifier.read_all().await?;
+        // Said once, not of every session.
+        let audit = std::mem::take(&mut verifier.audit);
+        let mut whole = Self { strays: named.strays, ..Self::held_against(audit) };
+        for (done, id) in named.sessions.iter().enumerate() {
+            progress::bar("verifying", done as u64, named.sessions.len() as u64, "sessions");
+            if let Some(found) = verifier.report(id, heads, reader::now()).await? {
+                whole.add(context, id, &found.report, told)?;
+            }
+        }
+        Ok(whole)
+    }
+
+    fn add(
+        &mut self,
+        context: &Context,
+        id: &SessionId,
+        report: &Report,
+        told: Told,
+    ) -> Result<(), Failure> {
         *self.words.entry(report.word()).or_default() += 1;
+        self.anchors.extend(report.anchors.iter().map(|anchor| anchor.as_str()));
         self.damaged |= report.outcome() == Outcome::Damaged;
         self.not_provable |= report.outcome() == Outcome::NotProvable;
-        let worth_telling = report.outcome() != Outcome::Sound || report.state == State::Open;
-        if context.json || worth_telling {
-            print(context, id.as_str(), report)?;
+        let has_problem = report.outcome() != Outcome::Sound;
+        match told {
+            Told::All if context.json || has_problem || report.state == State::Open => {
+                print(context, id.as_str(), report)?;
+            }
+            Told::Problems if has_problem => {
+                let lines = report::verification(context.look, id.as_str(), report);
+                lines.iter().for_each(|line| output::say(line));
+            }
+            _ => {}
         }
         Ok(())
     }
 
-    fn finish(self, context: &Context, audit: &Audit, strays: &[String]) -> Result<Exit, Failure> {
-        let damaged = self.damaged || !audit.problems.is_empty() || !strays.is_empty();
+    pub(super) fn to_json(&self) -> Value {
+        json!({
+            "sessions": self.words.values().sum::<usize>(), "outcomes": self.words,
+            "anchors": self.anchors, "log": self.audit.to_json(), "strays": self.strays,
+        })
+    }
+
+    pub(super) fn lines(&self, context: &Context) -> Vec<String> {
+        report::whole(context.look, &self.words, &self.audit, &self.strays)
+    }
+
+    fn print(&self, context: &Context) -> Result<(), Failure> {
         if context.json {
-            output::json(&json!({
-                "sessions": self.words.values().sum::<usize>(), "outcomes": self.words,
-                "log": audit.to_json(), "strays": strays,
-            }))?;
+            output::json(&self.to_json())?;
         } else {
-            output::lines(report::whole(context.look, &self.words, audit, strays))?;
+            output::lines(self.lines(context))?;
         }
-        Ok(match (damaged, self.not_provable) {
+        Ok(())
+    }
+
+    pub(super) fn exit(&self) -> Exit {
+        let is_damaged = self.damaged || !self.audit.problems.is_empty() || !self.strays.is_empty();
+        match (is_damaged, self.not_provable) {
             (true, _) => Exit::Failed,
             (false, true) => Exit::Unknown,
             (false, false) => Exit::Succeeded,
-        })
+        }
     }
 }
 

@@ -21,6 +21,7 @@ mod image;
 #[cfg(feature = "live")]
 mod in_account;
 mod journal_file;
+mod keeping;
 mod kills;
 mod lambdas;
 #[cfg(feature = "live")]

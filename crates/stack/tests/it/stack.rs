@@ -26,6 +26,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
     Config {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         data: data.to_owned(),
+        accepts_loss: false,
         durability: Durability::Relaxed,
         time_scale,
         clock: None,

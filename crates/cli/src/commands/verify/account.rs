@@ -14,7 +14,7 @@ use stack::executions;
 use stack::store::Journal;
 use tlog::key::VerifierKey;
 
-use super::{Tally, read_note, trust};
+use super::{Told, Whole, read_note, trust};
 use crate::commands::cloud::Clients;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -130,13 +130,14 @@ impl<'a> Account<'a> {
         sessions.extend(self.listed().await?);
         // Said once, not of every session.
         let audit = std::mem::take(&mut self.audit);
-        let mut tally = Tally::default();
+        let mut whole = Whole::held_against(audit);
         for id in &sessions {
             if let Some(report) = self.report(id, &[]).await? {
-                tally.add(self.context, id, &report)?;
+                whole.add(self.context, id, &report, Told::All)?;
             }
         }
-        tally.finish(self.context, &audit, &[])
+        whole.print(self.context)?;
+        Ok(whole.exit())
     }
 
     async fn listed(&self) -> Result<BTreeSet<SessionId>, Failure> {

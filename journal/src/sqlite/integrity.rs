@@ -1,0 +1,92 @@
+//! Damage of the file itself: what a statement met, and what reading every page finds.
+
+use std::error::Error as StdError;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode};
+
+use super::{OpenError, check_version, open_reading};
+
+/// Most findings of a check; one damaged page may cause many.
+const FINDINGS_MAX: usize = 20;
+
+/// The first damage that a statement met, kept until the program ends.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Met(Arc<OnceLock<String>>);
+
+impl Met {
+    pub(super) fn note(&self, error: &(dyn StdError + 'static)) {
+        if self.0.get().is_none()
+            && let Some(damage) = damage(error)
+        {
+            tracing::error!(error = %damage, "The journal's file is damaged.");
+            let _ = self.0.set(damage.to_string());
+        }
+    }
+
+    pub(super) fn get(&self) -> Option<String> {
+        self.0.get().cloned()
+    }
+}
+
+/// The error of SQLite in a chain of causes that says that the file is damaged.
+fn damage<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a rusqlite::Error> {
+    let next = |error: &&'a (dyn StdError + 'static)| {
+        let error: &'a (dyn StdError + 'static) = *error;
+        error.source()
+    };
+    let causes = std::iter::successors(Some(error), next);
+    causes.filter_map(|error| error.downcast_ref::<rusqlite::Error>()).find(|error| {
+        let code = error.sqlite_error_code();
+        matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    })
+}
+
+/// What a check of the whole file found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pages {
+    /// Every page was read, and the tables are whole.
+    Whole,
+    /// What is wrong; at most 20 findings.
+    Damaged(Vec<String>),
+    /// The time was over before every page was read.
+    NotInTime,
+}
+
+/// Reads every page of a journal and checks its tables, with SQLite's `quick_check`. It does not compare indexes with
+/// their tables.
+///
+/// # Errors
+/// The file cannot be opened as a journal.
+pub async fn check_pages(path: &Path, limit: Duration) -> Result<Pages, OpenError> {
+    let connection = open_reading(path)?;
+    check_version(&connection, path)?;
+    let interrupt = connection.get_interrupt_handle();
+    let mut checking = tokio::task::spawn_blocking(move || findings(&connection));
+    let found = match tokio::time::timeout(limit, &mut checking).await {
+        Ok(found) => found,
+        Err(_) => {
+            interrupt.interrupt();
+            checking.await
+        }
+    };
+    Ok(match found {
+        Ok(Ok(findings)) if findings.is_empty() => Pages::Whole,
+        Ok(Ok(findings)) => Pages::Damaged(findings),
+        Ok(Err(error)) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
+            Pages::NotInTime
+        }
+        Ok(Err(error)) => Pages::Damaged(vec![error.to_string()]),
+        // The check panicked, or the runtime is shutting down.
+        Err(error) => Pages::Damaged(vec![error.to_string()]),
+    })
+}
+
+fn findings(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(&format!("PRAGMA quick_check({FINDINGS_MAX})"))?;
+    let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let found: Vec<String> = rows.collect::<Result<_, _>>()?;
+    Ok(if found == ["ok"] { Vec::new() } else { found })
+}

@@ -1,0 +1,73 @@
+//! The journal's records in the file.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use super::{POLL_INTERVAL, READ_HERE_BYTES_MAX, SqliteStore, rows};
+use crate::item::{Item, Value};
+use crate::key::EVENT_PREFIX;
+use crate::log::Leaf;
+use crate::store::{Condition, Error, Key, Page, Query, Store, Written};
+
+impl Store for SqliteStore {
+    async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
+        rows::check_size(&item)?;
+        let leaf = Leaf::of(&item);
+        let item = rows::Encoded::of(item);
+        let put = move |connection: &Connection| rows::put(connection, &item, &condition);
+        match leaf {
+            None => self.writer()?.run_one(put).await?,
+            Some(leaf) => self.writer()?.run_logged(put, move |_| Some(leaf)).await,
+        }
+    }
+
+    async fn update(
+        &self,
+        key: Key,
+        set: BTreeMap<String, Value>,
+        condition: Condition,
+    ) -> Result<Written, Error> {
+        let is_event = key.sk.starts_with(EVENT_PREFIX);
+        let at = key.clone();
+        let update = move |connection: &Connection| rows::update(connection, &key, set, &condition);
+        if !is_event {
+            return self.writer()?.run_one(update).await?;
+        }
+        let leaf = move |connection: &Connection| {
+            let item = rows::get(connection, &at).ok().flatten();
+            item.as_ref().and_then(Leaf::of)
+        };
+        self.writer()?.run_logged(update, leaf).await
+    }
+
+    async fn get(&self, key: Key) -> Result<Option<Item>, Error> {
+        self.read_here(|connection| rows::get(connection, &key))
+    }
+
+    async fn query(&self, query: Query) -> Result<Page, Error> {
+        // Cursor reads are large, so they use the blocking pool.
+        if query.after.is_none()
+            && let Some(page) = self.read_here(|connection| {
+                rows::query_within(connection, &query, READ_HERE_BYTES_MAX)
+            })?
+        {
+            return Ok(page);
+        }
+        self.read(move |connection| rows::query(connection, &query)).await
+    }
+
+    async fn count_by_status(&self, query: Query) -> Result<BTreeMap<String, u64>, Error> {
+        self.read(move |connection| rows::count_by_status(connection, &query)).await
+    }
+
+    async fn changed(&self, timeout: Duration) {
+        if self.shared.writer.is_none() {
+            return tokio::time::sleep(timeout.min(POLL_INTERVAL)).await;
+        }
+        let mut changes = self.shared.changes.subscribe();
+        // The caller does not need to know whether the wait ended by a change or a timeout.
+        let _ = tokio::time::timeout(timeout, changes.changed()).await;
+    }
+}
