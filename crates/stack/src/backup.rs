@@ -386,14 +386,13 @@ impl Restore {
 /// Gives a journal a second name, and takes what is beside it to that name: SQLite would put the write-ahead log of one
 /// database into another that has its name. The journal is in its place all the time.
 fn set_aside(journal: &Path, ending: &str) -> Result<PathBuf, Error> {
-    let aside = with_ending(journal, ending);
     let lock = Lock::take(journal).map_err(of_file(journal))?;
     let _lock = lock.ok_or_else(|| Error::InUse(journal.to_owned()))?;
     // A damaged one keeps its write-ahead log.
     if let Ok(connection) = Connection::open(journal) {
         let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
-    fs::hard_link(journal, &aside).map_err(of_file(&aside))?;
+    let aside = second_name(journal, ending)?;
     for beside in BESIDE {
         match fs::rename(with_ending(journal, beside), with_ending(&aside, beside)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -403,6 +402,23 @@ fn set_aside(journal: &Path, ending: &str) -> Result<PathBuf, Error> {
         }
     }
     Ok(aside)
+}
+
+/// Most names that are tried, if restores follow one another within a second.
+const NAMES_MAX: u32 = 100;
+
+fn second_name(journal: &Path, ending: &str) -> Result<PathBuf, Error> {
+    let mut aside = with_ending(journal, ending);
+    for n in 2..=NAMES_MAX {
+        match fs::hard_link(journal, &aside) {
+            Ok(()) => return Ok(aside),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                aside = with_ending(journal, &format!("{ending}-{n}"));
+            }
+            Err(error) => return Err(of_file(&aside)(error)),
+        }
+    }
+    Err(Error::Exists(aside))
 }
 
 /// How the log of a journal stands to the newest checkpoint that was signed for its folder on this machine.

@@ -176,10 +176,11 @@ pub fn missing(data: &Path, is_signed: bool) -> Option<Missing> {
 fn missing_file(last: Last, journal: &Path, is_signed: bool) -> Option<Missing> {
     let bytes = std::fs::metadata(journal).map(|found| found.len());
     let log = std::fs::metadata(with_log(journal)).map_or(0, |found| found.len());
-    let is_known = last != Last::Unknown || log > 0;
+    let is_known = last != Last::Unknown;
     match bytes {
-        Err(_) if is_known => Some(Missing::Gone(journal.to_owned())),
-        Ok(0) if is_known || is_signed => Some(Missing::Empty(journal.to_owned())),
+        // A first start that was killed leaves no write-ahead log beside an empty file.
+        Err(_) if is_known || log > 0 => Some(Missing::Gone(journal.to_owned())),
+        Ok(0) if is_known || log > 0 || is_signed => Some(Missing::Empty(journal.to_owned())),
         // Of a file that is no database, opening it tells.
         Ok(1..) if is_known && !is_journal(journal).unwrap_or(true) => {
             Some(Missing::Empty(journal.to_owned()))

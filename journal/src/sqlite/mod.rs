@@ -65,8 +65,9 @@ const READER_CACHE_KIB: i64 = 256;
 const STATEMENTS_MAX: usize = 64;
 
 /// The schema version, in `PRAGMA user_version`. Version 1 had no log of sessions; a program of that version must not
-/// write records that the log would miss.
-const SCHEMA: i64 = 2;
+/// write records that the log would miss. A release with a new version keeps a file of the one before, see
+/// `crates/stack/tests/released`.
+pub const SCHEMA: i64 = 2;
 
 const CREATE: &str = "
 CREATE TABLE IF NOT EXISTS partition (id INTEGER PRIMARY KEY, pk TEXT NOT NULL UNIQUE);
@@ -430,7 +431,9 @@ fn open_writing(
     connection.pragma_update(None, "synchronous", synchronous).map_err(fail)?;
     // Limits the size of the WAL; this value performed best.
     connection.pragma_update(None, "wal_autocheckpoint", 4_000).map_err(fail)?;
-    connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024).map_err(fail)?;
+    connection
+        .pragma_update(None, "journal_size_limit", writer::LOG_BYTES_MAX as i64)
+        .map_err(fail)?;
     let mode: String =
         connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(fail)?;
     let level: i64 =
@@ -442,12 +445,24 @@ fn open_writing(
         }
     }
     let is_new = !connection.table_exists(None, "item").map_err(fail)?;
+    if !is_new {
+        announce_migration(&connection).map_err(fail)?;
+    }
     connection.execute_batch(CREATE).map_err(fail)?;
     connection.execute_batch(log::CREATE).map_err(fail)?;
     let from = add_log(&connection, key)
         .map_err(|source| OpenError::Log { path: path.to_owned(), source })?;
     let migrated = from.filter(|_| !is_new).map(|from| Migrated { from, to: SCHEMA });
     Ok((connection, migrated))
+}
+
+/// Says that opening takes longer than usual: every record is read once.
+fn announce_migration(connection: &Connection) -> rusqlite::Result<()> {
+    let from: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if from < SCHEMA {
+        tracing::warn!(from, to = SCHEMA, "The journal is of an earlier version and is migrated.");
+    }
+    Ok(())
 }
 
 /// Adds the log of sessions to a file of the first version: a leaf for each record that has one now. One transaction: a

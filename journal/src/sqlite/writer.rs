@@ -38,7 +38,7 @@ const STALLED_AFTER: Duration = Duration::from_secs(10);
 
 /// Largest write-ahead log, in bytes, unless a reader needs it. SQLite puts the log into the file every 4,000 pages, but
 /// begins it anew only when nobody reads; readers that overlap all the time would let it grow without a bound.
-const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub(super) const LOG_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// How much the log grows between two attempts to empty it, in bytes.
 const LOG_STEP_BYTES: u64 = 16 * 1024 * 1024;
@@ -338,7 +338,10 @@ impl Shared {
     /// Empties the write-ahead log if it is too large, once the readers of the moment are done.
     fn bound_log(&self, connection: &Connection) {
         let bytes = self.place.log_bytes();
-        if bytes < self.log_bytes_max.load(Ordering::Acquire) {
+        if bytes <= self.log_bytes_max.load(Ordering::Acquire) {
+            if bytes <= LOG_BYTES_MAX {
+                self.log_bytes_max.store(LOG_BYTES_MAX, Ordering::Release);
+            }
             return;
         }
         // If one of these fails, the next attempt is made after more commits.

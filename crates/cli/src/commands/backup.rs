@@ -56,6 +56,9 @@ pub async fn backup(context: &Context, file: &Path) -> Result<Exit, Failure> {
             output::say(&format!("with {files} files of MCP servers' states"));
         }
         output::say(&without_keys(keys.as_ref()));
+        if whole.exit() == Exit::Failed {
+            output::error("the journal is damaged, and so is this copy of it; keep an earlier one");
+        }
     }
     Ok(whole.exit())
 }

@@ -1,5 +1,6 @@
 //! `dev`: runs the local stack until a signal stops it.
 
+use journal::sqlite::Migrated;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::own_stack;
@@ -24,6 +25,9 @@ pub async fn dev(
     let running = own_stack::for_dev(context, &options, &environment).await?;
     output::line(&format!("ready {}", running.url()))?;
     output::say(&format!("journal in {}; press Ctrl-C to stop", running.folder().display()));
+    if let Some(Migrated { from, to }) = running.migrated() {
+        output::say(&format!("the journal had schema {from} and has schema {to} now"));
+    }
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}

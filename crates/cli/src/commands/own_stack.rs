@@ -8,7 +8,7 @@ use agent::tool::Servers;
 use anyhow::{Context as _, anyhow};
 use extension::server::socket_address;
 use files::{GRANTS_FOLDER, Roots};
-use journal::sqlite::Durability;
+use journal::sqlite::{Durability, Migrated};
 use stack::functions::File;
 use stack::stack::{Config, Isolation, Stack, StartError};
 
@@ -37,6 +37,11 @@ impl Running {
     /// The folder that holds its journal.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The schema versions of its journal before and after the start, if they differ.
+    pub fn migrated(&self) -> Option<Migrated> {
+        self.stack.store().migrated()
     }
 
     /// Shuts it down cleanly.

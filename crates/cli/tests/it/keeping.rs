@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::harness::{DEADLINE, Dev, Ran, daybook, free_endpoint, run, run_in};
+use crate::page::{check, put_program, root};
 
 /// A folder for a stack, its data and its keys.
 struct Place {
@@ -427,6 +428,19 @@ fn two_stacks_never_share_a_file_whatever_its_path() {
 }
 
 #[test]
+fn a_backup_of_an_earlier_schema_restores_and_migrates() {
+    let place = Place::new();
+    let released = root().join("crates/stack/tests/released/schema-1.db");
+    let released = released.to_str().unwrap();
+    let ran = place.over("x", &["restore", released, "--data-dir", "data"]);
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    assert!(ran.stdout.contains("no log of sessions"), "{ran:#?}");
+    assert_eq!(place.over("data", &["backup", "kept.db"]).exit, 0);
+    place.run_sessions(1);
+    place.is_sound("data", 3);
+}
+
+#[test]
 fn a_copied_journal_of_a_stopped_stack_is_whole() {
     let place = Place::with_sessions(2);
     assert_eq!(place.names("data"), ["journal.db", "lock"], "nothing is beside it");
@@ -487,4 +501,13 @@ fn doctor_shows_the_settings_of_the_running_stack() {
     assert!(detail("integrity").contains("every page was read"), "{ran:#?}");
     assert!(detail("disk").contains("bytes left"), "{ran:#?}");
     assert_eq!(dev.stop("-TERM"), 0);
+}
+
+#[test]
+fn every_command_of_keeping_md_works() {
+    let folder = tempfile::tempdir().unwrap();
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    put_program(&bin, "daybook", &format!("exec {} \"$@\"", env!("CARGO_BIN_EXE_daybook")));
+    check("docs/keeping.md", folder.path(), &bin, DEADLINE);
 }

@@ -231,9 +231,7 @@ fn two_histories_of_one_log_are_named() {
     let ran = journal.run(&["verify", "--all", "--checkpoint", "forged"]);
     assert!(ran.exit == 1 && ran.stdout.contains("no known key signed"), "{ran:#?}");
     // Who holds the key signs another history; only the kept checkpoint shows it.
-    for file in ["journal.db", "journal.db-wal", "journal.db-shm"] {
-        let _ = fs::remove_file(journal.path("data").join(file));
-    }
+    fs::remove_dir_all(journal.path("data")).unwrap();
     fs::remove_file(key.join("checkpoint")).unwrap();
     sessions(journal.folder.path(), 4);
     assert_eq!(journal.run(&["verify", "--all"]).exit, 0);
@@ -280,9 +278,7 @@ fn a_witness_cosigns_one_history() {
     let of_file = ["verify", "--file", "file.jsonl", "--key", "log.pub", "--witness", &key];
     assert_eq!(journal.run(&of_file).exit, 0);
     // Another history of the same log, signed by its key.
-    for file in ["journal.db", "journal.db-wal", "journal.db-shm"] {
-        let _ = fs::remove_file(journal.path("data").join(file));
-    }
+    fs::remove_dir_all(journal.path("data")).unwrap();
     let key_folder = fs::read_dir(journal.path(".keys")).unwrap().next().unwrap().unwrap().path();
     fs::remove_file(key_folder.join("checkpoint")).unwrap();
     let id = cosigning(5).remove(0);

@@ -301,7 +301,14 @@ async fn health_and_metrics_report_the_stacks_state() {
     let folder = TempDir::new().unwrap();
     let stack = parking(&folder).await;
     let client = Client::new(&stack);
-    let (_, health) = client.get("/healthz").await;
+    let (_, mut health) = client.get("/healthz").await;
+    let told = health.as_object_mut().unwrap();
+    let storage = told.remove("storage").unwrap();
+    for name in ["journal_bytes", "disk_left_bytes", "disk_total_bytes", "disk_left_bytes_min"] {
+        assert!(storage[name].as_u64().is_some_and(|bytes| bytes > 0), "{storage}");
+    }
+    let settings = told.remove("settings").unwrap();
+    assert_eq!((&settings["model"], &settings["ttl_days"]), (&json!("policy"), &json!(90)));
     let data = folder.path().canonicalize().unwrap();
     let problem = "no folder for its key is set";
     let version = env!("CARGO_PKG_VERSION");

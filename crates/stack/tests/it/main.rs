@@ -13,6 +13,7 @@ mod list;
 mod ministack;
 mod page;
 mod people;
+mod released;
 mod restarts;
 mod resume;
 mod services;
