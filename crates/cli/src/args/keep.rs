@@ -31,6 +31,9 @@ pub struct Restore {
     /// The data folder [default: --data, else .daybook]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+    /// Require the signature of this log: a file with its public keys, as `daybook keys show` prints them
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
     /// Put it in the place of a journal, which is kept beside it under another name
     #[arg(long)]
     pub replace: bool,

@@ -41,7 +41,9 @@ pub async fn backup(context: &Context, file: &Path) -> Result<Exit, Failure> {
     let folders = backup::state_folders(&context.agents);
     let files = backup::add_state(part.path(), &data, &folders).map_err(failed)?;
     whole_pages(part.path()).await?;
-    let whole = verified(context, part.path(), keys.as_ref(), signed.as_deref()).await?;
+    let log = keys.as_ref().map(Keys::verifiers).transpose()?.unwrap_or_default();
+    let trust = Trust { log, ..Trust::default() };
+    let whole = verified(context, part.path(), trust, signed.as_deref()).await?;
     let bytes = std::fs::metadata(part.path())?.len();
     part.finish().map_err(failed)?;
     if context.json {
@@ -103,18 +105,16 @@ pub(super) async fn whole_pages(file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Verifies every session in a file, with the keys of a data folder, against a checkpoint that was signed before.
+/// Verifies every session in a file, with these keys, against a checkpoint that was signed before.
 pub(super) async fn verified(
     context: &Context,
     file: &Path,
-    keys: Option<&Keys>,
+    trust: Trust,
     signed: Option<&str>,
 ) -> Result<Whole, Failure> {
     let database = Database::open_read_only(file).map_err(reader::unusable)?;
-    let log = keys.map(Keys::verifiers).transpose()?.unwrap_or_default();
     // A checkpoint without a key that could have signed it says nothing about the log.
-    let signed = signed.filter(|_| !log.is_empty());
-    let trust = Trust { log, ..Trust::default() };
+    let signed = signed.filter(|_| !trust.log.is_empty());
     let verifier = Verifier::new(database, None, trust, signed).await?;
     Whole::read(context, verifier, &[], Told::Problems).await
 }

@@ -1,11 +1,13 @@
 //! `restore`: a backup, verified, becomes the journal of a data folder.
 
+use journal::log::Trust;
 use serde_json::json;
 use stack::backup::{self, History, Restore};
 use stack::keys::Keys;
 use stack::store::Database;
 
 use super::backup::{copied, failed, verified, whole_pages};
+use super::verify::read_keys;
 use crate::args;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -31,7 +33,7 @@ pub async fn restore(context: &Context, options: &args::keep::Restore) -> Result
     let unpacked = restore.unpack(&folders).map_err(failed)?;
     let keys = context.keys.as_deref().map(|keys| Keys::of(keys, restore.data()));
     // What was signed later than the backup is compared afterwards: it is no damage of the backup.
-    let whole = verified(context, restore.journal(), keys.as_ref(), None).await?;
+    let whole = verified(context, restore.journal(), trust(options, keys.as_ref())?, None).await?;
     if whole.exit() == Exit::Failed && !options.allow_damage {
         output::lines(whole.lines(context))?;
         return Err(Failure::damaged("the backup is damaged; nothing was restored")
@@ -65,6 +67,16 @@ pub async fn restore(context: &Context, options: &args::keep::Restore) -> Result
         }
     }
     Ok(whole.exit())
+}
+
+/// The keys of `--key`, whose signature is then required, or else those that are here for the folder.
+fn trust(options: &args::keep::Restore, keys: Option<&Keys>) -> Result<Trust, Failure> {
+    let log = match (&options.key, keys) {
+        (Some(file), _) => read_keys(file)?,
+        (None, Some(keys)) => keys.verifiers()?,
+        (None, None) => Vec::new(),
+    };
+    Ok(Trust { log, is_required: options.key.is_some(), ..Trust::default() })
 }
 
 async fn history(keys: Option<&Keys>, journal: &std::path::Path) -> Result<History, Failure> {

@@ -13,6 +13,7 @@ use stack::checkpoints::{self, Audit, Read};
 use stack::keys::Keys;
 use stack::store::Database;
 use stack::verifier::Verifier;
+use tlog::key::VerifierKey;
 
 #[cfg(feature = "live")]
 pub(super) mod account;
@@ -127,14 +128,17 @@ pub(super) fn keys(context: &Context, database: &Database) -> Option<Keys> {
 
 /// The keys that the command line names.
 fn trust(checks: &Checks) -> Result<Trust, Failure> {
-    let named = checks.key.as_deref().map(|file| {
-        let text = std::fs::read_to_string(file);
-        let text = text.with_context(|| format!("cannot read {}", file.display()))?;
-        stack::keys::verifiers(&text).with_context(|| format!("{} has no keys", file.display()))
-    });
-    let log = named.transpose()?.unwrap_or_default();
+    let log = checks.key.as_deref().map(read_keys).transpose()?.unwrap_or_default();
     let is_required = !log.is_empty() || !checks.witnesses.is_empty();
     Ok(Trust { log, witnesses: checks.witnesses.clone(), is_required })
+}
+
+/// Reads a file with public keys.
+pub(super) fn read_keys(file: &Path) -> Result<Vec<VerifierKey>, Failure> {
+    let text = std::fs::read_to_string(file);
+    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    let keys = stack::keys::verifiers(&text);
+    Ok(keys.with_context(|| format!("{} has no keys", file.display()))?)
 }
 
 /// Reads a checkpoint, or the copy of one in an account's bucket: `{"checkpoint": …}`.

@@ -126,6 +126,15 @@ fn a_backup_of_a_running_stack_restores_elsewhere() {
     let ran = place.over("x", &["restore", "kept.db", "--data-dir", "other"]);
     assert_eq!(ran.exit, 0, "{ran:#?}");
     place.is_sound("other", 2);
+    fs::write(place.path("log.pub"), place.over("data", &["keys", "show"]).stdout).unwrap();
+    let restore = ["restore", "kept.db", "--data-dir", "signed", "--key", "log.pub", "--json"];
+    let ran = place.over("x", &restore);
+    assert_eq!(ran.json()[0]["verified"]["outcomes"]["sound"], 2, "{ran:#?}");
+    // Another log's key.
+    let other = Place::with_sessions(1).over("data", &["keys", "show"]).stdout;
+    fs::write(place.path("log.pub"), other).unwrap();
+    let ran = place.over("x", &[&restore[..], &["--replace"]].concat());
+    assert_eq!(ran.exit, 1, "{ran:#?}");
     let restored = "other/pk-sim/0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f/simulation-1.json";
     assert_eq!(fs::read_to_string(place.path(restored)).unwrap(), "{}");
     let dev = Dev::start(place.folder.path(), &place.path("other"));
