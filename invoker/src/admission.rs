@@ -189,7 +189,8 @@ struct Applicant<'a, S> {
 impl<S: Store> Applicant<'_, S> {
     async fn take_key(&self, key: &str) -> Result<Result<(), Refusal>, Error> {
         let me = self.request.session_id.as_str();
-        let item = Item::new(key::dedupe(self.agent, key), key::HOLDER)
+        let guarded = self.store.guarded(key).await?;
+        let item = Item::new(key::dedupe(self.agent, &guarded), key::HOLDER)
             .with(SESSION, me)
             .with(attribute::EXPIRES_AT, self.request.expires_at);
         let mut condition = Condition::Any(vec![Condition::Absent, Condition::equals(SESSION, me)]);

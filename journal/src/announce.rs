@@ -1,8 +1,9 @@
 //! Writes events, each once and with a timestamp after that of its cause.
 
 use crate::chain::put_until_known;
+use crate::cipher;
 use crate::clock::{Hlc, Stamp};
-use crate::event::{Draft, Event, Writer};
+use crate::event::{Draft, Event, EventStatus, Writer};
 use crate::id::SessionId;
 use crate::item::Item;
 use crate::key;
@@ -30,7 +31,7 @@ impl<S: Store> Announcer<'_, S> {
     /// The store cannot be written.
     pub async fn announce(&self, draft: &Draft) -> Result<Event, Error> {
         for _ in 0..STAMP_COLLISIONS_MAX {
-            let item = self.item(draft, self.hlc.tick());
+            let item = self.item(draft, self.hlc.tick()).await?;
             match put_until_known(self.store, self.hlc, &item, &Condition::Absent).await? {
                 Written::Done => return Ok(Event::from_item(&item)?),
                 Written::Refused(Some(there)) if there == item => {
@@ -44,12 +45,20 @@ impl<S: Store> Announcer<'_, S> {
         ))
     }
 
-    /// The item of an event with this timestamp, with the writer's clock if they differ much.
-    pub(crate) fn item(&self, draft: &Draft, stamp: Stamp) -> Item {
+    /// The item of an event with this timestamp, with the writer's clock if they differ much. Its contents are
+    /// encrypted if the session has a key, except those of the event that says that the key was destroyed.
+    pub(crate) async fn item(&self, draft: &Draft, stamp: Stamp) -> Result<Item, Error> {
         let wall = self.hlc.clock().wall();
         let apart = stamp.since(wall).max(wall.since(stamp));
         let noted = (apart > SKEW_NOTED).then_some(wall);
-        draft.to_item(self.session, self.writer, stamp, noted, self.expires_at)
+        let item = draft.to_item(self.session, self.writer, stamp, noted, self.expires_at);
+        if draft.status == EventStatus::SessionErased {
+            return Ok(item);
+        }
+        Ok(match self.store.session_key(self.session).await?.to_write()? {
+            Some(key) => cipher::encrypt(item, &key),
+            None => item,
+        })
     }
 
     /// Writes an event unless it has been written already; for writers that may be a second

@@ -2,15 +2,17 @@
 
 use serde_json::Value;
 
+use crate::cipher;
 use crate::clock::{Hlc, Stamp};
 use crate::error_message::ErrorMessage;
 use crate::id::{Runner, SessionId};
 use crate::item::{Hash, Item};
+use crate::key;
 use crate::limits::{END_COLLISIONS_MAX, STEPS_MAX, WRITE_ATTEMPTS_MAX};
 use crate::payload::{Payload, TooLarge, part_items};
 use crate::read;
 use crate::step::{Ending, Step, StepBody};
-use crate::store::{Condition, Error, Retry, Store, Written};
+use crate::store::{Condition, Error, Key, Retry, Store, Written};
 
 /// A step's content with its payload read.
 pub type Body = StepBody<Value>;
@@ -79,9 +81,11 @@ pub async fn append<S: Store>(
     if head.seq >= STEPS_MAX {
         return Err(AppendError::Full);
     }
+    let key = store.session_key(&author.session).await?.to_write()?;
+    let of = Key::new(key::session(&author.session), key::step(head.seq + 1));
     let (mut content, mut parts) = (Value::Null, Vec::new());
     let body = body.try_map(|json| {
-        let encoded = Payload::encode(&json)?;
+        let encoded = Payload::encode_for(&json, key.as_ref().map(|key| (key, &of)))?;
         parts = part_items(&author.session, author.expires_at, &encoded);
         content = json;
         Ok::<_, TooLarge>(encoded.payload)
@@ -103,6 +107,10 @@ pub async fn append<S: Store>(
         body,
     };
     let item = step.to_item();
+    let item = match &key {
+        Some(key) => cipher::encrypt(item, key),
+        None => item,
+    };
     step.hash = item.hash();
     match put_until_known(store, hlc, &item, &Condition::Absent).await? {
         Written::Refused(Some(there)) if there == item => {}

@@ -263,7 +263,7 @@ fn read_item(attributes: &Attributes) -> Result<Item, Error> {
         .filter(|(name, _)| *name != "PK" && *name != "SK")
         .map(|(name, value)| (name.clone(), read_value(value).unwrap_or_else(foreign)))
         .collect();
-    Ok(Item { pk, sk, attributes })
+    Ok(Item::of(pk, sk, attributes))
 }
 
 /// The start key in an index: the item's own key, and the index's keys `hash` and `range`.

@@ -75,6 +75,8 @@ names! {
         CancelRequested = "CANCEL_REQUESTED",
         /// A person requested that the session continues.
         ResumeRequested = "RESUME_REQUESTED",
+        /// A person had the key of the ended session destroyed. It follows the verdict.
+        SessionErased = "SESSION_ERASED",
         /// Verdict: the agent reached its result.
         SessionSucceeded = "SESSION_SUCCEEDED",
         SessionFailed = "SESSION_FAILED",
@@ -250,8 +252,8 @@ impl Event {
 
 const EVENT_ID: &str = "EventId";
 pub(crate) const WRITER: &str = "Writer";
-const ERROR_MESSAGE: &str = "ErrorMessage";
-const DETAIL: &str = "Detail";
+pub(crate) const ERROR_MESSAGE: &str = "ErrorMessage";
+pub(crate) const DETAIL: &str = "Detail";
 pub(crate) const WALL_TIME: &str = "WallTime";
 const ATTEMPT: &str = "Attempt";
 const EPOCH: &str = "Epoch";

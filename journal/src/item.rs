@@ -33,6 +33,9 @@ pub struct Item {
     pub sk: String,
     /// All other attributes, in byte order of name, the order of hashing.
     pub attributes: BTreeMap<String, Value>,
+    /// The decrypted contents of a record that is encrypted. Readers prefer them to the attributes; they are neither
+    /// hashed nor stored nor exported.
+    pub opened: BTreeMap<String, Value>,
 }
 
 /// SHA-256, written as 64 hexadecimal digits.
@@ -85,7 +88,11 @@ pub enum ItemError {
 
 impl Item {
     pub fn new(pk: impl Into<String>, sk: impl Into<String>) -> Self {
-        Self { pk: pk.into(), sk: sk.into(), attributes: BTreeMap::new() }
+        Self::of(pk.into(), sk.into(), BTreeMap::new())
+    }
+
+    pub(crate) fn of(pk: String, sk: String, attributes: BTreeMap<String, Value>) -> Self {
+        Self { pk, sk, attributes, opened: BTreeMap::new() }
     }
 
     /// Stands for a stored item that cannot be read, so that it hides no other.
@@ -119,8 +126,13 @@ impl Item {
         match name {
             "PK" => Some(Value::S(self.pk.clone())),
             "SK" => Some(Value::S(self.sk.clone())),
-            _ => self.attributes.get(name).cloned(),
+            _ => self.value(name).cloned(),
         }
+    }
+
+    /// An attribute but the keys, decrypted if it was encrypted.
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
+        self.opened.get(name).or_else(|| self.attributes.get(name))
     }
 
     /// A string attribute.
@@ -128,7 +140,7 @@ impl Item {
     /// # Errors
     /// The attribute is missing or not a string.
     pub fn text(&self, name: &str) -> Result<&str, ItemError> {
-        match self.attributes.get(name) {
+        match self.value(name) {
             Some(Value::S(text)) => Ok(text),
             Some(_) => Err(self.malformed(name, "text")),
             None => Err(self.missing(name)),
@@ -137,7 +149,7 @@ impl Item {
 
     /// An optional string attribute; one of another type counts as absent.
     pub fn text_opt(&self, name: &str) -> Option<&str> {
-        match self.attributes.get(name) {
+        match self.value(name) {
             Some(Value::S(text)) => Some(text),
             _ => None,
         }
@@ -148,7 +160,7 @@ impl Item {
     /// # Errors
     /// The attribute is missing or not a number.
     pub fn number(&self, name: &str) -> Result<i64, ItemError> {
-        match self.attributes.get(name) {
+        match self.value(name) {
             Some(Value::N(number)) => Ok(*number),
             Some(_) => Err(self.malformed(name, "a whole number")),
             None => Err(self.missing(name)),
@@ -261,7 +273,8 @@ impl Item {
             Some(Value::S(text)) => Ok(text),
             _ => Err(ItemError::NotAnItem(format!("`{name}` is not a string"))),
         };
-        Ok(Self { pk: key("PK")?, sk: key("SK")?, attributes })
+        let (pk, sk) = (key("PK")?, key("SK")?);
+        Ok(Self::of(pk, sk, attributes))
     }
 }
 

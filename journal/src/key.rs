@@ -83,6 +83,9 @@ pub fn dedupe(agent: &str, key: &str) -> String {
 /// The sort key of the item in a [`dedupe`] partition.
 pub const HOLDER: &str = "HOLDER";
 
+/// Partition that names the sessions whose keys were destroyed; the sort key is the session.
+pub const ERASED: &str = "ERASED";
+
 /// Partition of an agent's admission slots.
 pub fn admit(agent: &str) -> String {
     format!("ADMIT#{agent}")

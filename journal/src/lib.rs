@@ -8,7 +8,7 @@
 //!   session's [`status`].
 //!
 //! Both are [`item`]s in a [`store`], under the keys of [`key`]. Large contents are stored separately
-//! by [`payload`]. Two items are mutable and decide nothing: [`lease`] shows that a runner is alive,
+//! by [`payload`], and [`cipher`] encrypts those of sessions that may be erased. Two items are mutable and decide nothing: [`lease`] shows that a runner is alive,
 //! and [`wait`] holds the token of a waiting workflow. [`seal`] closes a session; [`verify`] finds
 //! every later change. The [`log`] of sessions shows that none was removed. [`principal`] says who acted.
 //!
@@ -21,6 +21,7 @@
 
 pub mod announce;
 pub mod chain;
+pub mod cipher;
 pub mod clock;
 pub mod error_message;
 pub mod event;

@@ -3,19 +3,27 @@
 //! A small payload is stored as text and a larger one compressed. The largest are split into
 //! content-addressed parts. The hash of a payload covers the stored bytes.
 
+use crate::cipher::{self, SessionKey};
 use crate::id::SessionId;
 use crate::item::{Hash, Item, ItemError, Value};
 use crate::key;
 use crate::limits::{COMPRESS_BYTES_MIN, INLINE_BYTES_MAX, PART_BYTES_MAX, PAYLOAD_BYTES_MAX};
+use crate::store::Key;
 
-const PAYLOAD: &str = "Payload";
+pub(crate) const PAYLOAD: &str = "Payload";
 const ENCODING: &str = "PayloadEncoding";
 const RAW_BYTES: &str = "PayloadBytes";
 const SHA256: &str = "PayloadSha256";
 const PARTS: &str = "PayloadParts";
 
-/// The only encoding.
+/// The attributes of a payload that is stored in its record.
+pub(crate) const INLINE: [&str; 3] = [PAYLOAD, ENCODING, RAW_BYTES];
+
+/// Compressed.
 const ZSTD: &str = "zstd";
+
+/// Compressed, then encrypted, as one text; only for parts.
+const ENCRYPTED_ZSTD: &str = "encrypted-zstd";
 
 const ZSTD_LEVEL: i32 = 3;
 
@@ -32,7 +40,11 @@ pub enum Payload {
         sha256: Hash,
         raw_bytes: u32,
         parts: u32,
+        /// The record that names them, if they are encrypted.
+        encrypted: Option<Key>,
     },
+    /// Encrypted in its record, and the session's key is not here.
+    Encrypted,
 }
 
 /// An encoded payload. Write its parts before the record that names them.
@@ -61,6 +73,10 @@ pub enum DecodeError {
     Compression { raw_bytes: u32 },
     #[error("the payload is not JSON")]
     NotJson,
+    #[error("the payload is encrypted, and the session's key was destroyed or is not here")]
+    Encrypted,
+    #[error("the payload does not decrypt under the session's key")]
+    Cipher,
     #[error("part {number} is missing")]
     PartMissing {
         /// From 0.
@@ -74,6 +90,18 @@ impl Payload {
     /// # Errors
     /// Its text is longer than [`PAYLOAD_BYTES_MAX`].
     pub fn encode(json: &serde_json::Value) -> Result<Encoded, TooLarge> {
+        Self::encode_for(json, None)
+    }
+
+    /// Encodes a JSON value for a record, with the key of its session if that has one. Only parts are encrypted here;
+    /// the record encrypts what it holds itself.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn encode_for(
+        json: &serde_json::Value,
+        key: Option<(&SessionKey, &Key)>,
+    ) -> Result<Encoded, TooLarge> {
         let text = json.to_string();
         if text.len() > PAYLOAD_BYTES_MAX {
             return Err(TooLarge { bytes: text.len() });
@@ -87,10 +115,12 @@ impl Payload {
         if bytes.len() <= INLINE_BYTES_MAX {
             return Ok(Encoded { payload: Self::Zstd { bytes, raw_bytes }, parts: Vec::new() });
         }
+        let bytes = key.map_or_else(|| bytes.clone(), |(key, of)| key.encrypt_payload(of, &bytes));
+        let encrypted = key.map(|(_, of)| of.clone());
         let sha256 = Hash::of(&bytes);
         let parts: Vec<_> = bytes.chunks(PART_BYTES_MAX).map(<[u8]>::to_vec).collect();
         let count = u32::try_from(parts.len()).unwrap_or(u32::MAX);
-        Ok(Encoded { payload: Self::Parts { sha256, raw_bytes, parts: count }, parts })
+        Ok(Encoded { payload: Self::Parts { sha256, raw_bytes, parts: count, encrypted }, parts })
     }
 
     /// Length of the JSON text in bytes.
@@ -100,25 +130,46 @@ impl Payload {
             Self::Zstd { raw_bytes, .. } | Self::Parts { raw_bytes, .. } => {
                 usize::try_from(*raw_bytes).unwrap_or(usize::MAX)
             }
+            Self::Encrypted => 0,
         }
     }
 
     /// Decodes the JSON value, given the parts (none for an inline payload).
     ///
     /// # Errors
-    /// The bytes differ from those that were stored.
+    /// The bytes differ from those that were stored, or are encrypted.
     pub fn decode(&self, parts: &[Vec<u8>]) -> Result<serde_json::Value, DecodeError> {
+        self.decode_with(parts, None)
+    }
+
+    /// Decodes the JSON value with the session's key.
+    ///
+    /// # Errors
+    /// As [`Self::decode`]; without a key, encrypted parts are an error.
+    pub fn decode_with(
+        &self,
+        parts: &[Vec<u8>],
+        key: Option<&SessionKey>,
+    ) -> Result<serde_json::Value, DecodeError> {
         let text = match self {
             Self::Text(text) => text.clone().into_bytes(),
             Self::Zstd { bytes, raw_bytes } => decompress(bytes, *raw_bytes)?,
-            Self::Parts { sha256, raw_bytes, .. } => {
+            Self::Parts { sha256, raw_bytes, encrypted, .. } => {
                 let stored = parts.concat();
                 let found = Hash::of(&stored);
                 if found != *sha256 {
                     return Err(DecodeError::Changed { expected: sha256.clone(), found });
                 }
-                decompress(&stored, *raw_bytes)?
+                let compressed = match encrypted {
+                    None => stored,
+                    Some(of) => {
+                        let key = key.ok_or(DecodeError::Encrypted)?;
+                        key.decrypt_payload(of, &stored).ok_or(DecodeError::Cipher)?
+                    }
+                };
+                decompress(&compressed, *raw_bytes)?
             }
+            Self::Encrypted => return Err(DecodeError::Encrypted),
         };
         serde_json::from_slice(&text).map_err(|_| DecodeError::NotJson)
     }
@@ -131,9 +182,10 @@ impl Payload {
             Self::Zstd { bytes, raw_bytes } => {
                 item.with(PAYLOAD, bytes.clone()).with(ENCODING, ZSTD).with(RAW_BYTES, *raw_bytes)
             }
-            Self::Parts { sha256, raw_bytes, parts } => item
+            Self::Encrypted => item,
+            Self::Parts { sha256, raw_bytes, parts, encrypted } => item
                 .with(SHA256, sha256.as_str())
-                .with(ENCODING, ZSTD)
+                .with(ENCODING, if encrypted.is_some() { ENCRYPTED_ZSTD } else { ZSTD })
                 .with(RAW_BYTES, *raw_bytes)
                 .with(PARTS, *parts),
         }
@@ -144,8 +196,8 @@ impl Payload {
     /// # Errors
     /// The attributes are invalid.
     pub fn read_from(item: &Item) -> Result<Option<Self>, ItemError> {
-        match item.attributes.get(PAYLOAD) {
-            Some(Value::S(_)) if item.attributes.contains_key(ENCODING) => {
+        match item.value(PAYLOAD) {
+            Some(Value::S(_)) if item.value(ENCODING).is_some() => {
                 return Err(item.malformed(ENCODING, "absent beside a payload of text"));
             }
             Some(Value::S(text)) => return Ok(Some(Self::Text(text.clone()))),
@@ -158,10 +210,18 @@ impl Payload {
             None => {}
         }
         match item.text_opt(SHA256) {
+            None if cipher::is_encrypted(item) && item.opened.is_empty() => {
+                Ok(Some(Self::Encrypted))
+            }
             None => Ok(None),
             Some(sha256) => {
-                check_encoding(item)?;
+                let is_encrypted = item.text(ENCODING)? == ENCRYPTED_ZSTD;
+                if !is_encrypted {
+                    check_encoding(item)?;
+                }
+                let of = || Key::new(item.pk.as_str(), item.sk.as_str());
                 Ok(Some(Self::Parts {
+                    encrypted: is_encrypted.then(of),
                     sha256: Hash::from_record(sha256),
                     raw_bytes: item.small(RAW_BYTES)?,
                     parts: item.small(PARTS)?,

@@ -6,7 +6,7 @@ use crate::id::SessionId;
 use crate::item::{Hash, Item};
 use crate::key;
 use crate::limits::SKEW_REPORTED;
-use crate::payload::{Payload, part_bytes};
+use crate::payload::{DecodeError, Payload, part_bytes};
 use crate::step::Step;
 use crate::store::{Error, Query, Store, query_all, take_all};
 
@@ -124,7 +124,68 @@ pub async fn payload<S: Store>(
         }
         _ => Vec::new(),
     };
-    Ok(payload.decode(&parts)?)
+    let key = match payload {
+        Payload::Parts { encrypted: Some(_), .. } => store.session_key(session).await?.to_read(),
+        _ => None,
+    };
+    Ok(payload.decode_with(&parts, key.as_ref())?)
+}
+
+/// What is shown instead of contents whose key was destroyed or is not here.
+pub const ENCRYPTED: &str = "encrypted";
+
+fn placeholder() -> serde_json::Value {
+    serde_json::json!({ ENCRYPTED: "the session's key was destroyed or is not here" })
+}
+
+/// Like [`payload`], for showing: a placeholder for contents that cannot be decrypted.
+///
+/// # Errors
+/// As [`payload`], otherwise.
+pub async fn shown_payload<S: Store>(
+    store: &S,
+    session: &SessionId,
+    stored: &Payload,
+) -> Result<serde_json::Value, Error> {
+    match payload(store, session, stored).await {
+        Err(Error::Corrupt(cause)) if is_encrypted(&*cause) => Ok(placeholder()),
+        read => read,
+    }
+}
+
+fn is_encrypted(cause: &(dyn std::error::Error + 'static)) -> bool {
+    cause.downcast_ref() == Some(&DecodeError::Encrypted)
+}
+
+/// Like [`resolve`], for showing: a placeholder for contents that cannot be decrypted. Nothing may go on from it.
+///
+/// # Errors
+/// As [`payload`], otherwise.
+pub async fn shown<S: Store>(store: &S, step: Step) -> Result<Step<serde_json::Value>, Error> {
+    let json = match step.body.payload() {
+        Some(stored) => shown_payload(store, &step.session, stored).await?,
+        None => serde_json::Value::Null,
+    };
+    step.try_map(|_| Ok(json))
+}
+
+/// Like [`resolved_steps`], for showing: a placeholder for contents that cannot be decrypted.
+///
+/// # Errors
+/// As [`steps`] and [`payload`], otherwise.
+pub async fn shown_steps<S: Store>(
+    store: &S,
+    session: &SessionId,
+) -> Result<Vec<Step<serde_json::Value>>, Error> {
+    match resolved_steps(store, session).await {
+        Err(Error::Corrupt(cause)) if is_encrypted(&*cause) => {}
+        read => return read,
+    }
+    let mut shown_steps = Vec::new();
+    for step in steps(store, session).await? {
+        shown_steps.push(shown(store, step).await?);
+    }
+    Ok(shown_steps)
 }
 
 /// A step with its payload.

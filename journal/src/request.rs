@@ -54,7 +54,7 @@ impl Request {
 
     /// The request that a step names; `None` if it names none.
     pub(crate) fn read_from(item: &Item) -> Result<Option<Self>, ItemError> {
-        let frame = match item.attributes.get(REQUEST) {
+        let frame = match item.value(REQUEST) {
             None => return Ok(None),
             Some(item::Value::B(bytes)) => frame_of(bytes),
             Some(_) => return Err(item.malformed(REQUEST, "bytes")),

@@ -57,7 +57,7 @@ pub async fn seal<S: Store>(
     let mut stamp = events.map(|event| event.stamp).fold(end.stamp, Stamp::max);
     for _ in 0..STAMP_COLLISIONS_MAX {
         stamp = stamp.next();
-        let item = announcer.item(&draft, stamp);
+        let item = announcer.item(&draft, stamp).await?;
         match put_until_known(store, announcer.hlc, &item, &Condition::Absent).await? {
             Written::Done | Written::Refused(None) => break,
             Written::Refused(Some(there)) if is_verdict(&there) => break,

@@ -72,7 +72,7 @@ impl Lanes {
         use EventStatus as E;
         let seen = Some((event.about.ordinal(), event.status));
         match event.status {
-            E::SessionInitiated | E::ResumeRequested => {}
+            E::SessionInitiated | E::ResumeRequested | E::SessionErased => {}
             E::AgentInvocationStarted | E::AgentInvocationSucceeded | E::AgentInvocationFailed => {
                 self.invocation = self.invocation.max(seen);
             }
@@ -145,6 +145,8 @@ pub struct IllegalTransition {
 pub fn admits(status: Status, event: EventStatus) -> Result<(), IllegalTransition> {
     use EventStatus as E;
     let admitted = match status {
+        // Only the key of an ended session is destroyed.
+        _ if event == E::SessionErased => false,
         Status::Initiated => !matches!(
             event,
             E::SessionInitiated

@@ -199,7 +199,7 @@ const RUNNER: &str = "Runner";
 const PREV_HASH: &str = "PrevHash";
 const NODE: &str = "Node";
 const EFFECT: &str = "Effect";
-const DIGEST: &str = "Digest";
+pub(crate) const DIGEST: &str = "Digest";
 const CALL: &str = "Call";
 const SUPERSEDES: &str = "Supersedes";
 const AGENT: &str = "Agent";
@@ -217,7 +217,7 @@ const QUESTION: &str = "Question";
 pub(crate) const SUBJECT: &str = "Subject";
 const ENDING: &str = "Ending";
 const ERROR_MESSAGE: &str = "ErrorMessage";
-const CATEGORY: &str = "ErrorCategory";
+pub(crate) const CATEGORY: &str = "ErrorCategory";
 const ANSWERED_BY: &str = "AnsweredBy";
 
 impl<P> StepBody<P> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::join;
 
+use crate::cipher::{KeyChange, KeyRefused, KeyState};
 use crate::id::SessionId;
 use crate::item::{Item, Value};
 use crate::key::attribute;
@@ -72,6 +73,49 @@ pub trait Store: Clone + Send + Sync + 'static {
     /// As [`Self::put`]. A verdict's [`Self::put`] appends a missing start leaf too, so a caller may carry on.
     fn log_session(&self, _session: &SessionId) -> impl Future<Output = Result<(), Error>> + Send {
         std::future::ready(Ok(()))
+    }
+
+    /// The key of a session's contents. The default implementation knows none, for stores that encrypt nothing.
+    ///
+    /// # Errors
+    /// The store of keys cannot be read.
+    fn session_key(
+        &self,
+        _session: &SessionId,
+    ) -> impl Future<Output = Result<KeyState, Error>> + Send {
+        std::future::ready(Ok(KeyState::None))
+    }
+
+    /// Changes a session's key. Destroying it is durable on return, and so is its record in the store of keys.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with a [`KeyRefused`] if the key does not admit it.
+    fn change_key(
+        &self,
+        _session: &SessionId,
+        _change: KeyChange,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Err(KeyRefused::Unsupported.into()))
+    }
+
+    /// Notes that the journal shows the destruction of this session's key.
+    ///
+    /// # Errors
+    /// The store of keys cannot be written.
+    fn key_change_journaled(
+        &self,
+        _session: &SessionId,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        std::future::ready(Ok(()))
+    }
+
+    /// What stands for a deduplication key in the key of an item, so that nobody can check a guess of it. The default
+    /// implementation returns it unchanged.
+    ///
+    /// # Errors
+    /// The store of keys cannot be read.
+    fn guarded(&self, text: &str) -> impl Future<Output = Result<String, Error>> + Send {
+        std::future::ready(Ok(text.to_owned()))
     }
 }
 

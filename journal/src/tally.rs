@@ -8,10 +8,12 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use crate::cipher::Erasure;
 use crate::clock::Stamp;
 use crate::error_message::ErrorMessage;
 use crate::event::{Event, EventStatus};
 use crate::payload::Payload;
+use crate::principal::Principal;
 use crate::status::{Status, status};
 use crate::step::{AnsweredBy, EffectKind, Ending, NOTE_FALLBACK, Step, StepBody, Usage};
 use crate::version::{self, Missing};
@@ -40,6 +42,8 @@ pub struct Reported {
     pub has_run: bool,
     /// The version that the newest invocation lacked.
     pub missing_version: Option<Missing>,
+    /// When, by whom and why the key of its contents was destroyed.
+    pub erased: Option<Erasure>,
     /// Whether a record cannot be read, so that all else is only what the others say.
     pub is_damaged: bool,
 }
@@ -65,6 +69,7 @@ impl Reported {
             error_category: verdict.and_then(|verdict| named(verdict, "category")),
             has_run: has(EventStatus::AgentBackgroundTaskStarted),
             missing_version: version::missing(events),
+            erased: erasure(events),
             is_damaged: false,
         }
     }
@@ -80,6 +85,20 @@ impl Reported {
         }
         self
     }
+}
+
+/// The destruction of the session's key, as its events say. A record of it counts after the verdict only.
+pub fn erasure(events: &[Event]) -> Option<Erasure> {
+    let verdict = events.iter().find(|event| event.status.is_verdict())?;
+    let is_erasure =
+        |it: &&Event| it.status == EventStatus::SessionErased && it.stamp > verdict.stamp;
+    let event = events.iter().find(is_erasure)?;
+    let text = |name: &str| event.detail.as_ref()?.get(name)?.as_str();
+    Some(Erasure {
+        at: text("destroyed_at").and_then(|at| Stamp::parse(at).ok()).unwrap_or(event.stamp),
+        by: event.principal.clone().unwrap_or(Principal::Unknown),
+        reason: text("reason").unwrap_or_default().to_owned(),
+    })
 }
 
 /// The session's first event: the earliest SESSION_INITIATED of these, which are sorted by time.
@@ -236,6 +255,7 @@ impl ChatOutcome for Payload {
             Self::Text(text) => serde_json::from_str(text).ok().map(Replied::author),
             Self::Zstd { .. } => self.decode(&[]).ok()?.author(),
             Self::Parts { .. } => Some(AnsweredBy::Model),
+            Self::Encrypted => None,
         }
     }
 }

@@ -38,9 +38,15 @@ class Parts:
     sha256: str
     bytes: int
     count: int
+    is_encrypted: bool = False
 
 
-Payload = Text | Compressed | Parts | None
+@dataclass(frozen=True)
+class Encrypted:
+    """In its record, for readers that have the session's key. This one never has."""
+
+
+Payload = Text | Compressed | Parts | Encrypted | None
 
 
 def payload_of(item: Item) -> Payload:
@@ -49,11 +55,16 @@ def payload_of(item: Item) -> Payload:
         return _payload_in_record(item)
     sha256 = item.text("PayloadSha256")
     if sha256 is None:
-        return None
+        return Encrypted() if is_encrypted(item) else None
     size, count = item.u32("PayloadBytes"), item.u32("PayloadParts")
-    if item.text("PayloadEncoding") != "zstd" or size is None or count is None:
+    encoding = item.text("PayloadEncoding")
+    if encoding not in ("zstd", "encrypted-zstd") or size is None or count is None:
         raise Malformed("its payload in parts is malformed")
-    return Parts(sha256, size, count)
+    return Parts(sha256, size, count, encoding == "encrypted-zstd")
+
+
+def is_encrypted(item: Item) -> bool:
+    return item.data("Encrypted") is not None
 
 
 def _payload_in_record(item: Item) -> Payload:
@@ -82,6 +93,8 @@ def decode(payload: Payload, stored_parts: Callable[[Parts], bytes]) -> str | No
         return None
     if isinstance(payload, Text):
         return payload.text
+    if isinstance(payload, Encrypted):
+        raise Undecodable("it is encrypted")
     if payload.bytes > PAYLOAD_BYTES_MAX:
         raise Undecodable("it claims too many bytes")
     if isinstance(payload, Compressed):
@@ -89,6 +102,8 @@ def decode(payload: Payload, stored_parts: Callable[[Parts], bytes]) -> str | No
     stored = stored_parts(payload)
     if hashlib.sha256(stored).hexdigest() != payload.sha256:
         raise Undecodable("its parts have another hash")
+    if payload.is_encrypted:
+        raise Undecodable("it is encrypted")
     return _decompress(stored, payload.bytes)
 
 

@@ -39,6 +39,7 @@ EVENT_NAMES = STEP_ANNOUNCEMENTS | set(ENDING_OF_VERDICT) | {
     "AGENT_LOST",
     "CANCEL_REQUESTED",
     "RESUME_REQUESTED",
+    "SESSION_ERASED",
 }
 EFFECTS = {"chat", "tools", "ask", "sleep"}
 TOKEN_COUNTS = (
@@ -113,7 +114,7 @@ def has_seal(verdict: Item) -> bool:
 def meaning_of_verdict(verdict: Item) -> dict[str, Attribute]:
     """The attributes in which two verdicts that say the same are equal."""
     return verdict.without(
-        ("Writer", "Timestamp", "WallTime", "Hash", "Day", "ExpiresAt", *PAYLOAD_ATTRIBUTES)
+        ("Writer", "Timestamp", "WallTime", "Hash", "Day", "ExpiresAt", "Encrypted", *PAYLOAD_ATTRIBUTES)
     )
 
 

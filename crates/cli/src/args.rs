@@ -115,6 +115,18 @@ Examples:
     Cancel(steer::Cancel),
     /// Resume a session whose execution has ended without a verdict, or that waits for a version of its agent
     Resume(steer::Resume),
+    /// Destroy the key of an ended session's contents, for ever; needs a session that started with `dev --encrypt`
+    #[command(after_help = "\
+The records stay and verify; what they say can no longer be read, in backups either. docs/erasure.md says what is
+encrypted, what is not, and what an old copy of the file of keys can do.
+
+Example:
+  daybook erase 0190a5c4 --reason 'request 1234 of the person concerned'")]
+    Erase(steer::Erase),
+    /// Forbid the erasure of a session
+    Hold(steer::Hold),
+    /// Allow the erasure of a session that was held
+    Release(One),
     /// Answer the open question of a session; without a decision, prompt for one
     #[command(after_help = "\
 Without a decision, in a terminal: y approves, n rejects and asks for a reason, e edits the arguments in
@@ -235,6 +247,9 @@ pub struct Dev {
     /// When a commit is durable
     #[arg(long, value_enum, default_value_t = Durability::Fsync)]
     pub durability: Durability,
+    /// Encrypt the contents of new sessions, each under a key of its own, so that it can be erased
+    #[arg(long)]
+    pub encrypt: bool,
     /// Run the stack's clock N times as fast
     #[arg(long, value_name = "N", default_value = "1")]
     pub time_scale: NonZeroU32,

@@ -96,6 +96,8 @@ pub struct StackEnvironment {
     pub servers: ServersEnvironment,
     /// Retention of records, in days.
     pub ttl_days: u32,
+    /// Whether the contents of new sessions are encrypted.
+    pub encrypt: bool,
     /// Admission limits.
     pub admission: Limits,
     /// `DAYBOOK_WITNESSES`.
@@ -190,6 +192,7 @@ impl Config {
             models: Settings::read(&lookup)?,
             servers: self.servers()?,
             ttl_days: env::ttl_days(&lookup)?,
+            encrypt: env::switch(&lookup, env::DAYBOOK_ENCRYPT)?,
             admission: Limits::read(&self.agents, &Environment::of(&lookup))?,
             witnesses: witnesses(&lookup)?,
             allowed: env::text(&lookup, env::DAYBOOK_ALLOWED_PATHS)

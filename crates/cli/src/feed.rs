@@ -58,7 +58,7 @@ impl Feed {
                     items.push(Item::Event(Box::new(event)));
                 }
                 Record::Step(step) => {
-                    let step = read::resolve(&self.store, step).await?;
+                    let step = read::shown(&self.store, step).await?;
                     let call = self.calls.of(&step);
                     self.steps.push(step.clone());
                     items.push(Item::Step(Box::new(step), call));

@@ -181,7 +181,7 @@ impl Reader {
         let unreadable =
             || format!("cannot read session {id}; `daybook verify {id}` reports the damage");
         let events = read::events(&self.store, &id).await.with_context(unreadable)?;
-        let steps = read::resolved_steps(&self.store, &id).await.with_context(unreadable)?;
+        let steps = read::shown_steps(&self.store, &id).await.with_context(unreadable)?;
         if events.is_empty() && steps.is_empty() {
             return Err(no_session(id.as_str()));
         }
@@ -214,6 +214,7 @@ pub fn unusable_hint(error: &OpenError) -> &'static str {
         OpenError::Private { .. } => {
             "the file must belong to this user; or pass another folder with --data"
         }
+        OpenError::Keys(_) => "the file of keys must be readable and belong to this user",
         OpenError::Sqlite { .. } | OpenError::Log { .. } | OpenError::Setting { .. } => {
             "pass another folder with --data; the file is unchanged"
         }

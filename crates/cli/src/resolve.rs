@@ -98,6 +98,9 @@ pub enum Action {
     Tail(String),
     Cancel(args::steer::Cancel),
     Resume(args::steer::Resume),
+    Erase(args::steer::Erase),
+    Hold(args::steer::Hold),
+    Release(String),
     /// Without a decision, prompts for one.
     Answer {
         session: String,
@@ -153,6 +156,9 @@ impl Action {
                 | Self::Tail(_)
                 | Self::Cancel(_)
                 | Self::Resume(_)
+                | Self::Erase(_)
+                | Self::Hold(_)
+                | Self::Release(_)
                 | Self::Answer { .. }
                 | Self::Chat(_)
                 | Self::Export(_)
@@ -300,6 +306,9 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
         C::Tail(one) => Action::Tail(one.session),
         C::Cancel(cancel) => Action::Cancel(cancel),
         C::Resume(resume) => Action::Resume(resume),
+        C::Erase(erase) => Action::Erase(erase),
+        C::Hold(hold) => Action::Hold(hold),
+        C::Release(one) => Action::Release(one.session),
         C::Answer(answer) => Action::Answer {
             session: answer.session.clone(),
             digest: answer.digest.clone(),

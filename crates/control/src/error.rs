@@ -1,12 +1,15 @@
-//! Why a session was not answered, cancelled or resumed.
+//! Why a session was not answered, cancelled, resumed or erased.
 
 use graph::question::AnswerRefused;
 use journal::chain::AppendError;
+use journal::cipher::KeyRefused;
 use journal::id::SessionId;
 use journal::status::Status;
 use journal::store;
 use journal::version::VERSION_BYTES_MAX;
 use workflow::execution::RESUMES_MAX;
+
+use crate::erase::REASON_BYTES_MAX;
 
 /// One variant per reaction of the caller.
 #[derive(Debug, thiserror::Error)]
@@ -60,6 +63,11 @@ impl Refused {
             Self::NoExecution => (409, "NoExecution"),
             Self::TooManyResumes => (409, "TooManyResumes"),
             Self::InputTooLarge(_) => (400, "ValidationException"),
+            Self::NotEnded(_) | Self::Ending => (409, "SessionNotEnded"),
+            Self::InvalidReason => (400, "InvalidReason"),
+            Self::Key(KeyRefused::Held { .. }) => (409, "SessionHeld"),
+            Self::Key(KeyRefused::Erased(_)) => (409, "SessionErased"),
+            Self::Key(KeyRefused::NotEncrypted | KeyRefused::Unsupported) => (409, "NotEncrypted"),
         }
     }
 }
@@ -114,4 +122,13 @@ pub enum Refused {
     /// The execution's input leaves no room for the session's state.
     #[error("the execution's input has {0} bytes, too many to start it again")]
     InputTooLarge(usize),
+    #[error("the session has not ended, its status is {0}: cancel it first")]
+    NotEnded(Status),
+    #[error("the session's execution has not ended yet: try again in a few seconds")]
+    Ending,
+    #[error("a reason has 1 to {REASON_BYTES_MAX} bytes")]
+    InvalidReason,
+    /// The key of its contents does not admit it.
+    #[error(transparent)]
+    Key(#[from] KeyRefused),
 }

@@ -60,6 +60,14 @@ impl<W: Workflow> Workflow for &W {
 }
 
 pub trait Executions: Workflow {
+    /// Removes what the session's tools have stored beside the journal. The default has nothing to remove.
+    ///
+    /// # Errors
+    /// [`Error::Executions`] if it cannot be removed.
+    fn remove_state(&self, _session: &SessionId) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The ARN of the execution with this name.
     ///
     /// # Errors
@@ -85,6 +93,10 @@ pub trait Executions: Workflow {
 }
 
 impl<E: Executions> Executions for &E {
+    fn remove_state(&self, session: &SessionId) -> Result<(), Error> {
+        E::remove_state(self, session)
+    }
+
     fn arn(&self, name: &str) -> Result<String, Error> {
         E::arn(self, name)
     }

@@ -4,10 +4,11 @@
 //! executions ([`executions`]), and journals its caller, a [`Principal`]. Terminal, page, API, event
 //! bus, callback and the poller's URL all call these functions. [`answer`](mod@answer) validates an
 //! answer against the open question and writes its step. [`resume`](mod@resume) starts another
-//! execution if the last one has ended. [`version`] moves a session to another version of its agent.
+//! execution if the last one has ended. [`erase`](mod@erase) destroys the key of a session's contents. [`version`] moves a session to another version of its agent.
 
 pub mod answer;
 mod cancel;
+pub mod erase;
 pub mod error;
 pub mod executions;
 mod records;
@@ -55,6 +56,14 @@ pub enum Action {
     Resume {
         as_version: Option<AsVersion>,
     },
+    /// Destroys the key of its contents.
+    Erase {
+        reason: String,
+    },
+    /// Forbids its erasure; without a reason, allows it again.
+    Hold {
+        reason: Option<String>,
+    },
 }
 
 /// The version that a session is to go on with.
@@ -82,6 +91,9 @@ impl Action {
             Self::Answer(_) => "answer",
             Self::Cancel { .. } => "cancel",
             Self::Resume { .. } => "resume",
+            Self::Erase { .. } => "erase",
+            Self::Hold { reason: Some(_) } => "hold",
+            Self::Hold { reason: None } => "release",
         }
     }
 
@@ -95,6 +107,9 @@ impl Action {
             "answer" => Some(Self::Answer(given)),
             "cancel" => Some(Self::Cancel { reason: given["reason"].as_str().map(str::to_owned) }),
             "resume" => Some(Self::Resume { as_version: AsVersion::of_request(given)? }),
+            "erase" => Some(Self::Erase { reason: reason_of(&given) }),
+            "hold" => Some(Self::Hold { reason: Some(reason_of(&given)) }),
+            "release" => Some(Self::Hold { reason: None }),
             _ => None,
         })
     }
@@ -103,11 +118,20 @@ impl Action {
     pub fn body(&self) -> Value {
         match self {
             Self::Answer(answer) => answer.clone(),
-            Self::Cancel { reason: Some(reason) } => json!({ "reason": reason }),
+            Self::Cancel { reason: Some(reason) }
+            | Self::Erase { reason }
+            | Self::Hold { reason: Some(reason) } => json!({ "reason": reason }),
             Self::Resume { as_version: Some(as_version) } => json!(as_version),
-            Self::Cancel { reason: None } | Self::Resume { as_version: None } => json!({}),
+            Self::Cancel { reason: None }
+            | Self::Hold { reason: None }
+            | Self::Resume { as_version: None } => json!({}),
         }
     }
+}
+
+/// The reason that a request's body gives; empty, and so refused, without one.
+fn reason_of(given: &Value) -> String {
+    given["reason"].as_str().unwrap_or_default().to_owned()
 }
 
 /// The outcome of an action. Serialized as the body of the API's reply.
@@ -117,6 +141,22 @@ pub enum Done {
     Answered(Answered),
     Cancelled(Cancelled),
     Resumed(Resumed),
+    Erased(Erased),
+    Held(Held),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Erased {
+    pub session_id: SessionId,
+    /// When its key was destroyed, which may have been earlier.
+    pub erased_at: Stamp,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Held {
+    pub session_id: SessionId,
+    /// Why it must not be erased; `None` if it may be.
+    pub hold: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -166,6 +206,8 @@ impl<S: Store, E: Executions> Control<S, E> {
             Action::Resume { as_version } => {
                 Done::Resumed(self.resume(session, as_version.as_ref(), by).await?)
             }
+            Action::Erase { reason } => Done::Erased(self.erase(session, reason, by).await?),
+            Action::Hold { reason } => Done::Held(self.hold(session, reason.as_deref()).await?),
         })
     }
 }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use journal::cipher::{KeyRefused, KeyState};
 use journal::event::{About, Draft, Event, EventStatus};
 use journal::id::SessionId;
 use journal::principal::Principal;
@@ -38,6 +39,9 @@ impl<S: Store, E: Executions> Control<S, E> {
         to: Option<&AsVersion>,
         by: &Principal,
     ) -> Result<Resumed, Error> {
+        if let KeyState::Erased(erasure) = self.store.session_key(session).await? {
+            return Err(Refused::Key(KeyRefused::Erased(erasure)).into());
+        }
         let first = Records::read(&self.store, session).await?;
         first.refuse_ended()?;
         if let Some(to) = to {
@@ -161,7 +165,10 @@ impl<S: Store, E: Executions> Control<S, E> {
 
     /// The session's newest execution, and the number of resumes. The trigger's sender may have named
     /// the first execution, so its ARN is in the session's first record.
-    async fn newest(&self, initiated: &Event) -> Result<Option<(u32, Execution)>, Error> {
+    pub(crate) async fn newest(
+        &self,
+        initiated: &Event,
+    ) -> Result<Option<(u32, Execution)>, Error> {
         let arn_of = |resumes| self.executions.arn(&execution::name(&initiated.session, resumes));
         let mut newest = None;
         for resumes in 0..=RESUMES_MAX {

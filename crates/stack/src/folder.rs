@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use files::{GRANTS_FOLDER, private, remove_expired_grants};
+use journal::id::SessionId;
 use journal::sqlite::is_journal;
 
 use crate::stack::{JOURNAL_FILE, StartError};
@@ -220,6 +221,22 @@ pub fn take(data: &Path) -> Result<(PathBuf, FolderLock), StartError> {
 pub(crate) fn remove_expired(data: &Path, ttl_days: u32) {
     let kept = Duration::from_secs(u64::from(ttl_days) * 86_400);
     remove_expired_grants(&data.join(GRANTS_FOLDER), kept);
+}
+
+/// Removes the folders of a session's tools: `{server}/{session}` in the data folder.
+///
+/// # Errors
+/// If one of them cannot be removed.
+pub(crate) fn remove_state(data: &Path, session: &SessionId) -> io::Result<()> {
+    for entry in std::fs::read_dir(data)? {
+        let entry = entry?;
+        let state = entry.path().join(session.as_str());
+        // Of a symlink, only the link itself would be in the folder.
+        if entry.file_type()?.is_dir() && state.symlink_metadata().is_ok_and(|it| it.is_dir()) {
+            std::fs::remove_dir_all(state)?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes the access of other users to the data folder. A folder that has other purposes, or another owner,

@@ -121,10 +121,10 @@ async fn session<S: Store>(
     agents: &[Agent],
     now: Stamp,
 ) -> Result<Session, Error> {
-    let Summary { session: id, reported, tally } = summary;
+    let Summary { session: id, reported, tally, .. } = summary;
     let ask = match tally.ask.as_ref().filter(|_| !reported.status.is_terminal()) {
         Some(Asked { seq, expires_at, payload }) => {
-            let payload = readable(read::payload(store, id, payload).await)?;
+            let payload = readable(read::shown_payload(store, id, payload).await)?;
             Some(Asked { seq: *seq, expires_at: *expires_at, payload })
         }
         None => None,
@@ -138,7 +138,7 @@ async fn session<S: Store>(
             let is_result = ended.result().is_some();
             left_out = (is_result && is_large(payload)).then(|| payload.text_bytes());
             let payload = if is_result && is_read(payload) {
-                readable(read::payload(store, id, payload).await)?
+                readable(read::shown_payload(store, id, payload).await)?
             } else {
                 Value::Null
             };
@@ -148,11 +148,11 @@ async fn session<S: Store>(
         None => None,
     };
     let opening = match &tally.opening {
-        Some(payload) => Some(readable(read::payload(store, id, payload).await)?),
+        Some(payload) => Some(readable(read::shown_payload(store, id, payload).await)?),
         None => None,
     };
     let fallback = match &tally.fallback {
-        Some(payload) => Some(readable(read::payload(store, id, payload).await)?),
+        Some(payload) => Some(readable(read::shown_payload(store, id, payload).await)?),
         None => None,
     };
     let Tally { steps, spent, answered_by, .. } = *tally;

@@ -73,6 +73,8 @@ pub struct Config {
     pub accepts_loss: bool,
     /// What a commit waits for.
     pub durability: Durability,
+    /// Whether the contents of new sessions are encrypted, each under a key of its own.
+    pub encrypt: bool,
     /// The speed of the stack's clock, as a multiple of the machine's.
     pub time_scale: u32,
     /// The stack's clock, if it is not the machine's at that speed.
@@ -138,6 +140,9 @@ pub enum StartError {
     /// The journal, or the end of it, is missing.
     #[error(transparent)]
     Missing(#[from] Missing),
+    /// Agents in processes of their own have no keys of sessions.
+    #[error("agents in processes of their own cannot read or write encrypted sessions")]
+    EncryptedIsolation,
     #[error("cannot listen on {address}")]
     Listen {
         address: SocketAddr,
@@ -194,8 +199,12 @@ impl Stack {
         let signing = Signing::default();
         let (store, file_lock, keys) = open(&config, &data, &lock, &signing)?;
         question(lock.missing_end(&store).await, &config)?;
+        if store.has_keys() && matches!(config.isolation, Isolation::Processes { .. }) {
+            return Err(StartError::EncryptedIsolation);
+        }
         let settings = settings(&config);
         let (clock, steps) = clock(&config, &store).await?;
+        finish_erasures(&store, &clock, &data).await?;
         let (listener, address) = listen(config.listen).await?;
         let inside = Inside::listen(&config).await?;
         let wire = Wire::default();
@@ -365,7 +374,30 @@ fn open(
     let is_signed = keys.as_ref().is_some_and(|keys| matches!(keys.checkpoint(), Ok(Some(_))));
     question(lock.missing_file(&file, is_signed), config)?;
     let (store, file_lock) = Database::open_alone(&file, config.durability, leaf_key)?;
+    if config.encrypt {
+        store.encrypt_new_sessions().map_err(OpenError::Keys)?;
+    }
     Ok((store, file_lock, keys))
+}
+
+/// Journals destroyed keys that a former stack did not, and destroys those that an older file of keys has brought back.
+async fn finish_erasures(store: &Database, clock: &Clock, data: &Path) -> Result<(), StartError> {
+    if !store.has_keys() {
+        return Ok(());
+    }
+    if !store.encrypts() {
+        tracing::warn!("This folder has encrypted sessions, but new ones are not encrypted.");
+    }
+    let fail = |source| StartError::Folder { path: data.to_owned(), source };
+    for (session, erasure) in store.unjournaled()? {
+        folder::remove_state(data, &session).map_err(fail)?;
+        store.release_deduplication(&session).await?;
+        control::erase::journal(store, clock, &session, &erasure).await?;
+    }
+    for session in control::erase::destroy_again(store).await? {
+        tracing::warn!(session_id = %session, "Destroyed the key of an erased session again.");
+    }
+    Ok(())
 }
 
 fn keep_metrics(agents: &[Agent]) {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use journal::cipher::{KeyChange, KeyState};
 #[cfg(feature = "dynamodb")]
 use journal::dynamo::DynamoStore;
 use journal::id::SessionId;
@@ -86,5 +87,21 @@ impl Store for Journal {
 
     async fn log_session(&self, session: &SessionId) -> Result<(), Error> {
         of_either!(self, store => store.log_session(session).await)
+    }
+
+    async fn session_key(&self, session: &SessionId) -> Result<KeyState, Error> {
+        of_either!(self, store => store.session_key(session).await)
+    }
+
+    async fn change_key(&self, session: &SessionId, change: KeyChange) -> Result<(), Error> {
+        of_either!(self, store => store.change_key(session, change).await)
+    }
+
+    async fn key_change_journaled(&self, session: &SessionId) -> Result<(), Error> {
+        of_either!(self, store => store.key_change_journaled(session).await)
+    }
+
+    async fn guarded(&self, text: &str) -> Result<String, Error> {
+        of_either!(self, store => store.guarded(text).await)
     }
 }

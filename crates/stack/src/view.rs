@@ -18,6 +18,7 @@ use graph::effect::ToolCall;
 use graph::origin::Traced;
 use graph::presentation::{Presentation, Standing, TITLE_CHARS_MAX};
 use graph::question::{Decision, Question};
+use journal::cipher::Erasure;
 use journal::clock::Stamp;
 use journal::event::EventStatus;
 use journal::id::SessionId;
@@ -73,6 +74,9 @@ pub struct Session {
     /// One word.
     pub error_category: Option<String>,
     pub result: Option<Value>,
+    /// When, by whom and why its contents were erased.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub erased: Option<Erased>,
     /// The result's size in bytes, if a list omits the result because it is large.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_bytes: Option<usize>,
@@ -97,6 +101,25 @@ pub struct Session {
     pub tokens: Tokens,
     /// Their cost, in dollars.
     pub usd: f64,
+}
+
+/// The key of a session's contents was destroyed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Erased {
+    pub at: Stamp,
+    pub by: String,
+    pub reason: String,
+}
+
+impl Erased {
+    fn of(erasure: &Erasure) -> Self {
+        let Erasure { at, by, reason } = erasure;
+        Self { at: *at, by: by.to_string(), reason: reason.clone() }
+    }
+
+    pub fn sentence(&self) -> String {
+        format!("erased at {} by {} because: {}", self.at, self.by, self.reason)
+    }
 }
 
 /// The policy replaced the model because it failed, or because its budget was spent.
@@ -307,7 +330,8 @@ impl Session {
             elapsed_ms: reported.begun_at.map(|at| millis(end.since(at))),
             error,
             error_category,
-            result: self::result(tally, agent_state),
+            result: self::result(tally, agent_state).filter(|_| reported.erased.is_none()),
+            erased: reported.erased.as_ref().map(Erased::of),
             result_bytes: None,
             summary: summary.filter(|summary| !summary.is_empty()),
             conclusion,

@@ -76,7 +76,7 @@ pub fn mark(status: EventStatus) -> (&'static str, Tone) {
         | E::SessionTimedOut => ("✗", Tone::Bad),
         E::AgentBackgroundTaskSuspended | E::AgentVersionMissing => ("‖", Tone::Warn),
         E::AgentLost | E::CancelRequested => ("!", Tone::Warn),
-        E::SessionCancelled | E::SessionRejected => ("■", Tone::Warn),
+        E::SessionCancelled | E::SessionRejected | E::SessionErased => ("■", Tone::Warn),
     }
 }
 

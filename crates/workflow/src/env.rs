@@ -90,6 +90,9 @@ pub const DAYBOOK_TOKEN_NAME: &str = "DAYBOOK_TOKEN_NAME";
 /// The folder of the keys that sign the logs of sessions.
 pub const DAYBOOK_KEYS: &str = "DAYBOOK_KEYS";
 
+/// `on` if a local stack encrypts the contents of new sessions, each under a key of its own.
+pub const DAYBOOK_ENCRYPT: &str = "DAYBOOK_ENCRYPT";
+
 /// Witnesses that cosign the log of sessions: `KEY URL`, separated by commas.
 pub const DAYBOOK_WITNESSES: &str = "DAYBOOK_WITNESSES";
 

@@ -72,7 +72,7 @@ impl SummaryCache {
         let tally = known.map(|known| known.tally.clone()).unwrap_or_default();
         let (summary, read) = Summary::read(store, session, tally).await?;
         let summary = summary.map(Arc::new);
-        if let Some(summary) = &summary {
+        if let Some(summary) = summary.as_ref().filter(|summary| !summary.is_encrypted) {
             self.kept().put(Arc::clone(summary));
         }
         Ok((summary, read))
@@ -141,7 +141,7 @@ fn weight(summary: &Summary) -> usize {
     let payload = |payload: &Payload| match payload {
         Payload::Text(text) => text.len(),
         Payload::Zstd { bytes, .. } => bytes.len(),
-        Payload::Parts { .. } => 0,
+        Payload::Parts { .. } | Payload::Encrypted => 0,
     };
     let Tally { opening, fallback, ask, end, .. } = &summary.tally;
     let payloads = opening.iter().chain(fallback).chain(ask.as_ref().map(|ask| &ask.payload));

@@ -1,6 +1,7 @@
 //! What a list shows of a session.
 
 use super::Listed;
+use crate::cipher;
 use crate::error_message::ErrorMessage;
 use crate::id::SessionId;
 use crate::key;
@@ -17,6 +18,8 @@ pub struct Summary {
     pub reported: Reported,
     /// What its steps add up to.
     pub tally: Tally<Payload>,
+    /// Whether its contents are encrypted. Then they are not kept in memory, or an erasure would not reach them.
+    pub is_encrypted: bool,
 }
 
 impl Summary {
@@ -41,12 +44,13 @@ impl Summary {
             let next = key::step(tally.steps.saturating_add(1));
             queries.push(Query::between(&pk, &next, &key::step(STEPS_MAX)));
         }
-        let mut read = 0;
+        let (mut read, mut is_encrypted) = (0, false);
         for mut query in queries {
             loop {
                 let page = store.query(query.clone()).await?;
                 read += page.items.len();
                 for item in page.items {
+                    is_encrypted |= cipher::is_encrypted(&item);
                     if item.sk.starts_with(key::EVENT_PREFIX) {
                         events.push(item);
                     } else if item.sk.starts_with(key::STEP_PREFIX) {
@@ -63,7 +67,7 @@ impl Summary {
             return Ok((None, read));
         }
         let reported = Reported::of(&read::in_order(events.iter())?).corrected_by(&tally);
-        Ok((Some(Self { session: session.clone(), reported, tally }), read))
+        Ok((Some(Self { session: session.clone(), reported, tally, is_encrypted }), read))
     }
 
     /// A session with unreadable records, as the index shows it. It must not hide other sessions.
@@ -74,6 +78,11 @@ impl Summary {
         let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
         reported.error = Some(ErrorMessage::new("Journal", "Unreadable", &cause));
         reported.is_damaged = true;
-        Self { session: listed.session.clone(), reported, tally: Tally::default() }
+        Self {
+            session: listed.session.clone(),
+            reported,
+            tally: Tally::default(),
+            is_encrypted: false,
+        }
     }
 }

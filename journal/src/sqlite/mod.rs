@@ -5,7 +5,7 @@
 //! the same time; its view `journal` shows the items as in the table.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -17,12 +17,14 @@ use crate::log::LeafKey;
 use crate::store::{Error, Key};
 
 pub mod backup;
+pub mod encrypted;
 mod failure;
 mod integrity;
 pub mod log;
 mod place;
 mod records;
 mod rows;
+mod session_keys;
 mod writer;
 
 use failure::Failure;
@@ -30,6 +32,8 @@ use files::lock::Lock;
 use integrity::Met;
 pub use integrity::{Pages, check_pages};
 use place::Place;
+use session_keys::SessionKeys;
+pub use session_keys::{KeysError, SESSION_KEYS_FILE};
 pub use writer::WriteProblem;
 use writer::Writer;
 
@@ -112,6 +116,10 @@ struct Shared {
     changes: watch::Sender<u64>,
     met: Met,
     migrated: Option<Migrated>,
+    /// The keys of sessions, once there are any and they are needed.
+    keys: OnceLock<SessionKeys>,
+    /// Whether sessions that start get a key.
+    encrypts: OnceLock<()>,
 }
 
 /// A file of an earlier version that was brought to this one.
@@ -163,6 +171,8 @@ pub enum OpenError {
     /// SQLite did not accept a setting that durability depends on.
     #[error("the journal {} did not accept {setting}", path.display())]
     Setting { path: PathBuf, setting: &'static str },
+    #[error(transparent)]
+    Keys(#[from] KeysError),
 }
 
 impl SqliteStore {
@@ -220,7 +230,9 @@ impl SqliteStore {
         let met = Met::default();
         let reconnect = move || Ok(connect()?.0);
         let writer = Writer::start(first, reconnect, place, key, changes.clone(), met.clone());
-        Ok(Self::new(path, Some(writer), changes, met, migrated))
+        let store = Self::new(path, Some(writer), changes, met, migrated);
+        store.find_keys()?;
+        Ok(store)
     }
 
     /// Opens a journal that another process may be writing. Writes are rejected.
@@ -244,7 +256,9 @@ impl SqliteStore {
     ) -> Self {
         let (readers, turns) = (Mutex::default(), Arc::new(Semaphore::new(READERS_MAX)));
         let path = path.to_owned();
-        let shared = Shared { path, readers, writer, turns, changes, met, migrated };
+        let (keys, encrypts) = (OnceLock::new(), OnceLock::new());
+        let shared =
+            Shared { path, readers, writer, turns, changes, met, migrated, keys, encrypts };
         Self { shared: Arc::new(shared) }
     }
 
@@ -346,7 +360,10 @@ impl SqliteStore {
     /// The file cannot be read.
     pub async fn landed(&self, partition: &str, after: i64) -> Result<Vec<(i64, Item)>, Error> {
         let partition = partition.to_owned();
-        self.read(move |connection| rows::landed(connection, &partition, after)).await
+        let mut landed =
+            self.read(move |connection| rows::landed(connection, &partition, after)).await?;
+        self.open_items(landed.iter_mut().map(|(_, item)| item))?;
+        Ok(landed)
     }
 
     /// The items of all partitions after a key, ordered by partition and sort key.
@@ -354,7 +371,9 @@ impl SqliteStore {
     /// # Errors
     /// The file cannot be read.
     pub async fn scan(&self, after: Option<Key>, limit: usize) -> Result<Vec<Item>, Error> {
-        self.read(move |connection| rows::scan(connection, after, limit)).await
+        let mut items = self.read(move |connection| rows::scan(connection, after, limit)).await?;
+        self.open_items(&mut items)?;
+        Ok(items)
     }
 
     /// The size of the file's contents.

@@ -200,7 +200,7 @@ impl Found {
             return unreadable("its key is not text, so that queries pass it over");
         }
         let item = match self.body.and_then(read) {
-            Ok(attributes) => Item { pk: self.pk.clone(), sk: self.sk.clone(), attributes },
+            Ok(attributes) => Item::of(self.pk.clone(), self.sk.clone(), attributes),
             Err(reason) => return unreadable(&reason),
         };
         if [key::PARTITION, key::SORT].iter().any(|name| item.attributes.contains_key(*name)) {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::check::{Check, WHO_AND_WHEN};
 use super::{Anchor, Damage};
+use crate::cipher;
 use crate::clock::Stamp;
 use crate::event::{About, Event, EventStatus};
 use crate::item::{HASH, Hash, Item, Value};
@@ -157,7 +158,10 @@ fn is_end(item: &Item) -> bool {
 /// What a verdict says of the session.
 fn said(item: &Item) -> Vec<(&str, &Value)> {
     let own = |name: &str| {
-        WHO_AND_WHEN.contains(&name) || SEALERS_OWN.contains(&name) || Payload::has_attribute(name)
+        WHO_AND_WHEN.contains(&name)
+            || SEALERS_OWN.contains(&name)
+            || Payload::has_attribute(name)
+            || name == cipher::ENCRYPTED
     };
     let said = item.attributes.iter().map(|(name, value)| (name.as_str(), value));
     said.filter(|(name, _)| !own(name)).collect()

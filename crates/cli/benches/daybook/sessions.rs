@@ -153,6 +153,7 @@ async fn start(folder: &Path, time_scale: u32) -> Stack {
         data: folder.to_owned(),
         accepts_loss: false,
         durability: Durability::Fsync,
+        encrypt: false,
         time_scale,
         clock: None,
         // As `daybook dev` does, checkpoints are signed.

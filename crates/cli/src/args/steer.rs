@@ -24,6 +24,26 @@ pub struct Resume {
     pub as_version: Option<String>,
 }
 
+/// `erase`.
+#[derive(Debug, Group)]
+pub struct Erase {
+    /// Session id, or its first characters (6 or more)
+    pub session: String,
+    /// Reason for the erasure; journaled in plain text
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+}
+
+/// `hold`.
+#[derive(Debug, Group)]
+pub struct Hold {
+    /// Session id, or its first characters (6 or more)
+    pub session: String,
+    /// Reason for the hold
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+}
+
 /// `answer`.
 #[derive(Debug, Group)]
 #[command(group(ArgGroup::new("decision").args(["approve", "reject", "edit", "say"])))]

@@ -67,6 +67,9 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Tail(session) => watch::tail(&context, &session).await,
         Action::Cancel(cancel) => steer::cancel(&context, cancel).await,
         Action::Resume(resume) => steer::resume(&context, resume).await,
+        Action::Erase(erase) => steer::erase(&context, erase).await,
+        Action::Hold(hold) => steer::hold(&context, hold).await,
+        Action::Release(session) => steer::release(&context, &session).await,
         Action::Answer { session, digest, decision } => {
             answer::answer(&context, &session, decision, digest.as_deref()).await
         }

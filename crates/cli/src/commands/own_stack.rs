@@ -65,6 +65,7 @@ pub async fn for_dev(
         args::Durability::Fsync => Durability::Fsync,
         args::Durability::Relaxed => Durability::Relaxed,
     };
+    config.encrypt |= options.encrypt;
     config.time_scale = options.time_scale.get();
     config.accepts_loss = options.accept_loss;
     if options.isolate {
@@ -109,6 +110,7 @@ async fn start(config: Config) -> Result<Running, Failure> {
             StartError::Missing(_) => Some(
                 "put the file back, or restore a backup: daybook restore FILE --replace; or go on without it: daybook dev --accept-loss",
             ),
+            StartError::EncryptedIsolation => Some("start it without --isolate"),
             _ => None,
         };
         let failure: Failure = error.into();
@@ -132,6 +134,7 @@ async fn config(
         data: data_folder(context),
         accepts_loss: false,
         durability: Durability::Fsync,
+        encrypt: environment.encrypt,
         time_scale: 1,
         clock: None,
         keys: context.keys.clone(),

@@ -1,4 +1,4 @@
-//! `cancel` and `resume`, and how actions on a session are sent to the local stack or to AWS.
+//! `cancel`, `resume`, `erase`, `hold` and `release`, and how actions on a session are sent to the local stack or to AWS.
 
 use control::{Action, AsVersion};
 use journal::id::SessionId;
@@ -29,6 +29,30 @@ pub async fn cancel(context: &Context, cancel: args::steer::Cancel) -> Result<Ex
 pub async fn resume(context: &Context, resume: args::steer::Resume) -> Result<Exit, Failure> {
     let as_version = resume.as_version.map(|version| AsVersion { version });
     send(context, &resume.session, &Action::Resume { as_version }).await
+}
+
+/// Destroys the key of a session's contents.
+///
+/// # Errors
+/// When nothing listens, or the stack refuses.
+pub async fn erase(context: &Context, erase: args::steer::Erase) -> Result<Exit, Failure> {
+    send(context, &erase.session, &Action::Erase { reason: erase.reason }).await
+}
+
+/// Forbids the erasure of a session.
+///
+/// # Errors
+/// When nothing listens, or the stack refuses.
+pub async fn hold(context: &Context, hold: args::steer::Hold) -> Result<Exit, Failure> {
+    send(context, &hold.session, &Action::Hold { reason: Some(hold.reason) }).await
+}
+
+/// Allows the erasure of a held session.
+///
+/// # Errors
+/// When nothing listens, or the stack refuses.
+pub async fn release(context: &Context, session: &str) -> Result<Exit, Failure> {
+    send(context, session, &Action::Hold { reason: None }).await
 }
 
 /// Applies an action to a session, through the local stack or in the account.
@@ -77,9 +101,14 @@ pub async fn send(context: &Context, session: &str, action: &Action) -> Result<E
             Action::Answer(_) => "answered",
             Action::Cancel { .. } => "requested cancellation of",
             Action::Resume { .. } => "resumed",
+            Action::Erase { .. } => "erased",
+            Action::Hold { reason: Some(_) } => "held",
+            Action::Hold { reason: None } => "released",
         };
         output::say(&format!("{past} session {id}"));
-        output::hint(&format!("follow it with: daybook tail {id}"));
+        if !matches!(action, Action::Erase { .. } | Action::Hold { .. }) {
+            output::hint(&format!("follow it with: daybook tail {id}"));
+        }
     }
     Ok(Exit::Succeeded)
 }

@@ -49,6 +49,9 @@ pub fn verdict(look: Look, session: &Session) -> Vec<String> {
         let text = format!("{error}{}", category.unwrap_or_default());
         lines.extend(indented(look, Ink::Bad, "  ", &text));
     }
+    if let Some(erased) = &session.erased {
+        lines.extend(indented(look, Ink::Warn, "  ", &erased.sentence()));
+    }
     if let Some(needs) = &session.needs_version {
         lines.extend(indented(look, Ink::Warn, "  ", &needs.sentence()));
     }

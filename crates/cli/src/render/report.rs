@@ -75,6 +75,9 @@ impl Sessions {
             } else if let Some(needs) = &session.needs_version {
                 let text = clip(&needs.sentence(), room);
                 lines.push(format!("  {}", self.look.ink(Ink::Warn, &text)));
+            } else if let Some(erased) = &session.erased {
+                let text = clip(&erased.sentence(), room);
+                lines.push(format!("  {}", self.look.ink(Ink::Warn, &text)));
             } else if let Some(error) = &session.error {
                 lines.push(format!("  {}", self.look.ink(ink, &clip(error, room))));
             }

@@ -1,11 +1,11 @@
-//! Actions of a person on a session: `POST /api/sessions/{id}/answer`, `cancel` and `resume`.
+//! Actions of a person on a session: `POST /api/sessions/{id}/answer`, `cancel`, `resume`, `erase`, `hold` and `release`.
 //!
 //! [`Control`] performs them. On a stack it acts on the stack's own executions ([`Aws`]); a viewer of
 //! another journal supplies an implementation that acts where the sessions run.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
-use axum::http::Response;
+use axum::http::{Response, Uri};
 use axum::routing::post;
 use axum::{Extension, Router};
 use control::{Action, AsVersion, Control, Error, Execution, Refused, Workflow};
@@ -17,12 +17,16 @@ use super::Aws;
 use super::sessions::{Reply, session_id};
 use super::wire::{self, Refusal};
 use crate::executions::{RUNNING, Request, StartError};
+use crate::folder::remove_state;
 use crate::names;
 use crate::store::Journal;
 
 const ANSWER: &str = "/api/sessions/{id}/answer";
 const CANCEL: &str = "/api/sessions/{id}/cancel";
 const RESUME: &str = "/api/sessions/{id}/resume";
+const ERASE: &str = "/api/sessions/{id}/erase";
+const HOLD: &str = "/api/sessions/{id}/hold";
+const RELEASE: &str = "/api/sessions/{id}/release";
 
 /// The routes for a journal whose sessions can be controlled.
 pub fn router<E>(control: Control<Journal, E>) -> Router
@@ -33,13 +37,16 @@ where
         .route(ANSWER, post(answer::<E>))
         .route(CANCEL, post(cancel::<E>))
         .route(RESUME, post(resume::<E>))
+        .route(ERASE, post(on_key::<E>))
+        .route(HOLD, post(on_key::<E>))
+        .route(RELEASE, post(on_key::<E>))
         .with_state(control)
 }
 
 /// The routes for a journal whose sessions cannot be controlled. They respond with the reason.
 pub fn refused(reason: &'static str) -> Router {
     let refuse = move || async move { wire::api(Err(Refusal::new(409, "Refused", reason))) };
-    [ANSWER, CANCEL, RESUME]
+    [ANSWER, CANCEL, RESUME, ERASE, HOLD, RELEASE]
         .iter()
         .fold(Router::new(), |router, path| router.route(path, post(refuse)))
 }
@@ -82,6 +89,23 @@ async fn resume<E: control::Executions>(
     wire::api(act(&control, &id, action, &by).await)
 }
 
+/// `erase`, `hold` and `release`: the first two take a `{"reason"}`.
+async fn on_key<E: control::Executions>(
+    State(control): State<Control<Journal, E>>,
+    Extension(by): Extension<Principal>,
+    Path(id): Path<String>,
+    uri: Uri,
+    body: Bytes,
+) -> Response<Body> {
+    let name = uri.path().rsplit('/').next().unwrap_or_default();
+    let action = match Action::of_request(name, &body) {
+        Ok(Some(action)) => Ok(action),
+        Ok(None) => Err(Refusal::new(404, "NoAction", format!("there is no action {name}"))),
+        Err(error) => Err(Refusal::bad("InvalidBody", error.to_string())),
+    };
+    wire::api(act(&control, &id, action, &by).await)
+}
+
 /// A body that may be empty.
 fn asked(body: &[u8]) -> serde_json::Result<Value> {
     if body.is_empty() { Ok(Value::Null) } else { serde_json::from_slice(body) }
@@ -115,6 +139,11 @@ impl Workflow for Aws {
 }
 
 impl control::Executions for Aws {
+    fn remove_state(&self, session: &SessionId) -> Result<(), Error> {
+        let Some(data) = self.executions.store().path().parent() else { return Ok(()) };
+        remove_state(data, session).map_err(|error| Error::Executions(error.into()))
+    }
+
     fn arn(&self, name: &str) -> Result<String, Error> {
         Ok(names::execution_arn(names::STATE_MACHINE, name))
     }

@@ -227,7 +227,7 @@ pub(super) async fn existing(reader: &Reader, id: &str) -> Result<Records, Refus
 async fn records(reader: &Reader, id: &SessionId) -> Result<Records, Refusal> {
     let read = async {
         let events = read::events(&reader.store, id).await?;
-        let steps = read::resolved_steps(&reader.store, id).await?;
+        let steps = read::shown_steps(&reader.store, id).await?;
         Ok::<_, Error>(Records { id: id.clone(), events, steps })
     };
     read.await.map_err(|error| Refusal::journal(&error))

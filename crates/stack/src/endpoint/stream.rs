@@ -246,7 +246,7 @@ impl Stream {
             self.events.push(event.clone());
             ("event", Record::Event(Box::new(view::Event::of(&event))))
         } else if item.sk.starts_with(key::STEP_PREFIX) {
-            let step = read::resolve(&self.streams.reader.store, Step::from_item(item)?).await?;
+            let step = read::shown(&self.streams.reader.store, Step::from_item(item)?).await?;
             let shape = view::Step::of(&step, self.calls.of(&step));
             self.steps.push(step);
             ("step", Record::Step(Box::new(shape)))

@@ -1,11 +1,15 @@
 //! Executions as rows of the SQLite file that holds the journal.
 //!
-//! A history is stored in the API's JSON form.
+//! A history is stored in the API's JSON form. Inputs, outputs, failures and histories of a session that has a key are
+//! encrypted under it.
 
 use asl::execution::Outcome;
 use asl::history::Event;
 use asl::time::Timestamp;
+use journal::id::SessionId;
+use journal::read::ENCRYPTED;
 use journal::sqlite::SqliteStore;
+use journal::sqlite::encrypted::session_of_text;
 use journal::store::Error;
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
@@ -110,6 +114,10 @@ impl ExecutionStore for SqliteStore {
         machine: i64,
         executions: Vec<NewExecution>,
     ) -> Result<Vec<Inserted>, Error> {
+        let sessions: Vec<_> = executions.iter().filter_map(session_of).collect();
+        self.create_keys(&sessions)?;
+        let encrypted = executions.into_iter().map(|new| encrypt_input(self, new));
+        let executions = encrypted.collect::<Result<Vec<_>, Error>>()?;
         self.transact(move |connection| {
             executions.iter().map(|new| insert_one(connection, machine, new)).collect()
         })
@@ -130,6 +138,7 @@ impl ExecutionStore for SqliteStore {
             })
             .collect::<Result<Vec<_>, Error>>()?;
         let ended = ended.cloned();
+        let (bodies, ended) = encrypt_history(self, execution, bodies, ended).await?;
         self.transact(move |connection| {
             let mut insert = connection.prepare_cached(
                 "INSERT INTO execution_event (execution, id, at_ms, body) VALUES (?, ?, ?, ?) \
@@ -159,7 +168,7 @@ impl ExecutionStore for SqliteStore {
 
     async fn find(&self, arn: &str) -> Result<Option<Record>, Error> {
         let found = rows(self, "execution.arn = ?", vec![arn.to_owned().into()]).await?;
-        found.into_iter().next().transpose().map_err(unreadable)
+        found.into_iter().next().transpose()
     }
 
     async fn newest_first(
@@ -200,17 +209,22 @@ impl ExecutionStore for SqliteStore {
         limit: usize,
     ) -> Result<Vec<String>, Error> {
         let sql = if reverse {
-            "SELECT body FROM execution_event WHERE execution = ? AND id < ? ORDER BY id DESC LIMIT ?"
+            "SELECT id, body FROM execution_event WHERE execution = ? AND id < ? ORDER BY id DESC LIMIT ?"
         } else {
-            "SELECT body FROM execution_event WHERE execution = ? AND id > ? ORDER BY id LIMIT ?"
+            "SELECT id, body FROM execution_event WHERE execution = ? AND id > ? ORDER BY id LIMIT ?"
         };
-        self.read(move |connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            let values = params![execution, after, limit_of(limit)];
-            let bodies = statement.query_map(values, |row| row.get(0))?;
-            Ok(bodies.collect::<rusqlite::Result<_>>()?)
-        })
-        .await
+        let bodies: Vec<(i64, String)> = self
+            .read(move |connection| {
+                let mut statement = connection.prepare_cached(sql)?;
+                let values = params![execution, after, limit_of(limit)];
+                let bodies = statement.query_map(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(bodies.collect::<rusqlite::Result<_>>()?)
+            })
+            .await?;
+        // The history of an erased session is gone.
+        let readable =
+            |(id, body)| self.decrypt_text(&place_of_event(execution, id), body).transpose();
+        bodies.into_iter().filter_map(readable).collect()
     }
 }
 
@@ -284,10 +298,91 @@ async fn select(
     rest: &str,
     values: Vec<rusqlite::types::Value>,
 ) -> Result<Vec<Record>, Error> {
-    let readable = |row: rusqlite::Result<Record>| {
+    let readable = |row: Result<Record, Error>| {
         row.inspect_err(|error| tracing::warn!(%error, "An execution cannot be read.")).ok()
     };
     Ok(rows(store, rest, values).await?.into_iter().filter_map(readable).collect())
+}
+
+/// The session of a new execution, as its input or else its name says.
+fn session_of(new: &NewExecution) -> Option<SessionId> {
+    let input: serde_json::Value = serde_json::from_str(&new.input).unwrap_or_default();
+    let named = input["session_id"].as_str().and_then(|id| id.parse().ok());
+    named.or_else(|| new.name.parse().ok())
+}
+
+fn encrypt_input(store: &SqliteStore, new: NewExecution) -> Result<NewExecution, Error> {
+    let Some(session) = session_of(&new) else { return Ok(new) };
+    let input = store.encrypt_text(&session, &place_of_input(&new.arn), &new.input)?;
+    Ok(NewExecution { input, ..new })
+}
+
+type Body = (u64, i64, String);
+type Ended = Option<(Outcome, Timestamp)>;
+
+/// Encrypts what an execution appends if its input is encrypted.
+async fn encrypt_history(
+    store: &SqliteStore,
+    execution: i64,
+    mut bodies: Vec<Body>,
+    mut ended: Ended,
+) -> Result<(Vec<Body>, Ended), Error> {
+    if !store.has_keys() {
+        return Ok((bodies, ended));
+    }
+    let sql = "SELECT input FROM execution WHERE id = ?";
+    let input = store.read(move |connection| {
+        Ok(connection.query_row(sql, [execution], |row| row.get::<_, String>(0))?)
+    });
+    let Some(session) = session_of_text(&input.await?) else { return Ok((bodies, ended)) };
+    for (id, _, body) in &mut bodies {
+        let id = i64::try_from(*id).unwrap_or(i64::MAX);
+        *body = store.encrypt_text(&session, &place_of_event(execution, id), body)?;
+    }
+    if let Some((outcome, _)) = &mut ended {
+        let encrypt = |name: &str, text: &mut String| {
+            *text = store.encrypt_text(&session, &place_of(execution, name), text)?;
+            Ok::<_, Error>(())
+        };
+        match outcome {
+            Outcome::Succeeded(output) => encrypt("output", output)?,
+            Outcome::Failed(failure) | Outcome::Aborted(failure) => {
+                failure.error.iter_mut().try_for_each(|error| encrypt("error", error))?;
+                failure.cause.iter_mut().try_for_each(|cause| encrypt("cause", cause))?;
+            }
+            Outcome::TimedOut => {}
+        }
+    }
+    Ok((bodies, ended))
+}
+
+/// A record with its texts decrypted. Those of an erased session are gone, except that an input is JSON.
+fn decrypted(store: &SqliteStore, mut record: Record) -> Result<Record, Error> {
+    let id = record.id;
+    let gone =
+        || serde_json::json!({ ENCRYPTED: "the session's key was destroyed or is not here" });
+    let input = store.decrypt_text(&place_of_input(&record.arn), record.input)?;
+    record.input = input.unwrap_or_else(|| gone().to_string());
+    let text = |name: &str, text: Option<String>| match text {
+        Some(text) => store.decrypt_text(&place_of(id, name), text),
+        None => Ok(None),
+    };
+    record.output = text("output", record.output)?;
+    record.error = text("error", record.error)?;
+    record.cause = text("cause", record.cause)?;
+    Ok(record)
+}
+
+fn place_of_input(arn: &str) -> String {
+    format!("input of {arn}")
+}
+
+fn place_of(execution: i64, name: &str) -> String {
+    format!("{name} of execution {execution}")
+}
+
+fn place_of_event(execution: i64, event: i64) -> String {
+    format!("event {event} of execution {execution}")
 }
 
 fn unreadable(error: rusqlite::Error) -> Error {
@@ -298,12 +393,12 @@ async fn rows(
     store: &SqliteStore,
     rest: &str,
     values: Vec<rusqlite::types::Value>,
-) -> Result<Vec<rusqlite::Result<Record>>, Error> {
+) -> Result<Vec<Result<Record, Error>>, Error> {
     let sql = format!(
         "SELECT {COLUMNS} FROM execution JOIN execution_machine \
          ON execution_machine.id = execution.machine WHERE {rest}"
     );
-    store
+    let found: Vec<rusqlite::Result<Record>> = store
         .read(move |connection| {
             let mut statement = connection.prepare_cached(&sql)?;
             let values = params_from_iter(values.iter().map(|v| v as &dyn ToSql));
@@ -314,7 +409,9 @@ async fn rows(
             }
             Ok(records)
         })
-        .await
+        .await?;
+    let decrypt = |row: rusqlite::Result<Record>| decrypted(store, row.map_err(unreadable)?);
+    Ok(found.into_iter().map(decrypt).collect())
 }
 
 fn record(row: &Row<'_>) -> rusqlite::Result<Record> {

@@ -7,6 +7,7 @@ mod clocks;
 mod conformance;
 mod dynamodb;
 mod endpoint;
+mod erasure;
 mod executions;
 mod isolated;
 mod list;

@@ -28,6 +28,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         data: data.to_owned(),
         accepts_loss: false,
         durability: Durability::Relaxed,
+        encrypt: false,
         time_scale,
         clock: None,
         keys: None,

@@ -19,7 +19,7 @@ impl Check<'_> {
             if item.text_opt(SUBJECT) == Some(NOTE_REQUEST) {
                 held.extend(self.texts(item).into_iter().map(|text| (hash_of(&text), text)));
             }
-            let Some(Stored::B(frame)) = item.attributes.get(REQUEST) else { continue };
+            let Some(Stored::B(frame)) = item.value(REQUEST) else { continue };
             let frame = request::frame_of(frame);
             if let Some(sha256) = missing_text(&held, frame.as_str(), item.text_opt(MESSAGES)) {
                 damage.push(Damage::RequestMissing { place: item.sk.clone(), sha256 });
