@@ -319,6 +319,7 @@ mod tests {
                 Payload::Text(_) => "text",
                 Payload::Zstd { .. } => "zstd",
                 Payload::Parts { .. } => "parts",
+                Payload::Encrypted => "encrypted",
             };
             assert_eq!(found, form, "{bytes} bytes");
             let item = encoded.payload.write_to(Item::new("p", "s"));

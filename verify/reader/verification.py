@@ -9,7 +9,7 @@ from typing import Iterable
 import requests_check
 from items import Item
 from manifest import Manifest, decode_manifest
-from payloads import CannotTell, Malformed, Parts, Undecodable, payload_of
+from payloads import CannotTell, Malformed, Parts, Undecodable, is_encrypted, payload_of
 from records import (
     ENDING_OF_VERDICT,
     GENESIS,
@@ -566,9 +566,13 @@ def is_announcement(session: Session, manifest: Manifest, event: Item) -> bool:
     return announces_its_step(session, event, instant) or repeats_sealed_event(session, manifest, event)
 
 
-def announced(event: Item) -> dict:
-    """The attributes in which an announcement is compared."""
-    return event.without(("Writer", "Timestamp", "WallTime", "Hash"))
+CONTENTS = ("Encrypted", "ErrorMessage", "Detail")
+
+
+def announced(event: Item, encrypted: bool) -> dict:
+    """The attributes in which an announcement is compared; `encrypted` if it is, and what it repeats."""
+    contents = CONTENTS if encrypted else ()
+    return event.without(("Writer", "Timestamp", "WallTime", "Hash", *contents))
 
 
 def announces_its_step(session: Session, event: Item, instant: int) -> bool:
@@ -579,14 +583,20 @@ def announces_its_step(session: Session, event: Item, instant: int) -> bool:
         return False
     step_instant = parse_time(step.text("Timestamp") or "")
     assert step_instant is not None, "a readable step has a time"
-    return announcement_of(session.id, step) == announced(event) and step_instant <= instant
+    encrypted = is_encrypted(event) and is_encrypted(step)
+    due = announcement_of(session.id, step)
+    if due is not None and encrypted:
+        due = {name: value for name, value in due.items() if name not in CONTENTS}
+    return due == announced(event, encrypted) and step_instant <= instant
 
 
 def repeats_sealed_event(session: Session, manifest: Manifest, event: Item) -> bool:
+    def same(earlier: Item) -> bool:
+        encrypted = is_encrypted(event) and is_encrypted(earlier)
+        return announced(earlier, encrypted) == announced(event, encrypted)
+
     return any(
-        sk < event.sk and announced(earlier) == announced(event)
-        for sk, earlier in session.events.items()
-        if sk in manifest
+        sk < event.sk and same(earlier) for sk, earlier in session.events.items() if sk in manifest
     )
 
 

@@ -14,6 +14,7 @@ use graph::definition::{Context, Finish, Graph, InputError, Node, Route};
 use graph::effect::{Chat, Effect, Reply};
 use graph::outcome::Outcome;
 use graph::profile::Profile;
+use journal::cipher::is_encrypted;
 use journal::clock::{Clock, Stamp};
 use journal::event::EventStatus;
 use journal::id::SessionId;
@@ -21,7 +22,7 @@ use journal::item::Item;
 use journal::key;
 use journal::lease::Lease;
 use journal::read;
-use journal::sqlite::{Durability, SqliteStore};
+use journal::sqlite::{Durability, SESSION_KEYS_FILE, SqliteStore};
 use journal::step::{AnsweredBy, EffectKind, EffectRef, Ending, Step, StepBody};
 use journal::store::{Condition, Query, Store as _, query_all};
 use rmcp::ServiceExt as _;
@@ -281,7 +282,29 @@ async fn a_host_knows_only_its_own_agents() {
 
 #[tokio::test]
 async fn a_session_resumes_from_every_prefix_and_repeats_nothing() {
+    resumes_from_every_prefix(false).await;
+}
+
+#[tokio::test]
+async fn an_encrypted_session_resumes_from_every_prefix() {
+    resumes_from_every_prefix(true).await;
+}
+
+/// Encrypts the session of a world, with the key that it has in an earlier one.
+fn encrypt(world: &World, earlier: Option<&World>) {
+    let keys = |world: &World| world.store.path().with_file_name(SESSION_KEYS_FILE);
+    if let Some(earlier) = earlier {
+        std::fs::copy(keys(earlier), keys(world)).unwrap();
+    }
+    world.store.encrypt_new_sessions().unwrap();
+    world.store.create_keys(std::slice::from_ref(&world.session)).unwrap();
+}
+
+async fn resumes_from_every_prefix(encrypted: bool) {
     let (detail, first) = diagnosing();
+    if encrypted {
+        encrypt(&first, None);
+    }
     first.accepted(&detail, 0).await;
     first.done().await;
     let steps = first.steps().await;
@@ -291,6 +314,10 @@ async fn a_session_resumes_from_every_prefix_and_repeats_nothing() {
     for cut in 0..items.len() {
         let (_, mut world) = diagnosing();
         world.session = first.session.clone();
+        if encrypted {
+            encrypt(&world, Some(&first));
+        }
+        assert!(items.iter().all(|item| is_encrypted(item) == encrypted));
         for item in &items[..cut] {
             world.store.put(Item::clone(item), Condition::Absent).await.unwrap();
         }

@@ -1,20 +1,19 @@
 //! The checks of a session's records.
 
+mod announced;
 mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Change, Damage};
-use crate::cipher;
 use crate::clock::Stamp;
-use crate::event::{About, DETAIL, ERROR_MESSAGE, Event, EventStatus, WALL_TIME, WRITER, Writer};
+use crate::event::{Event, EventStatus, WALL_TIME, WRITER, Writer};
 use crate::id::SessionId;
 use crate::item::{HASH, Hash, Item, Value};
 use crate::key::{self, attribute};
 use crate::limits::STEPS_MAX;
 use crate::log::{Judged, Leaf, Missing};
 use crate::payload::{Payload, part_bytes};
-use crate::seal::announcement;
 use crate::step::{KIND, SEQ, Step, StepKind};
 
 /// A record's name in a report.
@@ -43,9 +42,6 @@ pub(super) struct Check<'a> {
 
 /// The attributes in which two announcements of one fact may differ.
 pub(super) const WHO_AND_WHEN: [&str; 4] = [WRITER, attribute::TIMESTAMP, WALL_TIME, HASH];
-
-/// The attributes in which an encrypted announcement differs besides.
-const ENCRYPTED_ALIKE: [&str; 3] = [cipher::ENCRYPTED, ERROR_MESSAGE, DETAIL];
 
 /// The attributes of a part, in order.
 const PART_ATTRIBUTES: [&str; 3] = ["Bytes", attribute::EXPIRES_AT, HASH];
@@ -298,43 +294,6 @@ impl<'a> Check<'a> {
             self.damage.push(Damage::Removed { first: sk.clone(), last: sk.clone() });
         }
         unsealed
-    }
-
-    /// Whether an event says the same as a sealed event or step, except for writer and time: an
-    /// announcement of a durable step, written at the same time as the verdict.
-    fn is_announced(&self, item: &Item, manifest: &BTreeMap<String, Hash>) -> bool {
-        let Ok(event) = Event::from_item(item) else { return false };
-        let in_its_place = item.text_opt(attribute::TIMESTAMP) == Some(&event.stamp.to_string());
-        if !event.status.announces_a_step() || !in_its_place {
-            return false;
-        }
-        // The bytes depend on the key of the record, and a verifier may have no key.
-        let is_encrypted = cipher::is_encrypted(item);
-        let said = |item: &Item| {
-            let mut said = item.attributes.clone();
-            said.retain(|name, _| !WHO_AND_WHEN.contains(&name.as_str()));
-            if is_encrypted {
-                said.retain(|name, _| !ENCRYPTED_ALIKE.contains(&name.as_str()));
-            }
-            said
-        };
-        let announced = said(item);
-        let sealed = self.events.values().filter(|event| manifest.contains_key(&event.sk));
-        let due = self.announcement(&event);
-        // A copy with an earlier time would displace the sealed announcement.
-        due.is_some_and(|(at, due)| at <= event.stamp && said(&due) == announced)
-            || sealed.filter(|sealed| sealed.sk < item.sk).any(|event| said(event) == announced)
-    }
-
-    /// The announcement of the step that an event refers to, by the same writer at the same time.
-    /// Damage to the steps has been reported already.
-    fn announcement(&self, event: &Event) -> Option<(Stamp, Item)> {
-        let About::Step(seq) = event.about else { return None };
-        let item = self.steps.get(&seq).filter(|item| !self.reported.contains(&item.sk))?;
-        let step = Step::from_item(item).ok()?;
-        let draft = announcement(&step)?;
-        let item = draft.to_item(self.session, event.writer, event.stamp, None, step.expires_at);
-        Some((step.stamp, item))
     }
 
     /// The verdict's list of events. If it is missing, the reason has been or is now reported.

@@ -47,7 +47,8 @@ fn the_sample_file_of_the_format_is_sound() {
 #[test]
 fn the_sample_part_of_the_format_is_right() {
     let bytes = b"abc".to_vec();
-    let payload = Payload::Parts { sha256: Hash::of(&bytes), raw_bytes: 3, parts: 1 };
+    let payload =
+        Payload::Parts { sha256: Hash::of(&bytes), raw_bytes: 3, parts: 1, encrypted: None };
     let parts = part_items(&session(), 1_803_033_000, &Encoded { payload, parts: vec![bytes] });
     has_bytes_on_the_page(&parts[0]);
 }

@@ -205,7 +205,8 @@ pub fn large() -> Vec<Item> {
         let bytes = zstd_of(manifest);
         let sha256 = Hash::of(&bytes);
         let raw_bytes = u32::try_from(manifest.to_string().len()).unwrap();
-        Encoded { payload: Payload::Parts { sha256, raw_bytes, parts: 1 }, parts: vec![bytes] }
+        let payload = Payload::Parts { sha256, raw_bytes, parts: 1, encrypted: None };
+        Encoded { payload, parts: vec![bytes] }
     })
 }
 
