@@ -1,6 +1,7 @@
 //! The command line as typed. Parsing reads no file and no environment.
 
 pub mod keep;
+mod eval;
 pub mod packs;
 pub mod steer;
 
@@ -12,6 +13,8 @@ use clap::{ArgGroup, ArgMatches, Args as Group, Parser, Subcommand, ValueEnum};
 use journal::listing::ListCursor;
 use journal::status::Status;
 use stack::list::When;
+
+pub use eval::Eval;
 
 /// The default address of the local stack.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:4599";
@@ -194,6 +197,11 @@ Over HTTP, with the bearer token from DAYBOOK_TOKEN if it is set:
 
 Servers, with examples for a shell or for an MCP client's configuration:")]
     Mcp(Mcp),
+    /// Run an agent on a folder of cases and compare what it concludes with what they expect
+    #[command(after_help = "\
+Exits 0 if every run agrees, or with --baseline if nothing became worse; else 1; 2 if a run did not end.
+docs/eval.md has the format of a case.")]
+    Eval(Eval),
     /// Check a state machine or run it once, without a stack
     Workflow(Workflow),
     /// Copy the journal, also of a running stack, into one verified file

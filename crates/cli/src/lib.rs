@@ -14,7 +14,7 @@
 //!    stderr.
 //!
 //! Interactive commands read keys and lines with `typing`, open an editor with `editor`, and parse answers
-//! with `deciding`. `progress` shows running tools, `counted` counts AWS usage, and `failure` reports errors.
+//! with `deciding`. `eval` compares runs with the cases of an evaluation. `progress` shows running tools, `counted` counts AWS usage, and `failure` reports errors.
 
 mod args;
 mod asking;
@@ -24,6 +24,7 @@ mod counted;
 mod deciding;
 mod editor;
 mod endpoint;
+mod eval;
 mod failure;
 mod feed;
 mod input;
@@ -114,7 +115,7 @@ fn run(args: Parsed, own: Vec<Agent>, extensions: Arc<[Extension]>) -> Result<Ex
 fn service(action: &Action) -> Option<&'static str> {
     match action {
         Action::Dev(..) => Some("daybook"),
-        Action::Trigger(_) | Action::Chat(_) => Some("daybook-cli"),
+        Action::Trigger(_) | Action::Chat(_) | Action::Eval(_) => Some("daybook-cli"),
         Action::OfPack(command) if command.starts_sessions => Some("daybook-cli"),
         Action::Mcp(_) => Some("daybook-mcp"),
         _ => None,

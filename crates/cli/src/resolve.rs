@@ -24,6 +24,7 @@ use workflow::env;
 
 use crate::args::packs::{Parsed, Typed, of_pack};
 use crate::args::{self, Target};
+use crate::commands::eval::Plan;
 use crate::config::{Config, ServersEnvironment, StackEnvironment};
 use crate::failure::Failure;
 use crate::input;
@@ -123,6 +124,7 @@ pub enum Action {
     Mcp(Serving),
     OfPack(PackCommand),
     Workflow(args::WorkflowAction),
+    Eval(Box<Plan>),
     Doctor(Result<StackEnvironment, Unusable>),
 }
 
@@ -248,6 +250,14 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
             let environment = dev_environment(&dev.of_packs, config)?;
             Action::Dev(dev, environment)
         }
+        args::Command::Eval(options) => {
+            only_local(
+                context.target,
+                "an evaluation starts a stack of its own; drop --target aws",
+            )?;
+            let environment = config.stack(&[]).map_err(Failure::usage)?;
+            Action::Eval(Box::new(Plan { options, environment }))
+        }
         args::Command::Agents => Action::Agents,
         args::Command::Ui(ui) => {
             context.cloud = of_stage(ui.stage.as_deref(), &context)?;
@@ -327,6 +337,7 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
         | C::Tools(_)
         | C::Mcp(_)
         | C::Doctor
+        | C::Eval(_)
         | C::Keys(_)
         | C::Backup(_)
         | C::Restore(_)

@@ -91,7 +91,10 @@ impl RateLimit {
 
 /// The rate limits that the environment sets, by agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits(BTreeMap<&'static str, u32>);
+pub struct Limits {
+    set: BTreeMap<&'static str, u32>,
+    is_off: bool,
+}
 
 impl Limits {
     /// Reads the variables of these agents.
@@ -110,18 +113,23 @@ impl Limits {
                 limits.insert(agent.name(), u32::try_from(number).unwrap_or(u32::MAX));
             }
         }
-        Ok(Self(limits))
+        Ok(Self { set: limits, is_off: false })
     }
 
     /// A limit for one agent only.
     pub fn of(agent: &'static str, per_hour: u32) -> Self {
-        Self(BTreeMap::from([(agent, per_hour)]))
+        Self { set: BTreeMap::from([(agent, per_hour)]), is_off: false }
+    }
+
+    /// No limit for any agent, for an evaluation.
+    pub fn off() -> Self {
+        Self { is_off: true, ..Self::default() }
     }
 
     /// The sessions per hour of this agent; `None` if unlimited.
     pub fn per_hour(&self, agent: &Agent) -> Option<u32> {
-        let limit = agent.profile().rate_limit?;
-        Some(self.0.get(agent.name()).copied().unwrap_or(limit.per_hour))
+        let limit = agent.profile().rate_limit.filter(|_| !self.is_off)?;
+        Some(self.set.get(agent.name()).copied().unwrap_or(limit.per_hour))
     }
 }
 

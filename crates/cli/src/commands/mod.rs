@@ -9,6 +9,7 @@ mod chat;
 pub(crate) mod cloud;
 mod dev;
 mod doctor;
+pub(crate) mod eval;
 mod keys;
 mod machine;
 mod new;
@@ -89,6 +90,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Witness(serve) => witness::serve(&context, serve).await,
         Action::Keys(action) => keys::keys(&context, action).await,
         Action::Doctor(environment) => doctor::doctor(&context, environment).await,
+        Action::Eval(plan) => eval::eval(&context, *plan).await,
         Action::Workflow(action) => machine::machine(&context, &action).await,
         Action::Mcp(serving) => serve::mcp(&context, serving).await,
     }

@@ -1,4 +1,4 @@
-//! The local stack in this process, for `dev` and for `--with-stack`.
+//! The local stack in this process, for `dev`, `eval` and `--with-stack`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use agent::tool::Servers;
 use anyhow::{Context as _, anyhow};
 use extension::server::socket_address;
 use files::{GRANTS_FOLDER, Roots};
+use graph::profile::Limits;
 use journal::sqlite::{Durability, Migrated};
 use stack::functions::File;
 use stack::stack::{Config, Isolation, Stack, StartError};
@@ -93,6 +94,23 @@ pub async fn for_a_run(
         .ok_or_else(|| Failure::usage("--endpoint has no host and port to listen on"))?;
     let roots = roots(context, &[], environment)?;
     start(config(context, &listen, environment, &roots).await?).await
+}
+
+/// Starts a stack without hourly limits for an evaluation, in this folder, on a free port.
+///
+/// # Errors
+/// As [`for_dev`].
+pub async fn for_eval(
+    context: &Context,
+    environment: &StackEnvironment,
+    data: &Path,
+) -> Result<Running, Failure> {
+    let mut context = context.clone();
+    context.data = Some(data.to_owned());
+    let roots = roots(&context, &[], environment)?;
+    let mut config = config(&context, "127.0.0.1:0", environment, &roots).await?;
+    config.admission = Limits::off();
+    start(config).await
 }
 
 async fn start(config: Config) -> Result<Running, Failure> {

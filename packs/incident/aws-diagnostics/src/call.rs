@@ -9,6 +9,9 @@ const LOGS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Source: AWS, "IAM and AWS STS quotas", role inline policies.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
+/// Largest list of CloudTrail events or of security group rules, in bytes.
+const LIST_BYTES_MAX: u64 = 2 * 1024 * 1024;
+
 /// A read-only call about a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call<'a> {
@@ -20,6 +23,21 @@ pub(super) enum Call<'a> {
     /// Of the inline policy of this name.
     GetRolePolicy(&'a str),
     ListAttachedRolePolicies,
+    DescribeSecurityGroupRules,
+    /// Of the changes of this.
+    LookupEvents(Subject),
+}
+
+/// The resource whose changes are looked up. CloudTrail takes one name a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    Function,
+    Role,
+    SecurityGroups,
+}
+
+impl Subject {
+    pub(super) const ALL: [Self; 3] = [Self::Function, Self::Role, Self::SecurityGroups];
 }
 
 impl Call<'_> {
@@ -33,6 +51,8 @@ impl Call<'_> {
             Self::ListRolePolicies => "iam:ListRolePolicies",
             Self::GetRolePolicy(_) => "iam:GetRolePolicy",
             Self::ListAttachedRolePolicies => "iam:ListAttachedRolePolicies",
+            Self::DescribeSecurityGroupRules => "ec2:DescribeSecurityGroupRules",
+            Self::LookupEvents(_) => "cloudtrail:LookupEvents",
         }
     }
 
@@ -46,13 +66,27 @@ impl Call<'_> {
             Self::ListRolePolicies => "role/list-role-policies.json".to_owned(),
             Self::GetRolePolicy(policy) => format!("role/get-role-policy/{policy}.json"),
             Self::ListAttachedRolePolicies => "role/list-attached-role-policies.json".to_owned(),
+            Self::DescribeSecurityGroupRules => "describe-security-group-rules.json".to_owned(),
+            Self::LookupEvents(Subject::Function) => "lookup-events.json".to_owned(),
+            Self::LookupEvents(Subject::Role) => "role/lookup-events.json".to_owned(),
+            Self::LookupEvents(Subject::SecurityGroups) => {
+                "security-groups/lookup-events.json".to_owned()
+            }
         }
+    }
+
+    /// Whether the AWS CLI prints nothing for a response without members.
+    ///
+    /// Source: AWS CLI, `formatter.py`: an empty response is not printed.
+    pub(super) const fn may_be_empty(self) -> bool {
+        matches!(self, Self::GetFunctionConcurrency)
     }
 
     /// Largest accepted response, in bytes.
     pub(super) const fn bytes_max(self) -> u64 {
         match self {
             Self::FilterLogEvents => LOGS_BYTES_MAX,
+            Self::DescribeSecurityGroupRules | Self::LookupEvents(_) => LIST_BYTES_MAX,
             _ => ANSWER_BYTES_MAX,
         }
     }

@@ -1,18 +1,21 @@
-//! The MCP server `aws-diagnostics`: a Lambda function's recent logs, role policies and
-//! configuration.
+//! The MCP server `aws-diagnostics`: a Lambda function's recent logs, role policies, configuration,
+//! security group rules and recent changes.
 //!
 //! `server` speaks MCP. `source` knows which AWS calls (`call`) a tool needs and reads them from
 //! `snapshot`, an incident folder of saved AWS CLI output; with the feature `live`, from `live`, an
 //! account, or `recording`, an account whose responses become an incident folder. `saved` is the AWS
 //! CLI's output, `answer` converts it to `response` (both pure), and `refusal` has every error. A
 //! refused call is an MCP result with `isError` and a text that names the AWS call. It never looks
-//! like data and fails no other tool.
+//! like data and fails no other tool. Where a tool needs several calls, the parts that were read survive
+//! the failure of another, and `error` names what is missing.
 
 #[cfg(feature = "live")]
 pub mod account;
 mod answer;
 mod call;
 pub mod destination;
+#[cfg(feature = "live")]
+mod ec2;
 mod function_name;
 #[cfg(feature = "live")]
 mod live;
@@ -22,6 +25,8 @@ mod refusal;
 mod response;
 mod saved;
 mod server;
+#[cfg(feature = "live")]
+pub mod signed;
 mod snapshot;
 mod source;
 
@@ -36,8 +41,14 @@ use source::Source;
 /// This server, for listings.
 pub const INFO: ServerInfo = ServerInfo {
     name: "aws-diagnostics",
-    description: "Reads a Lambda function's recent logs, the policies of its role and its configuration",
-    tools: &["get_iam_state", "get_lambda_config", "get_recent_logs"],
+    description: "Reads a Lambda function's recent logs, the policies of its role, its configuration, the rules of its security groups and who changed them",
+    tools: &[
+        "get_iam_state",
+        "get_lambda_config",
+        "get_recent_changes",
+        "get_recent_logs",
+        "get_security_group_rules",
+    ],
 };
 
 #[derive(Debug, thiserror::Error)]

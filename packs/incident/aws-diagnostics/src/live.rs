@@ -15,9 +15,11 @@ use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
 
 use super::answer;
-use super::call::Call;
+use super::call::{Call, Subject};
+use super::ec2;
 use super::function_name::FunctionName;
 use super::refusal::{Reason, RefusedCall};
+use super::signed::Signed;
 use super::source::INLINE_POLICIES_MAX;
 use crate::account::{Account, CallError, policy_document};
 
@@ -31,6 +33,19 @@ const EVENTS_MAX: usize = 1_000;
 /// Most bytes of log messages kept, well within the limit of a file.
 const MESSAGES_BYTES_MAX: usize = 1024 * 1024;
 
+/// Age of the oldest changes that are looked up.
+const CHANGES_LOOK_BACK: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// Most pages of changes per resource. CloudTrail answers two calls a second.
+///
+/// Source: CloudTrail API reference, `LookupEvents`.
+const CHANGE_PAGES_MAX: usize = 2;
+
+/// Most changes per page.
+///
+/// Source: CloudTrail API reference, `LookupEvents`, MaxResults.
+const CHANGES_PER_PAGE: u32 = 50;
+
 /// Most pages fetched per list.
 const PAGES_MAX: usize = 10;
 
@@ -39,6 +54,7 @@ pub(super) struct Live {
     logs: aws_sdk_cloudwatchlogs::Client,
     iam: aws_sdk_iam::Client,
     lambda: aws_sdk_lambda::Client,
+    signed: Signed,
 }
 
 /// A function during one tool call; its configuration is fetched once.
@@ -55,6 +71,7 @@ impl Live {
             logs: aws_sdk_cloudwatchlogs::Client::new(&account.config),
             iam: aws_sdk_iam::Client::new(&account.config),
             lambda: aws_sdk_lambda::Client::new(&account.config),
+            signed: Signed::new(account),
         }
     }
 
@@ -80,6 +97,7 @@ impl Function<'_> {
             Call::GetRole
             | Call::ListRolePolicies
             | Call::GetRolePolicy(_)
+            | Call::LookupEvents(Subject::Role)
             | Call::ListAttachedRolePolicies => match self.role().await {
                 Ok(role) => role,
                 // The call needs the role from the configuration.
@@ -95,6 +113,19 @@ impl Function<'_> {
             Call::ListRolePolicies => self.live.role_policies(role).await,
             Call::GetRolePolicy(policy) => self.live.role_policy(role, policy).await,
             Call::ListAttachedRolePolicies => self.live.attached_role_policies(role).await,
+            Call::DescribeSecurityGroupRules => self.security_group_rules().await,
+            Call::LookupEvents(Subject::Function) => {
+                self.live.changes(&[self.name.as_str()], self.live.signed.region()).await
+            }
+            Call::LookupEvents(Subject::Role) => {
+                let region = self.live.signed.region().map(region_of_iam);
+                self.live.changes(&[role], region).await
+            }
+            Call::LookupEvents(Subject::SecurityGroups) => {
+                let groups = self.security_groups().await;
+                let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
+                self.live.changes(&groups, self.live.signed.region()).await
+            }
         };
         let answer = answer.map_err(|error| refused(call, error.into()))?;
         let text = format!("{answer:#}\n");
@@ -122,6 +153,24 @@ impl Function<'_> {
         let arn = configuration.map_err(|error| Reason::from(error.clone()))?["Role"].as_str();
         let name = arn.and_then(|arn| arn.split_once(":role/")?.1.rsplit('/').next());
         name.ok_or_else(|| Reason::Malformed("it names no role".to_owned()))
+    }
+
+    async fn security_groups(&self) -> Vec<String> {
+        let configuration = self.configuration().await.as_ref().ok();
+        let groups = configuration.and_then(|c| c["VpcConfig"]["SecurityGroupIds"].as_array());
+        let groups = groups.into_iter().flatten();
+        groups.filter_map(|group| group.as_str().map(str::to_owned)).collect()
+    }
+
+    async fn security_group_rules(&self) -> Result<Value, CallError> {
+        let groups = self.security_groups().await;
+        if groups.is_empty() {
+            return Ok(json!({"SecurityGroupRules": []}));
+        }
+        let mut fields = vec![("Filter.1.Name".to_owned(), "group-id".to_owned())];
+        let numbered = groups.into_iter().zip(1..);
+        fields.extend(numbered.map(|(group, n)| (format!("Filter.1.Value.{n}"), group)));
+        ec2::rules(&self.live.signed, fields, PAGES_MAX).await
     }
 
     async fn concurrency(&self) -> Result<Value, CallError> {
@@ -164,7 +213,50 @@ impl Function<'_> {
     }
 }
 
+/// The region that records IAM's events.
+///
+/// Source: CloudTrail User Guide, "Global service events".
+fn region_of_iam(region: &str) -> &'static str {
+    match region {
+        _ if region.starts_with("cn-") => "cn-north-1",
+        _ if region.starts_with("us-gov-") => "us-gov-west-1",
+        _ => "us-east-1",
+    }
+}
+
 impl Live {
+    /// The newest write events about each resource.
+    async fn changes(&self, names: &[&str], region: Option<&str>) -> Result<Value, CallError> {
+        const LOOKUP: &str = "LookupEvents";
+        let cause = "no region is set".to_owned();
+        let unanswered = || CallError::Unanswered { operation: LOOKUP, cause };
+        let region = region.ok_or_else(unanswered)?;
+        let (mut events, mut rest) = (Vec::new(), None);
+        for name in names {
+            let mut token: Option<Value> = None;
+            for _ in 0..CHANGE_PAGES_MAX {
+                let mut request = json!({
+                    "LookupAttributes": [{"AttributeKey": "ResourceName", "AttributeValue": name}],
+                    "StartTime": millis_ago(CHANGES_LOOK_BACK) / 1_000,
+                    "MaxResults": CHANGES_PER_PAGE,
+                });
+                if let Some(token) = &token {
+                    request["NextToken"] = token.clone();
+                }
+                let page = self.signed.cloudtrail(LOOKUP, region, &request).await?;
+                events.extend(page["Events"].as_array().into_iter().flatten().map(change));
+                token = page.get("NextToken").filter(|token| token.is_string()).cloned();
+                if token.is_none() {
+                    break;
+                }
+            }
+            rest = rest.or(token);
+        }
+        let mut answer = object([("NextToken", rest)]);
+        answer["Events"] = events.into();
+        Ok(answer)
+    }
+
     async fn role(&self, role: &str) -> Result<Value, CallError> {
         let answer = self.iam.get_role().role_name(role).send().await;
         let answer = answer.map_err(|error| CallError::of("GetRole", &error))?;
@@ -291,6 +383,24 @@ fn configuration(answer: &GetFunctionConfigurationOutput) -> Value {
         ("PackageType", text(answer.package_type().map(|kind| kind.as_str()))),
         ("LoggingConfig", logging),
     ])
+}
+
+/// An event without keys and addresses, which no tool needs.
+fn change(event: &Value) -> Value {
+    let whole = event["CloudTrailEvent"].as_str().and_then(|text| serde_json::from_str(text).ok());
+    let whole: Value = whole.unwrap_or_default();
+    let kept = object([
+        ("readOnly", whole.get("readOnly").cloned()),
+        ("userIdentity", Some(json!({"arn": whole["userIdentity"]["arn"]}))),
+        ("requestParameters", whole.get("requestParameters").cloned()),
+        ("errorCode", whole.get("errorCode").cloned()),
+    ]);
+    let mut slim = object(
+        ["EventId", "EventName", "EventTime", "Username", "Resources"]
+            .map(|name| (name, event.get(name).cloned())),
+    );
+    slim["CloudTrailEvent"] = kept.to_string().into();
+    slim
 }
 
 fn log_event(event: &FilteredLogEvent) -> Value {

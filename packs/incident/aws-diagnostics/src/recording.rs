@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use tokio::sync::Mutex;
 
-use super::call::Call;
+use super::call::{Call, Subject};
 use super::function_name::FunctionName;
 use super::live::{Function, Live};
 use super::refusal::{Reason, Refusal, RefusedCall};
@@ -89,6 +89,10 @@ async fn answers(function: &Function<'_>) -> Result<Vec<Answer>, Refusal> {
         Call::GetRole,
         Call::ListRolePolicies,
         Call::ListAttachedRolePolicies,
+        Call::DescribeSecurityGroupRules,
+        Call::LookupEvents(Subject::Function),
+        Call::LookupEvents(Subject::Role),
+        Call::LookupEvents(Subject::SecurityGroups),
     ] {
         answers.extend(answer(function, call).await?);
     }

@@ -1,4 +1,4 @@
-//! The tools' results: the three response schemas of the incident specification.
+//! The tools' results: the three response schemas of the incident specification, and two more.
 //!
 //! The specification names the members, so the configuration keeps AWS's spelling.
 
@@ -78,6 +78,77 @@ pub(super) struct LambdaConfigResponse {
     /// The VPC that the function is attached to; absent or empty when it is in none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vpc_config: Option<VpcConfig>,
+    /// What is known to be missing from an otherwise good answer. An absent member is unknown then.
+    #[serde(rename = "error", skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Answer of `get_security_group_rules`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(transform = portable)]
+pub(super) struct SecurityGroupsResponse {
+    /// The rules of each security group of the function, by the group's id; empty when it is in no VPC.
+    pub security_groups: BTreeMap<String, GroupRules>,
+    /// What is known to be missing from an otherwise good answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The rules of a security group. What no rule lets through is dropped.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
+pub(super) struct GroupRules {
+    /// Rules for outbound connections.
+    pub egress: Vec<Rule>,
+    /// Rules for inbound connections.
+    pub ingress: Vec<Rule>,
+}
+
+/// A rule of a security group.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(super) struct Rule {
+    /// `tcp`, `udp`, `icmp`, a number, or `-1` for all.
+    pub protocol: String,
+    /// First port; absent when the protocol has no ports or all are meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from_port: Option<i32>,
+    /// Last port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_port: Option<i32>,
+    /// The other end: an address range, a prefix list or a security group.
+    pub peer: String,
+    /// What its author wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Answer of `get_recent_changes`.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(transform = portable)]
+pub(super) struct ChangesResponse {
+    /// Write events of CloudTrail about the function, its role and its security groups, oldest first.
+    pub events: Vec<Change>,
+    /// What is known to be missing from an otherwise good answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A write event of CloudTrail.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(super) struct Change {
+    /// When the call was made: RFC 3339, UTC.
+    pub time: String,
+    /// The API call, such as `DeleteRolePolicy`.
+    pub name: String,
+    /// Who made it: the ARN of the user or the role's session, or the name that CloudTrail lists.
+    pub user: String,
+    /// Names and ARNs of the resources.
+    pub resources: Vec<String>,
+    /// The call's parameters, as JSON text; a long one is cut and says so at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// The error that AWS answered; absent when the call succeeded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<String>,
 }
 
 /// A function's VPC attachment.

@@ -12,7 +12,8 @@ use super::response::VpcConfig;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FilterLogEvents {
-    pub events: Vec<FilteredLogEvent>,
+    /// Parsed one by one, so that one bad event loses no other.
+    pub events: Vec<Value>,
     /// The service's token of the next page; the CLI's own paging spells it `NextToken`.
     #[serde(alias = "NextToken")]
     pub next_token: Option<String>,
@@ -27,7 +28,7 @@ pub(super) struct FilteredLogEvent {
 }
 
 /// `aws lambda get-function-configuration`
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct FunctionConfiguration {
     pub function_name: String,
@@ -87,6 +88,7 @@ pub(super) struct RolePolicies {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct RolePolicy {
+    pub role_name: Option<String>,
     pub policy_name: String,
     pub policy_document: Map<String, Value>,
 }
@@ -105,4 +107,82 @@ pub(super) struct AttachedRolePolicies {
 #[serde(rename_all = "PascalCase")]
 pub(super) struct AttachedPolicy {
     pub policy_arn: String,
+}
+
+/// The members of `aws lambda get-function-configuration` that name other resources.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Surroundings {
+    pub role: Option<String>,
+    pub vpc_config: Option<VpcConfig>,
+}
+
+impl Surroundings {
+    /// The role's name, from the end of its ARN.
+    pub(super) fn role_name(&self) -> Option<&str> {
+        self.role.as_deref()?.split_once(":role/")?.1.rsplit('/').next()
+    }
+
+    pub(super) fn security_groups(&self) -> &[String] {
+        self.vpc_config.as_ref().map_or(&[], |vpc| &vpc.security_group_ids)
+    }
+}
+
+/// `aws ec2 describe-security-group-rules`
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct SecurityGroupRules {
+    pub security_group_rules: Vec<SecurityGroupRule>,
+    pub next_token: Option<String>,
+}
+
+/// One rule of `aws ec2 describe-security-group-rules`
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct SecurityGroupRule {
+    pub group_id: String,
+    pub is_egress: bool,
+    pub ip_protocol: String,
+    pub from_port: Option<i32>,
+    pub to_port: Option<i32>,
+    pub cidr_ipv4: Option<String>,
+    pub cidr_ipv6: Option<String>,
+    pub prefix_list_id: Option<String>,
+    pub referenced_group_info: Option<ReferencedGroup>,
+    pub description: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct ReferencedGroup {
+    pub group_id: Option<String>,
+}
+
+/// `aws cloudtrail lookup-events`
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct LookedUpEvents {
+    pub events: Vec<LookedUpEvent>,
+    pub next_token: Option<String>,
+}
+
+/// One event of `aws cloudtrail lookup-events`
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct LookedUpEvent {
+    pub event_id: Option<String>,
+    pub event_name: String,
+    /// Version 2 of the CLI prints RFC 3339, version 1 seconds since the Unix epoch.
+    pub event_time: Value,
+    pub username: Option<String>,
+    #[serde(default)]
+    pub resources: Vec<LookedUpResource>,
+    /// The whole event, as JSON text.
+    pub cloud_trail_event: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct LookedUpResource {
+    pub resource_name: Option<String>,
 }

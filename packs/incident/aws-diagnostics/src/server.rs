@@ -1,4 +1,4 @@
-//! The MCP server: three tools and their schemas.
+//! The MCP server: its tools and their schemas.
 
 use std::sync::Arc;
 
@@ -11,7 +11,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::function_name::{FUNCTION_NAME_PATTERN, FunctionName};
-use super::response::{IamStateResponse, LambdaConfigResponse, LogsResponse};
+use super::response::{
+    ChangesResponse, IamStateResponse, LambdaConfigResponse, LogsResponse, SecurityGroupsResponse,
+};
 use super::source::Source;
 use mcp::hints::{Effect, Hint, annotated};
 use mcp::reply::{answered, refused, reply};
@@ -35,10 +37,12 @@ struct Arguments {
     lambda_name: FunctionName,
 }
 
-const HINTS: [Hint; 3] = [
+const HINTS: [Hint; 5] = [
     ("get_recent_logs", "Recent logs", Effect::Reads),
     ("get_iam_state", "IAM state", Effect::Reads),
     ("get_lambda_config", "Lambda configuration", Effect::Reads),
+    ("get_security_group_rules", "Security group rules", Effect::Reads),
+    ("get_recent_changes", "Recent changes", Effect::Reads),
 ];
 
 #[tool_router]
@@ -89,6 +93,31 @@ impl Server {
         Parameters(arguments): Parameters<Arguments>,
     ) -> CallToolResult {
         reply("get_lambda_config", self.source.lambda_config(&arguments.lambda_name).await)
+    }
+
+    /// Rules of a Lambda function's security groups.
+    #[tool(
+        description = "Read the rules of the security groups of a Lambda function in a VPC: what they let out and in. Useful for connections that time out.",
+        output_schema = schema_for_output::<SecurityGroupsResponse>(),
+    )]
+    async fn get_security_group_rules(
+        &self,
+        Parameters(arguments): Parameters<Arguments>,
+    ) -> CallToolResult {
+        let answer = self.source.security_groups(&arguments.lambda_name).await;
+        reply("get_security_group_rules", answer)
+    }
+
+    /// Changes of a Lambda function, its role and its security groups.
+    #[tool(
+        description = "Read from CloudTrail who changed a Lambda function, its role or its security groups: at most 50 write events, oldest first. CloudTrail shows a change after about 5 minutes.",
+        output_schema = schema_for_output::<ChangesResponse>(),
+    )]
+    async fn get_recent_changes(
+        &self,
+        Parameters(arguments): Parameters<Arguments>,
+    ) -> CallToolResult {
+        reply("get_recent_changes", self.source.changes(&arguments.lambda_name).await)
     }
 }
 

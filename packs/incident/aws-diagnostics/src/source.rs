@@ -1,24 +1,31 @@
 //! The source of AWS responses, and the calls that each tool needs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 
-use super::answer::{self, RecentLogs};
-use super::call::Call;
+use super::answer::{self, RecentLogs, Role};
+use super::call::{Call, Subject};
 use super::function_name::FunctionName;
 #[cfg(feature = "live")]
 use super::live::{self, Live};
 #[cfg(feature = "live")]
 use super::recording::Recording;
 use super::refusal::{Reason, Refusal, RefusedCall};
-use super::response::{IamStateResponse, LambdaConfigResponse};
-use super::saved::{LoggingConfiguration, RolePolicies, RolePolicy};
+use super::response::{
+    ChangesResponse, IamStateResponse, LambdaConfigResponse, SecurityGroupsResponse,
+};
+use super::saved::{
+    FunctionConfiguration, GetRole, LoggingConfiguration, RolePolicies, RolePolicy, Surroundings,
+};
 use super::snapshot::Snapshot;
 
 /// Most inline policies read per role. With the limit of each it keeps a result below the 4 MiB that a
 /// session may journal in one step.
 pub(super) const INLINE_POLICIES_MAX: usize = 50;
+
+/// The name of a role that no answer names.
+const UNKNOWN_ROLE: &str = "unknown";
 
 /// Longest name of an inline policy, in characters.
 ///
@@ -54,29 +61,30 @@ impl Source {
             .map_err(|reason| function.refused(Call::FilterLogEvents, reason).into())
     }
 
-    /// Makes all calls, so that an error names each that failed.
+    /// Makes all calls, so that the answer has every part that was read and names each that failed.
     pub(super) async fn iam_state(&self, name: &FunctionName) -> Result<IamStateResponse, Refusal> {
         let function = self.function(name).await?;
-        let role = function.ask(Call::GetRole).await;
-        let names = function.ask(Call::ListRolePolicies).await;
-        let attached = function.ask(Call::ListAttachedRolePolicies).await;
         let mut refused = Vec::new();
+        let role: Option<GetRole> = kept(function.ask(Call::GetRole).await, &mut refused);
+        let names = kept(function.ask(Call::ListRolePolicies).await, &mut refused);
+        let attached = kept(function.ask(Call::ListAttachedRolePolicies).await, &mut refused);
         let mut policies = Vec::new();
-        for policy in function.inline_policies(names.as_ref().ok()).await {
-            match policy {
-                Ok(policy) => policies.push(policy),
-                Err(refusal) => refused.push(refusal),
-            }
+        for policy in function.inline_policies(names.as_ref()).await {
+            policies.extend(kept(policy, &mut refused));
         }
-        match (role, names, attached) {
-            (Ok(role), Ok(names), Ok(attached)) if refused.is_empty() => {
-                Ok(answer::iam_state(role, &names, policies, attached))
-            }
-            (role, names, attached) => {
-                let lists = [role.err(), names.err(), attached.err()];
-                Err(all(lists.into_iter().flatten().chain(refused)))
-            }
+        // A name alone is no state.
+        if names.is_none() && attached.is_none() {
+            return Err(all(refused));
         }
+        let of_policy = policies.iter().find_map(|policy| policy.role_name.clone());
+        let name = match role.map(|role| role.role.role_name).or(of_policy) {
+            Some(name) => name,
+            None => {
+                let surroundings = function.surroundings().await.unwrap_or_default();
+                surroundings.role_name().unwrap_or(UNKNOWN_ROLE).to_owned()
+            }
+        };
+        Ok(answer::iam_state(Role { name, names, policies, attached }, &unique(refused)))
     }
 
     pub(super) async fn lambda_config(
@@ -84,18 +92,48 @@ impl Source {
         name: &FunctionName,
     ) -> Result<LambdaConfigResponse, Refusal> {
         let function = self.function(name).await?;
-        let configuration = function.ask(Call::GetFunctionConfiguration).await;
-        let concurrency = function.ask(Call::GetFunctionConcurrency).await;
-        match (configuration, concurrency) {
-            (Ok(configuration), Ok(concurrency)) => {
-                answer::lambda_config(name, configuration, &concurrency).map_err(|reason| {
-                    function.refused(Call::GetFunctionConfiguration, reason).into()
-                })
-            }
-            (configuration, concurrency) => {
-                Err(all([configuration.err(), concurrency.err()].into_iter().flatten()))
+        let mut refused = Vec::new();
+        let configuration = kept(function.configuration(name).await, &mut refused);
+        let concurrency = kept(function.ask(Call::GetFunctionConcurrency).await, &mut refused);
+        if configuration.is_none() && concurrency.is_none() {
+            return Err(all(refused));
+        }
+        Ok(answer::lambda_config(name, configuration, concurrency, &refused))
+    }
+
+    /// The rules of the function's security groups.
+    pub(super) async fn security_groups(
+        &self,
+        name: &FunctionName,
+    ) -> Result<SecurityGroupsResponse, Refusal> {
+        let function = self.function(name).await?;
+        let surroundings = function.surroundings().await;
+        let groups = surroundings.as_ref().map_or(&[][..], Surroundings::security_groups);
+        if surroundings.is_ok() && groups.is_empty() {
+            let security_groups = BTreeMap::new();
+            return Ok(SecurityGroupsResponse { security_groups, error: None });
+        }
+        let saved = function.ask(Call::DescribeSecurityGroupRules).await?;
+        answer::security_groups(groups, saved)
+            .map_err(|reason| function.refused(Call::DescribeSecurityGroupRules, reason).into())
+    }
+
+    /// The changes of the function, its role and its security groups.
+    pub(super) async fn changes(&self, name: &FunctionName) -> Result<ChangesResponse, Refusal> {
+        let function = self.function(name).await?;
+        let surroundings = function.surroundings().await;
+        let has_no_groups = surroundings.is_ok_and(|known| known.security_groups().is_empty());
+        let (mut refused, mut found) = (Vec::new(), Vec::new());
+        for subject in Subject::ALL {
+            if subject != Subject::SecurityGroups || !has_no_groups {
+                let answer = function.ask(Call::LookupEvents(subject)).await;
+                found.extend(kept(answer, &mut refused));
             }
         }
+        if found.is_empty() {
+            return Err(all(refused));
+        }
+        Ok(answer::changes(found, &refused))
     }
 
     /// The function, if the source has it. For an account, the first call checks that.
@@ -122,6 +160,22 @@ impl Function<'_> {
             #[cfg(feature = "live")]
             Self::Live(function) => function.ask(call).await,
         }
+    }
+
+    /// The configuration. A saved one must be about this function: people copy and rename folders by hand.
+    async fn configuration(
+        &self,
+        name: &FunctionName,
+    ) -> Result<FunctionConfiguration, RefusedCall> {
+        let call = Call::GetFunctionConfiguration;
+        let found: FunctionConfiguration = self.ask(call).await?;
+        answer::belongs(&found.function_name, name.as_str())
+            .map_err(|reason| self.refused(call, reason))?;
+        Ok(found)
+    }
+
+    async fn surroundings(&self) -> Result<Surroundings, RefusedCall> {
+        self.ask(Call::GetFunctionConfiguration).await
     }
 
     fn refused(&self, call: Call<'_>, reason: Reason) -> RefusedCall {
@@ -167,10 +221,19 @@ impl Function<'_> {
     }
 }
 
-/// All failed calls, without duplicates: several results may need the same call.
-fn all(calls: impl IntoIterator<Item = RefusedCall>) -> Refusal {
-    let mut unique = BTreeSet::new();
-    Refusal::Calls(calls.into_iter().filter(|call| unique.insert(call.to_string())).collect())
+/// The answer of a call, or nothing and one more refusal.
+fn kept<T>(answer: Result<T, RefusedCall>, refused: &mut Vec<RefusedCall>) -> Option<T> {
+    answer.map_err(|refusal| refused.push(refusal)).ok()
+}
+
+fn all(calls: Vec<RefusedCall>) -> Refusal {
+    Refusal::Calls(unique(calls))
+}
+
+/// Without duplicates: several results may need the same call.
+fn unique(calls: Vec<RefusedCall>) -> Vec<RefusedCall> {
+    let mut seen = BTreeSet::new();
+    calls.into_iter().filter(|call| seen.insert(call.to_string())).collect()
 }
 
 /// Whether it is a valid name of an IAM policy, and so a valid file name.

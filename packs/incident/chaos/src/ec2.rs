@@ -1,36 +1,17 @@
 //! The three EC2 calls that list, remove and restore a security group's outbound rules.
 //!
 //! The SDK's EC2 client takes minutes to build, and these calls are only a signed form and a flat list.
-//! So they are written here, on the SDK's connector and signature. Each is idempotent and may be
-//! retried after a timeout.
+//! So they are written here, on `aws_diagnostics::signed`. Each is idempotent and may be retried after a
+//! timeout.
 
 use std::fmt;
-use std::time::{Duration, SystemTime};
 
-use aws_config::SdkConfig;
-use aws_credential_types::provider::ProvideCredentials as _;
-use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
-use aws_sigv4::sign::v4;
-use aws_smithy_http_client::Connector;
-use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
-use aws_smithy_runtime_api::client::http::{HttpConnector as _, SharedHttpConnector};
-use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
-use aws_smithy_types::body::SdkBody;
 use aws_smithy_xml::decode::{Document, ScopedDecoder, XmlDecodeError, try_data};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
 use aws_diagnostics::account::{Account, CallError};
-
-/// API version.
-///
-/// Source: Amazon EC2 API reference.
-const VERSION: &str = "2016-11-15";
-
-const CALL_TIMEOUT: Duration = Duration::from_secs(12);
-
-/// Largest response, in bytes; a page of rules is well below.
-const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+use aws_diagnostics::signed::{Fields, Signed};
 
 const PAGES_MAX: usize = 10;
 
@@ -74,17 +55,12 @@ impl fmt::Display for EgressRule {
 
 #[derive(Debug)]
 pub(super) struct Ec2 {
-    config: SdkConfig,
-    connector: SharedHttpConnector,
+    signed: Signed,
 }
-
-type Fields = Vec<(String, String)>;
 
 impl Ec2 {
     pub(super) fn new(account: &Account) -> Self {
-        let tls = Provider::Rustls(CryptoMode::AwsLc);
-        let connector = Connector::builder().tls_provider(tls).build();
-        Self { config: account.config.clone(), connector: SharedHttpConnector::new(connector) }
+        Self { signed: Signed::new(account) }
     }
 
     /// The outbound rules of a security group.
@@ -126,71 +102,8 @@ impl Ec2 {
     }
 
     async fn call(&self, action: &'static str, fields: Fields) -> Result<String, CallError> {
-        let unanswered = |cause: String| CallError::Unanswered { operation: action, cause };
-        let answer = tokio::time::timeout(CALL_TIMEOUT, self.send(action, fields)).await;
-        let answer = answer.map_err(|_| unanswered("timed out".to_owned()))?;
-        let (status, text) = answer.map_err(|error| unanswered(error.to_string()))?;
-        if (200..300).contains(&status) {
-            return Ok(text);
-        }
-        let (code, message) = refusal(&text);
-        Err(CallError::answered(action, status, &code, message))
+        self.signed.ec2(action, fields).await
     }
-
-    async fn send(
-        &self,
-        action: &str,
-        fields: Fields,
-    ) -> Result<(u16, String), Box<dyn std::error::Error + Send + Sync>> {
-        let region = self.config.region().ok_or("no region is set")?.as_ref();
-        let uri = match self.config.endpoint_url() {
-            Some(url) => format!("{}/", url.trim_end_matches('/')),
-            None if region.starts_with("cn-") => format!("https://ec2.{region}.amazonaws.com.cn/"),
-            None => format!("https://ec2.{region}.amazonaws.com/"),
-        };
-        let body = form(action, fields);
-        let credentials = self.config.credentials_provider().ok_or("there are no credentials")?;
-        let identity = credentials.provide_credentials().await?.into();
-        let parameters = v4::SigningParams::builder()
-            .identity(&identity)
-            .region(region)
-            .name("ec2")
-            .time(now())
-            .settings(SigningSettings::default())
-            .build()?
-            .into();
-        let kind = ("content-type", "application/x-www-form-urlencoded; charset=utf-8");
-        let signable = SignableRequest::new(
-            "POST",
-            uri.as_str(),
-            [kind].into_iter(),
-            SignableBody::Bytes(body.as_bytes()),
-        )?;
-        let (instructions, _) = sign(signable, &parameters)?.into_parts();
-        let mut request = HttpRequest::new(SdkBody::from(body.as_str()));
-        request.set_method("POST")?;
-        request.set_uri(uri)?;
-        request.headers_mut().try_insert(kind.0, kind.1)?;
-        for header in instructions.into_parts().0 {
-            request.headers_mut().try_insert(header.name(), header.value().to_owned())?;
-        }
-        let answer = self.connector.call(request).await?;
-        let status = answer.status().as_u16();
-        let bytes = read(answer.into_body()).await?;
-        Ok((status, String::from_utf8(bytes)?))
-    }
-}
-
-async fn read(body: SdkBody) -> Result<Vec<u8>, Box<dyn std::error::Error + Send + Sync>> {
-    let mut stream = aws_smithy_types::byte_stream::ByteStream::new(body);
-    let mut bytes = Vec::new();
-    while let Some(chunk) = stream.try_next().await? {
-        bytes.extend_from_slice(&chunk);
-        if bytes.len() > ANSWER_BYTES_MAX {
-            return Err("the response is too large".into());
-        }
-    }
-    Ok(bytes)
 }
 
 fn fields<const N: usize>(fields: [(&str, &str); N]) -> Fields {
@@ -220,17 +133,6 @@ fn permission(rule: &EgressRule) -> Fields {
         }
     }
     permission
-}
-
-fn form(action: &str, fields: Fields) -> String {
-    use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-    const RESERVED: &AsciiSet =
-        &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-    let mut form = format!("Action={action}&Version={VERSION}");
-    for (name, value) in fields {
-        form.push_str(&format!("&{name}={}", utf8_percent_encode(&value, RESERVED)));
-    }
-    form
 }
 
 #[derive(Debug, Default)]
@@ -294,21 +196,6 @@ fn rule(item: &mut ScopedDecoder<'_, '_>) -> Result<Option<EgressRule>, XmlDecod
     Ok(is_egress.then_some(rule))
 }
 
-/// The code and the message of `Response > Errors > Error`.
-fn refusal(text: &str) -> (String, String) {
-    let element = |name: &str| {
-        let (_, rest) = text.split_once(&format!("<{name}>"))?;
-        Some(rest.split_once("</")?.0.to_owned())
-    };
-    let message = element("Message").unwrap_or_else(|| "no reason given".to_owned());
-    (element("Code").unwrap_or_else(|| "Unknown".to_owned()), message)
-}
-
-#[expect(clippy::disallowed_methods, reason = "a signature is dated, and kept nowhere")]
-fn now() -> SystemTime {
-    SystemTime::now()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,12 +226,18 @@ mod tests {
         assert_eq!(all.to_string(), "all traffic to 0.0.0.0/0");
         assert_eq!(some.to_string(), "tcp ports 443-444 to sg-2");
         assert_eq!(some.description.as_deref(), Some("to AWS & more"));
+        let permission: Vec<String> =
+            permission(some).iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(
-            form("AuthorizeSecurityGroupEgress", permission(some)),
-            "Action=AuthorizeSecurityGroupEgress&Version=2016-11-15&GroupId=sg-1\
-             &IpPermissions.1.IpProtocol=tcp&IpPermissions.1.FromPort=443\
-             &IpPermissions.1.ToPort=444&IpPermissions.1.Groups.1.GroupId=sg-2\
-             &IpPermissions.1.Groups.1.Description=to%20AWS%20%26%20more"
+            permission,
+            [
+                "GroupId=sg-1",
+                "IpPermissions.1.IpProtocol=tcp",
+                "IpPermissions.1.FromPort=443",
+                "IpPermissions.1.ToPort=444",
+                "IpPermissions.1.Groups.1.GroupId=sg-2",
+                "IpPermissions.1.Groups.1.Description=to AWS & more",
+            ]
         );
     }
 
@@ -352,13 +245,5 @@ mod tests {
     fn an_invalid_page_is_an_error() {
         assert!(page("").is_err());
         assert!(page("no xml").is_err());
-    }
-
-    #[test]
-    fn a_refusal_names_its_code() {
-        let text = "<Response><Errors><Error><Code>InvalidGroup.NotFound</Code>\
-                    <Message>no such group</Message></Error></Errors></Response>";
-        assert_eq!(refusal(text), ("InvalidGroup.NotFound".into(), "no such group".into()));
-        assert_eq!(refusal("<html>").0, "Unknown");
     }
 }

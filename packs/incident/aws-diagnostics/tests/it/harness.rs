@@ -8,7 +8,13 @@ use serde_json::{Map, Value};
 use tempfile::TempDir;
 
 /// The tools of `aws-diagnostics`, in the order of its listing.
-pub const TOOLS: [&str; 3] = ["get_iam_state", "get_lambda_config", "get_recent_logs"];
+pub const TOOLS: [&str; 5] = [
+    "get_iam_state",
+    "get_lambda_config",
+    "get_recent_changes",
+    "get_recent_logs",
+    "get_security_group_rules",
+];
 
 /// Serves a folder and connects to the server.
 pub async fn open(folder: &Path) -> Connection {
