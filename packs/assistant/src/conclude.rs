@@ -1,7 +1,7 @@
 //! The conclusion of a thread: its last reply, why it ended, and the calls made.
 
 use graph::conclusion::read::{list, text};
-use graph::conclusion::{Action, Cell, Conclusion, Fact, Note, Table, Tone};
+use graph::conclusion::{Action, Cell, Conclusion, Fact, Note, Table, Tone, Verdict};
 use graph::presentation::Presentation;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ fn title(input: &Value) -> Option<String> {
     text(input, "message")?.lines().next().map(str::to_owned)
 }
 
-/// `None` if the result is not a thread. Threads have no verdict.
+/// `None` if the result is not a thread. The verdict is about the last request of the thread.
 fn conclude(result: &Value) -> Option<Conclusion> {
     let reply = text(result, "reply")?;
     let mut conclusion = Conclusion { title: "Conversation", ..Conclusion::default() };
@@ -40,13 +40,49 @@ fn conclude(result: &Value) -> Option<Conclusion> {
             }
         }
     };
+    conclusion.verdict = Some(match (text(result, "ended"), text(result, "last_turn")) {
+        (Some("idle"), _) => Verdict::new("not answered", Tone::Warn),
+        (_, Some("done")) => Verdict::new("done", Tone::Good),
+        (_, Some("failed")) => Verdict::new("failed", Tone::Bad),
+        _ => Verdict::new("not done", Tone::Warn),
+    });
     conclusion.facts.extend(why.map(|why| Fact::new("ended", why)));
+    conclusion.facts.extend(series(result));
     let mut table = Table::new("Calls", &["Tool", "Arguments", "Outcome"]);
     table.rows = list(result, "intermediate_steps").iter().map(row).collect();
     if !table.rows.is_empty() {
         conclusion.tables.push(table);
     }
     Some(conclusion)
+}
+
+/// Most points of the last time series that was read, as facts with a bar.
+const POINTS_MAX: usize = 25;
+
+/// The concentrations that were read last, as bars.
+fn series(result: &Value) -> Vec<Fact> {
+    let steps = list(result, "intermediate_steps").iter().rev();
+    let Some(series) = steps.filter_map(|step| step.pointer("/result/series")).next() else {
+        return Vec::new();
+    };
+    let numbers =
+        |name: &str| -> Vec<f64> { list(series, name).iter().filter_map(Value::as_f64).collect() };
+    let (times, values) = (numbers("times"), numbers("concentrations"));
+    let top = values.iter().copied().fold(0.0, f64::max);
+    if values.len() < 3 || times.len() != values.len() || top <= 0.0 {
+        return Vec::new();
+    }
+    let every = values.len().div_ceil(POINTS_MAX);
+    let points = times.iter().zip(&values).step_by(every);
+    let fact = |(time, value): (&f64, &f64)| {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
+        let share = (value / top * 1_000.0).clamp(0.0, 1_000.0) as u16;
+        Fact {
+            share_permille: Some(share),
+            ..Fact::new(&format!("{time:.1} h"), format!("{value:.3} mg/L"))
+        }
+    };
+    points.map(fact).collect()
 }
 
 fn row(step: &Value) -> Vec<Cell> {
@@ -76,6 +112,32 @@ mod tests {
         assert_eq!(found.notes[0].lines, ["three models"]);
         assert!(found.actions[0].title.contains("`daybook chat`"));
         assert!(idle("").notes.is_empty());
+        assert_eq!(found.verdict, Some(Verdict::new("not answered", Tone::Warn)));
+    }
+
+    #[test]
+    fn only_a_request_that_was_done_is_green() {
+        for (last_turn, tone) in [
+            (json!("done"), Tone::Good),
+            (json!("failed"), Tone::Bad),
+            (json!("open"), Tone::Warn),
+            (Value::Null, Tone::Warn),
+        ] {
+            let found = conclude(&json!({"reply": "x", "ended": "asked", "last_turn": last_turn}));
+            assert_eq!(found.unwrap().verdict.unwrap().tone, tone, "{last_turn}");
+        }
+    }
+
+    #[test]
+    fn a_time_series_is_drawn_as_bars() {
+        let series = json!({"times": [0.0, 1.0, 2.0], "concentrations": [0.0, 8.0, 4.0]});
+        let found = conclude(&json!({
+            "reply": "plot",
+            "intermediate_steps": [{"tool": "get_results", "result": {"series": series}}],
+        }));
+        let shares: Vec<_> =
+            found.unwrap().facts.iter().filter_map(|fact| fact.share_permille).collect();
+        assert_eq!(shares, [0, 1_000, 500]);
     }
 
     #[test]
@@ -88,7 +150,8 @@ mod tests {
             ],
         }))
         .unwrap();
-        assert_eq!((found.summary.as_str(), &found.verdict), ("done", &None));
+        let verdict = Verdict::new("not done", Tone::Warn);
+        assert_eq!((found.summary.as_str(), &found.verdict), ("done", &Some(verdict)));
         let [_, failed] = &found.tables[0].rows[..] else { panic!("{found:#?}") };
         assert_eq!((failed[2].text.as_str(), failed[2].tone), ("✗ no such dose", Tone::Bad));
         assert_eq!(conclude(&json!({"checks": []})), None);

@@ -24,9 +24,9 @@ use serde_json::{Value, json};
 
 use super::policy;
 use super::prompt;
-use super::request;
 use super::state::{AgentState, LoggedStep, PendingCall, Plan, Said};
 use super::tool::{self, SERVER};
+use super::witness;
 
 const BEGIN: &str = "begin";
 const CATALOGUE: &str = "catalogue";
@@ -71,7 +71,7 @@ const FAREWELLS: [&str; 5] = ["bye", "end", "exit", "quit", "/end"];
 
 pub static GRAPH: Graph<AgentState> = Graph {
     name: "assistant",
-    version: "2",
+    version: "3",
     summary: "Runs pharmacokinetic simulations; asks before each change.",
     start: BEGIN,
     nodes: &[
@@ -91,7 +91,7 @@ pub static GRAPH: Graph<AgentState> = Graph {
         },
         Node {
             name: CONFIRMATION_GATE,
-            to: &[TOOL_EXECUTION, PLANNER],
+            to: &[TOOL_EXECUTION, TOOL_SELECTION, PLANNER],
             ask: ask_confirmation,
             fold: fold_confirmation,
         },
@@ -201,11 +201,13 @@ fn fold_plan(state: &mut AgentState, outcome: Outcome) -> Route {
     let source = outcome.seq;
     let Reply { text, calls, by } = outcome.reply();
     let text = text.filter(|text| !text.trim().is_empty());
+    let text = text.map(|text| witness::short(&text));
     if calls.is_empty() {
         return match text {
             // A different prompt summarises replies after tool calls.
             Some(text) if by == Author::Policy || state.turn_steps().is_empty() => {
                 state.turn.unclear = true;
+                let text = if by == Author::Policy { text } else { witness::reply(state, &text) };
                 state.respond(source, text)
             }
             _ => {
@@ -226,11 +228,15 @@ fn fold_plan(state: &mut AgentState, outcome: Outcome) -> Route {
 
 /// Takes the plan's next call and validates it.
 fn select(state: &mut AgentState, outcome: Outcome) -> Route {
+    let unknown = state.unknown_values();
     let Some(plan) = state.plan.as_mut().filter(|plan| !plan.steps.is_empty()) else {
         state.plan = None;
         return Route::To(PLANNER);
     };
-    let planned = plan.steps.remove(0);
+    let mut planned = plan.steps.remove(0);
+    if let Some(look) = unknown {
+        plan.steps.insert(0, std::mem::replace(&mut planned, look));
+    }
     let (justification, next) = (plan.reasoning.clone(), plan.steps.first().cloned());
     let is_next_critical = next.is_some_and(|call| state.is_critical(&call));
     if let Some(plan) = state.plan.as_mut() {
@@ -246,8 +252,7 @@ fn select(state: &mut AgentState, outcome: Outcome) -> Route {
     };
     let is_critical = state.is_critical(&call);
     state.awaiting_confirmation = is_critical;
-    state.confirmation_prompt =
-        is_critical.then(|| tool::confirmation(&call.tool, &call.arguments));
+    state.confirmation_prompt = is_critical.then(|| state.confirmation(&call));
     state.pending_tool_call = Some(PendingCall { call, planned: None, justification });
     Route::To(if is_critical { CONFIRMATION_GATE } else { TOOL_EXECUTION })
 }
@@ -256,7 +261,7 @@ fn ask_confirmation(state: &AgentState, context: &Context<'_>) -> Effect {
     let Some(PendingCall { call, justification, .. }) = &state.pending_tool_call else {
         return Effect::Nothing;
     };
-    let prompt = tool::confirmation(&call.tool, &call.arguments);
+    let prompt = state.confirmation(call);
     Effect::Ask(Question {
         arguments_schema: state.schema_of(call),
         justification: Some(justification.clone()).filter(|why| !why.is_empty()),
@@ -273,6 +278,15 @@ fn fold_confirmation(state: &mut AgentState, outcome: Outcome) -> Route {
     state.awaiting_confirmation = false;
     state.asked += 1;
     let words = answer.reason.or(answer.text).filter(|words| !words.trim().is_empty());
+    let farewell = words.as_deref().filter(|words| is_farewell(words));
+    if let (Decision::Say, Some(farewell)) = (answer.decision, farewell) {
+        let farewell = farewell.to_owned();
+        state.drop_plan(source, "not called: the user ended the conversation");
+        state.turn.unclear = true;
+        state.ending = state.judged(false);
+        state.say(source, Said::Answer(farewell));
+        return state.end("asked");
+    }
     let said = match (answer.decision, &words) {
         (Decision::Approve, _) => "yes".to_owned(),
         (Decision::Edit, _) => {
@@ -289,8 +303,15 @@ fn fold_confirmation(state: &mut AgentState, outcome: Outcome) -> Route {
         (Decision::Approve, Some(_)) => return Route::To(TOOL_EXECUTION),
         (Decision::Edit, Some(pending)) => {
             let edited = answer.arguments.unwrap_or_default();
-            pending.planned = Some(std::mem::replace(&mut pending.call.arguments, edited));
-            return Route::To(TOOL_EXECUTION);
+            let planned = std::mem::replace(&mut pending.call.arguments, edited.clone());
+            pending.planned = Some(planned.clone());
+            let tool = pending.call.tool.clone();
+            state.carry(&tool, &planned, &edited);
+            return if tool == tool::RUN && planned != edited {
+                state.select_again()
+            } else {
+                Route::To(TOOL_EXECUTION)
+            };
         }
         _ => {}
     }
@@ -299,12 +320,8 @@ fn fold_confirmation(state: &mut AgentState, outcome: Outcome) -> Route {
     let reason = words.clone().map(|words| format!(": {words}")).unwrap_or_default();
     state.drop_plan(source, &format!("not called: the user did not approve `{tool}`{reason}"));
     match (answer.decision, words) {
-        // A new message is a new request: discard the old plan.
-        (Decision::Say, Some(words)) => {
-            let first_step = state.turn.first_step;
-            state.begin_turn(source, at_ms, &words, words.clone());
-            state.turn.first_step = first_step;
-        }
+        // Words amend the request or replace it; the plan starts again from both.
+        (Decision::Say, Some(words)) => state.amend(source, at_ms, &words),
         (_, words) => {
             let why = words.map(|words| format!(" ({words})")).unwrap_or_default();
             state.turn.rejected =
@@ -358,12 +375,16 @@ fn ask_response(state: &AgentState, _: &Context<'_>) -> Effect {
 
 fn fold_response(state: &mut AgentState, outcome: Outcome) -> Route {
     let source = outcome.seq;
-    let text = match outcome.body {
-        graph::outcome::OutcomeBody::Reply(reply) => reply.text,
-        _ => None,
+    let (text, by) = match outcome.body {
+        graph::outcome::OutcomeBody::Reply(reply) => (reply.text, reply.by),
+        _ => (None, Author::Policy),
     };
     let text = text.filter(|text| !text.trim().is_empty());
-    let reply = text.unwrap_or_else(|| policy::summary(state));
+    let reply = match (text, by) {
+        (Some(text), Author::Policy) => text,
+        (Some(text), _) => witness::reply(state, &witness::short(&text)),
+        (None, _) => policy::summary(state),
+    };
     state.respond(source, reply)
 }
 
@@ -380,7 +401,7 @@ fn fold_message(state: &mut AgentState, outcome: Outcome) -> Route {
         Some(text) if answer.decision == Decision::Say => text.to_owned(),
         _ => return state.end("idle"),
     };
-    if FAREWELLS.contains(&text.to_ascii_lowercase().as_str()) {
+    if is_farewell(&text) {
         state.say(source, Said::User(text));
         return state.end("asked");
     }
@@ -391,12 +412,19 @@ fn fold_message(state: &mut AgentState, outcome: Outcome) -> Route {
         let reply = format!("I read messages of at most {MESSAGE_CHARS_MAX} characters.");
         return state.respond(source, reply);
     }
-    let request = match state.turn.unclear {
-        true => request::continued(&state.turn.request, &text),
-        false => text.clone(),
-    };
-    state.begin_turn(source, at_ms, &text, request);
+    if state.turn.unclear {
+        let (base, request) = state.continued(&text);
+        state.resume_turn(source, &text, request, base);
+    } else {
+        let base = state.refused_load();
+        state.begin_turn(source, at_ms, &text, text.clone());
+        state.turn.base = base;
+    }
     Route::To(if state.offered.is_empty() { CATALOGUE } else { PLANNER })
+}
+
+fn is_farewell(text: &str) -> bool {
+    FAREWELLS.contains(&text.trim().to_ascii_lowercase().as_str())
 }
 
 fn on_limit(state: &mut AgentState, crossed: Crossed) -> Route {
@@ -426,6 +454,72 @@ impl AgentState {
         call.is_in(tool::CRITICAL) || !self.reading.contains(&call.tool)
     }
 
+    /// The confirmation of a call, with what the program knows about it.
+    fn confirmation(&self, call: &ToolCall) -> String {
+        let known = self.shown(&call.tool, &call.arguments);
+        tool::confirmation(&call.tool, &call.arguments, &known)
+    }
+
+    /// The look at the values that a run needs for its confirmation, if they are not known.
+    fn unknown_values(&self) -> Option<ToolCall> {
+        let next = self.plan.as_ref()?.steps.first().filter(|call| call.tool == tool::RUN)?;
+        let named = next.arguments.get("simulation_id").and_then(Value::as_str);
+        let current =
+            self.simulation_context.as_ref().map(|context| context.simulation_id.as_str());
+        let id = named.or(current)?;
+        let has_looked = self.turn_steps().last().is_some_and(|step| {
+            step.tool == tool::LIST_PARAMETERS && step.arguments["simulation_id"] == *id
+        });
+        let is_offered = self.offered.iter().any(|tool| tool.name == tool::LIST_PARAMETERS);
+        let look = || ToolCall::built_in(tool::LIST_PARAMETERS, json!({ "simulation_id": id }));
+        (is_offered && !has_looked && self.values(id).is_none()).then(look)
+    }
+
+    /// Asks about an edited run again: the regimen that was shown was another one.
+    fn select_again(&mut self) -> Route {
+        if let Some(pending) = self.pending_tool_call.take() {
+            let plan = self.plan.get_or_insert_with(|| Plan {
+                reasoning: pending.justification,
+                steps: Vec::new(),
+                is_critical: true,
+            });
+            plan.steps.insert(0, pending.call);
+        }
+        Route::To(TOOL_SELECTION)
+    }
+
+    /// Amends the turn's request with words at a confirmation.
+    fn amend(&mut self, source: u32, at_ms: i64, words: &str) {
+        let before = std::mem::take(&mut self.turn);
+        self.begin_turn(source, at_ms, words, words.to_owned());
+        let is_read = before.rejected.is_none() && !before.request.is_empty();
+        let base = before.base.into_iter().chain(is_read.then_some(before.request));
+        self.turn.base = base.collect();
+        self.turn.first_step = before.first_step;
+        self.turn.began_ms = before.began_ms;
+        self.turn.renamed = before.renamed;
+        self.turn.amended_at = self.intermediate_steps.len();
+    }
+
+    /// Goes on with the turn after an answer to its question.
+    fn resume_turn(&mut self, source: u32, text: &str, request: String, base: Vec<String>) {
+        let before = std::mem::take(&mut self.turn);
+        self.begin_turn(source, before.began_ms, text, request);
+        self.turn.base = base;
+        self.turn.first_step = before.first_step;
+        self.turn.renamed = before.renamed;
+        self.turn.amended_at = self.intermediate_steps.len();
+    }
+
+    /// The request whose load a person did not approve: the next message may amend it.
+    fn refused_load(&self) -> Vec<String> {
+        let is_loaded = self.turn_steps().iter().any(|step| step.tool == tool::LOAD);
+        if self.turn.rejected.is_none() || is_loaded || self.simulation_context.is_some() {
+            return Vec::new();
+        }
+        self.turn.base.iter().chain([&self.turn.request]).cloned().collect()
+    }
+
     fn refuse(&mut self, source: u32, call: &ToolCall, why: &str) {
         let (id, tool) = (call.id.clone().unwrap_or_default(), call.tool.clone());
         let content = json!({ "error": format!("not called: {why}") });
@@ -452,6 +546,7 @@ impl AgentState {
 
     /// Ends the turn with a reply and clears its state.
     fn respond(&mut self, source: u32, reply: String) -> Route {
+        self.ending = self.judged(false);
         self.say(source, Said::Reply(reply.clone()));
         self.reply = reply;
         self.plan = None;
@@ -467,6 +562,7 @@ impl AgentState {
             "reply": self.reply,
             "thread": self.thread,
             "ended": why,
+            "last_turn": self.ending,
             "intermediate_steps": self.intermediate_steps,
         })))
     }

@@ -5,17 +5,23 @@
 //! and waits for the next message between turns. `admission` validates planned calls. [`tool`]
 //! lists the tools and their confirmation texts, [`state`] is the session's state, and [`conclude`]
 //! renders a finished thread. A model may plan. Without one, `policy` plans for the requests that
-//! `request` understands, and reports those it does not.
+//! `request` reads whole, and asks about every part that it does not. `goal` follows a request
+//! through its amendments, `regimen` derives the values and shows the whole regimen, `figures` reads
+//! the results, and `witness` adds to a model's reply what was really done.
 
 mod admission;
 pub mod conclude;
+mod figures;
+mod goal;
 pub mod graph;
 mod policy;
 pub mod profile;
 mod prompt;
+mod regimen;
 mod request;
 pub mod state;
 pub mod tool;
+mod witness;
 
 use std::sync::OnceLock;
 

@@ -6,24 +6,17 @@
 use graph::effect::{Author, Chat, Reply, ToolCall};
 use serde_json::{Value, json};
 
-use super::request::{self, Figure, Quantity, Regimen, Request};
+use super::figures;
+use super::regimen::{self, Target};
+use super::request::quantity::Dimension;
+use super::request::{self, Figure, Listing, Model, Question, Request, path};
 use super::state::{AgentState, LoggedStep};
 use super::tool;
 
 /// Help text: possible requests.
 const HELP: &str = "I understand: which models are there; simulate 250 mg of theophylline every 8 h \
-for 3 days; list the parameters; what is the clearance; change the dose to 300 mg; run; what is the \
-Cmax (Tmax, AUC, half-life); bye.";
-
-/// Smaller relative differences are rounding errors.
-const SAME: f64 = 1e-9;
-
-/// An available model.
-struct Model<'a> {
-    path: &'a str,
-    drug: &'a str,
-    route: &'a str,
-}
+for 3 days; list the parameters; what is the clearance; change the dose to 300 mg and run it; what is \
+the Cmax (Tmax, AUC, half-life, trough); time above 10 mg/L; concentration at 12 h; plot; compare; bye.";
 
 /// The next calls, or a reply if there is nothing to call.
 enum Course {
@@ -45,7 +38,7 @@ pub(super) fn reply(state: &AgentState, _: &Chat) -> Reply {
             String::new()
         });
     }
-    match course(state, &request::read(&state.turn.request)) {
+    match course(state) {
         Course::Words(words) => Reply::says(words),
         Course::Calls(calls, why) => {
             let left: Vec<ToolCall> =
@@ -58,72 +51,154 @@ pub(super) fn reply(state: &AgentState, _: &Chat) -> Reply {
     }
 }
 
+/// Whether a call of the plan was made in this turn, as planned or with a person's edits.
 fn is_done(state: &AgentState, call: &ToolCall) -> bool {
+    let steps = state.turn_steps();
+    let amended = state.turn.amended_at.saturating_sub(state.turn.first_step).min(steps.len());
+    let last_change = steps.iter().rposition(|step| step.tool == tool::SET).map_or(0, |at| at + 1);
+    let counted = match call.tool.as_str() {
+        tool::SET => &steps[amended..],
+        tool::RUN | tool::GET_RESULTS => &steps[last_change.max(amended)..],
+        _ => steps,
+    };
     let is_same = |step: &LoggedStep| {
         let planned = step.planned.as_ref().unwrap_or(&step.arguments);
-        step.tool == call.tool && step.error.is_none() && *planned == call.arguments
+        let is_it = *planned == call.arguments || step.arguments == call.arguments;
+        step.tool == call.tool && step.error.is_none() && is_it
     };
-    state.turn_steps().iter().any(is_same)
+    counted.iter().any(is_same)
 }
 
-fn course(state: &AgentState, request: &Request) -> Course {
-    match request {
-        Request::Help => Course::Words(HELP.to_owned()),
-        Request::Unknown => {
-            Course::Words(format!("I did not understand \"{}\". {HELP}", state.turn.request.trim()))
-        }
-        Request::Models => one(tool::LIST_MODELS, json!({}), "List the models."),
-        Request::Simulate(regimen) => simulate(state, regimen, true),
-        Request::Load => simulate(state, &Regimen::default(), false),
-        about_one => match &state.simulation_context {
-            None => Course::Words(format!(
-                "No simulation is loaded yet, so `{}` has no target. Load one first, for \
-                 example: simulate 250 mg of theophylline.",
-                request::tool_of(about_one)
-            )),
-            Some(context) => of_one(about_one, &context.simulation_id),
-        },
+fn course(state: &AgentState) -> Course {
+    let Some(models) = state.models() else {
+        return Course::Calls(vec![call(tool::LIST_MODELS, json!({}))], "First list the models.");
+    };
+    let request = match state.goal() {
+        Ok(request) => request,
+        Err(question) => return Course::Words(asked(state, &question)),
+    };
+    match request.listing {
+        Some(Listing::Help) => return Course::Words(HELP.to_owned()),
+        Some(Listing::Models) => return one(tool::LIST_MODELS, json!({}), "List the models."),
+        Some(Listing::Parameters) | None => {}
     }
+    if request.figures == [Figure::Compare] && request.changes.is_empty() {
+        return Course::Words(figures::comparison(state));
+    }
+    let planned = match state.is_new(&request, &models) {
+        true => simulate(state, &request, &models),
+        false => of_loaded(state, &request, &models),
+    };
+    planned.unwrap_or_else(|question| Course::Words(asked(state, &question)))
+}
+
+/// A question, with what the rules understand where the whole text meant nothing to them.
+fn asked(state: &AgentState, question: &Question) -> String {
+    let words = &question.words;
+    if words.starts_with("I did not understand") {
+        return format!("{words} {HELP}");
+    }
+    let has_acted =
+        state.turn_steps().iter().any(|step| tool::CRITICAL.contains(&step.tool.as_str()));
+    if has_acted { words.clone() } else { format!("Nothing was done yet. {words}") }
 }
 
 /// Steps for a request about the loaded simulation.
-fn of_one(request: &Request, id: &str) -> Course {
+fn of_loaded(state: &AgentState, request: &Request, models: &[Model]) -> Result<Course, Question> {
+    let (Some(context), Some(model)) = (&state.simulation_context, state.loaded(models)) else {
+        if request.simulates || request.sets(path::DOSE) {
+            state.chosen(request, models)?;
+        }
+        return Err(Question::new(format!(
+            "No simulation is loaded yet, so `{}` has no target. Load one first, for example: \
+             simulate 250 mg of theophylline.",
+            last_tool(request)
+        )));
+    };
+    let id = state.renamed(&context.simulation_id);
     let simulation = json!({ "simulation_id": id });
-    match request {
-        Request::Run => one(tool::RUN, simulation, "Run the simulation."),
-        Request::Parameters => one(tool::LIST_PARAMETERS, simulation, "List the parameters."),
-        Request::Results(_) => {
-            let arguments = json!({ "simulation_id": id, "points_max": 2 });
-            one(tool::GET_RESULTS, arguments, "Read the results.")
-        }
-        Request::Read(path) => {
-            let arguments = json!({ "simulation_id": id, "parameter_path": path });
-            one(tool::GET_PARAMETER, arguments, "Read the value.")
-        }
-        Request::Change { path, value: Some(Quantity { value, unit }) } => {
-            let unit = unit.or_else(|| request::plain_unit(path));
-            match unit {
-                Some(unit) => {
-                    let set = set(id, path, *value, unit);
-                    Course::Calls(vec![set], "Change the parameter.")
-                }
-                None => Course::Words(format!(
-                    "{} of what? State the unit, such as {} mg or {} h.",
-                    number(*value),
-                    number(*value),
-                    number(*value)
-                )),
-            }
-        }
-        Request::Change { path, value: None } => {
-            Course::Words(format!("What is the new value of {path}? State a number and its unit."))
-        }
-        Request::Simulate(_)
-        | Request::Load
-        | Request::Models
-        | Request::Help
-        | Request::Unknown => Course::Words(HELP.to_owned()),
+    if request.listing == Some(Listing::Parameters) {
+        return Ok(one(tool::LIST_PARAMETERS, simulation, "List the parameters."));
     }
+    if let Some(path) = request.reads.first() {
+        let read = |path| {
+            call(tool::GET_PARAMETER, json!({ "simulation_id": id, "parameter_path": path }))
+        };
+        let calls = request.reads.iter().map(read).collect();
+        debug_assert!(!path.is_empty(), "a parameter has a name");
+        return Ok(Course::Calls(calls, "Read the values."));
+    }
+    let mut calls = Vec::new();
+    if !request.changes.is_empty() || request.route.is_some() || request.weight.is_some() {
+        let Some(base) = state.base(id) else {
+            return Ok(one(tool::LIST_PARAMETERS, simulation, "Look at the values first."));
+        };
+        let targets = regimen::targets(request, &model, &base, false)?;
+        calls.extend(changes(state, id, &targets));
+    } else if request.alters {
+        return Err(Question::new(
+            "What is to change, and to which value? Such as: 300 mg every 12 h.",
+        ));
+    }
+    let is_regimen = request.simulates || (!request.alters && !request.changes.is_empty());
+    if request.runs.unwrap_or(is_regimen) {
+        calls.push(call(tool::RUN, simulation));
+    }
+    calls.extend(figures::fetch(id, request));
+    Ok(Course::Calls(calls, "Change the simulation and run it as requested."))
+}
+
+/// Steps of a new simulation in order: load, list parameters, set those that differ, run.
+fn simulate(state: &AgentState, request: &Request, models: &[Model]) -> Result<Course, Question> {
+    let model = state.chosen(request, models)?;
+    let only_asks = request.changes.is_empty() && !request.simulates && !request.loads;
+    if only_asks
+        && request.runs.is_none()
+        && !(request.reads.is_empty() && request.figures.is_empty())
+    {
+        return Err(Question::new(format!(
+            "No simulation of {} is loaded. Say: load {}.",
+            model.drug, model.path
+        )));
+    }
+    if let Some(defaults) = state.defaults(&model.path) {
+        regimen::targets(request, &model, &defaults, true)?;
+    }
+    let planned_id = state.fresh_id(&model.path);
+    let load = json!({ "model_path": model.path, "simulation_id": planned_id });
+    let load = call(tool::LOAD, load);
+    let mut loads = state.turn_steps().iter().rev().filter(|step| step.tool == tool::LOAD);
+    let loaded = loads.find(|step| {
+        step.error.is_none() && *step.planned.as_ref().unwrap_or(&step.arguments) == load.arguments
+    });
+    // A person may have edited its name.
+    let id = loaded.and_then(|step| step.result["simulation_id"].as_str()).unwrap_or(&planned_id);
+    let id = state.renamed(id);
+    let simulation = json!({ "simulation_id": id });
+    let runs = request.runs.unwrap_or(!request.loads);
+    let mut calls = vec![load];
+    if !runs && request.changes.is_empty() {
+        return Ok(Course::Calls(calls, "Load the model."));
+    }
+    calls.push(call(tool::LIST_PARAMETERS, simulation.clone()));
+    if loaded.is_some() && state.values(id).is_some() {
+        let base = state.base(id).unwrap_or_default();
+        let targets = regimen::targets(request, &model, &base, true)?;
+        calls.extend(changes(state, id, &targets));
+        calls.extend(runs.then(|| call(tool::RUN, simulation)));
+        calls.extend(figures::fetch(id, request));
+    }
+    Ok(Course::Calls(calls, "Load a simulation, set the regimen and run it."))
+}
+
+/// The settings that differ from the simulation's.
+fn changes(state: &AgentState, id: &str, targets: &[Target]) -> Vec<ToolCall> {
+    let now = state.values(id).unwrap_or_default();
+    let is_there = |target: &Target| {
+        let setting = now.get(target.path);
+        setting.is_some_and(|setting| regimen::same(setting.value, target.value))
+    };
+    targets.iter().filter(|target| !is_there(target)).map(|target| set(id, target)).collect()
 }
 
 fn one(tool: &str, arguments: Value, why: &'static str) -> Course {
@@ -134,150 +209,35 @@ fn call(tool: &str, arguments: Value) -> ToolCall {
     ToolCall::built_in(tool, arguments)
 }
 
-fn set(id: &str, path: &str, value: f64, unit: &str) -> ToolCall {
-    let arguments =
-        json!({ "simulation_id": id, "parameter_path": path, "value": value, "unit": unit });
+/// Sets a parameter, in its canonical unit.
+fn set(id: &str, target: &Target) -> ToolCall {
+    let dimension = request::dimension_of(target.path);
+    let unit = dimension.map_or("", Dimension::canonical);
+    let arguments = json!({ "simulation_id": id, "parameter_path": target.path,
+        "value": target.value, "unit": unit });
     call(tool::SET, arguments)
 }
 
-/// Steps in order: list models, load, list parameters, set those that differ, run.
-fn simulate(state: &AgentState, regimen: &Regimen, run: bool) -> Course {
-    let mut calls = vec![call(tool::LIST_MODELS, json!({}))];
-    let listed = state
-        .intermediate_steps
-        .iter()
-        .rev()
-        .find(|step| step.tool == tool::LIST_MODELS && step.error.is_none());
-    let Some(listed) = listed else {
-        return Course::Calls(calls, "First list the models.");
-    };
-    let models = models(&listed.result);
-    let model = match chosen(&models, &state.turn.request, regimen) {
-        Ok(model) => model,
-        Err(words) => return Course::Words(words),
-    };
-    if let Some(Quantity { value, unit: None }) = regimen.dose {
-        let value = number(value);
-        return Course::Words(format!(
-            "{value} of what? State the dose with its unit, such as {value} mg."
-        ));
+/// The final tool of a request, for messages.
+fn last_tool(request: &Request) -> &'static str {
+    if request.runs == Some(true) {
+        tool::RUN
+    } else if !request.changes.is_empty() || request.alters {
+        tool::SET
+    } else if !request.figures.is_empty() {
+        tool::GET_RESULTS
+    } else if request.listing.is_some() {
+        tool::LIST_PARAMETERS
+    } else if !request.reads.is_empty() {
+        tool::GET_PARAMETER
+    } else {
+        tool::RUN
     }
-    // Parameters are listed once per thread.
-    calls.clear();
-    let planned_id = state.fresh_id(model.path);
-    calls.push(call(tool::LOAD, json!({ "model_path": model.path, "simulation_id": planned_id })));
-    let loaded =
-        state.turn_steps().iter().any(|step| step.tool == tool::LOAD && step.error.is_none());
-    let id = match &state.simulation_context {
-        // A person may have edited its name.
-        Some(context) if loaded => context.simulation_id.as_str(),
-        _ => planned_id.as_str(),
-    };
-    if !run {
-        return Course::Calls(calls, "Load the model.");
-    }
-    calls.push(call(tool::LIST_PARAMETERS, json!({ "simulation_id": id })));
-    let parameters = state
-        .turn_steps()
-        .iter()
-        .find(|step| step.tool == tool::LIST_PARAMETERS && step.error.is_none());
-    if let Some(parameters) = parameters {
-        calls.extend(differing(regimen, &parameters.result, id));
-        calls.push(call(tool::RUN, json!({ "simulation_id": id })));
-    }
-    Course::Calls(calls, "Load a simulation, set the regimen and run it.")
-}
-
-fn models(listed: &Value) -> Vec<Model<'_>> {
-    let models = listed.get("models").and_then(Value::as_array).into_iter().flatten();
-    models
-        .filter_map(|entry| {
-            let text = |name: &str| entry.get(name).and_then(Value::as_str);
-            let path = text("model_path")?;
-            Some(Model {
-                path,
-                drug: text("drug").unwrap_or(path),
-                route: text("route").unwrap_or_default(),
-            })
-        })
-        .collect()
-}
-
-/// The model that the request names, or a question.
-fn chosen<'a, 'b>(
-    models: &'b [Model<'a>],
-    request: &str,
-    regimen: &Regimen,
-) -> Result<&'b Model<'a>, String> {
-    let request = request.to_lowercase();
-    let is_named = |model: &&Model<'_>| {
-        request.contains(&model.path.to_lowercase()) || request.contains(&model.drug.to_lowercase())
-    };
-    let exact: Vec<&Model<'_>> =
-        models.iter().filter(|model| request.contains(&model.path.to_lowercase())).collect();
-    let named: Vec<&Model<'_>> =
-        if exact.len() == 1 { exact } else { models.iter().filter(is_named).collect() };
-    let names = |models: &mut dyn Iterator<Item = &&Model<'_>>| {
-        models.map(|model| model.path).collect::<Vec<_>>().join(", ")
-    };
-    let fits = |model: &&&Model<'_>| regimen.route.is_none_or(|route| model.route == route);
-    let fitting: Vec<&&Model<'_>> = named.iter().filter(fits).collect();
-    match (named.len(), fitting.as_slice()) {
-        (_, [model]) => Ok(**model),
-        (0, _) => {
-            let all: Vec<&Model<'_>> = models.iter().collect();
-            Err(format!("Which model? Available: {}.", names(&mut all.iter())))
-        }
-        (_, []) => Err(format!(
-            "{} has a different route: {}. Which do you mean?",
-            names(&mut named.iter()),
-            named.iter().map(|model| model.route).collect::<Vec<_>>().join(", ")
-        )),
-        (_, several) => {
-            Err(format!("Which of these models: {}?", names(&mut several.iter().copied())))
-        }
-    }
-}
-
-/// The settings of the regimen that differ from the simulation's.
-fn differing(regimen: &Regimen, listed: &Value, id: &str) -> Vec<ToolCall> {
-    let parameters: Vec<&Value> =
-        listed.get("parameters").and_then(Value::as_array).into_iter().flatten().collect();
-    let value_of = |path: &str| {
-        let entry = parameters.iter().find(|entry| entry["parameter_path"] == path)?;
-        entry["value"].as_f64()
-    };
-    let interval = regimen.interval_h.or_else(|| value_of("Dosing|Interval"));
-    let counted = regimen
-        .duration_h
-        .zip(interval)
-        .map(|(duration, interval)| (duration / interval).ceil().max(1.0));
-    let given = regimen.interval_h.is_some() || regimen.doses.is_some();
-    let doses = regimen.doses.or(counted.filter(|_| given));
-    let duration = regimen.duration_h.or_else(|| Some(regimen.doses? * interval?));
-    let dose = regimen.dose.and_then(|dose| Some((dose.value, dose.unit?)));
-    let wanted = [
-        ("Dosing|Dose", dose),
-        ("Dosing|Interval", regimen.interval_h.map(|hours| (hours, "h"))),
-        ("Dosing|Doses", doses.map(|doses| (doses, "count"))),
-        ("Simulation|Duration", duration.map(|hours| (hours, "h"))),
-    ];
-    let differs = |path: &str, value: f64, unit: &str| {
-        let canonical = ["mg", "h", "count"].contains(&unit);
-        !canonical
-            || value_of(path).is_none_or(|now| (now - value).abs() > SAME * now.abs().max(1.0))
-    };
-    wanted
-        .into_iter()
-        .filter_map(|(path, wanted)| wanted.map(|(value, unit)| (path, value, unit)))
-        .filter(|(path, value, unit)| differs(path, *value, unit))
-        .map(|(path, value, unit)| set(id, path, value, unit))
-        .collect()
 }
 
 /// A summary of this turn's calls.
 pub(super) fn summary(state: &AgentState) -> String {
-    let request = request::read(&state.turn.request);
+    let request = state.goal().unwrap_or_default();
     let mut lines: Vec<String> =
         state.turn_steps().iter().filter_map(|step| outcome(step, &request)).collect();
     if let Some(rejected) = &state.turn.rejected {
@@ -299,19 +259,18 @@ fn outcome(step: &LoggedStep, request: &Request) -> Option<String> {
         return Some(format!("`{tool}` failed: {error}"));
     }
     let text = |name: &str| result.get(name).and_then(Value::as_str).unwrap_or("?");
-    let figure = match request {
-        Request::Results(figure) => *figure,
-        _ => None,
-    };
     Some(match tool.as_str() {
-        tool::LIST_MODELS if *request != Request::Models => return None,
-        tool::LIST_PARAMETERS if *request != Request::Parameters => return None,
+        tool::LIST_MODELS if request.listing != Some(Listing::Models) => return None,
+        tool::LIST_PARAMETERS if request.listing != Some(Listing::Parameters) => return None,
         tool::LIST_MODELS => {
-            let list = models(result)
-                .iter()
-                .map(|m| format!("{} ({}, {})", m.path, m.drug, m.route))
-                .collect::<Vec<_>>();
-            format!("Available models: {}.", list.join("; "))
+            let entries = result.get("models").and_then(Value::as_array).into_iter().flatten();
+            let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or("?").to_owned();
+            let shown = |entry: &Value| {
+                let [path, drug, route] =
+                    ["model_path", "drug", "route"].map(|name| text(entry, name));
+                format!("{path} ({drug}, {route})")
+            };
+            format!("Available models: {}.", entries.map(shown).collect::<Vec<_>>().join("; "))
         }
         tool::LOAD => format!("Loaded {} as {}.", text("model_path"), text("simulation_id")),
         tool::SET => {
@@ -323,7 +282,7 @@ fn outcome(step: &LoggedStep, request: &Request) -> Option<String> {
             )
         }
         tool::RUN => {
-            format!("Ran {}: {}.", text("simulation_id"), figures(&result["summary"], None))
+            format!("Ran {}: {}.", text("simulation_id"), figures::all(&result["summary"]))
         }
         tool::GET_RESULTS => {
             let stale = if result["is_current"] == false {
@@ -331,7 +290,11 @@ fn outcome(step: &LoggedStep, request: &Request) -> Option<String> {
             } else {
                 ""
             };
-            format!("{}: {}.{stale}", text("simulation_id"), figures(&result["summary"], figure))
+            format!(
+                "{}: {}{stale}",
+                text("simulation_id"),
+                figures::found(result, &request.figures)
+            )
         }
         tool::GET_PARAMETER => format!("{} is {}.", text("parameter_path"), quantity(Some(result))),
         tool::LIST_PARAMETERS => parameters(result),
@@ -347,65 +310,15 @@ fn parameters(result: &Value) -> String {
     format!("Parameters: {}.", each.collect::<Vec<_>>().join(", "))
 }
 
-fn figures(summary: &Value, figure: Option<Figure>) -> String {
-    let of = |name: &str| quantity(summary.get(name));
-    let cmax = || format!("Cmax {} at {}", of("cmax"), of("tmax"));
-    let auc = || {
-        format!("AUC {} over the simulated time, {} to infinity", of("auc_0_t"), of("auc_0_inf"))
-    };
-    match figure {
-        Some(Figure::Cmax) => cmax(),
-        Some(Figure::Tmax) => format!("Tmax {}", of("tmax")),
-        Some(Figure::Auc) => auc(),
-        Some(Figure::HalfLife) => format!("half-life {}", of("half_life")),
-        None => format!("{}, {}, half-life {}", cmax(), auc(), of("half_life")),
-    }
-}
-
-/// Formats `{"value", "unit"}` for people.
+/// Formats `{"value", "unit"}` with all digits.
 fn quantity(value: Option<&Value>) -> String {
-    let Some((number_, unit)) =
+    let Some((value, unit)) =
         value.and_then(|v| Some((v.get("value")?.as_f64()?, v.get("unit")?.as_str()?)))
     else {
         return "?".to_owned();
     };
     match unit {
-        "count" | "fraction" => number(number_),
-        unit => format!("{} {unit}", number(number_)),
-    }
-}
-
-/// Rounds to four significant digits.
-fn number(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
-        return "0".to_owned();
-    }
-    #[expect(clippy::cast_possible_truncation, reason = "a double's exponent is small")]
-    let magnitude = value.abs().log10().floor() as i32;
-    let decimals = usize::try_from(3 - magnitude).unwrap_or(0).min(12);
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_four_significant_digits() {
-        for (value, text) in [
-            (250.0, "250"),
-            (7.7512, "7.751"),
-            (0.012_345, "0.01235"),
-            (1052.63, "1053"),
-            (0.0, "0"),
-            (5.4, "5.4"),
-        ] {
-            assert_eq!(number(value), text);
-        }
+        "count" | "fraction" => request::number(value),
+        unit => format!("{} {unit}", request::number(value)),
     }
 }

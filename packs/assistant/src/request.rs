@@ -1,393 +1,738 @@
-//! Parses requests in natural language, without a model.
+//! Reads requests in natural language, without a model: whole, or not at all.
 //!
-//! Matches words and numbers in any order. Reports what it does not understand and never guesses.
+//! [`read`] accounts for every character of the text. [`token`] splits it, the rules in `grammar` read
+//! phrases, `lexicon` has their words and `quantity` the units. A word or number that no rule
+//! consumed, and a phrase with two meanings, become a [`Question`] that quotes it.
 
-use super::tool;
+mod grammar;
+mod lexicon;
+pub(crate) mod quantity;
+mod token;
 
-/// A parsed request.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Request {
-    /// Simulate a regimen.
-    Simulate(Regimen),
-    /// Only load a model.
-    Load,
-    /// Set a parameter.
-    Change {
-        path: &'static str,
-        value: Option<Quantity>,
-    },
-    /// Run the current simulation.
-    Run,
-    Read(&'static str),
-    /// One metric of the last run, or all.
-    Results(Option<Figure>),
-    /// List the models.
-    Models,
-    /// List the parameters.
-    Parameters,
-    Help,
-    /// Not understood.
+use grammar::{Item, Phrase, Reader};
+use quantity::{Dimension, Quantity};
+
+/// Paths of the parameters.
+pub(crate) mod path {
+    pub(crate) const DOSE: &str = "Dosing|Dose";
+    pub(crate) const INFUSION: &str = "Dosing|InfusionDuration";
+    pub(crate) const INTERVAL: &str = "Dosing|Interval";
+    pub(crate) const DOSES: &str = "Dosing|Doses";
+    pub(crate) const CLEARANCE: &str = "Drug|Clearance";
+    pub(crate) const VOLUME: &str = "Drug|CentralVolume";
+    pub(crate) const EXCHANGE: &str = "Drug|IntercompartmentalClearance";
+    pub(crate) const PERIPHERAL: &str = "Drug|PeripheralVolume";
+    pub(crate) const ABSORPTION: &str = "Drug|AbsorptionRate";
+    pub(crate) const BIOAVAILABILITY: &str = "Drug|Bioavailability";
+    pub(crate) const LAG: &str = "Drug|LagTime";
+    pub(crate) const DURATION: &str = "Simulation|Duration";
+    pub(crate) const POINTS: &str = "Simulation|Points";
+    /// Names that people use and no model has.
+    pub(crate) const HALF_LIFE: &str = "half-life";
+    pub(crate) const ELIMINATION: &str = "rate of elimination";
+    pub(crate) const APPARENT: &str = "apparent parameter";
+}
+
+/// Longest quoted part of a request, in characters.
+const QUOTE_CHARS_MAX: usize = 80;
+
+/// Most quoted parts of one question.
+const QUOTES_MAX: usize = 4;
+
+/// An available model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Model {
+    pub path: String,
+    pub drug: String,
+    pub route: String,
+    pub description: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Route {
+    Oral,
+    /// Bolus or infusion.
+    Intravenous,
+    Bolus,
+    Infusion,
+    /// A route that no model has.
     Unknown,
 }
 
-/// The stated parts of a regimen.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Regimen {
-    pub(super) dose: Option<Quantity>,
-    pub(super) interval_h: Option<f64>,
-    pub(super) duration_h: Option<f64>,
-    pub(super) doses: Option<f64>,
-    pub(super) route: Option<&'static str>,
-}
-
-/// A number and its unit, if any, spelled as the tools accept it.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Quantity {
-    pub(super) value: f64,
-    pub(super) unit: Option<&'static str>,
-}
-
-/// A metric of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Figure {
+/// What a request wants to know of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Figure {
     Cmax,
     Tmax,
     Auc,
     HalfLife,
+    Troughs,
+    Steady,
+    /// Time above this concentration, in mg/L.
+    Above(f64),
+    /// Concentrations at these times, in h.
+    At(Vec<f64>),
+    Plot,
+    Compare,
+    All,
 }
 
-/// Words for units, and the tools' spelling.
-const UNITS: &[(&[&str], &str)] = &[
-    (&["mg", "milligram", "milligrams"], "mg"),
-    (&["g", "gram", "grams"], "g"),
-    (&["ug", "mcg", "µg", "μg", "microgram", "micrograms"], "ug"),
-    (&["ng"], "ng"),
-    (&["kg"], "kg"),
-    (&["h", "hr", "hrs", "hour", "hours"], "h"),
-    (&["min", "mins", "minute", "minutes"], "min"),
-    (&["d", "day", "days"], "d"),
-    (&["l", "liter", "liters", "litre", "litres"], "L"),
-    (&["ml"], "mL"),
-    (&["l/h"], "L/h"),
-    (&["ml/min"], "mL/min"),
-    (&["1/h", "/h"], "1/h"),
-    (&["%", "percent"], "%"),
-];
-
-/// Words for parameters, longer ones first where one contains the other.
-const PARAMETERS: &[(&str, &str)] = &[
-    ("intercompartmental", "Drug|IntercompartmentalClearance"),
-    ("clearance", "Drug|Clearance"),
-    ("peripheral volume", "Drug|PeripheralVolume"),
-    ("volume", "Drug|CentralVolume"),
-    ("absorption", "Drug|AbsorptionRate"),
-    ("bioavailability", "Drug|Bioavailability"),
-    ("lag", "Drug|LagTime"),
-    ("infusion duration", "Dosing|InfusionDuration"),
-    ("infusion time", "Dosing|InfusionDuration"),
-    ("interval", "Dosing|Interval"),
-    ("number of doses", "Dosing|Doses"),
-    ("doses", "Dosing|Doses"),
-    ("dose", "Dosing|Dose"),
-    ("duration", "Simulation|Duration"),
-    ("points", "Simulation|Points"),
-];
-
-/// Words for parameters that people state without a unit, and the tools' names.
-const PLAIN: &[(&str, &str)] = &[
-    ("Dosing|Doses", "count"),
-    ("Simulation|Points", "count"),
-    ("Drug|Bioavailability", "fraction"),
-];
-
-const SIMULATE: &[&str] = &["simulate", "simulation", "give", "dose", "administer", "model", "try"];
-const CHANGE: &[&str] =
-    &["change", "set", "increase", "decrease", "raise", "lower", "reduce", "make", "use"];
-
-impl Quantity {
-    fn is_of(self, units: &[&str]) -> bool {
-        self.unit.is_some_and(|unit| units.contains(&unit))
-    }
-
-    fn hours(self) -> Option<f64> {
-        match self.unit? {
-            "h" => Some(self.value),
-            "d" => Some(self.value * 24.0),
-            "min" => Some(self.value / 60.0),
-            _ => None,
-        }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listing {
+    Models,
+    Parameters,
+    Help,
 }
 
-/// The unit of a parameter that people state without one.
-pub(super) fn plain_unit(path: &str) -> Option<&'static str> {
-    PLAIN.iter().find(|(plain, _)| *plain == path).map(|(_, unit)| *unit)
+/// The new value of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Amount {
+    To(Quantity),
+    /// To the second value, if the first is the current one.
+    FromTo(Quantity, Quantity),
+    /// An increase (1) or decrease (-1) to this value.
+    Toward(f64, Quantity),
+    /// An increase (1) or decrease (-1) by this value.
+    By(f64, Quantity),
+    Times(f64),
 }
 
-/// Most words of a message that only clarifies the previous request.
-const FRAGMENT_WORDS: usize = 4;
+/// One change of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Change {
+    pub path: &'static str,
+    pub amount: Amount,
+    /// The part of the request.
+    pub said: String,
+    /// How the value was computed from what was said.
+    pub computed: Option<String>,
+}
 
-/// The text to parse after a clarifying question. A few words that are not a request themselves
-/// complete the previous request; a unit completes its number.
-pub(super) fn continued(before: &str, text: &str) -> String {
-    let lower = text.to_lowercase();
-    let few: Vec<&str> = words(&lower).collect();
-    let stands_alone = match read(text) {
-        Request::Unknown => false,
-        Request::Simulate(_) => few.first().is_some_and(|word| SIMULATE.contains(word)),
-        _ => true,
-    };
-    if stands_alone || few.len() > FRAGMENT_WORDS || read(before) == Request::Unknown {
-        return text.to_owned();
+/// A request that was understood whole.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Request {
+    pub drug: Option<String>,
+    pub model: Option<String>,
+    pub simulates: bool,
+    pub loads: bool,
+    pub alters: bool,
+    pub runs: Option<bool>,
+    pub route: Option<Route>,
+    /// In the order of the request.
+    pub changes: Vec<Change>,
+    /// Body weight in kg.
+    pub weight: Option<f64>,
+    pub reads: Vec<&'static str>,
+    pub figures: Vec<Figure>,
+    pub listing: Option<Listing>,
+}
+
+/// What to ask about a request that was not understood whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Question {
+    pub words: String,
+    /// The part of the request that an answer replaces, in bytes.
+    pub part: Option<(usize, usize)>,
+}
+
+impl Question {
+    pub(crate) fn new(words: impl Into<String>) -> Self {
+        Self { words: words.into(), part: None }
     }
-    match few.as_slice() {
-        [word] if unit(word).is_some() => with_unit(before, word),
-        _ => format!("{before} {text}"),
+
+    fn about(reader: &Reader<'_>, phrase: &Phrase, words: &str) -> Self {
+        let part = (reader.tokens[phrase.start].start, reader.tokens[phrase.end - 1].end);
+        let quoted = quoted(&reader.text[part.0..part.1]);
+        let end = if words.ends_with(['?', '.']) { "" } else { "?" };
+        Self { words: format!("{quoted}: {words}{end}"), part: Some(part) }
     }
 }
 
-/// Inserts a unit after the first number that lacks one.
-fn with_unit(text: &str, unit_: &str) -> String {
-    let lower = text.to_lowercase();
-    let plain: Vec<&str> = words(&lower).collect();
-    let bare = quantities(&plain).into_iter().find(|(_, quantity)| quantity.unit.is_none());
-    let Some((place, _)) = bare else { return format!("{text} {unit_}") };
-    let with = |(index, word): (usize, &&str)| {
-        if index == place { format!("{word} {unit_}") } else { (*word).to_owned() }
-    };
-    plain.iter().enumerate().map(with).collect::<Vec<_>>().join(" ")
+/// A part of a request in backticks, on one line.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut short: String = text.chars().take(QUOTE_CHARS_MAX).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    format!("`{}`", super::tool::plain(&short.replace('`', "'")))
 }
 
-/// Parses a request.
-pub(super) fn read(text: &str) -> Request {
-    let lower = text.to_lowercase();
-    let words: Vec<&str> = words(&lower).collect();
-    let has = |any: &[&str]| words.iter().any(|word| any.contains(word));
-    let quantities = quantities(&words);
-    if has(&["help"]) {
-        return Request::Help;
-    }
-    if has(&["models", "drugs"]) {
-        return Request::Models;
-    }
-    if has(&["parameters", "parameter"]) && quantities.is_empty() {
-        return Request::Parameters;
-    }
-    let figure = figure(&lower);
-    let mass = quantities.iter().copied().find(|(_, q)| q.is_of(&["mg", "g", "ug", "ng", "kg"]));
-    let parameter = PARAMETERS.iter().find(|(word, _)| lower.contains(word)).map(|(_, path)| *path);
-    if has(CHANGE)
-        && let Some(path) = parameter
-    {
-        return Request::Change { path, value: quantities.last().map(|(_, quantity)| *quantity) };
-    }
-    if figure.is_some() || has(&["results", "result", "curve", "concentrations"]) {
-        return Request::Results(figure);
-    }
-    if has(&["load"]) {
-        return Request::Load;
-    }
-    if words.first().is_some_and(|word| SIMULATE.contains(word)) || mass.is_some() {
-        return Request::Simulate(regimen(&lower, &words, &quantities));
-    }
-    if has(&["run", "rerun", "again"]) {
-        return Request::Run;
-    }
-    match parameter {
-        Some(path) => Request::Read(path),
-        None => Request::Unknown,
-    }
+/// What the text can refer to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Context<'a> {
+    pub models: &'a [Model],
+    /// The request that this one amends.
+    pub goal: Option<&'a Request>,
+    /// The parameter that was changed last, if any.
+    pub last: Option<&'a str>,
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split_whitespace()
-        .map(|word| word.trim_matches(|c: char| ",.;:!?()\"'".contains(c)))
-        .filter(|word| !word.is_empty())
+/// Reads a request whole.
+///
+/// # Errors
+/// A [`Question`] that quotes what was not understood or has two meanings.
+pub(crate) fn read(text: &str, context: Context<'_>) -> Result<Request, Question> {
+    let (reader, phrases) = grammar::phrases(text, context.models);
+    let phrases = admitted(&reader, phrases, context);
+    if let Some(question) = not_understood(&reader, &phrases) {
+        return Err(question);
+    }
+    let mut folding = Folding::new(&reader, context);
+    for phrase in &phrases {
+        let Some(Ok(item)) = &phrase.item else { continue };
+        folding.add(phrase, item)?;
+    }
+    folding.finish()
 }
 
-fn figure(text: &str) -> Option<Figure> {
-    [("cmax", Figure::Cmax), ("peak", Figure::Cmax), ("tmax", Figure::Tmax), ("auc", Figure::Auc)]
-        .into_iter()
-        .chain([
-            ("area under", Figure::Auc),
-            ("half-life", Figure::HalfLife),
-            ("half life", Figure::HalfLife),
-        ])
-        .find(|(word, _)| text.contains(word))
-        .map(|(_, figure)| figure)
-}
-
-/// The numbers with their units and word positions.
-fn quantities(words: &[&str]) -> Vec<(usize, Quantity)> {
-    let mut found = Vec::new();
-    for (place, word) in words.iter().enumerate() {
-        let digits = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
-        // "q8h" means every eight hours.
-        let (number, rest, place) = match word
-            .strip_prefix('q')
-            .map(|rest| (rest, rest.find(|c: char| !c.is_ascii_digit())))
-        {
-            Some((rest, Some(end))) if end > 0 => (&rest[..end], &rest[end..], place),
-            _ => (&word[..digits], &word[digits..], place),
+/// Accepts the words for a patient that the description of the drug's models has too.
+fn admitted(reader: &Reader<'_>, mut phrases: Vec<Phrase>, context: Context<'_>) -> Vec<Phrase> {
+    const CLASS: [&str; 6] = ["adult", "adults", "normal", "renal", "function", "in"];
+    let named = phrases.iter().find_map(|phrase| match &phrase.item {
+        Some(Ok(Item::Drug(name) | Item::Model(name))) => Some(name.clone()),
+        _ => None,
+    });
+    let goal = context.goal.and_then(|goal| goal.drug.clone().or(goal.model.clone()));
+    let Some(named) = named.or(goal) else { return phrases };
+    let mut models =
+        context.models.iter().filter(|m| m.drug == named || m.path == named).peekable();
+    if models.peek().is_none() {
+        return phrases;
+    }
+    let models: Vec<&Model> = models.collect();
+    let describes = |word: &str| {
+        let word = word.trim_end_matches('s');
+        let has = |model: &&Model| {
+            let text = model.description.to_lowercase();
+            text.split(|c: char| !c.is_alphabetic()).any(|other| other == word)
         };
-        let Ok(value) = number.parse::<f64>() else { continue };
-        let spelled =
-            if rest.is_empty() { words.get(place + 1).copied().unwrap_or_default() } else { rest };
-        found.push((place, Quantity { value, unit: unit(spelled) }));
-    }
-    found
-}
-
-fn unit(word: &str) -> Option<&'static str> {
-    UNITS.iter().find(|(words, _)| words.contains(&word)).map(|(_, unit)| *unit)
-}
-
-fn regimen(text: &str, words: &[&str], quantities: &[(usize, Quantity)]) -> Regimen {
-    let mut regimen = Regimen::default();
-    for (place, quantity) in quantities {
-        let before = place.checked_sub(1).map_or("", |place| words[place]);
-        let after = |offset: usize| words.get(place + offset).copied().unwrap_or_default();
-        let counts_doses =
-            [after(1), after(2)].iter().any(|word| ["dose", "doses", "times"].contains(word));
-        let is_every = before == "every" || words[*place].starts_with('q');
-        match quantity.hours() {
-            Some(hours) if is_every => regimen.interval_h = Some(hours),
-            Some(hours) => regimen.duration_h = Some(hours),
-            None if quantity.unit.is_none() && counts_doses => regimen.doses = Some(quantity.value),
-            None => regimen.dose = regimen.dose.or(Some(*quantity)),
+        word == "in" || models.iter().all(has)
+    };
+    for phrase in &mut phrases {
+        let word = reader.slice(phrase.start, phrase.end).to_lowercase();
+        let is_open = !matches!(phrase.item, Some(Ok(_)));
+        if is_open && CLASS.contains(&word.as_str()) && describes(&word) {
+            phrase.item = Some(Ok(Item::Filler));
         }
     }
-    let daily = [
-        ("three times daily", 8.0),
-        ("twice daily", 12.0),
-        ("twice a day", 12.0),
-        ("once daily", 24.0),
-        ("daily", 24.0),
-        ("once a day", 24.0),
-    ];
-    let said = daily.iter().find(|(words, _)| text.contains(words)).map(|(_, hours)| *hours);
-    regimen.interval_h = regimen.interval_h.or(said);
-    if text.contains("single dose") || text.contains("one dose") {
-        regimen.doses = Some(1.0);
-    }
-    let routes = [
-        ("oral", "oral"),
-        ("tablet", "oral"),
-        ("infusion", "iv_infusion"),
-        ("bolus", "iv_bolus"),
-        ("injection", "iv_bolus"),
-    ];
-    regimen.route = routes.iter().find(|(word, _)| text.contains(word)).map(|(_, route)| *route);
-    regimen
+    phrases
 }
 
-/// The final tool of a request, for messages.
-pub(super) fn tool_of(request: &Request) -> &'static str {
-    match request {
-        Request::Load => tool::LOAD,
-        Request::Change { .. } => tool::SET,
-        Request::Read(_) => tool::GET_PARAMETER,
-        Request::Results(_) => tool::GET_RESULTS,
-        Request::Models => tool::LIST_MODELS,
-        Request::Parameters => tool::LIST_PARAMETERS,
-        Request::Simulate(_) | Request::Run | Request::Help | Request::Unknown => tool::RUN,
+/// The question about everything that no rule understood.
+fn not_understood(reader: &Reader<'_>, phrases: &[Phrase]) -> Option<Question> {
+    let is_open = |phrase: &Phrase| !matches!(phrase.item, Some(Ok(_)));
+    let is_filler = |phrase: &Phrase| matches!(phrase.item, Some(Ok(Item::Filler)));
+    let mut questions: Vec<Question> = Vec::new();
+    let mut at = 0;
+    while at < phrases.len() {
+        let phrase = &phrases[at];
+        at += 1;
+        match &phrase.item {
+            Some(Ok(_)) => {}
+            Some(Err(words)) => {
+                // One word alone says little: quote what follows, too.
+                let mut whole = phrase.clone();
+                if phrase.end - phrase.start == 1 {
+                    let next = phrases[at..].iter().find(|next| !is_filler(next));
+                    whole.end = next.map_or(phrase.end, |next| next.end);
+                }
+                questions.push(Question {
+                    part: Question::about(reader, phrase, words).part,
+                    ..Question::about(reader, &whole, words)
+                });
+            }
+            None => {
+                let mut whole = phrase.clone();
+                while let Some(next) = phrases.get(at).filter(|next| next.item.is_none()) {
+                    whole.end = next.end;
+                    at += 1;
+                }
+                let unknown =
+                    "I do not know what this means. Say it in other words, or leave it out.";
+                questions.push(Question::about(reader, &whole, unknown));
+            }
+        }
     }
+    debug_assert_eq!(
+        questions.is_empty(),
+        !phrases.iter().any(is_open),
+        "every part is asked about"
+    );
+    let more = questions.len().saturating_sub(QUOTES_MAX);
+    let first = questions.first()?.part;
+    let part = first.filter(|_| questions.len() == 1);
+    let mut lines: Vec<String> =
+        questions.into_iter().take(QUOTES_MAX).map(|question| question.words).collect();
+    if more > 0 {
+        lines.push(format!("And {more} more parts."));
+    }
+    Some(Question { words: lines.join("\n"), part })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Collects the phrases of a text.
+struct Folding<'a> {
+    reader: &'a Reader<'a>,
+    context: Context<'a>,
+    request: Request,
+    doses: Vec<(Phrase, Quantity, Option<String>)>,
+    before: Vec<(Phrase, Quantity)>,
+    bare: Vec<(Phrase, Quantity)>,
+    parameters: Vec<(Phrase, &'static str)>,
+    divided: bool,
+}
 
-    fn mg(value: f64) -> Option<Quantity> {
-        Some(Quantity { value, unit: Some("mg") })
-    }
-
-    #[test]
-    fn requests_are_read_in_the_words_that_people_use() {
-        let regimen = Regimen::default;
-        for (text, expected) in [
-            (
-                "simulate 250 mg oral of theophylline every 8 h for 3 days",
-                Request::Simulate(Regimen {
-                    dose: mg(250.0),
-                    interval_h: Some(8.0),
-                    duration_h: Some(72.0),
-                    route: Some("oral"),
-                    ..regimen()
-                }),
-            ),
-            (
-                "Give 1g vancomycin q12h, 6 doses.",
-                Request::Simulate(Regimen {
-                    dose: Some(Quantity { value: 1.0, unit: Some("g") }),
-                    interval_h: Some(12.0),
-                    doses: Some(6.0),
-                    ..regimen()
-                }),
-            ),
-            (
-                "a single dose of 120 mg gentamicin as a bolus",
-                Request::Simulate(Regimen {
-                    dose: mg(120.0),
-                    doses: Some(1.0),
-                    route: Some("iv_bolus"),
-                    ..regimen()
-                }),
-            ),
-            (
-                "simulate 250 of theophylline twice daily",
-                Request::Simulate(Regimen {
-                    dose: Some(Quantity { value: 250.0, unit: None }),
-                    interval_h: Some(12.0),
-                    ..regimen()
-                }),
-            ),
-            ("what is the Cmax?", Request::Results(Some(Figure::Cmax))),
-            ("And the half-life", Request::Results(Some(Figure::HalfLife))),
-            (
-                "change the dose to 300 mg",
-                Request::Change { path: "Dosing|Dose", value: mg(300.0) },
-            ),
-            ("change the dose", Request::Change { path: "Dosing|Dose", value: None }),
-            (
-                "set the clearance to 90 mL/min",
-                Request::Change {
-                    path: "Drug|Clearance",
-                    value: Some(Quantity { value: 90.0, unit: Some("mL/min") }),
-                },
-            ),
-            (
-                "use 4 doses",
-                Request::Change {
-                    path: "Dosing|Doses",
-                    value: Some(Quantity { value: 4.0, unit: None }),
-                },
-            ),
-            ("run it again", Request::Run),
-            ("what is the bioavailability", Request::Read("Drug|Bioavailability")),
-            ("which models are there?", Request::Models),
-            ("load theophylline-oral", Request::Load),
-            ("help", Request::Help),
-            ("what is the weather like", Request::Unknown),
-            ("", Request::Unknown),
-        ] {
-            assert_eq!(read(text), expected, "{text}");
+impl<'a> Folding<'a> {
+    fn new(reader: &'a Reader<'a>, context: Context<'a>) -> Self {
+        Self {
+            reader,
+            context,
+            request: Request::default(),
+            doses: Vec::new(),
+            before: Vec::new(),
+            bare: Vec::new(),
+            parameters: Vec::new(),
+            divided: false,
         }
     }
 
-    #[test]
-    fn a_clarification_continues_the_earlier_request() {
-        let asked = "simulate 250 of theophylline";
-        for (before, text, expected) in [
-            (asked, "mg", "simulate 250 mg of theophylline"),
-            ("simulate 250 mg", "vancomycin", "simulate 250 mg vancomycin"),
-            ("change the dose", "300 mg", "change the dose 300 mg"),
-            (asked, "what is the cmax", "what is the cmax"),
-            (asked, "simulate 100 mg of vancomycin", "simulate 100 mg of vancomycin"),
-            ("what is the weather like", "sunny", "sunny"),
-            ("", "mg", "mg"),
-        ] {
-            assert_eq!(continued(before, text), expected, "{before} + {text}");
+    fn add(&mut self, phrase: &Phrase, item: &Item) -> Result<(), Question> {
+        match item {
+            Item::Filler => {}
+            Item::Simulate => self.request.simulates = true,
+            Item::Load => self.request.loads = true,
+            Item::Change => self.request.alters = true,
+            Item::Run(runs) => match self.request.runs {
+                Some(other) if other != *runs => {
+                    return Err(self.ask(phrase, "run it, or not"));
+                }
+                _ => self.request.runs = Some(*runs),
+            },
+            Item::Drug(name) => match &self.request.drug {
+                Some(other) if other != name => {
+                    return Err(self.ask(phrase, "I simulate one drug at a time. Which one"));
+                }
+                _ => self.request.drug = Some(name.clone()),
+            },
+            Item::Model(name) => match &self.request.model {
+                Some(other) if other != name => {
+                    return Err(self.ask(phrase, "I simulate one model at a time. Which one"));
+                }
+                _ => self.request.model = Some(name.clone()),
+            },
+            Item::Dose(quantity, computed) => {
+                self.doses.push((phrase.clone(), *quantity, computed.clone()));
+            }
+            Item::Set(path, amount) => self.set(phrase, path, *amount)?,
+            Item::Before(_, quantity) => self.before.push((phrase.clone(), *quantity)),
+            Item::Relative(amount) => {
+                let path = self.implied(phrase, *amount)?;
+                self.set(phrase, path, *amount)?;
+            }
+            Item::Parameter(path) => self.parameters.push((phrase.clone(), path)),
+            Item::Divided => self.divided = true,
+            Item::Route(route) => self.route(phrase, *route)?,
+            Item::Weight(quantity) => match self.request.weight {
+                Some(other) if other != quantity.canonical() => {
+                    return Err(self.ask(phrase, "there are two weights. Which one"));
+                }
+                _ => self.request.weight = Some(quantity.canonical()),
+            },
+            Item::Bare(quantity) => self.bare.push((phrase.clone(), *quantity)),
+            Item::Figure(figure) => {
+                if !self.request.figures.contains(figure) {
+                    self.request.figures.push(figure.clone());
+                }
+            }
+            Item::Listing(listing) => self.request.listing = Some(*listing),
+        }
+        Ok(())
+    }
+
+    fn ask(&self, phrase: &Phrase, words: &str) -> Question {
+        Question::about(self.reader, phrase, words)
+    }
+
+    fn said(&self, phrase: &Phrase) -> String {
+        self.reader.slice(phrase.start, phrase.end).to_owned()
+    }
+
+    /// The parameter of a relative change that names none.
+    fn implied(&self, phrase: &Phrase, amount: Amount) -> Result<&'static str, Question> {
+        let is_mass = |quantity: Quantity| quantity.is(Dimension::Mass);
+        match amount {
+            Amount::By(_, quantity) | Amount::Toward(_, quantity) if is_mass(quantity) => {
+                Ok(path::DOSE)
+            }
+            Amount::Toward(_, quantity)
+                if quantity.unit.is_none() && self.goal_dose().is_some() =>
+            {
+                Ok(path::DOSE)
+            }
+            Amount::Times(_) if self.context.last.is_none_or(|last| !last.starts_with("Drug|")) => {
+                Ok(path::DOSE)
+            }
+            _ => Err(self.ask(phrase, "of which parameter: the dose, the interval, the clearance")),
         }
     }
+
+    /// The dose of the request that this one amends.
+    fn goal_dose(&self) -> Option<Quantity> {
+        let changes = self.context.goal?.changes.iter().rev();
+        changes.filter(|change| change.path == path::DOSE).find_map(|change| match change.amount {
+            Amount::To(quantity) | Amount::FromTo(_, quantity) | Amount::Toward(_, quantity) => {
+                Some(quantity)
+            }
+            _ => None,
+        })
+    }
+
+    fn set(&mut self, phrase: &Phrase, path: &'static str, amount: Amount) -> Result<(), Question> {
+        let amount = match amount {
+            Amount::To(quantity) => Amount::To(self.fitting(phrase, path, quantity)?),
+            Amount::FromTo(before, quantity) => {
+                let after = self.fitting(phrase, path, quantity)?;
+                let before = Quantity { unit: before.unit.or(after.unit), ..before };
+                Amount::FromTo(self.fitting(phrase, path, before)?, after)
+            }
+            Amount::Toward(sign, quantity) => {
+                Amount::Toward(sign, self.fitting(phrase, path, quantity)?)
+            }
+            Amount::By(sign, quantity) => Amount::By(sign, self.fitting(phrase, path, quantity)?),
+            Amount::Times(_) if path == path::BIOAVAILABILITY => {
+                return Err(self.ask(phrase, "relative, or in points? State the new value"));
+            }
+            Amount::Times(factor) => Amount::Times(factor),
+        };
+        self.push(phrase, path, amount, None)
+    }
+
+    /// The quantity with a unit that fits the parameter.
+    fn fitting(
+        &self,
+        phrase: &Phrase,
+        path: &str,
+        quantity: Quantity,
+    ) -> Result<Quantity, Question> {
+        let Some(dimension) = dimension_of(path) else {
+            return Err(self.ask(phrase, "no model has this parameter. State CL, V or ka"));
+        };
+        let example = format!("{} {}", number(quantity.value), dimension.canonical());
+        let quantity = match quantity.unit {
+            Some(_) => quantity,
+            None if matches!(dimension, Dimension::Count | Dimension::Fraction) => {
+                Quantity::of(quantity.value, dimension)
+            }
+            None => match self.goal_dose().filter(|_| path == path::DOSE) {
+                Some(goal) => Quantity { unit: goal.unit, ..quantity },
+                None => {
+                    let words = format!(
+                        "{} of what? State the unit, such as {example}.",
+                        number(quantity.value)
+                    );
+                    return Err(Question { words, ..self.ask(phrase, "") });
+                }
+            },
+        };
+        if !quantity.is(dimension) {
+            return Err(
+                self.ask(phrase, &format!("this unit does not fit {path}; such as {example}"))
+            );
+        }
+        let is_whole = dimension != Dimension::Count || quantity.value.fract() == 0.0;
+        if !is_whole {
+            return Err(self.ask(phrase, "a whole number, please. Which one"));
+        }
+        Ok(quantity)
+    }
+
+    fn push(
+        &mut self,
+        phrase: &Phrase,
+        path: &'static str,
+        amount: Amount,
+        computed: Option<String>,
+    ) -> Result<(), Question> {
+        let said = self.said(phrase);
+        let is_value = |amount: &Amount| {
+            matches!(amount, Amount::To(_) | Amount::FromTo(..) | Amount::Toward(..))
+        };
+        let value = |amount: &Amount| match amount {
+            Amount::To(quantity) | Amount::FromTo(_, quantity) | Amount::Toward(_, quantity) => {
+                quantity.canonical()
+            }
+            _ => f64::NAN,
+        };
+        let other = self.request.changes.iter().find(|c| c.path == path && is_value(&c.amount));
+        if let Some(other) = other.filter(|_| is_value(&amount)) {
+            let (now, before) = (value(&amount), value(&other.amount));
+            if (now - before).abs() <= 1e-9 * before.abs() {
+                return Ok(());
+            }
+            let words = format!(
+                "{} is there too. Which one? I simulate equal doses at equal intervals.",
+                quoted(&other.said)
+            );
+            return Err(self.ask(phrase, &words));
+        }
+        self.request.changes.push(Change { path, amount, said, computed });
+        Ok(())
+    }
+
+    fn route(&mut self, phrase: &Phrase, route: Route) -> Result<(), Question> {
+        use Route::{Bolus, Infusion, Intravenous};
+        self.request.route = Some(match (self.request.route, route) {
+            (None, route) => route,
+            (Some(before), route) if before == route => route,
+            (Some(Intravenous), route @ (Bolus | Infusion))
+            | (Some(route @ (Bolus | Infusion)), Intravenous) => route,
+            _ => return Err(self.ask(phrase, "there are two routes. Which one")),
+        });
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Request, Question> {
+        self.resolve_bare()?;
+        for (phrase, quantity, computed) in std::mem::take(&mut self.doses) {
+            let (quantity, computed) = self.dose(&phrase, quantity, computed)?;
+            self.push(&phrase, path::DOSE, Amount::To(quantity), computed)?;
+        }
+        self.resolve_before()?;
+        self.resolve_parameters()?;
+        self.check()?;
+        let Self { reader, mut request, .. } = self;
+        if request == Request::default() {
+            let words = format!("I did not understand {}.", quoted(reader.text.trim()));
+            return Err(Question::new(words));
+        }
+        if request.figures.len() > 1 {
+            request.figures.retain(|figure| *figure != Figure::All);
+        }
+        Ok(request)
+    }
+
+    /// Numbers without a role: the dose, where a person changes a number alone.
+    fn resolve_bare(&mut self) -> Result<(), Question> {
+        let bare = std::mem::take(&mut self.bare);
+        let Some((phrase, quantity)) = bare.first() else { return Ok(()) };
+        let value = number(quantity.value);
+        let is_dose = bare.len() == 1
+            && quantity.unit.is_none()
+            && self.doses.is_empty()
+            && !self.request.changes.iter().any(|change| change.path == path::DOSE);
+        if let Some(goal) = self.goal_dose().filter(|_| is_dose) {
+            self.doses.push((phrase.clone(), Quantity { unit: goal.unit, ..*quantity }, None));
+            return Ok(());
+        }
+        let words = match quantity.dimension() {
+            None => {
+                format!("{value} of what? State the unit and what it is for, such as {value} mg.")
+            }
+            Some(Dimension::Time) => {
+                let time = self.said(phrase);
+                format!(
+                    "is this an interval (every {time}), the simulated time (for {time}) or an \
+                     infusion (infused over {time})"
+                )
+            }
+            Some(_) => "of which parameter".to_owned(),
+        };
+        let mut question = self.ask(phrase, &words);
+        if quantity.unit.is_none() {
+            question.words = words;
+        }
+        Err(question)
+    }
+
+    /// A dose in mg.
+    fn dose(
+        &self,
+        phrase: &Phrase,
+        quantity: Quantity,
+        computed: Option<String>,
+    ) -> Result<(Quantity, Option<String>), Question> {
+        let Some(dimension) = quantity.dimension() else {
+            return Ok((quantity, computed));
+        };
+        let by_weight =
+            matches!(dimension, Dimension::MassPerWeight | Dimension::MassPerWeightAndDay);
+        let by_day = matches!(dimension, Dimension::MassPerDay | Dimension::MassPerWeightAndDay);
+        if !by_weight && !by_day {
+            return Ok((quantity, computed));
+        }
+        let mut value = quantity.canonical();
+        let mut shown = format!("{} {}", number(value), dimension.canonical());
+        if by_weight {
+            let weight = self.request.weight.or(self.context.goal.and_then(|goal| goal.weight));
+            let Some(weight) = weight else {
+                return Err(Question {
+                    part: None,
+                    ..self.ask(phrase, "for which body weight, such as 70 kg")
+                });
+            };
+            value *= weight;
+            shown = format!("{shown} × {} kg", number(weight));
+        }
+        if by_day {
+            let interval = self.request.changes.iter().find_map(|change| match change.amount {
+                Amount::To(hours) if change.path == path::INTERVAL => Some(hours.canonical()),
+                _ => None,
+            });
+            let (true, Some(interval)) = (self.divided, interval) else {
+                let words = "a daily amount. State each dose and its interval, or for example: \
+                             divided every 8 h";
+                return Err(self.ask(phrase, words));
+            };
+            value *= interval / 24.0;
+            shown = format!("{shown}, divided every {} h", number(interval));
+        }
+        Ok((Quantity::of(rounded(value), Dimension::Mass), Some(shown)))
+    }
+
+    /// `instead of 250 mg`: the change of the same dimension starts there.
+    fn resolve_before(&mut self) -> Result<(), Question> {
+        for (phrase, before) in std::mem::take(&mut self.before) {
+            let fits = |change: &&mut Change| match change.amount {
+                Amount::To(after) => {
+                    before.unit.is_none() || before.dimension() == after.dimension()
+                }
+                _ => false,
+            };
+            let mut fitting: Vec<&mut Change> =
+                self.request.changes.iter_mut().filter(fits).collect();
+            match fitting.as_mut_slice() {
+                [change] => {
+                    if let Amount::To(after) = change.amount {
+                        let before = Quantity { unit: before.unit.or(after.unit), ..before };
+                        change.amount = Amount::FromTo(before, after);
+                    }
+                }
+                _ => return Err(self.ask(&phrase, "which value replaces this one")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Names without a value: read, unless the request sets something.
+    fn resolve_parameters(&mut self) -> Result<(), Question> {
+        let sets = |path: &str, request: &Request| request.changes.iter().any(|c| c.path == path);
+        for (phrase, path) in std::mem::take(&mut self.parameters) {
+            let request = &self.request;
+            let is_label = matches!(path, path::DOSE | path::DOSES)
+                && [path::DOSE, path::DOSES].iter().any(|path| sets(path, request));
+            if is_label || sets(path, request) {
+                continue;
+            }
+            if request.changes.is_empty() && !request.alters && !request.simulates {
+                self.request.reads.push(path);
+                continue;
+            }
+            let name = if path == path::DOSE { "the dose" } else { path };
+            let words = format!("what is the new value of {name}? State a number and its unit.");
+            return Err(Question { part: None, ..self.ask(&phrase, &words) });
+        }
+        Ok(())
+    }
+
+    /// Parts that contradict each other.
+    fn check(&self) -> Result<(), Question> {
+        let value = |path: &str| {
+            self.request.changes.iter().find_map(|change| match change.amount {
+                Amount::To(quantity) if change.path == path => {
+                    Some((quantity.canonical(), quoted(&change.said)))
+                }
+                _ => None,
+            })
+        };
+        let (interval, doses, duration) =
+            (value(path::INTERVAL), value(path::DOSES), value(path::DURATION));
+        if let (Some((_, every)), Some((once, count))) = (&interval, &doses)
+            && *once <= 1.0
+        {
+            return Err(Question::new(format!("{count} and {every}: one dose, or repeated ones?")));
+        }
+        if let (Some((hours, every)), Some((count, doses)), Some((total, long))) =
+            (&interval, &doses, &duration)
+            && hours * (count - 1.0) >= *total
+        {
+            return Err(Question::new(format!(
+                "{doses} {every} do not fit into {long}. Which of these is to change?"
+            )));
+        }
+        if let (Some((hours, every)), None, Some((total, long))) = (&interval, &doses, &duration)
+            && total <= hours
+        {
+            return Err(Question::new(format!(
+                "{long} is not longer than {every}. Is it the infusion, or the simulated time? How \
+                 many doses?"
+            )));
+        }
+        let plain = self.request.listing.is_none() || self.request.changes.is_empty();
+        if !plain {
+            return Err(Question::new(format!(
+                "{}: to list something, or to change something? One at a time, please.",
+                quoted(self.reader.text)
+            )));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn dimension_of(path: &str) -> Option<Dimension> {
+    Some(match path {
+        path::DOSE => Dimension::Mass,
+        path::VOLUME | path::PERIPHERAL => Dimension::Volume,
+        path::INFUSION | path::INTERVAL | path::LAG | path::DURATION => Dimension::Time,
+        path::CLEARANCE | path::EXCHANGE => Dimension::Clearance,
+        path::ABSORPTION => Dimension::Rate,
+        path::BIOAVAILABILITY => Dimension::Fraction,
+        path::DOSES | path::POINTS => Dimension::Count,
+        _ => return None,
+    })
+}
+
+impl Request {
+    /// This request, amended by a later one.
+    pub(crate) fn amended(&self, later: &Self) -> Self {
+        let is_value =
+            |change: &Change| !matches!(change.amount, Amount::By(..) | Amount::Times(_));
+        let replaced = |path: &str| later.changes.iter().any(|c| c.path == path && is_value(c));
+        let kept = self.changes.iter().filter(|change| !replaced(change.path)).cloned();
+        Self {
+            drug: later.drug.clone().or_else(|| self.drug.clone()),
+            model: later.model.clone().or_else(|| self.model.clone()),
+            simulates: self.simulates || later.simulates,
+            loads: self.loads || later.loads,
+            alters: self.alters || later.alters,
+            runs: later.runs.or(self.runs),
+            route: later.route.or(self.route),
+            changes: kept.chain(later.changes.iter().cloned()).collect(),
+            weight: later.weight.or(self.weight),
+            reads: later.reads.clone(),
+            figures: self.figures.iter().chain(&later.figures).cloned().collect(),
+            listing: None,
+        }
+    }
+
+    /// Whether it needs no earlier request: it names a drug and a dose, or asks for something else
+    /// than a regimen.
+    pub(crate) fn stands_alone(&self) -> bool {
+        let names = self.drug.is_some() || self.model.is_some();
+        let regimen = self.simulates || self.loads || self.sets(path::DOSE);
+        let asks = !self.figures.is_empty() || !self.reads.is_empty() || self.listing.is_some();
+        (names && regimen) || (self.changes.is_empty() && asks)
+    }
+
+    pub(crate) fn sets(&self, path: &str) -> bool {
+        self.changes.iter().any(|change| change.path == path)
+    }
+}
+
+/// Removes the digits that computing in binary adds.
+pub(crate) fn rounded(value: f64) -> f64 {
+    format!("{value:.9e}").parse().unwrap_or(value)
+}
+
+/// A number with all its digits.
+pub(crate) fn number(value: f64) -> String {
+    rounded(value).to_string()
 }

@@ -47,6 +47,9 @@ pub struct AgentState {
     pub(super) asked: u32,
     /// The last reply.
     pub(super) reply: String,
+    /// What became of the last turn.
+    #[serde(default)]
+    pub(super) ending: Ending,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -138,6 +141,28 @@ pub(super) struct Turn {
     pub(super) responding: bool,
     /// The limit that the turn reached.
     pub(super) limit: Option<String>,
+    /// The earlier requests that the request amends, the first one first.
+    #[serde(default)]
+    pub(super) base: Vec<String>,
+    /// Length of the log when the request was last amended.
+    #[serde(default)]
+    pub(super) amended_at: usize,
+    /// A planned simulation, and the one that a person named instead.
+    #[serde(default)]
+    pub(super) renamed: Option<(String, String)>,
+}
+
+/// What became of a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Everything that was asked for was done.
+    Done,
+    /// A call failed.
+    Failed,
+    /// Not understood, not approved, cut short, or said by a model without any call.
+    #[default]
+    Open,
 }
 
 impl AgentState {
@@ -152,6 +177,37 @@ impl AgentState {
         let first_step = self.intermediate_steps.len();
         self.turn = Turn { request, began_ms: at_ms, first_step, ..Turn::default() };
         self.retry_counts.clear();
+    }
+
+    /// The simulation that a person named in place of this one.
+    pub(super) fn renamed<'a>(&'a self, id: &'a str) -> &'a str {
+        match &self.turn.renamed {
+            Some((planned, named)) if planned == id => named,
+            _ => id,
+        }
+    }
+
+    /// Carries an edited simulation id into the planned steps.
+    pub(super) fn carry(&mut self, tool: &str, before: &Value, after: &Value) {
+        let id = |arguments: &Value| {
+            arguments.get("simulation_id").and_then(Value::as_str).map(str::to_owned)
+        };
+        let (Some(planned), Some(named)) = (id(before), id(after)) else { return };
+        if planned == named {
+            return;
+        }
+        for step in self.plan.iter_mut().flat_map(|plan| &mut plan.steps) {
+            if id(&step.arguments).as_ref() == Some(&planned) {
+                step.arguments["simulation_id"] = json!(named);
+            }
+        }
+        if tool == tool::LOAD {
+            return;
+        }
+        if let Some(context) = &mut self.simulation_context {
+            context.simulation_id.clone_from(&named);
+        }
+        self.turn.renamed = Some((planned, named));
     }
 
     pub(super) fn say(&mut self, source: u32, said: Said) {
@@ -209,6 +265,20 @@ impl AgentState {
         });
     }
 
+    /// What became of the turn so far.
+    pub(super) fn judged(&self, is_unchecked: bool) -> Ending {
+        let steps = self.turn_steps();
+        let is_open =
+            self.turn.unclear || self.turn.rejected.is_some() || self.turn.limit.is_some();
+        if steps.iter().any(|step| step.error.is_some()) {
+            Ending::Failed
+        } else if is_open || steps.is_empty() || is_unchecked {
+            Ending::Open
+        } else {
+            Ending::Done
+        }
+    }
+
     /// The conversation for a model. It leaves confirmations out: model APIs allow no message
     /// between a call and its result, and the result tells the outcome.
     pub(super) fn for_model(&self) -> Vec<Message> {
@@ -240,6 +310,9 @@ fn bounded(content: &Value, step: u32) -> Value {
     if bytes <= RESULT_BYTES_MAX {
         return content.clone();
     }
+    if let Some(models) = content.get("models").and_then(Value::as_array) {
+        return short_models(models, bytes, step);
+    }
     let mut kept = content.clone();
     if let Some(fields) = kept.as_object_mut() {
         fields.retain(|_, value| value.to_string().len() <= RESULT_BYTES_MAX / 8);
@@ -247,4 +320,19 @@ fn bounded(content: &Value, step: u32) -> Value {
         return kept;
     }
     json!({ "omitted": { "bytes": bytes, "step": step } })
+}
+
+/// A long list of models: what identifies them, for as many as fit.
+fn short_models(models: &[Value], bytes: usize, step: u32) -> Value {
+    let mut left = RESULT_BYTES_MAX;
+    let short = |model: &Value| {
+        let mut kept = model.clone();
+        if let Some(fields) = kept.as_object_mut() {
+            fields.retain(|name, _| ["model_path", "drug", "route"].contains(&name.as_str()));
+        }
+        left = left.checked_sub(kept.to_string().len())?;
+        Some(kept)
+    };
+    let kept: Vec<Value> = models.iter().map_while(short).collect();
+    json!({ "models": kept, "omitted": { "bytes": bytes, "step": step } })
 }

@@ -40,9 +40,9 @@ pub const ALL: &[(&str, &str)] = &[
 /// The last line of every confirmation.
 const APPROVE: &str = "Approve? (yes/no)";
 
-/// The confirmation text of a call. It depends on the call alone and has one line per argument, and no
-/// argument can imitate another line.
-pub fn confirmation(tool: &str, arguments: &Value) -> String {
+/// The confirmation text of a call: one line per argument, and what the program knows about the call.
+/// No argument can imitate another line.
+pub fn confirmation(tool: &str, arguments: &Value, known: &[String]) -> String {
     let simulation = ("Simulation ID", field(arguments, "simulation_id"));
     let (fields, named): (_, &[&str]) = match tool {
         LOAD => (
@@ -64,6 +64,7 @@ pub fn confirmation(tool: &str, arguments: &Value) -> String {
     let mut lines = vec![format!("Tool: {}", plain(tool))];
     lines.extend(fields.into_iter().map(|(name, value)| format!("{name}: {value}")));
     lines.extend(others(arguments, named));
+    lines.extend(known.iter().map(|line| plain(line)));
     lines.push(APPROVE.to_owned());
     lines.join("\n")
 }
@@ -94,10 +95,17 @@ fn field(arguments: &Value, name: &str) -> String {
 /// Source: Unicode Character Database, `Other_Default_Ignorable_Code_Point`, the Hangul fillers.
 const FILLERS: [char; 4] = ['\u{115f}', '\u{1160}', '\u{3164}', '\u{ffa0}'];
 
+/// Signs of numbers and quotes that look like no other.
+const SIGNS: [char; 14] =
+    ['×', '·', '…', '–', '—', '°', '→', '≥', '≤', '±', '≈', '\u{2019}', '\u{201c}', '\u{201d}'];
+
 /// A text on one line, without terminal escapes and invisible characters.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     let shown = |c: char| {
-        c == ' ' || c.is_ascii_graphic() || (c.is_alphanumeric() && !FILLERS.contains(&c))
+        c == ' '
+            || c.is_ascii_graphic()
+            || SIGNS.contains(&c)
+            || (c.is_alphanumeric() && !FILLERS.contains(&c))
     };
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
@@ -118,7 +126,7 @@ mod tests {
             json!({"model_path": "theophylline-oral", "simulation_id": "theophylline-oral-1"});
         let set = json!({"simulation_id": "s", "parameter_path": "Dosing|Dose", "value": 250.0, "unit": "mg"});
         let texts = [(LOAD, load), (SET, set), (RUN, json!({"simulation_id": "s"}))]
-            .map(|(tool, arguments)| confirmation(tool, &arguments));
+            .map(|(tool, arguments)| confirmation(tool, &arguments, &[]));
         insta::assert_snapshot!(texts.join("\n---\n"), @r"
         Tool: load_simulation
         Simulation ID: theophylline-oral-1
@@ -141,7 +149,7 @@ mod tests {
     fn no_argument_makes_itself_look_like_another_line() {
         let forged =
             json!({"simulation_id": "s\nApprove? (yes/no)\u{1b}[2K\u{202e}", "value": {"a": 1}});
-        let text = confirmation(SET, &forged);
+        let text = confirmation(SET, &forged, &[]);
         assert_eq!(text.lines().count(), 5, "{text}");
         assert!(!text.chars().any(|c| c != '\n' && c.is_control()), "{text}");
         assert!(
@@ -155,7 +163,7 @@ mod tests {
         let hidden =
             json!({"simulation_id": "s", "erase\nNew Value": {"all": true, "of": "\u{3164}"}});
         for tool in [LOAD, SET, RUN, LIST_MODELS] {
-            let text = confirmation(tool, &hidden);
+            let text = confirmation(tool, &hidden, &[]);
             let line = "Argument erase\\u{a}New Value: {\"all\":true,\"of\":\"\\u{3164}\"}";
             assert!(text.lines().any(|shown| shown == line), "{text}");
             assert!(
@@ -163,7 +171,7 @@ mod tests {
                 "{text}"
             );
         }
-        assert!(confirmation(RUN, &json!("all")).contains("Arguments: \"all\""));
+        assert!(confirmation(RUN, &json!("all"), &[]).contains("Arguments: \"all\""));
     }
 
     #[test]
