@@ -26,6 +26,7 @@ use journal::version;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::halts;
 use crate::measure;
 use crate::model::Models;
 use crate::session::ClaimedSession;
@@ -61,6 +62,8 @@ pub enum Driven {
     },
     /// Another runner claimed the session: write nothing more.
     Fenced,
+    /// The agent is halted, and no effect is under way.
+    Halted,
     /// The driver was asked to stop; another runner can resume the session.
     Stopped,
     /// The journal refuses the next step.
@@ -97,7 +100,14 @@ struct Performed {
     in_words: bool,
 }
 
-type UnderWay = FuturesUnordered<BoxFuture<'static, Performed>>;
+/// How a request ended that was under way.
+enum Ended {
+    Performed(Box<Performed>),
+    /// A halt began during the pause before it. The number of its call.
+    Withheld(u32),
+}
+
+type UnderWay = FuturesUnordered<BoxFuture<'static, Ended>>;
 
 impl<S: Store> Driver<S> {
     /// Drives the session until it ends, waits for input, or this runner must stop.
@@ -133,7 +143,14 @@ impl<S: Store> Driver<S> {
         under_way: &mut UnderWay,
         begun: &mut BTreeSet<u32>,
     ) -> Result<(), Driven> {
+        let may_begin = self.may_begin(&requests, begun).await;
+        if !may_begin && under_way.is_empty() && !self.stop.is_cancelled() {
+            return Err(Driven::Halted);
+        }
         for request in requests {
+            if !may_begin && !is_promised(&request) {
+                continue;
+            }
             if begun.contains(&request.effect.call) {
                 continue;
             }
@@ -153,16 +170,27 @@ impl<S: Store> Driver<S> {
             () = self.stop.cancelled() => return Ok(()),
         };
         match performed {
-            Some(performed) => {
+            Some(Ended::Performed(performed)) => {
                 begun.remove(&performed.request.effect.call);
-                self.record_outcome(performed).await
+                self.record_outcome(*performed).await
+            }
+            Some(Ended::Withheld(call)) => {
+                begun.remove(&call);
+                Ok(())
             }
             None => Err(Driven::Fenced),
         }
     }
 
-    fn start(&mut self, request: Request) -> BoxFuture<'static, Performed> {
-        let hlc = Arc::clone(&self.session.hlc);
+    /// Whether no halt keeps these requests from beginning.
+    async fn may_begin(&self, requests: &[Request], begun: &BTreeSet<u32>) -> bool {
+        let begins = |it: &Request| !begun.contains(&it.effect.call) && !is_promised(it);
+        !requests.iter().any(begins) || halts::may_begin(&self.session, &self.stop).await
+    }
+
+    fn start(&mut self, request: Request) -> BoxFuture<'static, Ended> {
+        let (hlc, session) = (Arc::clone(&self.session.hlc), self.session.clone());
+        let stop = self.stop.clone();
         let policy = match &request.work {
             Work::Policy { chat } => Some(self.run.policy(chat)),
             Work::Model { .. } | Work::Tool { .. } => None,
@@ -177,6 +205,9 @@ impl<S: Store> Driver<S> {
                 let pause = not_before.since(hlc.now());
                 let jitter = if request.call().is_some() { 0.0 } else { share * JITTER };
                 clock.sleep(pause + pause.mul_f64(jitter)).await;
+                if !is_promised(&request) && !halts::may_begin(&session, &stop).await {
+                    return Ended::Withheld(request.effect.call);
+                }
             }
             let started_at = hlc.now();
             let mut in_words = false;
@@ -202,7 +233,8 @@ impl<S: Store> Driver<S> {
                 }
                 (Work::Policy { .. }, None) => unreachable!("the policy was asked above"),
             };
-            Performed { request, started_at, brought, usage, in_words }
+            let performed = Performed { request, started_at, brought, usage, in_words };
+            Ended::Performed(Box::new(performed))
         })
     }
 
@@ -304,10 +336,12 @@ impl<S: Store> Driver<S> {
     async fn wind_down(&mut self, mut under_way: UnderWay) -> Driven {
         let clock = self.session.hlc.clock().clone();
         let until = clock.now().after(STOP_TIMEOUT);
-        while let Some(Some(performed)) =
+        while let Some(Some(ended)) =
             clock.timeout(until.since(clock.now()), under_way.next()).await
         {
-            if let Err(driven) = self.record_outcome(performed).await {
+            if let Ended::Performed(performed) = ended
+                && let Err(driven) = self.record_outcome(*performed).await
+            {
                 return driven;
             }
         }
@@ -411,6 +445,12 @@ impl<S: Store> Driver<S> {
             Err(error) => Driven::Broken(error),
         }
     }
+}
+
+/// Whether the call's intent is journaled. It is then made although its agent is halted: without its outcome, the next
+/// runner could not know whether it was made.
+fn is_promised(request: &Request) -> bool {
+    matches!(&request.work, Work::Tool { intent: Intent::Written, .. })
 }
 
 fn may_pass(error: &Error) -> bool {

@@ -2,7 +2,7 @@
 
 use aws_sdk_sfn::Client;
 use journal::clock::Stamp;
-use journal::lease::{Holder, Lease};
+use journal::lease::{Hold, Holder, Lease, WhyHeld};
 use journal::store::Store;
 use workflow::limits::{HEARTBEAT_INTERVAL, SILENT_AFTER};
 
@@ -56,20 +56,24 @@ pub enum Left {
     ToOthers,
     /// Paused for input, at no cost.
     Waiting,
+    /// Paused until a halt ends.
+    Halted,
 }
 
 /// Releases the lease: no heartbeat follows in this epoch.
 pub async fn release<S: Store>(session: &ClaimedSession<S>, left: Left) {
+    let hold = Hold { why: WhyHeld::Halted, agent: session.agent.to_owned(), invocation: None };
+    let holder = if left == Left::Halted { Holder::Held(hold) } else { Holder::None };
     let lease = Lease {
         epoch: session.epoch,
-        holder: Holder::None,
+        holder,
         heartbeat: 1,
         heartbeat_at: session.hlc.clock().wall(),
     };
     let author = &session.author;
     let (store, id, expires_at) = (&session.store, &author.session, author.expires_at);
     let released = match left {
-        Left::ToOthers => lease.write(store, id, expires_at).await,
+        Left::ToOthers | Left::Halted => lease.write(store, id, expires_at).await,
         Left::Waiting => lease.close(store, id, expires_at).await,
     };
     if let Err(error) = released {

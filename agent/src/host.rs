@@ -1,5 +1,6 @@
 //! The entrypoint: journals a request, validates it, and claims the session or declines with a reason.
 
+mod halts;
 mod responses;
 mod version_of;
 
@@ -243,6 +244,7 @@ impl<S: Store> Host<S> {
         if steps.is_empty() {
             agent.start(&opening.input, &opening.settings).map_err(|error| declined(&error))?;
         }
+        self.decline_if_halted(request, agent, hlc).await?;
         // Does not wait for an older task of this session that is still stopping: the claim fences it.
         if self.takes_no_more() {
             return Err(Declined::Full);
@@ -257,6 +259,7 @@ impl<S: Store> Host<S> {
             hlc: Arc::clone(hlc),
             author,
             epoch: request.supersedes + 1,
+            agent: agent.name(),
         };
         let steps = self.write_claim(&session, request, agent, &opening, steps).await?;
         let trace = Trace::of(&request.session_id, request.trigger.traceparent);

@@ -17,6 +17,7 @@ pub mod config;
 #[cfg(feature = "container")]
 pub mod container;
 pub mod driver;
+mod halts;
 #[cfg(feature = "container")]
 pub mod health;
 pub mod heartbeat;

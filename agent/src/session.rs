@@ -16,6 +16,8 @@ pub struct ClaimedSession<S> {
     /// The runner and the session.
     pub author: Author,
     pub epoch: u32,
+    /// The agent's name.
+    pub agent: &'static str,
 }
 
 impl<S: Store> ClaimedSession<S> {

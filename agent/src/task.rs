@@ -49,8 +49,11 @@ pub async fn fail<S: Store>(session: ClaimedSession<S>, finish: Finish, callback
 /// Announces the outcome, releases the lease and wakes the workflow.
 async fn leave<S: Store>(session: &ClaimedSession<S>, driven: Driven, callbacks: &Client) {
     let id = &session.author.session;
-    let left =
-        if matches!(driven, Driven::Suspended { .. }) { Left::Waiting } else { Left::ToOthers };
+    let left = match &driven {
+        Driven::Suspended { .. } => Left::Waiting,
+        Driven::Halted => Left::Halted,
+        _ => Left::ToOthers,
+    };
     match driven {
         Driven::Fenced => {
             tracing::info!(session_id = %id, epoch = session.epoch, "Another runner has the session.");
@@ -68,6 +71,9 @@ async fn leave<S: Store>(session: &ClaimedSession<S>, driven: Driven, callbacks:
         }
         Driven::Stopped => {
             tracing::info!(session_id = %id, "The task was stopped; another runner may resume it.");
+        }
+        Driven::Halted => {
+            tracing::info!(session_id = %id, agent = session.agent, "The agent is halted; the session waits.");
         }
         Driven::Broken(error) => {
             tracing::error!(session_id = %id, %error, "The journal refuses the session's next step.");
@@ -106,7 +112,7 @@ async fn end<S: Store>(session: &ClaimedSession<S>, finish: Finish) -> Result<Dr
             _ => Head::after(&step),
         },
     };
-    let ClaimedSession { store, hlc, author, epoch } = session;
+    let ClaimedSession { store, hlc, author, epoch, .. } = session;
     match append(store, hlc, author, &head, *epoch, finish.body()).await {
         Ok(end) => Ok(Driven::Ended(Box::new(end))),
         Err(AppendError::Collision(theirs)) if matches!(theirs.body, StepBody::End { .. }) => {

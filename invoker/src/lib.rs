@@ -29,6 +29,7 @@ use workflow::trigger::{InvalidTrigger, Trigger};
 
 pub mod admission;
 pub mod error;
+mod halted;
 mod kept;
 
 pub use error::Error;
@@ -143,6 +144,9 @@ impl<S: Store> Invoker<S> {
         detail.extend(admitted.map(|admitted| ("admitted".to_owned(), admitted)));
         let started = Draft::new(EventStatus::AgentInvocationStarted, about);
         announce(&announcer, started.with_detail(detail.into())).await;
+        if let Some(halted) = self.halted(&announcer, &request, &trigger).await? {
+            return Ok(halted);
+        }
         let parent = trace.invocation(request.attempt());
         let asked = agent_request(&request, trigger, hlc.tick());
         let invoked = self.runtime.invoke(&asked, parent);

@@ -98,6 +98,16 @@ pub fn slot(number: u32) -> String {
     format!("{SLOT_PREFIX}{number:04}")
 }
 
+/// Partition of the records of halts, which concern agents and not one session.
+pub const HALTS: &str = "HALT#";
+
+/// Prefix of every halt record's sort key.
+pub const HALT_PREFIX: &str = "HALT#";
+
+pub fn halt(number: u32) -> String {
+    format!("{HALT_PREFIX}{number:08}")
+}
+
 /// The last digits of the index partitions.
 pub const SHARDS: &str = "0123456789abcdef";
 

@@ -20,6 +20,9 @@ const RUNNER: &str = "Runner";
 const HEARTBEAT: &str = "Beat";
 const HOST_END: &str = "HostEnd";
 const HOST_ENDED_AT: &str = "HostEndedAt";
+const HELD: &str = "Held";
+const HELD_AGENT: &str = "HeldAgent";
+const HELD_INVOCATION: &str = "HeldInvocation";
 
 /// The last known state of a session's runner.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +44,38 @@ pub enum Holder {
     Runner(Runner),
     /// No runner that was invoked before this is alive, whether it had claimed the session or not.
     Ended(HostEnd),
+    /// No runner: the session waits until its agent may begin.
+    Held(Hold),
+}
+
+/// Why a session that could go on does not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    pub why: WhyHeld,
+    /// The agent's name.
+    pub agent: String,
+    /// The invocation that was declined. `None` if a runner left the session while it worked.
+    pub invocation: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyHeld {
+    /// Its agent is halted.
+    Halted,
+    /// As many agents are at work as may be.
+    Queued,
+    /// It was queued, and it is its turn.
+    Released,
+}
+
+impl WhyHeld {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Halted => "halted",
+            Self::Queued => "queued",
+            Self::Released => "released",
+        }
+    }
 }
 
 /// The end of a runner's host, as the stack that ran the host knows it.
@@ -73,6 +108,9 @@ impl Holder {
         if let Some(runner) = item.text_opt(RUNNER) {
             return Ok(Self::Runner(Runner::named(runner)));
         }
+        if let Some(held) = item.text_opt(HELD) {
+            return Ok(Self::Held(Hold::from_item(held, item)?));
+        }
         let how = match item.text_opt(HOST_END) {
             None => return Ok(Self::None),
             Some("exited") => HowHostEnded::Exited,
@@ -85,6 +123,20 @@ impl Holder {
     }
 }
 
+impl Hold {
+    fn from_item(held: &str, item: &Item) -> Result<Self, ItemError> {
+        let why = match held {
+            "halted" => WhyHeld::Halted,
+            "queued" => WhyHeld::Queued,
+            "released" => WhyHeld::Released,
+            _ => return Err(item.malformed(HELD, "`halted`, `queued` or `released`")),
+        };
+        let is_declined = item.get(HELD_INVOCATION).is_some();
+        let invocation = is_declined.then(|| item.small(HELD_INVOCATION)).transpose()?;
+        Ok(Self { why, agent: item.text(HELD_AGENT)?.to_owned(), invocation })
+    }
+}
+
 impl Lease {
     /// A lease without a runner, as the invoker creates it.
     pub fn unclaimed(epoch: u32, at: Stamp) -> Self {
@@ -94,7 +146,14 @@ impl Lease {
     pub fn runner(&self) -> Option<&Runner> {
         match &self.holder {
             Holder::Runner(runner) => Some(runner),
-            Holder::None | Holder::Ended(_) => None,
+            Holder::None | Holder::Ended(_) | Holder::Held(_) => None,
+        }
+    }
+
+    pub fn hold(&self) -> Option<&Hold> {
+        match &self.holder {
+            Holder::Held(hold) => Some(hold),
+            Holder::None | Holder::Runner(_) | Holder::Ended(_) => None,
         }
     }
 
@@ -112,8 +171,9 @@ impl Lease {
     fn closed_item(&self, session: &SessionId, expires_at: i64) -> Item {
         let ended = match &self.holder {
             Holder::Ended(end) => Some(end),
-            Holder::None | Holder::Runner(_) => None,
+            Holder::None | Holder::Runner(_) | Holder::Held(_) => None,
         };
+        let hold = self.hold();
         Item::new(key::session(session), key::LEASE)
             .with(attribute::EXPIRES_AT, expires_at)
             .with(EPOCH, self.epoch)
@@ -122,6 +182,9 @@ impl Lease {
             .with_some(RUNNER, self.runner().map(Runner::as_str))
             .with_some(HOST_END, ended.map(|end| end.how.as_str()))
             .with_some(HOST_ENDED_AT, ended.map(|end| end.at.to_string()))
+            .with_some(HELD, hold.map(|hold| hold.why.as_str()))
+            .with_some(HELD_AGENT, hold.map(|hold| hold.agent.as_str()))
+            .with_some(HELD_INVOCATION, hold.and_then(|hold| hold.invocation))
     }
 
     /// Parses a lease.
@@ -228,9 +291,30 @@ pub async fn end_host<S: Store>(
         return Ok(false);
     };
     let (lease, expires_at) = (Lease::from_item(&item)?, item.number(attribute::EXPIRES_AT)?);
+    if lease.hold().is_some() && lease.epoch >= claimed {
+        // It had no runner. The queue ended with the stack, so its workflow should look at it again.
+        return Ok(end.how == HowHostEnded::Restarted);
+    }
     let epoch = lease.epoch.max(claimed);
     let ended = Lease { epoch, holder: Holder::Ended(end), ..lease };
     ended.write(store, session, expires_at).await
+}
+
+/// Records that a session waits until its agent may begin, unless a runner holds a later epoch. The lease stays open, so
+/// that the session is found when it may.
+///
+/// # Errors
+/// The store cannot be written.
+pub async fn hold<S: Store>(
+    store: &S,
+    session: &SessionId,
+    epoch: u32,
+    hold: Hold,
+    at: Stamp,
+    expires_at: i64,
+) -> Result<bool, Error> {
+    let lease = Lease { epoch, holder: Holder::Held(hold), heartbeat: 0, heartbeat_at: at };
+    lease.write(store, session, expires_at).await
 }
 
 /// Closes a session's lease if it has an open one.

@@ -13,7 +13,7 @@
 //! every later change. The [`log`] of sessions shows that none was removed. [`principal`] says who acted.
 //!
 //! Readers find sessions with [`listing`], sum them up with [`tally`], watch one with [`follow`], read
-//! one with [`read`] and copy one with [`export`]. [`version`] says which version of its agent a session goes on with,
+//! one with [`read`] and copy one with [`export`]. [`halt`] says which agents may begin nothing. [`version`] says which version of its agent a session goes on with,
 //! and [`request`] what a model was sent.
 //!
 //! The features `dynamo` and `sqlite` add a store each, and `test-support` the `conformance` suite
@@ -27,6 +27,7 @@ pub mod error_message;
 pub mod event;
 pub mod export;
 pub mod follow;
+pub mod halt;
 pub mod id;
 pub mod item;
 mod json;

@@ -21,7 +21,7 @@ use workflow::limits::{
     RESTARTS_WITHOUT_PAUSE, RUNNING_MAX, SILENCE_CONFIRMED_AFTER, SILENT_AFTER, START_GRACE,
 };
 
-use crate::observe::Observed;
+use crate::observe::{Held, Observed};
 
 /// How much later than planned a check may come, and count as running: the poller was retried, or an
 /// invocation came between.
@@ -112,15 +112,17 @@ fn decide(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Dec
     if observed.lacks_version() {
         return wait_for_version(observed, request, watch);
     }
-    match body {
-        Some(StepBody::Ask { expires_at, .. }) => {
-            let expired = request.now >= *expires_at;
-            if expired {
-                return again(watch, observed, || Decision::Expire { question: observed.seq() });
-            }
-            wait_for(watch, expires_at.since(request.now).min(PARK_LONGEST), PARK_LONGEST);
-            Decision::Wait(Judgement::Waiting)
+    if let Some(StepBody::Ask { expires_at, .. }) = body {
+        if request.now >= *expires_at {
+            return again(watch, observed, || Decision::Expire { question: observed.seq() });
         }
+        wait_for(watch, expires_at.since(request.now).min(PARK_LONGEST), PARK_LONGEST);
+        return Decision::Wait(Judgement::Waiting);
+    }
+    if let Some(held) = observed.held(watch) {
+        return wait_while_held(held, observed, request, watch);
+    }
+    match body {
         Some(StepBody::Answer { .. }) if !is_held(observed) => {
             again(watch, observed, || Decision::Resume)
         }
@@ -135,6 +137,27 @@ fn decide(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Dec
 /// the attempts, not the session.
 fn wait_for_version(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Decision {
     if request.woken == Woken::Callback && invocations(watch) < INVOCATIONS_MAX {
+        return again(watch, observed, || Decision::Resume);
+    }
+    wait_for(watch, POLL_LONGEST, POLL_LONGEST);
+    Decision::Wait(Judgement::Waiting)
+}
+
+/// Waits while a halt or a queue holds the session back. That is no loss, and the next invocation does not count.
+fn wait_while_held(
+    held: Held,
+    observed: &Observed,
+    request: &CheckRequest,
+    watch: &mut Watch,
+) -> Decision {
+    // A queue exists only in the memory of the stack: whatever else wakes the workflow, it asks again.
+    let is_due = match held {
+        Held::Nothing => true,
+        Held::Queue => request.woken != Woken::Not,
+        Held::Halt => false,
+    };
+    if is_due {
+        watch.after_restart = watch.after_restart.saturating_add(1);
         return again(watch, observed, || Decision::Resume);
     }
     wait_for(watch, POLL_LONGEST, POLL_LONGEST);
@@ -238,7 +261,7 @@ fn liveness(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> D
 fn host_end(observed: &Observed, watch: &Watch) -> Option<HostEnd> {
     match observed.lease.as_ref()?.holder {
         Holder::Ended(end) if watch.host_ended_at != Some(end.at) => Some(end),
-        Holder::Ended(_) | Holder::None | Holder::Runner(_) => None,
+        Holder::Ended(_) | Holder::None | Holder::Runner(_) | Holder::Held(_) => None,
     }
 }
 

@@ -2,13 +2,15 @@
 
 use journal::clock::Hlc;
 use journal::event::{Event, EventStatus};
+use journal::halt::Halts;
 use journal::id::SessionId;
 use journal::key;
-use journal::lease::Lease;
+use journal::lease::{Lease, WhyHeld};
 use journal::read::newest_step;
 use journal::step::Step;
 use journal::store::{Error, Query, Store, query_all};
 use journal::version;
+use workflow::contract::Watch;
 
 /// The number of newest items that are read: events, and the lease, which sorts after them.
 const NEWEST: usize = 21;
@@ -20,6 +22,19 @@ pub struct Observed {
     /// The newest events, newest first, and a cancellation request of any age.
     pub events: Vec<Event>,
     pub lease: Option<Lease>,
+    /// Whether a halt of its agent is in force. Read only if the lease says that one held the session.
+    pub is_halted: bool,
+}
+
+/// What a session waits for before its agent may be invoked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// The end of a halt.
+    Halt,
+    /// Its turn.
+    Queue,
+    /// Nothing any more.
+    Nothing,
 }
 
 impl Observed {
@@ -31,6 +46,22 @@ impl Observed {
     /// The newest claim's epoch, 0 if there is none: every step carries it.
     pub fn epoch(&self) -> u32 {
         self.step.as_ref().map_or(0, |step| step.epoch)
+    }
+
+    /// What holds the session back, if the newest invocation or its runner left it for a halt or a queue.
+    pub fn held(&self, watch: &Watch) -> Option<Held> {
+        let lease = self.lease.as_ref().filter(|lease| lease.epoch >= self.epoch())?;
+        let hold = lease.hold()?;
+        let is_newest = match hold.invocation {
+            Some(declined) => declined == watch.invocation,
+            None => lease.epoch > watch.epoch,
+        };
+        let held = match hold.why {
+            WhyHeld::Halted if self.is_halted => Held::Halt,
+            WhyHeld::Queued => Held::Queue,
+            WhyHeld::Halted | WhyHeld::Released => Held::Nothing,
+        };
+        is_newest.then_some(held)
     }
 
     /// Whether the agent, last invoked after the newest step, lacked the session's graph version.
@@ -61,6 +92,11 @@ pub async fn observe<S: Store>(
         }
     }
     let cancelled = |event: &Event| event.status == EventStatus::CancelRequested;
+    if let Some(hold) = observed.lease.as_ref().and_then(Lease::hold)
+        && hold.why == WhyHeld::Halted
+    {
+        observed.is_halted = Halts::read(store).await?.covers(&hold.agent);
+    }
     if page.next.is_some() && !observed.events.iter().any(cancelled) {
         // A cancellation request stays valid however many events follow, and is not repeated.
         (query.after, query.limit) = (page.next, None);

@@ -1,7 +1,8 @@
 //! The command line as typed. Parsing reads no file and no environment.
 
-pub mod keep;
 mod eval;
+pub mod keep;
+pub mod load;
 pub mod packs;
 pub mod steer;
 
@@ -130,6 +131,10 @@ Example:
     Hold(steer::Hold),
     /// Allow the erasure of a session that was held
     Release(One),
+    /// Halt an agent, or all: what is under way ends, nothing new begins, and sessions wait for unhalt
+    Halt(load::Halt),
+    /// End a halt; its sessions go on at once
+    Unhalt(load::Unhalt),
     /// Answer the open question of a session; without a decision, prompt for one
     #[command(after_help = "\
 Without a decision, in a terminal: y approves, n rejects and asks for a reason, e edits the arguments in

@@ -50,6 +50,8 @@ pub struct Health {
     pub storage: Option<Storage>,
     /// Why sessions do not go on as they should, by what is concerned.
     pub problems: Map<String, Value>,
+    /// The halts in force; null if the stack cannot read them.
+    pub halts: Value,
 }
 
 /// The settings of a running stack.
@@ -138,8 +140,8 @@ impl Endpoint {
         let clock = serde_json::from_value(read("clock")).ok();
         let settings = serde_json::from_value(read("settings")).ok();
         let storage = serde_json::from_value(read("storage")).ok();
-        let problems = problems.unwrap_or_default();
-        Ok(Some(Health { data, signing, agents, clock, settings, storage, problems }))
+        let (halts, problems) = (read("halts"), problems.unwrap_or_default());
+        Ok(Some(Health { data, signing, agents, clock, settings, storage, problems, halts }))
     }
 
     /// Sends a session an answer, a cancellation or a resumption.
@@ -147,8 +149,16 @@ impl Endpoint {
     /// # Errors
     /// When nothing listens, or the stack refuses it; the failure has its reason.
     pub async fn post(&self, id: &SessionId, what: &str, body: &Value) -> Result<Value, Failure> {
-        let url = self.url(&format!("/api/sessions/{id}/{what}"));
-        let answer = match self.send(self.client.post(url).json(body)).await {
+        self.post_to(&format!("/api/sessions/{id}/{what}"), body).await
+    }
+
+    /// Posts to a route of the stack's API.
+    ///
+    /// # Errors
+    /// As [`Self::post`].
+    pub async fn post_to(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        let what = path.rsplit('/').next().unwrap_or(path);
+        let answer = match self.send(self.client.post(self.url(path)).json(body)).await {
             Ok(answer) => answer,
             Err(error) if error.is_connect() => return Err(self.nothing_listens()),
             Err(error) => return Err(error.into()),

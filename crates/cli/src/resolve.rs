@@ -10,11 +10,13 @@ use std::sync::Arc;
 use agent::model::settings::Unusable;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use control::halt::HaltRequest;
 use extension::Extension;
 use extension::command::Surroundings;
 use extension::input::model_name;
 use extension::server::{Server, Transport};
 use graph::agent::Agent;
+use journal::halt::{Change, Scope};
 use journal::item::Hash;
 use journal::principal::Name;
 use reqwest::Url;
@@ -102,6 +104,7 @@ pub enum Action {
     Erase(args::steer::Erase),
     Hold(args::steer::Hold),
     Release(String),
+    Halts(Change, HaltRequest),
     /// Without a decision, prompts for one.
     Answer {
         session: String,
@@ -258,6 +261,14 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
             let environment = config.stack(&[]).map_err(Failure::usage)?;
             Action::Eval(Box::new(Plan { options, environment }))
         }
+        args::Command::Halt(halt) => {
+            only_local(context.target, HALTS_HERE)?;
+            Action::Halts(Change::Halt, halting(halt.agent, halt.reason))
+        }
+        args::Command::Unhalt(unhalt) => {
+            only_local(context.target, HALTS_HERE)?;
+            Action::Halts(Change::Unhalt, halting(unhalt.agent, unhalt.reason))
+        }
         args::Command::Agents => Action::Agents,
         args::Command::Ui(ui) => {
             context.cloud = of_stage(ui.stage.as_deref(), &context)?;
@@ -333,6 +344,8 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
         C::Dev(_)
         | C::Trigger(_)
         | C::Agents
+        | C::Halt(_)
+        | C::Unhalt(_)
         | C::New(_)
         | C::Tools(_)
         | C::Mcp(_)
@@ -346,6 +359,13 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
         | C::Witness(_)
         | C::Workflow(_) => unreachable!("resolved by the caller"),
     })
+}
+
+const HALTS_HERE: &str =
+    "agents in an account cannot be halted yet; stop their triggers' rule instead";
+
+fn halting(agent: Option<String>, reason: String) -> HaltRequest {
+    HaltRequest { scope: agent.map_or(Scope::All, Scope::Agent), reason }
 }
 
 /// The stack in AWS: that of `--stage`, or else that of the environment.

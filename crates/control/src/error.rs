@@ -3,6 +3,7 @@
 use graph::question::AnswerRefused;
 use journal::chain::AppendError;
 use journal::cipher::KeyRefused;
+use journal::halt;
 use journal::id::SessionId;
 use journal::status::Status;
 use journal::store;
@@ -68,6 +69,10 @@ impl Refused {
             Self::Key(KeyRefused::Held { .. }) => (409, "SessionHeld"),
             Self::Key(KeyRefused::Erased(_)) => (409, "SessionErased"),
             Self::Key(KeyRefused::NotEncrypted | KeyRefused::Unsupported) => (409, "NotEncrypted"),
+            Self::NoAgent { .. } => (404, "NoAgent"),
+            Self::Halt(halt::Refused::NotHalted(_)) => (409, "NotHalted"),
+            Self::Halt(halt::Refused::TooMany) => (409, "TooManyHalts"),
+            Self::Halt(halt::Refused::Reason) => (400, "InvalidReason"),
         }
     }
 }
@@ -131,4 +136,13 @@ pub enum Refused {
     /// The key of its contents does not admit it.
     #[error(transparent)]
     Key(#[from] KeyRefused),
+    #[error("no agent is named `{name}`{}", suggestion(nearest.as_deref()))]
+    NoAgent { name: String, nearest: Option<String> },
+    /// The halts stay as they are.
+    #[error(transparent)]
+    Halt(#[from] halt::Refused),
+}
+
+fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }

@@ -11,6 +11,7 @@ mod cancel;
 pub mod erase;
 pub mod error;
 pub mod executions;
+pub mod halt;
 mod records;
 pub mod resume;
 pub mod version;

@@ -10,6 +10,7 @@ mod agentcore;
 mod compare;
 mod elsewhere;
 mod guard;
+mod halts;
 mod health;
 mod machine;
 mod page;
@@ -34,6 +35,7 @@ use control::Control;
 use graph::agent::Agent;
 use graph::profile::Limits;
 use journal::clock::Clock;
+use journal::halt::Halts;
 use journal::listing::SummaryCache;
 use journal::principal::Principal;
 use serde_json::{Map, Value, json};
@@ -150,7 +152,8 @@ impl Endpoint {
             .route("/runtimes/{arn}/invocations", post(agentcore::invoke))
             .route("/runtimes/{arn}/stopruntimesession", post(agentcore::stop))
             .with_state(aws);
-        let routes = aws.merge(state).merge(streaming);
+        let halting = halts::router(control.clone(), Arc::clone(&reader.graphs));
+        let routes = aws.merge(state).merge(streaming).merge(halting);
         guarded(routes.merge(reading(reader)).merge(actions::router(control)), guard, callers)
     }
 }
@@ -349,6 +352,7 @@ async fn health(State(told): State<Told>) -> Response<Body> {
             "agents": told.agents,
             "storage": told.storage().to_json(),
             "settings": told.settings,
+            "halts": Halts::read(told.executions.store()).await.ok().map(|halts| halts.in_force),
         }),
     )))
 }

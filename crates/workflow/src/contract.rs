@@ -79,6 +79,10 @@ pub enum InvokeOutcome {
     Rejected,
     /// The agent lacks the session's graph version. The session waits for it.
     VersionMissing,
+    /// The agent is halted. The session waits.
+    Halted,
+    /// As many agents are at work as may be. The session waits for its turn.
+    Queued,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,7 +167,8 @@ pub struct Watch {
     /// Restarts of the agent's host since the last new outcome.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarted: u32,
-    /// Invocations after a restart of the agent's host. They do not count towards the limit of invocations.
+    /// Invocations after a restart of the agent's host, and after a halt or a queue held the session. They do not count
+    /// towards the limit of invocations.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub after_restart: u32,
     /// The newest end of the agent's host that was taken into account.

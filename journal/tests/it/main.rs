@@ -13,6 +13,8 @@ mod log;
 #[macro_use]
 mod stores;
 #[cfg(all(feature = "sqlite", feature = "dynamodb"))]
+mod halts;
+#[cfg(all(feature = "sqlite", feature = "dynamodb"))]
 mod late;
 #[cfg(all(feature = "sqlite", feature = "dynamodb"))]
 mod records;

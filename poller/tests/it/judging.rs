@@ -7,7 +7,7 @@ use journal::error_message::ErrorMessage;
 use journal::event::{About, Draft, Event, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
 use journal::item::Hash;
-use journal::lease::{Holder, HostEnd, HowHostEnded, Lease};
+use journal::lease::{Hold, Holder, HostEnd, HowHostEnded, Lease, WhyHeld};
 use journal::payload::Payload;
 use journal::step::{EffectKind, EffectRef, Ending, Step, StepBody, Usage};
 use poller::judge::{Decision, judge};
@@ -471,4 +471,57 @@ fn a_newer_invocation_ends_the_wait_for_a_version() {
     let observed = Observed { step: step(5, 1, claim()), events, lease: lease(1, 7) };
     let (decision, _) = judge(&observed, &request(10, invoked()));
     assert_eq!(decision, Decision::Wait(Judgement::Busy));
+}
+
+/// A session that was held back in this invocation, or by its runner if there is none.
+fn held(why: WhyHeld, epoch: u32, invocation: Option<u32>, is_halted: bool) -> Observed {
+    let holder = Holder::Held(Hold { why, agent: "a".to_owned(), invocation });
+    let lease = Some(Lease { holder, ..Lease::unclaimed(epoch, at(0)) });
+    let step = (epoch > 0).then(|| step(1, epoch, claim())).flatten();
+    Observed { step, lease, is_halted, ..Observed::default() }
+}
+
+#[test]
+fn a_halted_session_waits_and_counts_nothing() {
+    for (epoch, invocation) in [(0, Some(1)), (1, None)] {
+        let mut watch = invoked();
+        for n in 0..1_000 {
+            let halted = held(WhyHeld::Halted, epoch, invocation, true);
+            let woken = if n % 2 == 0 { Woken::Timeout } else { Woken::Callback };
+            let asked = CheckRequest { woken, ..request(1_200 * n, watch) };
+            let (decision, next) = judge(&halted, &asked);
+            assert_eq!(decision, Decision::Wait(Judgement::Waiting));
+            watch = next;
+        }
+        assert_eq!((watch.invocation, watch.lost, watch.running_ms), (1, 0, 0));
+        let free = held(WhyHeld::Halted, epoch, invocation, false);
+        let (decision, watch) = judge(&free, &request(1_200_000, watch));
+        assert_eq!(decision, Decision::Resume);
+        assert_eq!((watch.invocation, watch.after_restart), (2, 1));
+        // The same hold is no reason to invoke the agent a third time.
+        let again = Watch { invoked_at: Some(at(1_200_000).to_string()), ..watch };
+        let (decision, _) = judge(&free, &request(1_200_001, again));
+        assert_eq!(decision, Decision::Wait(Judgement::Busy));
+    }
+}
+
+#[test]
+fn a_queued_session_asks_again_when_it_is_woken() {
+    let queued = held(WhyHeld::Queued, 0, Some(1), false);
+    let (decision, watch) = judge(&queued, &request(1, invoked()));
+    assert_eq!(decision, Decision::Wait(Judgement::Waiting));
+    let woken = CheckRequest { woken: Woken::Callback, ..request(2, watch) };
+    assert_eq!(judge(&queued, &woken).0, Decision::Resume);
+    let released = held(WhyHeld::Released, 0, Some(1), false);
+    assert_eq!(judge(&released, &request(2, invoked())).0, Decision::Resume);
+}
+
+#[test]
+fn a_halted_question_keeps_its_expiry() {
+    let halted = held(WhyHeld::Halted, 1, None, true);
+    let asked = Observed { step: step(2, 1, ask(at(100))), ..halted };
+    let (decision, _) = judge(&asked, &request(99, invoked()));
+    assert_eq!(decision, Decision::Wait(Judgement::Waiting));
+    let (decision, _) = judge(&asked, &request(100, invoked()));
+    assert_eq!(decision, Decision::Expire { question: 2 });
 }

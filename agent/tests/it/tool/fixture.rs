@@ -95,6 +95,7 @@ pub fn session(dir: &Path) -> ClaimedSession<SqliteStore> {
             expires_at: 4_000_000_000,
         },
         epoch: 1,
+        agent: "test",
     }
 }
 

@@ -129,7 +129,7 @@ pub async fn run(store: &SqliteStore, steps: u32, bytes: usize) -> SessionId {
     };
     let id = author.session.clone();
     let hlc = Arc::new(Hlc::new(Clock::system(), Stamp::default()));
-    let session = ClaimedSession { store: store.clone(), hlc, author, epoch: 1 };
+    let session = ClaimedSession { store: store.clone(), hlc, author, epoch: 1, agent: "steps" };
     let input = json!({ "steps": steps, "bytes": bytes });
     let opening = Opening { input, settings: Settings::default() };
     let claim = StepBody::Claim {

@@ -11,7 +11,7 @@ use stack::keys::Keys;
 use stack::stack::JOURNAL_FILE;
 use stack::store::Database;
 
-use super::servers;
+use super::{halts, servers};
 use crate::args::Target;
 use crate::config::{ServersEnvironment, StackEnvironment};
 use crate::endpoint::{Clock, ClockStep, Endpoint, Health, Settings, Storage};
@@ -117,6 +117,7 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
     checks.extend(journal(context, &seen).await);
     checks.push(("disk", disk(&seen)));
     checks.push(("clock", clock(&seen)));
+    checks.push(("halts", halted(&seen)));
     checks
 }
 
@@ -189,6 +190,22 @@ fn stack(context: &Context, endpoint: &Result<Endpoint, Failure>, seen: &Seen) -
         )),
         Seen::Unclear(failure) => of_failure(failure),
     }
+}
+
+/// Whether a running stack holds agents back.
+fn halted(seen: &Seen) -> Found {
+    let running = |health: &Health| {
+        if health.halts.is_null() {
+            return unsaid("which agents are halted");
+        }
+        let halts = halts::in_force(&health.halts);
+        if halts.is_empty() {
+            return Found::good("no agent is halted");
+        }
+        let said: Vec<String> = halts.iter().map(halts::describe).collect();
+        Found::bad(said.join("; "), "daybook unhalt --agent NAME, or --all, when it is over")
+    };
+    seen.find(running, "not read now, because no stack runs")
 }
 
 /// A text as it is, and anything else as JSON.

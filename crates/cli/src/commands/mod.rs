@@ -10,6 +10,7 @@ pub(crate) mod cloud;
 mod dev;
 mod doctor;
 pub(crate) mod eval;
+mod halts;
 mod keys;
 mod machine;
 mod new;
@@ -71,6 +72,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Erase(erase) => steer::erase(&context, erase).await,
         Action::Hold(hold) => steer::hold(&context, hold).await,
         Action::Release(session) => steer::release(&context, &session).await,
+        Action::Halts(change, request) => halts::change(&context, change, &request).await,
         Action::Answer { session, digest, decision } => {
             answer::answer(&context, &session, decision, digest.as_deref()).await
         }

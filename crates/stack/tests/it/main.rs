@@ -9,6 +9,7 @@ mod dynamodb;
 mod endpoint;
 mod erasure;
 mod executions;
+mod halts;
 mod isolated;
 mod list;
 mod ministack;
