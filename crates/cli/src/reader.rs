@@ -211,6 +211,9 @@ pub fn unusable_hint(error: &OpenError) -> &'static str {
         OpenError::InUse(_) => {
             "that stack may use another path to the same file; stop it, or pass another folder with --data"
         }
+        OpenError::Empty(_) => {
+            "restore a backup: daybook restore FILE --replace; or pass another folder with --data"
+        }
         OpenError::Private { .. } => {
             "the file must belong to this user; or pass another folder with --data"
         }

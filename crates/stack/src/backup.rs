@@ -388,8 +388,9 @@ impl Restore {
 fn set_aside(journal: &Path, ending: &str) -> Result<PathBuf, Error> {
     let lock = Lock::take(journal).map_err(of_file(journal))?;
     let _lock = lock.ok_or_else(|| Error::InUse(journal.to_owned()))?;
-    // A damaged one keeps its write-ahead log.
-    if let Ok(connection) = Connection::open(journal) {
+    // A damaged one keeps its write-ahead log; of an empty one, SQLite would remove it.
+    let is_empty = fs::metadata(journal).is_ok_and(|found| found.len() == 0);
+    if !is_empty && let Ok(connection) = Connection::open(journal) {
         let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     }
     let aside = second_name(journal, ending)?;

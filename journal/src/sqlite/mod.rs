@@ -165,6 +165,9 @@ pub enum OpenError {
     /// The file was written by a newer version.
     #[error("the journal {} has schema {found}; this version supports {SCHEMA}", path.display())]
     Newer { path: PathBuf, found: i64 },
+    /// The file has no bytes. To open it would remove a write-ahead log beside it.
+    #[error("the journal {} is empty", .0.display())]
+    Empty(PathBuf),
     /// Another process has it open for itself, by this path or another one.
     #[error("another stack uses the journal {}", .0.display())]
     InUse(PathBuf),
@@ -519,6 +522,9 @@ pub fn is_journal(path: &Path) -> Result<bool, OpenError> {
 }
 
 fn open_reading(path: &Path) -> Result<Connection, OpenError> {
+    if std::fs::metadata(path).is_ok_and(|found| found.len() == 0) {
+        return Err(OpenError::Empty(path.to_owned()));
+    }
     let fail = |source| OpenError::Sqlite { path: path.to_owned(), source };
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(fail)?;

@@ -399,6 +399,27 @@ fn a_removed_write_ahead_log_is_a_question() {
     assert!(again.exit == 2 && again.stderr.contains("--accept-loss"), "{again:#?}");
 }
 
+/// SQLite removes a write-ahead log beside an empty database, also for a reader.
+#[test]
+fn an_emptied_journal_keeps_its_write_ahead_log() {
+    let place = Place::new();
+    let dev = place.dev();
+    place.trigger(&dev);
+    dev.kill();
+    let (journal, log) = (place.path("data/journal.db"), place.path("data/journal.db-wal"));
+    assert!(fs::metadata(&log).unwrap().len() > 0);
+    let whole = fs::read(&journal).unwrap();
+    drop(fs::File::create(&journal).unwrap());
+    for command in [&["sessions"][..], &["backup", "kept.db"], &["verify", "--all"], &["doctor"]] {
+        let ran = place.over("data", command);
+        assert_ne!(ran.exit, 0, "{ran:#?}");
+    }
+    assert_eq!(place.refused_start(&place.path("data")).exit, 2);
+    fs::write(&journal, whole).unwrap();
+    assert_eq!(place.dev().stop("-TERM"), 0);
+    place.is_sound("data", 1);
+}
+
 /// Another program that writes the file puts the log into it, and nothing is missing.
 #[test]
 fn a_log_that_another_program_took_over_is_no_question() {
