@@ -19,7 +19,7 @@ pub struct Space {
 pub fn space(folder: &Path) -> io::Result<Space> {
     let found = nix::sys::statvfs::statvfs(folder)?;
     let bytes = |blocks: u64| blocks.saturating_mul(found.fragment_size());
-    let (left, total) = (found.blocks_available().into(), found.blocks().into());
+    let (left, total) = (found.blocks_available(), found.blocks());
     Ok(Space { left_bytes: bytes(left), total_bytes: bytes(total) })
 }
 

@@ -4,10 +4,11 @@
 //! agents use a second, loopback port with a token of this run. Only there may the table be written.
 
 mod agents;
+mod data;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,6 @@ use agent::tool::{Servers, Timeouts};
 use agentcore::Runtime;
 use aws_config::SdkConfig;
 use axum::Router;
-use files::lock::Lock;
 use graph::agent::Agent;
 use graph::profile::Limits;
 use guard::TokenMissing;
@@ -42,7 +42,7 @@ use crate::clients::Wire;
 use crate::dynamodb;
 use crate::endpoint::{Aws, Callers, Endpoint, Guard, Reader, Running, Slots, Streams};
 use crate::executions::{self, Executions};
-use crate::folder::{self, FolderLock, Missing};
+use crate::folder::Missing;
 use crate::functions::{self, FunctionError, Functions};
 use crate::host::Agents;
 use crate::keys::Keys;
@@ -55,6 +55,7 @@ use crate::steps::{self, ClockSteps};
 use crate::store::{Database, Journal};
 use crate::watch;
 use agents::{Inside, agents};
+use data::Data;
 
 /// The journal's file in the data folder.
 pub const JOURNAL_FILE: &str = "journal.db";
@@ -180,8 +181,7 @@ pub struct Stack {
     stop_serving: CancellationToken,
     /// Keeps the routes that the stack's own clients call.
     _routes: Arc<Router>,
-    lock: FolderLock,
-    _file_lock: Lock,
+    data: Data,
 }
 
 impl Stack {
@@ -194,23 +194,18 @@ impl Stack {
         keep_metrics(&config.agents);
         let guard = Guard::new(config.listen.ip(), config.token.as_deref())?;
         let callers = Callers::new(config.token.as_deref(), config.token_name.clone());
-        let (data, lock) = folder::take(&config.data)?;
-        folder::remove_expired(&data, config.ttl_days);
         let signing = Signing::default();
-        let (store, file_lock, keys) = open(&config, &data, &lock, &signing)?;
-        question(lock.missing_end(&store).await, &config)?;
-        if store.has_keys() && matches!(config.isolation, Isolation::Processes { .. }) {
-            return Err(StartError::EncryptedIsolation);
-        }
+        let (data, store, keys) = Data::open(&config, &signing).await?;
         let settings = settings(&config);
         let (clock, steps) = clock(&config, &store).await?;
-        finish_erasures(&store, &clock, &data).await?;
+        data.finish_erasures(&store, &clock).await?;
         let (listener, address) = listen(config.listen).await?;
         let inside = Inside::listen(&config).await?;
         let wire = Wire::default();
         let aws = wire.config();
         let progress = Broadcast::default();
-        let agents = agents(&config, &progress, &store, &clock, &aws, &data, inside.as_ref())?;
+        let agents =
+            agents(&config, &progress, &store, &clock, &aws, &data.folder, inside.as_ref())?;
         let rules = Rules { agents: Arc::clone(&config.agents), limits: config.admission.clone() };
         let functions = functions(&store, &clock, &aws, rules);
         let functions = functions.with_file(std::mem::take(&mut config.functions));
@@ -220,13 +215,7 @@ impl Stack {
         let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
         executions.wake_when_taken_up(end_former_runners(&store, clock.now()).await);
         let stop_serving = CancellationToken::new();
-        let running = Running {
-            executions: executions.clone(),
-            admission: config.admission.clone(),
-            signing: signing.clone(),
-            clock_steps: steps.clone(),
-            settings,
-        };
+        let running = running(&config, &executions, &signing, &steps);
         let reader = reader(&config, &store, &clock, keys.clone(), running);
         let streams = Streams {
             reader: reader.clone(),
@@ -236,7 +225,7 @@ impl Stack {
         };
         let bus = Bus::new(executions.clone(), functions, clock.clone())?;
         let services = Aws { executions: executions.clone(), bus, agents: agents.clone() };
-        let endpoint = Endpoint { reader, streams, aws: services, data };
+        let endpoint = Endpoint { reader, streams, aws: services, data: data.folder.clone() };
         let own_guard = Guard::new(Ipv4Addr::LOCALHOST.into(), None)?;
         let routes = Arc::new(endpoint.clone().router(own_guard, Callers::Unknown));
         wire.lead_to(&routes);
@@ -251,11 +240,7 @@ impl Stack {
         ));
         let stop_watching = CancellationToken::new();
         let mut supervisor = supervisor(&executions, &clock, steps, &aws, &config, &stop_watching);
-        let noting = folder::keep_noting(lock.keeper(), store.clone());
-        let noting = stop_watching.clone().run_until_cancelled_owned(noting);
-        supervisor.spawn(async move {
-            let _ = noting.await;
-        });
+        supervisor.spawn(data.noting(&store, &stop_watching));
         let signer = Signer::start(&store, keys, signing, std::mem::take(&mut config.witnesses));
         Ok(Self {
             address,
@@ -269,8 +254,7 @@ impl Stack {
             stop_watching,
             stop_serving,
             _routes: routes,
-            lock,
-            _file_lock: file_lock,
+            data,
         })
     }
 
@@ -315,31 +299,22 @@ impl Stack {
         }
         // After all that writes, so that every leaf is signed.
         self.signer.finish().await;
-        match self.store.empty_log().await {
-            Ok(true) => {
-                if let Err(error) = self.lock.is_stopped() {
-                    tracing::warn!(%error, "The data folder's lock file cannot be written.");
-                }
-            }
-            Ok(false) => tracing::warn!(
-                "Another program reads the journal, so its newest records stay in its write-ahead log; copy both."
-            ),
-            Err(error) => {
-                tracing::warn!(error = %chain(&error), "The write-ahead log was not emptied.")
-            }
-        }
+        self.data.close(&self.store).await;
     }
 }
 
-/// Asks before a start without a journal that there was: unless the loss is accepted, it is an error.
-fn question(missing: Option<Missing>, config: &Config) -> Result<(), Missing> {
-    match missing {
-        Some(missing) if config.accepts_loss => {
-            tracing::warn!(%missing, "The stack starts all the same.");
-            Ok(())
-        }
-        Some(missing) => Err(missing),
-        None => Ok(()),
+fn running(
+    config: &Config,
+    executions: &Executions,
+    signing: &Signing,
+    steps: &ClockSteps,
+) -> Running {
+    Running {
+        executions: executions.clone(),
+        admission: config.admission.clone(),
+        signing: signing.clone(),
+        clock_steps: steps.clone(),
+        settings: settings(config),
     }
 }
 
@@ -359,45 +334,6 @@ fn settings(config: &Config) -> Value {
         "time_scale": config.time_scale, "own_workflow": config.workflow.is_some(),
         "witnesses": config.witnesses.len(), "token": config.token.is_some(),
     })
-}
-
-/// Opens the journal, and the keys of its log of sessions.
-fn open(
-    config: &Config,
-    data: &Path,
-    lock: &FolderLock,
-    signing: &Signing,
-) -> Result<(Database, Lock, Option<Keys>), StartError> {
-    let keys = Keys::usable(config.keys.as_deref(), data, signing);
-    let leaf_key = keys.as_ref().and_then(|keys| keys.leaf_key().ok().flatten());
-    let file = data.join(JOURNAL_FILE);
-    let is_signed = keys.as_ref().is_some_and(|keys| matches!(keys.checkpoint(), Ok(Some(_))));
-    question(lock.missing_file(&file, is_signed), config)?;
-    let (store, file_lock) = Database::open_alone(&file, config.durability, leaf_key)?;
-    if config.encrypt {
-        store.encrypt_new_sessions().map_err(OpenError::Keys)?;
-    }
-    Ok((store, file_lock, keys))
-}
-
-/// Journals destroyed keys that a former stack did not, and destroys those that an older file of keys has brought back.
-async fn finish_erasures(store: &Database, clock: &Clock, data: &Path) -> Result<(), StartError> {
-    if !store.has_keys() {
-        return Ok(());
-    }
-    if !store.encrypts() {
-        tracing::warn!("This folder has encrypted sessions, but new ones are not encrypted.");
-    }
-    let fail = |source| StartError::Folder { path: data.to_owned(), source };
-    for (session, erasure) in store.unjournaled()? {
-        folder::remove_state(data, &session).map_err(fail)?;
-        store.release_deduplication(&session).await?;
-        control::erase::journal(store, clock, &session, &erasure).await?;
-    }
-    for session in control::erase::destroy_again(store).await? {
-        tracing::warn!(session_id = %session, "Destroyed the key of an erased session again.");
-    }
-    Ok(())
 }
 
 fn keep_metrics(agents: &[Agent]) {

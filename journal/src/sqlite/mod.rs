@@ -20,6 +20,7 @@ pub mod backup;
 pub mod encrypted;
 mod failure;
 mod integrity;
+mod keep;
 pub mod log;
 mod place;
 mod records;
@@ -28,9 +29,9 @@ mod session_keys;
 mod writer;
 
 use failure::Failure;
-use files::lock::Lock;
 use integrity::Met;
 pub use integrity::{Pages, check_pages};
+pub use keep::{Migrated, is_journal};
 use place::Place;
 use session_keys::SessionKeys;
 pub use session_keys::{KeysError, SESSION_KEYS_FILE};
@@ -122,14 +123,6 @@ struct Shared {
     encrypts: OnceLock<()>,
 }
 
-/// A file of an earlier version that was brought to this one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Migrated {
-    /// The schema version that it had.
-    pub from: i64,
-    pub to: i64,
-}
-
 /// Size of a file's contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
@@ -201,27 +194,6 @@ impl SqliteStore {
         Self::start(path, durability, key)
     }
 
-    /// Like [`Self::open_marking`], for a stack: until the lock is dropped, nobody else opens the file so, whatever path
-    /// leads to it. What a killed stack left in the write-ahead log is put into the file.
-    ///
-    /// # Errors
-    /// As [`Self::open`], or if another has it open so.
-    pub fn open_alone(
-        path: &Path,
-        durability: Durability,
-        key: Option<LeafKey>,
-    ) -> Result<(Self, Lock), OpenError> {
-        files::private::database(path).map_err(private(path))?;
-        let lock = Lock::take(path).map_err(private(path))?;
-        let lock = lock.ok_or_else(|| OpenError::InUse(path.to_owned()))?;
-        let store = Self::start(path, durability, key)?;
-        if let Some(writer) = &store.shared.writer {
-            // A reader of another process may keep it from being done; the next commits try again.
-            let _ = writer.empty_log();
-        }
-        Ok((store, lock))
-    }
-
     fn start(path: &Path, durability: Durability, key: Option<LeafKey>) -> Result<Self, OpenError> {
         let connect = {
             let (path, key) = (path.to_owned(), key.clone());
@@ -263,33 +235,6 @@ impl SqliteStore {
         let shared =
             Shared { path, readers, writer, turns, changes, met, migrated, keys, encrypts };
         Self { shared: Arc::new(shared) }
-    }
-
-    /// The schema version that the file had before it was opened for writing, if it was an earlier one.
-    pub fn migrated(&self) -> Option<Migrated> {
-        self.shared.migrated
-    }
-
-    /// The first damage of the file itself that a statement of this process met.
-    pub fn damage_met(&self) -> Option<String> {
-        self.shared.met.get()
-    }
-
-    /// Puts the write-ahead log into the file, so that a copy of the file alone is whole. Returns whether it was done: a
-    /// reader of another process may keep it from being so.
-    ///
-    /// # Errors
-    /// The file cannot be written, or is not the one that was opened.
-    pub async fn empty_log(&self) -> Result<bool, Error> {
-        let store = self.clone();
-        let work = move || store.writer()?.empty_log().map_err(Error::from);
-        let done = tokio::task::spawn_blocking(work).await;
-        done.unwrap_or_else(|error| Err(Error::Unavailable(error.into())))
-    }
-
-    /// Size of the write-ahead log beside the file, in bytes.
-    pub fn log_bytes(&self) -> u64 {
-        std::fs::metadata(place::log_of(&self.shared.path)).map_or(0, |found| found.len())
     }
 
     /// Why nothing can be written now, if that is known: the file is gone or another, the last commit failed, or a commit
@@ -468,7 +413,7 @@ fn open_writing(
     }
     let is_new = !connection.table_exists(None, "item").map_err(fail)?;
     if !is_new {
-        announce_migration(&connection).map_err(fail)?;
+        keep::announce_migration(&connection).map_err(fail)?;
     }
     connection.execute_batch(CREATE).map_err(fail)?;
     connection.execute_batch(log::CREATE).map_err(fail)?;
@@ -476,15 +421,6 @@ fn open_writing(
         .map_err(|source| OpenError::Log { path: path.to_owned(), source })?;
     let migrated = from.filter(|_| !is_new).map(|from| Migrated { from, to: SCHEMA });
     Ok((connection, migrated))
-}
-
-/// Says that opening takes longer than usual: every record is read once.
-fn announce_migration(connection: &Connection) -> rusqlite::Result<()> {
-    let from: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if from < SCHEMA {
-        tracing::warn!(from, to = SCHEMA, "The journal is of an earlier version and is migrated.");
-    }
-    Ok(())
 }
 
 /// Adds the log of sessions to a file of the first version: a leaf for each record that has one now. One transaction: a
@@ -503,22 +439,6 @@ fn add_log(connection: &Connection, key: Option<&LeafKey>) -> Result<Option<i64>
 
 fn private(path: &Path) -> impl Fn(std::io::Error) -> OpenError {
     move |source| OpenError::Private { path: path.to_owned(), source }
-}
-
-/// Whether a file has the tables of a journal. An empty file, or none, has not, and is not opened: SQLite would take a
-/// write-ahead log beside it for one of a removed database, and remove it.
-///
-/// # Errors
-/// The file cannot be read, or is no database.
-pub fn is_journal(path: &Path) -> Result<bool, OpenError> {
-    match std::fs::metadata(path) {
-        Ok(found) if found.len() > 0 => {
-            let reader = open_reading(path)?;
-            let found = reader.table_exists(None, "item");
-            found.map_err(|source| OpenError::Sqlite { path: path.to_owned(), source })
-        }
-        _ => Ok(false),
-    }
 }
 
 fn open_reading(path: &Path) -> Result<Connection, OpenError> {
