@@ -323,6 +323,7 @@ impl Export {
                 unsealed: Vec::new(),
                 unmet: Vec::new(),
                 log: None,
+                erased: None,
             };
         };
         let anchors = Anchors {

@@ -90,9 +90,14 @@ impl Reported {
 /// The destruction of the session's key, as its events say. A record of it counts after the verdict only.
 pub fn erasure(events: &[Event]) -> Option<Erasure> {
     let verdict = events.iter().find(|event| event.status.is_verdict())?;
-    let is_erasure =
-        |it: &&Event| it.status == EventStatus::SessionErased && it.stamp > verdict.stamp;
-    let event = events.iter().find(is_erasure)?;
+    events.iter().filter(|event| event.stamp > verdict.stamp).find_map(erased_by)
+}
+
+/// The destruction of a session's key that an event announces, if it does.
+pub fn erased_by(event: &Event) -> Option<Erasure> {
+    if event.status != EventStatus::SessionErased {
+        return None;
+    }
     let text = |name: &str| event.detail.as_ref()?.get(name)?.as_str();
     Some(Erasure {
         at: text("destroyed_at").and_then(|at| Stamp::parse(at).ok()).unwrap_or(event.stamp),

@@ -11,10 +11,13 @@ mod verdict;
 
 use std::fmt;
 
+use crate::cipher::Erasure;
 use crate::clock::Stamp;
+use crate::event::Event;
 use crate::id::SessionId;
 use crate::item::{Hash, Item};
 use crate::log::Judged;
+use crate::tally::erased_by;
 
 /// Where a head is stored outside the records, weakest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,6 +90,8 @@ pub struct Report {
     pub unmet: Vec<String>,
     /// What the log of sessions has of the session; `None` if there is no log.
     pub log: Option<InLog>,
+    /// The destruction of the key of its contents, as an unsealed event says. Its records are there and verify.
+    pub erased: Option<Erasure>,
 }
 
 /// What the log of sessions has of a session.
@@ -345,6 +350,9 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
         Some(verdict) => State::Sealed { head: verdict.hash.clone() },
         None => State::Open,
     };
+    // One before the verdict would be damage.
+    let after = items.iter().filter(|item| unsealed.contains(&item.sk));
+    let erased = after.filter_map(|item| Event::from_item(item).ok()).find_map(|it| erased_by(&it));
     let mut consulted: Vec<_> = heads.iter().map(|(anchor, _)| *anchor).collect();
     consulted.sort();
     consulted.dedup();
@@ -356,5 +364,6 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
         unsealed,
         unmet,
         log: log.map(|log| InLog { leaves: log.leaves().count(), unsigned: log.unsigned }),
+        erased,
     }
 }

@@ -94,6 +94,41 @@ def with_principals(lines: list[Line]) -> list[Line]:
     return lines
 
 
+CONTENTS = {
+    "STEP#": ("Payload", "PayloadEncoding", "PayloadBytes", "Request", "Messages", "ErrorMessage", "ErrorCategory"),
+    "EVENT": ("Detail", "ErrorMessage"),
+}
+
+
+def encrypted(lines: list[Line]) -> list[Line]:
+    """An erased session: contents that nobody can decrypt, in records and in a part, and late events."""
+    with_parts(lines)
+    for record in records(lines):
+        names = [name for name in CONTENTS.get(record["SK"]["S"][:5], ()) if name in record]
+        if "EndHash" in record or "PayloadSha256" in record:
+            names = [name for name in names if not name.startswith("Payload")]
+        if names:
+            for name in names:
+                del record[name]
+            record["Encrypted"] = {"B": exporting.base64_text(record["SK"]["S"].encode())}
+        if "PayloadSha256" in record:
+            record["PayloadEncoding"] = {"S": "encrypted-zstd"}
+    exporting.reseal(lines)
+    source = next(line for line in lines if "INPUT_RECEIVED" in json.dumps(line))
+    erasure = {"Status": {"S": "SESSION_ERASED"}, "Detail": {"S": '{"reason":"request 1"}'}}
+    garbage = {"Encrypted": {"B": exporting.base64_text(b"garbage")}}
+    for time, changes in (("1.050000000Z", garbage), ("2.000000000Z", erasure)):
+        added = copy.deepcopy(source)
+        stamp = f"2026-11-21T10:30:0{time}"
+        added["record"] |= {"SK": {"S": f"EVENT#{stamp}"}, "Timestamp": {"S": stamp}} | changes
+        exporting.fix_own_hash(added["record"])
+        exporting.fix_line_hash(added)
+        lines.append(added)
+    exporting.sort_records(lines)
+    exporting.fix_witness(lines)
+    return lines
+
+
 def expired(lines: list[Line]) -> list[Line]:
     for record in records(lines):
         record["ExpiresAt"] = {"N": "1700000000"}
@@ -147,7 +182,7 @@ def with_shards(lines: list[Line]) -> list[Line]:
 
 def main() -> None:
     base = (BASES / "session.jsonl").read_bytes()
-    for make in (open_session, with_parts, with_late_events, with_principals, expired, with_log, with_shards):
+    for make in (open_session, with_parts, with_late_events, with_principals, encrypted, expired, with_log, with_shards):
         write(make.__name__, make(exporting.parse_lines(base)))
 
 

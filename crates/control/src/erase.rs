@@ -1,7 +1,7 @@
 //! Erasing destroys the key of an ended session's contents, then journals that it did.
 //!
 //! The key goes first: if the process dies in between, the tombstone in the store of keys says what to journal, and
-//! [`journal`] does it at the next start. A hold is a condition of the store of keys itself.
+//! [`journal()`] does it at the next start. A hold is a condition of the store of keys itself.
 
 use journal::announce::Announcer;
 use journal::cipher::{Erasure, KeyChange, KeyRefused, KeyState};
@@ -41,7 +41,11 @@ impl<S: Store, E: Executions> Control<S, E> {
         }
         let erasure = match self.store.session_key(session).await? {
             KeyState::None => return Err(Refused::Key(KeyRefused::NotEncrypted).into()),
-            KeyState::Erased(erasure) => erasure,
+            // What a kill has left undone is done again.
+            KeyState::Erased(erasure) => {
+                self.change(session, KeyChange::Destroy(erasure.clone())).await?;
+                erasure
+            }
             KeyState::Usable { .. } => {
                 if !status(&events).is_terminal() {
                     return Err(Refused::NotEnded(status(&events)).into());

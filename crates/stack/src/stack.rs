@@ -196,7 +196,6 @@ impl Stack {
         let callers = Callers::new(config.token.as_deref(), config.token_name.clone());
         let signing = Signing::default();
         let (data, store, keys) = Data::open(&config, &signing).await?;
-        let settings = settings(&config);
         let (clock, steps) = clock(&config, &store).await?;
         data.finish_erasures(&store, &clock).await?;
         let (listener, address) = listen(config.listen).await?;

@@ -152,6 +152,7 @@ fn an_undamaged_session_verifies() {
                 unsealed: vec![],
                 unmet: vec![],
                 log: None,
+                erased: None,
             }
         );
         assert!(report.is_sound());

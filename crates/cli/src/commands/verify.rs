@@ -297,6 +297,7 @@ pub(super) fn report_json(name: &str, report: &Report) -> Value {
         "word": report.word(),
         "outcome": report.outcome().as_str(), "anchors": anchors,
         "damage": damage, "unsealed": report.unsealed, "unmet": report.unmet,
+        "erased": report.erased.is_some(),
         "log": report.log.map(|log| json!({ "leaves": log.leaves, "unsigned": log.unsigned })),
     })
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use journal::cipher::Erasure;
 use journal::clock::Stamp;
 use journal::verify::{Anchor, InLog, Report};
 use stack::checkpoints::Audit;
@@ -134,6 +135,11 @@ pub fn verification(look: Look, session: &str, report: &Report) -> Vec<String> {
     )];
     lines.extend(super::ending::indented(look, Ink::Plain, "  ", &report.state.to_string()));
     lines.extend(super::ending::indented(look, Ink::Plain, "  ", &anchored(report)));
+    if let Some(Erasure { at, by, reason }) = &report.erased {
+        let text =
+            format!("erased at {at} by {by} because: {reason}; its contents can no longer be read");
+        lines.extend(super::ending::indented(look, Ink::Warn, "  ", &text));
+    }
     if let Some(text) = report.log.and_then(in_log) {
         lines.extend(super::ending::indented(look, Ink::Warn, "  ", &text));
     }

@@ -213,6 +213,7 @@ async fn check(reader: &Reader, id: &str) -> Reply {
             "sound": report.is_sound(), "word": report.word(), "state": report.state.to_string(), "records": records,
             "outcome": report.outcome().as_str(), "anchors": report.anchors.iter().map(|anchor| anchor.as_str()).collect::<Vec<_>>(),
             "damage": damage, "unsealed": report.unsealed, "unmet": report.unmet,
+            "erased": report.erased.is_some(),
         }),
     ))
 }

@@ -10,9 +10,10 @@ use journal::cipher::{Erasure, KeyChange};
 use journal::clock::Stamp;
 use journal::export;
 use journal::id::SessionId;
+use journal::item::Item;
 use journal::principal::Principal;
 use journal::sqlite::{Durability, SESSION_KEYS_FILE, SqliteStore};
-use journal::store::Store;
+use journal::store::{Condition, Error, Key, Store};
 use journal::verify::{Anchors, Damage, verify};
 use serde_json::{Value, json};
 use stack::stack::{Config, Isolation, JOURNAL_FILE, Stack, StartError};
@@ -149,6 +150,8 @@ async fn an_erased_session_verifies_without_its_key() {
     for (when, records) in [("before", &before), ("after", &after)] {
         let report = verify(&id, records, &Anchors::default(), stack.clock().now());
         assert_eq!(report.damage, [], "{when}");
+        let reason = report.erased.map(|erasure| erasure.reason);
+        assert_eq!(reason.as_deref(), (when == "after").then_some("request 12"));
         let mut file = Vec::new();
         export::write(&id, records, &mut file).unwrap();
         let text = String::from_utf8(file.clone()).unwrap();
@@ -271,6 +274,30 @@ async fn only_an_ended_session_without_a_hold_is_erased() {
     stack.shutdown().await;
 }
 
+#[tokio::test]
+async fn a_deduplication_key_is_guarded_and_released() {
+    let folder = TempDir::new().unwrap();
+    let store = SqliteStore::open(&folder.path().join(JOURNAL_FILE), Durability::Relaxed).unwrap();
+    store.encrypt_new_sessions().unwrap();
+    let id: SessionId = crate::world::SESSION.parse().unwrap();
+    store.create_keys(std::slice::from_ref(&id)).unwrap();
+    let guarded = store.guarded(SECRETS[0]).await.unwrap();
+    assert!(!guarded.contains(SECRETS[0]));
+    assert_eq!(store.guarded(SECRETS[0]).await.unwrap(), guarded);
+    let pk = journal::key::dedupe("asker", &guarded);
+    let held = Item::new(pk.as_str(), journal::key::HOLDER).with("Session", id.as_str());
+    store.put(held, Condition::Absent).await.unwrap();
+    let other = Item::new(journal::key::dedupe("asker", "other"), journal::key::HOLDER);
+    let other = other.with("Session", "another");
+    store.put(other.clone(), Condition::Absent).await.unwrap();
+    let erasure =
+        Erasure { at: Stamp::default(), by: Principal::Unknown, reason: "request 12".to_owned() };
+    store.change_key(&id, KeyChange::Destroy(erasure)).await.unwrap();
+    let get = async |pk: &str| store.get(Key::new(pk, journal::key::HOLDER)).await.unwrap();
+    assert_eq!(get(&pk).await, None);
+    assert_eq!(get(&other.pk).await, Some(other.clone()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unencrypted_session_is_not_erased() {
     let folder = TempDir::new().unwrap();
@@ -315,9 +342,8 @@ async fn a_writer_without_the_key_writes_nothing_in_plain_text() {
     store.encrypt_new_sessions().unwrap();
     let id: SessionId = crate::world::SESSION.parse().unwrap();
     store.create_keys(std::slice::from_ref(&id)).unwrap();
-    let step = journal::item::Item::new(journal::key::session(&id), journal::key::step(1))
-        .with("Payload", "{}")
-        .hashed();
-    let refused = store.put(step, journal::store::Condition::Absent).await.unwrap_err();
-    assert!(matches!(refused, journal::store::Error::Refused(_)), "{refused:?}");
+    let step =
+        Item::new(journal::key::session(&id), journal::key::step(1)).with("Payload", "{}").hashed();
+    let refused = store.put(step, Condition::Absent).await.unwrap_err();
+    assert!(matches!(refused, Error::Refused(_)), "{refused:?}");
 }
