@@ -16,7 +16,7 @@
 //! one with [`read`] and copy one with [`export`]. [`halt`] says which agents may begin nothing. [`version`] says which version of its agent a session goes on with,
 //! and [`request`] what a model was sent.
 //!
-//! The features `dynamo` and `sqlite` add a store each, and `test-support` the `conformance` suite
+//! The features `dynamo` and `sqlite` add a store each, `cipher` the keys of encrypted sessions, and `test-support` the `conformance` suite
 //! that both pass. Without features this crate performs no IO and reads no clock.
 
 pub mod announce;

@@ -120,12 +120,7 @@ Examples:
     /// Resume a session whose execution has ended without a verdict, or that waits for a version of its agent
     Resume(steer::Resume),
     /// Destroy the key of an ended session's contents, for ever; needs a session that started with `dev --encrypt`
-    #[command(after_help = "\
-The records stay and verify; what they say can no longer be read, in backups either. docs/erasure.md says what is
-encrypted, what is not, and what an old copy of the file of keys can do.
-
-Example:
-  daybook erase 0190a5c4 --reason 'request 1234 of the person concerned'")]
+    #[command(after_help = "Example: daybook erase 0190a5c4 --reason 'request 1234'")]
     Erase(steer::Erase),
     /// Forbid the erasure of a session
     Hold(steer::Hold),

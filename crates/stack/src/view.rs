@@ -5,20 +5,20 @@
 //! call; [`Calls`] finds it again.
 
 mod calls;
+mod erased;
+mod fallback;
 mod origins;
 mod principal;
 mod request;
 mod version;
 
 use graph::agent::Agent;
-use graph::budget::CATEGORY_BUDGET;
 use graph::conclusion::Conclusion;
 use graph::digest;
 use graph::effect::ToolCall;
 use graph::origin::Traced;
 use graph::presentation::{Presentation, Standing, TITLE_CHARS_MAX};
 use graph::question::{Decision, Question};
-use journal::cipher::Erasure;
 use journal::clock::Stamp;
 use journal::event::EventStatus;
 use journal::id::SessionId;
@@ -31,6 +31,8 @@ use serde_json::Value;
 use views::text::clip;
 
 pub use calls::Calls;
+pub use erased::Erased;
+pub use fallback::Fallback;
 use origins::traced;
 pub use principal::Principal;
 pub use request::ModelRequest;
@@ -101,56 +103,6 @@ pub struct Session {
     pub tokens: Tokens,
     /// Their cost, in dollars.
     pub usd: f64,
-}
-
-/// The key of a session's contents was destroyed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Erased {
-    pub at: Stamp,
-    pub by: String,
-    pub reason: String,
-}
-
-impl Erased {
-    fn of(erasure: &Erasure) -> Self {
-        let Erasure { at, by, reason } = erasure;
-        Self { at: *at, by: by.to_string(), reason: reason.clone() }
-    }
-
-    pub fn sentence(&self) -> String {
-        format!("erased at {} by {} because: {}", self.at, self.by, self.reason)
-    }
-}
-
-/// The policy replaced the model because it failed, or because its budget was spent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fallback {
-    /// The model that the session names.
-    pub model: Option<String>,
-    /// The failure's category, one word.
-    pub category: Option<String>,
-    /// What happened, in one sentence.
-    pub message: String,
-}
-
-impl Fallback {
-    /// Reads the note's payload. A damaged note still says that there was a fallback.
-    fn of(note: &Value, answered_by: Option<AnsweredBy>) -> Self {
-        let text = |name: &str| note.get(name).and_then(Value::as_str).map(str::to_owned);
-        let (model, category) = (text("model"), text("category"));
-        let named = model.as_deref().unwrap_or("the model");
-        let why = match category.as_deref() {
-            Some(CATEGORY_BUDGET) => format!("the budget of {named} was used up"),
-            Some(category) => format!("{named} failed ({category})"),
-            None => format!("{named} failed"),
-        };
-        let replied = match answered_by {
-            Some(AnsweredBy::Policy) => "answered by the policy",
-            Some(AnsweredBy::Both) => "answered in part by the policy",
-            Some(AnsweredBy::Model) | None => "the policy takes over",
-        };
-        Self { message: format!("{replied}: {why}"), model, category }
-    }
 }
 
 /// A session's status in the agent's own words: one field of the session's JSON and of its result.

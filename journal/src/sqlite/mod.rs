@@ -23,6 +23,7 @@ mod integrity;
 mod keep;
 pub mod log;
 mod place;
+mod reads;
 mod records;
 mod rows;
 mod session_keys;
@@ -301,29 +302,6 @@ impl SqliteStore {
         answer.inspect_err(|error| self.shared.met.note(error))
     }
 
-    /// The items of a partition written after a position, with their positions, in the order of their first write; at
-    /// most a thousand. Positions only increase.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub async fn landed(&self, partition: &str, after: i64) -> Result<Vec<(i64, Item)>, Error> {
-        let partition = partition.to_owned();
-        let mut landed =
-            self.read(move |connection| rows::landed(connection, &partition, after)).await?;
-        self.open_items(landed.iter_mut().map(|(_, item)| item))?;
-        Ok(landed)
-    }
-
-    /// The items of all partitions after a key, ordered by partition and sort key.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub async fn scan(&self, after: Option<Key>, limit: usize) -> Result<Vec<Item>, Error> {
-        let mut items = self.read(move |connection| rows::scan(connection, after, limit)).await?;
-        self.open_items(&mut items)?;
-        Ok(items)
-    }
-
     /// The size of the file's contents.
     ///
     /// # Errors
@@ -335,22 +313,6 @@ impl SqliteStore {
             Ok(Size { items: one("SELECT count(*) FROM item")?, bytes })
         })
         .await
-    }
-
-    /// The partition keys of all sessions and payloads after one, in order: of a session without listed records, too.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub async fn partitions(&self, after: String, limit: usize) -> Result<Vec<String>, Error> {
-        self.read(move |connection| rows::partitions(connection, &after, limit)).await
-    }
-
-    /// Keys of partitions with items that are not text, which [`Self::partitions`] leaves out.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub async fn partitions_not_text(&self, limit: usize) -> Result<Vec<String>, Error> {
-        self.read(move |connection| rows::partitions_not_text(connection, limit)).await
     }
 
     /// Counts the commits of this process.

@@ -11,8 +11,9 @@ use aws_lc_rs::rand;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, params};
 
 use super::BUSY_TIMEOUT;
-use crate::cipher::{self};
-use crate::cipher::{Erasure, KEY_BYTES, KeyChange, KeyRefused, KeyState, SessionKey, Unjournaled};
+use crate::cipher::{
+    self, Erasure, KEY_BYTES, KeyChange, KeyRefused, KeyState, SessionKey, Unjournaled,
+};
 use crate::clock::Stamp;
 use crate::id::SessionId;
 use crate::principal::Principal;

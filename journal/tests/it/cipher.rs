@@ -91,7 +91,7 @@ fn parts_of_an_encrypted_payload_need_the_key() {
     let (key, of) = (SessionKey::of(&root()), Key::new("SESSION#s", "STEP#00000001"));
     let mut noise = "secret".to_owned();
     while noise.len() < 1_000_000 {
-        noise.push_str(Hash::of(noise[noise.len() - 6..].as_bytes()).as_str());
+        noise.push_str(Hash::of(&noise.as_bytes()[noise.len() - 6..]).as_str());
     }
     let json = json!(noise);
     let encoded = Payload::encode_for(&json, Some((&key, &of))).unwrap();

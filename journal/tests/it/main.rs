@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed, and says where")]
 
+#[cfg(feature = "cipher")]
 mod cipher;
 #[cfg(feature = "sqlite")]
 mod file;

@@ -54,10 +54,10 @@ fn say_the_same(item: &Item, other: &Item, source: &Item) -> bool {
     let both_encrypted = is_encrypted(item) && is_encrypted(source);
     let said = |item: &Item| -> BTreeMap<String, Value> {
         let mut said = item.attributes.clone();
-        said.retain(|name, _| {
-            !WHO_AND_WHEN.contains(&name.as_str())
-                && !(both_encrypted && CONTENTS.contains(&name.as_str()))
-        });
+        said.retain(|name, _| !WHO_AND_WHEN.contains(&name.as_str()));
+        if both_encrypted {
+            said.retain(|name, _| !CONTENTS.contains(&name.as_str()));
+        }
         said
     };
     said(item) == said(other)
