@@ -21,6 +21,8 @@ const BLOBS: &str = "BLOB#*";
 /// The holder of an agent's deduplication key.
 const KEYS: &str = "DEDUPE#*";
 const SLOTS: &str = "ADMIT#*";
+/// The halts, which say which agents may begin nothing.
+const HALTS: &str = journal::key::HALTS;
 /// What `checkup` writes and reads back.
 const PROBES: &str = "PROBE#*";
 /// The shards of the log of sessions. They are in one statement with the sessions: a transaction writes both.
@@ -108,6 +110,7 @@ fn invoker(names: &Names) -> Vec<Statement> {
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, LOG]),
         journal(names, "Keys", &[GET, PUT], &[KEYS]),
         journal(names, "Slots", &[GET, PUT, QUERY], &[SLOTS]),
+        journal(names, "Halts", &[QUERY], &[HALTS]),
         on_runtime(names, "Invoke", &["bedrock-agentcore:InvokeAgentRuntime"]),
     ]);
     statements
@@ -117,6 +120,7 @@ fn poller(names: &Names) -> Vec<Statement> {
     let mut statements = function(names, "poller");
     statements.extend([
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, LOG, LOG_ROOT]),
+        journal(names, "Halts", &[QUERY], &[HALTS]),
         // To wake a session, and to resume one whose execution has ended.
         Statement::allow(
             "Wake",
@@ -152,6 +156,7 @@ fn runtime(names: &Names, config: &Config) -> Vec<Statement> {
     let mut statements = vec![
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS]),
         journal(names, "Probe", &[GET, PUT], &[PROBES]),
+        journal(names, "Halts", &[QUERY], &[HALTS]),
         Statement::allow(
             "Callback",
             &["states:SendTaskHeartbeat", "states:SendTaskSuccess"],

@@ -6,7 +6,7 @@ use journal::halt::{
 };
 use journal::store::Store;
 
-crate::on_both_stores!(
+on_both_stores!(
     a_change_is_in_force_and_in_the_history,
     concurrent_changes_are_all_made,
     an_invalid_change_changes_nothing,

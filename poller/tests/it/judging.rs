@@ -114,7 +114,12 @@ fn an_end_step_takes_precedence_over_every_event() {
         payload: json(),
     };
     let cancel = event(Draft::new(EventStatus::CancelRequested, About::Session));
-    let observed = Observed { step: step(9, 1, end), events: vec![cancel], lease: lease(1, 7) };
+    let observed = Observed {
+        step: step(9, 1, end),
+        events: vec![cancel],
+        lease: lease(1, 7),
+        ..Observed::default()
+    };
     let (decision, _) = judge(&observed, &request(500_000, invoked()));
     assert!(matches!(decision, Decision::Ended(step) if step.seq == 9));
 }
@@ -123,8 +128,12 @@ fn an_end_step_takes_precedence_over_every_event() {
 fn a_request_to_cancel_ends_a_session_that_has_not_ended() {
     let cancel = Draft::new(EventStatus::CancelRequested, About::Session);
     let cancel = event(cancel.with_detail(serde_json::json!({ "reason": "wrong account" })));
-    let observed =
-        Observed { step: step(2, 1, outcome()), events: vec![cancel], lease: lease(1, 7) };
+    let observed = Observed {
+        step: step(2, 1, outcome()),
+        events: vec![cancel],
+        lease: lease(1, 7),
+        ..Observed::default()
+    };
     let (decision, _) = judge(&observed, &request(10, invoked()));
     assert_eq!(ended(&decision), "Cancelled: CancelRequested - wrong account");
 }
@@ -437,7 +446,8 @@ fn a_session_without_its_version_waits_until_it_is_called() {
     let dead = [answer, claim(), outcome()];
     for body in dead {
         let events = vec![missing(20, 5)];
-        let observed = Observed { step: step(5, 1, body), events, lease: lease(1, 7) };
+        let observed =
+            Observed { step: step(5, 1, body), events, lease: lease(1, 7), ..Observed::default() };
         let mut watch = invoked();
         for now in [10, 100, 1_000, 100_000] {
             let (decision, next) = judge(&observed, &request(now, watch));
@@ -459,7 +469,8 @@ fn a_session_that_was_moved_to_a_version_is_resumed() {
     let subject = journal::version::NOTE_VERSION.to_owned();
     let moved = StepBody::Note { subject, principal: None, payload: json() };
     let events = vec![missing(20, 5)];
-    let observed = Observed { step: step(6, 1, moved), events, lease: lease(1, 7) };
+    let observed =
+        Observed { step: step(6, 1, moved), events, lease: lease(1, 7), ..Observed::default() };
     let (decision, watch) = judge(&observed, &request(10, invoked()));
     assert_eq!((decision, watch.epoch), (Decision::Resume, 1));
 }
@@ -468,7 +479,8 @@ fn a_session_that_was_moved_to_a_version_is_resumed() {
 fn a_newer_invocation_ends_the_wait_for_a_version() {
     let started = event(Draft::new(EventStatus::AgentEntrypointStarted, About::Attempt(30)));
     let events = vec![missing(20, 5), started];
-    let observed = Observed { step: step(5, 1, claim()), events, lease: lease(1, 7) };
+    let observed =
+        Observed { step: step(5, 1, claim()), events, lease: lease(1, 7), ..Observed::default() };
     let (decision, _) = judge(&observed, &request(10, invoked()));
     assert_eq!(decision, Decision::Wait(Judgement::Busy));
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use graph::effect::ToolCall;
 use graph::request::Requests;
 use journal::export;
+use journal::halt::Halts;
 use journal::listing::{Filter, SummaryCache};
 use journal::read;
 use journal::step::Step;
@@ -16,7 +17,8 @@ use views::waterfall::Waterfall;
 use workflow::cost::{Counters, prices};
 
 use super::cloud::Clients;
-use crate::args;
+use super::halts;
+use crate::args::{self, Target};
 use crate::counted;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -73,6 +75,11 @@ pub async fn sessions(context: &Context, wish: args::Sessions) -> Result<Exit, F
     }
     if let Some(cursor) = wish.filter.after.filter(|_| !context.json) {
         output::hint(&format!("searched {searched} sessions; continue with: --after {cursor}"));
+    }
+    if context.target == Target::Local && !context.json {
+        for halt in Halts::read(&reader.store).await?.in_force {
+            output::say(&halts::describe(&halt));
+        }
     }
     Ok(Exit::Succeeded)
 }

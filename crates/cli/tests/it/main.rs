@@ -16,6 +16,7 @@ mod deploying;
 mod document;
 mod fixture;
 mod fraud;
+mod halts;
 mod harness;
 mod image;
 #[cfg(feature = "live")]

@@ -10,6 +10,7 @@ use graph::agent::Agent;
 use invoker::admission::slots_taken;
 use journal::clock::Stamp;
 use journal::event::EventStatus;
+use journal::halt::Halts;
 use journal::listing::{Copies, Listed, Lister};
 use journal::read;
 use journal::step::{Step, StepBody, Usage};
@@ -84,11 +85,16 @@ async fn look(reader: &Reader, query: &str) -> Reply {
     };
     // Null where no stack of this process signs.
     let unsigned = reader.stack.as_ref().and_then(|stack| stack.signing.problem());
+    // Null for a journal elsewhere, whose halts a reader may not be permitted to read.
+    let halts = match &reader.stack {
+        Some(_) => Some(Halts::read(&reader.store).await.map_err(journal)?.in_force),
+        None => None,
+    };
     let clock = reader.stack.as_ref().map(|stack| stack.clock_steps.to_json());
     Ok((
         200,
         json!({
-            "clock": clock,
+            "clock": clock, "halts": halts,
             "hours": hours, "health": health, "breakers": breakers,
             "damaged": damaged, "log_problem": unsigned, "restarted_executions": restarted,
             "sessions": seen.len(), "sessions_max": SESSIONS_MAX, "is_cut": is_cut,
