@@ -12,9 +12,8 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, watch};
 
-use crate::item::Item;
 use crate::log::LeafKey;
-use crate::store::{Error, Key};
+use crate::store::Error;
 
 pub mod backup;
 pub mod encrypted;

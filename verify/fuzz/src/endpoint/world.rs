@@ -222,6 +222,7 @@ async fn routers(store: &SqliteStore, data: &Path) -> (Router, Router) {
             admission: Limits::default(),
             signing: Default::default(),
             clock_steps: Default::default(),
+            settings: Default::default(),
         }),
     };
     let streams = Streams {
