@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::judge::{self, Judgement, Verdict};
 use super::state::{State, StepStatus};
 
 pub(super) const ASSESSMENT: &str = "assessment";
@@ -70,8 +71,7 @@ pub(super) fn by_rules(state: &State) -> Assessment {
     let answered = state.steps_with(StepStatus::Answered).len();
     let all = state.working_plan_steps.len();
     if failed.is_empty() && not_done.is_empty() {
-        let notes = "Objective met: every necessary step was answered.".to_owned();
-        return done(notes);
+        return done(met(state));
     }
     if failed.is_empty() {
         let notes = format!(
@@ -92,6 +92,22 @@ pub(super) fn by_rules(state: &State) -> Assessment {
         ),
         feedback: format!("Repeat the failed steps. {}", reasons.join(" ")),
         steps_to_repeat: failed,
+    }
+}
+
+/// Whether the sentences were judged.
+fn met(state: &State) -> String {
+    let judged = judge::judgements(state);
+    let is_open = |judgement: &&Judgement| {
+        matches!(judgement.verdict, Verdict::NotJudged | Verdict::NotAnswered)
+    };
+    let open = judged.iter().filter(is_open).count();
+    match open {
+        0 => "Objective met: every necessary sentence was judged.".to_owned(),
+        _ => format!(
+            "Objective partially met: {open} of {} sentences were not judged.",
+            judged.len()
+        ),
     }
 }
 

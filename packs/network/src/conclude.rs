@@ -96,11 +96,13 @@ fn verdict(result: &Value, found: &[Value], is_limited: bool) -> Verdict {
     let mut calls =
         list(result, "execution_results").iter().flat_map(|step| list(step, "executed_calls"));
     let is_answered = calls.any(|call| text(call, "error").is_none());
-    let (word, tone) = match found {
-        [] if !is_answered => ("not checked", Tone::Warn),
-        [] if is_limited => ("partly checked", Tone::Warn),
-        [] => ("healthy", Tone::Good),
-        all if all.iter().all(is_logged) => ("problems logged", Tone::Warn),
+    let (word, tone) = match (found, text(result, "verdict")) {
+        ([], _) if !is_answered => ("not checked", Tone::Warn),
+        ([], Some("fine")) => ("healthy", Tone::Good),
+        ([], Some("not_fine")) => ("problems found", Tone::Bad),
+        ([], _) if is_limited => ("partly checked", Tone::Warn),
+        ([], _) => ("not judged", Tone::Warn),
+        (all, _) if all.iter().all(is_logged) => ("problems logged", Tone::Warn),
         _ => ("problems found", Tone::Bad),
     };
     Verdict::new(word, tone)
@@ -190,8 +192,9 @@ mod tests {
     use super::*;
 
     fn report(findings: Value, limitations: &str, error: Value) -> Conclusion {
+        let verdict = if limitations.is_empty() { "fine" } else { "unknown" };
         conclude(&json!({
-            "device_name": "pe1", "objective": "troubleshoot vpn on pe1",
+            "verdict": verdict, "device_name": "pe1", "objective": "troubleshoot vpn on pe1",
             "summary": ["pe1: one problem found.", "VRF A: import route target 1:9 matches no route", "Not checked: x", "More."],
             "findings": findings, "tool_limitations_report": limitations,
             "execution_results": [

@@ -16,7 +16,7 @@ use super::{findings, prompt};
 const ROUNDS_MAX: u32 = 6;
 
 /// Most calls per reply.
-const CALLS_MAX: usize = 8;
+const CALLS_MAX: usize = 64;
 
 pub(super) fn ask_executor(state: &State, _: &Context<'_>) -> Effect {
     let ask = Message::user(state.work.source, prompt::step(state));
@@ -47,7 +47,11 @@ pub(super) fn fold_executor(state: &mut State, outcome: Outcome) -> Route {
         let known = state.work.offered.iter().find(is_this).map(|tool| tool.server.clone());
         match known {
             Some(server) if position < CALLS_MAX => {
-                let call = ToolCall { server, ..call.clone() };
+                let call = interpret::for_device(
+                    &ToolCall { server, ..call.clone() },
+                    &state.device_name,
+                    &state.work.offered,
+                );
                 match state.answered(&call) {
                     Some(made) => state.share(seq, &call, made),
                     None => state.work.pending.push(call),
@@ -81,7 +85,7 @@ pub(super) fn execute(state: &State) -> Reply {
     match interpret::action_of(step, state.known(), &state.work.offered) {
         Action::Calls(calls) => Reply {
             text: Some("These tools match the step.".to_owned()),
-            calls,
+            calls: state.for_each_device(calls),
             by: Author::Policy,
         },
         Action::NotNeeded => Reply::says("Not needed: its condition is not met."),
@@ -90,6 +94,12 @@ pub(super) fn execute(state: &State) -> Reply {
 }
 
 impl State {
+    /// The calls for each device that the question is about.
+    fn for_each_device(&self, calls: Vec<ToolCall>) -> Vec<ToolCall> {
+        let devices: Vec<&str> = self.work.devices.iter().map(String::as_str).collect();
+        interpret::for_devices(calls, &devices)
+    }
+
     /// Ends the current step with this text.
     fn step_ends(&mut self, said: Option<&str>) -> Route {
         if let Some((index, step)) = self.step()
@@ -97,6 +107,7 @@ impl State {
             && interpret::condition(step).is_none()
         {
             let why = cut(said.unwrap_or("no tool was called"));
+            self.work.not_done.insert(index, why.clone());
             self.limited(format!("step {}: {why}", index + 1));
         }
         self.step_is_done();
@@ -111,11 +122,11 @@ impl State {
         let mut content = result.ok().cloned();
         match (&content, &error) {
             (Some(answer), _) => {
-                let read = findings::read(answer);
-                if !read.is_recognised {
-                    self.limited(format!("the rules cannot judge the answer of {function}"));
+                let read = findings::read(&function, &result.call.arguments, answer);
+                let label = self.label(&result.call.arguments);
+                for wrong in read.wrong {
+                    self.found(index, &function, format!("{label}{}", wrong.text));
                 }
-                read.findings.into_iter().for_each(|found| self.found(index, &function, found));
             }
             (None, Some(error)) => {
                 self.limited(format!("step {}: {function} failed: {error}", index + 1));
@@ -130,6 +141,13 @@ impl State {
             content = Some(json!({}));
         }
         self.work.made.push(ExecutedToolCall { function, params, result: content, error });
+    }
+
+    /// The device before a finding, if the question is not about it alone.
+    fn label(&self, arguments: &Value) -> String {
+        let asked = interpret::device_of(arguments).unwrap_or_default();
+        let is_only = asked.is_empty() || self.work.devices.len() < 2 && asked == self.device_name;
+        if is_only { String::new() } else { format!("{asked}: ") }
     }
 
     /// A repeated call shares the earlier answer.

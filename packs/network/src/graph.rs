@@ -17,7 +17,7 @@ use graph::agent::Settings;
 use graph::budget::{Budget, Crossed};
 use graph::built_in::CONFIGURED_SERVERS;
 use graph::definition::{Attempts, Context, Finish, Graph, InputError, Node, Route, Scope};
-use graph::effect::{Chat, Effect, Form, Message, Reply, ToolCall, ToolSpec};
+use graph::effect::{Author, Chat, Effect, Form, Message, Reply, ToolCall, ToolSpec};
 use graph::outcome::{Outcome, OutcomeBody, ToolOutcome, ToolResult};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ use super::plan::{self, Plan};
 use super::query::{self, Input};
 use super::report::{self, REPORT};
 use super::state::{State, Work};
-use super::{executor, prompt};
+use super::{executor, interpret, prompt};
 
 /// The bundled MCP server, a simulated network. Used when no other server is configured or when the
 /// input names a file.
@@ -57,6 +57,9 @@ const OFFERED_MAX: usize = 64;
 
 const SERVERS_MAX: usize = 8;
 
+/// Most devices of one question.
+const DEVICES_MAX: usize = 8;
+
 const OUTPUT_TOKENS_MAX: u32 = 2_048;
 
 /// Timeout of a model call, in seconds.
@@ -70,7 +73,7 @@ pub const CATEGORY_INPUT: &str = "invalid_input";
 
 pub static GRAPH: Graph<State> = Graph {
     name: "network",
-    version: "2",
+    version: "3",
     summary: "Checks a router against a plan and reports problems.",
     start: SERVERS,
     nodes: &[
@@ -126,6 +129,7 @@ fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
     let plans = plan::with(options.plans).map_err(|error| wrong(error.to_string()))?;
     let intent = query::intent(&query, &plans);
     let steps = plans.get(&intent.name).map(|plan| plan.steps.clone()).unwrap_or_default();
+    let steps = with_question(&query, steps, intent.is_recognised);
     let work = Work {
         interface: query::interface(&query),
         vrf: query::vrf(&query),
@@ -143,6 +147,18 @@ fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
         work,
         ..State::default()
     })
+}
+
+/// The steps of a plan, and before them the question, if it asks about a subject that they leave out.
+fn with_question(query: &str, steps: Vec<String>, is_recognised: bool) -> Vec<String> {
+    let covered: Vec<_> = steps.iter().flat_map(|step| interpret::subjects(step)).collect();
+    let asked = interpret::subjects(query);
+    if asked.iter().all(|subject| covered.contains(subject)) {
+        return steps;
+    }
+    let logs = "If something was found, check the logs for messages about it.";
+    let rest = if is_recognised { steps } else { vec![logs.to_owned()] };
+    [query.to_owned()].into_iter().chain(rest).collect()
 }
 
 fn ask_servers(state: &State, _: &Context<'_>) -> Effect {
@@ -270,14 +286,17 @@ fn fold_devices(state: &mut State, outcome: Outcome) -> Route {
             format!("{GET_DEVICES} lists no device: whether the device exists was not checked");
         return state.assume_device(what);
     }
-    let named: Vec<String> =
-        query::devices(&state.user_query, &known).into_iter().map(str::to_owned).collect();
-    let Some(device) = named.first() else { return Route::End(unknown_device(state, &known)) };
-    if named.len() > 1 {
-        let others = named[1..].join(", ");
-        state.limited(format!("only {device} is checked, not {others}"));
+    let mut named: Vec<String> =
+        query::about(&state.user_query, &known).into_iter().map(str::to_owned).collect();
+    if named.is_empty() {
+        return Route::End(unknown_device(state, &known));
     }
-    state.begin(device)
+    if named.len() > DEVICES_MAX {
+        state.work.not_done.insert(usize::MAX, format!("only {DEVICES_MAX} devices are checked"));
+        state.limited(format!("only {DEVICES_MAX} devices are checked"));
+        named.truncate(DEVICES_MAX);
+    }
+    state.begin(named)
 }
 
 fn ask_assessor(state: &State, _: &Context<'_>) -> Effect {
@@ -316,7 +335,9 @@ fn ask_reporter(state: &State, _: &Context<'_>) -> Effect {
 
 fn fold_reporter(state: &mut State, outcome: Outcome) -> Route {
     let reply = outcome.reply();
-    let summary = reply.json().and_then(|form| report::parse(&form));
+    let is_model = matches!(reply.by, Author::Model(_));
+    let written = reply.json().and_then(|form| report::parse(&form));
+    let summary = written.filter(|_| is_model);
     state.reported(summary)
 }
 
@@ -355,11 +376,13 @@ impl State {
             return Route::End(Finish::failed("NetworkError", "NoDevice", message, CATEGORY_INPUT));
         };
         self.limited(limitation);
-        self.begin(&device)
+        self.begin(vec![device])
     }
 
-    fn begin(&mut self, device: &str) -> Route {
-        self.device_name = device.to_owned();
+    fn begin(&mut self, devices: Vec<String>) -> Route {
+        let device = devices.join(", ");
+        self.device_name = device.clone();
+        self.work.devices = devices;
         let plan = self.work.plans.get(&self.work.intent);
         let question = plan.map_or("", |plan| plan.description.as_str());
         let mut objective =
@@ -379,7 +402,10 @@ impl State {
 
     /// Ends the session with this report, or with the rules' report.
     fn reported(&mut self, summary: Option<Vec<String>>) -> Route {
-        let summary = summary.unwrap_or_else(|| report::by_rules(self));
+        let summary = match summary {
+            Some(written) => report::with_model(self, written),
+            None => report::by_rules(self),
+        };
         self.summary = Some(summary);
         Route::End(Finish::Completed(self.result()))
     }

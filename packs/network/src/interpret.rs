@@ -8,29 +8,68 @@ use graph::effect::{ToolCall, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::choices::choices;
+use super::lexicon;
 
-/// Subjects of network checks and their keywords.
-const SUBJECTS: &[(&str, &[&str])] = &[
-    ("routing", &["routing", "route", "bgp", "isis", "ospf", "adjacency"]),
-    ("interfaces", &["interface", "port", "mtu", "carrier", "optic"]),
-    ("labels", &["mpls", "ldp", "label", "segment", "sid", "lsp"]),
-    ("VPNs", &["vpn", "vrf", "l3vpn", "vpnv4"]),
-    ("logs", &["log", "syslog"]),
-    ("the system", &["system", "cpu", "memory", "uptime"]),
-    ("the topology", &["topology", "lldp", "cdp"]),
-];
+/// Weight of a word in a tool's name; in its description or its schema it counts one.
+const NAME_WEIGHT: f64 = 3.0;
+
+/// Minimum weight of a matching tool for a step whose subject no tool names.
+const WEIGHT_MIN: f64 = 3.0;
 
 /// The subject to search in, whatever the search is for.
-const LOGS: &str = "logs";
+const LOGS: &str = "log";
 
-/// Keywords that count in a tool's name but are too general in a sentence.
-const ONLY_IN_NAMES: &[&str] = &["route"];
-
-/// Weight of a hit in a tool's name; a hit in its description counts one.
-const NAME_WEIGHT: usize = 3;
-
-/// Minimum score of a matching tool: one hit in its name, or two in its description.
-const WEIGHT_MIN: usize = 2;
+/// Words of tools' names and descriptions that say nothing about their subject.
+const GENERIC: &[&str] = &[
+    "get",
+    "show",
+    "list",
+    "read",
+    "info",
+    "information",
+    "status",
+    "state",
+    "detail",
+    "device",
+    "of",
+    "the",
+    "a",
+    "an",
+    "and",
+    "or",
+    "on",
+    "in",
+    "for",
+    "its",
+    "their",
+    "with",
+    "to",
+    "check",
+    "fetch",
+    "query",
+    "name",
+    "router",
+    "switch",
+    "all",
+    "one",
+    "every",
+    "if",
+    "is",
+    "are",
+    "be",
+    "should",
+    "it",
+    "that",
+    "by",
+    "from",
+    "network",
+    "data",
+    "neighbor",
+    "session",
+    "table",
+    "up",
+    "down",
+];
 
 /// Known values for arguments.
 #[derive(Clone, Copy, Debug)]
@@ -57,14 +96,17 @@ pub(super) fn action_of(step: &str, known: Known<'_>, offered: &[ToolSpec]) -> A
         None => step,
     };
     let subjects = subjects(action);
-    if subjects.is_empty() {
-        return Action::Impossible("no rule matches its words".to_owned());
-    }
     let mut calls: Vec<ToolCall> = Vec::new();
     let mut reasons = Vec::new();
-    for subject in subjects {
+    for subject in &subjects {
         match call(subject, action, known, offered) {
             Ok(call) if calls.iter().any(|made| made.tool == call.tool) => {}
+            Ok(call) => calls.push(call),
+            Err(reason) => reasons.push(reason),
+        }
+    }
+    if subjects.is_empty() {
+        match by_words(action, known, offered) {
             Ok(call) => calls.push(call),
             Err(reason) => reasons.push(reason),
         }
@@ -85,9 +127,9 @@ pub(super) fn condition(step: &str) -> Option<&str> {
 
 /// The subjects of a step's instruction: the text before a colon or full stop, which explanations
 /// follow. Falls back to the whole step.
-fn subjects(action: &str) -> Vec<&'static str> {
-    let found = of(head(action));
-    let found = if found.is_empty() { of(action) } else { found };
+pub(super) fn subjects(action: &str) -> Vec<&'static str> {
+    let found = lexicon::subjects(&words(head(action)));
+    let found = if found.is_empty() { lexicon::subjects(&words(action)) } else { found };
     if found.contains(&LOGS) { vec![LOGS] } else { found }
 }
 
@@ -95,15 +137,8 @@ fn head(action: &str) -> &str {
     action.split([':', ';']).next().and_then(|text| text.split(". ").next()).unwrap_or(action)
 }
 
-fn of(text: &str) -> Vec<&'static str> {
-    let words = words(text);
-    let says = |word: &&str| !ONLY_IN_NAMES.contains(word) && words.contains(&stem(word));
-    let about = SUBJECTS.iter().filter(|(_, keywords)| keywords.iter().any(says));
-    about.map(|(subject, _)| *subject).collect()
-}
-
 /// The words of a text in lower case, without plurals.
-fn words(text: &str) -> Vec<String> {
+pub(super) fn words(text: &str) -> Vec<String> {
     let text = text.to_lowercase().replace("is-is", "isis");
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(stem).collect()
 }
@@ -122,9 +157,12 @@ pub(super) fn name_words(name: &str) -> Vec<String> {
     words(&separated)
 }
 
-fn stem(word: &str) -> String {
+pub(super) fn stem(word: &str) -> String {
     match word.strip_suffix("ies") {
         Some(stem) => format!("{stem}y"),
+        None if ["xes", "ches", "shes", "sses"].iter().any(|end| word.ends_with(end)) => {
+            word[..word.len() - 2].to_owned()
+        }
         None if word.len() > 3 && !word.ends_with("ss") && !word.ends_with("is") => {
             word.strip_suffix('s').unwrap_or(word).to_owned()
         }
@@ -132,11 +170,23 @@ fn stem(word: &str) -> String {
     }
 }
 
-/// How well a tool matches a subject.
-fn weight(tool: &ToolSpec, keywords: &[&str]) -> usize {
-    let (name, description) = (name_words(&tool.name), words(&tool.description));
-    let hits = |said: &[String]| keywords.iter().filter(|word| said.contains(&stem(word))).count();
-    NAME_WEIGHT * hits(&name) + hits(&description)
+/// How well a tool matches a subject: its name, else its description and its schema.
+fn weight(tool: &ToolSpec, subject: &str) -> f64 {
+    let name = name_words(&tool.name);
+    let is_about = |said: &[String]| lexicon::subjects(said).contains(&subject);
+    let only = |said: &[String]| if lexicon::subjects(said).len() == 1 { 0.5 } else { 0.0 };
+    let by_name = if is_about(&name) { NAME_WEIGHT + only(&name) } else { 0.0 };
+    let description = words(&tool.description);
+    let by_description = if is_about(&description) { 1.0 + only(&description) } else { 0.0 };
+    let schema = words(&choices_of(tool).join(" "));
+    by_name + by_description + if is_about(&schema) { 1.0 } else { 0.0 }
+}
+
+/// The values that a tool's arguments accept.
+fn choices_of(tool: &ToolSpec) -> Vec<&str> {
+    let properties = tool.input_schema.get("properties").and_then(Value::as_object);
+    let of = |property| choices(property, &tool.input_schema);
+    properties.into_iter().flat_map(serde_json::Map::values).flat_map(of).collect()
 }
 
 /// The call for a subject, or why there is none.
@@ -146,15 +196,47 @@ fn call(
     known: Known<'_>,
     offered: &[ToolSpec],
 ) -> Result<ToolCall, String> {
-    let keywords = SUBJECTS.iter().find(|(name, _)| *name == subject).map_or(&[][..], |s| s.1);
-    let mut matching: Vec<(usize, &ToolSpec)> = offered
+    let weighed = offered.iter().map(|tool| (weight(tool, subject), tool));
+    let matching = weighed.filter(|(weight, _)| *weight >= 1.0).collect();
+    best(matching, action, known, format!("no available tool covers {subject}"))
+}
+
+/// The call of the tool whose words match the step's, the rare ones more than the common ones.
+fn by_words(action: &str, known: Known<'_>, offered: &[ToolSpec]) -> Result<ToolCall, String> {
+    let documents: Vec<Vec<String>> = offered
         .iter()
-        .map(|tool| (weight(tool, keywords), tool))
-        .filter(|(weight, _)| *weight >= WEIGHT_MIN)
+        .map(|tool| [name_words(&tool.name), words(&tool.description)].concat())
         .collect();
+    let of_names: Vec<Vec<String>> = offered.iter().map(|tool| name_words(&tool.name)).collect();
+    let mut said = words(action);
+    said.sort();
+    said.dedup();
+    said.retain(|word| !GENERIC.contains(&word.as_str()));
+    #[expect(clippy::cast_precision_loss, reason = "at most 64 tools")]
+    let weight = |at: usize| -> f64 {
+        let rarity = |word: &String| {
+            let having = documents.iter().filter(|document| document.contains(word)).count();
+            1.0 + (documents.len() as f64 / having.max(1) as f64).ln()
+        };
+        let shared = said.iter().filter(|word| documents[at].contains(word));
+        shared
+            .map(|word| rarity(word) * if of_names[at].contains(word) { NAME_WEIGHT } else { 1.0 })
+            .sum()
+    };
+    let weighed = offered.iter().enumerate().map(|(at, tool)| (weight(at), tool));
+    let matching = weighed.filter(|(weight, _)| *weight >= WEIGHT_MIN).collect();
+    best(matching, action, known, "no available tool matches its words".to_owned())
+}
+
+/// The call of the best matching tool whose arguments are known.
+fn best(
+    mut matching: Vec<(f64, &ToolSpec)>,
+    action: &str,
+    known: Known<'_>,
+    mut reason: String,
+) -> Result<ToolCall, String> {
     // Stable sort: among equals, the first tool offered wins.
-    matching.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
-    let mut reason = format!("no available tool covers {subject}");
+    matching.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     for (_, tool) in matching {
         match arguments(tool, action, known) {
             Ok(arguments) => {
@@ -194,6 +276,50 @@ fn arguments(tool: &ToolSpec, action: &str, known: Known<'_>) -> Result<Value, S
     Ok(Value::Object(arguments))
 }
 
+const DEVICE_WORDS: &[&str] = &["device", "host", "hostname", "router", "switch", "node", "target"];
+
+fn is_device_argument(name: &str) -> bool {
+    name_words(name).iter().any(|word| DEVICE_WORDS.contains(&word.as_str()))
+}
+
+/// The device that a call is about.
+pub(super) fn device_of(arguments: &Value) -> Option<&str> {
+    let mut all = arguments.as_object()?.iter();
+    all.find(|(name, _)| is_device_argument(name)).and_then(|(_, value)| value.as_str())
+}
+
+/// A model's call, with the device of the question if it names none.
+pub(super) fn for_device(call: &ToolCall, device: &str, offered: &[ToolSpec]) -> ToolCall {
+    let mut call = call.clone();
+    let schema = offered.iter().find(|tool| tool.name == call.tool).map(|tool| &tool.input_schema);
+    let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
+    let argument = properties.and_then(|all| all.keys().find(|name| is_device_argument(name)));
+    if let (Some(name), Some(arguments)) = (argument, call.arguments.as_object_mut()) {
+        arguments.entry(name.clone()).or_insert_with(|| json!(device));
+    }
+    call
+}
+
+/// The same calls for each of these devices.
+pub(super) fn for_devices(calls: Vec<ToolCall>, devices: &[&str]) -> Vec<ToolCall> {
+    let one = |call: &ToolCall, device: &str| {
+        let mut call = call.clone();
+        for (name, value) in call.arguments.as_object_mut().into_iter().flatten() {
+            if is_device_argument(name) {
+                *value = json!(device);
+            }
+        }
+        call
+    };
+    let mut all: Vec<ToolCall> = Vec::new();
+    for call in calls {
+        let of_devices: Vec<ToolCall> = devices.iter().map(|device| one(&call, device)).collect();
+        let of_devices = if of_devices.is_empty() { vec![call] } else { of_devices };
+        all.extend(of_devices.into_iter().filter(|call| !all.contains(call)).collect::<Vec<_>>());
+    }
+    all
+}
+
 fn argument(
     name: &str,
     choices: &[&str],
@@ -203,7 +329,7 @@ fn argument(
 ) -> Option<Value> {
     let name = name_words(name);
     let is = |words: &[&str]| name.iter().any(|word| words.contains(&word.as_str()));
-    if is(&["device", "host", "hostname", "router", "node", "target"]) {
+    if is(&["device", "host", "hostname", "router", "switch", "node", "target"]) {
         return Some(json!(known.device));
     }
     if is(&["interface", "port"]) {
@@ -310,9 +436,9 @@ mod tests {
 
     #[test]
     fn an_impossible_step_has_a_reason() {
-        check("Check the LDP sessions.", false, "impossible: no available tool covers labels");
-        check("Check MPLS: no BGP.", false, "impossible: no available tool covers labels");
-        check("Taste the coffee.", false, "impossible: no rule matches its words");
+        check("Check the LDP sessions.", false, "impossible: no available tool covers ldp");
+        check("Check MPLS: no BGP.", false, "impossible: no available tool covers mpls");
+        check("Taste the coffee.", false, "impossible: no available tool matches its words");
         check(
             "Check the memory.",
             false,

@@ -10,9 +10,13 @@ mod assess;
 mod choices;
 pub mod conclude;
 mod executor;
+mod fields;
 mod findings;
 pub mod graph;
 mod interpret;
+mod judge;
+mod lexicon;
+mod logs;
 mod offer;
 pub mod plan;
 pub mod profile;
@@ -20,6 +24,7 @@ mod prompt;
 mod query;
 mod report;
 pub mod state;
+mod vocabulary;
 
 use std::sync::OnceLock;
 

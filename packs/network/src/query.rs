@@ -114,19 +114,58 @@ impl Input {
 /// The words of a query, without punctuation.
 fn words(query: &str) -> impl Iterator<Item = &str> {
     let is_around = |c: char| !(c.is_alphanumeric() || c == '/');
-    query.split_whitespace().map(move |word| word.trim_matches(is_around)).filter(|w| !w.is_empty())
+    let bare = move |word: &'_ str| -> usize {
+        word.trim_end_matches("'s").trim_end_matches("’s").len()
+    };
+    let words = query.split_whitespace().map(move |word| word.trim_matches(is_around));
+    words.map(move |word| &word[..bare(word)]).filter(|word| !word.is_empty())
 }
 
-/// The known devices that the query names, in query order.
-pub(super) fn devices<'a>(query: &str, known: &'a [String]) -> Vec<&'a str> {
-    let mut found: Vec<&str> = Vec::new();
+/// Words before a device that the question is not about, but another one's neighbor.
+const BEFORE_PEERS: &[&str] =
+    &["to", "toward", "towards", "with", "via", "through", "reach", "reaches", "reaching", "by"];
+
+/// Words that join devices into one list.
+const JOINS: &[&str] = &["and", "or", "both"];
+
+/// The devices that the query is about, of those that it names: "pe1's link to p1" is about pe1.
+pub(super) fn about<'a>(query: &str, known: &'a [String]) -> Vec<&'a str> {
+    let (mut own, mut peers): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let mut before = "";
+    let mut was_peer = None;
     for word in words(query) {
-        let device = known.iter().find(|device| device.eq_ignore_ascii_case(word));
-        if let Some(device) = device.filter(|device| !found.contains(&device.as_str())) {
-            found.push(device);
+        if let Some(device) = known.iter().find(|device| is_device(device, word)) {
+            let joins = before.is_empty() || JOINS.contains(&before);
+            let is_peer = match was_peer {
+                Some(was) if joins => was,
+                _ => BEFORE_PEERS.contains(&before) || before == "from" && !own.is_empty(),
+            };
+            was_peer = Some(is_peer);
+            let list = if is_peer { &mut peers } else { &mut own };
+            if !list.contains(&device.as_str()) {
+                list.push(device);
+            }
+            before = "";
+        } else {
+            before = word;
         }
     }
-    found
+    if own.is_empty() { peers } else { own }
+}
+
+/// Whether a word names a device, with or without its domain.
+fn is_device(device: &str, word: &str) -> bool {
+    let short = device.split('.').next().unwrap_or(device);
+    device.eq_ignore_ascii_case(word)
+        || !short.bytes().all(|b| b.is_ascii_digit()) && short.eq_ignore_ascii_case(word)
+}
+
+/// An interface's name in lower case, its kind cut to two letters, so that abbreviations agree.
+pub(super) fn normal_interface(name: &str) -> String {
+    let small = name.to_lowercase().replace(' ', "");
+    let digit = small.find(|c: char| c.is_ascii_digit()).unwrap_or(small.len());
+    let (kind, number) = small.split_at(digit);
+    format!("{}{number}", kind.chars().take(2).collect::<String>())
 }
 
 /// The word of the query that most likely names a device.
@@ -172,7 +211,7 @@ pub(super) fn vrf(query: &str) -> Option<String> {
     named.map(str::to_owned)
 }
 
-fn is_interface(word: &str) -> bool {
+pub(super) fn is_interface(word: &str) -> bool {
     let small = word.to_lowercase();
     let Some(digit) = small.find(|c: char| c.is_ascii_digit()) else { return false };
     let (kind, number) = small.split_at(digit);
@@ -286,13 +325,21 @@ mod tests {
     }
 
     #[test]
-    fn devices_are_found_in_query_order() {
-        let known = ["rr1", "pe1", "core"].map(str::to_owned);
-        assert_eq!(
-            devices("Is PE1 peering with rr1, or pe1 with (core)?", &known),
-            ["pe1", "rr1", "core"]
-        );
-        assert_eq!(devices("pe11 and rr", &known), Vec::<&str>::new());
+    fn a_query_is_about_its_devices_not_their_neighbors() {
+        let known =
+            ["rr1", "pe1", "core", "ber-pe1", "ber-core1", "sw1.example.net"].map(str::to_owned);
+        for (query, expected) in [
+            ("Is PE1 peering with rr1, or pe1 with (core)?", vec!["pe1"]),
+            ("ber-pe1's link to ber-core1 flaps", vec!["ber-pe1"]),
+            ("Compare the MTU of pe1 and core", vec!["pe1", "core"]),
+            ("Does pe1 get prefixes from rr1?", vec!["pe1"]),
+            ("cannot reach core's sites from pe1", vec!["pe1"]),
+            ("Is sw1 healthy?", vec!["sw1.example.net"]),
+            ("the session to rr1", vec!["rr1"]),
+            ("pe11 and rr", vec![]),
+        ] {
+            assert_eq!(about(query, &known), expected, "{query}");
+        }
     }
 
     #[test]

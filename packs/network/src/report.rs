@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::judge::{self, Judgement, Outcome, Verdict};
 use super::state::{State, StepStatus};
 
 pub(super) const REPORT: &str = "report";
@@ -11,6 +12,9 @@ pub(super) const LOGGED: &str = "logged: ";
 
 /// Prefix of the limitations paragraph.
 pub(super) const NOT_CHECKED: &str = "Not checked: ";
+
+/// Prefix of a model's paragraph.
+pub(super) const WRITTEN: &str = "The model writes: ";
 
 /// Most paragraphs of a report, and their longest, in characters.
 const PARAGRAPHS_MAX: usize = 30;
@@ -40,6 +44,29 @@ pub(super) fn parse(form: &Value) -> Option<Vec<String>> {
     (!paragraphs.is_empty()).then_some(paragraphs)
 }
 
+/// The sentences that were not judged or not answered, with the reason.
+fn open(judged: &[Judgement]) -> Vec<String> {
+    let line = |judgement: &Judgement| {
+        let word = match judgement.verdict {
+            Verdict::NotJudged => "Not judged",
+            Verdict::NotAnswered => "Not answered",
+            _ => return None,
+        };
+        let reason = judgement.reason.as_deref().unwrap_or("no reason");
+        Some(format!("{word}: {} ({reason})", judgement.sentence))
+    };
+    judged.iter().filter_map(line).collect()
+}
+
+/// What a model wrote, below what the rules say.
+pub(super) fn with_model(state: &State, written: Vec<String>) -> Vec<String> {
+    let mut summary = by_rules(state);
+    summary.truncate(PARAGRAPHS_MAX / 2);
+    summary.extend(written.into_iter().map(|text| format!("{WRITTEN}{text}")));
+    summary.truncate(PARAGRAPHS_MAX);
+    summary
+}
+
 /// The report by rules, without a model.
 pub(super) fn by_rules(state: &State) -> Vec<String> {
     let device = &state.device_name;
@@ -50,12 +77,13 @@ pub(super) fn by_rules(state: &State) -> Vec<String> {
         .iter()
         .map(|found| found.finding.as_str())
         .partition(|finding| !finding.starts_with(LOGGED));
+    let judged = judge::judgements(state);
+    let outcome = judge::outcome(state, &judged);
     let mut summary = vec![match (findings.len(), logged.len(), answered) {
         (0, 0, 0) => format!("{device}: nothing could be checked."),
-        (0, 0, _) if state.work.limitations.is_empty() => {
-            format!("{device}: no problems found.")
-        }
-        (0, 0, _) => format!("{device}: no problems in the checks that could be made."),
+        (0, 0, _) if outcome == Outcome::Fine => format!("{device}: no problems found."),
+        (0, 0, _) if outcome == Outcome::NotFine => format!("{device}: not as the plan asks."),
+        (0, 0, _) => format!("{device}: not judged. No problems in what the rules know."),
         (0, _, _) => {
             format!("{device}: no current problems, but the log shows earlier ones.")
         }
@@ -63,6 +91,7 @@ pub(super) fn by_rules(state: &State) -> Vec<String> {
         (many, _, _) => format!("{device}: {many} problems found."),
     }];
     summary.extend(findings.iter().chain(&logged).map(|finding| (*finding).to_owned()));
+    summary.extend(open(&judged));
     if !state.work.is_intent_recognised {
         let intent = &state.work.intent;
         summary.push(format!("The query names no known intent; {intent} was run."));

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::interpret;
+use super::judge;
 use super::plan::Plan;
 
 /// Largest tool result that the session's result includes, in bytes of JSON. The journal holds a
@@ -103,6 +104,10 @@ pub(super) struct Work {
     pub attempt_from: usize,
     pub findings: Vec<Finding>,
     pub limitations: Vec<String>,
+    /// Why a step was not done, by its index.
+    pub not_done: BTreeMap<usize, String>,
+    /// The devices that the question is about.
+    pub devices: Vec<String>,
     /// The limit that was reached.
     pub limit: Option<String>,
     /// The journal step that led here: the source of the next message.
@@ -203,7 +208,10 @@ impl State {
         let mut left = RESULTS_BYTES_MAX;
         let results: Vec<Value> =
             self.execution_results.iter().map(|result| shown(result, &mut left)).collect();
+        let judged = judge::judgements(self);
         let mut result = json!({
+            "verdict": judge::outcome(self, &judged),
+            "judgements": judge::shown(&judged),
             "device_name": self.device_name,
             "objective": self.objective,
             "intent": self.work.intent,

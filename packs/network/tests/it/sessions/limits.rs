@@ -194,7 +194,7 @@ fn tools_that_may_write_are_never_called() {
     }));
     let limitations = result["tool_limitations_report"].as_str().unwrap();
     assert!(limitations.contains("are not used: configure_bgp_routing, reset_interfaces"));
-    assert!(limitations.contains("step 1: no available tool covers routing"), "{limitations}");
+    assert!(limitations.contains("step 1: no available tool covers bgp"), "{limitations}");
     assert_eq!(texts(&result["summary"])[0], "pe1: nothing could be checked.");
     let notes = result["assessor_notes_for_final_report"].as_str().unwrap();
     assert!(notes.starts_with("Objective partially met: 0 of 4 steps answered"), "{notes}");

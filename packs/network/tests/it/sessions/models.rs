@@ -60,7 +60,8 @@ fn a_model_chooses_tools_and_writes_the_report() {
         assert!(!chat.system.contains("get_"), "no tool is named");
         if chat.messages.len() == 1 { call("get_bgp_routing") } else { Reply::says("It is idle.") }
     }));
-    assert_eq!(texts(&result["summary"]), ["rr1 is idle."]);
+    assert_eq!(texts(&result["summary"])[..2], ["pe1: one problem found.", DOWN]);
+    assert_eq!(texts(&result["summary"]).last(), Some(&"The model writes: rr1 is idle."));
     assert_eq!(result["findings"][0]["finding"], DOWN);
     assert_eq!(result["assessor_notes_for_final_report"], "Answered.");
 }
