@@ -69,8 +69,8 @@ fn conclude(result: &Value) -> Option<Conclusion> {
 
 fn tone(severity: &str) -> Tone {
     match severity.to_ascii_lowercase().as_str() {
-        "critical" | "high" => Tone::Bad,
-        "medium" => Tone::Warn,
+        "critical" => Tone::Bad,
+        "high" | "medium" => Tone::Warn,
         _ => Tone::Neutral,
     }
 }
@@ -78,13 +78,22 @@ fn tone(severity: &str) -> Tone {
 /// Green only if the investigation was completed and had enough evidence.
 fn verdict(result: &Value, severity: &str, confidence: u16) -> Verdict {
     let is_completed = text(result, "status").is_some_and(|s| s.eq_ignore_ascii_case("completed"));
-    let (word, tone) = match tone(severity) {
-        Tone::Bad => ("likely fraud", Tone::Bad),
-        Tone::Warn => ("suspicious", Tone::Warn),
-        _ if is_completed && confidence >= SUPPORTED => ("no sign of fraud", Tone::Good),
+    let (word, tone) = match severity.to_ascii_lowercase().as_str() {
+        "critical" => ("likely fraud", Tone::Bad),
+        "high" => ("suspected fraud, ask the cardholder", Tone::Warn),
+        "medium" => ("undecided, a person must review it", Tone::Warn),
+        "low" if is_completed && confidence >= SUPPORTED && is_released(result) => {
+            ("no sign of fraud", Tone::Good)
+        }
         _ => ("not assessed", Tone::Warn),
     };
     Verdict::new(word, tone)
+}
+
+/// Whether nothing but the release is recommended.
+fn is_released(result: &Value) -> bool {
+    let advised = list(result, "recommendations");
+    !advised.is_empty() && advised.iter().all(|advice| text(advice, "action") == Some("release"))
 }
 
 fn summary(result: &Value, score: u16, severity: &str) -> String {
@@ -310,6 +319,9 @@ mod tests {
         let verdict = |severity: &str, status: &str, confidence: f64| {
             let mut result = result();
             result["severity"] = json!(severity);
+            if severity == "LOW" {
+                result["recommendations"] = json!([{"action": "release"}]);
+            }
             result["status"] = json!(status);
             result["confidence_score"] = json!(confidence);
             let Verdict { word, tone } = conclude(&result).unwrap().verdict.unwrap();
@@ -317,7 +329,8 @@ mod tests {
         };
         for (found, word, tone) in [
             (verdict("CRITICAL", "COMPLETED", 0.9), "likely fraud", Tone::Bad),
-            (verdict("MEDIUM", "TIMED_OUT", 0.1), "suspicious", Tone::Warn),
+            (verdict("HIGH", "COMPLETED", 0.9), "suspected fraud, ask the cardholder", Tone::Warn),
+            (verdict("MEDIUM", "TIMED_OUT", 0.1), "undecided, a person must review it", Tone::Warn),
             (verdict("LOW", "COMPLETED", 0.5), "no sign of fraud", Tone::Good),
             (verdict("LOW", "COMPLETED", 0.4), "not assessed", Tone::Warn),
             (verdict("LOW", "TIMED_OUT", 0.9), "not assessed", Tone::Warn),

@@ -100,7 +100,7 @@ pub fn result(state: &State) -> Value {
         "feature_flags": {
             "planner_llm_enabled": state.has_model,
             "reasoning_llm_enabled": false,
-            "vector_search_enabled": false,
+            "vector_search_enabled": vector_search(state),
             "prompt_guard_enabled": options.prompt_guard,
         },
         "safeguards": {
@@ -111,9 +111,16 @@ pub fn result(state: &State) -> Value {
         "planner_decisions": planner_decisions(state),
         "tool_executions": state.tool_executions,
         "error": state.error,
-        "score": share(score_permille(state)),
+        // A failed investigation judged nothing.
+        "score": (state.status != Status::Failed).then(|| share(score_permille(state))),
         "findings": findings(state),
     })
+}
+
+/// Whether the past cases were compared by their texts, too.
+fn vector_search(state: &State) -> bool {
+    let method = state.answers.similarity.get("method").and_then(Value::as_str);
+    method.is_some_and(|method| method.contains("text"))
 }
 
 /// The audit record.

@@ -88,9 +88,14 @@ pub fn check(state: &State, action: Action) -> Result<(), String> {
     let done = &state.completed_steps;
     let tool = match action {
         Action::Call(tool) => tool,
-        Action::Complete if done.contains(&Tool::Reasoning) => return Ok(()),
         Action::Complete if next_of_sequence(state) == Action::Complete => return Ok(()),
-        Action::Complete => return Err("reasoning_tool was not called yet".to_owned()),
+        Action::Complete if !done.contains(&Tool::Reasoning) => {
+            return Err("reasoning_tool was not called yet".to_owned());
+        }
+        Action::Complete if !done.contains(&Tool::Recommendation) => {
+            return Err("recommendation_tool was not called yet".to_owned());
+        }
+        Action::Complete => return Ok(()),
     };
     if done.contains(&tool) {
         return Err(format!("{} was already called", tool.name()));

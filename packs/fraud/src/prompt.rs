@@ -1,6 +1,7 @@
 //! Prompts for the model.
 
 use super::answer::{self, Context};
+use super::conclusion;
 use super::state::{State, cut};
 use super::tool::Tool;
 
@@ -61,9 +62,10 @@ Rules:
 2. pattern_tool and similarity_tool come before reasoning_tool.
 3. reasoning_tool comes before recommendation_tool, and that before rule_draft_tool.
 4. No tool is called twice, whether it succeeded or not.
-5. COMPLETE may be chosen once reasoning_tool was called.
-6. If the findings are strong, call recommendation_tool and rule_draft_tool; without findings, \
-do not.
+5. COMPLETE needs sufficient evidence and recommendations: reasoning_tool and \
+recommendation_tool were called.
+6. If the findings are strong, call rule_draft_tool; without findings, do not.
+7. Consider confidence and severity when you decide whether more analysis is needed.
 A choice that breaks a rule is rejected.";
 
 fn status_of(state: &State, tool: Tool) -> &'static str {
@@ -93,6 +95,8 @@ fn evidence(state: &State) -> Vec<String> {
     }
     if let Some(likelihood) = state.likelihood_permille() {
         lines.push(format!("likelihood of fraud: {likelihood} of 1000"));
+        lines.push(format!("confidence: {} of 1000", conclusion::confidence_permille(state)));
+        lines.push(format!("severity: {:?}", conclusion::severity(state)).to_uppercase());
     }
     if lines.is_empty() {
         lines.push("nothing yet".to_owned());

@@ -173,6 +173,12 @@ impl State {
         answer::read::<answer::Patterns>(&self.answers.pattern).map(|patterns| patterns.findings)
     }
 
+    /// The patterns that could not be checked; `None` if `pattern_tool` did not answer.
+    pub fn not_checked(&self) -> Option<Vec<Value>> {
+        let patterns: Option<answer::Patterns> = answer::read(&self.answers.pattern);
+        patterns.map(|patterns| patterns.not_checked)
+    }
+
     /// A tool's arguments. Missing evidence is null.
     pub fn arguments(&self, tool: Tool) -> Value {
         let id = &self.transaction_id;
@@ -187,6 +193,7 @@ impl State {
                 "transaction_id": id,
                 "likelihood_permille": self.likelihood_permille(),
                 "findings": self.findings().unwrap_or_default(),
+                "not_checked": self.not_checked(),
             }),
             Tool::RuleDraft => json!({
                 "transaction_id": id,

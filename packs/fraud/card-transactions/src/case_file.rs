@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::error::{Error, RowPosition, shown};
+use super::habits;
 use super::row::{self, Column, Raw, Row, Transaction};
 use super::source::Visit;
 use super::statistics::hash;
@@ -36,6 +37,8 @@ pub struct Past {
     pub transaction: Transaction,
     /// The label, if it was known by then.
     pub known_fraud: Option<bool>,
+    /// From when on the payment counts as a habit, in milliseconds since 1970. See [`habits`].
+    pub settles_at_ms: i64,
 }
 
 /// The case of one payment.
@@ -64,7 +67,8 @@ impl Past {
         let is_earlier = transaction.at_ms <= target.at_ms && transaction.id != target.id;
         let is_known = transaction.at_ms + LABEL_KNOWN_AFTER_MS <= target.at_ms;
         let known_fraud = is_fraud.filter(|_| is_known);
-        is_earlier.then_some(Self { transaction, known_fraud })
+        let settles_at_ms = habits::plainly(&transaction, known_fraud);
+        is_earlier.then_some(Self { transaction, known_fraud, settles_at_ms })
     }
 
     /// Whether the payment was a known fraud.
@@ -93,7 +97,7 @@ impl CaseFile {
         })?;
         let mut histories = Histories::new(source, &target);
         scan(&mut |place, raw| histories.see(place, raw))?;
-        let (card, merchant) = (settled(histories.card), settled(histories.merchant));
+        let (card, merchant) = (of_card(histories.card), newest(histories.merchant));
         let (chosen, is_whole) = histories.chosen.cards();
         let mut sample: BTreeMap<String, Vec<Past>> =
             chosen.into_iter().map(|card| (card, Vec::new())).collect();
@@ -103,7 +107,7 @@ impl CaseFile {
             }
             Ok(())
         })?;
-        let sample = sample.into_values().map(settled).filter(|rows| !rows.is_empty()).collect();
+        let sample = sample.into_values().map(newest).filter(|rows| !rows.is_empty()).collect();
         let (merchant, source) = (Some(merchant), source.to_owned());
         Ok(Self { target, card, merchant, sample, is_whole, rows, source })
     }
@@ -116,10 +120,10 @@ impl CaseFile {
         merchant: Option<Vec<Row>>,
     ) -> Self {
         let rows = (card.len() + merchant.as_ref().map_or(0, Vec::len)) as u64;
-        let earlier = |rows: Vec<Row>| {
-            settled(rows.into_iter().filter_map(|row| Past::of(row, &target)).collect())
+        let earlier = |rows: Vec<Row>| -> Vec<Past> {
+            rows.into_iter().filter_map(|row| Past::of(row, &target)).collect()
         };
-        let (card, merchant) = (earlier(card), merchant.map(earlier));
+        let (card, merchant) = (of_card(earlier(card)), merchant.map(|rows| newest(earlier(rows))));
         let (sample, is_whole, source) = (Vec::new(), false, source.to_owned());
         Self { target, card, merchant, sample, is_whole, rows, source }
     }
@@ -274,8 +278,14 @@ fn drop_oldest(rows: &mut Vec<Past>, rows_max: usize) {
     rows.drain(..rows.len().saturating_sub(rows_max));
 }
 
-fn settled(mut rows: Vec<Past>) -> Vec<Past> {
+fn newest(mut rows: Vec<Past>) -> Vec<Past> {
     drop_oldest(&mut rows, HISTORY_ROWS_MAX);
+    rows
+}
+
+fn of_card(rows: Vec<Past>) -> Vec<Past> {
+    let mut rows = newest(rows);
+    habits::settle(&mut rows);
     rows
 }
 

@@ -5,11 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::case_file::Past;
+use super::habits;
 use super::row::{Channel, Transaction};
 use super::statistics::{kilometres, median, permille};
-
-/// Most payments, the newest, that form a card's history.
-pub const HABIT_ROWS: usize = 200;
 
 /// Minimum number of payments for a usable history.
 pub const HABIT_ROWS_MIN: usize = 5;
@@ -67,8 +65,9 @@ pub enum Feature {
 impl Features {
     /// Computes the features of a payment; `before` are its card's earlier payments, oldest first.
     pub fn of(before: &[Past], payment: &Transaction) -> Self {
-        let habits = &before[before.len().saturating_sub(HABIT_ROWS)..];
-        let middle = usual_amount(habits, &payment.currency);
+        let habits = habits::at(before, payment.at_ms);
+        let home = home(&habits);
+        let middle = usual_amount(&habits, &payment.currency);
         let hour = within(before, payment.at_ms, HOUR_MS);
         let journey = journey(before, payment);
         let is_habit = habits.len() >= HABIT_ROWS_MIN;
@@ -77,7 +76,7 @@ impl Features {
             is_habit.then(|| permille(alike, habits.len()))
         };
         let is_new = |is_alike: &dyn Fn(&Transaction) -> bool| {
-            !before.is_empty() && !before.iter().any(|past| is_alike(&past.transaction))
+            !habits.is_empty() && !habits.iter().any(|past| is_alike(&past.transaction))
         };
         Self {
             amount_ratio_permille: middle.map(|middle| ratio(payment.amount.value(), middle)),
@@ -88,7 +87,9 @@ impl Features {
             }),
             journey_km: journey.map(|journey| journey.km),
             journey_kmh: journey.map(|journey| journey.kmh),
-            hour_share_permille: share(&|past| hours_apart(past, payment) <= 2),
+            hour_share_permille: share(&|past| {
+                hours_apart(past.hour(home), payment.hour(home)) <= 2
+            }),
             category_share_permille: share(&|past| past.category == payment.category),
             is_new_country: is_new(&|past| past.country == payment.country),
             is_new_merchant: is_new(&|past| past.merchant == payment.merchant),
@@ -141,9 +142,12 @@ pub fn within(before: &[Past], at_ms: i64, span_ms: i64) -> &[Past] {
 }
 
 /// The card's median amount in a currency; `None` without history.
-pub fn usual_amount(habits: &[Past], currency: &str) -> Option<i64> {
+pub fn usual_amount<'a>(
+    habits: impl IntoIterator<Item = &'a &'a Past>,
+    currency: &str,
+) -> Option<i64> {
     let amounts: Vec<i64> = habits
-        .iter()
+        .into_iter()
         .map(|past| &past.transaction)
         .filter(|past| past.amount.is_payment() && past.currency == currency)
         .map(|past| past.amount.value())
@@ -154,14 +158,21 @@ pub fn usual_amount(habits: &[Past], currency: &str) -> Option<i64> {
     median(amounts)
 }
 
+/// The longitude of the median payment with the card present, in millionths of a degree.
+pub fn home(habits: &[&Past]) -> Option<i32> {
+    let present = habits.iter().map(|past| &past.transaction).filter(|past| past.is_card_present());
+    let longitudes = present.filter_map(|past| Some(i64::from(past.point?.longitude)));
+    median(longitudes.collect()).and_then(|longitude| i32::try_from(longitude).ok())
+}
+
 /// Whether a payment is small relative to the median.
 pub fn is_small(payment: &Transaction, usual: i64) -> bool {
     payment.amount.value() >= 0 && payment.amount.value() * SMALL_DIVISOR <= usual
 }
 
 /// Hours between two times of day, the shorter way around the clock.
-fn hours_apart(a: &Transaction, b: &Transaction) -> i64 {
-    let apart = (a.hour() - b.hour()).abs();
+fn hours_apart(a: i64, b: i64) -> i64 {
+    let apart = (a - b).abs();
     apart.min(24 - apart)
 }
 

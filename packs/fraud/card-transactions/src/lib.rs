@@ -18,6 +18,8 @@ mod csv_file;
 mod error;
 mod features;
 pub mod generator;
+mod habits;
+mod kinds;
 mod parquet_file;
 mod patterns;
 mod reasoning;

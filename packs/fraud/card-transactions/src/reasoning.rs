@@ -43,15 +43,39 @@ pub struct Reasoning {
 /// Weight of each pattern, in thousandths; an unusual hour alone weighs little.
 const fn weight(pattern: Pattern) -> u64 {
     match pattern {
-        Pattern::ImpossibleTravel => 900,
-        Pattern::CardTesting => 850,
+        Pattern::DistributedTesting => 920,
+        Pattern::ImpossibleTravel | Pattern::ContactlessLimit => 900,
+        Pattern::Structuring => 880,
+        Pattern::CardTesting | Pattern::Collusion => 850,
         Pattern::Velocity => 800,
-        Pattern::MerchantRisk => 700,
-        Pattern::MerchantCategory => 650,
+        Pattern::MerchantRisk | Pattern::SlowDrip => 700,
+        Pattern::MerchantCategory | Pattern::DormantCard | Pattern::UnmatchedRefund => 650,
         Pattern::AmountOutlier => 600,
         Pattern::UnusualPlace => 500,
         Pattern::OddHour => 400,
     }
+}
+
+/// Highest likelihood, in thousandths, if the payment is only unusual and no finding shows how the
+/// misuse works. A card is never blocked for being unusual.
+const UNUSUAL_ONLY_MAX: u32 = 840;
+
+/// Least strength, in thousandths, of a finding that shows how the misuse works.
+const PROOF_FROM: u32 = 700;
+
+fn is_proof(finding: &Finding) -> bool {
+    let shows_how = matches!(
+        finding.pattern,
+        Pattern::ImpossibleTravel
+            | Pattern::CardTesting
+            | Pattern::Velocity
+            | Pattern::MerchantRisk
+            | Pattern::DistributedTesting
+            | Pattern::Collusion
+            | Pattern::Structuring
+            | Pattern::ContactlessLimit
+    );
+    shows_how && finding.strength_permille >= PROOF_FROM
 }
 
 /// Weight of similar frauds, in thousandths.
@@ -69,13 +93,15 @@ pub fn weigh(evidence: &Evidence) -> Reasoning {
         doubt = left(doubt, WEIGHT_SIMILARITY * u64::from(near));
     }
     let likelihood = u32::try_from(1_000 - doubt / 1_000).unwrap_or_default();
+    let is_proven = findings.iter().any(is_proof);
+    let likelihood = if is_proven { likelihood } else { likelihood.min(UNUSUAL_ONLY_MAX) };
     let hypotheses = hypotheses(findings, likelihood);
     let mut gaps = Vec::new();
     if evidence.findings.is_none() {
         gaps.push("patterns were not checked".to_owned());
     }
     if near.is_none() {
-        gaps.push("no usable past cases".to_owned());
+        gaps.push("no usable past cases: the likelihood is uncalibrated".to_owned());
     }
     Reasoning {
         transaction_id: evidence.transaction_id.clone(),
@@ -91,41 +117,81 @@ fn left(doubt: u64, evidence: u64) -> u64 {
     doubt * (1_000_000 - evidence.min(1_000_000)) / 1_000_000
 }
 
-/// The possible explanations: name, sentence, and the patterns that each explains.
-const EXPLANATIONS: [(&str, &str, &[Pattern]); 5] = [
-    (
-        "card_testing",
-        "A thief tests the stolen card with small payments.",
-        &[Pattern::CardTesting, Pattern::MerchantRisk, Pattern::Velocity],
-    ),
-    (
-        "account_takeover",
-        "The card, or a copy of it, is used by another person in another place.",
-        &[Pattern::ImpossibleTravel, Pattern::UnusualPlace],
-    ),
-    (
-        "cash_out_burst",
-        "A thief spends as much as possible before the card is blocked.",
-        &[Pattern::Velocity, Pattern::AmountOutlier, Pattern::MerchantCategory],
-    ),
-    (
-        "stolen_card_spending",
-        "A thief buys goods that the cardholder never buys, expensive ones or at unusual hours.",
-        &[
+/// A possible explanation.
+struct Explanation {
+    name: &'static str,
+    statement: &'static str,
+    /// One of these must be found: without it the story has no ground.
+    needs: &'static [Pattern],
+    /// What else it explains.
+    explains: &'static [Pattern],
+}
+
+const EXPLANATIONS: [Explanation; 8] = [
+    Explanation {
+        name: "card_testing",
+        statement: "A thief tests the stolen card with small payments.",
+        needs: &[Pattern::CardTesting, Pattern::DistributedTesting],
+        explains: &[Pattern::Velocity],
+    },
+    Explanation {
+        name: "account_takeover",
+        statement: "The card, or a copy of it, is used by another person in another place.",
+        needs: &[Pattern::ImpossibleTravel, Pattern::UnusualPlace],
+        explains: &[Pattern::DormantCard],
+    },
+    Explanation {
+        name: "cash_out_burst",
+        statement: "A thief spends as much as possible before the card is blocked.",
+        needs: &[Pattern::Velocity, Pattern::ContactlessLimit],
+        explains: &[Pattern::AmountOutlier, Pattern::MerchantCategory],
+    },
+    Explanation {
+        name: "stolen_card_spending",
+        statement: "A thief buys what the cardholder does not buy, or at unusual hours.",
+        needs: &[
             Pattern::AmountOutlier,
             Pattern::MerchantCategory,
             Pattern::OddHour,
-            Pattern::UnusualPlace,
+            Pattern::DormantCard,
         ],
-    ),
-    ("compromised_merchant", "Stolen cards are used at the merchant.", &[Pattern::MerchantRisk]),
+        explains: &[Pattern::UnusualPlace],
+    },
+    Explanation {
+        name: "compromised_merchant",
+        statement: "Stolen cards are used at the merchant.",
+        needs: &[Pattern::MerchantRisk],
+        explains: &[Pattern::DistributedTesting, Pattern::CardTesting, Pattern::SlowDrip],
+    },
+    Explanation {
+        name: "collusion",
+        statement: "The merchant and a few cards move money under the name of sales.",
+        needs: &[Pattern::Collusion, Pattern::UnmatchedRefund],
+        explains: &[Pattern::OddHour, Pattern::AmountOutlier],
+    },
+    Explanation {
+        name: "structuring",
+        statement: "Amounts are split to stay under a limit.",
+        needs: &[Pattern::Structuring],
+        explains: &[Pattern::Velocity, Pattern::MerchantCategory, Pattern::AmountOutlier],
+    },
+    Explanation {
+        name: "slow_drip",
+        statement: "A merchant takes small amounts again and again, so that nobody notices.",
+        needs: &[Pattern::SlowDrip],
+        explains: &[Pattern::MerchantRisk],
+    },
 ];
 
 fn hypotheses(findings: &[Finding], likelihood: u32) -> Vec<Hypothesis> {
     let mut hypotheses: Vec<Hypothesis> = EXPLANATIONS
         .iter()
-        .filter_map(|(name, statement, explains)| {
-            let explained = findings.iter().filter(|finding| explains.contains(&finding.pattern));
+        .filter_map(|Explanation { name, statement, needs, explains }| {
+            findings.iter().find(|finding| needs.contains(&finding.pattern))?;
+            let fits = |finding: &&Finding| {
+                needs.contains(&finding.pattern) || explains.contains(&finding.pattern)
+            };
+            let explained = findings.iter().filter(fits);
             let doubt = explained.fold(1_000_000, |doubt, finding| {
                 left(doubt, weight(finding.pattern) * u64::from(finding.strength_permille))
             });

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::patterns::{Finding, Pattern};
+use super::patterns::{Finding, NotChecked, Pattern};
 
 /// Minimum likelihood to block the card, in thousandths.
 const BLOCK_FROM: u32 = 850;
@@ -22,7 +22,40 @@ pub struct Known {
     pub likelihood_permille: Option<u32>,
     /// The patterns found.
     pub findings: Vec<Finding>,
+    /// The patterns that could not be checked; absent if none were checked.
+    pub not_checked: Option<Vec<NotChecked>>,
 }
+
+/// Most patterns that may be unchecked in a payment that is released.
+const NOT_CHECKED_MAX: usize = 1;
+
+impl Known {
+    /// Why the payment cannot be released although its likelihood of fraud is low.
+    fn too_little(&self) -> Option<String> {
+        let Some(not_checked) = &self.not_checked else {
+            return Some("the patterns were not checked".to_owned());
+        };
+        let is_vital = |gap: &NotChecked| {
+            matches!(gap.pattern, Pattern::AmountOutlier | Pattern::UnusualPlace)
+        };
+        let is_enough = not_checked.len() <= NOT_CHECKED_MAX && !not_checked.iter().any(is_vital);
+        if is_enough || self.is_refund_of_a_purchase() {
+            return None;
+        }
+        let reasons: std::collections::BTreeSet<&str> =
+            not_checked.iter().map(|gap| gap.reason.as_str()).collect();
+        Some(reasons.into_iter().collect::<Vec<_>>().join("; "))
+    }
+
+    fn is_refund_of_a_purchase(&self) -> bool {
+        // For a refund only the amount cannot be compared.
+        let gaps = self.not_checked.as_deref().unwrap_or_default();
+        gaps.iter().all(|gap| gap.reason == REFUND) && self.findings.is_empty()
+    }
+}
+
+/// Why the amount of a refund is not compared.
+pub const REFUND: &str = "the amount is not a payment";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -55,7 +88,10 @@ pub fn recommend(known: &Known) -> Recommendations {
     let mut all = vec![about_the_card(known)];
     let of = |pattern| known.findings.iter().find(|finding| finding.pattern == pattern);
     let is_likely = known.likelihood_permille.is_some_and(|likelihood| likelihood >= ASK_FROM);
-    if let Some(testing) = of(Pattern::CardTesting).filter(|_| is_likely) {
+    // The last row is the payment itself.
+    if let Some(testing) =
+        of(Pattern::CardTesting).filter(|found| is_likely && found.rows.len() > 1)
+    {
         let reason = "the small payments before it are part of the same misuse".to_owned();
         all.push(recommendation("refund_small_payments", Priority::High, reason, &testing.rows));
     }
@@ -92,7 +128,13 @@ fn about_the_card(known: &Known) -> Recommendation {
         BLOCK_FROM.. => recommendation("block_card", Priority::Immediate, reason, &rows),
         ASK_FROM.. => recommendation("ask_cardholder", Priority::Immediate, reason, &rows),
         REVIEW_FROM.. => recommendation("manual_review", Priority::High, reason, &rows),
-        _ => recommendation("release", Priority::Normal, reason, own),
+        _ => match known.too_little() {
+            None => recommendation("release", Priority::Normal, reason, own),
+            Some(gap) => {
+                let reason = format!("too little is known to release it: {gap}");
+                recommendation("manual_review", Priority::High, reason, &rows)
+            }
+        },
     }
 }
 

@@ -181,10 +181,13 @@ impl Transaction {
         self.channel != Channel::Online
     }
 
-    /// The local hour of the payment, from 0: solar time if the location is known, otherwise UTC.
-    /// Solar time is exact enough for "at night" and needs no time zone map.
-    pub fn hour(&self) -> i64 {
-        let degrees = self.point.map_or(0, |point| i64::from(point.longitude) / 1_000_000);
+    /// The cardholder's hour, from 0: solar time at the terminal, or at `home` (millionths of a
+    /// degree east) for an online payment, whose place is that of a server or a proxy. Without a
+    /// place, UTC. Solar time is exact enough for "at night" and needs no time zone map.
+    pub fn hour(&self, home: Option<i32>) -> i64 {
+        let own = self.point.map(|point| point.longitude);
+        let longitude = if self.is_card_present() { own.or(home) } else { home.or(own) };
+        let degrees = longitude.map_or(0, |longitude| i64::from(longitude) / 1_000_000);
         let shift_ms = degrees * 240_000;
         (self.at_ms + shift_ms).rem_euclid(86_400_000) / 3_600_000
     }
@@ -352,9 +355,9 @@ mod tests {
         assert_eq!(row.is_fraud, Some(true));
         assert_eq!(row.transaction.at(), "2026-11-02T09:30:00Z");
         assert_eq!(row.transaction.city, "Köln");
-        assert_eq!(row.transaction.hour(), 9);
+        assert_eq!(row.transaction.hour(None), 9);
         assert_eq!(
-            with(Column::Timestamp, "2026-11-02T09:30:00+02:00").unwrap().transaction.hour(),
+            with(Column::Timestamp, "2026-11-02T09:30:00+02:00").unwrap().transaction.hour(None),
             7
         );
     }

@@ -325,8 +325,16 @@ fn candidates(pattern: Pattern) -> Vec<Rule> {
             }));
             rules
         }
-        // A rule about a single merchant would be a block list, which is out of scope.
-        Pattern::MerchantRisk => Vec::new(),
+        // A rule about a single merchant would be a block list, which is out of scope; the other
+        // patterns have no feature that a rule could use.
+        Pattern::MerchantRisk
+        | Pattern::DistributedTesting
+        | Pattern::Collusion
+        | Pattern::Structuring
+        | Pattern::SlowDrip
+        | Pattern::DormantCard
+        | Pattern::ContactlessLimit
+        | Pattern::UnmatchedRefund => Vec::new(),
     }
 }
 

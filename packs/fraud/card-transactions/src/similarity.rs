@@ -264,7 +264,7 @@ mod tests {
             let is_fraud = number % 4 == 0;
             let merchant = if is_fraud { "a voucher kiosk" } else { "a bakery" };
             let transaction = payment(number, &format!("c{number}"), merchant);
-            vec![Past { transaction, known_fraud: Some(is_fraud) }]
+            vec![Past { transaction, known_fraud: Some(is_fraud), settles_at_ms: 0 }]
         };
         CaseFile {
             target: payment(100, "mine", merchant),

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::amount::Amount;
 use super::case_file::{CaseFile, LABEL_KNOWN_AFTER_MS, Past};
-use super::features::{HABIT_ROWS, usual_amount};
+use super::features::usual_amount;
+use super::habits;
 use super::row::{Channel, Transaction, rfc3339};
 use super::statistics::permille;
 
@@ -38,6 +39,8 @@ pub struct Payment {
 pub struct CardHistory {
     /// Number of earlier payments.
     pub transactions: u32,
+    /// Number of those that count as habits: old enough to be reported, and not suspicious.
+    pub habits: u32,
     /// Number of known frauds among them.
     pub known_frauds: u32,
     /// Time of the first payment.
@@ -87,7 +90,7 @@ pub fn sum_up(case: &CaseFile) -> Context {
     let currency = &case.target.currency;
     Context {
         transaction: Payment::of(&case.target),
-        card: card(&case.card, currency),
+        card: card(&case.card, &case.target),
         merchant: case.merchant.as_ref().map(|rows| merchant(rows, currency)),
         source: case.source.clone(),
         rows: case.rows,
@@ -112,14 +115,16 @@ impl Payment {
     }
 }
 
-fn card(rows: &[Past], currency: &str) -> CardHistory {
-    let habits = &rows[rows.len().saturating_sub(HABIT_ROWS)..];
+fn card(rows: &[Past], target: &Transaction) -> CardHistory {
+    let currency = target.currency.as_str();
+    let habits = habits::at(rows, target.at_ms);
     let in_currency = rows.iter().filter(|past| past.transaction.currency == currency);
     CardHistory {
         transactions: count(rows.len()),
+        habits: count(habits.len()),
         known_frauds: count(rows.iter().filter(|past| past.is_known_fraud()).count()),
         first_at: rows.first().map(|past| rfc3339(past.transaction.at_ms)),
-        median_amount: usual_amount(habits, currency)
+        median_amount: usual_amount(&habits, currency)
             .map(|amount| Amount::of_cents(amount / 100).to_string()),
         largest_amount: in_currency
             .map(|past| past.transaction.amount)
@@ -141,7 +146,7 @@ fn merchant(rows: &[Past], currency: &str) -> MerchantHistory {
         transactions: count(rows.len()),
         cards: count(cards.len()),
         known_frauds: count(rows.iter().filter(|past| past.is_known_fraud()).count()),
-        median_amount: usual_amount(rows, currency)
+        median_amount: usual_amount(&rows.iter().collect::<Vec<_>>(), currency)
             .map(|amount| Amount::of_cents(amount / 100).to_string()),
         online_permille: permille(online, rows.len()),
     }

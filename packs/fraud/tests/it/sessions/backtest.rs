@@ -58,7 +58,16 @@ fn kilometres(a: &Payment<'_>, b: &Payment<'_>) -> f64 {
 
 /// A number of a payment by name; `None` if unknown.
 fn number(name: &str, before: &[&Payment<'_>], payment: &Payment<'_>) -> Option<i64> {
-    let habits: Vec<_> = before.iter().rev().take(200).collect();
+    let is_settled =
+        |past: &&&Payment<'_>| past.at_ms + WEEK_S * 1_000 <= payment.at_ms && !past.row.is_fraud;
+    let habits: Vec<_> = before.iter().rev().filter(is_settled).take(200).collect();
+    let mut easts: Vec<f64> = habits
+        .iter()
+        .filter(|past| !past.is_online())
+        .map(|past| past.degrees("longitude"))
+        .collect();
+    easts.sort_by(f64::total_cmp);
+    let home = easts.get(easts.len().saturating_sub(1) / 2).copied();
     let mut amounts: Vec<i64> = habits
         .iter()
         .filter(|past| {
@@ -82,8 +91,8 @@ fn number(name: &str, before: &[&Payment<'_>], payment: &Payment<'_>) -> Option<
         (habits.len() >= 5).then(|| (count * 1_000 / habits.len()) as i64)
     };
     let is_new = |field: &str| {
-        let seen = before.iter().any(|past| past.field(field) == payment.field(field));
-        Some(i64::from(!before.is_empty() && !seen))
+        let seen = habits.iter().any(|past| past.field(field) == payment.field(field));
+        Some(i64::from(!habits.is_empty() && !seen))
     };
     match name {
         "amount_ratio_permille" => median.map(|median| payment.ten_thousandths * 1_000 / median),
@@ -95,7 +104,7 @@ fn number(name: &str, before: &[&Payment<'_>], payment: &Payment<'_>) -> Option<
         "journey_km" => journey.map(|(km, _)| km as i64),
         "journey_kmh" => journey.map(|(km, minutes)| (km as i64) * 60 / minutes),
         "hour_share_permille" => share(&|past| {
-            let apart = (sun(past) - sun(payment)).rem_euclid(24);
+            let apart = (sun(past, home) - sun(payment, home)).rem_euclid(24);
             apart <= 2 || apart >= 22
         }),
         "category_share_permille" => {
@@ -108,9 +117,11 @@ fn number(name: &str, before: &[&Payment<'_>], payment: &Payment<'_>) -> Option<
     }
 }
 
-/// The solar hour, with whole degrees.
-fn sun(payment: &Payment<'_>) -> i64 {
-    let degrees = payment.degrees("longitude").trunc() as i64;
+/// The cardholder's solar hour, with whole degrees: an online payment's is that of home.
+fn sun(payment: &Payment<'_>, home: Option<f64>) -> i64 {
+    let own = payment.degrees("longitude");
+    let east = if payment.is_online() { home.unwrap_or(own) } else { own };
+    let degrees = east.trunc() as i64;
     (payment.at_ms + degrees * 240_000).div_euclid(3_600_000).rem_euclid(24)
 }
 

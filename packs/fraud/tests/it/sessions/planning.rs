@@ -46,7 +46,14 @@ fn planned(
     let mut called = Vec::new();
     let mut script = script.into_iter();
     let mut session = TestSession::start(agent(), desk.input(id), settings).unwrap();
-    let rest = ["context_tool", "pattern_tool", "similarity_tool", "reasoning_tool", "COMPLETE"];
+    let rest = [
+        "context_tool",
+        "pattern_tool",
+        "similarity_tool",
+        "reasoning_tool",
+        "recommendation_tool",
+        "COMPLETE",
+    ];
     let mut world = World::new(|call| {
         called.push(call.tool.clone());
         desk.serve(call)
@@ -69,8 +76,16 @@ fn a_model_plans_and_may_end_after_weighing_the_evidence() {
     let desk = desk();
     let (finish, called) = planned(&desk, &a_fraud(&desk), with_model(Value::Null), vec![]);
     let result = completed(finish);
-    assert_eq!(called, ["context_tool", "pattern_tool", "similarity_tool", "reasoning_tool"]);
-    assert_eq!(result["recommendations"], json!([]));
+    assert_eq!(
+        called,
+        [
+            "context_tool",
+            "pattern_tool",
+            "similarity_tool",
+            "reasoning_tool",
+            "recommendation_tool"
+        ]
+    );
     let decisions = result["planner_decisions"].as_array().unwrap();
     assert!(decisions.iter().all(|decision| decision["used_fallback"] == false), "{decisions:?}");
     assert_eq!(decisions[0]["confidence"], 0.75);

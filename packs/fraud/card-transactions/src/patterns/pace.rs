@@ -1,0 +1,295 @@
+//! Patterns of payments that follow one another.
+
+use std::collections::BTreeSet;
+
+use super::super::amount::Amount;
+use super::super::case_file::Past;
+use super::super::features::HOUR_MS;
+use super::super::kinds::{Kind, contactless_limit, euro_cents, kind_of};
+use super::super::row::{Channel, Transaction};
+use super::super::statistics::{most_within, ramp};
+use super::{Look, Pattern, Scene, count};
+
+/// A short time, in milliseconds.
+const QUICK_MS: i64 = 10 * 60_000;
+
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// Longest time over which amounts under a limit are compared.
+const STRUCTURING_MS: i64 = 4 * DAY_MS;
+
+/// Round limits, in units of the currency, that people keep under: withdrawal, review and reporting
+/// limits.
+///
+/// Source: FinCEN, currency transaction reports from 10,000 dollars; Directive (EU) 2015/849 from
+/// 10,000 euros; banks' daily limits are round numbers.
+const LIMITS: [i64; 10] = [200, 250, 300, 500, 1_000, 2_000, 2_500, 3_000, 5_000, 10_000];
+
+/// Longest time over which small charges add up to a drip.
+const DRIP_MS: i64 = 60 * DAY_MS;
+
+/// Fewest small charges of a drip, and largest in euro cents.
+const DRIP_ROWS_MIN: usize = 3;
+const DRIP_EURO_CENTS: i64 = 1_500;
+
+impl<'a> Scene<'a> {
+    pub(super) fn velocity(&self) -> Look {
+        let hour: Vec<&Transaction> = self.last(HOUR_MS).collect();
+        let in_hour = count(hour.len() + 1);
+        let busiest = busiest(&self.habits, HOUR_MS, |_| true);
+        let by_hour = if in_hour >= 4 && in_hour > busiest + 1 {
+            ramp(in_hour - busiest, (2, 7), (350, 1_000))
+        } else {
+            0
+        };
+        // The rate of a burst identifies it before its length does.
+        let in_quick = count(self.last(QUICK_MS).filter(|p| !p.is_card_present()).count() + 1);
+        let most_quick = busiest_online(&self.habits);
+        let is_online = !self.payment.is_card_present();
+        let by_pace = if is_online && in_quick > most_quick && in_quick >= 2 {
+            ramp(in_quick, (2, 5), (250, 850))
+        } else {
+            0
+        };
+        let strength = by_hour.max(by_pace);
+        if strength == 0 {
+            return Look::Nothing;
+        }
+        let (strength, why) = match self.ordinary_series(&hour) {
+            Some(why) => ((strength / 3).min(250), format!("; {why}")),
+            None => (strength, String::new()),
+        };
+        let explanation = format!(
+            "{in_hour} payments within one hour, {in_quick} of them online within ten minutes; in {} earlier \
+             payments the card never made more than {busiest} in an hour{why}",
+            self.habits.len()
+        );
+        self.found(Pattern::Velocity, strength, explanation, hour)
+    }
+
+    /// Why a series of payments is an ordinary one: a fair or a night out, or rides and parking.
+    fn ordinary_series(&self, series: &[&Transaction]) -> Option<&'static str> {
+        let mut all = series.iter().copied().chain([self.payment]);
+        if all.clone().all(|payment| kind_of(payment) == Kind::Transit && !self.is_dear(payment)) {
+            return Some("all for rides or parking");
+        }
+        let is_plain = |payment: &Transaction| {
+            payment.is_card_present()
+                && payment.channel != Channel::Atm
+                && !kind_of(payment).is_liquid()
+                && payment.city == self.payment.city
+                && !self.is_dear(payment)
+        };
+        let near_limit = series.iter().filter(|payment| is_under_the_tap_limit(payment)).count();
+        (all.all(is_plain) && near_limit < 2)
+            .then_some("all with the card present, in one city and of usual amounts")
+    }
+
+    fn is_dear(&self, payment: &Transaction) -> bool {
+        match self.usual {
+            Some(usual) => payment.amount.value() > usual * 2,
+            None => euro_cents(payment).is_none_or(|cents| cents > 10_000),
+        }
+    }
+
+    pub(super) fn card_testing(&self) -> Look {
+        if self.usual.is_none() && euro_cents(self.payment).is_none() {
+            return Look::Unknown("the card has too few earlier payments in this currency");
+        }
+        let is_test = |payment: &&Transaction| {
+            !payment.is_card_present() && self.is_tiny(payment) && !self.is_expected(payment)
+        };
+        let hour: Vec<&Transaction> = self.last(HOUR_MS).filter(is_test).collect();
+        let day: Vec<&Transaction> = self.last(DAY_MS).filter(is_test).collect();
+        let is_test_too = is_test(&self.payment);
+        let (small, span) =
+            if hour.len() >= 2 || day.len() < 3 { (hour, "one hour") } else { (day, "one day") };
+        let tests = small.len() + usize::from(is_test_too);
+        if small.is_empty() && is_test_too && self.features.is_new_merchant {
+            let explanation =
+                "a small online payment at a merchant that is new to the card; that is \
+                               how testing a card begins, and how much else does"
+                    .to_owned();
+            return self.found(Pattern::CardTesting, 180, explanation, None);
+        }
+        if tests < 2 || (!is_test_too && self.is_expected(self.payment)) {
+            return Look::Nothing;
+        }
+        if small.len() < 2 && !is_test_too {
+            return Look::Nothing;
+        }
+        let strength = ramp(count(tests), (2, 5), (450, 950));
+        let strength = if span == "one day" { strength * 3 / 4 } else { strength };
+        // A few cents after a test say more with a large payment at a new merchant behind them.
+        let strength = if is_test_too || self.payment.is_card_present() {
+            strength
+        } else {
+            strength.max(700)
+        };
+        let after = if is_test_too { "" } else { ", and now a larger one" };
+        let (sum, currency) = (sum_of(&small, &self.payment.currency), &self.payment.currency);
+        let explanation = format!(
+            "{tests} small online payments within {span}{after} ({sum} {currency} before this one)"
+        );
+        self.found(Pattern::CardTesting, strength, explanation, small)
+    }
+
+    /// Whether a small online payment is ordinary: a known merchant, rides and parking, a regular
+    /// charge, or the price that everybody pays there.
+    fn is_expected(&self, payment: &Transaction) -> bool {
+        let is_usual_there = payment.merchant == self.payment.merchant
+            && self.merchant_usual().is_some_and(|usual| payment.amount.value() * 3 > usual);
+        let kind = kind_of(payment);
+        let is_app = kind == Kind::Transit && euro_cents(payment).is_none_or(|cents| cents > 50);
+        self.knows_merchant(payment) || is_usual_there || is_app
+    }
+
+    pub(super) fn structuring(&self) -> Look {
+        let Some(limit) = self.limit_of(self.payment) else { return Look::Nothing };
+        let series: Vec<&Transaction> = self
+            .last(STRUCTURING_MS)
+            .filter(|past| past.currency == self.payment.currency)
+            .filter(|past| self.limit_of(past) == Some(limit))
+            .collect();
+        let together = count(series.len() + 1);
+        let before = self.habits.iter().map(|past| &past.transaction);
+        let usual_there = before.filter(|past| self.limit_of(past) == Some(limit)).count();
+        if together < 3 || count(usual_there) >= together {
+            return Look::Nothing;
+        }
+        let all = || series.iter().copied().chain([self.payment]);
+        let is_money = all().all(|payment| kind_of(payment).is_liquid());
+        let is_one_shop = all().all(|payment| payment.merchant == self.payment.merchant);
+        let strength = ramp(together, (3, 5), (600, 900));
+        // Prices in shops end just under round numbers, too.
+        let strength = match (is_money, is_one_shop) {
+            (true, _) => strength,
+            (false, true) => strength * 3 / 4,
+            (false, false) => strength / 3,
+        };
+        let sum: Amount = all().map(|payment| payment.amount).sum();
+        let explanation = format!(
+            "{together} payments of just under {limit} {} within four days, {sum} together; \
+             {usual_there} such among {} habits",
+            self.payment.currency,
+            self.habits.len(),
+        );
+        self.found(Pattern::Structuring, strength, explanation, series)
+    }
+
+    /// The limit that an amount stays under by at most a tenth.
+    fn limit_of(&self, payment: &Transaction) -> Option<i64> {
+        let value = payment.amount.value();
+        let is_under = |limit: &&i64| {
+            let limit = **limit * 10_000;
+            value < limit && value * 10 >= limit * 9
+        };
+        // The euro's limits suit currencies of about its size.
+        let cents = euro_cents(payment)?;
+        let is_sized = cents > 0 && (value / 100 / cents.max(1)) < 3;
+        LIMITS.iter().find(is_under).copied().filter(|_| is_sized)
+    }
+
+    pub(super) fn slow_drip(&self) -> Look {
+        let is_drop = |payment: &&Transaction| {
+            !payment.is_card_present()
+                && kind_of(payment) != Kind::Transit
+                && payment.amount.is_payment()
+                && euro_cents(payment).is_some_and(|cents| cents <= DRIP_EURO_CENTS)
+        };
+        if !is_drop(&self.payment) {
+            return Look::Nothing;
+        }
+        let first_ms = self.payment.at_ms - DRIP_MS;
+        let is_new = |payment: &&Transaction| {
+            !self.before.iter().any(|past| {
+                past.transaction.at_ms < first_ms && past.transaction.merchant == payment.merchant
+            })
+        };
+        let same = |payment: &&Transaction| payment.merchant == self.payment.merchant;
+        let drops: Vec<&Transaction> = self.last(DRIP_MS).filter(is_drop).filter(same).collect();
+        let all = || drops.iter().copied().chain([self.payment]);
+        let days: BTreeSet<i64> = all().map(|payment| payment.at_ms / DAY_MS).collect();
+        if drops.len() + 1 < DRIP_ROWS_MIN || days.len() < DRIP_ROWS_MIN || !is_new(&self.payment) {
+            return Look::Nothing;
+        }
+        let is_young = self.before.first().is_none_or(|past| past.transaction.at_ms > first_ms);
+        if is_regular(all().map(|payment| payment.at_ms).collect()) || is_young {
+            return Look::Nothing;
+        }
+        let victims: BTreeSet<&str> = self
+            .merchant
+            .unwrap_or_default()
+            .iter()
+            .map(|past| &past.transaction)
+            .filter(|past| past.card != self.payment.card && is_drop(past))
+            .map(|past| past.card.as_str())
+            .collect();
+        let strength = ramp(count(days.len()), (3, 6), (450, 750));
+        let strength = if self.kind == Kind::Recurring { strength / 2 } else { strength };
+        let explanation = format!(
+            "{} small charges by {} on {} days since its first within 60 days, at no regular \
+             interval; {} other cards have such charges there",
+            drops.len() + 1,
+            self.payment.merchant,
+            days.len(),
+            victims.len(),
+        );
+        self.found(Pattern::SlowDrip, strength, explanation, drops)
+    }
+
+    pub(super) fn contactless_limit(&self) -> Look {
+        if !is_under_the_tap_limit(self.payment) {
+            return Look::Nothing;
+        }
+        let taps: Vec<&Transaction> =
+            self.last(DAY_MS).filter(|past| is_under_the_tap_limit(past)).collect();
+        let together = count(taps.len() + 1);
+        let most = busiest(&self.habits, DAY_MS, is_under_the_tap_limit);
+        if together < 2 || together <= most {
+            return Look::Nothing;
+        }
+        let all = || taps.iter().copied().chain([self.payment]);
+        let strangers = count(all().filter(|payment| !self.knows_merchant(payment)).count());
+        let is_quick = all().filter(|p| p.at_ms >= self.payment.at_ms - 3 * HOUR_MS).count() > 2;
+        let strength = ramp(together, (2, 5), (300, 950)) + if is_quick { 150 } else { 0 };
+        let strength = if strangers * 2 >= together { strength } else { strength / 2 };
+        let limit = contactless_limit(&self.payment.currency).unwrap_or_default();
+        let explanation = format!(
+            "{together} contactless payments just under {limit} {} within one day, {strangers} of \
+             them at merchants that are new to the card; above it the terminal asks for the PIN; \
+             among the card's habits there were at most {most} in a day",
+            self.payment.currency,
+        );
+        self.found(Pattern::ContactlessLimit, strength, explanation, taps)
+    }
+}
+
+fn is_under_the_tap_limit(payment: &Transaction) -> bool {
+    let Some(units) = contactless_limit(&payment.currency) else { return false };
+    let (value, limit) = (payment.amount.value(), units * 10_000);
+    payment.channel == Channel::Contactless && value <= limit && value * 100 >= limit * 82
+}
+
+/// Whether payments come at a regular interval of at least six days: a subscription.
+fn is_regular(mut at_ms: Vec<i64>) -> bool {
+    at_ms.sort_unstable();
+    let gaps: Vec<i64> = at_ms.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let (Some(least), Some(most)) = (gaps.iter().min(), gaps.iter().max()) else { return false };
+    *least >= 6 * DAY_MS && *most - *least <= (*least / 5).max(2 * DAY_MS)
+}
+
+fn sum_of(payments: &[&Transaction], currency: &str) -> Amount {
+    payments.iter().filter(|p| p.currency == currency).map(|payment| payment.amount).sum()
+}
+
+/// Most payments of a kind in any span of this many milliseconds.
+fn busiest(rows: &[&Past], span_ms: i64, is_alike: fn(&Transaction) -> bool) -> i64 {
+    let alike = rows.iter().map(|past| &past.transaction).filter(|payment| is_alike(payment));
+    most_within(alike.map(|payment| payment.at_ms), span_ms)
+}
+
+/// Most online payments in any ten minutes.
+fn busiest_online(rows: &[&Past]) -> i64 {
+    busiest(rows, QUICK_MS, |payment| !payment.is_card_present())
+}

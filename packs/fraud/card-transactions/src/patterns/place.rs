@@ -1,0 +1,165 @@
+//! Patterns of places and times.
+
+use super::super::features::{HABIT_ROWS_MIN, HOUR_MS, Journey, home, journey, within};
+use super::super::kinds::{Kind, kind_of};
+use super::super::row::{Channel, Transaction};
+use super::super::statistics::{kilometres, ramp};
+use super::{JOURNEY_KM_MIN, Look, Pattern, ROUTINE_ROWS_MIN, Scene};
+
+/// Faster than an airliner, including transfers, in kilometres per hour.
+const IMPOSSIBLE_KMH: i64 = 900;
+
+/// Longest time between a booking and its trip.
+const TICKET_MS: i64 = 180 * 24 * HOUR_MS;
+
+/// Longest time that another payment abroad still explains a trip.
+const STAY_MS: i64 = 21 * 24 * HOUR_MS;
+
+impl<'a> Scene<'a> {
+    pub(super) fn impossible_travel(&self) -> Look {
+        if !self.payment.is_card_present() {
+            return Look::Nothing;
+        }
+        if self.payment.point.is_none() {
+            return Look::Unknown("the payment has no place");
+        }
+        let here = self.payment;
+        if let Some(from) = journey(self.before, here).filter(is_impossible) {
+            return self.travelled(from, here);
+        }
+        // After impossible travel, later payments nearby are still the cloned card's.
+        let day = within(self.before, here.at_ms, 24 * HOUR_MS);
+        let first = self.before.len() - day.len();
+        let arrived = day.iter().enumerate().rev().find_map(|(at, past)| {
+            let past = &past.transaction;
+            let from = journey(&self.before[..first + at], past).filter(is_impossible)?;
+            let km = kilometres(past.point?, here.point?);
+            (km < JOURNEY_KM_MIN).then_some((from, past))
+        });
+        match arrived {
+            Some((from, to)) => self.travelled(from, to),
+            None => Look::Nothing,
+        }
+    }
+
+    fn travelled(&self, journey: Journey<'_>, to: &Transaction) -> Look {
+        let Journey { from, km, kmh } = journey;
+        let strength = ramp(i64::from(kmh), (IMPOSSIBLE_KMH, 3_000), (750, 1_000));
+        let minutes = (to.at_ms - from.at_ms) / 60_000;
+        // Of two places, the card's usual one is the cardholder's.
+        let is_home = self.is_at_home(self.payment) && !self.is_at_home(from);
+        let (strength, whose) = match (is_home, self.kind) {
+            (true, _) => (350, "; this payment is at the card's usual place, the other one is not"),
+            (false, Kind::Travel) => (450, "; a carrier's terminals may report another place"),
+            (false, _) => (strength, ""),
+        };
+        let explanation = format!(
+            "the card was in {} ({}) and {minutes} minutes later in {} ({}), {km} km away: \
+             {kmh} km/h{whose}",
+            from.city, from.country, to.city, to.country,
+        );
+        let rows = if to.id == self.payment.id { vec![from] } else { vec![from, to] };
+        self.found(Pattern::ImpossibleTravel, strength, explanation, rows)
+    }
+
+    pub(super) fn unusual_place(&self) -> Look {
+        if self.habits.len() < HABIT_ROWS_MIN {
+            return Look::Unknown("the card has too few earlier payments");
+        }
+        let payment = self.payment;
+        let nearest = payment.point.and_then(|here| {
+            let places = self.habits.iter().filter_map(|past| past.transaction.point);
+            places.map(|there| kilometres(there, here)).min()
+        });
+        let is_far = nearest.is_some_and(|km| km > 2 * JOURNEY_KM_MIN);
+        let is_new_country = !self.knows(|past| past.country == payment.country);
+        if !is_new_country && !is_far {
+            return Look::Nothing;
+        }
+        let base = strength_of_a_place(is_new_country, payment);
+        let far = nearest.map_or(String::new(), |km| format!(", {km} km from any earlier payment"));
+        let (place, way) = (&payment.city, if payment.is_card_present() { "in" } else { "from" });
+        let country = if is_new_country {
+            "a country that is new to the card"
+        } else {
+            "a place that is new to the card"
+        };
+        let explained = format!("paid {way} {place} ({}){far}: {country}", payment.country);
+        match self.booking() {
+            Some(ticket) if payment.is_card_present() => {
+                let explained = format!("{explained}; but {} was paid before", ticket.category);
+                self.found(Pattern::UnusualPlace, base / 4, explained, [ticket])
+            }
+            _ if self.travels() => {
+                let explained = format!("{explained}; the card travels now and then");
+                self.found(Pattern::UnusualPlace, base / 2, explained, self.stays())
+            }
+            _ => self.found(Pattern::UnusualPlace, base, explained, self.stays()),
+        }
+    }
+
+    /// A booking or a carrier's payment before this one that may explain a trip.
+    pub(super) fn booking(&self) -> Option<&'a Transaction> {
+        let before = self.before.iter().rev().map(|past| &past.transaction);
+        let mut near = before.take_while(|past| past.at_ms + TICKET_MS >= self.payment.at_ms);
+        // A booking of the last hours may be part of the misuse.
+        near.find(|past| {
+            kind_of(past) == Kind::Travel && past.at_ms + HOUR_MS * 12 <= self.payment.at_ms
+        })
+    }
+
+    /// Whether the card was used in two other countries before.
+    fn travels(&self) -> bool {
+        let present = self.habits.iter().map(|past| &past.transaction);
+        let present = present.filter(|past| past.is_card_present());
+        let mut countries: Vec<&str> = present.map(|past| past.country.as_str()).collect();
+        countries.sort_unstable();
+        countries.dedup();
+        countries.len() >= 3
+    }
+
+    /// The card's recent location instead.
+    fn stays(&self) -> impl Iterator<Item = &'a Transaction> {
+        let country = &self.payment.country;
+        self.last(STAY_MS).filter(move |past| past.country != *country).take(2)
+    }
+
+    pub(super) fn odd_hour(&self) -> Look {
+        if self.habits.len() < ROUTINE_ROWS_MIN {
+            return Look::Unknown("the card has too few earlier payments to know its hours");
+        }
+        let share = i64::from(self.features.hour_share_permille.unwrap_or(1_000));
+        if share > 40 {
+            return Look::Nothing;
+        }
+        let hour = self.payment.hour(home(&self.habits));
+        let night = (0..6).contains(&hour) || hour >= 23;
+        let base = ramp(share, (0, 40), (400, 150));
+        let strength = if night { base } else { base / 3 };
+        let strength = if self.kind == Kind::Transit { strength / 2 } else { strength };
+        let whose = if self.payment.is_card_present() { "" } else { " of the cardholder" };
+        let explanation = format!(
+            "paid at {hour} o'clock solar time{whose}; {} % of {} earlier payments were within two \
+             hours of it",
+            share / 10,
+            self.habits.len(),
+        );
+        self.found(Pattern::OddHour, strength, explanation, None)
+    }
+}
+
+/// A PIN was known to whoever pays by chip; a stolen or copied card needs none elsewhere.
+fn strength_of_a_place(is_new_country: bool, payment: &Transaction) -> i64 {
+    let base = match payment.channel {
+        Channel::Chip => 300,
+        Channel::Contactless => 380,
+        Channel::Swipe => 450,
+        Channel::Atm => 500,
+        Channel::Online => 500,
+    };
+    if is_new_country { base } else { base * 2 / 3 }
+}
+
+fn is_impossible(journey: &Journey<'_>) -> bool {
+    journey.km >= JOURNEY_KM_MIN && i64::from(journey.kmh) >= IMPOSSIBLE_KMH
+}
