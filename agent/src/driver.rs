@@ -254,6 +254,7 @@ impl<S: Store> Driver<S> {
 
     async fn record_outcome(&mut self, performed: Performed) -> Result<(), Driven> {
         let Performed { request, started_at, brought, usage, in_words } = performed;
+        let brought = self.masked(brought);
         let prepared = self.prepared(&request, in_words);
         if let Some(note) = prepared.as_ref().and_then(Prepared::note) {
             self.record(note).await?;
@@ -272,6 +273,29 @@ impl<S: Store> Driver<S> {
             *request = Some(prepared.request);
         }
         self.record(body).await
+    }
+
+    /// A tool's result as the journal and the model get it.
+    fn masked(&self, brought: Brought) -> Brought {
+        let mask = |content: &mut Value| (self.profile.mask)(self.run.options(), content);
+        match brought {
+            Brought::Ok(mut content) => {
+                mask(&mut content);
+                Brought::Ok(content)
+            }
+            Brought::Error(text) => {
+                let mut content = Value::from(text);
+                mask(&mut content);
+                Brought::Error(content.as_str().unwrap_or_default().to_owned())
+            }
+            Brought::Failure(mut failure) => {
+                let mut content = Value::from(failure.message);
+                mask(&mut content);
+                failure.message = content.as_str().unwrap_or_default().to_owned();
+                Brought::Failure(failure)
+            }
+            reply @ (Brought::Reply(_) | Brought::Woke {}) => reply,
+        }
     }
 
     /// A chat's request to a model, prepared for the journal; `None` for other effects and for the policy.

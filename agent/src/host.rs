@@ -232,7 +232,7 @@ impl<S: Store> Host<S> {
         let steps = resolved_steps(&self.shared.store, &request.session_id).await?;
         may_claim(steps.last(), request.supersedes)?;
         let agent = self.agent(request, &steps, announcer).await?;
-        let opening = Opening {
+        let mut opening = Opening {
             input: request.trigger.input.clone(),
             settings: self.shared.config.servers.guard(settings(
                 &request.session_id,
@@ -241,6 +241,7 @@ impl<S: Store> Host<S> {
                 &self.shared.config.defaults,
             )),
         };
+        (agent.profile().mask)(&opening.settings.options, &mut opening.input);
         if steps.is_empty() {
             agent.start(&opening.input, &opening.settings).map_err(|error| declined(&error))?;
         }

@@ -137,7 +137,7 @@ pub fn settings(
     Settings {
         model,
         on_model_failure: trigger.on_model_failure.map_or(otherwise, of_graph),
-        budget: budget.or(own.budget),
+        budget: budget.or(own.budget).within(own.ceiling.or(own.budget)),
         tool_timeout_s: own.tool_timeout_s,
         options: options(session, own),
         ..Settings::default()

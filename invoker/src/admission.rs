@@ -74,6 +74,17 @@ impl Rules {
         Ok(key.filter(|key| !key.is_empty() && key.len() <= DEDUPE_KEY_BYTES_MAX))
     }
 
+    /// The subject of a trigger, and how long repeats attach to it.
+    fn subject(&self, trigger: &Trigger) -> Result<Option<(String, Duration)>, Panicked> {
+        let Some(repeats) = self.agent(trigger).and_then(|agent| agent.profile().repeats) else {
+            return Ok(None);
+        };
+        let derive = || (repeats.subject)(&trigger.input);
+        let subject = panics::caught("the derivation of the subject", derive)?;
+        let subject = subject.filter(|subject| subject.len() <= DEDUPE_KEY_BYTES_MAX);
+        Ok(subject.map(|subject| (subject, Duration::from_secs(repeats.window_s))))
+    }
+
     fn rate_limit(&self, trigger: &Trigger) -> Option<RateLimit> {
         let agent = self.agent(trigger)?;
         let per_hour = self.limits.per_hour(agent)?;
@@ -91,6 +102,9 @@ pub enum Refusal {
     /// Another session of the agent has the key.
     #[error("session {holder} already has the deduplication key `{key}`")]
     Duplicate { key: String, holder: String },
+    /// An earlier session looks at the same subject.
+    #[error("session {holder} already has `{subject}`: repeats within {window_s} s attach to it")]
+    Repeat { subject: String, holder: String, window_s: u64 },
     /// The agent has reached its hourly limit.
     #[error("circuit breaker: too many {plural} in window (limit: {per_hour} an hour)")]
     BreakerOpen {
@@ -108,7 +122,7 @@ impl Refusal {
     /// The code in an error message.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Duplicate { .. } => "Duplicate",
+            Self::Duplicate { .. } | Self::Repeat { .. } => "Duplicate",
             Self::BreakerOpen { .. } => "BreakerOpen",
             Self::Panicked(_) => Panicked::CODE,
         }
@@ -132,12 +146,22 @@ pub async fn admit<S: Store>(
         Ok(key) => (key, rules.rate_limit(trigger)),
         Err(panicked) => return Ok(Err(panicked.into())),
     };
-    if (key.is_none() && limit.is_none()) || has_begun(store, &request.session_id).await? {
+    let subject = match rules.subject(trigger) {
+        Ok(subject) => subject,
+        Err(panicked) => return Ok(Err(panicked.into())),
+    };
+    let has_no_rule = key.is_none() && limit.is_none() && subject.is_none();
+    if has_no_rule || has_begun(store, &request.session_id).await? {
         return Ok(Ok(None));
     }
     let applicant = Applicant { store, request, agent: &trigger.agent };
     if let Some(key) = &key
         && let Err(refusal) = applicant.take_key(key).await?
+    {
+        return Ok(Err(refusal));
+    }
+    if let Some((subject, window)) = &subject
+        && let Err(refusal) = applicant.take_subject(subject, *window).await?
     {
         return Ok(Err(refusal));
     }
@@ -224,6 +248,44 @@ impl<S: Store> Applicant<'_, S> {
         if self.request.asked_at > records_end.before(DEADLINE_BEFORE_EXPIRY) {
             return Ok(true);
         }
+        self.has_failed(holder).await
+    }
+
+    /// Takes a subject for the window, unless an earlier session has it.
+    async fn take_subject(
+        &self,
+        subject: &str,
+        window: Duration,
+    ) -> Result<Result<(), Refusal>, Error> {
+        let (me, now) = (self.request.session_id.as_str(), self.request.asked_at);
+        let free_at = now.after(window);
+        let item = Item::new(key::dedupe(self.agent, &format!("subject/{subject}")), key::HOLDER)
+            .with(SESSION, me)
+            .with(FREE_AT, free_at.millis())
+            .with(attribute::EXPIRES_AT, free_at.after(WINDOW).seconds());
+        let mut condition = Condition::Any(vec![Condition::Absent, Condition::equals(SESSION, me)]);
+        let mut holder = "unknown".to_owned();
+        for _ in 0..TAKEOVERS_MAX {
+            let there = match self.store.put(item.clone(), condition).await? {
+                Written::Done => return Ok(Ok(())),
+                Written::Refused(None) => {
+                    condition = Condition::Absent;
+                    continue;
+                }
+                Written::Refused(Some(there)) => there,
+            };
+            there.text(SESSION)?.clone_into(&mut holder);
+            if is_taken(there.number(FREE_AT)?, now) && !self.has_failed(&holder).await? {
+                break;
+            }
+            condition = Condition::equals(SESSION, holder.as_str());
+        }
+        let (subject, window_s) = (subject.to_owned(), window.as_secs());
+        Ok(Err(Refusal::Repeat { subject, holder, window_s }))
+    }
+
+    /// Whether a holder ended without success.
+    async fn has_failed(&self, holder: &str) -> Result<bool, Error> {
         let Ok(holder) = holder.parse() else { return Ok(true) };
         let status = status(&read::events(self.store, &holder).await?);
         Ok(matches!(

@@ -22,7 +22,7 @@ pub(crate) fn named(rules: &Rules, detail: &Value) -> Map<String, Value> {
     if let Some(agent) = agent {
         let agent: String = agent.chars().take(AGENT_CHARS_MAX).collect();
         let presentation = Presentation::among(&rules.agents, Some(&agent));
-        let title = detail.get("input").and_then(|input| presentation.title_of(input));
+        let title = masked(rules, detail).and_then(|input| presentation.title_of(&input));
         named.insert("agent".to_owned(), agent.into());
         named.extend(title.map(|title| ("title".to_owned(), title.into())));
     }
@@ -32,8 +32,18 @@ pub(crate) fn named(rules: &Rules, detail: &Value) -> Map<String, Value> {
 /// The same with the input.
 pub(crate) fn whole(rules: &Rules, detail: &Value) -> Map<String, Value> {
     let mut kept = named(rules, detail);
-    kept.extend(detail.get("input").map(|input| ("input".to_owned(), bounded(input))));
+    kept.extend(masked(rules, detail).map(|input| ("input".to_owned(), bounded(&input))));
     kept
+}
+
+/// The input, as its agent masks it.
+fn masked(rules: &Rules, detail: &Value) -> Option<Value> {
+    let mut input = detail.get("input")?.clone();
+    let name = detail.get("agent").map_or(rules.default_agent(), Value::as_str);
+    if let Some(agent) = rules.agents.iter().find(|agent| Some(agent.name()) == name) {
+        (agent.profile().mask)(&Value::Null, &mut input);
+    }
+    Some(input)
 }
 
 fn bounded(input: &Value) -> Value {

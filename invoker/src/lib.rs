@@ -125,7 +125,7 @@ impl<S: Store> Invoker<S> {
                             .increment(1);
                         "breaker_open"
                     }
-                    Refusal::Duplicate { .. } => "duplicate",
+                    Refusal::Duplicate { .. } | Refusal::Repeat { .. } => "duplicate",
                     Refusal::Panicked(_) => "panicked",
                 };
                 metrics::counter!(metric::ADMISSIONS, "outcome" => outcome).increment(1);

@@ -141,6 +141,20 @@ impl Budget {
         }
     }
 
+    /// This budget with at most the ceiling's tokens and seconds.
+    #[must_use]
+    pub fn within(self, ceiling: Self) -> Self {
+        let least = |own: Option<u64>, most: Option<u64>| match (own, most) {
+            (Some(own), Some(most)) => Some(own.min(most)),
+            (own, most) => own.or(most),
+        };
+        Self {
+            tokens: least(self.tokens, ceiling.tokens),
+            seconds: least(self.seconds, ceiling.seconds),
+            ..self
+        }
+    }
+
     /// The second bound of a limit, at which the run is ended.
     pub(crate) fn hard(&self, limit: Limit) -> Option<u64> {
         let soft = self

@@ -29,6 +29,11 @@ pub struct Profile {
     pub defaults: fn(&Environment<'_>) -> Result<Defaults, Unusable>,
     /// Derives the deduplication key from the input, for triggers without a key.
     pub dedupe_key: fn(&Value) -> Option<String>,
+    /// Which triggers attach to an earlier session; none if absent.
+    pub repeats: Option<Repeats>,
+    /// Masks the input, and each result of a tool, before the journal and a model get it. Gets the
+    /// session's options; null for a trigger that has no session yet.
+    pub mask: fn(&Value, &mut Value),
     /// The rate limit; unlimited if absent.
     pub rate_limit: Option<RateLimit>,
     /// The metrics that [`Self::observe`] records.
@@ -47,11 +52,22 @@ impl Profile {
         variables: &[],
         defaults: |_| Ok(Defaults::default()),
         dedupe_key: |_| None,
+        repeats: None,
+        mask: |_, _| {},
         rate_limit: None,
         metrics: &[],
         observe: |_, _| Observed::default(),
         servers: &[],
     };
+}
+
+/// Triggers about one subject within a window are one: the first has a session, the others name it.
+#[derive(Clone, Copy, Debug)]
+pub struct Repeats {
+    /// The subject of an input.
+    pub subject: fn(&Value) -> Option<String>,
+    /// The window after the first, in seconds.
+    pub window_s: u64,
 }
 
 /// Defaults from the environment for an agent's sessions; a trigger overrides them.
@@ -65,6 +81,9 @@ pub struct Defaults {
     pub on_model_failure: Option<OnModelFailure>,
     /// Limits that take precedence over the agent's own.
     pub budget: Budget,
+    /// The most tokens and seconds that a trigger may ask for. Those that the environment sets in
+    /// `budget` are such limits, too.
+    pub ceiling: Budget,
     /// Timeout of a tool call, in seconds.
     pub tool_timeout_s: Option<u32>,
     /// The agent's own options, an object or null.

@@ -132,6 +132,11 @@ impl Run {
         self.sheet.name
     }
 
+    /// The session's options for its agent.
+    pub fn options(&self) -> &Value {
+        &self.settings.options
+    }
+
     /// The model named by the session, even if the policy has replaced it.
     pub fn named_model(&self) -> Option<&str> {
         self.settings.model.as_deref()

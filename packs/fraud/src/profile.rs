@@ -134,6 +134,7 @@ fn defaults(environment: &Environment<'_>) -> Result<Defaults, Unusable> {
     };
     let seconds = count(LANGGRAPH_INVESTIGATION_TIMEOUT_SECONDS)?;
     Ok(Defaults {
+        ceiling: Budget::UNLIMITED,
         model: model(environment)?,
         is_policy_only: !options.planner_llm,
         on_model_failure: (!options.planner_fallback).then_some(OnModelFailure::Fail),

@@ -2,13 +2,14 @@
 
 use graph::conclusion::read::{list, text, texts};
 use graph::conclusion::{
-    Action, Conclusion, Evidence, Fact, Finding, Headings, Place, RecordAt, Tone, Verdict,
+    Action, Conclusion, Evidence, Fact, Finding, Headings, Note, Place, RecordAt, Tone, Verdict,
 };
 use graph::presentation::{Presentation, Stage, Standing, StateField};
 use serde_json::Value;
 
 use super::field_path::FieldPath;
 use super::message::Incident;
+use super::tool::Tool;
 
 pub const PRESENTATION: Presentation = Presentation {
     title,
@@ -49,7 +50,8 @@ fn conclude(result: &Value) -> Option<Conclusion> {
     let verdict = if is_unknown {
         Verdict::new("unknown", Tone::Warn)
     } else {
-        Verdict::new("diagnosed", tone)
+        // Looked at, and not fine, however severe.
+        Verdict::new("diagnosed", Tone::Bad)
     };
     let mut facts = vec![Fact::new("severity", severity).toned(tone)];
     let affected = texts(result, "affected_resources");
@@ -64,8 +66,33 @@ fn conclude(result: &Value) -> Option<Conclusion> {
         facts,
         findings: list(result, "evidence").iter().enumerate().map(finding).collect(),
         actions: list(result, "remediation_plan").iter().map(action).collect(),
+        notes: notes(result),
         ..Conclusion::default()
     })
+}
+
+/// What was not looked at, and what was masked.
+fn notes(result: &Value) -> Vec<Note> {
+    let gap = |gap: &Value| {
+        let tool = text(gap, "tool").unwrap_or("unknown tool");
+        let what = match Tool::named(tool) {
+            Some(Tool::RecentChanges) => " (who changed it)",
+            _ => "",
+        };
+        format!("{tool}{what}: {}", text(gap, "why").unwrap_or("unknown"))
+    };
+    let gaps: Vec<String> = list(result, "not_looked_at").iter().map(gap).collect();
+    let masked = result.get("masked").and_then(Value::as_object).into_iter().flatten();
+    let masked: Vec<String> = masked.map(|(kind, count)| format!("{kind}: {count}")).collect();
+    let mut notes = Vec::new();
+    if !gaps.is_empty() {
+        notes.push(Note { title: "Not looked at".to_owned(), lines: gaps, tone: Tone::Warn });
+    }
+    if !masked.is_empty() {
+        let title = "Masked before the model and the journal".to_owned();
+        notes.push(Note { title, lines: masked, tone: Tone::Neutral });
+    }
+    notes
 }
 
 fn finding((at, claim): (usize, &Value)) -> Finding {
@@ -177,7 +204,7 @@ mod tests {
         };
         assert_eq!(verdict(&["unknown"], "low"), ("unknown".to_owned(), Tone::Warn));
         assert_eq!(verdict(&[], "high"), ("unknown".to_owned(), Tone::Warn));
-        assert_eq!(verdict(&["throttling"], "low"), ("diagnosed".to_owned(), Tone::Warn));
+        assert_eq!(verdict(&["throttling"], "low"), ("diagnosed".to_owned(), Tone::Bad));
         assert_eq!(verdict(&["throttling"], "critical"), ("diagnosed".to_owned(), Tone::Bad));
         assert_eq!(conclude(&json!({"incident_state": "FAILED", "lambda_name": "f"})), None);
     }

@@ -79,7 +79,7 @@ pub enum RiskLevel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EvidencePointer {
-    /// The tool that was called: `get_recent_logs`, `get_iam_state` or `get_lambda_config`.
+    /// The name of the tool that was called.
     pub tool: String,
     /// Where in its result, such as `events[3].message` or
     /// `inline_policies.data-access.Statement[0].Action`; `error` for a tool's error text.

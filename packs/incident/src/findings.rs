@@ -155,6 +155,17 @@ pub(super) fn network(incident: &Incident, seen: &Observations) -> Option<Findin
     let mut evidence: Vec<EvidencePointer> = shown.iter().map(cite).collect();
     let proofs = evidence.len();
     evidence.extend(vpc_pointers(&config));
+    let egress = egress(seen);
+    let fits = match &egress {
+        Some(egress) => {
+            evidence.extend(egress.evidence.iter().cloned());
+            egress.fits.clone()
+        }
+        None => format!(
+            "which fits removed outbound rules of its security groups ({}) or removed routes of its subnets",
+            vpc.security_group_ids.join(", ")
+        ),
+    };
     let targets = if peers.is_empty() { "what it calls".to_owned() } else { listed(&peers) };
     let name = &incident.lambda_name;
     let groups = vpc.security_group_ids.join(", ");
@@ -163,8 +174,7 @@ pub(super) fn network(incident: &Incident, seen: &Observations) -> Option<Findin
         fault: FaultType::NetworkBlock,
         sentence: format!(
             "{name} cannot connect to {targets} from {vpc_id}: connections time out and no \
-             invocation has connected since, which fits removed outbound rules of its security \
-             groups ({groups}) or removed routes of its subnets"
+             invocation has connected since, {fits}"
         ),
         severity: Severity::High,
         resources: [name.clone()]
@@ -174,6 +184,53 @@ pub(super) fn network(incident: &Incident, seen: &Observations) -> Option<Findin
             .collect(),
         steps: remediation::restore_egress(&groups, (0..evidence.len()).collect(), proofs),
         evidence,
+    })
+}
+
+/// What the security groups let out.
+struct Egress {
+    fits: String,
+    evidence: Vec<EvidencePointer>,
+}
+
+fn egress(seen: &Observations) -> Option<Egress> {
+    let groups = seen.security_groups()?.security_groups;
+    let place = |group: &str| FieldPath::key("security_groups").then(group).then("egress");
+    let closed: Vec<&str> = groups
+        .iter()
+        .filter(|(_, rules)| rules.egress.is_empty())
+        .map(|(group, _)| group.as_str())
+        .collect();
+    // The rules of all groups of an interface add up.
+    if !closed.is_empty() && closed.len() == groups.len() {
+        let cite = |group: &&str| {
+            let meaning = "the group has no outbound rule, so it lets nothing out";
+            pointer(Tool::SecurityGroupRules, &place(group), "[]", meaning)
+        };
+        return Some(Egress {
+            fits: format!(
+                "because its security groups ({}) have no outbound rule",
+                closed.join(", ")
+            ),
+            evidence: closed.iter().map(cite).collect(),
+        });
+    }
+    let open = groups.iter().find_map(|(group, rules)| {
+        let is_open = |rule: &super::tool::Rule| rule.protocol == "-1" && rule.peer == "0.0.0.0/0";
+        Some((group, rules.egress.iter().position(is_open)?))
+    });
+    let (group, index) = open?;
+    Some(Egress {
+        fits:
+            "which fits removed routes of its subnets or their network ACLs: its security groups \
+               let everything out"
+                .to_owned(),
+        evidence: vec![pointer(
+            Tool::SecurityGroupRules,
+            &place(group).at(index).then("peer"),
+            "0.0.0.0/0",
+            "this rule lets everything out, so the security groups do not block",
+        )],
     })
 }
 

@@ -11,7 +11,7 @@
 //! invalid diagnosis goes back with the reasons, and prose with a reminder. Each step is a node visit,
 //! and visits are limited, so a model cannot run for ever.
 
-use graph::agent::Settings;
+use graph::agent::{OnModelFailure, Settings};
 use graph::budget::{Budget, Crossed};
 use graph::definition::{Attempts, Context, Finish, Graph, InputError, Node, Route, Scope};
 use graph::effect::{
@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use super::diagnosis::{self, Diagnosis};
 use super::evidence;
+use super::masks;
 use super::message::Incident;
 use super::policy;
 use super::prompt;
@@ -67,8 +68,14 @@ const REPLY_SECONDS_MAX: u32 = 60;
 /// Longest reply, in tokens. A diagnosis of five faults takes about a third.
 const OUTPUT_TOKENS_MAX: u32 = 4_096;
 
-/// Most calls made per reply; there are three tools.
+/// Most calls made per reply; there are five tools.
 const CALLS_MAX: usize = 6;
+
+/// Replies in a row with only unknown tools after which the model counts as one that failed.
+const UNKNOWN_REPLIES_MAX: u32 = 2;
+
+/// The category of a model that failed so.
+pub const CATEGORY_MODEL: &str = "model_invalid";
 
 /// The error of a session that reached a limit without a diagnosis.
 pub const EXHAUSTED: &str = "recursion limit exhausted without diagnosis";
@@ -89,7 +96,12 @@ pub static GRAPH: Graph<State> = Graph {
             ask: ask_model,
             fold: fold_reply,
         },
-        Node { name: EXECUTE_TOOLS, to: &[AGENT_REASON], ask: ask_tools, fold: fold_results },
+        Node {
+            name: EXECUTE_TOOLS,
+            to: &[AGENT_REASON, EXECUTE_TOOLS],
+            ask: ask_tools,
+            fold: fold_results,
+        },
         Node { name: FORCED_DIAGNOSIS, to: &[], ask: ask_model, fold: fold_last_reply },
     ],
     init,
@@ -124,9 +136,17 @@ pub struct State {
     /// Validated calls, not made yet.
     pending: Vec<ToolCall>,
     limit: Option<String>,
+    /// Replies in a row that named only unknown tools.
+    #[serde(default)]
+    unknown_replies: u32,
+    /// Whether the policy goes on because the model failed.
+    #[serde(default)]
+    is_taken_over: bool,
+    #[serde(default)]
+    on_model_failure: OnModelFailure,
 }
 
-fn init(input: &Value, _: &Settings) -> Result<State, InputError> {
+fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
     let incident =
         Incident::parse(input).map_err(|error| InputError::new(error.field(), error.expected()))?;
     Ok(State {
@@ -136,6 +156,9 @@ fn init(input: &Value, _: &Settings) -> Result<State, InputError> {
         transcript: vec![],
         pending: vec![],
         limit: None,
+        unknown_replies: 0,
+        is_taken_over: false,
+        on_model_failure: settings.on_model_failure,
     })
 }
 
@@ -204,6 +227,15 @@ fn fold_reply(state: &mut State, outcome: Outcome) -> Route {
         state.transcript.push(Message::user(seq, prompt::CALL_A_TOOL));
         return Route::To(AGENT_REASON);
     }
+    let is_unknown = |call: &ToolCall| call.tool != SUBMIT && Tool::named(&call.tool).is_none();
+    if reply.calls.iter().all(is_unknown) {
+        state.unknown_replies += 1;
+        if state.unknown_replies >= UNKNOWN_REPLIES_MAX {
+            return state.model_failed();
+        }
+    } else {
+        state.unknown_replies = 0;
+    }
     for (position, call) in reply.calls.iter().enumerate() {
         let answer = if position >= CALLS_MAX {
             Err(format!("at most {CALLS_MAX} calls at once; this one was not made"))
@@ -240,7 +272,7 @@ fn fold_results(state: &mut State, outcome: Outcome) -> Route {
         }
         state.observe(tool, &result);
     }
-    Route::To(AGENT_REASON)
+    if state.is_taken_over { state.go_on_by_policy() } else { Route::To(AGENT_REASON) }
 }
 
 fn on_limit(state: &mut State, crossed: Crossed) -> Route {
@@ -289,6 +321,28 @@ fn reply_by_policy(state: &State, _: &Chat) -> Reply {
 }
 
 impl State {
+    /// The model named only unknown tools: the policy goes on, or the session fails.
+    fn model_failed(&mut self) -> Route {
+        if self.on_model_failure == OnModelFailure::Fail {
+            let why = "the model named only tools that do not exist";
+            let finish = Finish::failed("ModelError", "UnknownTools", why, CATEGORY_MODEL);
+            return self.failed(finish, "FAILED");
+        }
+        self.is_taken_over = true;
+        self.go_on_by_policy()
+    }
+
+    fn go_on_by_policy(&mut self) -> Route {
+        match policy::next_tool(&self.incident, &self.seen, &self.offered) {
+            Some((tool, _)) => {
+                let arguments = json!({ "lambda_name": self.incident.lambda_name });
+                self.pending.push(ToolCall::new(SERVER, tool.name(), arguments));
+                Route::To(EXECUTE_TOOLS)
+            }
+            None => self.diagnosed_by_policy(),
+        }
+    }
+
     fn is_last(&self) -> bool {
         self.limit.is_some()
     }
@@ -371,10 +425,33 @@ impl State {
             "lambda_name": self.incident.lambda_name,
             "tools_called": self.tools_called(),
         });
+        summary["not_looked_at"] = self.not_looked_at();
+        let masked = masks::said(&json!([self.incident, self.seen]));
+        if !masked.is_empty() {
+            summary["masked"] = json!(masked);
+        }
+        if self.is_taken_over {
+            summary["model_failed"] = json!("it named only tools that do not exist");
+        }
         if let Some(limit) = &self.limit {
             summary["limit_reached"] = json!(limit);
         }
         summary
+    }
+
+    /// Each tool whose answer is missing in whole or in part, and why.
+    fn not_looked_at(&self) -> Value {
+        let gap = |tool: Tool| {
+            let why = match (self.seen.error(tool), self.seen.gap(tool)) {
+                (Some(error), _) => error.to_owned(),
+                (None, Some(gap)) => format!("in part: {gap}"),
+                _ if !self.offered.contains(&tool) => "the server does not offer it".to_owned(),
+                _ if !self.seen.has(tool) => "not called".to_owned(),
+                _ => return None,
+            };
+            Some(json!({"tool": tool.name(), "why": why}))
+        };
+        Tool::ALL.into_iter().filter_map(gap).collect()
     }
 
     fn diagnosed(&self, diagnosis: &Diagnosis, by: &Author) -> Route {

@@ -1,11 +1,12 @@
 //! The incident agent: why does this Lambda function fail?
 //!
-//! It reads the incident ([`message`]), fetches logs, role and configuration through an MCP server
+//! It reads the incident ([`message`]), fetches logs, role, configuration, security groups and changes through an MCP server
 //! ([`tool`]), and returns a [`diagnosis`] whose every claim cites a tool result ([`evidence`],
 //! [`field_path`]). [`conclude`] renders it. A model drives the agent, or the rules of [`policy`] do.
 //! [`graph`] connects them. [`profile`] configures the host, and [`alarms`] turns alarms into triggers.
 
 pub mod alarms;
+mod changes;
 mod citations;
 pub mod conclude;
 pub mod diagnosis;
@@ -17,6 +18,7 @@ mod iam;
 mod log_lines;
 mod logging;
 mod managed_policies;
+pub mod masks;
 pub mod message;
 mod permissions;
 pub mod policy;

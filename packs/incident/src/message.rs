@@ -3,7 +3,8 @@
 //! The input is one of
 //! - an incident message, `{"incident_id"?, "lambda_name", "error_type"?, "error_message"?,
 //!   "timestamp"?}`;
-//! - an SNS envelope around any of the others (`Records[0].Sns.Message`);
+//! - an SNS envelope around any of the others (`Records[0].Sns.Message`, or a notification in a queue,
+//!   `Records[0].body`, also in one another);
 //! - a CloudWatch alarm as SNS sends it (`AlarmName`, `NewStateReason`, `Trigger`);
 //! - the EventBridge event of an alarm (`detail.configuration.metrics`).
 //!
@@ -25,8 +26,8 @@ const TEXT_CHARS_MAX: usize = 2_000;
 /// Source: AWS Lambda API reference, `CreateFunction`, FunctionName.
 const FUNCTION_NAME_CHARS_MAX: usize = 64;
 
-/// Most nested envelopes. SNS adds one; a topic that forwards to a topic adds another.
-const ENVELOPES_MAX: usize = 3;
+/// Most nested envelopes. SNS adds one; a topic that forwards to a queue or a topic adds another.
+const ENVELOPES_MAX: usize = 6;
 
 /// Lambda's metric of throttled invocations.
 ///
@@ -118,11 +119,46 @@ impl Incident {
     }
 }
 
+/// The message in all its envelopes, and the id of the innermost one.
+pub(super) fn unwrapped(input: &Value) -> (Value, Option<String>) {
+    let (mut message, mut id) = (input.clone(), None);
+    for _ in 0..ENVELOPES_MAX {
+        let record = &message["Records"][0];
+        let (text, of) = if record["body"].is_string() {
+            (&record["body"], &record["messageId"])
+        } else if message["Type"] == "Notification" {
+            (&message["Message"], &message["MessageId"])
+        } else {
+            (&record["Sns"]["Message"], &record["Sns"]["MessageId"])
+        };
+        let inner = text.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+        let Some(inner @ Value::Object(_)) = inner else { break };
+        id = of.as_str().map(str::to_owned).or(id);
+        message = inner;
+    }
+    (message, id)
+}
+
 fn read(input: &Value, path: &str, envelopes: usize) -> Result<Draft, Error> {
     let fields = Fields { value: input, path: path.to_owned() };
     fields.object()?;
     if input.get("Records").is_some() {
-        return envelope(&fields, envelopes);
+        let record = fields.member("Records")?.first()?;
+        return match record.optional("body") {
+            // SQS's record of a message.
+            Some(body) => opened(&record, &body, "messageId", envelopes),
+            None => {
+                let sns = record.member("Sns")?;
+                let message = sns.member("Message")?;
+                opened(&sns, &message, "MessageId", envelopes)
+            }
+        };
+    }
+    // SNS's notification to a queue or a URL.
+    if input.get("Type").is_some_and(|kind| kind == "Notification")
+        && let Some(message) = fields.optional("Message")
+    {
+        return opened(&fields, &message, "MessageId", envelopes);
     }
     if input.get("AlarmName").is_some() || input.get("Trigger").is_some() {
         return alarm(&fields);
@@ -139,10 +175,13 @@ fn read(input: &Value, path: &str, envelopes: usize) -> Result<Draft, Error> {
     })
 }
 
-/// `Records[0].Sns.Message` holds the message as JSON text.
-fn envelope(fields: &Fields<'_>, envelopes: usize) -> Result<Draft, Error> {
-    let sns = fields.member("Records")?.first()?.member("Sns")?;
-    let message = sns.member("Message")?;
+/// An envelope holds the message as JSON text. The innermost id is the incident's.
+fn opened(
+    envelope: &Fields<'_>,
+    message: &Fields<'_>,
+    id: &str,
+    envelopes: usize,
+) -> Result<Draft, Error> {
     let unusable = Error::Unusable {
         field: message.path.clone(),
         expected: "an incident message or an alarm as JSON text",
@@ -152,10 +191,10 @@ fn envelope(fields: &Fields<'_>, envelopes: usize) -> Result<Draft, Error> {
     let Some(Ok(inner @ Value::Object(_))) = parsed else { return Err(unusable) };
     let mut draft = read(&inner, &message.path, envelopes)?;
     if draft.incident_id.is_none() {
-        draft.incident_id = sns.text("MessageId")?;
+        draft.incident_id = envelope.text(id)?;
     }
     if draft.timestamp.is_none() {
-        draft.timestamp = sns.text("Timestamp")?;
+        draft.timestamp = envelope.text("Timestamp")?;
     }
     Ok(draft)
 }

@@ -3,6 +3,7 @@
 //! The kind of error selects the first tool, the results select the next. When no other tool is
 //! useful, the results become a diagnosis. The same rules diagnose when a model reaches a limit.
 
+use super::changes;
 use super::diagnosis::{Diagnosis, EvidencePointer, FaultType, RemediationStep, Severity};
 use super::field_path::FieldPath;
 use super::findings::{self, Finding, log_pointer, newest_event, pointer};
@@ -101,6 +102,16 @@ pub fn next_tool(
             let why = "Nothing explains the failure yet: is it the role?";
             (!explained()).then(|| wanted(Tool::IamState, why)).flatten()
         })
+        .or_else(|| {
+            let why = "Connections time out: do the security groups let them out?";
+            let is_blocked = || findings::network(incident, seen).is_some();
+            let tool = wanted(Tool::SecurityGroupRules, why)?;
+            is_blocked().then_some(tool)
+        })
+        .or_else(|| {
+            let tool = wanted(Tool::RecentChanges, "What is wrong is known: who changed it?")?;
+            (!diagnose(incident, seen).is_unknown()).then_some(tool)
+        })
 }
 
 fn has_denial(logs: &LogsResponse) -> bool {
@@ -165,6 +176,10 @@ fn compose(incident: &Incident, seen: &Observations, findings: Vec<Finding>) -> 
     if diagnosis.fault_types.len() > 1 {
         diagnosis.severity = Severity::Critical;
     }
+    for change in changes::that_fit(seen, &diagnosis.fault_types) {
+        diagnosis.cite(change.evidence);
+        sentences.push(change.sentence);
+    }
     diagnosis.cite_errors(incident, seen, &mut sentences);
     diagnosis.root_cause = sentences.iter().map(|s| format!("{s}.")).collect::<Vec<_>>().join(" ");
     diagnosis
@@ -205,18 +220,28 @@ impl Diagnosis {
         sentences: &mut Vec<String>,
     ) {
         let mut silent = Vec::new();
+        let mut partial = Vec::new();
         for tool in Tool::ALL {
-            let Some(error) = seen.error(tool) else { continue };
-            let field = FieldPath::key("error");
-            let meaning =
-                "the tool returned no data, so faults that it would show cannot be ruled out";
-            let at = self.cite(pointer(tool, &field, log_lines::first_words(error), meaning));
+            let (problem, meaning) = match (seen.error(tool), seen.gap(tool)) {
+                (Some(error), _) => {
+                    (error, "the tool returned no data, so what it would show is unknown")
+                }
+                (None, Some(gap)) => {
+                    (gap, "a part of the answer is missing, so what it would show is unknown")
+                }
+                (None, None) => continue,
+            };
+            let quote = log_lines::first_words(problem);
+            let at = self.cite(pointer(tool, &FieldPath::key("error"), quote, meaning));
             self.plan(remediation::repair_access(tool.name(), vec![at]), |at| at);
-            silent.push(tool.name());
+            let list = if seen.error(tool).is_some() { &mut silent } else { &mut partial };
+            list.push(tool.name());
         }
-        if !silent.is_empty() {
-            let name = &incident.lambda_name;
-            sentences.push(format!("For {name}, {} returned no data", findings::listed(&silent)));
+        let name = &incident.lambda_name;
+        for (tools, what) in [(silent, "returned no data"), (partial, "returned only a part")] {
+            if !tools.is_empty() {
+                sentences.push(format!("For {name}, {} {what}", findings::listed(&tools)));
+            }
         }
     }
 }
@@ -240,14 +265,16 @@ fn unexplained(incident: &Incident, seen: &Observations) -> Finding {
     let place = common_place(&read);
     let uncertainty = logging::uncertainty(incident, seen);
     let failures = evidence.len();
+    let known = failure_kind(&read);
     let sentence = match (kinds.is_empty(), seen.has(Tool::RecentLogs)) {
         (false, _) => {
             let at = place.map_or_else(String::new, |place| format!(", raised at {place}"));
             let is_passing = read.errors().next().is_some_and(|line| read.is_clean_after(line));
             let how = if is_passing { "fails at times with" } else { "fails with" };
+            let why = known.map_or_else(String::new, |kind| format!("; {kind}"));
             format!(
                 "{name} {how} {}{at}: an error in its own code or in a service it calls, which \
-                 its {} do not explain",
+                 its {} do not explain{why}",
                 findings::listed(&kinds),
                 answered_tools(seen)
             )
@@ -284,6 +311,25 @@ fn unexplained(incident: &Incident, seen: &Observations) -> Finding {
     }
 }
 
+/// What a usual message of Lambda's runtime means.
+///
+/// Source: AWS Lambda Developer Guide, "Troubleshoot execution issues", "Troubleshoot deployment issues".
+fn failure_kind(read: &LogLines<'_>) -> Option<&'static str> {
+    const KINDS: [(&str, &str); 9] = [
+        ("signal: killed", "the process was killed, which fits too little memory"),
+        ("Runtime.OutOfMemory", "the function ran out of memory"),
+        ("OutOfMemoryError", "the function ran out of memory"),
+        ("Runtime.ImportModuleError", "the deployment package lacks a module that it imports"),
+        ("Runtime.HandlerNotFound", "the configured handler is not in the deployment package"),
+        ("Runtime.UserCodeSyntaxError", "the code has a syntax error"),
+        ("Runtime.InvalidEntrypoint", "the image's entry point is invalid"),
+        ("Task timed out after", "the invocation took longer than the configured timeout"),
+        ("No space left on device", "the ephemeral storage is full"),
+    ];
+    let has = |phrase: &str| read.errors().any(|line| line.message.contains(phrase));
+    KINDS.into_iter().find(|(phrase, _)| has(phrase)).map(|(_, meaning)| meaning)
+}
+
 /// What the tools returned, as the subject of a sentence.
 fn answered_tools(seen: &Observations) -> String {
     let answered: Vec<&str> = [
@@ -312,6 +358,12 @@ fn counter_evidence(
     if let Some(config) = seen.config() {
         let field = FieldPath::key("ReservedConcurrentExecutions");
         evidence.push(match config.reserved_concurrent_executions {
+            None if config.error.is_some() => pointer(
+                Tool::LambdaConfig,
+                &field,
+                "",
+                "whether concurrency is reserved is unknown: a part of the answer is missing",
+            ),
             None => pointer(Tool::LambdaConfig, &field, "", "no concurrency is reserved"),
             Some(reserved @ 0..=1) => pointer(
                 Tool::LambdaConfig,

@@ -3,13 +3,15 @@
 
 use ::graph::budget::{Budget, Limit};
 use ::graph::profile::{
-    Defaults, Environment, InAccount, Observed, Profile, RateLimit, Server, Unusable,
+    Defaults, Environment, InAccount, Observed, Profile, RateLimit, Repeats, Server, Unusable,
 };
 use ::graph::run::Run;
 use journal::step::{Step, StepBody};
 use serde_json::{Value, json};
 
-use super::graph::{DEADLINE_SECONDS, SERVER};
+use super::graph::{DEADLINE_SECONDS, SECONDS_MAX, SERVER, TOKENS_MAX};
+use super::masks;
+use super::message::{self, Incident};
 
 /// Most tokens of one incident.
 pub const MAX_TOKENS_PER_INCIDENT: &str = "MAX_TOKENS_PER_INCIDENT";
@@ -28,17 +30,27 @@ pub const MAX_INCIDENTS_PER_HOUR: &str = "MAX_INCIDENTS_PER_HOUR";
 /// Source: the incident specification, section 7, `MAX_INCIDENTS_PER_HOUR`.
 pub const INCIDENTS_PER_HOUR: u32 = 20;
 
+/// More patterns to mask: a JSON object of names and regular expressions.
+pub const INCIDENT_MASK_PATTERNS: &str = "INCIDENT_MASK_PATTERNS";
+
+/// How long reports about one function attach to the first, in seconds: an alarm with a period of a
+/// minute repeats, and several alarms watch one function.
+pub const REPEATS_WITHIN_S: u64 = 300;
+
 /// Joins an alarm's name and the time of its change; neither contains it.
 const JOINT: char = '@';
 
 pub static PROFILE: Profile = Profile {
     variables: &[
+        INCIDENT_MASK_PATTERNS,
         MAX_TOKENS_PER_INCIDENT,
         INCIDENT_RECURSION_LIMIT,
         INCIDENT_DEADLINE_BUFFER_SECONDS,
     ],
     defaults,
     dedupe_key,
+    repeats: Some(Repeats { subject, window_s: REPEATS_WITHIN_S }),
+    mask,
     rate_limit: Some(RateLimit {
         per_hour: INCIDENTS_PER_HOUR,
         variable: Some(MAX_INCIDENTS_PER_HOUR),
@@ -68,17 +80,41 @@ fn defaults(environment: &Environment<'_>) -> Result<Defaults, Unusable> {
         seconds: buffer.map(|buffer| DEADLINE_SECONDS - buffer),
         ..Budget::UNLIMITED
     };
-    Ok(Defaults { budget, ..Defaults::default() })
+    let patterns = environment.read(
+        INCIDENT_MASK_PATTERNS,
+        "a JSON object of at most 20 names and regular expressions that match no empty text",
+        masks::patterns,
+    )?;
+    let ceiling = budget.or(Budget {
+        tokens: Some(TOKENS_MAX),
+        seconds: Some(SECONDS_MAX),
+        ..Budget::UNLIMITED
+    });
+    let options = patterns.map_or(Value::Null, |patterns| json!({ masks::OPTION: patterns }));
+    Ok(Defaults { budget, ceiling, options, ..Defaults::default() })
+}
+
+/// The folder of a saved incident is no text of the incident: it stays as it is.
+fn mask(options: &Value, value: &mut Value) {
+    let snapshot = value.get_mut("snapshot").map(Value::take);
+    masks::mask(options, value);
+    if let (Some(snapshot), Some(members)) = (snapshot, value.as_object_mut()) {
+        members.insert("snapshot".to_owned(), snapshot);
+    }
+}
+
+/// The function of a report. A saved incident is a moment of its own.
+fn subject(input: &Value) -> Option<String> {
+    let incident = Incident::parse(input).ok()?;
+    incident.snapshot.is_none().then_some(incident.lambda_name)
 }
 
 /// The incident's id, else its SNS message's id, else the alarm's name and the time of its change.
 fn dedupe_key(input: &Value) -> Option<String> {
-    let sns = &input["Records"][0]["Sns"];
-    let inner = sns["Message"].as_str().and_then(|message| serde_json::from_str(message).ok());
-    let message: &Value = inner.as_ref().unwrap_or(input);
+    let (message, envelope) = message::unwrapped(input);
     let detail = &message["detail"];
     text(&message["incident_id"])
-        .or_else(|| text(&sns["MessageId"]))
+        .or(envelope)
         .or_else(|| changed(&message["AlarmName"], &message["StateChangeTime"]))
         .or_else(|| changed(&detail["alarmName"], &detail["state"]["timestamp"]))
 }
@@ -147,6 +183,12 @@ mod tests {
             (wrapped(json!({"incident_id": "i-1"})), Some("i-1")),
             (wrapped(json!({"lambda_name": "f"})), Some("m-1")),
             (wrapped(alarm.clone()), Some("m-1")),
+            (wrapped(wrapped(json!({"lambda_name": "f"}))), Some("m-1")),
+            (
+                json!({"Records": [{"messageId": "q-1", "body": json!({"Type": "Notification",
+                "MessageId": "m-2", "Message": "{\"lambda_name\": \"f\"}"}).to_string()}]}),
+                Some("m-2"),
+            ),
             (alarm, Some("a@2026-11-21T10:00:00Z")),
             (event, Some("a@t")),
             (json!({"lambda_name": "f"}), None),
@@ -171,7 +213,9 @@ mod tests {
             (budget.tokens, budget.visits, budget.seconds),
             (Some(5_000), Some(6), Some(200))
         );
-        assert_eq!(defaults(&Environment::EMPTY).unwrap(), Defaults::default());
+        let plain = defaults(&Environment::EMPTY).unwrap();
+        assert_eq!((plain.budget, plain.options), (Budget::UNLIMITED, Value::Null));
+        assert_eq!((plain.ceiling.tokens, plain.ceiling.seconds), (Some(100_000), Some(210)));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The three tools: their arguments, the schemas of their results, and the results so far.
+//! The tools: their arguments, the schemas of their results, and the results so far.
 //!
 //! The server is not trusted. Every result is validated against its schema before use; an invalid one
 //! is reported as an error, never as data. A tool's own error is output like any other and may be
@@ -20,17 +20,27 @@ pub enum Tool {
     RecentLogs,
     IamState,
     LambdaConfig,
+    SecurityGroupRules,
+    RecentChanges,
 }
 
 impl Tool {
     /// All of them. Other tools of a server are neither offered to a model nor called.
-    pub const ALL: [Self; 3] = [Self::RecentLogs, Self::IamState, Self::LambdaConfig];
+    pub const ALL: [Self; 5] = [
+        Self::RecentLogs,
+        Self::IamState,
+        Self::LambdaConfig,
+        Self::SecurityGroupRules,
+        Self::RecentChanges,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::RecentLogs => "get_recent_logs",
             Self::IamState => "get_iam_state",
             Self::LambdaConfig => "get_lambda_config",
+            Self::SecurityGroupRules => "get_security_group_rules",
+            Self::RecentChanges => "get_recent_changes",
         }
     }
 
@@ -49,6 +59,14 @@ impl Tool {
                 "The function's configuration: runtime, timeout, state, reserved concurrency \
                  (absent when none is reserved) and VPC. Start here for throttling."
             }
+            Self::SecurityGroupRules => {
+                "The rules of the function's security groups. Useful when connections out of a VPC \
+                 time out: a group without an egress rule lets nothing out."
+            }
+            Self::RecentChanges => {
+                "CloudTrail's write events about the function, its role and its security groups: \
+                 who changed what, and when. Useful once you know what is wrong."
+            }
         }
     }
 
@@ -60,10 +78,14 @@ impl Tool {
         static LOGS: Schema = Schema::of::<LogsResponse>();
         static IAM: Schema = Schema::of::<IamStateResponse>();
         static CONFIG: Schema = Schema::of::<LambdaConfigResponse>();
+        static GROUPS: Schema = Schema::of::<SecurityGroupsResponse>();
+        static CHANGES: Schema = Schema::of::<ChangesResponse>();
         match self {
             Self::RecentLogs => &LOGS,
             Self::IamState => &IAM,
             Self::LambdaConfig => &CONFIG,
+            Self::SecurityGroupRules => &GROUPS,
+            Self::RecentChanges => &CHANGES,
         }
     }
 
@@ -175,6 +197,53 @@ pub struct VpcConfig {
     pub vpc_id: Option<String>,
 }
 
+/// Answer of `get_security_group_rules`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+pub struct SecurityGroupsResponse {
+    /// Rules by group.
+    pub security_groups: BTreeMap<String, GroupRules>,
+    /// What is missing from an otherwise good answer.
+    pub error: Option<String>,
+}
+
+/// The rules of a security group.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+pub struct GroupRules {
+    /// Rules for outbound connections.
+    pub egress: Vec<Rule>,
+}
+
+/// A rule of a security group.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+pub struct Rule {
+    /// `-1` for all.
+    pub protocol: String,
+    /// The other end.
+    pub peer: String,
+}
+
+/// Answer of `get_recent_changes`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+pub struct ChangesResponse {
+    /// Write events, oldest first.
+    pub events: Vec<Change>,
+    /// What is missing from an otherwise good answer.
+    pub error: Option<String>,
+}
+
+/// A write event.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+pub struct Change {
+    /// When.
+    pub time: String,
+    /// The API call.
+    pub name: String,
+    /// Who.
+    pub user: String,
+    /// The error that AWS answered, if the call failed.
+    pub error_code: Option<String>,
+}
+
 /// The validated result of a call, or `{"error": text}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
@@ -282,6 +351,19 @@ impl Observations {
 
     pub fn config(&self) -> Option<LambdaConfigResponse> {
         self.read(Tool::LambdaConfig)
+    }
+
+    pub fn security_groups(&self) -> Option<SecurityGroupsResponse> {
+        self.read(Tool::SecurityGroupRules)
+    }
+
+    pub fn changes(&self) -> Option<ChangesResponse> {
+        self.read(Tool::RecentChanges)
+    }
+
+    /// What is missing from a tool's answer.
+    pub fn gap(&self, tool: Tool) -> Option<&str> {
+        self.answer(tool)?.get("error")?.as_str().filter(|text| !text.trim().is_empty())
     }
 
     fn answer(&self, tool: Tool) -> Option<&Value> {

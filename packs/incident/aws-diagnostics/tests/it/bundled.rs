@@ -63,7 +63,7 @@ async fn every_answer_fits_its_published_schema() {
         for tool in connection.client().list_all_tools().await.unwrap() {
             let schema = Value::Object((*tool.output_schema.unwrap()).clone());
             let schema = jsonschema::validator_for(&schema).unwrap();
-            for function in functions(name) {
+            for function in functions(name).into_iter().filter(|_| TOOLS.contains(&&*tool.name)) {
                 let answer = answer(&connection, &tool.name, &function).await;
                 let errors: Vec<String> =
                     schema.iter_errors(&answer).map(|error| error.to_string()).collect();

@@ -7,8 +7,11 @@ use mcp::testing::{Connection, text};
 use serde_json::{Map, Value};
 use tempfile::TempDir;
 
-/// The tools of `aws-diagnostics`, in the order of its listing.
-pub const TOOLS: [&str; 5] = [
+/// The tools of the incident specification.
+pub const TOOLS: [&str; 3] = ["get_iam_state", "get_lambda_config", "get_recent_logs"];
+
+/// All tools of `aws-diagnostics`, in the order of its listing.
+pub const ALL_TOOLS: [&str; 5] = [
     "get_iam_state",
     "get_lambda_config",
     "get_recent_changes",

@@ -1,6 +1,6 @@
 //! The server's listing.
 
-use crate::harness::{TOOLS, incident, open};
+use crate::harness::{ALL_TOOLS, incident, open};
 
 #[tokio::test]
 async fn the_tools_are_published_with_their_schemas() {
@@ -21,9 +21,9 @@ async fn the_listing_names_the_tools_that_are_published() {
         .into_iter()
         .map(|tool| tool.name.into_owned())
         .collect();
-    assert_eq!(published, TOOLS);
+    assert_eq!(published, ALL_TOOLS);
     let listed = aws_diagnostics::INFO;
-    assert_eq!(listed.tools, TOOLS);
+    assert_eq!(listed.tools, ALL_TOOLS);
     let info = connection.client().peer_info().unwrap();
     assert_eq!(info.server_info.as_ref().unwrap().name, listed.name);
     connection.close().await;
