@@ -5,6 +5,7 @@ pub mod keep;
 pub mod load;
 pub mod packs;
 pub mod steer;
+mod workflow;
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ use journal::status::Status;
 use stack::list::When;
 
 pub use eval::Eval;
+pub use workflow::{Workflow, WorkflowAction};
 
 /// The default address of the local stack.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:4599";
@@ -210,37 +212,6 @@ docs/eval.md has the format of a case.")]
     Restore(keep::Restore),
     /// Check that sessions can run locally, or in an AWS account with --target aws
     Doctor,
-}
-
-/// `workflow`.
-#[derive(Debug, Group)]
-pub struct Workflow {
-    /// The action.
-    #[command(subcommand)]
-    pub action: WorkflowAction,
-}
-
-/// Actions on a state machine.
-#[derive(Debug, Subcommand)]
-pub enum WorkflowAction {
-    /// Validate the definition as AWS does; exit 1 if it is invalid
-    Check {
-        /// The definition file, or - for stdin
-        #[arg(value_name = "PATH|-")]
-        file: PathBuf,
-    },
-    /// Run it once and print its history; exit 1 if it fails. Waits take no time, and only the
-    /// functions in --functions are called
-    Run {
-        /// The definition file
-        file: PathBuf,
-        /// The input: a JSON file, or - for stdin [default: an empty object]
-        #[arg(long, value_name = "PATH|-")]
-        input: Option<PathBuf>,
-        /// Functions that its tasks may call, in the format of dev --functions
-        #[arg(long, value_name = "FILE")]
-        functions: Option<PathBuf>,
-    },
 }
 
 /// `dev`.

@@ -439,6 +439,8 @@ fn check_version(connection: &Connection, path: &Path) -> Result<(), OpenError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::Item;
+    use crate::store::Key;
     use crate::store::{Condition, Query, Retry, Store as _, Written};
 
     #[tokio::test]
