@@ -208,11 +208,15 @@ fn admitted(reader: &Reader<'_>, mut phrases: Vec<Phrase>, context: Context<'_>)
         };
         word == "in" || models.iter().all(has)
     };
-    for phrase in &mut phrases {
+    let is_open = |phrase: &Phrase| !matches!(phrase.item, Some(Ok(_)));
+    let is_class = |phrase: &Phrase| {
         let word = reader.slice(phrase.start, phrase.end).to_lowercase();
-        let is_open = !matches!(phrase.item, Some(Ok(_)));
-        if is_open && CLASS.contains(&word.as_str()) && describes(&word) {
-            phrase.item = Some(Ok(Item::Filler));
+        CLASS.contains(&word.as_str()) && describes(&word)
+    };
+    // All of a run of such words, or none: "renal failure" stays whole.
+    for run in phrases.chunk_by_mut(|a, b| is_open(a) == is_open(b)) {
+        if run.iter().all(|phrase| is_open(phrase) && is_class(phrase)) {
+            run.iter_mut().for_each(|phrase| phrase.item = Some(Ok(Item::Filler)));
         }
     }
     phrases
@@ -429,7 +433,7 @@ impl<'a> Folding<'a> {
                         "{} of what? State the unit, such as {example}.",
                         number(quantity.value)
                     );
-                    return Err(Question { words, ..self.ask(phrase, "") });
+                    return Err(self.ask(phrase, &words));
                 }
             },
         };
@@ -536,11 +540,7 @@ impl<'a> Folding<'a> {
             }
             Some(_) => "of which parameter".to_owned(),
         };
-        let mut question = self.ask(phrase, &words);
-        if quantity.unit.is_none() {
-            question.words = words;
-        }
-        Err(question)
+        Err(self.ask(phrase, &words))
     }
 
     /// A dose in mg.
@@ -700,9 +700,10 @@ impl Request {
         Self {
             drug: later.drug.clone().or_else(|| self.drug.clone()),
             model: later.model.clone().or_else(|| self.model.clone()),
+            // What the first request is for stays: an amendment of a run is still run.
             simulates: self.simulates || later.simulates,
-            loads: self.loads || later.loads,
-            alters: self.alters || later.alters,
+            loads: self.loads,
+            alters: self.alters,
             runs: later.runs.or(self.runs),
             route: later.route.or(self.route),
             changes: kept.chain(later.changes.iter().cloned()).collect(),

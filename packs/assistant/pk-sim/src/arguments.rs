@@ -13,6 +13,9 @@ use mcp::schema::portable;
 /// Longest id of a simulation, in characters.
 const ID_CHARS_MAX: usize = 64;
 
+/// Most times of one call of get_results.
+pub(super) const TIMES_MAX: usize = 50;
+
 /// Pattern of [`SimulationId`] in the published schema.
 const ID_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
 
@@ -171,4 +174,12 @@ pub(super) struct Fetch {
     #[serde(default)]
     #[schemars(with = "u32", range(min = 2, max = POINTS_ANSWERED_MAX))]
     pub points_max: PointsMax,
+    /// Times in h at which to return the concentration, at most 50.
+    #[serde(default)]
+    #[schemars(with = "Vec<f64>", length(max = 50))]
+    pub at_times: Vec<f64>,
+    /// A concentration in mg/L; returns the time above it.
+    #[serde(default)]
+    #[schemars(with = "f64")]
+    pub above: Option<f64>,
 }

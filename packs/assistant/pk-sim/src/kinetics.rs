@@ -103,6 +103,15 @@ const PEAK_PARTS: u32 = 64;
 /// Steps of the golden-section search. Each keeps 0.618 of the bracket, so 60 reach the last digit.
 const PEAK_STEPS: u32 = 60;
 
+/// Parts between two events in which the search for a level's crossings looks.
+const ABOVE_PARTS: u32 = 16;
+
+/// e to the power of minus this is no digit of a double: the rest of a dose is gone.
+const STEADY_EXPONENT: f64 = 40.0;
+
+/// Most doses that are added up for the steady state.
+const STEADY_DOSES_MAX: f64 = 100_000.0;
+
 impl Regimen {
     /// Concentration in the central compartment, in mg/L. At the time of a bolus, the value just
     /// after it.
@@ -157,6 +166,61 @@ impl Regimen {
             }
         }
         best
+    }
+
+    /// Concentration just before the dose that follows this many doses, in mg/L.
+    pub(super) fn trough(&self, doses: u32) -> f64 {
+        (1..=doses).map(|since| self.of_one(f64::from(since) * self.interval)).sum()
+    }
+
+    /// The trough at steady state, in mg/L. `None` if it takes more than [`STEADY_DOSES_MAX`] doses.
+    pub(super) fn steady_trough(&self) -> Option<f64> {
+        let slowest = std::f64::consts::LN_2 / self.half_life();
+        let doses = (STEADY_EXPONENT / (slowest * self.interval)).ceil();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded")]
+        (doses <= STEADY_DOSES_MAX).then(|| self.trough(doses as u32 + 1))
+    }
+
+    /// Time with a concentration above this level from 0 to `until`, in h.
+    pub(super) fn time_above(&self, level: f64, until: f64) -> f64 {
+        let mut stops = vec![until];
+        for dose in 0..self.given(until) {
+            let start = self.start(dose);
+            stops.extend(match self.input {
+                Input::Bolus => vec![start],
+                Input::Infusion { duration } => vec![start, start + duration],
+                Input::FirstOrder { lag, .. } => vec![start, start + lag],
+            });
+        }
+        stops.retain(|stop| *stop <= until);
+        stops.sort_by(f64::total_cmp);
+        stops.windows(2).map(|stop| self.above_between(level, stop[0], stop[1])).sum()
+    }
+
+    /// Time above a level between two events.
+    fn above_between(&self, level: f64, from: f64, to: f64) -> f64 {
+        let given = self.given(from);
+        // The doses before this part: a bolus at its end is not in it.
+        let over = |time: f64| {
+            (0..given).map(|dose| self.of_one(time - self.start(dose))).sum::<f64>() - level
+        };
+        let width = (to - from) / f64::from(ABOVE_PARTS);
+        let mut total = 0.0;
+        let mut left = (from, over(from));
+        for part in 1..=ABOVE_PARTS {
+            let time = from + f64::from(part) * width;
+            let right = (time, over(time));
+            total += match (left.1 > 0.0, right.1 > 0.0) {
+                (true, true) => width,
+                (false, false) => 0.0,
+                (was_above, _) => {
+                    let crossing = crossing(&over, left.0, right.0);
+                    if was_above { crossing - left.0 } else { right.0 - crossing }
+                }
+            };
+            left = right;
+        }
+        total
     }
 
     fn start(&self, dose: u32) -> f64 {
@@ -254,6 +318,16 @@ impl Regimen {
         };
         self.dose * sum
     }
+}
+
+/// Where a function changes its sign, by bisection.
+fn crossing(over: &impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+    let is_above = over(low) > 0.0;
+    for _ in 0..PEAK_STEPS {
+        let middle = f64::midpoint(low, high);
+        if (over(middle) > 0.0) == is_above { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
 }
 
 /// `(1 - e^(-rate·t)) / rate`, the integral of an exponential decline.

@@ -31,6 +31,12 @@ pub(super) enum Refusal {
     Overlapping { duration: f64, interval: f64 },
     #[error("{0} has no results; run it with run_simulation")]
     NotRun(SimulationId),
+    #[error("at_times must be at most {most} times from 0 to {until} h, the simulated time")]
+    Times { most: usize, until: f64 },
+    #[error("above must be a concentration of 0 mg/L or more, not {0}")]
+    Level(f64),
+    #[error("{0} was run by an earlier version; run it again")]
+    RunAgain(SimulationId),
     #[error("the run was cancelled; {0} keeps its earlier results")]
     Cancelled(SimulationId),
     /// A file error, or what is wrong with a file. Nothing was changed.

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::kinetics::Regimen;
 use super::model::{Compartments, Model, Range, Route};
 use super::parameter::ParameterPath;
 use super::simulation::{Results, Simulation};
@@ -47,6 +48,27 @@ struct ModelEntry {
     route: &'static str,
     /// 1 or 2.
     compartments: u8,
+    /// Its parameters with default values and ranges.
+    parameters: Vec<Default>,
+}
+
+/// A parameter's default value and range.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(transform = portable)]
+struct Default {
+    parameter_path: &'static str,
+    value: f64,
+    /// The unit of value, min and max.
+    unit: &'static str,
+    min: f64,
+    max: f64,
+}
+
+impl Default {
+    fn of((path, range): (&ParameterPath, &Range)) -> Self {
+        let (unit, Range { initial, min, max }) = (path.dimension().canonical(), *range);
+        Self { parameter_path: path.as_str(), value: initial, unit, min, max }
+    }
 }
 
 impl Models {
@@ -68,6 +90,7 @@ impl ModelEntry {
                 Route::Oral => "oral",
             },
             compartments: Compartments::into(model.compartments),
+            parameters: model.ranges.iter().map(Default::of).collect(),
         }
     }
 }
@@ -176,7 +199,7 @@ impl Ran {
             simulation_id: simulation.id.to_string(),
             revision: results.revision,
             points: results.concentrations.len(),
-            summary: Summary::of(results),
+            summary: Summary::of(simulation, results),
         }
     }
 }
@@ -197,11 +220,28 @@ struct Summary {
     auc_0_inf: Quantity,
     /// Half-life of the terminal phase.
     half_life: Quantity,
+    /// The concentration before the next dose, after the last whole interval. Absent for one dose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trough: Option<Quantity>,
+    /// That trough as a share of the one at steady state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steady_state_share: Option<f64>,
+}
+
+/// Number of whole intervals after a dose within the simulated time; 0 for one dose.
+fn troughs(regimen: &Regimen, until: f64) -> u32 {
+    let whole = (1..=regimen.doses).rev().find(|n| f64::from(*n) * regimen.interval <= until);
+    whole.filter(|_| regimen.doses > 1).unwrap_or(0)
 }
 
 impl Summary {
-    fn of(results: &Results) -> Self {
+    fn of(simulation: &Simulation, results: &Results) -> Self {
         let summary = results.summary;
+        let regimen = simulation.regimen_run(results);
+        let doses = regimen.as_ref().map_or(0, |regimen| troughs(regimen, results.duration));
+        let last = regimen.as_ref().filter(|_| doses > 0).map(|regimen| regimen.trough(doses));
+        let steady = regimen.as_ref().filter(|_| doses > 0).and_then(Regimen::steady_trough);
+        let share = last.zip(steady).filter(|(_, steady)| *steady > 0.0);
         Self {
             doses_given: summary.doses_given,
             cmax: Quantity { value: summary.peak_concentration, unit: CONCENTRATION },
@@ -209,6 +249,8 @@ impl Summary {
             auc_0_t: Quantity { value: summary.area, unit: AREA },
             auc_0_inf: Quantity { value: summary.area_to_infinity, unit: AREA },
             half_life: Quantity { value: summary.half_life, unit: TIME },
+            trough: last.map(|value| Quantity { value, unit: CONCENTRATION }),
+            steady_state_share: share.map(|(last, steady)| last / steady),
         }
     }
 }
@@ -227,6 +269,31 @@ pub(super) struct Fetched {
     /// Number of computed points; the series may have fewer.
     points: usize,
     series: Series,
+    /// Concentrations just before the next dose, of the last whole intervals, at most 24.
+    troughs: Vec<Point>,
+    /// Concentrations at at_times.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    at: Vec<Point>,
+    /// Time above `above`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_above: Option<Quantity>,
+}
+
+/// Most troughs of one result.
+const TROUGHS_MAX: u32 = 24;
+
+/// A concentration at a time.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Point {
+    time: Quantity,
+    concentration: Quantity,
+}
+
+impl Point {
+    fn of(time: f64, value: f64) -> Self {
+        let time = Quantity { value: time, unit: TIME };
+        Self { time, concentration: Quantity { value, unit: CONCENTRATION } }
+    }
 }
 
 /// Concentration in the central compartment over time.
@@ -251,14 +318,36 @@ impl Fetched {
             concentration_unit: CONCENTRATION,
             concentrations: (0..chosen).map(|index| results.concentrations[of(index)]).collect(),
         };
+        let listed = simulation.regimen_run(results).map(|regimen| {
+            let last = troughs(&regimen, results.duration);
+            let point = |n: u32| Point::of(f64::from(n) * regimen.interval, regimen.trough(n));
+            (last.saturating_sub(TROUGHS_MAX)..last).map(|n| point(n + 1)).collect()
+        });
         Self {
             simulation_id: simulation.id.to_string(),
             model_path: simulation.model.name.clone(),
             revision: results.revision,
             is_current: results.revision == simulation.revision,
-            summary: Summary::of(results),
+            summary: Summary::of(simulation, results),
             points,
             series,
+            troughs: listed.unwrap_or_default(),
+            at: Vec::new(),
+            time_above: None,
         }
+    }
+
+    /// Adds the concentrations at these times, and the time above a level.
+    pub(super) fn with(
+        mut self,
+        regimen: &Regimen,
+        times: &[f64],
+        above: Option<f64>,
+        until: f64,
+    ) -> Self {
+        self.at = times.iter().map(|time| Point::of(*time, regimen.concentration(*time))).collect();
+        let time = above.map(|level| regimen.time_above(level, until));
+        self.time_above = time.map(|value| Quantity { value, unit: TIME });
+        self
     }
 }

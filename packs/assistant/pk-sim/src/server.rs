@@ -9,7 +9,7 @@ use rmcp::model::{CallToolResult, ProgressNotificationParam};
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, tool, tool_router};
 
-use super::arguments::{Fetch, Get, Load, Nothing, One, Set};
+use super::arguments::{Fetch, Get, Load, Nothing, One, Set, TIMES_MAX};
 use super::model::Library;
 use super::refusal::Refusal;
 use super::response::{self, Fetched, Loaded, Models, ParameterSet, ParameterValue, Quantity, Ran};
@@ -101,7 +101,7 @@ impl Server {
     }
 
     #[tool(
-        description = "Read the results of a simulation's last run: Cmax, Tmax, AUC, half-life and the concentration over time, and whether they are current.",
+        description = "Read the results of a simulation's last run: Cmax, Tmax, AUC, half-life, troughs, the concentration over time and at times, the time above a level, and whether they are current.",
         output_schema = schema_for_output::<Fetched>(),
     )]
     async fn get_results(&self, Parameters(fetch): Parameters<Fetch>) -> CallToolResult {
@@ -167,10 +167,24 @@ impl Server {
 
     fn fetch(&self, fetch: &Fetch) -> Result<Fetched, Refusal> {
         let simulation = self.state.read(&fetch.simulation_id)?;
-        match &simulation.results {
-            Some(results) => Ok(Fetched::of(&simulation, results, fetch.points_max.0 as usize)),
-            None => Err(Refusal::NotRun(simulation.id)),
+        let Some(results) = &simulation.results else {
+            return Err(Refusal::NotRun(simulation.id));
+        };
+        let found = Fetched::of(&simulation, results, fetch.points_max.0 as usize);
+        if fetch.at_times.is_empty() && fetch.above.is_none() {
+            return Ok(found);
         }
+        let until = results.duration;
+        let is_in = |time: &f64| (0.0..=until).contains(time);
+        if fetch.at_times.len() > TIMES_MAX || !fetch.at_times.iter().all(is_in) {
+            return Err(Refusal::Times { most: TIMES_MAX, until });
+        }
+        if let Some(level) = fetch.above.filter(|level| !(0.0..).contains(level)) {
+            return Err(Refusal::Level(level));
+        }
+        let regimen = simulation.regimen_run(results);
+        let regimen = regimen.ok_or_else(|| Refusal::RunAgain(simulation.id.clone()))?;
+        Ok(found.with(&regimen, &fetch.at_times, fetch.above, until))
     }
 }
 

@@ -36,6 +36,9 @@ pub(super) struct Results {
     /// mg/L, one per point.
     pub concentrations: Vec<f64>,
     pub summary: Summary,
+    /// The values that were run, by path. Results of earlier versions have none.
+    #[serde(default)]
+    pub values: BTreeMap<String, f64>,
 }
 
 /// Summary of a time series, in mg, L and h.
@@ -103,6 +106,15 @@ impl Simulation {
         known.ok_or_else(|| self.lacks(path))
     }
 
+    /// The regimen of the last run, unless an earlier version ran it with other values.
+    pub(super) fn regimen_run(&self, results: &Results) -> Option<Regimen> {
+        let of = |(path, value): (&String, &f64)| Some((ParameterPath::of(path)?, *value));
+        let values: Option<BTreeMap<_, _>> = results.values.iter().map(of).collect();
+        let values = values.filter(|values| values.keys().eq(self.values.keys()));
+        let current = || (results.revision == self.revision).then(|| self.values.clone());
+        Some(self.model.regimen(&values.or_else(current)?))
+    }
+
     /// Starts a run with the current values.
     pub(super) fn run(&self) -> Result<Run, Refusal> {
         let regimen = self.model.regimen(&self.values);
@@ -119,6 +131,7 @@ impl Simulation {
             duration: of(ParameterPath::Duration),
             points: whole(of(ParameterPath::Points)) as usize,
             concentrations: Vec::new(),
+            values: self.values.iter().map(|(path, v)| (path.as_str().to_owned(), *v)).collect(),
         })
     }
 
@@ -164,6 +177,7 @@ pub(super) struct Run {
     duration: f64,
     points: usize,
     concentrations: Vec<f64>,
+    values: BTreeMap<String, f64>,
 }
 
 impl Run {
@@ -199,6 +213,7 @@ impl Run {
             duration: self.duration,
             concentrations: self.concentrations,
             summary,
+            values: self.values,
         }
     }
 }

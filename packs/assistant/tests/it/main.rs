@@ -2,4 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod laboratory;
+mod sentences;
 mod sessions;

@@ -434,6 +434,90 @@ fn a_model_plan_is_validated_and_needs_approval() {
     }
 }
 
+/// A conversation with a model that gives these replies, then nothing.
+fn talk_with_model(replies: Vec<Reply>) -> (Vec<String>, Value) {
+    let laboratory = Laboratory::default();
+    let settings = Settings { model: Some("openai:m".to_owned()), ..Settings::default() };
+    let mut session = TestSession::start(assistant::agent(), message(ASKED), settings).unwrap();
+    let mut replies = replies.into_iter();
+    let mut world = World::new(|call| laboratory.call(call))
+        .models(|_| {
+            let reply = replies.next().unwrap_or_else(|| Reply::says("…"));
+            (Brought::Reply(reply), Usage::default())
+        })
+        .people(|open: &OpenQuestion| match open.question.tool {
+            Some(_) => Answer::new(open.question_id, Decision::Approve),
+            None => open.question.read(open.question_id, "bye"),
+        });
+    let finish = session.drive(&mut world);
+    drop(world);
+    let Finish::Completed(result) = finish else { panic!("{finish:?}") };
+    (laboratory.critical(), result)
+}
+
+#[test]
+fn a_model_that_misbehaves_ends_in_one_of_three_values() {
+    let call = |tool: &str| ToolCall::built_in(tool, json!({}));
+    let load =
+        || ToolCall::built_in("load_simulation", json!({ "model_path": "theophylline-oral" }));
+    let unknown = || Reply::calls(vec![call("prescribe")]);
+    let cases = [
+        ("lies", vec![Reply::says("I ran it: Cmax is 99.9 mg/L.")], "open"),
+        ("wanders", vec![Reply::says("Let us talk about the weather.")], "open"),
+        (
+            "stops early",
+            vec![
+                Reply::calls(vec![load()]),
+                Reply::calls(vec![call("run_simulation")]),
+                Reply::says(""),
+            ],
+            "done",
+        ),
+        ("another language", vec![Reply::says("Die Simulation wurde ausgef\u{fc}hrt.")], "open"),
+        ("200 KB", vec![Reply::says("x".repeat(200_000))], "open"),
+        (
+            "unknown tools only",
+            vec![unknown(), unknown(), unknown(), Reply::says("All done.")],
+            "failed",
+        ),
+        (
+            "everything at once",
+            vec![Reply::calls(vec![call("run_simulation"); 200]), Reply::says("done")],
+            "failed",
+        ),
+    ];
+    for (name, replies, expected) in cases {
+        let (_, result) = talk_with_model(replies);
+        assert_eq!(result["last_turn"], expected, "{name}: {result:#}");
+        assert!(result["reply"].as_str().unwrap().len() < 10_000, "{name}");
+    }
+}
+
+#[test]
+fn a_claim_of_a_call_that_was_not_made_is_marked() {
+    let (made, result) = talk_with_model(vec![Reply::says("I ran it: Cmax is 99.9 mg/L.")]);
+    let reply = result["reply"].as_str().unwrap();
+    assert_eq!(made, Vec::<String>::new());
+    for line in [
+        "Nothing was loaded, changed or run in this turn.",
+        "! The reply says `ran`, but no `run_simulation` succeeded in this turn.",
+        "! No tool returned these numbers of the reply: 99.9.",
+    ] {
+        assert!(reply.contains(line), "{reply}");
+    }
+}
+
+#[test]
+fn an_edited_simulation_id_is_carried_into_the_plan() {
+    let laboratory = Laboratory::default();
+    let edit = r#"edit {"simulation_id": "mine", "model_path": "theophylline-oral"}"#;
+    let lines = [edit, "yes", "yes", "yes", "bye"];
+    let (session, _) = talk(&laboratory, message(ASKED), &lines);
+    let made = laboratory.critical();
+    assert_eq!(made.len(), 4, "{}", dialogue(&session));
+    assert!(made.iter().all(|call| call.contains(r#""simulation_id":"mine""#)), "{made:?}");
+}
+
 /// The list of models orders another dose than the person's, and the model obeys.
 #[test]
 fn an_injected_dose_shows_the_tools_answer_as_its_origin() {

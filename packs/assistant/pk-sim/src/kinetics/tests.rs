@@ -98,6 +98,35 @@ fn repeated_boluses_accumulate_as_the_geometric_series_says() {
     assert_eq!((regimen.given(7.9), regimen.given(8.0), regimen.given(1e9)), (1, 2, 12));
 }
 
+/// Source: M. Rowland, T. Tozer, Clinical Pharmacokinetics and Pharmacodynamics, multiple-dose
+/// regimens: C(min,n) = C0·e^(-kτ)·(1 - e^(-nkτ)) / (1 - e^(-kτ)), and its limit.
+#[test]
+fn troughs_and_steady_state_are_the_textbook_s() {
+    let disposition = Disposition::one_compartment(5.4, 17.5);
+    let regimen =
+        Regimen { disposition, input: Input::Bolus, dose: 120.0, interval: 8.0, doses: 3 };
+    let (k, c0): (f64, f64) = (5.4 / 17.5, 120.0 / 17.5);
+    let left = (-k * 8.0).exp();
+    near(regimen.trough(3), c0 * left * (1.0 - left.powi(3)) / (1.0 - left), 1e-12);
+    near(regimen.steady_trough().unwrap(), c0 * left / (1.0 - left), 1e-12);
+}
+
+#[test]
+fn the_time_above_a_level_is_the_textbook_s() {
+    let (k, c0): (f64, f64) = (5.4 / 17.5, 120.0 / 17.5);
+    let one = single(Disposition::one_compartment(5.4, 17.5), Input::Bolus, 120.0);
+    near(one.time_above(2.0, 24.0), (c0 / 2.0).ln() / k, 1e-9);
+    assert_eq!(one.time_above(100.0, 24.0), 0.0);
+    near(one.time_above(0.0, 24.0), 24.0, 1e-12);
+    let disposition = Disposition::one_compartment(5.4, 17.5);
+    let three = Regimen { disposition, input: Input::Bolus, dose: 120.0, interval: 8.0, doses: 3 };
+    let left = (-k * 8.0).exp();
+    let each = |start: f64| (start / 2.0).ln() / k;
+    let expected =
+        each(c0) + each(c0 * (1.0 + left)) + each(c0 * (1.0 + left + left * left)).min(8.0);
+    near(three.time_above(2.0, 24.0), expected, 1e-9);
+}
+
 /// The amounts in the gut, the central and the peripheral compartment, in mg.
 type Amounts = [f64; 3];
 
