@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::graph::{ASSESSOR, EXECUTOR, TOOLS, chat, cut};
 use super::interpret::{self, Action};
 use super::state::{ExecutedToolCall, State};
-use super::{findings, prompt};
+use super::{findings, lexicon, prompt};
 
 /// Most replies per step.
 const ROUNDS_MAX: u32 = 6;
@@ -37,6 +37,9 @@ pub(super) fn fold_executor(state: &mut State, outcome: Outcome) -> Route {
     let is_over = reply.calls.is_empty() || state.work.rounds > ROUNDS_MAX;
     if is_over {
         state.work.source = seq;
+        if matches!(reply.by, Author::Model(_)) && state.rules_take_over() {
+            return Route::To(TOOLS);
+        }
         return state.step_ends(reply.text.as_deref());
     }
     for (position, call) in reply.calls.iter().enumerate() {
@@ -100,6 +103,34 @@ impl State {
         interpret::for_devices(calls, &devices)
     }
 
+    /// Has the rules choose the calls of a step for which the model called no known tool.
+    fn rules_take_over(&mut self) -> bool {
+        let Some((index, step)) = self.step() else { return false };
+        let action = interpret::action_of(step, self.known(), &self.work.offered);
+        let Action::Calls(calls) = action else { return false };
+        if !self.work.made.is_empty() || self.work.is_by_rules {
+            return false;
+        }
+        self.work.is_by_rules = true;
+        self.work.pending = self.for_each_device(calls);
+        self.limited(format!("step {}: the model called no known tool; the rules did", index + 1));
+        true
+    }
+
+    /// Adds a step that reads the log, if something was found and no step has read it.
+    fn explain(&mut self) {
+        const STEP: &str = "Check the logs for messages about what was found.";
+        let is_log = |tool: &str| lexicon::subjects(&interpret::name_words(tool)).contains(&"log");
+        let results = self.execution_results.iter().flat_map(|result| &result.executed_calls);
+        let is_read = results.map(|call| &call.function).any(|function| is_log(function));
+        let is_offered = self.work.offered.iter().any(|tool| is_log(&tool.name));
+        let is_new = self.working_plan_steps.iter().all(|step| step != STEP);
+        if !self.work.findings.is_empty() && !is_read && is_offered && is_new {
+            self.work.agenda.push(self.working_plan_steps.len());
+            self.working_plan_steps.push(STEP.to_owned());
+        }
+    }
+
     /// Ends the current step with this text.
     fn step_ends(&mut self, said: Option<&str>) -> Route {
         if let Some((index, step)) = self.step()
@@ -111,6 +142,9 @@ impl State {
             self.limited(format!("step {}: {why}", index + 1));
         }
         self.step_is_done();
+        if self.work.agenda.is_empty() {
+            self.explain();
+        }
         Route::To(if self.work.agenda.is_empty() { ASSESSOR } else { EXECUTOR })
     }
 

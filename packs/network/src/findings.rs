@@ -223,7 +223,10 @@ impl Location {
         let known = |member: &String| AREAS.iter().find(|(name, _)| name == member);
         match self.path.iter().rev().find_map(known) {
             Some((_, words)) => words,
-            None => self.path.last().map_or("device", String::as_str),
+            None => match self.path.last().map_or("device", String::as_str) {
+                "neighbors" => "neighbor",
+                other => other,
+            },
         }
     }
 
@@ -426,6 +429,11 @@ impl Reader {
             self.read.absent.extend(subjects);
             return;
         }
+        if subjects.contains(&"lldp")
+            && location.path.last().is_some_and(|name| name.starts_with("neighbor"))
+        {
+            self.fine(&subjects, "state", None, &object.name());
+        }
         self.pairs(&object, location, &subjects);
         let before = self.read.wrong.len();
         let leaves = object.0.iter().filter(|(_, value)| !value.is_array() && !value.is_object());
@@ -596,6 +604,9 @@ impl Reader {
             return;
         }
         match value {
+            _ if name == "outgoing_label" && number(value).is_some() => {
+                self.fine(subjects, "state", None, &object.name());
+            }
             Value::String(text) if kind != Field::Neutral && number(value).is_none() => {
                 self.word(name, text, kind, object, location, subjects);
             }

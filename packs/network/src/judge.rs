@@ -212,7 +212,12 @@ fn sentence_by(
 ) -> (Verdict, Option<String>) {
     let not_judged = |reason: String| (Verdict::NotJudged, Some(reason));
     let said = words(sentence);
-    let (subjects, attributes) = (lexicon::subjects(&said), lexicon::attributes(&said));
+    let (mut subjects, mut attributes) = (lexicon::subjects(&said), lexicon::attributes(&said));
+    // What to search a log for is not asked of the log.
+    if subjects.contains(&"log") {
+        subjects = vec!["log"];
+        attributes.clear();
+    }
     let concerns = |about: &[&'static str]| {
         subjects.is_empty()
             || about.is_empty()

@@ -7,7 +7,7 @@ use super::interpret::words;
 
 /// Subjects of network checks with their synonyms, separated by `|`.
 const SUBJECTS: &[(&str, &str)] = &[
-    ("bgp", "bgp|ibgp|ebgp|bgp4|mp bgp|peering|route reflector|reflector"),
+    ("bgp", "bgp|ibgp|ebgp|bgp4|mp bgp|peering"),
     ("ospf", "ospf|ospfv2|ospfv3"),
     ("isis", "isis"),
     ("eigrp", "eigrp"),
@@ -101,7 +101,7 @@ expected fail failed failing failure few field fit form forward gone great has h
 leave left level like long lost low lower main mean means member members mismatch missing miswired month near never next none \
 old path point possible present primary proper properly quick reach reachable read reason recent recently record remain remote requested \
 resource resources right same second secondary sees shut shutdown side sides site sites small source spare speak speaks standby start started started stop \
-stuck sync synced synchronized synchronised test than think three traffic type unexpected unknown unlabelled upstream usual via view visible wait want week what whole why without word work works worse worst \
+stuck sync synced synchronized synchronised test than think three traffic type unexpected unknown unlabelled upstream usual via view visible wait want week what whole why without word work works worse worst reflector another follow something imported earlier go  neither pe both since cable hardware software heard end every each over \
 inbound outbound ingress egress route routes label labels operating instance instances advertise advertised partner neighbouring independent imports exports export import target loopback core ping area address addresses pop hop connect idle init evidence exchange tunnel interfaces links severity critical \
 counted counts limit maximum threshold thresholds expect expects dr bdr root designated permit deny rule rules apply applied resolves names answer answers zone vs versus day days";
 
@@ -146,7 +146,9 @@ pub(super) fn subjects(said: &[String]) -> Vec<&'static str> {
 
 /// What these words ask about their subjects, beside the state.
 pub(super) fn attributes(said: &[String]) -> Vec<&'static str> {
-    matches(&lexicon().attributes, said)
+    let is_segment = said.windows(2).any(|pair| pair[0] == "prefix" && pair[1] == "sid");
+    let all = matches(&lexicon().attributes, said).into_iter();
+    all.filter(|name| *name != "prefixes" || !is_segment).collect()
 }
 
 /// The words that no rule knows.

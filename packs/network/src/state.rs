@@ -106,6 +106,8 @@ pub(super) struct Work {
     pub limitations: Vec<String>,
     /// Why a step was not done, by its index.
     pub not_done: BTreeMap<usize, String>,
+    /// Whether the rules chose the calls of the current step, because the model called no tool.
+    pub is_by_rules: bool,
     /// The devices that the question is about.
     pub devices: Vec<String>,
     /// The limit that was reached.
@@ -202,6 +204,7 @@ impl State {
         self.work.agenda.remove(0);
         self.work.transcript.clear();
         self.work.rounds = 0;
+        self.work.is_by_rules = false;
     }
 
     pub(super) fn result(&self) -> Value {

@@ -67,6 +67,9 @@ pub(crate) fn topology(network: &Network, device: &Device) -> Value {
             "neighbor": circuit.far.0,
             "neighbor_interface": circuit.far.1,
             "protocol": "LLDP",
+            // The maximum frame size that both ends announce.
+            "local_mtu": network.mtu(&circuit.near.0, &circuit.near.1),
+            "neighbor_mtu": network.mtu(&circuit.far.0, &circuit.far.1),
         })
     });
     json!({"device_name": device.name, "neighbors": neighbor.collect::<Vec<_>>()})

@@ -143,7 +143,7 @@ fn a_tool_that_always_fails_is_retried_within_bounds() {
         drop(world);
         let retries = retries.unwrap_or(2);
         assert_eq!(result["current_retries"], retries);
-        let failing = 3;
+        let failing = 2;
         assert_eq!(calls, failing * (1 + retries), "steps of the plan that need the tool");
         let notes = result["assessor_notes_for_final_report"].as_str().unwrap();
         assert!(notes.contains(&format!("Proceeding after max retries ({retries}).")), "{notes}");

@@ -68,6 +68,7 @@ fn the_general_check_finds_every_bundled_fault() {
 
 #[test]
 fn no_plan_reports_problems_in_the_healthy_network() {
+    let mut open = BTreeMap::new();
     let inventory = Inventory::of("healthy");
     for intent in network::plan::shipped().keys() {
         for device in ["p1", "p2", "p3", "p4", "pe1", "pe2", "pe3", "pe4", "rr1", "rr2"] {
@@ -76,9 +77,16 @@ fn no_plan_reports_problems_in_the_healthy_network() {
             assert_eq!(result["intent"], **intent);
             assert_eq!(found(&result), Vec::<&str>::new(), "{query}");
             assert_eq!(result["tool_limitations_report"], Value::Null, "{query}");
-            assert_ne!(result["verdict"], "not_fine", "{query}: {}", result["judgements"]);
+            for judged in result["judgements"].as_array().unwrap() {
+                let reason = judged["reason"].as_str().unwrap_or_default();
+                let is_fine = ["fine", "not_needed"].contains(&judged["verdict"].as_str().unwrap());
+                if !is_fine && !reason.starts_with("the device has no") {
+                    open.insert(format!("{judged}"), query.clone());
+                }
+            }
         }
     }
+    assert!(open.is_empty(), "{open:#?}");
 }
 
 #[test]
