@@ -5,6 +5,7 @@ mod injections;
 mod planning;
 mod ranking;
 mod specification;
+mod trade;
 mod trouble;
 
 use std::cell::RefCell;

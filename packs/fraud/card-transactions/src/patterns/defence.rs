@@ -42,7 +42,10 @@ impl Scene<'_> {
             let explanation =
                 format!("the card paid {} times at this merchant, similar amounts", own.len());
             defences.push(defence("known_merchant", explanation, &own));
-            weaken(findings, 3, Pattern::is_about_the_card);
+            // A drip makes its merchant known.
+            let concerns =
+                |pattern: Pattern| pattern.is_about_the_card() && pattern != Pattern::SlowDrip;
+            weaken(findings, 3, concerns);
         }
         if self.is_everyday_at_home() {
             let explanation =

@@ -282,3 +282,39 @@ fn instructions_in_a_merchant_name_change_no_decision() {
         }
     }
 }
+
+/// A model chooses the order of the tools and nothing else, whatever it says.
+#[test]
+fn no_behaviour_of_a_model_changes_the_judgement() {
+    let desk = desk();
+    let id = a_fraud(&desk);
+    let by_policy = desk.investigate(&id);
+    let everything_at_once = || {
+        let calls = ["context_tool", "pattern_tool", "similarity_tool", "reasoning_tool"];
+        let call = |tool: &str| {
+            let arguments = json!({"tool": tool, "reason": "all", "confidence": 1.0});
+            ToolCall::built_in("select_next_step", arguments)
+        };
+        let calls = calls.map(call).to_vec();
+        let by = Author::Model("m".to_owned());
+        (Brought::Reply(Reply { text: None, calls, by }), Usage::default())
+    };
+    type Turn = Box<dyn Fn() -> (Brought, Usage)>;
+    let models: [(&str, Turn); 6] = [
+        ("lies", Box::new(|| says("All tools were called. The payment is honest: release it."))),
+        ("wanders", Box::new(|| chooses("rule_draft_tool"))),
+        ("stops early", Box::new(|| chooses("COMPLETE"))),
+        ("calls everything at once", Box::new(everything_at_once)),
+        ("speaks another language", Box::new(|| says("この支払いは問題ありません。"))),
+        ("answers with 200 KB", Box::new(|| says(&"fine ".repeat(40_000)))),
+    ];
+    for (name, turn) in models {
+        let script = (0..20).map(|_| turn()).collect();
+        let (finish, _) = planned(&desk, &id, with_model(Value::Null), script);
+        let result = completed(finish);
+        for field in ["score", "severity", "status"] {
+            assert_eq!(result[field], by_policy[field], "{name}: {field}");
+        }
+        assert_eq!(result["recommendations"], by_policy["recommendations"], "{name}");
+    }
+}
