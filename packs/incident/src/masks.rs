@@ -50,7 +50,7 @@ const RULES: [(&str, &str); 9] = [
         r#"(?i)(?:pass(?:word|wd|phrase)?|pwd|secret(?:[_ -]?access)?(?:[_ -]?key)?|api[_ -]?key|access[_ -]?token|auth[_ -]?token|refresh[_ -]?token|session[_ -]?token|client[_ -]?secret|private[_ -]?key)\\*["']?\s*(?:=>|[:=])\s*\\*["']?(?P<secret>[^\s"'\\,;&}\]]+)"#,
     ),
     ("email", r"(?i)[a-z0-9._%+'-]+(?:@|%40)[a-z0-9-]+(?:\.[a-z0-9-]+)+"),
-    ("card number", r"[2-6](?:[ -]?[0-9]){12,18}"),
+    ("card number", r"[0-9](?:[ -]?[0-9]){12,}"),
 ];
 
 fn rules() -> &'static [Rule] {
@@ -152,7 +152,7 @@ fn mask_text(own: &[Rule], text: &str) -> Option<String> {
 fn replacement(rule: &Rule, found: &Captures<'_>) -> String {
     let whole = &found[0];
     match found.name("secret") {
-        _ if rule.kind == "card number" && !is_card(whole) => whole.to_owned(),
+        _ if rule.kind == "card number" && !has_card(whole) => whole.to_owned(),
         Some(secret) if secret.as_str().starts_with("[masked:") => whole.to_owned(),
         Some(secret) => {
             let start = found.get(0).map_or(0, |whole| whole.start());
@@ -165,6 +165,21 @@ fn replacement(rule: &Rule, found: &Captures<'_>) -> String {
 
 fn masked(kind: &str) -> String {
     format!("{MASK}{kind}]")
+}
+
+/// Most groups that a card number is written in: each digit by itself.
+const CARD_GROUPS_MAX: usize = 19;
+
+/// Whether groups of digits next to one another are a card number.
+fn has_card(text: &str) -> bool {
+    let groups: Vec<&str> = text.split([' ', '-']).collect();
+    (0..groups.len()).any(|from| {
+        let mut digits = String::new();
+        groups[from..].iter().take(CARD_GROUPS_MAX).any(|group| {
+            digits.push_str(group);
+            is_card(&digits)
+        })
+    })
 }
 
 /// Whether the digits are a card number: 13 to 19, with a valid check digit.

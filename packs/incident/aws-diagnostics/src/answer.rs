@@ -414,18 +414,18 @@ mod tests {
             ]
             .map(refused)
             .join("\n"),
-            @r#"
-    the file is empty
-    the file is empty
-    not the output of this call: EOF while parsing an object at line 1 column 1
-    not the output of this call: a JSON object was expected
-    not the output of this call: missing field `events` at line 1 column 2
-    not the output of this call: expected a sequence at line 1 column 11
-    not the output of this call: expected i64 at line 1 column 31
-    not the output of this call: timestamp 9223372036854775807 is not a time in milliseconds
-    not the output of this call: missing field `message` at line 1 column 28
-    An error occurred (AccessDeniedException) when calling the FilterLogEvents operation: no
-    "#
+            @r"
+        the file is empty
+        the file is empty
+        not the output of this call: EOF while parsing an object at line 1 column 1
+        not the output of this call: a JSON object was expected
+        not the output of this call: missing field `events` at line 1 column 2
+        not the output of this call: expected a sequence at line 1 column 11
+        not the output of this call: expected i64
+        not the output of this call: timestamp 9223372036854775807 is not a time in milliseconds
+        not the output of this call: missing field `message`
+        An error occurred (AccessDeniedException) when calling the FilterLogEvents operation: no
+        "
         );
     }
 

@@ -255,7 +255,6 @@ fn the_policy_diagnoses_when_a_model_never_ends() {
         (Brought::Reply(says("hm")), usage()),
         calls("get_iam_state", of_function()),
         calls("submit_diagnosis", json!({"root_cause": "gremlins"})),
-        calls("format_disk", json!({})),
     ];
     for reply in forever {
         let first = calls("get_recent_logs", of_function());
