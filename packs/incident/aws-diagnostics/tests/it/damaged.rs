@@ -63,8 +63,9 @@ async fn invalid_json_is_refused() {
     })
     .await;
     insta::assert_snapshot!(outcomes, @r"
-    get_iam_state: answered
-    get_lambda_config: answered
+    get_iam_state: answered in part: iam:GetRole failed: functions/inventory-sync/role/get-role.json: not the output of this call: a JSON object was expected
+    iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: not the output of this call: a JSON object was expected: policies may be missing
+    get_lambda_config: answered in part: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: not the output of this call: missing field `FunctionName` at line 1 column 2: what it would show is unknown
     get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: not the output of this call: EOF while parsing a value at line 1 column 40
     ");
 }
@@ -84,10 +85,11 @@ async fn a_wrong_type_is_refused() {
     })
     .await;
     insta::assert_snapshot!(outcomes, @r"
-    get_iam_state: answered
+    get_iam_state: answered in part: iam:ListAttachedRolePolicies failed: functions/inventory-sync/role/list-attached-role-policies.json: not the output of this call: expected struct AttachedPolicy at line 1 column 50
+    iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: not the output of this call: expected a map at line 1 column 109: policies may be missing
     get_lambda_config: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: not the output of this call: expected u32 at line 1 column 356
     lambda:GetFunctionConcurrency failed: functions/inventory-sync/get-function-concurrency.json: not the output of this call: expected u32 at line 1 column 34
-    get_recent_logs: answered
+    get_recent_logs: answered in part: 1 of 147 events are unreadable (not the output of this call: expected i64): events may be missing
     ");
 }
 
@@ -125,8 +127,8 @@ async fn oversized_files_are_refused() {
     })
     .await;
     insta::assert_snapshot!(outcomes, @r"
-    get_iam_state: answered
-    get_lambda_config: answered
+    get_iam_state: answered in part: iam:ListRolePolicies failed: functions/inventory-sync/role/list-role-policies.json: not the output of this call: it lists 51 policies, more than 50: policies may be missing
+    get_lambda_config: answered in part: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: larger than 65536 bytes: what it would show is unknown
     get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: larger than 8388608 bytes
     ");
 }
@@ -138,11 +140,11 @@ async fn another_functions_answer_is_refused() {
         copy.edit(POLICY, |file| file["PolicyName"] = json!("other-access"));
     })
     .await;
-    insta::assert_snapshot!(outcomes, @r"
-    get_iam_state: answered
-    get_lambda_config: answered
+    insta::assert_snapshot!(outcomes, @r#"
+    get_iam_state: answered in part: iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: not the output of this call: it is about "other-access", not "inventory-sync-access": policies may be missing
+    get_lambda_config: answered in part: lambda:GetFunctionConfiguration failed: functions/inventory-sync/get-function-configuration.json: not the output of this call: it is about "other", not "inventory-sync": what it would show is unknown
     get_recent_logs: answered
-    ");
+    "#);
 }
 
 #[tokio::test]
@@ -176,8 +178,8 @@ async fn a_link_does_not_lead_out_of_the_folder() {
     })
     .await;
     insta::assert_snapshot!(outcomes, @r"
-    get_iam_state: answered
-    get_lambda_config: answered
+    get_iam_state: answered in part: iam:GetRolePolicy failed: functions/inventory-sync/role/get-role-policy/inventory-sync-access.json: the path leads out of the incident folder: policies may be missing
+    get_lambda_config: answered in part: lambda:GetFunctionConcurrency failed: functions/inventory-sync/get-function-concurrency.json: no such file: what it would show is unknown
     get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: the path leads out of the incident folder
     ");
 
@@ -226,7 +228,7 @@ async fn only_regular_files_are_opened() {
     .await;
     insta::assert_snapshot!(outcomes, @r"
     get_iam_state: answered
-    get_lambda_config: answered
+    get_lambda_config: answered in part: lambda:GetFunctionConcurrency failed: functions/inventory-sync/get-function-concurrency.json: not a regular file: what it would show is unknown
     get_recent_logs: logs:FilterLogEvents failed: functions/inventory-sync/filter-log-events.json: not a regular file
     ");
 }

@@ -94,14 +94,19 @@ impl Copy {
         self.write(file, Value::Object(content).to_string());
     }
 
-    /// Each tool's error, or `answered`.
+    /// Each tool's error, or `answered` and what is missing.
     pub async fn outcomes(&self) -> String {
         let connection = open(self.folder()).await;
         let mut outcomes = String::new();
         for tool in TOOLS {
             let result = connection.call(tool, named(FUNCTION)).await.unwrap();
-            let line =
-                if result.is_error == Some(true) { text(&result) } else { "answered".into() };
+            let gap =
+                result.structured_content.as_ref().and_then(|answer| answer["error"].as_str());
+            let line = match gap {
+                _ if result.is_error == Some(true) => text(&result),
+                Some(gap) => format!("answered in part: {gap}"),
+                None => "answered".to_owned(),
+            };
             outcomes.push_str(&format!("{tool}: {line}\n"));
         }
         connection.close().await;
