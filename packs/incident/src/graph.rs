@@ -425,7 +425,7 @@ impl State {
             "lambda_name": self.incident.lambda_name,
             "tools_called": self.tools_called(),
         });
-        summary["not_looked_at"] = self.not_looked_at();
+        summary["not_looked_at"] = self.seen.not_looked_at(&self.offered);
         let masked = masks::said(&json!([self.incident, self.seen]));
         if !masked.is_empty() {
             summary["masked"] = json!(masked);
@@ -437,21 +437,6 @@ impl State {
             summary["limit_reached"] = json!(limit);
         }
         summary
-    }
-
-    /// Each tool whose answer is missing in whole or in part, and why.
-    fn not_looked_at(&self) -> Value {
-        let gap = |tool: Tool| {
-            let why = match (self.seen.error(tool), self.seen.gap(tool)) {
-                (Some(error), _) => error.to_owned(),
-                (None, Some(gap)) => format!("in part: {gap}"),
-                _ if !self.offered.contains(&tool) => "the server does not offer it".to_owned(),
-                _ if !self.seen.has(tool) => "not called".to_owned(),
-                _ => return None,
-            };
-            Some(json!({"tool": tool.name(), "why": why}))
-        };
-        Tool::ALL.into_iter().filter_map(gap).collect()
     }
 
     fn diagnosed(&self, diagnosis: &Diagnosis, by: &Author) -> Route {

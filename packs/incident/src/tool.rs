@@ -366,6 +366,21 @@ impl Observations {
         self.answer(tool)?.get("error")?.as_str().filter(|text| !text.trim().is_empty())
     }
 
+    /// Each tool whose answer is missing in whole or in part, and why. `offered`: the server's tools.
+    pub fn not_looked_at(&self, offered: &[Tool]) -> Value {
+        let gap = |tool: Tool| {
+            let why = match (self.error(tool), self.gap(tool)) {
+                (Some(error), _) => error.to_owned(),
+                (None, Some(gap)) => format!("in part: {gap}"),
+                _ if !offered.contains(&tool) => "the server does not offer it".to_owned(),
+                _ if !self.has(tool) => "not called".to_owned(),
+                _ => return None,
+            };
+            Some(json!({"tool": tool.name(), "why": why}))
+        };
+        Tool::ALL.into_iter().filter_map(gap).collect()
+    }
+
     fn answer(&self, tool: Tool) -> Option<&Value> {
         self.of(tool).rfind(|observation| !observation.is_error).map(|seen| &seen.output)
     }
