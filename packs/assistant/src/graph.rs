@@ -26,6 +26,7 @@ use super::policy;
 use super::prompt;
 use super::state::{AgentState, LoggedStep, PendingCall, Plan, Said};
 use super::tool::{self, SERVER};
+use super::turn::is_farewell;
 use super::witness;
 
 const BEGIN: &str = "begin";
@@ -65,9 +66,6 @@ const REPLY_SECONDS_MAX: u32 = 60;
 /// The opening message if the input has none.
 const GREETING: &str = "What should be simulated? For example: simulate 250 mg of theophylline \
 every 8 h for 3 days.";
-
-/// Messages that end a thread.
-const FAREWELLS: [&str; 5] = ["bye", "end", "exit", "quit", "/end"];
 
 pub static GRAPH: Graph<AgentState> = Graph {
     name: "assistant",
@@ -308,7 +306,8 @@ fn fold_confirmation(state: &mut AgentState, outcome: Outcome) -> Route {
             let tool = pending.call.tool.clone();
             state.carry(&tool, &planned, &edited);
             return if tool == tool::RUN && planned != edited {
-                state.select_again()
+                state.select_again();
+                Route::To(TOOL_SELECTION)
             } else {
                 Route::To(TOOL_EXECUTION)
             };
@@ -423,10 +422,6 @@ fn fold_message(state: &mut AgentState, outcome: Outcome) -> Route {
     Route::To(if state.offered.is_empty() { CATALOGUE } else { PLANNER })
 }
 
-fn is_farewell(text: &str) -> bool {
-    FAREWELLS.contains(&text.trim().to_ascii_lowercase().as_str())
-}
-
 fn on_limit(state: &mut AgentState, crossed: Crossed) -> Route {
     let limit = format!("{} {}", crossed.allowed, crossed.limit.as_str());
     state.drop_plan(crossed.seq, "not called: the turn has reached a limit");
@@ -452,72 +447,6 @@ impl AgentState {
     /// says that it only reads.
     fn is_critical(&self, call: &ToolCall) -> bool {
         call.is_in(tool::CRITICAL) || !self.reading.contains(&call.tool)
-    }
-
-    /// The confirmation of a call, with what the program knows about it.
-    fn confirmation(&self, call: &ToolCall) -> String {
-        let known = self.shown(&call.tool, &call.arguments);
-        tool::confirmation(&call.tool, &call.arguments, &known)
-    }
-
-    /// The look at the values that a run needs for its confirmation, if they are not known.
-    fn unknown_values(&self) -> Option<ToolCall> {
-        let next = self.plan.as_ref()?.steps.first().filter(|call| call.tool == tool::RUN)?;
-        let named = next.arguments.get("simulation_id").and_then(Value::as_str);
-        let current =
-            self.simulation_context.as_ref().map(|context| context.simulation_id.as_str());
-        let id = named.or(current)?;
-        let has_looked = self.turn_steps().last().is_some_and(|step| {
-            step.tool == tool::LIST_PARAMETERS && step.arguments["simulation_id"] == *id
-        });
-        let is_offered = self.offered.iter().any(|tool| tool.name == tool::LIST_PARAMETERS);
-        let look = || ToolCall::built_in(tool::LIST_PARAMETERS, json!({ "simulation_id": id }));
-        (is_offered && !has_looked && self.values(id).is_none()).then(look)
-    }
-
-    /// Asks about an edited run again: the regimen that was shown was another one.
-    fn select_again(&mut self) -> Route {
-        if let Some(pending) = self.pending_tool_call.take() {
-            let plan = self.plan.get_or_insert_with(|| Plan {
-                reasoning: pending.justification,
-                steps: Vec::new(),
-                is_critical: true,
-            });
-            plan.steps.insert(0, pending.call);
-        }
-        Route::To(TOOL_SELECTION)
-    }
-
-    /// Amends the turn's request with words at a confirmation.
-    fn amend(&mut self, source: u32, at_ms: i64, words: &str) {
-        let before = std::mem::take(&mut self.turn);
-        self.begin_turn(source, at_ms, words, words.to_owned());
-        let is_read = before.rejected.is_none() && !before.request.is_empty();
-        let base = before.base.into_iter().chain(is_read.then_some(before.request));
-        self.turn.base = base.collect();
-        self.turn.first_step = before.first_step;
-        self.turn.began_ms = before.began_ms;
-        self.turn.renamed = before.renamed;
-        self.turn.amended_at = self.intermediate_steps.len();
-    }
-
-    /// Goes on with the turn after an answer to its question.
-    fn resume_turn(&mut self, source: u32, text: &str, request: String, base: Vec<String>) {
-        let before = std::mem::take(&mut self.turn);
-        self.begin_turn(source, before.began_ms, text, request);
-        self.turn.base = base;
-        self.turn.first_step = before.first_step;
-        self.turn.renamed = before.renamed;
-        self.turn.amended_at = self.intermediate_steps.len();
-    }
-
-    /// The request whose load a person did not approve: the next message may amend it.
-    fn refused_load(&self) -> Vec<String> {
-        let is_loaded = self.turn_steps().iter().any(|step| step.tool == tool::LOAD);
-        if self.turn.rejected.is_none() || is_loaded || self.simulation_context.is_some() {
-            return Vec::new();
-        }
-        self.turn.base.iter().chain([&self.turn.request]).cloned().collect()
     }
 
     fn refuse(&mut self, source: u32, call: &ToolCall, why: &str) {

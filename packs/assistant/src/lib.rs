@@ -6,7 +6,8 @@
 //! lists the tools and their confirmation texts, [`state`] is the session's state, and [`conclude`]
 //! renders a finished thread. A model may plan. Without one, `policy` plans for the requests that
 //! `request` reads whole, and asks about every part that it does not. `goal` follows a request
-//! through its amendments, `regimen` derives the values and shows the whole regimen, `figures` reads
+//! through its amendments, `turn` goes on after a person's words,
+//! `regimen` derives the values and shows the whole regimen, `figures` reads
 //! the results, and `witness` adds to a model's reply what was really done.
 
 mod admission;
@@ -21,6 +22,7 @@ mod regimen;
 mod request;
 pub mod state;
 pub mod tool;
+mod turn;
 mod witness;
 
 use std::sync::OnceLock;

@@ -17,10 +17,13 @@ const MODELS: [(&str, &str); 3] = [
     ("vancomycin-infusion", include_str!("../../pk-sim/src/models/vancomycin-infusion.json")),
 ];
 
-/// The simulations by id: their model and the values of its parameters.
+/// A model and the values of its parameters.
+type Simulation = (String, BTreeMap<String, f64>);
+
+/// The simulations by id.
 #[derive(Default)]
 pub struct Laboratory {
-    simulations: RefCell<BTreeMap<String, (String, BTreeMap<String, f64>)>>,
+    simulations: RefCell<BTreeMap<String, Simulation>>,
     /// The regimens that were run.
     pub ran: RefCell<Vec<String>>,
 }

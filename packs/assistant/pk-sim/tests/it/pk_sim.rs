@@ -91,6 +91,49 @@ async fn an_oral_dose_of_theophylline_matches_the_textbook() {
     connection.close().await;
 }
 
+/// One compartment, boluses: C(t) = C0·e^(-kt), and the sum of three of them.
+#[tokio::test]
+async fn levels_times_and_troughs_match_the_textbook() {
+    let connection = open().await;
+    loaded(&connection, "gentamicin-bolus").await;
+    let one = json!({"simulation_id": "s"});
+    ok(&connection, "run_simulation", one.clone()).await;
+    // The values that were run count, not those set later.
+    ok(&connection, "set_parameter_value", set("Dosing|Dose", 1, "mg")).await;
+    let fetch = |extra: Value| {
+        let mut arguments = json!({"simulation_id": "s", "points_max": 2});
+        arguments.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        arguments
+    };
+    let extra = json!({"at_times": [4.0, 12.0], "above": 2.0});
+    let found = ok(&connection, "get_results", fetch(extra)).await;
+    let (k, c0): (f64, f64) = (5.4 / 17.5, 120.0 / 17.5);
+    let left = (-k * 8.0).exp();
+    near(&found["at"][0]["concentration"]["value"], c0 * (-k * 4.0).exp());
+    near(&found["at"][1]["concentration"]["value"], c0 * (1.0 + left) * (-k * 4.0).exp());
+    let steady = c0 * left / (1.0 - left);
+    let troughs = [1, 2, 3].map(|n| steady * (1.0 - left.powi(n)));
+    for (point, expected) in found["troughs"].as_array().unwrap().iter().zip(troughs) {
+        near(&point["concentration"]["value"], expected);
+    }
+    assert_eq!(found["troughs"].as_array().unwrap().len(), 3);
+    near(&found["summary"]["trough"]["value"], troughs[2]);
+    near(&found["summary"]["steady_state_share"], troughs[2] / steady);
+    let above: f64 = [1.0, 1.0 + left, 1.0 + left + left * left]
+        .map(|share| ((c0 * share / 2.0).ln() / k).min(8.0))
+        .iter()
+        .sum();
+    near(&found["time_above"]["value"], above);
+    for (extra, said) in [
+        (json!({"at_times": [25.0]}), "at_times must be at most 50 times from 0 to 24 h"),
+        (json!({"above": -1.0}), "above must be a concentration of 0 mg/L or more, not -1"),
+    ] {
+        let text = refusal(&connection, "get_results", fetch(extra)).await;
+        assert!(text.contains(said), "{text}");
+    }
+    connection.close().await;
+}
+
 #[tokio::test]
 async fn every_model_that_ships_loads_lists_and_runs() {
     let connection = open().await;

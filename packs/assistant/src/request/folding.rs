@@ -1,0 +1,413 @@
+//! Makes one request of the phrases, or asks about those that contradict each other.
+
+use super::grammar::{Item, Phrase};
+use super::quantity::{Dimension, Quantity};
+use super::reader::Reader;
+use super::{
+    Amount, Change, Context, Figure, Question, Request, Route, dimension_of, number, path, quoted,
+    rounded,
+};
+
+/// Collects the phrases of a text.
+pub(super) struct Folding<'a> {
+    reader: &'a Reader<'a>,
+    context: Context<'a>,
+    request: Request,
+    doses: Vec<(Phrase, Quantity, Option<String>)>,
+    before: Vec<(Phrase, Quantity)>,
+    bare: Vec<(Phrase, Quantity)>,
+    parameters: Vec<(Phrase, &'static str)>,
+    divided: bool,
+}
+
+impl<'a> Folding<'a> {
+    pub(super) fn new(reader: &'a Reader<'a>, context: Context<'a>) -> Self {
+        Self {
+            reader,
+            context,
+            request: Request::default(),
+            doses: Vec::new(),
+            before: Vec::new(),
+            bare: Vec::new(),
+            parameters: Vec::new(),
+            divided: false,
+        }
+    }
+
+    pub(super) fn add(&mut self, phrase: &Phrase, item: &Item) -> Result<(), Question> {
+        match item {
+            Item::Filler => {}
+            Item::Simulate => self.request.simulates = true,
+            Item::Load => self.request.loads = true,
+            Item::Change => self.request.alters = true,
+            Item::Run(runs) => match self.request.runs {
+                Some(other) if other != *runs => {
+                    return Err(self.ask(phrase, "run it, or not"));
+                }
+                _ => self.request.runs = Some(*runs),
+            },
+            Item::Drug(name) => match &self.request.drug {
+                Some(other) if other != name => {
+                    return Err(self.ask(phrase, "I simulate one drug at a time. Which one"));
+                }
+                _ => self.request.drug = Some(name.clone()),
+            },
+            Item::Model(name) => match &self.request.model {
+                Some(other) if other != name => {
+                    return Err(self.ask(phrase, "I simulate one model at a time. Which one"));
+                }
+                _ => self.request.model = Some(name.clone()),
+            },
+            Item::Dose(quantity, computed) => {
+                self.doses.push((phrase.clone(), *quantity, computed.clone()));
+            }
+            Item::Set(path, amount) => self.set(phrase, path, *amount)?,
+            Item::Before(_, quantity) => self.before.push((phrase.clone(), *quantity)),
+            Item::Relative(amount) => {
+                let path = self.implied(phrase, *amount)?;
+                self.set(phrase, path, *amount)?;
+            }
+            Item::Parameter(path) => self.parameters.push((phrase.clone(), path)),
+            Item::Divided => self.divided = true,
+            Item::Route(route) => self.route(phrase, *route)?,
+            Item::Weight(quantity) => match self.request.weight {
+                Some(other) if other != quantity.canonical() => {
+                    return Err(self.ask(phrase, "there are two weights. Which one"));
+                }
+                _ => self.request.weight = Some(quantity.canonical()),
+            },
+            Item::Bare(quantity) => self.bare.push((phrase.clone(), *quantity)),
+            Item::Figure(figure) => {
+                if !self.request.figures.contains(figure) {
+                    self.request.figures.push(figure.clone());
+                }
+            }
+            Item::Listing(listing) => self.request.listing = Some(*listing),
+        }
+        Ok(())
+    }
+
+    fn ask(&self, phrase: &Phrase, words: &str) -> Question {
+        Question::about(self.reader, phrase, words)
+    }
+
+    fn said(&self, phrase: &Phrase) -> String {
+        self.reader.slice(phrase.start, phrase.end).to_owned()
+    }
+
+    /// The parameter of a relative change that names none.
+    fn implied(&self, phrase: &Phrase, amount: Amount) -> Result<&'static str, Question> {
+        let is_mass = |quantity: Quantity| quantity.is(Dimension::Mass);
+        match amount {
+            Amount::By(_, quantity) | Amount::Toward(_, quantity) if is_mass(quantity) => {
+                Ok(path::DOSE)
+            }
+            Amount::Toward(_, quantity)
+                if quantity.unit.is_none() && self.goal_dose().is_some() =>
+            {
+                Ok(path::DOSE)
+            }
+            Amount::Times(_) if self.context.last.is_none_or(|last| !last.starts_with("Drug|")) => {
+                Ok(path::DOSE)
+            }
+            _ => Err(self.ask(phrase, "of which parameter: the dose, the interval, the clearance")),
+        }
+    }
+
+    /// The dose of the request that this one amends.
+    fn goal_dose(&self) -> Option<Quantity> {
+        let changes = self.context.goal?.changes.iter().rev();
+        changes.filter(|change| change.path == path::DOSE).find_map(|change| match change.amount {
+            Amount::To(quantity) | Amount::FromTo(_, quantity) | Amount::Toward(_, quantity) => {
+                Some(quantity)
+            }
+            _ => None,
+        })
+    }
+
+    fn set(&mut self, phrase: &Phrase, path: &'static str, amount: Amount) -> Result<(), Question> {
+        let amount = match amount {
+            Amount::To(quantity) => Amount::To(self.fitting(phrase, path, quantity)?),
+            Amount::FromTo(before, quantity) => {
+                let after = self.fitting(phrase, path, quantity)?;
+                let before = Quantity { unit: before.unit.or(after.unit), ..before };
+                Amount::FromTo(self.fitting(phrase, path, before)?, after)
+            }
+            Amount::Toward(sign, quantity) => {
+                Amount::Toward(sign, self.fitting(phrase, path, quantity)?)
+            }
+            Amount::By(sign, quantity) => Amount::By(sign, self.fitting(phrase, path, quantity)?),
+            Amount::Times(_) if path == path::BIOAVAILABILITY => {
+                return Err(self.ask(phrase, "relative, or in points? State the new value"));
+            }
+            Amount::Times(factor) => Amount::Times(factor),
+        };
+        self.push(phrase, path, amount, None)
+    }
+
+    /// The quantity with a unit that fits the parameter.
+    fn fitting(
+        &self,
+        phrase: &Phrase,
+        path: &str,
+        quantity: Quantity,
+    ) -> Result<Quantity, Question> {
+        let Some(dimension) = dimension_of(path) else {
+            return Err(self.ask(phrase, "no model has this parameter. State CL, V or ka"));
+        };
+        let example = format!("{} {}", number(quantity.value), dimension.canonical());
+        let quantity = match quantity.unit {
+            Some(_) => quantity,
+            None if matches!(dimension, Dimension::Count | Dimension::Fraction) => {
+                Quantity::of(quantity.value, dimension)
+            }
+            None => match self.goal_dose().filter(|_| path == path::DOSE) {
+                Some(goal) => Quantity { unit: goal.unit, ..quantity },
+                None => {
+                    let words = format!(
+                        "{} of what? State the unit, such as {example}.",
+                        number(quantity.value)
+                    );
+                    return Err(self.ask(phrase, &words));
+                }
+            },
+        };
+        if !quantity.is(dimension) {
+            return Err(
+                self.ask(phrase, &format!("this unit does not fit {path}; such as {example}"))
+            );
+        }
+        let is_whole = dimension != Dimension::Count || quantity.value.fract() == 0.0;
+        if !is_whole {
+            return Err(self.ask(phrase, "a whole number, please. Which one"));
+        }
+        Ok(quantity)
+    }
+
+    fn push(
+        &mut self,
+        phrase: &Phrase,
+        path: &'static str,
+        amount: Amount,
+        computed: Option<String>,
+    ) -> Result<(), Question> {
+        let said = self.said(phrase);
+        let is_value = |amount: &Amount| {
+            matches!(amount, Amount::To(_) | Amount::FromTo(..) | Amount::Toward(..))
+        };
+        let value = |amount: &Amount| match amount {
+            Amount::To(quantity) | Amount::FromTo(_, quantity) | Amount::Toward(_, quantity) => {
+                quantity.canonical()
+            }
+            _ => f64::NAN,
+        };
+        let other = self.request.changes.iter().find(|c| c.path == path && is_value(&c.amount));
+        if let Some(other) = other.filter(|_| is_value(&amount)) {
+            let (now, before) = (value(&amount), value(&other.amount));
+            if (now - before).abs() <= 1e-9 * before.abs() {
+                return Ok(());
+            }
+            let words = format!(
+                "{} is there too. Which one? I simulate equal doses at equal intervals.",
+                quoted(&other.said)
+            );
+            return Err(self.ask(phrase, &words));
+        }
+        self.request.changes.push(Change { path, amount, said, computed });
+        Ok(())
+    }
+
+    fn route(&mut self, phrase: &Phrase, route: Route) -> Result<(), Question> {
+        use Route::{Bolus, Infusion, Intravenous};
+        self.request.route = Some(match (self.request.route, route) {
+            (None, route) => route,
+            (Some(before), route) if before == route => route,
+            (Some(Intravenous), route @ (Bolus | Infusion))
+            | (Some(route @ (Bolus | Infusion)), Intravenous) => route,
+            _ => return Err(self.ask(phrase, "there are two routes. Which one")),
+        });
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<Request, Question> {
+        self.resolve_bare()?;
+        for (phrase, quantity, computed) in std::mem::take(&mut self.doses) {
+            let (quantity, computed) = self.dose(&phrase, quantity, computed)?;
+            self.push(&phrase, path::DOSE, Amount::To(quantity), computed)?;
+        }
+        self.resolve_before()?;
+        self.resolve_parameters()?;
+        self.check()?;
+        let Self { reader, mut request, .. } = self;
+        if request == Request::default() {
+            let words = format!("I did not understand {}.", quoted(reader.text.trim()));
+            return Err(Question::new(words));
+        }
+        if request.figures.len() > 1 {
+            request.figures.retain(|figure| *figure != Figure::All);
+        }
+        Ok(request)
+    }
+
+    /// Numbers without a role: the dose, where a person changes a number alone.
+    fn resolve_bare(&mut self) -> Result<(), Question> {
+        let bare = std::mem::take(&mut self.bare);
+        let Some((phrase, quantity)) = bare.first() else { return Ok(()) };
+        let value = number(quantity.value);
+        let is_dose = bare.len() == 1
+            && quantity.unit.is_none()
+            && self.doses.is_empty()
+            && !self.request.changes.iter().any(|change| change.path == path::DOSE);
+        if let Some(goal) = self.goal_dose().filter(|_| is_dose) {
+            self.doses.push((phrase.clone(), Quantity { unit: goal.unit, ..*quantity }, None));
+            return Ok(());
+        }
+        let words = match quantity.dimension() {
+            None => {
+                format!("{value} of what? State the unit and what it is for, such as {value} mg.")
+            }
+            Some(Dimension::Time) => {
+                let time = self.said(phrase);
+                format!(
+                    "is this an interval (every {time}), the simulated time (for {time}) or an \
+                     infusion (infused over {time})"
+                )
+            }
+            Some(_) => "of which parameter".to_owned(),
+        };
+        Err(self.ask(phrase, &words))
+    }
+
+    /// A dose in mg.
+    fn dose(
+        &self,
+        phrase: &Phrase,
+        quantity: Quantity,
+        computed: Option<String>,
+    ) -> Result<(Quantity, Option<String>), Question> {
+        let Some(dimension) = quantity.dimension() else {
+            return Ok((quantity, computed));
+        };
+        let by_weight =
+            matches!(dimension, Dimension::MassPerWeight | Dimension::MassPerWeightAndDay);
+        let by_day = matches!(dimension, Dimension::MassPerDay | Dimension::MassPerWeightAndDay);
+        if !by_weight && !by_day {
+            return Ok((quantity, computed));
+        }
+        let mut value = quantity.canonical();
+        let mut shown = format!("{} {}", number(value), dimension.canonical());
+        if by_weight {
+            let weight = self.request.weight.or(self.context.goal.and_then(|goal| goal.weight));
+            let Some(weight) = weight else {
+                return Err(Question {
+                    part: None,
+                    ..self.ask(phrase, "for which body weight, such as 70 kg")
+                });
+            };
+            value *= weight;
+            shown = format!("{shown} × {} kg", number(weight));
+        }
+        if by_day {
+            let interval = self.request.changes.iter().find_map(|change| match change.amount {
+                Amount::To(hours) if change.path == path::INTERVAL => Some(hours.canonical()),
+                _ => None,
+            });
+            let (true, Some(interval)) = (self.divided, interval) else {
+                let words = "a daily amount. State each dose and its interval, or for example: \
+                             divided every 8 h";
+                return Err(self.ask(phrase, words));
+            };
+            value *= interval / 24.0;
+            shown = format!("{shown}, divided every {} h", number(interval));
+        }
+        Ok((Quantity::of(rounded(value), Dimension::Mass), Some(shown)))
+    }
+
+    /// `instead of 250 mg`: the change of the same dimension starts there.
+    fn resolve_before(&mut self) -> Result<(), Question> {
+        for (phrase, before) in std::mem::take(&mut self.before) {
+            let fits = |change: &&mut Change| match change.amount {
+                Amount::To(after) => {
+                    before.unit.is_none() || before.dimension() == after.dimension()
+                }
+                _ => false,
+            };
+            let mut fitting: Vec<&mut Change> =
+                self.request.changes.iter_mut().filter(fits).collect();
+            match fitting.as_mut_slice() {
+                [change] => {
+                    if let Amount::To(after) = change.amount {
+                        let before = Quantity { unit: before.unit.or(after.unit), ..before };
+                        change.amount = Amount::FromTo(before, after);
+                    }
+                }
+                _ => return Err(self.ask(&phrase, "which value replaces this one")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Names without a value: read, unless the request sets something.
+    fn resolve_parameters(&mut self) -> Result<(), Question> {
+        let sets = |path: &str, request: &Request| request.changes.iter().any(|c| c.path == path);
+        for (phrase, path) in std::mem::take(&mut self.parameters) {
+            let request = &self.request;
+            let is_label = matches!(path, path::DOSE | path::DOSES)
+                && [path::DOSE, path::DOSES].iter().any(|path| sets(path, request));
+            if is_label || sets(path, request) {
+                continue;
+            }
+            if request.changes.is_empty() && !request.alters && !request.simulates {
+                self.request.reads.push(path);
+                continue;
+            }
+            let name = if path == path::DOSE { "the dose" } else { path };
+            let words = format!("what is the new value of {name}? State a number and its unit.");
+            return Err(Question { part: None, ..self.ask(&phrase, &words) });
+        }
+        Ok(())
+    }
+
+    /// Parts that contradict each other.
+    fn check(&self) -> Result<(), Question> {
+        let value = |path: &str| {
+            self.request.changes.iter().find_map(|change| match change.amount {
+                Amount::To(quantity) if change.path == path => {
+                    Some((quantity.canonical(), quoted(&change.said)))
+                }
+                _ => None,
+            })
+        };
+        let (interval, doses, duration) =
+            (value(path::INTERVAL), value(path::DOSES), value(path::DURATION));
+        if let (Some((_, every)), Some((once, count))) = (&interval, &doses)
+            && *once <= 1.0
+        {
+            return Err(Question::new(format!("{count} and {every}: one dose, or repeated ones?")));
+        }
+        if let (Some((hours, every)), Some((count, doses)), Some((total, long))) =
+            (&interval, &doses, &duration)
+            && hours * (count - 1.0) >= *total
+        {
+            return Err(Question::new(format!(
+                "{doses} {every} do not fit into {long}. Which of these is to change?"
+            )));
+        }
+        if let (Some((hours, every)), None, Some((total, long))) = (&interval, &doses, &duration)
+            && total <= hours
+        {
+            return Err(Question::new(format!(
+                "{long} is not longer than {every}. Is it the infusion, or the simulated time? How \
+                 many doses?"
+            )));
+        }
+        let plain = self.request.listing.is_none() || self.request.changes.is_empty();
+        if !plain {
+            return Err(Question::new(format!(
+                "{}: to list something, or to change something? One at a time, please.",
+                quoted(self.reader.text)
+            )));
+        }
+        Ok(())
+    }
+}
