@@ -23,7 +23,12 @@ fn title(input: &Value) -> Option<String> {
 
 /// `None` if the result is not an investigation.
 fn conclude(result: &Value) -> Option<Conclusion> {
-    let (score, transaction) = (permille(result, "score")?, text(result, "transaction_id")?);
+    let transaction = text(result, "transaction_id")?;
+    let score = permille(result, "score");
+    // An investigation without a score has failed; another result is none.
+    if score.is_none() && text(result, "status") != Some("FAILED") {
+        return None;
+    }
     let confidence = permille(result, "confidence_score").unwrap_or_default();
     let severity = text(result, "severity").unwrap_or("unknown");
     let tone = tone(severity);
@@ -34,10 +39,12 @@ fn conclude(result: &Value) -> Option<Conclusion> {
     let mut facts = vec![
         Fact::new("transaction", transaction),
         Fact::new("status", text(result, "status").unwrap_or("unknown")),
-        Fact::new("severity", severity).toned(tone),
-        share("fraud", score, tone),
-        share("supported", confidence, Tone::Neutral),
     ];
+    if let Some(score) = score {
+        facts.push(Fact::new("severity", severity).toned(tone));
+        facts.push(share("fraud", score, tone));
+        facts.push(share("supported", confidence, Tone::Neutral));
+    }
     facts.extend(text(result, "error").map(|error| Fact::new("error", error).toned(Tone::Bad)));
     facts.extend(payment(result));
     let mut notes: Vec<_> = similar(result).into_iter().collect();
@@ -57,7 +64,10 @@ fn conclude(result: &Value) -> Option<Conclusion> {
     Some(Conclusion {
         title: "Investigation",
         verdict: Some(verdict(result, severity, confidence)),
-        summary: summary(result, score, severity),
+        summary: score.map_or_else(
+            || "The investigation failed: the payment was not assessed.".to_owned(),
+            |score| summary(result, score, severity),
+        ),
         headings: Headings { actions: "Recommendations", ..Headings::default() },
         facts,
         findings: list(result, "findings").iter().enumerate().map(finding).collect(),

@@ -58,7 +58,9 @@ fn without_evidence_it_fails_with_the_first_error() {
     assert_eq!(category, "no_evidence");
     let expected = "transactions.csv has no transaction `unknown` among its 600 rows";
     assert!(error.as_str().contains(expected), "{error}");
-    assert_eq!((&result["status"], &result["score"]), (&json!("FAILED"), &json!(0.0)));
+    assert_eq!((&result["status"], &result["score"]), (&json!("FAILED"), &Value::Null));
+    let conclusion = (fraud::conclude::PRESENTATION.conclude)(&result).unwrap();
+    assert_eq!(conclusion.verdict.unwrap().word, "not assessed");
 }
 
 #[test]
