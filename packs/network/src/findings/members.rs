@@ -1,0 +1,175 @@
+//! The members of an object under normalised names, and where it is in an answer.
+
+use serde_json::{Map, Value};
+
+use crate::vocabulary::{Standing, standing};
+
+/// Members that name an object, the most specific first.
+const NAMES: &[&str] = &[
+    "neighbor_name",
+    "neighbor",
+    "peer",
+    "originator",
+    "destination",
+    "name",
+    "interface",
+    "port",
+    "route_target",
+    "prefix",
+    "neighbor_address",
+    "neighbor_id",
+    "peer_address",
+    "group",
+    "vlan_id",
+    "vlan",
+    "id",
+    "device",
+];
+
+/// Members that give a reason.
+const REASONS: &[&str] = &[
+    "last_error",
+    "reason",
+    "error",
+    "busiest_process",
+    "conflicts_with",
+    "down_reason",
+    "last_reset_reason",
+    "reload_reason",
+    "last_reload_reason",
+];
+
+/// Display names of members.
+const AREAS: &[(&str, &str)] = &[
+    ("bgp_neighbors", "BGP neighbor"),
+    ("bgp", "BGP neighbor"),
+    ("isis", "IS-IS adjacency"),
+    ("ospf", "OSPF adjacency"),
+    ("ldp", "LDP session"),
+    ("prefix_sids", "prefix SID"),
+    ("forwarding", "label path"),
+    ("import_route_targets", "import route target"),
+    ("vrfs", "VRF"),
+    ("interfaces", "interface"),
+    ("route_limit", "routes"),
+    ("cpu", "CPU"),
+    ("memory", "memory"),
+    ("vlans", "VLAN"),
+    ("spanning_tree", "spanning tree"),
+    ("access_lists", "access list"),
+    ("dns", "DNS"),
+];
+
+/// A position in an answer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Location {
+    /// The path of members.
+    pub(super) path: Vec<String>,
+    pub(super) vrf: Option<String>,
+    /// The name of the object around it.
+    pub(super) owner: String,
+    /// Whether the object around it is in a bad state.
+    pub(super) is_down: bool,
+}
+
+impl Location {
+    /// The display name of the objects here.
+    pub(super) fn area(&self) -> &str {
+        let known = |member: &String| AREAS.iter().find(|(name, _)| name == member);
+        match self.path.iter().rev().find_map(known) {
+            Some((_, words)) => words,
+            None => match self.path.last().map_or("device", String::as_str) {
+                "neighbors" => "neighbor",
+                other => other,
+            },
+        }
+    }
+
+    /// Display name of an object here, with its VRF.
+    pub(super) fn words(&self, object: &Object<'_>) -> String {
+        let area = self.area();
+        let own = object.name();
+        let is_vrf = self.vrf.as_ref() == Some(&self.owner);
+        let name = if own.is_empty() && !is_vrf { self.owner.clone() } else { own };
+        let named = if name.is_empty() { area.to_owned() } else { format!("{area} {name}") };
+        match &self.vrf {
+            Some(vrf) if !named.contains(vrf.as_str()) => format!("VRF {vrf}: {named}"),
+            _ => named,
+        }
+    }
+}
+
+/// An object's members under normalised names.
+pub(super) struct Object<'a>(pub(super) Vec<(String, &'a Value)>);
+
+impl<'a> Object<'a> {
+    pub(super) fn of(members: &'a Map<String, Value>) -> Self {
+        Self(members.iter().map(|(name, value)| (snake(name), value)).collect())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<f64> {
+        number(self.get(name)?)
+    }
+
+    /// The first number whose name has all these words.
+    pub(super) fn like(&self, words: &[&str]) -> Option<f64> {
+        let mut all = self.0.iter();
+        all.find(|(name, _)| words.iter().all(|w| name.contains(w))).and_then(|(_, v)| number(v))
+    }
+
+    pub(super) fn name(&self) -> String {
+        let text = |value: &Value| match value {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        };
+        NAMES.iter().find_map(|name| text(self.get(name)?)).unwrap_or_default()
+    }
+
+    pub(super) fn reason(&self) -> String {
+        let reason = REASONS.iter().find_map(|name| self.get(name));
+        match reason {
+            Some(Value::String(reason)) if !reason.is_empty() => format!(" ({reason})"),
+            Some(Value::Array(all)) => {
+                let all: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
+                format!(" ({})", all.join(", "))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Whether an operator switched the object off.
+    pub(super) fn is_switched_off(&self) -> bool {
+        let admin = ["admin_status", "admin_state", "admin"].iter().find_map(|name| self.get(name));
+        let is_off = |state: &str| matches!(standing(state, &[]), Standing::Off | Standing::Bad);
+        admin.is_some_and(|admin| admin == false || admin.as_str().is_some_and(is_off))
+            || self.get("enabled").is_some_and(|enabled| enabled == false)
+    }
+}
+
+/// A name in snake case.
+pub(super) fn snake(name: &str) -> String {
+    let mut said = String::new();
+    let mut was_small = false;
+    for c in name.chars() {
+        if c.is_uppercase() && was_small {
+            said.push('_');
+        }
+        was_small = c.is_lowercase();
+        said.extend(if c.is_alphanumeric() { c } else { '_' }.to_lowercase());
+    }
+    said
+}
+
+pub(super) fn number(value: &Value) -> Option<f64> {
+    let text = || {
+        let text = value.as_str()?.trim().trim_end_matches(['%', ' ']);
+        let text = text.strip_suffix("dBm").unwrap_or(text).trim().replace(',', "");
+        text.parse::<f64>().ok().filter(|number| number.is_finite())
+    };
+    value.as_f64().or_else(text)
+}
