@@ -316,7 +316,7 @@ async fn health_and_metrics_report_the_stacks_state() {
     let expected = json!({
         "status": "ok", "data": data, "version": version, "log_problem": problem, "clock": clock,
         "agents": packs::all().iter().map(|agent| agent.name()).collect::<Vec<_>>(),
-        "problems": {},
+        "problems": {}, "halts": [],
     });
     assert_eq!(health, expected);
     client.trigger(&json!({})).await;
