@@ -99,6 +99,16 @@ impl Planned<'_> {
                 has.join(", ")
             )));
         };
+        let is_relative =
+            matches!(change.amount, Amount::By(..) | Amount::Times(_) | Amount::Toward(..));
+        let is_stated = self.targets.iter().any(|target| target.path == change.path);
+        if self.is_new && is_relative && !is_stated && !change.path.starts_with("Drug|") {
+            let unit = &self.base[change.path].unit;
+            return Err(Question::new(format!(
+                "{said}: of which value? The model's default is {} {unit}.",
+                number(now)
+            )));
+        }
         let unit = dimension_of(change.path).map_or("", |dimension| dimension.canonical());
         let shown = |value: f64| format!("{} {unit}", number(value));
         let value = match change.amount {
@@ -154,6 +164,9 @@ impl Planned<'_> {
         };
         match (every, count, long) {
             (true, false, true) => self.put(fill("fill the simulated")),
+            (true, false, false) if !self.is_new && self.was_filled() => {
+                self.put(fill("fill the simulated"));
+            }
             (true, false, false) if self.is_new => {
                 let target = fill("not stated; fill the model's simulated");
                 if target.value < 2.0 {
@@ -172,6 +185,17 @@ impl Planned<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether the doses went on until the end of the simulated time.
+    fn was_filled(&self) -> bool {
+        let of = |path: &str| self.base.get(path).map(|setting| setting.value);
+        let (Some(doses), Some(interval), Some(duration)) =
+            (of(path::DOSES), of(path::INTERVAL), of(path::DURATION))
+        else {
+            return false;
+        };
+        doses > 1.0 && same(doses, (duration / interval - SAME).ceil())
     }
 
     /// A new simulation needs a dose and how often it is given, unless all of it is the default.

@@ -76,7 +76,12 @@ impl Reader<'_> {
 
     /// `at 8 and 20`, `at 8:00, 14:00 and 20:00`: even times are an interval.
     pub(super) fn clock(&self, at: usize) -> Match {
-        let mut used = self.one_of(at, &["at"])?;
+        let named = self.one_of(at, &["at"]);
+        let mut used = named.unwrap_or(0);
+        // Without "at", only 8 am or 08:00 is a time.
+        if named.is_none() && self.clock_time(at).is_none_or(|(_, length)| length < 2) {
+            return None;
+        }
         let mut times = Vec::new();
         while let Some((hour, length)) = self.clock_time(at + used) {
             times.push(hour);

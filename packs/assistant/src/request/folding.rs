@@ -8,6 +8,9 @@ use super::{
     rounded,
 };
 
+/// Words for a time of the day.
+const PARTS_OF_THE_DAY: [&str; 7] = ["morning", "evening", "night", "bedtime", "qam", "qpm", "qhs"];
+
 /// Collects the phrases of a text.
 pub(super) struct Folding<'a> {
     reader: &'a Reader<'a>,
@@ -204,7 +207,13 @@ impl<'a> Folding<'a> {
         let other = self.request.changes.iter().find(|c| c.path == path && is_value(&c.amount));
         if let Some(other) = other.filter(|_| is_value(&amount)) {
             let (now, before) = (value(&amount), value(&other.amount));
-            if (now - before).abs() <= 1e-9 * before.abs() {
+            // "250 mg every morning and 250 mg every evening" is no repetition.
+            let is_part = |text: &str| {
+                let text = text.to_lowercase();
+                PARTS_OF_THE_DAY.iter().any(|part| text.contains(part))
+            };
+            let may_repeat = path != path::DOSE && !is_part(&said) && !is_part(&other.said);
+            if may_repeat && (now - before).abs() <= 1e-9 * before.abs() {
                 return Ok(());
             }
             let words = format!(
@@ -262,6 +271,9 @@ impl<'a> Folding<'a> {
             self.doses.push((phrase.clone(), Quantity { unit: goal.unit, ..*quantity }, None));
             return Ok(());
         }
+        if bare.len() == 1 && self.is_course(*quantity) {
+            return self.set(phrase, path::DURATION, Amount::To(*quantity));
+        }
         let words = match quantity.dimension() {
             None => {
                 format!("{value} of what? State the unit and what it is for, such as {value} mg.")
@@ -276,6 +288,21 @@ impl<'a> Folding<'a> {
             Some(_) => "of which parameter".to_owned(),
         };
         Err(self.ask(phrase, &words))
+    }
+
+    /// Whether a time alone is how long the doses go on: days or weeks beside an interval, as in
+    /// "bid 6 days".
+    fn is_course(&self, quantity: Quantity) -> bool {
+        let interval = self.request.changes.iter().find_map(|change| match change.amount {
+            Amount::To(hours) if change.path == path::INTERVAL => Some(hours.canonical()),
+            _ => None,
+        });
+        let is_days = quantity.unit.is_some_and(|unit| unit.times >= 24.0 && unit.over <= 1.0);
+        quantity.is(Dimension::Time)
+            && is_days
+            && !self.request.sets(path::DURATION)
+            && !self.request.sets(path::DOSES)
+            && interval.is_some_and(|interval| interval < quantity.canonical())
     }
 
     /// A dose in mg.

@@ -94,7 +94,13 @@ fn exponent(text: &str) -> Option<usize> {
 }
 
 /// The value of plain digits, or of digits in groups of three: 1,200. `None` if it is unclear.
+///
+/// 1.000 is one with trailing zeros or, in much of the world, a thousand.
 fn value(text: &str) -> Option<f64> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+    if decimals.len() == 3 && decimals.ends_with('0') && !["", "0"].contains(&whole) {
+        return None;
+    }
     let value = if text.contains(',') { grouped(text)? } else { text.to_owned() };
     value.parse::<f64>().ok().filter(|value| value.is_finite())
 }
@@ -157,6 +163,10 @@ mod tests {
             ("1.2e3", Some(1200.0)),
             ("½", Some(0.5)),
             ("1½", Some(1.5)),
+            ("1.000", None),
+            ("1.250", None),
+            ("0.250", Some(0.25)),
+            ("1.125", Some(1.125)),
             ("0,5", None),
             ("1,2", None),
             ("12,50", None),

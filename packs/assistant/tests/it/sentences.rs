@@ -112,6 +112,85 @@ const RUN: &[(&str, &str)] = &[
         "theophylline 250 mg q8h for 2 days || set clearance to 2 L/h, reduce the dose by 50 mg and then run it",
         "theophylline-oral 200 mg x6 q8h for 48h Drug|Clearance=2",
     ),
+    ("vancomycin 1000mg bid 6 days", "vancomycin-infusion 1000 mg x12 q12h for 144h"),
+    ("250 mg q8h theophylline, 2 weeks", "theophylline-oral 250 mg x42 q8h for 336h"),
+    (
+        "theophylline 300 mg BID (8am and 8pm) for 3 days",
+        "theophylline-oral 300 mg x6 q12h for 72h",
+    ),
+    (
+        "vancomycin 1g q12h for 3 days || change the interval to 8 h and the dose to 750 mg, then run",
+        "vancomycin-infusion 750 mg x9 q8h for 72h",
+    ),
+    (
+        "vancomycin 1g q12h for 3 days || make it 1.5 g q24h and run",
+        "vancomycin-infusion 1500 mg x3 q24h for 72h",
+    ),
+    (
+        "vancomycin 1g q12h for 3 days || halve the clearance and run it",
+        "vancomycin-infusion 1000 mg x6 q12h for 72h Drug|Clearance=2.85",
+    ),
+    (
+        "Vancomycin 1.25g IV q8h × 3 days, infuse over 90 min",
+        "vancomycin-infusion 1250 mg x9 q8h for 72h Dosing|InfusionDuration=1.5",
+    ),
+    (
+        "start gentamicin 7 mg/kg q24h for 3 doses, weight 65 kg",
+        "gentamicin-bolus 455 mg x3 q24h for 72h",
+    ),
+    (
+        "what would the trough be with vancomycin 750 mg q8h for 3 days",
+        "vancomycin-infusion 750 mg x9 q8h for 72h",
+    ),
+    (
+        "Please simulate oral theophylline, 200 mg, four times daily, for one week",
+        "theophylline-oral 200 mg x28 q6h for 168h",
+    ),
+    (
+        "theophylline 250 mg at 08:00, 16:00 and 00:00 for 2 days",
+        "theophylline-oral 250 mg x6 q8h for 48h",
+    ),
+    (
+        "gentamicin 240 mg once every 24 hours, 4 doses, bolus",
+        "gentamicin-bolus 240 mg x4 q24h for 96h",
+    ),
+    (
+        "vancomycin 500 mg q6h for 4 days, 2 h infusion",
+        "vancomycin-infusion 500 mg x16 q6h for 96h Dosing|InfusionDuration=2",
+    ),
+    (
+        "gentamicin 1.5 mg/kg/dose q8h for 2 days in a 70-kg adult",
+        "gentamicin-bolus 105 mg x6 q8h for 48h",
+    ),
+    (
+        "vancomycin 1 g q12h for 72 hours with CL 60 mL/min",
+        "vancomycin-infusion 1000 mg x6 q12h for 72h Drug|Clearance=3.6",
+    ),
+    (
+        "theophylline 300 mg q12h x 10 doses with ka 0.3 /h and F 0.9",
+        "theophylline-oral 300 mg x10 q12h for 120h Drug|AbsorptionRate=0.3 Drug|Bioavailability=0.9",
+    ),
+    (
+        "theophylline single 250 mg dose, simulate for 48 h",
+        "theophylline-oral 250 mg x1 q8h for 48h",
+    ),
+    (
+        "theophylline 250 mg every 8 h for 3 days with lag time 30 min",
+        "theophylline-oral 250 mg x9 q8h for 72h Drug|LagTime=0.5",
+    ),
+    ("theophylline 250 mg weekly x 3", "theophylline-oral 250 mg x3 q168h for 504h"),
+    (
+        "10 mg/kg vancomycin q12h for 5 days (weight: 90 kg)",
+        "vancomycin-infusion 900 mg x10 q12h for 120h",
+    ),
+    (
+        "vancomycin: dose 1000 mg, interval 12 h, 6 doses, infusion time 1.5 h",
+        "vancomycin-infusion 1000 mg x6 q12h for 72h Dosing|InfusionDuration=1.5",
+    ),
+    (
+        "gentamicin 3 mg/kg/day in three divided doses for 2 days, 70 kg",
+        "gentamicin-bolus 70 mg x6 q8h for 48h",
+    ),
 ];
 
 /// Sentences that are not run, and the part that the question quotes.
@@ -148,6 +227,24 @@ const ASKED: &[(&str, &str)] = &[
     ("theophylline 250 mg for a 60 kg patient once", "`60 kg`"),
     ("theophylline 1 200 mg once", "`1`"),
     ("theophylline 250 mg once with ketchup", "`ketchup`"),
+    ("theophylline 250 mg every morning and 250 mg every evening for 5 days", "`every evening`"),
+    ("theophylline 250 mg every morning and every evening for 5 days", "`every evening`"),
+    ("vancomycin 1.000 mg once", "`1.000 mg`"),
+    ("double dose of theophylline once", "`double dose`"),
+    ("theophylline 250 mg tid, skip the second dose", "`skip"),
+    ("vancomycin 1 g q12h, hold after 3 doses", "`hold after`"),
+    ("gentamicin 80 mg IV TDS for 5/7", "`for 5/7`"),
+    ("vancomycin 1 g q12h x 3 days, then stop", "`stop`"),
+    ("theophylline 5 mg/kg loading then 0.5 mg/kg/h", "`0.5 mg/kg/h`"),
+    ("vancomycin 1 g every 12 hours for 3 days, no infusion", "`no infusion`"),
+    ("theophylline 200mg 2-0-2 for 3 days", "`2-0`"),
+    ("theophylline 200 mg q8h for 3 days; compare with 300 mg q12h", "`q12h`"),
+    ("gentamicin 5mg/kg in a patient weighing 154 lb, once", "`lb`"),
+    ("theophylline 250 mg x 3 daily for 2 days", "`x 3`"),
+    ("theophylline 250 mg q8h for 3 days, half-life 6 h", "`half-life 6 h`"),
+    ("theophylline 250 mg on days 1, 3 and 5", "`days`"),
+    ("theophylline 100 mg and 200 mg alternating q8h", "`alternating`"),
+    ("vancomycin 1 gram IV every 12 hours starting in 6 hours for 3 days", "`starting in`"),
 ];
 
 fn lines(text: &str) -> Vec<&str> {
