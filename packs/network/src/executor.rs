@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::graph::{ASSESSOR, EXECUTOR, TOOLS, chat, cut};
 use super::interpret::{self, Action};
-use super::state::{ExecutedToolCall, State};
+use super::state::{ExecutedToolCall, Finding, State};
 use super::{findings, lexicon, prompt};
 
 /// Most replies per step.
@@ -159,7 +159,12 @@ impl State {
                 let read = findings::read(&function, &result.call.arguments, answer);
                 let label = self.label(&result.call.arguments);
                 for wrong in read.wrong {
-                    self.found(index, &function, format!("{label}{}", wrong.text));
+                    self.found(Finding {
+                        step_index: index,
+                        function: function.clone(),
+                        finding: format!("{label}{}", wrong.text),
+                        subjects: wrong.subjects.iter().map(|name| (*name).to_owned()).collect(),
+                    });
                 }
             }
             (None, Some(error)) => {

@@ -140,9 +140,11 @@ impl Reader {
         let kind = ["protocol", "type", "kind"].iter().find_map(|name| object.get(name)?.as_str());
         let mut found: Vec<&'static str> = location.path.iter().flat_map(|name| of(name)).collect();
         found.extend(kind.filter(|kind| kind.len() < 24).into_iter().flat_map(of));
-        if found.is_empty() {
+        // A VRF or an interface around an object does not say what the tool reads.
+        if found.iter().all(|subject| ["vpn", "interface"].contains(subject)) {
             found.extend(&self.tool);
         }
+        found.sort_unstable();
         found.dedup();
         found
     }

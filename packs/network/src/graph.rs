@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use super::assess::{self, ASSESSMENT, Assessment};
 use super::offer::{self, GET_DEVICES};
 use super::plan::{self, Plan};
-use super::query::{self, Input};
+use super::query::{self, Input, Intent};
 use super::report::{self, REPORT};
 use super::state::{State, Work};
 use super::{executor, interpret, prompt};
@@ -129,7 +129,13 @@ fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
     let plans = plan::with(options.plans).map_err(|error| wrong(error.to_string()))?;
     let intent = query::intent(&query, &plans);
     let steps = plans.get(&intent.name).map(|plan| plan.steps.clone()).unwrap_or_default();
-    let steps = with_question(&query, steps, intent.is_recognised);
+    let has_plan = intent.is_recognised && intent.name != plan::GENERAL;
+    let intent = if !has_plan && interpret::is_specific(&query) {
+        Intent { name: QUESTION.to_owned(), is_recognised: true }
+    } else {
+        intent
+    };
+    let steps = with_question(&query, steps, &intent);
     let work = Work {
         interface: query::interface(&query),
         vrf: query::vrf(&query),
@@ -149,16 +155,19 @@ fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
     })
 }
 
+/// The intent of a question about a subject that no plan has: the question is the plan.
+const QUESTION: &str = "question";
+
 /// The steps of a plan, and before them the question, if it asks about a subject that they leave out.
-fn with_question(query: &str, steps: Vec<String>, is_recognised: bool) -> Vec<String> {
-    let covered: Vec<_> = steps.iter().flat_map(|step| interpret::subjects(step)).collect();
-    let asked = interpret::subjects(query);
-    if asked.iter().all(|subject| covered.contains(subject)) {
-        return steps;
-    }
+fn with_question(query: &str, steps: Vec<String>, intent: &Intent) -> Vec<String> {
     let logs = "If something was found, check the logs for messages about it.";
-    let rest = if is_recognised { steps } else { vec![logs.to_owned()] };
-    [query.to_owned()].into_iter().chain(rest).collect()
+    let covered: Vec<_> = steps.iter().flat_map(|step| interpret::subjects(step)).collect();
+    let is_covered = |subject: &&str| covered.contains(subject);
+    match intent.name.as_str() {
+        QUESTION => vec![query.to_owned(), logs.to_owned()],
+        _ if interpret::subjects(query).iter().all(is_covered) => steps,
+        _ => [query.to_owned()].into_iter().chain(steps).collect(),
+    }
 }
 
 fn ask_servers(state: &State, _: &Context<'_>) -> Effect {
@@ -384,7 +393,7 @@ impl State {
         self.device_name = device.clone();
         self.work.devices = devices;
         let plan = self.work.plans.get(&self.work.intent);
-        let question = plan.map_or("", |plan| plan.description.as_str());
+        let question = plan.map_or(self.user_query.as_str(), |plan| plan.description.as_str());
         let mut objective =
             format!("{} on {device}: {question}", self.work.intent.replace('_', " "));
         if let Some(interface) = &self.work.interface {

@@ -133,6 +133,12 @@ pub(super) fn subjects(action: &str) -> Vec<&'static str> {
     if found.contains(&LOGS) { vec![LOGS] } else { found }
 }
 
+/// Whether a question asks about a subject, or something of one.
+pub(super) fn is_specific(query: &str) -> bool {
+    let said = words(query);
+    !lexicon::subjects(&said).is_empty() || !lexicon::attributes(&said).is_empty()
+}
+
 fn head(action: &str) -> &str {
     action.split([':', ';']).next().and_then(|text| text.split(". ").next()).unwrap_or(action)
 }

@@ -9,7 +9,7 @@ use super::findings::{Fine, Read, UTILIZATION_PERCENT_MIN, read};
 use super::interpret::{condition, words};
 use super::lexicon;
 use super::query::normal_interface;
-use super::state::{State, StepStatus};
+use super::state::{Finding, State, StepStatus};
 
 /// Minimum number of parts in order that count as redundant.
 const REDUNDANT_MIN: usize = 2;
@@ -329,6 +329,20 @@ fn is_measure(word: &str, sentence: &str) -> bool {
     let at = said.iter().position(|w| w == word);
     let next = at.and_then(|at| said.get(at + 1)).map_or("", String::as_str);
     word.parse::<f64>().is_ok() && ["percent", "hour", "minute"].contains(&next)
+}
+
+/// Whether a finding is about what the question asks: its subjects, or a name in it.
+pub(super) fn is_relevant(state: &State, finding: &Finding) -> bool {
+    let asked = words(&state.user_query);
+    let subjects = lexicon::subjects(&asked);
+    if subjects.is_empty() {
+        return true;
+    }
+    if let Some(interface) = &state.work.interface {
+        let is_this = |word: &str| normal_interface(word) == normal_interface(interface);
+        return finding.finding.split(|c: char| c.is_whitespace() || c == ',').any(is_this);
+    }
+    finding.subjects.is_empty() || finding.subjects.iter().any(|s| subjects.contains(&s.as_str()))
 }
 
 /// The judgements as the session's result shows them.

@@ -65,6 +65,7 @@ const SUBJECTS: &[(&str, &str)] = &[
 
 /// What a sentence asks about a subject, beside its state.
 const ATTRIBUTES: &[(&str, &str)] = &[
+    ("state", "status|state|up|established"),
     ("errors", "error|crc|fcs|discard|drop|runt|giant|counter"),
     ("flaps", "flap|flapping|transition|stable|stability|bounce"),
     ("mtu", "mtu|jumbo"),

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::interpret;
 use super::judge::{self, Judgement, Outcome, Verdict};
 use super::state::{State, StepStatus};
 
@@ -12,6 +13,9 @@ pub(super) const LOGGED: &str = "logged: ";
 
 /// Prefix of the limitations paragraph.
 pub(super) const NOT_CHECKED: &str = "Not checked: ";
+
+/// Prefix of a problem that the question does not ask about.
+const ELSEWHERE: &str = "Also found: ";
 
 /// Prefix of a model's paragraph.
 pub(super) const WRITTEN: &str = "The model writes: ";
@@ -58,6 +62,12 @@ fn open(judged: &[Judgement]) -> Vec<String> {
     judged.iter().filter_map(line).collect()
 }
 
+/// Whether the question asks about something, and that is in order.
+fn is_answered(state: &State, judged: &[Judgement]) -> bool {
+    let is_fine = judged.first().is_some_and(|question| question.verdict == Verdict::Fine);
+    is_fine && interpret::is_specific(&state.user_query)
+}
+
 /// What a model wrote, below what the rules say.
 pub(super) fn with_model(state: &State, written: Vec<String>) -> Vec<String> {
     let mut summary = by_rules(state);
@@ -71,18 +81,23 @@ pub(super) fn with_model(state: &State, written: Vec<String>) -> Vec<String> {
 pub(super) fn by_rules(state: &State) -> Vec<String> {
     let device = &state.device_name;
     let answered = state.steps_with(StepStatus::Answered).len();
-    let (findings, logged): (Vec<&str>, Vec<&str>) = state
-        .work
-        .findings
-        .iter()
-        .map(|found| found.finding.as_str())
-        .partition(|finding| !finding.starts_with(LOGGED));
+    let all = &state.work.findings;
+    let (logged, findings): (Vec<_>, Vec<_>) =
+        all.iter().partition(|found| found.finding.starts_with(LOGGED));
+    let (findings, others): (Vec<_>, Vec<_>) =
+        findings.into_iter().partition(|found| judge::is_relevant(state, found));
     let judged = judge::judgements(state);
     let outcome = judge::outcome(state, &judged);
     let mut summary = vec![match (findings.len(), logged.len(), answered) {
         (0, 0, 0) => format!("{device}: nothing could be checked."),
+        (0, _, _) if !others.is_empty() => {
+            format!("{device}: problems found, none of them in what was asked about.")
+        }
         (0, 0, _) if outcome == Outcome::Fine => format!("{device}: no problems found."),
         (0, 0, _) if outcome == Outcome::NotFine => format!("{device}: not as the plan asks."),
+        (0, 0, _) if is_answered(state, &judged) => format!(
+            "{device}: what was asked about is in order; not all of the plan's sentences were judged."
+        ),
         (0, 0, _) => format!("{device}: not judged. No problems in what the rules know."),
         (0, _, _) => {
             format!("{device}: no current problems, but the log shows earlier ones.")
@@ -90,7 +105,8 @@ pub(super) fn by_rules(state: &State) -> Vec<String> {
         (1, _, _) => format!("{device}: one problem found."),
         (many, _, _) => format!("{device}: {many} problems found."),
     }];
-    summary.extend(findings.iter().chain(&logged).map(|finding| (*finding).to_owned()));
+    summary.extend(findings.iter().chain(&logged).map(|found| found.finding.clone()));
+    summary.extend(others.iter().map(|found| format!("{ELSEWHERE}{}", found.finding)));
     summary.extend(open(&judged));
     if !state.work.is_intent_recognised {
         let intent = &state.work.intent;

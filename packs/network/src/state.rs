@@ -48,6 +48,9 @@ pub struct Finding {
     pub step_index: usize,
     pub function: String,
     pub finding: String,
+    /// The subjects that it is about, such as `bgp`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub subjects: Vec<String>,
 }
 
 /// The state of a session: first the specification's fields, then the working state.
@@ -184,11 +187,11 @@ impl State {
     }
 
     /// Adds a finding, once.
-    pub(super) fn found(&mut self, step_index: usize, function: &str, finding: String) {
+    pub(super) fn found(&mut self, finding: Finding) {
         let findings = &mut self.work.findings;
-        let is_new = findings.iter().all(|known| known.finding != finding);
+        let is_new = findings.iter().all(|known| known.finding != finding.finding);
         if is_new && findings.len() < FINDINGS_MAX {
-            findings.push(Finding { step_index, function: function.to_owned(), finding });
+            findings.push(finding);
         }
     }
 
@@ -207,6 +210,13 @@ impl State {
         self.work.is_by_rules = false;
     }
 
+    /// The findings, those that the question asks about first.
+    fn ranked(&self) -> Vec<&Finding> {
+        let mut findings: Vec<&Finding> = self.work.findings.iter().collect();
+        findings.sort_by_key(|found| !judge::is_relevant(self, found));
+        findings
+    }
+
     pub(super) fn result(&self) -> Value {
         let mut left = RESULTS_BYTES_MAX;
         let results: Vec<Value> =
@@ -219,7 +229,7 @@ impl State {
             "objective": self.objective,
             "intent": self.work.intent,
             "summary": self.summary,
-            "findings": self.work.findings,
+            "findings": self.ranked(),
             "execution_results": results,
             "tool_limitations_report": self.tool_limitations_report,
             "assessor_notes_for_final_report": self.assessor_notes_for_final_report,

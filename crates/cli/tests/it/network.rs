@@ -80,8 +80,8 @@ fn a_foreign_server_is_used_and_its_gaps_are_reported() {
     for said in [
         "tools that may write are not used: reboot, fetch_labels, query_logs",
         "get_interface_status failed: ",
-        "step 4: no available tool covers labels",
-        "step 6: no available tool covers logs",
+        "step 4: no available tool covers mpls",
+        "step 6: no available tool covers log",
     ] {
         assert!(limitations.contains(said), "{said}: {limitations}");
     }

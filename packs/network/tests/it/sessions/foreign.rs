@@ -179,6 +179,15 @@ fn what_no_rule_knows_is_never_green() {
         ),
         ("Why is OSPF slow on r1?", "show_ospf", json!({"neighbors": [{"state": "FULL"}]})),
         ("Is OSPF fine on r1?", "show_ospf", json!({"neighbors": []})),
+        (
+            "Are the interfaces of r1 up?",
+            "interfaces",
+            json!({"items": [{"interface": "Gi1", "crc_errors": 0}]}),
+        ),
+        ("Check the MTU on r1", "link_mtu", json!({"interface": "Gi1", "mtu": 9000})),
+        ("Check the optics on r1", "optics", json!({"port": "Te1", "rx_power_dbm": -9.5})),
+        ("Is memory on r1 under 50 percent?", "memory", json!({"memory": {"free_share": 20}})),
+        ("How healthy is the flux capacitor of r1?", "flux_capacitor", json!({"flux": "nominal"})),
     ] {
         let result = asked(query, tool, &answer);
         assert_eq!(result["verdict"], "unknown", "{query} {answer}: {}", result["judgements"]);
@@ -190,4 +199,218 @@ fn what_no_rule_knows_is_never_green() {
                 .any(|judged| judged["reason"].is_string())
         );
     }
+}
+
+/// Bad states as vendors spell them, with the question and the tool that they belong to.
+const BAD: &[(&str, &str, &[&str])] = &[
+    (
+        "Is OSPF fine on r1?",
+        "ospf_neighbors",
+        &["DOWN", "INIT", "EXSTART", "EXCHANGE/DR", "LOADING", "ATTEMPT"],
+    ),
+    (
+        "Are the IS-IS adjacencies of r1 up?",
+        "isis_adjacency",
+        &["Init", "Down", "initializing", "DOWN"],
+    ),
+    (
+        "Is BGP fine on r1?",
+        "bgp_summary",
+        &["Idle", "Active", "Connect", "OpenSent", "OpenConfirm", "Idle (PfxCt)", "idle"],
+    ),
+    (
+        "Is LDP fine on r1?",
+        "ldp_sessions",
+        &["Nonexistent", "OpenRec", "OpenSent", "Initialized failed", "down"],
+    ),
+    (
+        "Are the interfaces of r1 up?",
+        "interface_list",
+        &[
+            "down",
+            "Down",
+            "errDisabled",
+            "err-disabled",
+            "error-disabled",
+            "notconnect",
+            "Not Connected",
+            "linkDown",
+            "link-down",
+            "lowerLayerDown",
+            "LOWER_LAYER_DOWN",
+            "notPresent",
+            "sfpAbsent",
+            "up/down",
+            "down (psecure-violation)",
+            "down (sfp not inserted)",
+            "Up (err-disabled)",
+            "oper-down",
+            "inactive",
+            "suspnd",
+            "faulty",
+        ],
+    ),
+    (
+        "Is spanning tree fine on r1?",
+        "stp_ports",
+        &[
+            "BKN*",
+            "broken",
+            "root-inconsistent",
+            "Loop_Inconsistent",
+            "type inconsistent",
+            "PVID-inconsistent",
+        ],
+    ),
+    ("Is HSRP fine on r1?", "hsrp_groups", &["Init", "Learn", "Speak", "init (interface down)"]),
+    ("Is VRRP fine on r1?", "vrrp_groups", &["Initialize", "init", "down"]),
+    (
+        "Is the port channel of r1 fine?",
+        "lacp_members",
+        &["suspended", "individual", "down", "stand-alone"],
+    ),
+    ("Is BFD fine on r1?", "bfd_sessions", &["Down", "Init", "AdminDown failed"]),
+    (
+        "Is NTP fine on r1?",
+        "ntp_peers",
+        &["unsynchronized", "unreachable", "not synced", "timeout"],
+    ),
+    (
+        "Is DNS fine on r1?",
+        "dns_servers",
+        &["SERVFAIL", "NXDOMAIN", "REFUSED", "timed out", "no response"],
+    ),
+    (
+        "Is the environment of r1 fine?",
+        "environment",
+        &["failed", "critical", "absent", "FAULTY", "major", "not present"],
+    ),
+    ("Is EVPN fine on r1?", "evpn_peers", &["down", "failed", "conflict"]),
+];
+
+/// The same state under other names and at other depths.
+fn shapes(state: &str) -> Vec<Value> {
+    vec![
+        json!({"items": [{"name": "ok-one", "state": "up"}, {"name": "bad-one", "state": state}]}),
+        json!([{"id": 1, "operStatus": state}]),
+        json!({"output": {"by_vrf": {"default": {"entries_of": {"x": {"session-state": state}}}}}}),
+        json!({"result": [{"name": "a", "some_new_field": state}]}),
+        json!({"data": {"Oper State": state, "admin_status": "up"}}),
+    ]
+}
+
+#[test]
+fn one_bad_state_anywhere_is_found_in_every_shape() {
+    let mut cases = 0;
+    for (query, tool, states) in BAD {
+        for state in *states {
+            for answer in shapes(state) {
+                let result = asked(query, tool, &answer);
+                assert_eq!(
+                    result["verdict"], "not_fine",
+                    "{query} {answer}: {}",
+                    result["judgements"]
+                );
+                cases += 1;
+            }
+        }
+    }
+    assert!(cases >= 300, "{cases}");
+}
+
+#[test]
+fn a_good_state_under_a_known_name_is_fine() {
+    let list = |item: Value| json!({"items": [item]});
+    for (query, tool, answer) in [
+        (
+            "Is OSPF fine on r1?",
+            "ospf_neighbors",
+            list(json!({"neighbor_id": "10.0.0.2", "state": "FULL/DR", "area": "0.0.0.0"})),
+        ),
+        (
+            "Is HSRP healthy on r1?",
+            "hsrp_groups",
+            list(json!({"group": 10, "state": "Active", "virtual_ip": "10.0.0.1"})),
+        ),
+        ("Is VRRP healthy on r1?", "vrrp_groups", list(json!({"group": 10, "state": "Backup"}))),
+        (
+            "Is spanning tree fine on r1?",
+            "stp_ports",
+            json!({"ports": [{"port": "Gi1", "role": "Root", "state": "FWD"}, {"port": "Gi2", "role": "Altn", "state": "BLK"}]}),
+        ),
+        (
+            "Is DNS working on r1?",
+            "dns_check",
+            json!({"query": "a.example", "rcode": "NOERROR", "answer": "10.1.1.1"}),
+        ),
+        ("Is NTP in order on r1?", "ntp_status", json!({"status": "synchronized", "stratum": 2})),
+        (
+            "Check the optics on r1: rx power",
+            "optics",
+            json!({"port": "Te1", "rx_power_dbm": -3.1, "rx_low_alarm": -14.4, "rx_high_alarm": 2.0}),
+        ),
+        (
+            "Check the MTU on r1",
+            "link_mtu",
+            json!({"interface": "Gi1", "local_mtu": 9000, "remote_mtu": 9000}),
+        ),
+        (
+            "Are there errors on the interfaces of r1?",
+            "interface_counters",
+            list(json!({"interface": "Gi1", "crc_errors": 3, "input_packets": 900_000_000_u64})),
+        ),
+        (
+            "Are the ports of r1 up?",
+            "port_status",
+            list(json!({"port": "Gi1", "status": "connected", "vlan": 10})),
+        ),
+    ] {
+        let result = asked(query, tool, &answer);
+        // The plan for interfaces asks more than this server answers.
+        assert_ne!(result["verdict"], "not_fine", "{query} {answer}: {}", result["judgements"]);
+        assert_eq!(
+            result["judgements"][0]["verdict"], "fine",
+            "{query} {answer}: {}",
+            result["judgements"]
+        );
+        assert!(
+            tool == "interface_counters" || tool == "port_status" || result["verdict"] == "fine"
+        );
+    }
+}
+
+#[test]
+fn a_renamed_field_is_never_green() {
+    let answer =
+        json!({"items": [{"neighbor_id": "10.0.0.2", "state": "FULL", "errors": 0, "up": true}]});
+    let item = answer["items"][0].as_object().unwrap();
+    for name in item.keys().filter(|name| *name != "neighbor_id") {
+        let mut renamed = item.clone();
+        let value = renamed.remove(name).unwrap();
+        renamed.insert(format!("zq{}", name.len()), value);
+        let result = asked("Is OSPF fine on r1?", "ospf_neighbors", &json!({"items": [renamed]}));
+        assert_eq!(result["verdict"], "unknown", "{name}: {}", result["judgements"]);
+    }
+}
+
+#[test]
+fn the_summary_begins_with_what_was_asked() {
+    let answer = json!({
+        "ospf": {"neighbors": [{"neighbor_id": "10.0.0.2", "state": "INIT"}]},
+        "fans": [{"name": "fan1", "status": "failed"}],
+    });
+    let result = asked("Is OSPF fine on r1?", "ospf_neighbors", &answer);
+    let summary: Vec<&str> = super::texts(&result["summary"]);
+    assert_eq!(summary[..2], ["r1: one problem found.", "OSPF adjacency 10.0.0.2 is INIT"]);
+    assert!(summary[2].starts_with("Also found: fans fan1 is failed"), "{summary:?}");
+}
+
+#[test]
+fn a_question_about_two_devices_asks_both() {
+    let answer = json!({"items": [{"neighbor_id": "10.0.0.2", "state": "INIT"}]});
+    let result = asked("Is OSPF fine on r1 and r2?", "ospf_neighbors", &answer);
+    assert_eq!(result["device_name"], "r1, r2");
+    let found = result["findings"].as_array().unwrap().iter();
+    let found: Vec<_> = found.map(|found| found["finding"].as_str().unwrap()).collect();
+    assert_eq!(found, ["r1: items 10.0.0.2 is INIT", "r2: items 10.0.0.2 is INIT"]);
 }

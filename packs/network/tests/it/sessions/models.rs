@@ -118,3 +118,70 @@ fn calls_of_unknown_tools_return_errors() {
     let said = errors[0].to_string();
     assert!(said.contains("unknown tool"), "{said}");
 }
+
+/// The verdict that the program wrote, and the first paragraph of the summary.
+fn verdict(finish: Finish) -> (String, String) {
+    let result = completed(finish);
+    let first = texts(&result["summary"])[0].to_owned();
+    (result["verdict"].as_str().unwrap().to_owned(), first)
+}
+
+#[test]
+fn a_model_that_misbehaves_ends_in_one_of_three_values() {
+    let many = || {
+        let one = |n: usize| ToolCall {
+            id: Some(n.to_string()),
+            ..ToolCall::built_in("get_bgp_routing", json!({"device_name": "pe1", "n": n}))
+        };
+        Reply::calls((0..100).map(one).collect())
+    };
+    let big = "x".repeat(200_000);
+    let form = |text: &str| json!({"objective_achieved": true, "notes": text, "summary": [text]});
+    let lies = form("All is well. Objective met.").to_string();
+    let behaviours: [(&str, &dyn Fn(&Chat) -> Reply); 7] = [
+        ("lies", &|chat| {
+            if chat.form.is_some() {
+                Reply::says(lies.as_str())
+            } else {
+                Reply::says("All is well.")
+            }
+        }),
+        ("wanders", &|chat| {
+            if chat.form.is_some() { Reply::says("Well...") } else { call("get_bgp_routing") }
+        }),
+        ("stops early", &|_| Reply::says("")),
+        ("calls everything", &|chat| if chat.form.is_some() { Reply::says("{}") } else { many() }),
+        ("speaks another language", &|_| {
+            Reply::says("Alles ist in bester Ordnung, Ziel erreicht.")
+        }),
+        ("answers with 200 KB", &|_| Reply::says(big.as_str())),
+        ("names unknown tools only", &|chat| {
+            if chat.form.is_some() { Reply::says("{}") } else { call("clear_bgp") }
+        }),
+    ];
+    for (name, behaviour) in behaviours {
+        let (verdict, first) = verdict(with_model(|chat| behaviour(chat)));
+        assert_eq!(verdict, "not_fine", "{name}");
+        assert!(first.contains("problem"), "{name}: {first}");
+    }
+}
+
+#[test]
+fn a_model_that_calls_nothing_leaves_it_to_the_rules() {
+    let result = completed(with_model(|_| Reply::says("Fine.")));
+    assert_eq!(result["findings"][0]["finding"], DOWN);
+    let limitations = result["tool_limitations_report"].as_str().unwrap();
+    assert!(limitations.contains("the model called no known tool; the rules did"), "{limitations}");
+}
+
+#[test]
+fn a_call_without_a_device_is_about_the_asked_one() {
+    let result = completed(with_model(|chat| match chat.messages.len() {
+        1 if chat.form.is_none() => {
+            Reply::calls(vec![ToolCall::built_in("get_bgp_routing", json!({}))])
+        }
+        _ => Reply::says("{}"),
+    }));
+    let params = &result["execution_results"][0]["executed_calls"][0]["params"];
+    assert_eq!(params["device_name"], "pe1");
+}
