@@ -86,7 +86,7 @@ impl<'a> Scene<'a> {
         }
         // A shop with as many cards every half hour is busy, not attacked.
         let busiest = busiest_cards(older);
-        if cards.len() + 1 <= busiest * 2 {
+        if cards.len() < busiest * 2 {
             return Look::Nothing;
         }
         let strength = ramp(count(cards.len() + 1), (4, 10), (600, 980));
@@ -125,7 +125,7 @@ impl<'a> Scene<'a> {
         let together = round.len() + 1;
         let is_few = by_card.len() <= COLLUSION_CARDS_MAX && by_card.len() * 3 <= together * 2;
         // Prices of a jeweller are round, too: but most of its customers pay once, by day.
-        let is_most = together * 2 >= all.len() + 1;
+        let is_most = together * 2 > all.len();
         let is_dear = self.usual.is_none_or(|usual| self.payment.amount.value() >= usual * 2);
         if together < 4 || repeated < 1 || !is_few || !is_most || !is_dear {
             return Look::Nothing;
@@ -153,7 +153,7 @@ fn is_round_and_high(payment: &Transaction) -> bool {
 
 fn is_odd(payment: &Transaction) -> bool {
     let hour = payment.hour(None);
-    hour >= 22 || hour < 6
+    !(6..22).contains(&hour)
 }
 
 /// Most cards within [`TESTING_MS`], in payments from oldest to newest.
