@@ -119,7 +119,7 @@ impl Kind {
 /// Units of a currency for a thousand euros. Exact enough to tell 20 from 200; no amount is shown
 /// in another currency than its own.
 ///
-/// Source: European Central Bank, euro reference rates of 2025, rounded to two digits.
+/// Approximate rates, not copied from a table: only the magnitude is used.
 const PER_1000_EUR: &[(&str, i64)] = &[
     ("EUR", 1_000),
     ("USD", 1_100),
@@ -173,8 +173,8 @@ pub fn euro_cents(payment: &Transaction) -> Option<i64> {
 
 /// Highest contactless payment without a PIN, in units of the currency.
 ///
-/// Sources: European Commission, regulation 2018/389, article 11 (50 euros); UK Finance, 100
-/// pounds since October 2021; the card schemes' published national limits.
+/// Source for the euro: Commission Delegated Regulation (EU) 2018/389, article 11. The others are
+/// approximate and not checked against the schemes' tables.
 const CONTACTLESS_LIMITS: &[(&str, i64)] = &[
     ("EUR", 50),
     ("GBP", 100),

@@ -1,9 +1,8 @@
 //! Detects unusual patterns of a payment, with their strength and supporting rows, and what speaks
 //! for the cardholder.
 //!
-//! Sources of the patterns: Visa, "Anti-Enumeration and Account Testing Best Practices for Merchants";
-//! FATF and FinCEN on structuring; Bolton and Hand, "Statistical Fraud Detection: A Review" (2002);
-//! Le Borgne et al., "Reproducible Machine Learning for Credit Card Fraud Detection" (2022).
+//! The patterns are those that the trade describes. Their thresholds and weights are judgements, not
+//! fitted to data.
 
 mod card;
 mod defence;
@@ -34,8 +33,6 @@ const NEAR_KM: u32 = 60;
 const NEAR_ROWS_MIN: usize = 3;
 
 /// A tiny amount whatever the card usually pays, in euro cents.
-///
-/// Source: the card schemes' guides on card testing name amounts below two dollars.
 const TINY_EURO_CENTS: i64 = 200;
 
 /// Fewer habits than this show nothing of times and categories.

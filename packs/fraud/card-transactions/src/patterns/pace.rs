@@ -21,8 +21,8 @@ const STRUCTURING_MS: i64 = 4 * DAY_MS;
 /// Round limits, in units of the currency, that people keep under: withdrawal, review and reporting
 /// limits.
 ///
-/// Source: FinCEN, currency transaction reports from 10,000 dollars; Directive (EU) 2015/849 from
-/// 10,000 euros; banks' daily limits are round numbers.
+/// 10,000 is the reporting limit for cash in the United States (FinCEN) and for traders in
+/// Directive (EU) 2015/849; the others are a guess at common withdrawal and review limits.
 const LIMITS: [i64; 10] = [200, 250, 300, 500, 1_000, 2_000, 2_500, 3_000, 5_000, 10_000];
 
 /// Longest time over which small charges add up to a drip.

@@ -1,9 +1,9 @@
 //! Payments as fraud analysts describe them, honest ones and frauds, with unlabelled histories.
 //!
-//! Sources: Visa, "Anti-Enumeration and Account Testing Best Practices for Merchants" (distributed
-//! testing); FinCEN on structuring; UK Finance, "Annual Fraud Report" (contactless misuse of stolen
-//! cards, dormant cards); merchants' and banks' published lists of false alarms (parking, fairs,
-//! trips, subscriptions, refunds). No case is taken from the detectors.
+//! The kinds of cases are those of the trade: enumeration of cards at one merchant, collusion,
+//! structuring, taps of a stolen card, drips, dormant cards; and the usual false alarms: parking, fairs,
+//! trips, subscriptions, refunds. The author of the detectors wrote them and knew the detectors, so
+//! they guard against regressions and measure nothing on unseen payments.
 
 use serde_json::Value;
 
