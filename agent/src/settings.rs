@@ -191,6 +191,7 @@ mod tests {
             };
             let notes: Vec<String> = notes.into_iter().map(|file| file.text).collect();
             Ok(profile::Defaults {
+                ceiling: Budget { tokens: Some(1_000_000), ..Budget::UNLIMITED },
                 model: environment.text("OWN_MODEL"),
                 is_policy_only: environment.flag("OWN_POLICY")?.unwrap_or(false),
                 on_model_failure: Some(OnModelFailure::Fail),
@@ -249,6 +250,20 @@ mod tests {
         let settings = settings_of(&own, &asked, &[("OWN_POLICY", "true")]);
         assert_eq!(settings.model, None);
         assert_eq!(settings_of(&plain(), &json!({}), &variables), Settings::default());
+    }
+
+    #[test]
+    fn a_trigger_never_raises_tokens_or_seconds() {
+        let budget = |agent: &Agent, budget: Value| {
+            settings_of(agent, &json!({ "budget": budget }), &[]).budget
+        };
+        let raised = budget(&own(), json!({"tokens": 2_000_000, "visits": 50}));
+        assert_eq!((raised.tokens, raised.visits), (Some(1_000_000), Some(50)));
+        let incident = packs::find("incident").unwrap();
+        let raised = budget(incident, json!({"tokens": 200_000, "seconds": 299}));
+        assert_eq!((raised.tokens, raised.seconds), (Some(100_000), Some(210)));
+        let lowered = budget(incident, json!({"tokens": 5, "seconds": 9}));
+        assert_eq!((lowered.tokens, lowered.seconds), (Some(5), Some(9)));
     }
 
     #[test]

@@ -55,6 +55,7 @@ on_both_stores!(
     a_session_past_its_deadline_releases_its_key,
     a_session_that_has_begun_is_never_refused,
     a_key_belongs_to_one_agent,
+    repeats_about_one_function_attach_to_the_first,
 );
 
 #[expect(clippy::disallowed_methods, reason = "the test runner passes DynamoDB's address")]
@@ -151,6 +152,27 @@ async fn of_concurrent_sessions_with_one_key_one_is_admitted<S: Store>(store: S)
     let [Refusal::Duplicate { key, holder }] = holders.as_slice() else { panic!("{holders:?}") };
     assert!(key == "k" && ids.contains(holder), "all refusals name the same holder");
     assert_eq!(slots_taken(&store).await, 1, "a duplicate takes no slot");
+}
+
+async fn repeats_about_one_function_attach_to_the_first<S: Store>(store: S) {
+    let report = |id: &str, function: &str, at: u64| {
+        let input = json!({"incident_id": id, "lambda_name": function});
+        request(json!({"agent": "incident", "input": input}), now().after(Duration::from_secs(at)))
+    };
+    let first = report("a", "orders", 0);
+    apply(&store, 20, &first).await.unwrap();
+    apply(&store, 20, &first).await.unwrap();
+    let Err(Refusal::Repeat { holder, subject, .. }) =
+        apply(&store, 20, &report("b", "orders", 299)).await
+    else {
+        panic!("a repeat was admitted")
+    };
+    assert_eq!((holder.as_str(), subject.as_str()), (first.session_id.as_str(), "orders"));
+    apply(&store, 20, &report("c", "carts", 1)).await.unwrap();
+    let later = report("d", "orders", 301);
+    apply(&store, 20, &later).await.unwrap();
+    end(&store, &later, Ending::Failed).await;
+    apply(&store, 20, &report("e", "orders", 302)).await.unwrap();
 }
 
 async fn concurrent_sessions_are_admitted_up_to_the_limit<S: Store>(store: S) {
