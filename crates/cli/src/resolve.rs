@@ -254,28 +254,12 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
             let environment = config.stack(&[]).map_err(Failure::usage)?;
             Action::Eval(Box::new(Plan { options, environment }))
         }
-        args::Command::Halt(halt) => {
-            only_local(context.target, HALTS_HERE)?;
-            Action::Halts(Change::Halt, halting(halt.agent, halt.reason))
-        }
-        args::Command::Unhalt(unhalt) => {
-            only_local(context.target, HALTS_HERE)?;
-            Action::Halts(Change::Unhalt, halting(unhalt.agent, unhalt.reason))
-        }
         args::Command::Agents => Action::Agents,
         args::Command::Ui(ui) => {
             context.cloud = of_stage(ui.stage.as_deref(), &context)?;
             Action::Ui(ui.listen)
         }
         args::Command::Keys(keys) => Action::Keys(keys.action),
-        args::Command::Backup(backup) => {
-            only_local(context.target, IN_ACCOUNT)?;
-            Action::Backup(backup.file)
-        }
-        args::Command::Restore(restore) => {
-            only_local(context.target, IN_ACCOUNT)?;
-            Action::Restore(restore)
-        }
         args::Command::Witness(args::Witness { action: args::WitnessAction::Serve(serve) }) => {
             Action::Witness(serve)
         }
@@ -296,15 +280,7 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
             };
             Action::Verify(subject, checks(verify)?)
         }
-        other => {
-            if matches!(other, args::Command::Import(_)) {
-                only_local(
-                    context.target,
-                    "only the stack writes to an account's journal; import into a local one with --target local",
-                )?;
-            }
-            action_on_sessions(other, context.target)?
-        }
+        other => action_on_journal(other, context.target)?,
     };
     Ok(Resolved { context, action })
 }
@@ -312,7 +288,10 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
 /// The hint for what the table of an account does by itself.
 const IN_ACCOUNT: &str = "an account's journal is a DynamoDB table with point-in-time recovery: restore it with AWS's own tools, see DEPLOYMENT.md";
 
-fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, Failure> {
+const NO_IMPORT: &str =
+    "only the stack writes to an account's journal; import into a local one with --target local";
+
+fn action_on_journal(command: args::Command, target: Target) -> Result<Action, Failure> {
     use args::Command as C;
     Ok(match command {
         C::Sessions(sessions) => Action::Sessions(sessions),
@@ -333,20 +312,35 @@ fn action_on_sessions(command: args::Command, target: Target) -> Result<Action, 
             Action::Chat(chat)
         }
         C::Export(one) => Action::Export(one.session),
-        C::Import(import) => Action::Import(import.file),
+        C::Import(import) => {
+            only_local(target, NO_IMPORT)?;
+            Action::Import(import.file)
+        }
+        C::Backup(backup) => {
+            only_local(target, IN_ACCOUNT)?;
+            Action::Backup(backup.file)
+        }
+        C::Restore(restore) => {
+            only_local(target, IN_ACCOUNT)?;
+            Action::Restore(restore)
+        }
+        C::Halt(halt) => {
+            only_local(target, HALTS_HERE)?;
+            Action::Halts(Change::Halt, halting(halt.agent, halt.reason))
+        }
+        C::Unhalt(unhalt) => {
+            only_local(target, HALTS_HERE)?;
+            Action::Halts(Change::Unhalt, halting(unhalt.agent, unhalt.reason))
+        }
         C::Dev(_)
         | C::Trigger(_)
         | C::Agents
-        | C::Halt(_)
-        | C::Unhalt(_)
         | C::New(_)
         | C::Tools(_)
         | C::Mcp(_)
         | C::Doctor
         | C::Eval(_)
         | C::Keys(_)
-        | C::Backup(_)
-        | C::Restore(_)
         | C::Ui(_)
         | C::Verify(_)
         | C::Witness(_)

@@ -153,7 +153,7 @@ pub(super) fn attributes(said: &[String]) -> Vec<&'static str> {
 }
 
 /// The words that no rule knows.
-pub(super) fn unknown<'a>(said: &'a [String]) -> Vec<&'a str> {
+pub(super) fn unknown(said: &[String]) -> Vec<&str> {
     let text = format!(" {} ", said.join(" "));
     let tables = [&lexicon().subjects, &lexicon().attributes];
     let phrases = tables.into_iter().flatten().flat_map(|(_, phrases)| phrases);

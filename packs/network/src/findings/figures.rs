@@ -58,26 +58,7 @@ impl Reader {
         let named = |what: &str| format!("{words} {what}{}", object.reason());
         let (attribute, problem) = match kind {
             Field::Neutral => return,
-            Field::Errors => {
-                let label = match name {
-                    "crc_errors" | "fcs_errors" => "CRC errors".to_owned(),
-                    _ => name.replace('_', " "),
-                };
-                // CRC errors also count as input errors; report them once.
-                let crc = object.number("crc_errors").is_some_and(|crc| crc >= ERRORS_MIN);
-                let is_said = ["input_errors", "in_errors"].contains(&name) && crc;
-                let packets = object.like(&["packets"]).filter(|packets| *packets > 0.0);
-                let share = packets.map(|packets| number / packets);
-                let is_bad = match share {
-                    Some(share) => share >= ERROR_SHARE_MIN,
-                    None => number >= ERRORS_MIN,
-                };
-                let of = packets.map_or(String::new(), |packets| format!(" in {packets} packets"));
-                (
-                    "errors",
-                    (is_bad && !is_said).then(|| named(&format!("has {number} {label}{of}"))),
-                )
-            }
+            Field::Errors => ("errors", errors(name, number, object).map(|text| named(&text))),
             Field::ErrorRate => {
                 ("errors", (number > 0.0).then(|| named(&format!("has {name} {number}"))))
             }
@@ -97,30 +78,7 @@ impl Reader {
                 if location.is_down {
                     return;
                 }
-                let before = object.0.iter().find(|(name, _)| {
-                    name.contains("prefix")
-                        && ["expected", "previous", "baseline", "before"]
-                            .iter()
-                            .any(|w| name.contains(w))
-                });
-                let before = before.and_then(|(_, value)| super::members::number(value));
-                let problem = match before {
-                    _ if number == 0.0 => Some(format!(
-                        "{} is established and sends no prefixes",
-                        self.peer(object, location)
-                    )),
-                    Some(before)
-                        if number < before * PREFIX_SHARE_MIN
-                            || number * PREFIX_SHARE_MIN > before =>
-                    {
-                        Some(format!(
-                            "{} sends {number} prefixes, {before} before",
-                            self.peer(object, location)
-                        ))
-                    }
-                    _ => None,
-                };
-                ("prefixes", problem)
+                ("prefixes", self.prefixes(number, object, location))
             }
             Field::Power => return self.power(name, number, object, &words, subjects),
             _ if name == "matching_routes" => {
@@ -138,6 +96,26 @@ impl Reader {
                 }
                 self.fine(&subjects, attribute, Some(number), &own);
             }
+        }
+    }
+
+    /// What is wrong with a number of prefixes that a neighbor sends.
+    fn prefixes(&self, number: f64, object: &Object<'_>, location: &Location) -> Option<String> {
+        let is_before = |name: &str| {
+            let words = ["expected", "previous", "baseline", "before"];
+            name.contains("prefix") && words.iter().any(|word| name.contains(word))
+        };
+        let before = object.0.iter().find(|(name, _)| is_before(name));
+        let before = before.and_then(|(_, value)| super::members::number(value));
+        let peer = || self.peer(object, location);
+        match before {
+            _ if number == 0.0 => Some(format!("{} is established and sends no prefixes", peer())),
+            Some(before)
+                if number < before * PREFIX_SHARE_MIN || number * PREFIX_SHARE_MIN > before =>
+            {
+                Some(format!("{} sends {number} prefixes, {before} before", peer()))
+            }
+            _ => None,
         }
     }
 
@@ -170,4 +148,22 @@ impl Reader {
             _ => self.unknown(format!("{text}, without its thresholds")),
         }
     }
+}
+
+/// Errors that are too many for the packets, or by themselves.
+fn errors(name: &str, number: f64, object: &Object<'_>) -> Option<String> {
+    let label = match name {
+        "crc_errors" | "fcs_errors" => "CRC errors".to_owned(),
+        _ => name.replace('_', " "),
+    };
+    // CRC errors also count as input errors; report them once.
+    let crc = object.number("crc_errors").is_some_and(|crc| crc >= ERRORS_MIN);
+    let is_said = ["input_errors", "in_errors"].contains(&name) && crc;
+    let packets = object.like(&["packets"]).filter(|packets| *packets > 0.0);
+    let is_bad = match packets {
+        Some(packets) => number / packets >= ERROR_SHARE_MIN,
+        None => number >= ERRORS_MIN,
+    };
+    let of = packets.map_or(String::new(), |packets| format!(" in {packets} packets"));
+    (is_bad && !is_said).then(|| format!("has {number} {label}{of}"))
 }
