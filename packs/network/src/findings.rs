@@ -4,19 +4,12 @@
 //! A bad state is found wherever it is. What is in order counts only under a name that a rule knows.
 //! Everything else is reported as unknown, so that nobody takes silence for health.
 
-mod figures;
-mod members;
-mod pairs;
-
 use serde_json::{Map, Value};
 
-use super::fields::{Field, field, is_identifier};
 use super::interpret::name_words;
 use super::lexicon;
 use super::logs;
-use super::vocabulary::{Standing, standing};
-pub(super) use figures::UTILIZATION_PERCENT_MIN;
-use members::{Location, Object, number};
+use super::object::{Location, Object};
 
 /// Maximum depth and number of objects read of one answer.
 const DEPTH_MAX: usize = 24;
@@ -74,15 +67,15 @@ pub(super) fn read(tool: &str, arguments: &Value, content: &Value) -> Read {
     reader.read
 }
 
-struct Reader {
-    read: Read,
+pub(super) struct Reader {
+    pub read: Read,
     objects: usize,
     /// The subjects that the tool's name and arguments say.
     tool: Vec<&'static str>,
 }
 
 impl Reader {
-    fn wrong(&mut self, subjects: &[&'static str], text: String) {
+    pub(super) fn wrong(&mut self, subjects: &[&'static str], text: String) {
         let text: String = text.chars().filter(|c| !c.is_control()).take(TEXT_CHARS_MAX).collect();
         let is_new = self.read.wrong.iter().all(|known| known.text != text);
         if is_new && self.read.wrong.len() < FINDINGS_MAX {
@@ -90,7 +83,7 @@ impl Reader {
         }
     }
 
-    fn fine(
+    pub(super) fn fine(
         &mut self,
         subjects: &[&'static str],
         attribute: &'static str,
@@ -103,7 +96,7 @@ impl Reader {
         }
     }
 
-    fn unknown(&mut self, what: String) {
+    pub(super) fn unknown(&mut self, what: String) {
         let what: String = what.chars().filter(|c| !c.is_control()).take(TEXT_CHARS_MAX).collect();
         if !self.read.unknown.contains(&what) && self.read.unknown.len() < UNKNOWN_MAX {
             self.read.unknown.push(what);
@@ -223,49 +216,7 @@ impl Reader {
         }
     }
 
-    /// A list that is empty, or of which each element is a problem.
-    fn list(
-        &mut self,
-        name: &str,
-        items: &[Value],
-        object: &Object<'_>,
-        at: &Location,
-        subjects: &[&'static str],
-    ) {
-        let mut about = lexicon::subjects(&name_words(name));
-        if about.is_empty() {
-            about.extend(subjects);
-        }
-        let is_of_problems = [
-            "alarm",
-            "fault",
-            "error",
-            "mismatch",
-            "conflict",
-            "inconsistent",
-            "problem",
-            "err_disabled",
-        ]
-        .iter()
-        .any(|word| name.contains(word))
-            && name != "conflicts_with";
-        match (items, is_of_problems) {
-            ([], true) => self.fine(&about, "state", None, &object.name()),
-            ([], false) if name == "entries" => self.fine(&["log"], "state", None, ""),
-            ([], false) => self.read.absent.extend(about),
-            (items, true) => {
-                let texts: Vec<String> = items
-                    .iter()
-                    .take(3)
-                    .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned))
-                    .collect();
-                self.wrong(&about, format!("{}: {name}: {}", at.words(object), texts.join("; ")));
-            }
-            _ => {}
-        }
-    }
-
-    fn log_entry(&mut self, object: &Object<'_>, message: &str) {
+    pub(super) fn log_entry(&mut self, object: &Object<'_>, message: &str) {
         let severity = object.get("severity").or_else(|| object.get("level"));
         let mnemonic = object.get("mnemonic").and_then(Value::as_str).unwrap_or("message");
         if logs::is_severe(severity) || logs::is_bad(message) {
@@ -274,141 +225,37 @@ impl Reader {
             self.fine(&["log"], "state", None, "");
         }
     }
+}
 
-    fn leaf(
-        &mut self,
-        name: &str,
-        value: &Value,
-        object: &Object<'_>,
-        location: &Location,
-        subjects: &[&'static str],
-    ) {
-        let kind = field(name);
-        if value.is_null() || value.as_str() == Some("") {
-            if kind == Field::State {
-                self.unknown(format!("{name} without a value"));
-            }
-            return;
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_of_any_depth_and_length_ends() {
+        let read = |content: &Value| read("get_interfaces", &json!({}), content);
+        let mut deep = json!({"state": "up"});
+        for _ in 0..60 {
+            deep = json!({"in": deep});
         }
-        match value {
-            _ if name == "outgoing_label" && number(value).is_some() => {
-                self.fine(subjects, "state", None, &object.name());
-            }
-            Value::String(text) if kind != Field::Neutral && number(value).is_none() => {
-                self.word(name, text, kind, object, location, subjects);
-            }
-            Value::String(text) if kind == Field::Neutral => {
-                self.label(name, text, object, location, subjects);
-            }
-            Value::Bool(is_true) => self.flag(name, *is_true, kind, object, location, subjects),
-            _ => self.figure(
-                name,
-                number(value).unwrap_or_default(),
-                kind,
-                object,
-                location,
-                subjects,
-            ),
-        }
+        assert_eq!(read(&deep).unknown, ["an answer that is nested too deeply"]);
+        let wide: Vec<Value> =
+            (0..5_000).map(|n| json!({"name": n.to_string(), "state": "down"})).collect();
+        assert_eq!(read(&json!(wide)).wrong.len(), FINDINGS_MAX);
+        let long = json!({"state": "down", "name": "x".repeat(10_000)});
+        assert_eq!(read(&long).wrong[0].text.chars().count(), TEXT_CHARS_MAX);
+        let many: Vec<Value> = (0..=OBJECTS_MAX).map(|_| json!({"state": "up"})).collect();
+        assert_eq!(read(&json!(many)).unknown, ["an answer with too many objects"]);
     }
 
-    /// A member that should say nothing about health, and may do so.
-    fn label(
-        &mut self,
-        name: &str,
-        text: &str,
-        object: &Object<'_>,
-        location: &Location,
-        subjects: &[&'static str],
-    ) {
-        if [
-            "reason",
-            "last_error",
-            "down_reason",
-            "note",
-            "description",
-            "comment",
-            "title",
-            "busiest_process",
-        ]
-        .contains(&name)
-            || name.starts_with("admin")
-        {
-            return;
-        }
-        let is_half = name == "duplex" && text.to_lowercase().contains("half");
-        if is_half
-            || name != "mode" && standing(text, subjects) == Standing::Bad && !is_identifier(text)
-        {
-            self.wrong(
-                subjects,
-                format!("{}: {name} is {text}{}", location.words(object), object.reason()),
-            );
-        }
-    }
-
-    fn word(
-        &mut self,
-        name: &str,
-        text: &str,
-        kind: Field,
-        object: &Object<'_>,
-        location: &Location,
-        subjects: &[&'static str],
-    ) {
-        let words = location.words(object);
-        if name == "outgoing_label" {
-            return match standing(text, subjects) {
-                Standing::Bad => self.wrong(subjects, format!("{words} has no label")),
-                _ => self.fine(subjects, "state", None, &object.name()),
-            };
-        }
-        if kind == Field::Uptime {
-            return self.uptime(text, &words, object);
-        }
-        if name == "error" && location.path.is_empty() {
-            return self.unknown(format!("the tool answers with an error: \"{text}\""));
-        }
-        match standing(text, subjects) {
-            Standing::Bad if object.is_switched_off() => {}
-            Standing::Bad => {
-                let what = if kind == Field::State { String::new() } else { format!("{name} ") };
-                self.wrong(subjects, format!("{words} {what}is {text}{}", object.reason()));
-            }
-            Standing::Off if subjects.contains(&"interface") => {}
-            Standing::Off => self.unknown(format!(
-                "{words}: {name} is \"{text}\"; whether that is intended is not known"
-            )),
-            Standing::Good if kind == Field::State => {
-                self.fine(subjects, "state", None, &object.name())
-            }
-            Standing::Role if kind == Field::State => {}
-            _ if is_identifier(text) => {}
-            _ => self.unknown(format!("{words}: {name} is \"{text}\"")),
-        }
-    }
-
-    fn flag(
-        &mut self,
-        name: &str,
-        is_true: bool,
-        kind: Field,
-        object: &Object<'_>,
-        location: &Location,
-        subjects: &[&'static str],
-    ) {
-        let words = location.words(object);
-        match (kind, is_true) {
-            (Field::Neutral, _) => {}
-            _ if name == "enabled" => {}
-            (Field::GoodIfTrue, true) | (Field::BadIfTrue, false) => {
-                self.fine(subjects, "state", None, &object.name());
-            }
-            (Field::GoodIfTrue, false) | (Field::BadIfTrue, true) if !object.is_switched_off() => {
-                self.wrong(subjects, format!("{words}: {name} is {is_true}{}", object.reason()));
-            }
-            (Field::GoodIfTrue | Field::BadIfTrue, _) => {}
-            _ => self.unknown(format!("{words}: {name} is {is_true}")),
-        }
+    #[test]
+    fn an_answer_about_another_device_is_said() {
+        let read = read("get_ospf", &json!({"device_name": "r1"}), &json!({"hostname": "r2"}));
+        assert_eq!(read.unknown, ["the answer is about r2, not r1"]);
+        let read =
+            super::read("get_ospf", &json!({"host": "r1"}), &json!({"host": "r1.example.net"}));
+        assert!(read.unknown.is_empty());
     }
 }

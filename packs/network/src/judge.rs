@@ -5,8 +5,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::findings::{Fine, Read, UTILIZATION_PERCENT_MIN, read};
+use super::findings::{Fine, Read, read};
 use super::interpret::{condition, words};
+use super::leaves::UTILIZATION_PERCENT_MIN;
 use super::lexicon;
 use super::query::normal_interface;
 use super::state::{Finding, State, StepStatus};

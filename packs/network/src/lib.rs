@@ -1,8 +1,8 @@
 //! The network agent: checks a router and reports what is wrong with it.
 //!
 //! Takes a question (`query`), chooses a [`plan`] of steps in natural language, and runs the steps
-//! with the tools of its MCP servers (`executor`; without a model, `interpret`). `findings` detects
-//! problems in the results. An assessor retries failed steps (`assess`), and `report` writes the
+//! with the tools of its MCP servers (`executor`; without a model, `interpret`). `findings` reads the
+//! results, and `judge` judges each sentence by them. An assessor retries failed steps (`assess`), and `report` writes the
 //! report, which [`conclude`] renders. [`state`] is the session's state, [`graph`] connects the
 //! modules, and [`profile`] holds the settings.
 
@@ -15,13 +15,16 @@ mod findings;
 pub mod graph;
 mod interpret;
 mod judge;
+mod leaves;
 mod lexicon;
 mod logs;
+mod object;
 mod offer;
 pub mod plan;
 pub mod profile;
 mod prompt;
 mod query;
+mod relations;
 mod report;
 pub mod state;
 mod vocabulary;

@@ -25,7 +25,7 @@ fn main() -> Result<(), Error> {
                 Some(checkpoints) if checkpoint::is_request(&payload) => {
                     checkpoints.sign().await.map(|signed| json!(signed))
                 }
-                _ => poller.serve(payload).await,
+                _ => Box::pin(poller.serve(payload)).await,
             };
             served.map_err(|error| diagnostic(error.name(), &error))
         })

@@ -25,6 +25,7 @@ fn asked(query: &str, tool: &str, answer: &Value) -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn a_bad_state_never_ends_in_an_all_clear() {
     let list = |key: &str, item: Value| json!({key: [item]});
     for (query, tool, answer) in [

@@ -119,6 +119,8 @@ fn calls_of_unknown_tools_return_errors() {
     assert!(said.contains("unknown tool"), "{said}");
 }
 
+type Behaviour<'a> = &'a dyn Fn(&Chat) -> Reply;
+
 /// The verdict that the program wrote, and the first paragraph of the summary.
 fn verdict(finish: Finish) -> (String, String) {
     let result = completed(finish);
@@ -138,7 +140,7 @@ fn a_model_that_misbehaves_ends_in_one_of_three_values() {
     let big = "x".repeat(200_000);
     let form = |text: &str| json!({"objective_achieved": true, "notes": text, "summary": [text]});
     let lies = form("All is well. Objective met.").to_string();
-    let behaviours: [(&str, &dyn Fn(&Chat) -> Reply); 7] = [
+    let behaviours: [(&str, Behaviour<'_>); 7] = [
         ("lies", &|chat| {
             if chat.form.is_some() {
                 Reply::says(lies.as_str())

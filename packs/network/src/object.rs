@@ -1,8 +1,8 @@
-//! The members of an object under normalised names, and where it is in an answer.
+//! Objects of an answer, where they are, and how people call them.
 
 use serde_json::{Map, Value};
 
-use crate::vocabulary::{Standing, standing};
+use super::vocabulary::{Standing, standing};
 
 /// Members that name an object, the most specific first.
 const NAMES: &[&str] = &[
@@ -64,12 +64,12 @@ const AREAS: &[(&str, &str)] = &[
 #[derive(Clone, Debug, Default)]
 pub(super) struct Location {
     /// The path of members.
-    pub(super) path: Vec<String>,
-    pub(super) vrf: Option<String>,
+    pub path: Vec<String>,
+    pub vrf: Option<String>,
     /// The name of the object around it.
-    pub(super) owner: String,
+    pub owner: String,
     /// Whether the object around it is in a bad state.
-    pub(super) is_down: bool,
+    pub is_down: bool,
 }
 
 impl Location {

@@ -1,9 +1,12 @@
-//! Members that must agree with one another, and rules of access lists.
+//! Rules about members that belong together: two sides, a number and its bound, lists of problems,
+//! rules of access lists.
 
 use serde_json::Value;
 
-use super::Reader;
-use super::members::{Location, Object};
+use super::findings::Reader;
+use super::interpret::name_words;
+use super::lexicon;
+use super::object::{Location, Object};
 
 /// Members of one side and of the other that must agree.
 const SIDES: &[(&str, &str)] = &[
@@ -65,6 +68,48 @@ const QUORUMS: &[(&str, &str)] = &[
 ];
 
 impl Reader {
+    /// A list that is empty, or of which each element is a problem.
+    pub(super) fn list(
+        &mut self,
+        name: &str,
+        items: &[Value],
+        object: &Object<'_>,
+        at: &Location,
+        subjects: &[&'static str],
+    ) {
+        let mut about = lexicon::subjects(&name_words(name));
+        if about.is_empty() {
+            about.extend(subjects);
+        }
+        let is_of_problems = [
+            "alarm",
+            "fault",
+            "error",
+            "mismatch",
+            "conflict",
+            "inconsistent",
+            "problem",
+            "err_disabled",
+        ]
+        .iter()
+        .any(|word| name.contains(word))
+            && name != "conflicts_with";
+        match (items, is_of_problems) {
+            ([], true) => self.fine(&about, "state", None, &object.name()),
+            ([], false) if name == "entries" => self.fine(&["log"], "state", None, ""),
+            ([], false) => self.read.absent.extend(about),
+            (items, true) => {
+                let texts: Vec<String> = items
+                    .iter()
+                    .take(3)
+                    .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned))
+                    .collect();
+                self.wrong(&about, format!("{}: {name}: {}", at.words(object), texts.join("; ")));
+            }
+            _ => {}
+        }
+    }
+
     /// Members that belong together.
     pub(super) fn pairs(
         &mut self,
