@@ -199,7 +199,6 @@ mod tests {
                     visits: environment.whole_number("OWN_VISITS", 1..=9, expected)?,
                     ..Budget::UNLIMITED
                 },
-                ceiling: Budget::UNLIMITED,
                 tool_timeout_s: Some(7),
                 options: json!({ "notes": notes }),
                 session_option: Some("id"),

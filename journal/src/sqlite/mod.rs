@@ -258,7 +258,7 @@ impl SqliteStore {
 
     /// Runs statements on the writer's connection in one transaction, which is durable on return.
     ///
-    /// For other tables in the same file; only [`Store`] may write those of the journal.
+    /// For other tables in the same file; only [`Store`](crate::store::Store) may write those of the journal.
     ///
     /// # Errors
     /// [`Error::Unknown`] if it is unknown whether the commit happened.
