@@ -30,8 +30,8 @@ impl<'a> Request<'a> {
             _ => "",
         };
         let mut request = Self::on(action, &format!("{TABLE}{index}"));
-        // The partitions of the log are of no session.
-        let of = if kind.starts_with("LOG#") { "" } else { SESSION };
+        // The partitions of the log, and that of halts, are of no session.
+        let of = if kind.starts_with("LOG#") || kind == "HALT#" { "" } else { SESSION };
         request.keys.insert("dynamodb:LeadingKeys", format!("{kind}{of}"));
         request
     }

@@ -127,7 +127,7 @@ impl Check {
 
 /// A value, or a list of them.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected one of the known values, or a list of them")]
 pub enum Some1<T> {
     Many(Vec<T>),
     One(T),
@@ -374,7 +374,7 @@ pub(super) mod tests {
         for (patch, said) in [
             (json!({"expects": {}}), "unknown field `expects`"),
             (json!({"expect": {"verdict": "fine", "verdikt": "fine"}}), "unknown field `verdikt`"),
-            (json!({"expect": {"verdict": "good"}}), "expect"),
+            (json!({"expect": {"verdict": "good"}}), "one of the known values"),
             (json!({"expect": {"verdict": []}}), "`expect.verdict` is empty"),
             (json!({"expect": {"verdict": "open", "result": [{"at": "/a"}]}}), "has none of"),
             (

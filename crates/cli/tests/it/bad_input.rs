@@ -238,9 +238,13 @@ fn sessions_on_a_full_disk_end_once_there_is_room() {
         command.arg(env!("CARGO_BIN_EXE_daybook")).args(["--endpoint", &dev.endpoint]);
         run(command.args(arguments))
     };
-    let incident = r#"{"agent": "incident", "input": {"lambda_name": "data-processor"}}"#;
-    let trigger = || inside(&["trigger", "--detail", incident]).stdout.trim().to_owned();
-    let begun: Vec<_> = (0..3).map(|_| trigger()).collect();
+    // Repeats about one function would attach to the first.
+    let trigger = |n| {
+        let input = json!({ "lambda_name": format!("data-processor-{n}") });
+        let incident = json!({ "agent": "incident", "input": input }).to_string();
+        inside(&["trigger", "--detail", &incident]).stdout.trim().to_owned()
+    };
+    let begun: Vec<_> = (0..3).map(trigger).collect();
     for id in &begun {
         let started = Clock::system().now();
         while !inside(&["show", id]).stdout.contains("AGENT_INVOCATION_SUCCEEDED") {

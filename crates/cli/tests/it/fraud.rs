@@ -37,7 +37,7 @@ fn a_bundled_payment_is_investigated_and_reported() {
     );
     assert_eq!(ran.exit, 0, "{ran:#?}");
     for text in [
-        "Investigation  ✗ likely fraud",
+        "Investigation  ! suspected fraud, ask the cardholder",
         "t0a889fb210",
         "impossible_travel",
         "Recommendations",

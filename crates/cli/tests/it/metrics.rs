@@ -36,12 +36,12 @@ async fn the_metrics_of_one_session_are_exact() {
     insta::assert_snapshot!(exact.join("\n"), @r#"
     daybook_admissions_total{outcome="admitted"} 1
     daybook_executions{status="SUCCEEDED"} 1
-    daybook_model_calls_total{by="policy",outcome="ok"} 4
-    daybook_model_seconds_count{by="policy"} 4
+    daybook_model_calls_total{by="policy",outcome="ok"} 5
+    daybook_model_seconds_count{by="policy"} 5
     daybook_session_seconds_count{status="SESSION_SUCCEEDED"} 1
     daybook_sessions_ended_total{status="SESSION_SUCCEEDED",agent="incident"} 1
-    daybook_tool_calls_total{outcome="ok"} 4
-    daybook_tool_seconds_count{outcome="ok"} 4
+    daybook_tool_calls_total{outcome="ok"} 5
+    daybook_tool_seconds_count{outcome="ok"} 5
     "#);
     assert_eq!(dev.stop("-TERM"), 0);
 }

@@ -232,7 +232,7 @@ async fn a_conversation_survives_a_killed_stack() {
     let prompt = open["prompt"].as_str().unwrap();
     let expected = format!(
         "Tool: set_parameter_value\nSimulation ID: {}\nParameter Path: Dosing|Dose\n\
-         New Value: 250 mg\nApprove? (yes/no)",
+         New Value: 250 mg\nValue Now: 320 mg\nApprove? (yes/no)",
         open["arguments"]["simulation_id"].as_str().unwrap()
     );
     assert_eq!(prompt, expected);
