@@ -331,7 +331,7 @@ await seen("a cancellation ends a session, live", async () => {
 // --- a run that takes its time ---
 
 const running = await put({ agent: "network", input: { query: "Is p3's interface to p4 healthy?" } });
-await until(async () => (await fetch(`${endpoint}/api/sessions/${running}`)).ok, "the session does not begin");
+await until(async () => (await fetch(`${endpoint}/api/sessions/${running}/timeline`)).ok, "the session does not begin");
 await open(running);
 await seen("a running session is watched live, and a reload in the middle of it loses nothing", async () => {
   await badge("running");

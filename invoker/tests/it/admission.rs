@@ -156,7 +156,10 @@ async fn of_concurrent_sessions_with_one_key_one_is_admitted<S: Store>(store: S)
 
 async fn repeats_about_one_function_attach_to_the_first<S: Store>(store: S) {
     let report = |id: &str, function: &str, at: u64| {
-        let input = json!({"incident_id": id, "lambda_name": function});
+        let dimensions = json!([{"name": "FunctionName", "value": function}]);
+        let trigger =
+            json!({"MetricName": "Errors", "Namespace": "AWS/Lambda", "Dimensions": dimensions});
+        let input = json!({"AlarmName": id, "NewStateValue": "ALARM", "StateChangeTime": id, "Trigger": trigger});
         request(json!({"agent": "incident", "input": input}), now().after(Duration::from_secs(at)))
     };
     let first = report("a", "orders", 0);

@@ -103,10 +103,11 @@ fn mask(options: &Value, value: &mut Value) {
     }
 }
 
-/// The function of a report. A saved incident is a moment of its own.
+/// The function of an alarm. Alarms repeat by themselves; an incident that a person or a program reports is a new one.
 fn subject(input: &Value) -> Option<String> {
-    let incident = Incident::parse(input).ok()?;
-    incident.snapshot.is_none().then_some(incident.lambda_name)
+    let (message, _) = message::unwrapped(input);
+    text(&message["AlarmName"]).or_else(|| text(&message["detail"]["alarmName"]))?;
+    Some(Incident::parse(input).ok()?.lambda_name)
 }
 
 /// The incident's id, else its SNS message's id, else the alarm's name and the time of its change.

@@ -58,6 +58,7 @@ async fn a_recorded_folder_answers_like_its_account() {
     assert_eq!(
         files(&folder.path().join("tonight")),
         [
+            "functions/data-processor/describe-security-group-rules.json",
             "functions/data-processor/filter-log-events.json",
             "functions/data-processor/get-function-concurrency.json",
             "functions/data-processor/get-function-configuration.json",
@@ -88,7 +89,10 @@ async fn the_documented_policy_allows_what_is_called_and_no_more() {
     for answer in server.answers(FUNCTION).await {
         answer.unwrap();
     }
-    let actions = allowed("aws-diagnostics.json");
+    // The emulator has no CloudTrail, and only the tools of changes and groups make these calls.
+    let of_others = ["cloudtrail:LookupEvents", "ec2:DescribeSecurityGroupRules"];
+    let mut actions = allowed("aws-diagnostics.json");
+    actions.retain(|action| !of_others.contains(&action.as_str()));
     assert_eq!(account.ask(json!(["calls"])), json!(actions));
     for action in actions {
         account.ask(json!(["refuse", action]));

@@ -10,7 +10,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{DEADLINE, Ran, daybook, incident, run, run_in, tool};
 
-const TOOLS: [&str; 3] = ["get_iam_state", "get_lambda_config", "get_recent_logs"];
+const TOOLS: [&str; 5] = [
+    "get_iam_state",
+    "get_lambda_config",
+    "get_recent_changes",
+    "get_recent_logs",
+    "get_security_group_rules",
+];
 
 /// The function of the incident that is served.
 const FUNCTION: &str = "inventory-sync";

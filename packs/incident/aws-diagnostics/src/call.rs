@@ -56,6 +56,11 @@ impl Call<'_> {
         }
     }
 
+    /// Whether a diagnosis can do without it.
+    pub(super) fn is_optional(self) -> bool {
+        matches!(self, Self::DescribeSecurityGroupRules | Self::LookupEvents(_))
+    }
+
     /// The file of its response in an incident folder, relative to the function's folder.
     pub(super) fn file(self) -> String {
         match self {

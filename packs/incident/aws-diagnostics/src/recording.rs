@@ -110,6 +110,8 @@ async fn answer(function: &Function<'_>, call: Call<'_>) -> Result<Option<Answer
         Err(RefusedCall { reason: Reason::RefusedByAws(text), .. }) => {
             Ok(Some((call.file(), format!("{text}\n").into_bytes())))
         }
+        // An endpoint may lack a whole service, such as CloudTrail.
+        Err(RefusedCall { reason: Reason::Unanswered(_), .. }) if call.is_optional() => Ok(None),
         Err(refused @ RefusedCall { reason: Reason::Unanswered(_), .. }) => Err(refused),
         // An unusable response is not recorded, so its call fails in the same way.
         Err(_) => Ok(None),

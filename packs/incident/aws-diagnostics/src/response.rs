@@ -105,6 +105,7 @@ pub(super) struct GroupRules {
 
 /// A rule of a security group.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(transform = portable)]
 pub(super) struct Rule {
     /// `tcp`, `udp`, `icmp`, a number, or `-1` for all.
     pub protocol: String,
@@ -134,6 +135,7 @@ pub(super) struct ChangesResponse {
 
 /// A write event of CloudTrail.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(transform = portable)]
 pub(super) struct Change {
     /// When the call was made: RFC 3339, UTC.
     pub time: String,
