@@ -85,17 +85,33 @@ pub fn chain(steps: &[Step], broken: &mut Vec<String>) {
     }
 }
 
-/// No effect has two outcomes, and attempts are limited.
+/// No effect has two outcomes, and attempts are limited. After an effect whose outcome is unknown, an agent may look
+/// again at what it saw before.
 pub fn effects(steps: &[Step], broken: &mut Vec<String>) {
-    let mut outcomes: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    // Each outcome with the number of unknown ones before it.
+    let mut outcomes: BTreeMap<String, Vec<(usize, Value)>> = BTreeMap::new();
+    let (mut unknown, mut is_open) = (0, false);
     for step in steps {
-        if let StepBody::Outcome { effect, payload, .. } = &step.body {
-            let name = format!("{} {} {}", effect.node, effect.digest, effect.call);
-            outcomes.entry(name).or_default().push(payload.decode(&[]).unwrap_or_default());
+        match &step.body {
+            StepBody::Intent { .. } => is_open = true,
+            // The runner died between a call's intent and its outcome.
+            StepBody::Claim { .. } => unknown += usize::from(std::mem::take(&mut is_open)),
+            StepBody::Outcome { effect, payload, .. } => {
+                is_open = false;
+                let name = format!("{} {} {}", effect.node, effect.digest, effect.call);
+                let outcome = payload.decode(&[]).unwrap_or_default();
+                outcomes.entry(name).or_default().push((unknown, outcome));
+            }
+            _ => {}
         }
     }
     for (effect, outcomes) in outcomes {
-        let learned = outcomes.iter().filter(|outcome| outcome.get("failure").is_none()).count();
+        let mut learned: Vec<usize> = Vec::new();
+        learned
+            .extend(outcomes.iter().filter(|(_, it)| it.get("failure").is_none()).map(|it| it.0));
+        learned.sort_unstable();
+        let looks = learned.chunk_by(|one, other| one == other).map(<[usize]>::len);
+        let learned = looks.max().unwrap_or(0);
         if learned > 1 || outcomes.len() > OUTCOMES_MAX {
             broken.push(format!("{effect} has {} outcomes, {learned} learned", outcomes.len()));
         }

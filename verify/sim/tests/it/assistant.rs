@@ -33,12 +33,17 @@ pub fn scenario() -> Scenario {
 const SOON: Duration = Duration::from_secs(7);
 
 /// Step numbers differ between runs. And 200.0, sent with the token, becomes 200 in the state
-/// machine, which is the same number.
+/// machine, which is the same number. After a change whose outcome is unknown, the agent looks at the values again.
 fn view(result: &Value) -> Value {
     let steps = result["intermediate_steps"].as_array().unwrap().iter();
-    let seen =
-        steps.map(|step| json!([step["tool"], canonical(&step["arguments"]), step["error"]]));
-    json!([result["ended"], seen.collect::<Vec<_>>()])
+    let mut seen: Vec<Value> = Vec::new();
+    for step in steps {
+        let call = json!([step["tool"], canonical(&step["arguments"]), step["error"]]);
+        if step["tool"] != "list_parameters" || !seen.contains(&call) {
+            seen.push(call);
+        }
+    }
+    json!([result["ended"], seen])
 }
 
 /// Approves the plan with a dose of 200 mg instead of 250, rejects the second run, which the person
