@@ -110,13 +110,18 @@ fn a_backup_of_a_running_stack_restores_elsewhere() {
     let state = place.path("data/pk-sim/0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f");
     fs::create_dir_all(&state).unwrap();
     fs::write(state.join("simulation-1.json"), "{}").unwrap();
+    fs::write(place.path("log.pub"), place.over("data", &["keys", "show"]).stdout).unwrap();
+    // The stack signs the newest leaves within seconds.
+    while place.at(&dev, &["verify", "--all", "--key", "log.pub"]).exit != 0 {
+        std::thread::sleep(Duration::from_millis(100));
+    }
     let ran = place.at(&dev, &["--json", "backup", "kept.db"]);
     assert_eq!(ran.exit, 0, "{ran:#?}");
     let told = &ran.json()[0];
     assert_eq!((&told["verified"]["sessions"], &told["state_files"]), (&2.into(), &1.into()));
     let anchors = told["verified"]["anchors"].to_string();
     assert!(anchors.contains("checkpoint") && anchors.contains("execution"), "{ran:#?}");
-    assert_eq!(place.names("."), [".keys", "data", "kept.db"]);
+    assert_eq!(place.names("."), [".keys", "data", "kept.db", "log.pub"]);
     let mode = fs::metadata(place.path("kept.db")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     let again = place.at(&dev, &["backup", "kept.db"]);

@@ -18,7 +18,14 @@ fn the_tools_of_a_server_are_listed() {
     insta::assert_snapshot!(ran.stdout);
     let tools = run_in(folder.path(), &["tools", "aws-diagnostics", "--json"]).json();
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["get_iam_state", "get_lambda_config", "get_recent_logs"]);
+    let expected = [
+        "get_iam_state",
+        "get_lambda_config",
+        "get_recent_changes",
+        "get_recent_logs",
+        "get_security_group_rules",
+    ];
+    assert_eq!(names, expected);
     assert!(tools.iter().all(|tool| tool["inputSchema"].is_object()));
     let tools = run_in(folder.path(), &["tools", "pk-sim", "--json"]).json();
     let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
