@@ -66,6 +66,7 @@ class Stack:
     def start(self):
         env = dict(os.environ, LD_PRELOAD=str(self.library), SOAK_FAULTS=str(self.faults.path))
         env["MAX_INCIDENTS_PER_HOUR"] = str(INCIDENTS_PER_HOUR)
+        env["DAYBOOK_KEYS"] = str(self.folder / "keys")
         listen = self.endpoint.removeprefix("http://") if self.endpoint else "127.0.0.1:0"
         command = [self.daybook, "--data", str(self.folder / "data"), "dev", "--listen", listen]
         log = (self.folder / "stack.log").open("ab")
@@ -87,7 +88,8 @@ class Stack:
 
     def run(self, *arguments):
         command = [self.daybook, "--data", str(self.folder / "data"), *arguments]
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        env = dict(os.environ, DAYBOOK_KEYS=str(self.folder / "keys"))
+        return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
 
     def post(self, path, body, **headers):
         request = urllib.request.Request(self.endpoint + path, json.dumps(body).encode(), headers)
@@ -271,7 +273,6 @@ def judge(stack, load, answers, vitals, faults_made, out):
         outcomes[agent, session["status"]] += 1
         if session["status"] in BAD:
             problems.append(f"{id} ({agent}) is {session['status']}: {session.get('error')}")
-    stack.restart(signal.SIGTERM, 0)
     stack.process.send_signal(signal.SIGTERM)
     stack.process.wait(READY_WITHIN_S)
     verified = stack.run("verify", "--all")
