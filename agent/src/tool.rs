@@ -199,9 +199,9 @@ pub async fn offer(
     clock: &Clock,
 ) -> ToolOutcome {
     // Without a call there is no progress, and without another session nothing to share.
-    let (nobody, unheard) = (SessionId::fresh(), Broadcast::default());
+    let (session, progress) = (SessionId::fresh(), Broadcast::default());
     let servers = servers.clone().unshared();
-    let servers = of_session(&servers, &nobody, input, timeouts, clock, &unheard);
+    let servers = of_session(&servers, &session, input, timeouts, clock, &progress);
     let Some(server) = servers.get(name) else {
         return ToolOutcome::Failed(no_such_server(&servers, name));
     };

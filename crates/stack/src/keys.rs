@@ -140,8 +140,8 @@ impl Keys {
     }
 
     /// Begins a log under a new name, with a key of its own, for a journal that no longer continues what was signed here.
-    /// Nobody can sign a second history under the former name: its signing key is gone. Its public keys stay, and so does
-    /// its newest checkpoint, under another name.
+    /// Removes the former signing key from this machine; a copy of it can still sign. Its public keys stay, and so does its
+    /// newest checkpoint, under another name.
     ///
     /// # Errors
     /// As [`Self::rotate`].

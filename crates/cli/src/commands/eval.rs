@@ -41,7 +41,7 @@ const READ_TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest time without a new record before a run counts as not ended.
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 
-/// The model that stands for each case's own recording.
+/// The value of `--model` that selects each case's own recording.
 const TRANSCRIPT: &str = "transcript";
 
 /// The model that is no model.

@@ -167,7 +167,7 @@ async fn of_all(context: &Context, checks: Checks) -> Result<Exit, Failure> {
 pub(super) enum Told {
     /// With JSON all, otherwise those that are not sound or have not ended.
     All,
-    /// To stderr, those that are damaged or of which nothing can be proven.
+    /// Prints to stderr the sessions that are damaged or not provable.
     Problems,
 }
 

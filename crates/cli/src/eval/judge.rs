@@ -27,7 +27,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// `is_asked`: a question is open, and nobody answers it.
+    /// `is_asked`: a question is open, and the case has no answer to it.
     pub fn of(session: &Session, calls: Vec<(String, Value)>, is_asked: bool) -> Self {
         let conclusion = session.conclusion.as_ref();
         let verdict = if is_asked { Verdict::Asked } else { verdict(session.status, conclusion) };

@@ -254,7 +254,7 @@ async fn only_an_ended_session_without_a_hold_is_erased() {
     let (status, refused) = erase(&client, &session).await;
     assert_eq!((status, &refused["code"]), (409, &json!("SessionHeld")), "{refused}");
     assert!(refused.to_string().contains("case 7"), "{refused}");
-    // The file of keys itself refuses, whoever asks.
+    // The key file's own trigger refuses, whichever program deletes the key.
     let keys = rusqlite::Connection::open(folder.path().join(SESSION_KEYS_FILE)).unwrap();
     for attack in [
         "UPDATE session_key SET key = NULL, erased_at = '', erased_by = '', reason = ''",
