@@ -11,6 +11,7 @@
 //! This module is pure. [`crate::sqlite`] appends a leaf in the commit of its record, and so does [`table`].
 
 mod extract;
+mod retention;
 mod shard;
 #[cfg(feature = "clock")]
 pub mod table;
@@ -33,7 +34,10 @@ use tlog::tree::TreeHead;
 use crate::store::Error;
 
 pub(crate) use extract::Missing;
-pub use extract::{ENTRIES_MAX, Entry, Extract, HeadEntry, Judged, Proof, Trust};
+pub use extract::{ENTRIES_MAX, Entry, Extract, HeadEntry, Judged, Proof, PrunedBy, Trust};
+pub use retention::{
+    AnyLeaf, Decision, InvalidLabel, Keeping, LABEL_CHARS_MAX, Label, REASON_CHARS_MAX, Retention,
+};
 pub use shard::{SHARDS, Shard, ShardHead};
 
 /// The first element of a leaf: what it is, and the version of its form.

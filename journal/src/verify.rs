@@ -9,6 +9,7 @@ mod check;
 mod order;
 mod verdict;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::cipher::Erasure;
@@ -16,7 +17,8 @@ use crate::clock::Stamp;
 use crate::event::Event;
 use crate::id::SessionId;
 use crate::item::{Hash, Item};
-use crate::log::Judged;
+use crate::log::{Decision, Judged, PrunedBy};
+use crate::principal::Principal;
 use crate::tally::erased_by;
 
 /// Where a head is stored outside the records, weakest first.
@@ -113,6 +115,14 @@ pub enum State {
     },
     /// Past its expiry: records may have been deleted on schedule, and nothing can be proven.
     Expired,
+    /// Removed as a whole, as the log of sessions says.
+    Pruned {
+        /// Hash of the verdict that it had.
+        head: Hash,
+        at: Stamp,
+        by: Principal,
+        reason: String,
+    },
 }
 
 /// What a verification has shown.
@@ -120,6 +130,8 @@ pub enum State {
 pub enum Outcome {
     /// The records fit together and to every anchor.
     Sound,
+    /// There are no records, and the log of sessions says who removed them and why.
+    Pruned,
     Damaged,
     /// Records may have been deleted on schedule, or what the caller asked for cannot be proven.
     NotProvable,
@@ -131,6 +143,9 @@ impl fmt::Display for State {
             Self::Open => f.write_str("open, tail unprotected"),
             Self::Sealed { head } => write!(f, "sealed with {head}"),
             Self::Expired => f.write_str("expired, so missing records prove nothing"),
+            Self::Pruned { at, by, reason, .. } => {
+                write!(f, "pruned at {at} by {by}: {reason}")
+            }
         }
     }
 }
@@ -226,6 +241,7 @@ impl Outcome {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Sound => "sound",
+            Self::Pruned => "pruned",
             Self::Damaged => "damaged",
             Self::NotProvable => "not_provable",
         }
@@ -247,6 +263,16 @@ impl Anchor {
 }
 
 impl Damage {
+    /// Whether the pruning of the session explains it: the verdict that is missing must be the one that was pruned.
+    fn is_explained_by(&self, pruned: &PrunedBy) -> bool {
+        match self {
+            Self::VerdictMissing { head, .. } => {
+                pruned.leaf.decision == Decision::Prune(head.clone())
+            }
+            damage => damage.is_absence(),
+        }
+    }
+
     /// Whether a scheduled deletion explains it.
     fn is_absence(&self) -> bool {
         matches!(
@@ -267,6 +293,7 @@ impl Report {
             _ if !self.damage.is_empty() => Outcome::Damaged,
             State::Expired => Outcome::NotProvable,
             _ if !self.unmet.is_empty() => Outcome::NotProvable,
+            State::Pruned { .. } => Outcome::Pruned,
             State::Open | State::Sealed { .. } => Outcome::Sound,
         }
     }
@@ -277,6 +304,7 @@ impl Report {
         match (self.outcome(), &self.state) {
             (Outcome::Damaged, _) => "damaged",
             (Outcome::NotProvable, _) => "not provable",
+            (Outcome::Pruned, _) => "pruned",
             (Outcome::Sound, State::Open) => "open",
             (Outcome::Sound, _) if self.is_anchored() => "sound",
             (Outcome::Sound, _) => "consistent",
@@ -302,6 +330,7 @@ impl Report {
 /// verify a file that outlived the table, pass an earlier time.
 pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp) -> Report {
     let mut check = check::Check::of(session, items);
+    let is_empty = check.is_empty();
     for place in order::misplaced(session, items) {
         check.report(Damage::Misplaced { place });
     }
@@ -335,8 +364,15 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
     unmet.extend(anchors.unmet.iter().cloned());
     let leaves = anchors.log.iter().flat_map(Judged::leaves);
     let expired = check.is_expired(now, leaves, !heads.is_empty());
+    let pruned = log.and_then(Judged::pruned).filter(|_| is_empty);
+    if pruned.is_some_and(|pruned| pruned.is_unsigned) {
+        unmet.push("the leaf that says that it was pruned is newer than the checkpoint".to_owned());
+    }
     let mut damage = check.into_damage();
-    damage.retain(|damage| !expired || !damage.is_absence());
+    damage.retain(|damage| match pruned {
+        Some(pruned) => !damage.is_explained_by(pruned),
+        None => !expired || !damage.is_absence(),
+    });
     let naming = |hash: &Hash| {
         let mut naming: Vec<_> = heads.iter().filter(|(_, head)| head == hash).collect();
         naming.sort();
@@ -344,7 +380,10 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
     };
     // A verdict without a seal vouches for itself alone.
     let sealing = verdict.as_ref().filter(|verdict| verdict.seal.is_some());
-    let by = sealing.map_or_else(Vec::new, |verdict| naming(&verdict.hash));
+    let by = match pruned {
+        Some(pruned) => vec![pruned.anchor],
+        None => sealing.map_or_else(Vec::new, |verdict| naming(&verdict.hash)),
+    };
     let state = match sealing {
         _ if expired => State::Expired,
         Some(verdict) => State::Sealed { head: verdict.hash.clone() },
@@ -353,17 +392,27 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
     // One before the verdict would be damage.
     let after = items.iter().filter(|item| unsealed.contains(&item.sk));
     let erased = after.filter_map(|item| Event::from_item(item).ok()).find_map(|it| erased_by(&it));
-    let mut consulted: Vec<_> = heads.iter().map(|(anchor, _)| *anchor).collect();
-    consulted.sort();
-    consulted.dedup();
+    let state = pruned.and_then(state_of).unwrap_or(state);
     Report {
         state,
         anchors: by,
-        consulted,
+        consulted: consulted(&heads),
         damage,
         unsealed,
         unmet,
         log: log.map(|log| InLog { leaves: log.leaves().count(), unsigned: log.unsigned }),
         erased,
     }
+}
+
+/// The anchors of some heads, each once, weakest first.
+fn consulted(heads: &[(Anchor, Hash)]) -> Vec<Anchor> {
+    let anchors: BTreeSet<_> = heads.iter().map(|(anchor, _)| *anchor).collect();
+    anchors.into_iter().collect()
+}
+
+fn state_of(pruned: &PrunedBy) -> Option<State> {
+    let leaf = pruned.leaf.clone();
+    let Decision::Prune(head) = leaf.decision else { return None };
+    Some(State::Pruned { head, at: leaf.at, by: leaf.by, reason: leaf.reason })
 }

@@ -102,6 +102,54 @@ def with_copy(parsed: list, index: int, key: str, copies: int = 1) -> bytes:
     return exporting.dump_lines(lines)
 
 
+def decisions(raw: bytes) -> dict[str, bytes]:
+    """Logs with holds, releases and prunes, without a checkpoint."""
+    found = {}
+    witness = exporting.parse_lines(raw)[-1]["witness"]
+    session, records = witness["session_id"], [leaf["leaf"] for leaf in witness["log"]["leaves"]]
+    head = json.loads(records[1])[4]
+
+    def decision(action: str, subject: str, **changed: str) -> str:
+        fields = {"at": "2026-11-24T00:00:00.000000000Z", "by": "os-user:alice", "reason": "ü \"7\""} | changed
+        return leaf_text(["daybook retention 1", session, action, subject, *fields.values()])
+
+    def add(name: str, leaves: list[str], kept: bool = False, order: int = 1) -> None:
+        lines = exporting.parse_lines(raw)
+        entries = [{"index": index, "leaf": leaf, "proof": None} for index, leaf in enumerate(leaves)]
+        lines[-1]["witness"]["log"] = {"checkpoint": None, "leaves": entries[::order]}
+        if not kept:
+            lines = lines[-1:]
+            lines[0]["witness"] |= {"records": 0, "head": None, "last_step": None}
+        found[name] = exporting.dump_lines(lines)
+
+    prune, hold, release = decision("prune", head), decision("hold", "case-7"), decision("release", "case-7")
+    add("missing", records)
+    add("pruned", [*records, prune])
+    add("pruned-any-order", [*records, prune], order=-1)
+    add("pruned-and-kept", [*records, prune], kept=True)
+    add("pruned-and-written-again", [*records, prune, *records])
+    add("pruned-twice", [*records, prune, *records, prune])
+    add("pruned-again", [*records, prune, prune])
+    add("pruned-before", [prune, *records])
+    add("pruned-before-verdict", [records[0], prune])
+    add("pruned-other-verdict", [*records, decision("prune", "0" * 64)])
+    add("pruned-held", [*records, hold, prune])
+    add("pruned-released", [*records, hold, release, prune])
+    add("pruned-other-release", [*records, hold, decision("release", "case-8"), prune])
+    add("held-and-kept", [*records, hold, release, hold], kept=True)
+    for name, changed in {
+        "at": "2026-11-24T00:00:00Z",
+        "by": "alice",
+        "reason": "x" * 501,
+    }.items():
+        add(f"unlike-{name}", [*records, decision("prune", head, **{name: changed})])
+    add("unlike-action", [*records, decision("keep", head)])
+    add("unlike-label", [*records, decision("hold", "a b")])
+    add("unlike-spaces", [*records, prune.replace(",", ", ")])
+    add("reason-500", [*records, decision("prune", head, reason="ü" * 500)])
+    return found
+
+
 def logs(raw: bytes) -> dict[str, bytes]:
     """Logs of another form, and logs that do not hold."""
     found = {}
@@ -208,6 +256,8 @@ def main(folder: Path) -> None:
             (folder / f"{base}-{name}.jsonl").write_bytes(contents)
     for name, contents in principals((BASES / "session.jsonl").read_bytes()).items():
         (folder / f"principal-{name}.jsonl").write_bytes(contents)
+    for name, contents in decisions((BASES / "with_log.jsonl").read_bytes()).items():
+        (folder / f"decision-{name}.jsonl").write_bytes(contents)
     for name, contents in logs((BASES / "with_log.jsonl").read_bytes()).items():
         (folder / f"log-{name}.jsonl").write_bytes(contents)
     for name, contents in shards((BASES / "with_shards.jsonl").read_bytes()).items():

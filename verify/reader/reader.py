@@ -11,7 +11,7 @@ from typing import Any, Iterable
 from checkpoints import COSIGNATURE_KEY, ED25519_KEY, Invalid, Key, parse_key
 from exports import Export, NotAnExport, read_export, session_of, witness_damage
 from records import has_seal, is_verdict
-from session_log import Leaf, LogReport, check_log
+from session_log import Leaf, LogReport, Retention, check_log
 from verification import (
     ANCHORS,
     EXCUSED_BY_EXPIRY,
@@ -24,7 +24,7 @@ from verification import (
 )
 
 ANCHORED_FROM = STRENGTH.index("execution")
-EXIT_CODES = {"sound": 0, "consistent": 0, "open": 0, "damaged": 1, "not provable": 2}
+EXIT_CODES = {"sound": 0, "consistent": 0, "open": 0, "pruned": 0, "damaged": 1, "not provable": 2}
 EXIT_UNKNOWN = 2
 
 
@@ -89,8 +89,8 @@ def _sort_key(leaf: Leaf) -> str:
     return leaf.sk
 
 
-def _log_anchor(log: LogReport, verdict: Leaf) -> str:
-    if not (log.signed and verdict.proven):
+def _log_anchor(log: LogReport, leaf: Leaf | Retention) -> str:
+    if not (log.signed and leaf.proven):
         return "log"
     return "witness" if log.cosigned else "checkpoint"
 
@@ -107,15 +107,26 @@ def _records_without_leaf(session: Session) -> list[str]:
 def _result(session: Session, file_damage: list[str], unmet: list[str]) -> dict[str, Any]:
     verdict = session.verdict
     sealed = verdict is not None and has_seal(verdict)
+    pruned = session.log.pruned if not (session.steps or session.events or session.parts) else None
     state = "expired" if is_expired(session) else "sealed" if sealed else "open"
-    damage = file_damage + [found.text for found in session.damage if _counts(found, state)]
+    state = "pruned" if pruned is not None else state
+    damage = file_damage + [
+        found.text
+        for found in session.damage
+        if _counts(found, state) or (pruned is not None and _is_other_verdict(found, pruned.subject))
+    ]
+    if pruned is not None and session.log.signed and not pruned.proven:
+        unmet = unmet + ["the leaf that says that it was pruned is newer than the checkpoint"]
     unmet = unmet + [f"cannot tell: {reason}" for reason in session.cannot_tell]
     naming = [anchor.kind for anchor in session.anchors if sealed and anchor.head == verdict.hash]
+    if pruned is not None:
+        naming = [_log_anchor(session.log, pruned)]
     outcome = _outcome(damage, state, unmet)
+    head = verdict.hash if state == "sealed" and verdict is not None else None
     return {
         "session_id": session.id,
         "state": state,
-        "head": verdict.hash if state == "sealed" and verdict is not None else None,
+        "head": pruned.subject if pruned is not None else head,
         "sound": outcome == "sound",
         "outcome": outcome,
         "word": _word(outcome, state, naming),
@@ -146,13 +157,19 @@ def _result_without_session(export: Export, head: str | None) -> dict[str, Any]:
 
 
 def _counts(damage: Damage, state: str) -> bool:
-    return state != "expired" or damage.kind not in EXCUSED_BY_EXPIRY
+    return state not in ("expired", "pruned") or damage.kind not in EXCUSED_BY_EXPIRY
+
+
+def _is_other_verdict(damage: Damage, pruned_head: str) -> bool:
+    return damage.kind == "verdict missing" and not damage.text.endswith(f", {pruned_head}")
 
 
 def _outcome(damage: list[str], state: str, unmet: list[str]) -> str:
     if damage:
         return "damaged"
-    return "not_provable" if state == "expired" or unmet else "sound"
+    if state == "expired" or unmet:
+        return "not_provable"
+    return "pruned" if state == "pruned" else "sound"
 
 
 def _word(outcome: str, state: str, naming: list[str]) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,11 +10,14 @@ import checkpoints
 import strict_json
 from checkpoints import Checkpoint, Invalid, Key
 from items import parse_base64
-from records import ENDING_OF_VERDICT
-from times import I64_MAX, I64_MIN
+from records import ENDING_OF_VERDICT, is_session_id
+from times import I64_MAX, I64_MIN, nine_digits, parse_time
 
 LEAVES_MAX = 1000
 LEAF_NAME = "daybook session 1"
+RETENTION_NAME = "daybook retention 1"
+REASON_CHARS_MAX = 500
+LEAF_BYTES_MAX = 8192
 HEAD_NAME = "daybook shard 1"
 HASH_BYTES = 32
 LOGGED_STATUSES = {"SESSION_INITIATED", *ENDING_OF_VERDICT}
@@ -50,6 +54,16 @@ class Leaf:
         return self.status in ENDING_OF_VERDICT
 
 
+@dataclass(frozen=True)
+class Retention:
+    """The contents of a leaf that says what was decided about keeping the session."""
+
+    session: str
+    action: str
+    subject: str
+    proven: bool
+
+
 @dataclass
 class LogReport:
     """What the log of a file says about its session."""
@@ -57,6 +71,7 @@ class LogReport:
     leaves: list[Leaf] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     unmet: list[str] = field(default_factory=list)
+    pruned: Retention | None = None
     signed: bool = False
     cosigned: bool = False
 
@@ -120,8 +135,9 @@ def check_log(
         report.unmet.append("the file has no checkpoint")
     if checkpoint is not None and asked:
         _check_signatures(checkpoint, keys, witnesses, report)
-    for logged in log.leaves:
-        _check_leaf(logged, session, checkpoint, report)
+    held: set[str] = set()
+    for logged in sorted(log.leaves, key=lambda leaf: leaf.index):
+        _check_leaf(logged, session, checkpoint, report, held)
     if asked and any(leaf.proof is None for leaf in log.leaves):
         report.unmet.append("a leaf is newer than the checkpoint")
     return report
@@ -155,10 +171,11 @@ def _check_signatures(
 
 
 def _check_leaf(
-    logged: LoggedLeaf, session: str, checkpoint: Checkpoint | None, report: LogReport
+    logged: LoggedLeaf, session: str, checkpoint: Checkpoint | None, report: LogReport, held: set[str]
 ) -> None:
     try:
-        fields = parse_leaf(logged.leaf)
+        decided = parse_retention(logged.leaf)
+        fields = parse_leaf(logged.leaf) if decided is None else decided
         if fields[0] != session:
             raise Invalid(f"leaf {logged.index} is of another session")
         if logged.proof is not None and checkpoint is not None:
@@ -166,7 +183,49 @@ def _check_leaf(
     except Invalid as error:
         report.problems.append(str(error))
         return
-    report.leaves.append(Leaf(*fields, proven=logged.proof is not None and checkpoint is not None))
+    proven = logged.proof is not None and checkpoint is not None
+    if decided is not None:
+        _decide(Retention(*decided, proven=proven), report, held)
+        return
+    report.pruned = None
+    report.leaves.append(Leaf(*parse_leaf(logged.leaf), proven=proven))
+
+
+def _decide(decided: Retention, report: LogReport, held: set[str]) -> None:
+    if decided.action == "hold":
+        held.add(decided.subject)
+    elif decided.action == "release":
+        held.discard(decided.subject)
+    else:
+        report.pruned = decided
+        if held:
+            report.problems.append("a session was pruned that is held")
+        elif not any(leaf.is_verdict() and leaf.hash == decided.subject for leaf in report.leaves):
+            report.problems.append("a verdict was pruned that no leaf before it names")
+
+
+PRINCIPAL = re.compile(r"unknown|(os-user|token|aws-arn|service):[!-~]{1,2048}")
+LABEL = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def parse_retention(text: str) -> tuple[str, str, str] | None:
+    """Session, action and subject of the leaf of a decision; None for anything else."""
+    try:
+        value = strict_json.parse(text)
+    except strict_json.NotJson:
+        return None
+    if not isinstance(value, list) or len(value) != 7 or value[0] != RETENTION_NAME:
+        return None
+    if not all(isinstance(part, str) for part in value) or leaf_text(value) != text:
+        return None
+    _, session, action, subject, at, by, reason = value
+    instant = parse_time(at)
+    is_subject = action == "prune" or (action in ("hold", "release") and LABEL.fullmatch(subject))
+    is_time = instant is not None and nine_digits(instant) == at
+    is_short = len(reason) <= REASON_CHARS_MAX and len(text.encode()) <= LEAF_BYTES_MAX
+    if not (is_subject and is_time and is_short and PRINCIPAL.fullmatch(by) and is_session_id(session)):
+        return None
+    return (session, action, subject)
 
 
 def parse_leaf(text: str) -> tuple[str, str, str, str, int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import checkpoints
 import ed25519
+import edges
 import exporting
 import reader
 import session_log
@@ -230,6 +231,29 @@ class Signatures(unittest.TestCase):
         self.assertEqual(verify(signed, keys=keys, witnesses=witnesses)["word"], "not provable")
         self.assertEqual(verify(cosigned, keys=keys, witnesses=witnesses)["anchors"], ["witness_line", "witness"])
         self.assertEqual(verify(cosigned, keys=keys, witnesses=witnesses)["word"], "sound")
+
+
+class Decisions(unittest.TestCase):
+    def test_a_prune_excuses_what_it_may(self):
+        files = edges.decisions((HERE / "bases" / "with_log.jsonl").read_bytes())
+        words = {name: reader.verify(raw, now=1_796_000_000)["word"] for name, raw in files.items()}
+        pruned = {name for name, word in words.items() if word == "pruned"}
+        self.assertEqual(
+            pruned,
+            {"pruned", "pruned-any-order", "pruned-twice", "pruned-again", "pruned-released", "reason-500"},
+        )
+        kept = {name for name, word in words.items() if word == "consistent"}
+        self.assertEqual(kept, {"pruned-and-kept", "held-and-kept"})
+        self.assertEqual({words[name] for name in words.keys() - pruned - kept}, {"damaged"})
+
+    def test_an_unsigned_prune_is_not_proven(self):
+        raw = edges.decisions((HERE / "bases" / "with_log.jsonl").read_bytes())["pruned"]
+        lines = exporting.parse_lines(raw)
+        log = lines[-1]["witness"]["log"]
+        log["checkpoint"] = exporting.parse_lines(with_signed_checkpoint(
+            (HERE / "bases" / "with_log.jsonl").read_bytes()))[-1]["witness"]["log"]["checkpoint"]
+        keys = [key_text("daybook.example/log", SECRET, 1)]
+        self.assertEqual(verify(exporting.dump_lines(lines), keys=keys)["word"], "not provable")
 
 
 class Shards(unittest.TestCase):

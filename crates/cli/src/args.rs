@@ -124,10 +124,6 @@ Examples:
     /// Destroy the key of an ended session's contents, for ever; needs a session that started with `dev --encrypt`
     #[command(after_help = "Example: daybook erase 0190a5c4 --reason 'request 1234'")]
     Erase(steer::Erase),
-    /// Forbid the erasure of a session
-    Hold(steer::Hold),
-    /// Allow the erasure of a session that was held
-    Release(One),
     /// Halt an agent, or all: what is under way ends, nothing new begins, and sessions wait for unhalt
     Halt(load::Halt),
     /// End a halt; its sessions go on at once
@@ -169,6 +165,21 @@ Examples:
   daybook verify --file session.jsonl --head 8a1f…    check against a head hash kept elsewhere
   daybook verify --file session.jsonl --key log.pub   check with the log's public key alone")]
     Verify(Verify),
+    /// Remove sessions that ended before a time, for good; the log of sessions says so
+    #[command(after_help = "\
+Removes whole sessions that have ended and verify, with their payloads and executions. A session that is
+held stays. Needs --yes without a terminal.
+
+Examples:
+  daybook prune --before 90d --dry-run
+  daybook prune --before 2026-01-01T00:00:00Z --keep-label case-7 --reason 'retention policy' --yes")]
+    Prune(keep::Prune),
+    /// Hold a session: no prune, expiry or erasure removes it or its contents
+    #[command(after_help = "\
+Example: daybook hold 0190a5c4 --label case-7 --reason 'litigation hold of 2026-11-24'")]
+    Hold(keep::Hold),
+    /// Release a session from a hold
+    Release(keep::Release),
     /// Show or replace the key that signs the log of sessions
     #[command(after_help = "\
 Examples:

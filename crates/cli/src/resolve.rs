@@ -103,8 +103,6 @@ pub enum Action {
     Cancel(args::steer::Cancel),
     Resume(args::steer::Resume),
     Erase(args::steer::Erase),
-    Hold(args::steer::Hold),
-    Release(String),
     Halts(Change, HaltRequest),
     /// Without a decision, prompts for one.
     Answer {
@@ -118,6 +116,9 @@ pub enum Action {
     Verify(Subject, Checks),
     Backup(PathBuf),
     Restore(args::keep::Restore),
+    Prune(args::keep::Prune),
+    Hold(args::keep::Hold),
+    Release(args::keep::Release),
     Keys(args::KeysAction),
     Witness(args::WitnessServe),
     /// Serves the page on this address.
@@ -155,8 +156,6 @@ impl Action {
                 | Self::Cancel(_)
                 | Self::Resume(_)
                 | Self::Erase(_)
-                | Self::Hold(_)
-                | Self::Release(_)
                 | Self::Answer { .. }
                 | Self::Chat(_)
                 | Self::Export(_)
@@ -291,6 +290,9 @@ const IN_ACCOUNT: &str = "an account's journal is a DynamoDB table with point-in
 const NO_IMPORT: &str =
     "only the stack writes to an account's journal; import into a local one with --target local";
 
+/// Why an account's sessions are not pruned or held here.
+const EXPIRES_THERE: &str = "an account's table expires its records by itself";
+
 fn action_on_journal(command: args::Command, target: Target) -> Result<Action, Failure> {
     use args::Command as C;
     Ok(match command {
@@ -300,8 +302,6 @@ fn action_on_journal(command: args::Command, target: Target) -> Result<Action, F
         C::Cancel(cancel) => Action::Cancel(cancel),
         C::Resume(resume) => Action::Resume(resume),
         C::Erase(erase) => Action::Erase(erase),
-        C::Hold(hold) => Action::Hold(hold),
-        C::Release(one) => Action::Release(one.session),
         C::Answer(answer) => Action::Answer {
             session: answer.session.clone(),
             digest: answer.digest.clone(),
@@ -331,6 +331,18 @@ fn action_on_journal(command: args::Command, target: Target) -> Result<Action, F
         C::Unhalt(unhalt) => {
             only_local(target, HALTS_HERE)?;
             Action::Halts(Change::Unhalt, halting(unhalt.agent, unhalt.reason))
+        }
+        C::Prune(prune) => {
+            only_local(target, EXPIRES_THERE)?;
+            Action::Prune(prune)
+        }
+        C::Hold(held) => {
+            only_local(target, EXPIRES_THERE)?;
+            Action::Hold(held)
+        }
+        C::Release(held) => {
+            only_local(target, EXPIRES_THERE)?;
+            Action::Release(held)
         }
         C::Dev(_)
         | C::Trigger(_)

@@ -18,9 +18,9 @@ use serde_json::json;
 
 use crate::error::{Error, Refused};
 use crate::executions::Executions;
-use crate::{Control, Erased, Held};
+use crate::{Control, Erased};
 
-/// Longest reason of an erasure or a hold, in bytes. Longer ones are refused.
+/// Longest reason of an erasure, in bytes. Longer ones are refused.
 pub const REASON_BYTES_MAX: usize = 1_024;
 
 impl<S: Store, E: Executions> Control<S, E> {
@@ -65,22 +65,6 @@ impl<S: Store, E: Executions> Control<S, E> {
         self.executions.remove_state(session)?;
         journal(&self.store, &self.clock, session, &erasure).await?;
         Ok(Erased { session_id: session.clone(), erased_at: erasure.at })
-    }
-
-    /// Forbids to destroy a session's key, or allows it again without a reason.
-    ///
-    /// # Errors
-    /// See [`Error`].
-    pub async fn hold(&self, session: &SessionId, reason: Option<&str>) -> Result<Held, Error> {
-        let change = match reason {
-            Some(reason) => {
-                check_reason(reason)?;
-                KeyChange::Hold { reason: reason.to_owned() }
-            }
-            None => KeyChange::Release,
-        };
-        self.change(session, change).await?;
-        Ok(Held { session_id: session.clone(), hold: reason.map(str::to_owned) })
     }
 
     async fn change(&self, session: &SessionId, change: KeyChange) -> Result<(), Error> {

@@ -61,10 +61,6 @@ pub enum Action {
     Erase {
         reason: String,
     },
-    /// Forbids its erasure; without a reason, allows it again.
-    Hold {
-        reason: Option<String>,
-    },
 }
 
 /// The version that a session is to go on with.
@@ -93,8 +89,6 @@ impl Action {
             Self::Cancel { .. } => "cancel",
             Self::Resume { .. } => "resume",
             Self::Erase { .. } => "erase",
-            Self::Hold { reason: Some(_) } => "hold",
-            Self::Hold { reason: None } => "release",
         }
     }
 
@@ -109,8 +103,6 @@ impl Action {
             "cancel" => Some(Self::Cancel { reason: given["reason"].as_str().map(str::to_owned) }),
             "resume" => Some(Self::Resume { as_version: AsVersion::of_request(given)? }),
             "erase" => Some(Self::Erase { reason: reason_of(&given) }),
-            "hold" => Some(Self::Hold { reason: Some(reason_of(&given)) }),
-            "release" => Some(Self::Hold { reason: None }),
             _ => None,
         })
     }
@@ -119,19 +111,17 @@ impl Action {
     pub fn body(&self) -> Value {
         match self {
             Self::Answer(answer) => answer.clone(),
-            Self::Cancel { reason: Some(reason) }
-            | Self::Erase { reason }
-            | Self::Hold { reason: Some(reason) } => json!({ "reason": reason }),
+            Self::Cancel { reason: Some(reason) } | Self::Erase { reason } => {
+                json!({ "reason": reason })
+            }
             Self::Resume { as_version: Some(as_version) } => json!(as_version),
-            Self::Cancel { reason: None }
-            | Self::Hold { reason: None }
-            | Self::Resume { as_version: None } => json!({}),
+            Self::Cancel { reason: None } | Self::Resume { as_version: None } => json!({}),
         }
     }
 }
 
 /// The reason that a request's body gives; empty, and so refused, without one.
-fn reason_of(given: &Value) -> String {
+pub fn reason_of(given: &Value) -> String {
     given["reason"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -143,7 +133,6 @@ pub enum Done {
     Cancelled(Cancelled),
     Resumed(Resumed),
     Erased(Erased),
-    Held(Held),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -151,13 +140,6 @@ pub struct Erased {
     pub session_id: SessionId,
     /// When its key was destroyed, which may have been earlier.
     pub erased_at: Stamp,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Held {
-    pub session_id: SessionId,
-    /// Why it must not be erased; `None` if it may be.
-    pub hold: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -208,7 +190,6 @@ impl<S: Store, E: Executions> Control<S, E> {
                 Done::Resumed(self.resume(session, as_version.as_ref(), by).await?)
             }
             Action::Erase { reason } => Done::Erased(self.erase(session, reason, by).await?),
-            Action::Hold { reason } => Done::Held(self.hold(session, reason.as_deref()).await?),
         })
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use journal::export;
 use journal::id::SessionId;
 use journal::item::Item;
-use journal::log::{Extract, Leaf, SessionLog, State, Stored, Trust, walk};
+use journal::log::{AnyLeaf, Extract, SessionLog, State, Stored, Trust, walk};
 use journal::store::{Error, Store};
 use serde_json::{Value, json};
 use tlog::checkpoint::{Checkpoint, SignedCheckpoint};
@@ -37,8 +37,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How often the stack looks for leaves of sessions that another process has imported, which sends no notification.
 const GUESTS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How often a reader looks for a signature that is due.
-const SETTLING_POLLS: u32 = 5;
+/// How often a reader looks for a signature that is due, every [`PAUSE`]. A slow disk takes most of a second to sign.
+const SETTLING_POLLS: u32 = 20;
 
 /// Leaves that are read at once.
 const LEAVES: usize = 10_000;
@@ -52,8 +52,12 @@ const READS_MAX: u32 = 10;
 pub struct Signing(Arc<Mutex<Option<String>>>);
 
 impl Signing {
-    pub(crate) fn set(&self, problem: Option<String>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+    /// Returns whether that is news.
+    pub(crate) fn set(&self, problem: Option<String>) -> bool {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = *known != problem;
+        *known = problem;
+        is_new
     }
 
     pub fn problem(&self) -> Option<String> {
@@ -127,10 +131,15 @@ impl Keys {
     async fn sign_and_say(&self, store: &Database, signing: &Signing) -> bool {
         let signed = self.sign(store).await;
         let problem = signed.as_ref().err().cloned();
-        if let Some(problem) = &problem {
-            tracing::error!(%problem, "The log of sessions was not signed.");
+        if signing.set(problem.clone())
+            && let Some(problem) = problem
+        {
+            tracing::error!(
+                %problem,
+                "The log of sessions is not signed. If the data folder or the journal was replaced on purpose, stop the \
+                 stack and begin a log under a new name: daybook keys rotate --new-log"
+            );
         }
-        signing.set(problem);
         signed.unwrap_or(false)
     }
 
@@ -221,6 +230,25 @@ pub async fn settle(store: &Database, session: &SessionId) {
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// Gives a running stack a moment to sign the leaves that the log has now.
+///
+/// # Errors
+/// The log cannot be read.
+pub async fn settle_all(store: &Database) -> Result<(), Error> {
+    let Some(due) = store.log().await?.map(|log| log.head.size) else { return Ok(()) };
+    for _ in 0..SETTLING_POLLS {
+        let newest = store.log().await?.and_then(|log| log.checkpoint);
+        let signed = newest.map(|note| parse(&note).map(|note| note.checkpoint().head().size));
+        // Without a checkpoint nothing signs; one that cannot be read is for the verification to name.
+        let Some(Ok(signed)) = signed else { return Ok(()) };
+        if signed >= due {
+            return Ok(());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Ok(())
 }
 
 /// The places and contents of the leaves that were read.
@@ -359,18 +387,18 @@ impl Audit {
         }
         // The size was checked against the limit when the log was read.
         let nodes = tree.append(Hash::leaf(&stored.bytes)).unwrap_or_default();
-        match Leaf::parse(&stored.bytes) {
+        match AnyLeaf::parse(&stored.bytes) {
             None => {
                 self.problems.push(format!("its leaf {} is not that of a record", stored.index))
             }
             Some(leaf) => {
-                if leaf.session.as_str() != stored.session {
+                let of = leaf.session();
+                if of.as_str() != stored.session {
                     let (index, session) = (stored.index, &stored.session);
-                    let found =
-                        format!("its leaf {index} of {} is filed under {session}", leaf.session);
+                    let found = format!("its leaf {index} of {of} is filed under {session}");
                     self.problems.push(found);
                 }
-                self.sessions.insert(leaf.session);
+                self.sessions.insert(of.clone());
             }
         }
         nodes

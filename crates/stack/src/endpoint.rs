@@ -12,6 +12,7 @@ mod elsewhere;
 mod guard;
 mod halts;
 mod health;
+mod keeping;
 mod machine;
 mod page;
 mod principal;
@@ -45,6 +46,7 @@ use crate::checkpoints::Signing;
 use crate::dynamodb;
 use crate::executions::Executions;
 use crate::host::Agents;
+use crate::keeping::Keeper;
 use crate::keys::Keys;
 pub(crate) use wire::unsupported;
 
@@ -127,6 +129,11 @@ impl Endpoint {
             clock: reader.clock.clone(),
             executions: aws.clone(),
         };
+        let keeper = Keeper {
+            store: aws.executions.store().clone(),
+            keys: reader.keys.clone(),
+            clock: reader.clock.clone(),
+        };
         let stack = reader.stack.as_ref();
         let agents: Vec<&str> = reader.graphs.iter().map(|agent| agent.name()).collect();
         let told = Told {
@@ -153,7 +160,8 @@ impl Endpoint {
             .route("/runtimes/{arn}/stopruntimesession", post(agentcore::stop))
             .with_state(aws);
         let halting = halts::router(control.clone(), Arc::clone(&reader.graphs));
-        let routes = aws.merge(state).merge(streaming).merge(halting);
+        let keeping = keeping::router(keeper);
+        let routes = aws.merge(state).merge(streaming).merge(halting).merge(keeping);
         guarded(routes.merge(reading(reader)).merge(actions::router(control)), guard, callers)
     }
 }

@@ -13,6 +13,7 @@
 //!   everything that is known of them here.
 //! - [`folder`] locks the data folder and knows whether its journal is missing. [`backup`] writes a journal as one file,
 //!   and restores it. [`storage`] is what is stored, and when that is a problem.
+//! - [`keeping`] holds, releases and prunes sessions, and removes what has expired.
 //! - [`list`] and [`view`] are the JSON shapes of sessions, from either kind of journal ([`store`]).
 
 pub mod backup;
@@ -26,6 +27,7 @@ pub mod executions;
 pub mod folder;
 pub mod functions;
 pub mod host;
+pub mod keeping;
 pub mod keys;
 pub mod list;
 mod memory;

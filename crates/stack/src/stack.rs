@@ -45,6 +45,7 @@ use crate::executions::{self, Executions};
 use crate::folder::Missing;
 use crate::functions::{self, FunctionError, Functions};
 use crate::host::Agents;
+use crate::keeping::{self, Keeper};
 use crate::keys::Keys;
 use crate::memory;
 use crate::names;
@@ -240,6 +241,7 @@ impl Stack {
         let stop_watching = CancellationToken::new();
         let mut supervisor = supervisor(&executions, &clock, steps, &aws, &config, &stop_watching);
         supervisor.spawn(data.noting(&store, &stop_watching));
+        supervisor.spawn(expiring(&store, keys.clone(), &clock, &stop_watching));
         let signer = Signer::start(&store, keys, signing, std::mem::take(&mut config.witnesses));
         Ok(Self {
             address,
@@ -377,6 +379,19 @@ fn supervisor(
         let _ = stopping.run_until_cancelled_owned(caught_up).await;
     });
     supervisor
+}
+
+/// Removes what has expired.
+fn expiring(
+    store: &Database,
+    keys: Option<Keys>,
+    clock: &Clock,
+    stop: &CancellationToken,
+) -> impl Future<Output = ()> + use<> {
+    let keeper = Keeper { store: store.clone(), keys, clock: clock.clone() };
+    let stopping = stop.clone();
+    let expiring = move || keeping::expire(keeper.clone(), stopping.clone());
+    after_panics("the expiry", stop.clone(), expiring)
 }
 
 /// The stack's clock. A scaled one goes on after the newest recorded time, which the machine's clock has

@@ -9,7 +9,7 @@ use tlog::key::{Verifier as _, VerifierKey};
 use tlog::proof::verify_inclusion;
 use tlog::tree::TreeHead;
 
-use super::{Leaf, Shard, ShardHead, Stage};
+use super::{AnyLeaf, Keeping, Leaf, Retention, Shard, ShardHead, Stage};
 use crate::id::SessionId;
 use crate::item;
 use crate::verify::Anchor;
@@ -77,8 +77,20 @@ pub struct Judged {
     pub(crate) unmet: Vec<String>,
     /// How many leaves are newer than the checkpoint.
     pub(crate) unsigned: usize,
+    /// Set if the session was pruned and not imported again.
+    pruned: Option<PrunedBy>,
     asked: Asked,
     is_required: bool,
+}
+
+/// The leaf that says that the session was pruned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrunedBy {
+    pub leaf: Retention,
+    /// What vouches for the leaf.
+    pub anchor: Anchor,
+    /// Whether the leaf is newer than a checkpoint that the reader can check.
+    pub is_unsigned: bool,
 }
 
 /// Where the leaves come from, which decides what a record without one is.
@@ -141,6 +153,10 @@ impl Judged {
         self.leaves.iter().map(|(leaf, _)| leaf)
     }
 
+    pub(crate) fn pruned(&self) -> Option<&PrunedBy> {
+        self.pruned.as_ref()
+    }
+
     /// The hash of the session's verdict, and what vouches for it. If several components sealed it, the earliest verdict
     /// counts.
     pub(crate) fn head(&self) -> Option<(Anchor, item::Hash)> {
@@ -173,9 +189,15 @@ impl Extract {
         } else if trust.is_required {
             judged.unmet.push("there is no checkpoint".to_owned());
         }
-        for entry in &self.entries {
+        let mut keeping = Keeping::default();
+        let mut in_order: Vec<_> = self.entries.iter().collect();
+        in_order.sort_by_key(|entry| entry.index);
+        for entry in in_order {
             match entry.judge(session, tree.as_ref()) {
                 Ok((leaf, anchor)) => {
+                    let problem = keeping.add(&leaf);
+                    let problem = problem.map(|why| format!("leaf {}: {why}", entry.index));
+                    judged.problems.extend(problem);
                     let newer = entry.proof.is_none();
                     judged.unsigned += usize::from(newer);
                     if newer && trust.is_required {
@@ -183,7 +205,18 @@ impl Extract {
                             .unmet
                             .push(format!("leaf {} is newer than the checkpoint", entry.index));
                     }
-                    judged.leaves.push((leaf, anchor));
+                    let is_unsigned = newer && !trust.log.is_empty();
+                    match (&leaf, &keeping.pruned) {
+                        (AnyLeaf::Retention(last), Some(pruned)) if last == pruned => {
+                            let leaf = last.clone();
+                            judged.pruned = Some(PrunedBy { leaf, anchor, is_unsigned });
+                        }
+                        (AnyLeaf::Retention(_), _) => {}
+                        (AnyLeaf::Record(_), _) => judged.pruned = None,
+                    }
+                    if let AnyLeaf::Record(leaf) = leaf {
+                        judged.leaves.push((leaf, anchor));
+                    }
                 }
                 Err(problem) => judged.problems.push(format!("leaf {}: {problem}", entry.index)),
             }
@@ -247,10 +280,11 @@ impl Entry {
         &self,
         session: &SessionId,
         tree: Option<&(TreeHead, Anchor)>,
-    ) -> Result<(Leaf, Anchor), String> {
-        let leaf = Leaf::parse(&self.leaf).ok_or("it is not the leaf of a record")?;
-        if leaf.session != *session {
-            return Err(format!("it is of session {}", leaf.session));
+    ) -> Result<(AnyLeaf, Anchor), String> {
+        let leaf = AnyLeaf::parse(&self.leaf)
+            .ok_or("it is neither the leaf of a record nor of a decision")?;
+        if leaf.session() != session {
+            return Err(format!("it is of session {}", leaf.session()));
         }
         let (Some(proof), Some((head, anchor))) = (&self.proof, tree) else {
             return Ok((leaf, Anchor::Log));

@@ -6,7 +6,7 @@ use tlog::hash::Hash;
 use tlog::proof::verify_consistency;
 use tlog::tree::{Frontier, TreeHead};
 
-use super::{Leaf, SessionLog, Shard, ShardHead, Stage, Stored, Tree};
+use super::{AnyLeaf, Leaf, SessionLog, Shard, ShardHead, Stage, Stored, Tree};
 use crate::clock::Stamp;
 use crate::id::SessionId;
 use crate::limits::DEADLINE_BEFORE_EXPIRY;
@@ -222,28 +222,37 @@ impl Walk {
     fn session(&mut self, stored: &Stored, shard: Option<Shard>, tree: &str) {
         self.leaves += 1;
         let index = stored.index;
-        let Some(leaf) = Leaf::parse(&stored.bytes) else {
+        let Some(leaf) = AnyLeaf::parse(&stored.bytes) else {
             say(&mut self.problems, format!("leaf {index} of {tree} is not that of a record"));
             return;
         };
-        if leaf.session.as_str() != stored.session {
+        if leaf.session().as_str() != stored.session {
             let found = match stored.session.as_str() {
                 "" => "is not found under it".to_owned(),
                 other => format!("is filed under {other}"),
             };
             say(
                 &mut self.problems,
-                format!("leaf {index} of {tree}, of {}, {found}", leaf.session),
+                format!("leaf {index} of {tree}, of {}, {found}", leaf.session()),
             );
         }
-        let own = Shard::of(&leaf.session);
+        let own = Shard::of(leaf.session());
         if shard.is_some_and(|shard| shard != own) {
-            let session = &leaf.session;
+            let session = leaf.session();
             say(
                 &mut self.problems,
                 format!("leaf {index} of {tree} belongs to shard {own}: {session}"),
             );
         }
+        let session = leaf.session().clone();
+        if let AnyLeaf::Record(leaf) = leaf {
+            self.record(&leaf);
+        }
+        self.sessions.insert(session);
+    }
+
+    /// Adds the leaf of a record.
+    fn record(&mut self, leaf: &Leaf) {
         match leaf.stage() {
             Stage::Started if !self.ended.contains(&leaf.session) => {
                 self.open.insert(leaf.session.clone(), leaf.expires_at);
@@ -254,7 +263,6 @@ impl Walk {
                 self.ended.insert(leaf.session.clone());
             }
         }
-        self.sessions.insert(leaf.session);
     }
 
     /// Follows a leaf of the root log: reads the shard up to the size that it states.

@@ -7,7 +7,9 @@ use tlog::tree::{self, Frontier, NodeId, OutOfRange, TreeHead};
 
 use super::SqliteStore;
 use crate::id::SessionId;
-use crate::log::{ENTRIES_MAX, Entry, Extract, Leaf, LeafKey, Proof, SessionLog, Shard, Tree};
+use crate::log::{
+    Decision, ENTRIES_MAX, Entry, Extract, Leaf, LeafKey, Proof, Retention, SessionLog, Shard, Tree,
+};
 use crate::store::Error;
 
 pub use crate::log::{State, Stored};
@@ -204,19 +206,60 @@ pub(super) fn append(
 }
 
 fn try_append(connection: &Connection, leaf: &Leaf, key: Option<&LeafKey>) -> Result<(), Failure> {
-    let (session, bytes) = (leaf.session.as_str(), leaf.to_bytes());
-    let known = "SELECT 1 FROM log_leaf WHERE session = ? AND leaf = ?";
-    if connection.prepare_cached(known)?.exists(params![session, bytes])? {
+    let bytes = leaf.to_bytes();
+    if is_known(connection, &leaf.session, &bytes)? {
         return Ok(());
     }
+    push(connection, &leaf.session, &bytes, key)
+}
+
+/// Whether the log has a leaf. Records that are written again after the prune of their session get new leaves.
+fn is_known(connection: &Connection, session: &SessionId, leaf: &[u8]) -> rusqlite::Result<bool> {
+    let newest_first = "SELECT leaf FROM log_leaf WHERE session = ? ORDER BY n DESC";
+    let mut statement = connection.prepare_cached(newest_first)?;
+    let mut rows = statement.query([session.as_str()])?;
+    while let Some(row) = rows.next()? {
+        let found = bytes(row.get_ref(0)?);
+        let is_prune = || {
+            let said = Retention::parse(found);
+            said.is_some_and(|said| matches!(said.decision, Decision::Prune(_)))
+        };
+        if found == leaf || is_prune() {
+            return Ok(found == leaf);
+        }
+    }
+    Ok(false)
+}
+
+/// Appends a leaf of any kind.
+pub(super) fn append_bytes(
+    connection: &Connection,
+    session: &SessionId,
+    leaf: &[u8],
+    key: Option<&LeafKey>,
+) -> Result<(), Error> {
+    Ok(push(connection, session, leaf, key)?)
+}
+
+fn push(
+    connection: &Connection,
+    session: &SessionId,
+    bytes: &[u8],
+    key: Option<&LeafKey>,
+) -> Result<(), Failure> {
     let mut tree = Frontier::read(size(connection)?, |id| node(connection, id))?;
     let index = tree.size();
-    let mark = key.map(|key| key.mark(index, &bytes));
+    let mark = key.map(|key| key.mark(index, bytes));
     let insert = "INSERT INTO log_leaf (n, session, leaf, mark) VALUES (?, ?, ?, ?)";
-    connection.prepare_cached(insert)?.execute(params![number(index), session, bytes, mark])?;
+    connection.prepare_cached(insert)?.execute(params![
+        number(index),
+        session.as_str(),
+        bytes,
+        mark
+    ])?;
     let insert = "INSERT INTO log_node (level, i, hash) VALUES (?, ?, ?)";
     let mut insert = connection.prepare_cached(insert)?;
-    for (id, hash) in tree.append(Hash::leaf(&bytes))? {
+    for (id, hash) in tree.append(Hash::leaf(bytes))? {
         insert.execute(params![id.level, number(id.index), hash.as_bytes()])?;
     }
     Ok(())
@@ -354,7 +397,7 @@ fn node(connection: &Connection, id: NodeId) -> Result<Hash, Failure> {
 }
 
 /// The bytes of a column, whatever its type: a damaged log is read as far as it can be.
-fn bytes(column: ValueRef<'_>) -> &[u8] {
+pub(super) fn bytes(column: ValueRef<'_>) -> &[u8] {
     match column {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes,
         _ => &[],

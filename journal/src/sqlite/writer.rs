@@ -194,6 +194,16 @@ impl Writer {
         .await
     }
 
+    /// Like [`Self::run`], for work that appends to the log of sessions.
+    pub(super) async fn run_marking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection, Option<&LeafKey>) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Error> {
+        let key = self.shared.key.clone();
+        let work = move |connection: &Connection| work(connection, key.as_ref());
+        self.have_done(move |connection| in_savepoint(connection, work).map_err(Error::from)).await
+    }
+
     async fn have_done<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, Error> + Send + 'static,

@@ -72,6 +72,11 @@ impl<'a> Check<'a> {
         check
     }
 
+    /// Whether nothing of the session is left.
+    pub(super) fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.events.is_empty() && self.parts.is_empty()
+    }
+
     pub(super) fn into_damage(self) -> Vec<Damage> {
         self.damage
     }

@@ -1,8 +1,9 @@
-//! `backup` and `restore`.
+//! Commands that keep and remove sessions: `backup`, `restore`, `prune`, `hold` and `release`.
 
 use std::path::PathBuf;
 
 use clap::Args as Group;
+use stack::list::When;
 
 /// `backup`.
 #[derive(Debug, Group)]
@@ -40,4 +41,55 @@ pub struct Restore {
     /// Restore although sessions in it are damaged; they stay so
     #[arg(long)]
     pub allow_damage: bool,
+}
+
+/// `prune`.
+#[derive(Debug, Group)]
+pub struct Prune {
+    /// Ended before: an age (30m, 24h, 90d) or a time (2026-11-22T08:00:00Z)
+    #[arg(long, value_name = "TIME")]
+    pub before: When,
+    /// Also keep sessions that were once held under this label and released; repeat for several
+    #[arg(long, value_name = "LABEL")]
+    pub keep_label: Vec<String>,
+    /// Why, for the log of sessions
+    #[arg(long, value_name = "TEXT", default_value = "pruned by age")]
+    pub reason: String,
+    /// Only show what would be removed
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// `hold`.
+#[derive(Debug, Group)]
+pub struct Hold {
+    /// Session id, or its first characters (6 or more)
+    pub session: String,
+    #[command(flatten)]
+    pub label: Label,
+    /// Why, for the log of sessions
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+}
+
+/// `release`.
+#[derive(Debug, Group)]
+pub struct Release {
+    /// Session id, or its first characters (6 or more)
+    pub session: String,
+    #[command(flatten)]
+    pub label: Label,
+    /// Why, for the log of sessions
+    #[arg(long, value_name = "TEXT", default_value = "released")]
+    pub reason: String,
+}
+
+#[derive(Debug, Group)]
+pub struct Label {
+    /// The label of the hold, of which a session may have several: letters, digits, `.`, `_` and `-`
+    #[arg(long, value_name = "LABEL", default_value = "hold")]
+    pub label: String,
 }

@@ -34,16 +34,6 @@ pub struct Erase {
     pub reason: String,
 }
 
-/// `hold`.
-#[derive(Debug, Group)]
-pub struct Hold {
-    /// Session id, or its first characters (6 or more)
-    pub session: String,
-    /// Reason for the hold
-    #[arg(long, value_name = "TEXT")]
-    pub reason: String,
-}
-
 /// `answer`.
 #[derive(Debug, Group)]
 #[command(group(ArgGroup::new("decision").args(["approve", "reject", "edit", "say"])))]

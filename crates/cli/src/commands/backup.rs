@@ -8,6 +8,7 @@ use journal::sqlite::backup::{CopyError, Progress, copy};
 use journal::sqlite::{Pages, check_pages};
 use serde_json::json;
 use stack::backup::{self, Error, Part};
+use stack::checkpoints::settle_all;
 use stack::keys::Keys;
 use stack::stack::JOURNAL_FILE;
 use stack::store::Database;
@@ -34,6 +35,7 @@ pub async fn backup(context: &Context, file: &Path) -> Result<Exit, Failure> {
         return Err(reader::no_journal(&journal));
     }
     let part = Part::begin(file).map_err(failed)?;
+    settle_all(&Database::open_read_only(&journal).map_err(reader::unusable)?).await?;
     let keys = context.keys.as_deref().map(|keys| Keys::of(keys, &data));
     // Before the copy: the stack may sign what comes after it.
     let signed = keys.as_ref().map(Keys::checkpoint).transpose()?.flatten();

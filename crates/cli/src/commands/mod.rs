@@ -16,6 +16,7 @@ mod machine;
 mod new;
 mod own_stack;
 mod pack;
+mod prune;
 mod read;
 mod restore;
 mod serve;
@@ -70,8 +71,6 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Cancel(cancel) => steer::cancel(&context, cancel).await,
         Action::Resume(resume) => steer::resume(&context, resume).await,
         Action::Erase(erase) => steer::erase(&context, erase).await,
-        Action::Hold(hold) => steer::hold(&context, hold).await,
-        Action::Release(session) => steer::release(&context, &session).await,
         Action::Halts(change, request) => halts::change(&context, change, &request).await,
         Action::Answer { session, digest, decision } => {
             answer::answer(&context, &session, decision, digest.as_deref()).await
@@ -81,6 +80,9 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Verify(subject, checks) => verify::verify(&context, subject, checks).await,
         Action::Backup(file) => backup::backup(&context, &file).await,
         Action::Restore(restore) => restore::restore(&context, &restore).await,
+        Action::Prune(options) => prune::prune(&context, options).await,
+        Action::Hold(held) => prune::hold(&context, held).await,
+        Action::Release(held) => prune::release(&context, held).await,
         Action::Ui(listen) => ui::ui(&context, &listen).await,
         Action::Agents => catalogue::agents(&context),
         Action::NewAgent(new) => new::agent(&context, &new),

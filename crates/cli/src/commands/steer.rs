@@ -39,22 +39,6 @@ pub async fn erase(context: &Context, erase: args::steer::Erase) -> Result<Exit,
     send(context, &erase.session, &Action::Erase { reason: erase.reason }).await
 }
 
-/// Forbids the erasure of a session.
-///
-/// # Errors
-/// When nothing listens, or the stack refuses.
-pub async fn hold(context: &Context, hold: args::steer::Hold) -> Result<Exit, Failure> {
-    send(context, &hold.session, &Action::Hold { reason: Some(hold.reason) }).await
-}
-
-/// Allows the erasure of a held session.
-///
-/// # Errors
-/// When nothing listens, or the stack refuses.
-pub async fn release(context: &Context, session: &str) -> Result<Exit, Failure> {
-    send(context, session, &Action::Hold { reason: None }).await
-}
-
 /// Applies an action to a session, through the local stack or in the account.
 ///
 /// # Errors
@@ -102,11 +86,9 @@ pub async fn send(context: &Context, session: &str, action: &Action) -> Result<E
             Action::Cancel { .. } => "requested cancellation of",
             Action::Resume { .. } => "resumed",
             Action::Erase { .. } => "erased",
-            Action::Hold { reason: Some(_) } => "held",
-            Action::Hold { reason: None } => "released",
         };
         output::say(&format!("{past} session {id}"));
-        if !matches!(action, Action::Erase { .. } | Action::Hold { .. }) {
+        if !matches!(action, Action::Erase { .. }) {
             output::hint(&format!("follow it with: daybook tail {id}"));
         }
     }

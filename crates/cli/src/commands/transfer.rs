@@ -37,7 +37,8 @@ pub async fn export(context: &Context, session: &str) -> Result<Exit, Failure> {
         None => verify::read_in_account(&reader, &id).await?,
     };
     let (records, log) = (read.records, read.log?);
-    if records.is_empty() {
+    // Of a pruned session, the leaves are left.
+    if records.is_empty() && log.as_ref().is_none_or(|log| log.entries.is_empty()) {
         return Err(reader::no_session(id.as_str()));
     }
     let mut out = BufWriter::new(io::stdout().lock());
@@ -103,6 +104,7 @@ fn protection(report: &Report) -> String {
         State::Expired => {
             "its records have expired, so it is not known which are missing".to_owned()
         }
+        State::Pruned { .. } => "the session was pruned before its export".to_owned(),
     }
 }
 

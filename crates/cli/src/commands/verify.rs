@@ -278,7 +278,7 @@ fn print(context: &Context, name: &str, report: &Report) -> Result<(), Failure> 
 
 fn exit(outcome: Outcome) -> Exit {
     match outcome {
-        Outcome::Sound => Exit::Succeeded,
+        Outcome::Sound | Outcome::Pruned => Exit::Succeeded,
         Outcome::Damaged => Exit::Failed,
         Outcome::NotProvable => Exit::Unknown,
     }
@@ -289,6 +289,13 @@ pub(super) fn report_json(name: &str, report: &Report) -> Value {
         State::Open => ("open", None),
         State::Sealed { head } => ("sealed", Some(head.as_str())),
         State::Expired => ("expired", None),
+        State::Pruned { head, .. } => ("pruned", Some(head.as_str())),
+    };
+    let pruned = match &report.state {
+        State::Pruned { at, by, reason, .. } => {
+            Some(json!({ "at": at, "by": by.to_string(), "reason": reason }))
+        }
+        _ => None,
     };
     let anchors: Vec<_> = report.anchors.iter().map(|anchor| anchor.as_str()).collect();
     let damage: Vec<_> = report.damage.iter().map(ToString::to_string).collect();
@@ -298,6 +305,7 @@ pub(super) fn report_json(name: &str, report: &Report) -> Value {
         "outcome": report.outcome().as_str(), "anchors": anchors,
         "damage": damage, "unsealed": report.unsealed, "unmet": report.unmet,
         "erased": report.erased.is_some(),
+        "pruned": pruned,
         "log": report.log.map(|log| json!({ "leaves": log.leaves, "unsigned": log.unsigned })),
     })
 }

@@ -10,13 +10,13 @@ use rusqlite::{Connection, params};
 use crate::harness::{Dev, Ran, daybook, free_endpoint, run_in};
 
 /// A stopped stack's folder with three sessions that have ended, and the public key of its log.
-struct Journal {
+pub struct Journal {
     folder: tempfile::TempDir,
-    ids: Vec<String>,
+    pub ids: Vec<String>,
 }
 
 impl Journal {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let ids = sessions(folder.path(), 3);
         let journal = Self { folder, ids };
@@ -25,22 +25,22 @@ impl Journal {
         journal
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub fn path(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
     }
 
-    fn run(&self, arguments: &[&str]) -> Ran {
+    pub fn run(&self, arguments: &[&str]) -> Ran {
         let endpoint = free_endpoint();
         let before = ["--endpoint", &endpoint, "--data", "data"];
         run_in(self.folder.path(), &[&before, arguments].concat())
     }
 
-    fn change(&self, sql: &str) {
+    pub fn change(&self, sql: &str) {
         Connection::open(self.path("data/journal.db")).unwrap().execute_batch(sql).unwrap();
     }
 
     /// Removes a session with all that the stack's tables say of it; its leaves stay.
-    fn remove(&self, id: &str) {
+    pub fn remove(&self, id: &str) {
         let partition = "(SELECT id FROM partition WHERE pk LIKE '%' || '#' || ?1 || '%')";
         let connection = Connection::open(self.path("data/journal.db")).unwrap();
         for sql in [
@@ -53,7 +53,7 @@ impl Journal {
         }
     }
 
-    fn rebuild_the_tree(&self) {
+    pub fn rebuild_the_tree(&self) {
         rebuild_tree(&Connection::open(self.path("data/journal.db")).unwrap());
     }
 }

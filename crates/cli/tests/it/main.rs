@@ -37,6 +37,7 @@ mod network;
 mod own_agent;
 mod page;
 mod people;
+mod pruning;
 mod reader;
 mod recovery;
 mod runs;

@@ -1,11 +1,11 @@
-//! Actions of a person on a session: `POST /api/sessions/{id}/answer`, `cancel`, `resume`, `erase`, `hold` and `release`.
+//! Actions of a person on a session: `POST /api/sessions/{id}/answer`, `cancel`, `resume` and `erase`.
 //!
 //! [`Control`] performs them. On a stack it acts on the stack's own executions ([`Aws`]); a viewer of
 //! another journal supplies an implementation that acts where the sessions run.
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, State};
-use axum::http::{Response, Uri};
+use axum::http::Response;
 use axum::routing::post;
 use axum::{Extension, Router};
 use control::{Action, AsVersion, Control, Error, Execution, Refused, Workflow};
@@ -14,6 +14,7 @@ use journal::principal::Principal;
 use serde_json::{Value, json};
 
 use super::Aws;
+use super::keeping::{HOLD, RELEASE};
 use super::sessions::{Reply, session_id};
 use super::wire::{self, Refusal};
 use crate::executions::{RUNNING, Request, StartError};
@@ -25,8 +26,6 @@ const ANSWER: &str = "/api/sessions/{id}/answer";
 const CANCEL: &str = "/api/sessions/{id}/cancel";
 const RESUME: &str = "/api/sessions/{id}/resume";
 const ERASE: &str = "/api/sessions/{id}/erase";
-const HOLD: &str = "/api/sessions/{id}/hold";
-const RELEASE: &str = "/api/sessions/{id}/release";
 
 /// The routes for a journal whose sessions can be controlled.
 pub fn router<E>(control: Control<Journal, E>) -> Router
@@ -37,9 +36,7 @@ where
         .route(ANSWER, post(answer::<E>))
         .route(CANCEL, post(cancel::<E>))
         .route(RESUME, post(resume::<E>))
-        .route(ERASE, post(on_key::<E>))
-        .route(HOLD, post(on_key::<E>))
-        .route(RELEASE, post(on_key::<E>))
+        .route(ERASE, post(erase::<E>))
         .with_state(control)
 }
 
@@ -89,20 +86,16 @@ async fn resume<E: control::Executions>(
     wire::api(act(&control, &id, action, &by).await)
 }
 
-/// `erase`, `hold` and `release`: the first two take a `{"reason"}`.
-async fn on_key<E: control::Executions>(
+/// Takes a `{"reason"}`.
+async fn erase<E: control::Executions>(
     State(control): State<Control<Journal, E>>,
     Extension(by): Extension<Principal>,
     Path(id): Path<String>,
-    uri: Uri,
     body: Bytes,
 ) -> Response<Body> {
-    let name = uri.path().rsplit('/').next().unwrap_or_default();
-    let action = match Action::of_request(name, &body) {
-        Ok(Some(action)) => Ok(action),
-        Ok(None) => Err(Refusal::new(404, "NoAction", format!("there is no action {name}"))),
-        Err(error) => Err(Refusal::bad("InvalidBody", error.to_string())),
-    };
+    let action = asked(&body)
+        .map(|asked| Action::Erase { reason: control::reason_of(&asked) })
+        .map_err(|error| Refusal::bad("InvalidBody", error.to_string()));
     wire::api(act(&control, &id, action, &by).await)
 }
 
