@@ -27,6 +27,8 @@ const MCP_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Config {
     pub table: String,
+    /// Whether the journal's table has a log and receipts, as in an account.
+    pub is_logged: bool,
     /// Whether it runs in an AWS account, so that its tools may inspect that account.
     pub is_in_account: bool,
     /// The port, if a host on this machine set one.
@@ -63,6 +65,7 @@ impl Config {
         let defaults = Defaults::read(agents, lookup)?;
         Ok(Self {
             table: env::required(lookup, env::JOURNAL_TABLE_NAME, "the name of a table")?,
+            is_logged: env::switch(lookup, env::JOURNAL_LOG)?,
             is_in_account: is_in_account(lookup)?,
             port: port(lookup)?,
             roots: roots(lookup).and(defaults.transcripts()),

@@ -133,8 +133,9 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
         servers = servers.with(Servers::load(&text, environment, &store).await?);
     }
     let journal = with_token(&aws, config.journal_token.as_ref());
+    let store = DynamoStore::new(&journal, &config.table);
     let host = Host::new(
-        DynamoStore::new(&journal, &config.table),
+        if config.is_logged { store.with_log() } else { store },
         host::Config {
             agents,
             callbacks: aws_sdk_sfn::Client::new(&journal),

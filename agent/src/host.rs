@@ -24,6 +24,7 @@ use journal::id::{Runner, SessionId};
 use journal::lease::{Holder, Lease};
 use journal::limits::END_COLLISIONS_MAX;
 use journal::read::resolved_steps;
+use journal::receipt;
 use journal::step::{Step, StepBody};
 use journal::store::Store;
 use journal::version;
@@ -231,6 +232,8 @@ impl<S: Store> Host<S> {
     ) -> Result<(), Declined> {
         let steps = resolved_steps(&self.shared.store, &request.session_id).await?;
         may_claim(steps.last(), request.supersedes)?;
+        let forged = receipt::missing(&self.shared.store, &request.session_id, &steps).await?;
+        forged.map_or(Ok(()), |step| Err(no_receipt(step)))?;
         let agent = self.agent(request, &steps, announcer).await?;
         let mut opening = Opening {
             input: request.trigger.input.clone(),
@@ -479,6 +482,14 @@ fn may_claim(newest: Option<&Step<Value>>, supersedes: u32) -> Result<(), Declin
         },
     };
     Err(Declined::As(outcome))
+}
+
+/// Refuses to go on with a decision that an agent's role may have written.
+fn no_receipt(step: u32) -> Declined {
+    let text = format!(
+        "step {step} says what a person decided, and has no receipt of the poller: it is not followed"
+    );
+    Declined::Refused(ErrorMessage::new("JournalError", "NoReceipt", &text))
 }
 
 fn declined(error: &StartError) -> Declined {

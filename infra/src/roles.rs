@@ -23,6 +23,8 @@ const KEYS: &str = "DEDUPE#*";
 const SLOTS: &str = "ADMIT#*";
 /// The halts, which say which agents may begin nothing.
 const HALTS: &str = journal::key::HALTS;
+/// The receipts of people's answers, which no other role than the poller's may write.
+const RECEIPTS: &str = "RECEIPT#*";
 /// What `checkup` writes and reads back.
 const PROBES: &str = "PROBE#*";
 /// The shards of the log of sessions. They are in one statement with the sessions: a transaction writes both.
@@ -120,6 +122,7 @@ fn poller(names: &Names) -> Vec<Statement> {
     let mut statements = function(names, "poller");
     statements.extend([
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, LOG, LOG_ROOT]),
+        journal(names, "Receipts", &[GET, PUT, QUERY], &[RECEIPTS]),
         journal(names, "Halts", &[QUERY], &[HALTS]),
         // To wake a session, and to resume one whose execution has ended.
         Statement::allow(
@@ -156,6 +159,7 @@ fn runtime(names: &Names, config: &Config) -> Vec<Statement> {
     let mut statements = vec![
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS]),
         journal(names, "Probe", &[GET, PUT], &[PROBES]),
+        journal(names, "Receipts", &[QUERY], &[RECEIPTS]),
         journal(names, "Halts", &[QUERY], &[HALTS]),
         Statement::allow(
             "Callback",

@@ -23,6 +23,7 @@ pub(crate) fn make(stack: &Stack, names: &Names, config: &Config) -> Result<Runt
     let longest = u32::try_from(workflow::limits::RUNNING_MAX.as_secs())?;
     let mut environment = vec![
         (env::JOURNAL_TABLE_NAME, names.of("journal")),
+        (env::JOURNAL_LOG, "on".to_owned()),
         (env::MCP_API_KEY_PARAMETER, config.api_key_parameter.clone()),
     ];
     if let Some(model) = &config.model {

@@ -11,6 +11,7 @@ use crate::key;
 use crate::limits::{END_COLLISIONS_MAX, STEPS_MAX, WRITE_ATTEMPTS_MAX};
 use crate::payload::{Payload, TooLarge, part_items};
 use crate::read;
+use crate::receipt;
 use crate::step::{Ending, Step, StepBody};
 use crate::store::{Condition, Error, Key, Retry, Store, Written};
 
@@ -112,6 +113,9 @@ pub async fn append<S: Store>(
         None => item,
     };
     step.hash = item.hash();
+    if store.has_receipts() && receipt::is_due(&step.body) {
+        receipt::write(store, hlc, &author.session, &item, author.expires_at).await?;
+    }
     match put_until_known(store, hlc, &item, &Condition::Absent).await? {
         Written::Refused(Some(there)) if there == item => {}
         Written::Done => {}

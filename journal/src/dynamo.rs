@@ -57,8 +57,8 @@ impl DynamoStore {
         Self { client: Client::from_conf(config), table: table.into(), is_logged: false }
     }
 
-    /// The same store, which writes each SESSION_INITIATED record and each verdict together with its leaf in the log of
-    /// sessions, and updates no event. For every writer of verdicts in an account. A stack's local endpoint is used
+    /// The same store, as in an account: it writes each SESSION_INITIATED record and each verdict together with its leaf
+    /// in the log of sessions, updates no event, and has receipts for people's steps. A stack's local endpoint is used
     /// without it: it has no transactions, and the file behind it logs every record by itself.
     #[must_use]
     pub fn with_log(self) -> Self {
@@ -211,6 +211,10 @@ impl Store for DynamoStore {
             return Ok(());
         }
         Box::pin(TableLog::new(self.clone()).log_session(session)).await
+    }
+
+    fn has_receipts(&self) -> bool {
+        self.is_logged
     }
 }
 

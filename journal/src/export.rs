@@ -327,6 +327,7 @@ impl Export {
             };
         };
         let anchors = Anchors {
+            receipts: None,
             heads: [
                 head.map(|head| (Anchor::Given, head.clone())),
                 self.witness

@@ -70,6 +70,14 @@ pub fn session_of_blob(pk: &str) -> Option<SessionId> {
     pk.strip_prefix("BLOB#")?.split_once('#')?.0.parse().ok()
 }
 
+/// The partition of the receipts of people's steps. In an account only the poller's role may write it.
+pub fn receipts(id: &SessionId) -> String {
+    format!("{RECEIPT_PREFIX}{id}")
+}
+
+/// Prefix of every partition of receipts.
+pub const RECEIPT_PREFIX: &str = "RECEIPT#";
+
 /// The sort key of one part of a large payload.
 pub fn part(number: u32) -> String {
     format!("PART#{number:04}")

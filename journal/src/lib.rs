@@ -10,7 +10,8 @@
 //! Both are [`item`]s in a [`store`], under the keys of [`key`]. Large contents are stored separately
 //! by [`payload`], and [`cipher`] encrypts those of sessions that may be erased. Two items are mutable and decide nothing: [`lease`] shows that a runner is alive,
 //! and [`wait`] holds the token of a waiting workflow. [`seal`] closes a session; [`verify`] finds
-//! every later change. The [`log`] of sessions shows that none was removed. [`principal`] says who acted.
+//! every later change. The [`log`] of sessions shows that none was removed. [`principal`] says who acted, and a
+//! [`receipt`] that the step of a person was not written by an agent.
 //!
 //! Readers find sessions with [`listing`], sum them up with [`tally`], watch one with [`follow`], read
 //! one with [`read`] and copy one with [`export`]. [`halt`] says which agents may begin nothing. [`version`] says which version of its agent a session goes on with,
@@ -39,6 +40,7 @@ pub mod log;
 pub mod payload;
 pub mod principal;
 pub mod read;
+pub mod receipt;
 pub mod request;
 pub mod seal;
 pub mod status;

@@ -75,6 +75,11 @@ pub trait Store: Clone + Send + Sync + 'static {
         std::future::ready(Ok(()))
     }
 
+    /// Whether people's steps have receipts: where agents and people write with different permissions.
+    fn has_receipts(&self) -> bool {
+        false
+    }
+
     /// The key of a session's contents. The default implementation knows none, for stores that encrypt nothing.
     ///
     /// # Errors

@@ -19,6 +19,7 @@ use crate::id::SessionId;
 use crate::item::{Hash, Item};
 use crate::log::{Decision, Judged, PrunedBy};
 use crate::principal::Principal;
+use crate::receipt::Receipts;
 use crate::tally::erased_by;
 
 /// Where a head is stored outside the records, weakest first.
@@ -63,6 +64,8 @@ pub struct Anchors {
     pub last_step: Option<(u32, Hash)>,
     /// What the log of sessions shows; `None` if there is none.
     pub log: Option<Judged>,
+    /// The receipts of people's steps, where there are any.
+    pub receipts: Option<Receipts>,
     /// Anchors that the caller should have and could not read.
     pub unmet: Vec<String>,
 }
@@ -196,6 +199,9 @@ pub enum Damage {
     /// A record whose kind has a leaf in the log of sessions, but that has none.
     #[error("{place} was added: the log of sessions has no leaf for it")]
     NotLogged { place: String },
+    /// A step with a person's decision that the component for such decisions did not write.
+    #[error("{place} was added: it says what a person decided, and has no receipt of the poller")]
+    NoReceipt { place: String },
     /// The log of sessions, or its checkpoint, does not hold.
     #[error("the log of sessions does not hold: {problem}")]
     Log { problem: String },
@@ -282,6 +288,7 @@ impl Damage {
                 | Self::VerdictMissing { .. }
                 | Self::Unnamed { .. }
                 | Self::RequestMissing { .. }
+                | Self::NoReceipt { .. }
                 | Self::FirstMissing
         )
     }
@@ -349,6 +356,7 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
     check.steps(anchor);
     check.payloads();
     check.requests();
+    anchors.receipts.iter().for_each(|receipts| check.receipts(receipts));
     let mut unsealed = Vec::new();
     if let Some(verdict) = &verdict {
         check.meaning(verdict);

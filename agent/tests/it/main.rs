@@ -6,5 +6,6 @@ mod host;
 mod journaling;
 mod model;
 mod ping;
+mod receipts;
 mod tool;
 mod versions;

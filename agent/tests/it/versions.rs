@@ -16,6 +16,7 @@ use journal::id::{Runner, SessionId};
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::step::{Ending, Step, StepBody};
+use journal::store::Store;
 use journal::version::{self, Missing, NOTE_VERSION};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -23,6 +24,7 @@ use workflow::contract::AgentRequest;
 use workflow::trigger::Trigger;
 
 use crate::host::callbacks;
+use crate::receipts::Receipted;
 
 static ONE: Graph<String> = Graph {
     version: "1",
@@ -72,6 +74,10 @@ impl World {
     }
 
     async fn append(&self, body: StepBody<Value>) {
+        self.append_to(&self.store, body).await;
+    }
+
+    async fn append_to<S: Store>(&self, store: &S, body: StepBody<Value>) {
         let steps = self.steps().await;
         let head = steps.last().map_or_else(Head::genesis, Head::after);
         let author = Author {
@@ -80,7 +86,7 @@ impl World {
             expires_at: 4_000_000_000,
         };
         let hlc = Hlc::new(Clock::system(), Stamp::default());
-        append(&self.store, &hlc, &author, &head, 1, body).await.unwrap();
+        append(store, &hlc, &author, &head, 1, body).await.unwrap();
     }
 
     async fn steps(&self) -> Vec<Step<Value>> {
@@ -89,6 +95,12 @@ impl World {
 
     /// Invokes a host with this agent; returns the outcome.
     async fn invoke(&self, agent: Agent, attempt: u32) -> Value {
+        let (status, body) = self.invoke_over(self.store.clone(), agent, attempt).await;
+        assert_eq!(status, 200, "{body}");
+        body["outcome"].clone()
+    }
+
+    async fn invoke_over<S: Store>(&self, store: S, agent: Agent, attempt: u32) -> (u16, Value) {
         let config = Config {
             agents: [agent].into(),
             callbacks: callbacks(),
@@ -99,7 +111,7 @@ impl World {
             models: Models::default(),
             defaults: Defaults::default(),
         };
-        let host = Host::new(self.store.clone(), config);
+        let host = Host::new(store, config);
         let request = AgentRequest {
             session_id: self.session.clone(),
             invocation_id: attempt.to_string(),
@@ -110,11 +122,10 @@ impl World {
             seen: Stamp::default(),
         };
         let response = host.invoke(&serde_json::to_vec(&request).unwrap()).await;
-        assert_eq!(response.status, 200, "{}", response.body);
         while host.has(&self.session) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        response.body["outcome"].clone()
+        (response.status, response.body)
     }
 
     async fn result(&self) -> Value {
@@ -175,4 +186,27 @@ async fn a_moved_session_goes_on_with_the_new_version() {
     assert_eq!(world.invoke(Agent::of(&ONE), 20).await, "version_missing");
     assert_eq!(world.invoke(both(), 30).await, "accepted");
     assert_eq!(world.result().await, "two");
+}
+
+/// In an account the agents' role may write a step of any kind, but no receipt.
+#[tokio::test]
+async fn a_persons_step_without_a_receipt_is_not_followed() {
+    let world = World::killed().await;
+    let note = |version: &str| StepBody::Note {
+        subject: NOTE_VERSION.to_owned(),
+        principal: Some("os-user:ann".parse().unwrap()),
+        payload: json!({ "agent": "counter", "from": "1", "to": version }),
+    };
+    world.append(note("2")).await;
+    let receipted = Receipted(world.store.clone());
+    let (status, body) = world.invoke_over(receipted.clone(), both(), 2).await;
+    assert_eq!(status, 400, "{body}");
+    assert!(body.to_string().contains("step 2 says what a person decided"), "{body}");
+    assert_eq!(world.steps().await.len(), 2, "nothing was claimed");
+
+    let honest = World::killed().await;
+    let receipted = Receipted(honest.store.clone());
+    honest.append_to(&receipted, note("2")).await;
+    let (status, body) = honest.invoke_over(receipted, both(), 2).await;
+    assert_eq!((status, honest.result().await), (200, json!("two")), "{body}");
 }

@@ -89,6 +89,10 @@ impl Store for Journal {
         of_either!(self, store => store.log_session(session).await)
     }
 
+    fn has_receipts(&self) -> bool {
+        of_either!(self, store => store.has_receipts())
+    }
+
     async fn session_key(&self, session: &SessionId) -> Result<KeyState, Error> {
         of_either!(self, store => store.session_key(session).await)
     }

@@ -11,7 +11,7 @@ use crate::limits::{TTL_DAYS, TTL_DAYS_MIN};
 /// The journal's table. Set by the stack.
 pub const JOURNAL_TABLE_NAME: &str = "JOURNAL_TABLE_NAME";
 
-/// `on` if the functions keep a log of sessions in the journal's table. Set by the stack.
+/// `on` if the functions keep a log of sessions, and receipts of people's steps, in the journal's table. Set by the stack.
 pub const JOURNAL_LOG: &str = "JOURNAL_LOG";
 
 /// The key of AWS KMS that signs the log of sessions: an alias or an ARN. Set by the stack.

@@ -177,8 +177,10 @@ fn each_role_allows_the_requests_of_simulated_runs() {
 fn no_role_allows_more_than_simulated_runs_need() {
     let roles = roles(&read("daybook-dev.template.json"));
     let seen = seen();
-    let partitions =
-        ["SESSION#", "BLOB#", "DEDUPE#", "ADMIT#", "HALT#", "LEASE#", "DAY#", "PROBE#", "OTHER#"];
+    let partitions = [
+        "SESSION#", "BLOB#", "RECEIPT#", "DEDUPE#", "ADMIT#", "HALT#", "LEASE#", "DAY#", "PROBE#",
+        "OTHER#",
+    ];
     let of_table = [
         "GetItem",
         "PutItem",
@@ -219,6 +221,16 @@ fn no_role_allows_more_than_simulated_runs_need() {
                 "{role}: {action} on {about} is allowed: {allowed}"
             );
         }
+    }
+}
+
+#[test]
+fn only_the_poller_writes_receipts_of_answers() {
+    for (role, statements) in &roles(&read("daybook-dev.template.json")) {
+        let may = |action| allows(statements, &Request::listed(action, "RECEIPT#"));
+        assert_eq!(may("dynamodb:PutItem"), role == "PollerRole", "{role}");
+        let reads = ["PollerRole", "RuntimeRole"].contains(&role.as_str());
+        assert_eq!(may("dynamodb:Query"), reads, "{role}");
     }
 }
 

@@ -14,6 +14,7 @@ use crate::key::{self, attribute};
 use crate::limits::STEPS_MAX;
 use crate::log::{Judged, Leaf, Missing};
 use crate::payload::{Payload, part_bytes};
+use crate::receipt::{self, Receipts};
 use crate::step::{KIND, SEQ, Step, StepKind};
 
 /// A record's name in a report.
@@ -255,6 +256,18 @@ impl<'a> Check<'a> {
                     self.report(Damage::Unreadable { place, reason });
                 }
                 None
+            }
+        }
+    }
+
+    /// Compares the steps that say what people decided with their receipts.
+    pub(super) fn receipts(&mut self, receipts: &Receipts) {
+        let due = self.steps.values().filter(|item| receipt::is_due_of(item));
+        let lacking = due.filter(|item| !receipts.contains(&item.hash()));
+        let lacking: Vec<_> = lacking.map(|item| item.sk.clone()).collect();
+        for place in lacking {
+            if self.reported.insert(place.clone()) {
+                self.report(Damage::NoReceipt { place });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The log of sessions in a table: appending, proofs, and what an auditor finds.
 
 mod killed;
-mod memory;
+pub mod memory;
 mod proofs;
 mod tampered;
 mod writers;

@@ -3,15 +3,21 @@
 use std::collections::BTreeSet;
 use std::slice;
 
-use journal::clock::Stamp;
+use journal::chain::{Author, Head, append};
+use journal::clock::{Clock, Hlc, Stamp};
 use journal::event::Event;
 use journal::export::{self, Export};
+use journal::id::Runner;
 use journal::item::{HASH, Hash, Item, Value};
 use journal::key;
 use journal::limits::STEPS_MAX;
+use journal::read;
+use journal::receipt::{self, Receipts};
+use journal::step::StepBody;
 use journal::verify::{Anchor, Anchors, Damage, Outcome, Report, State, verify};
 
 use crate::golden::{at, large, session, small};
+use crate::log::memory::Memory;
 
 fn anchors(records: &[Item]) -> Anchors {
     Anchors::of(export::witness(&session(), records).head)
@@ -41,6 +47,7 @@ fn names(report: &Report, wanted: &Item) -> bool {
         | Damage::RequestMissing { place, .. }
         | Damage::Unreadable { place, .. }
         | Damage::NotLogged { place }
+        | Damage::NoReceipt { place }
         | Damage::Verdict { place, .. } => *place == wanted,
         Damage::FirstMissing => wanted == key::event(at(0)),
         Damage::Reordered { place, belongs } => *place == wanted || *belongs == wanted,
@@ -224,6 +231,61 @@ fn a_forged_part_is_named_by_its_payload() {
             assert!(texts.iter().any(|text| text.contains(&item.pk)), "{what}: {texts:?}");
         }
     }
+}
+
+#[test]
+fn a_persons_step_without_its_receipt_is_named() {
+    let records = small();
+    let due: Vec<_> = records.iter().filter(|item| receipt::is_due_of(item)).collect();
+    assert!(!due.is_empty(), "the golden session has an answer");
+    let receipts: Receipts = due.iter().map(|item| item.hash()).collect();
+    let with = |receipts| Anchors { receipts: Some(receipts), ..anchors(&records) };
+    let report = verify(&session(), &records, &with(receipts.clone()), now());
+    assert_eq!(report.damage, []);
+    for item in due {
+        let mut fewer = receipts.clone();
+        fewer.remove(&item.hash());
+        check("no receipt", &records, &with(fewer), &[item]);
+    }
+}
+
+/// In a store of an account; a step of an agent has none.
+#[tokio::test]
+async fn the_writer_of_an_answer_leaves_a_receipt() {
+    let store = Memory::default().with_log();
+    let runner = Runner::fresh("test");
+    let author = Author { session: session(), runner, expires_at: 4_000_000_000 };
+    let hlc = Hlc::new(Clock::fixed(at(0)), at(0));
+    let note = |principal| StepBody::Note {
+        subject: "remark".to_owned(),
+        principal,
+        payload: serde_json::json!("text"),
+    };
+    let answer = StepBody::Answer {
+        question: 1,
+        principal: None,
+        payload: serde_json::json!({ "decision": "approve" }),
+    };
+    let move_note = StepBody::Note {
+        subject: journal::version::NOTE_VERSION.to_owned(),
+        principal: None,
+        payload: serde_json::json!({ "from": "1", "to": "2" }),
+    };
+    let (mut head, mut hashes) = (Head::genesis(), Receipts::new());
+    let person = Some("os-user:ann".parse().unwrap());
+    for (body, is_due) in
+        [(note(None), false), (answer, true), (note(person), true), (move_note, true)]
+    {
+        let step = append(&store, &hlc, &author, &head, 1, body).await.unwrap();
+        head = Head::after(&step);
+        hashes.extend(is_due.then_some(step.hash));
+    }
+    assert_eq!(receipt::read(&store, &session()).await.unwrap(), hashes);
+    let steps = read::resolved_steps(&store, &session()).await.unwrap();
+    assert_eq!(receipt::missing(&store, &session(), &steps).await.unwrap(), None);
+    let of_answer = steps[1].hash.to_string();
+    store.tamper(&key::receipts(&session()), &of_answer, |item| *item = None);
+    assert_eq!(receipt::missing(&store, &session(), &steps).await.unwrap(), Some(2));
 }
 
 #[test]

@@ -321,6 +321,11 @@ impl Store for SimStore {
         self.read(|table| table.query(&query)).await
     }
 
+    /// As in an account.
+    fn has_receipts(&self) -> bool {
+        true
+    }
+
     async fn changed(&self, timeout: Duration) {
         let changed = self.disk.changed.notified();
         let _ = self.process.clock.timeout(timeout, changed).await;

@@ -75,7 +75,9 @@ impl Session {
             }
             // The verdict is the one record whose key nobody else names.
             Damage::VerdictMissing { .. } => wanted == self.verdict,
-            Damage::NotLogged { place } | Damage::Verdict { place, .. } => place == wanted,
+            Damage::NotLogged { place }
+            | Damage::NoReceipt { place }
+            | Damage::Verdict { place, .. } => place == wanted,
             Damage::Line { .. }
             | Damage::Witness { .. }
             | Damage::Log { .. }

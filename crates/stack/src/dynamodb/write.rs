@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use journal::event::EventStatus;
 use journal::item::{Item, Value};
 use journal::key::attribute::{EXECUTION_ARN, STATUS};
-use journal::key::{EVENT_PREFIX, LEASE, STEP_PREFIX, WAIT};
+use journal::key::{ERASED, EVENT_PREFIX, HALTS, LEASE, RECEIPT_PREFIX, STEP_PREFIX, WAIT};
 use journal::limits::ITEM_BYTES_MAX;
+use journal::receipt;
 use journal::store::{self, Key, Store, Written};
 use serde_json::{Value as Json, json};
 
@@ -24,6 +25,8 @@ const CONDITION: &str = "ConditionExpression";
 const UPDATE: &str = "UpdateExpression";
 
 const UNCONDITIONAL: &str = "an unconditional write is refused: the journal is append-only";
+
+const OF_PEOPLE: &str = "this record is refused: what people decide is written by the stack alone, and never by an agent";
 
 pub(super) async fn put_item<S: Store>(store: &S, request: &Request) -> Result<Json, ApiError> {
     request.for_our_table()?;
@@ -46,6 +49,11 @@ pub(super) async fn put_item<S: Store>(store: &S, request: &Request) -> Result<J
     let condition = condition.ok_or_else(|| ApiError::access_denied(UNCONDITIONAL))?;
     let condition = translate(&condition, &Key::new(item.pk.as_str(), item.sk.as_str()))?;
     keep_immutable(&item, &condition)?;
+    let of_people = receipt::is_due_of(&item)
+        || [RECEIPT_PREFIX, HALTS, ERASED].iter().any(|taken| item.pk.starts_with(taken));
+    if of_people {
+        return Err(ApiError::access_denied(OF_PEOPLE));
+    }
     wants.answer(store.put(item, condition).await?, bytes)
 }
 

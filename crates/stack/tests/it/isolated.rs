@@ -167,6 +167,22 @@ async fn only_an_agent_with_its_token_writes_to_the_table() {
         let answer = response.unwrap().text().await.unwrap();
         assert!(answer.contains(expected), "{url} {action}: {answer}");
     }
+    let session = format!("SESSION#{SESSION}");
+    let text = |text: &str| json!({ "S": text });
+    for item in [
+        json!({ "PK": text(&session), "SK": text("STEP#00000002"), "Kind": text("answer") }),
+        json!({ "PK": text(&session), "SK": text("STEP#00000002"), "Kind": text("note"),
+            "Principal": text("os-user:root") }),
+        json!({ "PK": text(&format!("RECEIPT#{SESSION}")), "SK": text("00") }),
+        json!({ "PK": text("HALT#"), "SK": text("HALT#00000001") }),
+    ] {
+        let mut put = put.clone();
+        put["Item"] = item;
+        let request = reqwest::Client::new().post(agents).header(of_aws.0, of_aws.1);
+        let request = request.header("x-amz-target", format!("{dynamodb}.PutItem"));
+        let answer = request.body(put.to_string()).send().await.unwrap().text().await.unwrap();
+        assert!(answer.contains(denied) && answer.contains("what people decide"), "{answer}");
+    }
     for (name, value) in [("host", "evil.example"), ("origin", "http://evil.example")] {
         let request = reqwest::Client::new().post(agents).header(of_aws.0, of_aws.1);
         assert_eq!(request.header(name, value).send().await.unwrap().status(), 403, "{name}");

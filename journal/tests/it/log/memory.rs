@@ -135,6 +135,10 @@ impl Store for Memory {
         Ok(Page { items, next })
     }
 
+    fn has_receipts(&self) -> bool {
+        self.is_logged
+    }
+
     async fn changed(&self, _: Duration) {}
 
     async fn log_session(&self, session: &SessionId) -> Result<(), Error> {

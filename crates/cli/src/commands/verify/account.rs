@@ -8,6 +8,7 @@ use journal::item::Hash;
 use journal::listing;
 use journal::log::table::TableLog;
 use journal::log::{Extract, Judged, SessionLog as _, Trust};
+use journal::receipt;
 use journal::verify::{self, Anchor, Anchors, Report};
 use stack::checkpoints::{Audit, KmsKey, LogKey as _, Read};
 use stack::executions;
@@ -103,7 +104,9 @@ impl<'a> Account<'a> {
         let given = given.iter().cloned().map(|head| (Anchor::Given, head));
         let executed = executed.into_iter().map(|head| (Anchor::Execution, head));
         let heads = given.chain(executed).collect();
-        let anchors = Anchors { heads, log, unmet, ..Anchors::default() };
+        // After the records: a receipt is written before its step.
+        let receipts = Some(receipt::read(&self.reader.store, id).await?);
+        let anchors = Anchors { heads, log, receipts, unmet, ..Anchors::default() };
         Ok(Some(verify::verify(id, &records, &anchors, reader::now())))
     }
 
