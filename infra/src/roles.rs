@@ -122,7 +122,7 @@ fn poller(names: &Names) -> Vec<Statement> {
     let mut statements = function(names, "poller");
     statements.extend([
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, LOG, LOG_ROOT]),
-        journal(names, "Receipts", &[GET, PUT, QUERY], &[RECEIPTS]),
+        journal(names, "Receipts", &[GET, PUT], &[RECEIPTS]),
         journal(names, "Halts", &[QUERY], &[HALTS]),
         // To wake a session, and to resume one whose execution has ended.
         Statement::allow(
