@@ -17,8 +17,6 @@ use graph::run::Run;
 use journal::chain::{AppendError, Body, Head, append};
 use journal::clock::Stamp;
 use journal::error_message::ErrorMessage;
-use journal::id::SessionId;
-use journal::item::Hash;
 use journal::limits::DEADLINE_BEFORE_EXPIRY;
 use journal::step::{Ending, Step, StepBody, Usage};
 use journal::store::{Error, Retry, Store};
@@ -27,6 +25,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::halts;
+use crate::jitter::{JITTER, share};
 use crate::measure;
 use crate::model::Models;
 use crate::session::ClaimedSession;
@@ -35,9 +34,6 @@ use crate::trace::Spans;
 
 /// How long the driver waits on a stop for running effects, to journal their outcomes.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Largest jitter of a model's retry, as a fraction of the pause.
-const JITTER: f64 = 0.5;
 
 /// Pause between attempts to write a step while the journal is unavailable. The attempts end when the
 /// lease expires, because heartbeats fail too.
@@ -103,7 +99,7 @@ struct Performed {
 /// How a request ended that was under way.
 enum Ended {
     Performed(Box<Performed>),
-    /// A halt began during the pause before it. The number of its call.
+    /// A halt or a stop came before it began. The number of its call.
     Withheld(u32),
 }
 
@@ -209,6 +205,9 @@ impl<S: Store> Driver<S> {
                     return Ended::Withheld(request.effect.call);
                 }
             }
+            let Some(turn) = halts::turn(&models, &request, &session, &stop).await else {
+                return Ended::Withheld(request.effect.call);
+            };
             let started_at = hlc.now();
             let mut in_words = false;
             let (brought, usage) = match (&request.work, policy) {
@@ -226,7 +225,7 @@ impl<S: Store> Driver<S> {
                     (reply.map_or_else(Brought::Failure, Brought::Reply), Usage::default())
                 }
                 (Work::Model { model, chat }, None) => {
-                    let attempt = models.ask(model, chat, clock).await;
+                    let attempt = models.ask(&turn, model, chat, clock).await;
                     in_words = attempt.in_words;
                     let brought = attempt.brought.map_or_else(Brought::Failure, Brought::Reply);
                     (brought, attempt.usage)
@@ -486,46 +485,5 @@ fn brought(outcome: ToolOutcome) -> Brought {
         ToolOutcome::Ok(content) => Brought::Ok(content),
         ToolOutcome::Error(text) => Brought::Error(text),
         ToolOutcome::Failed(failure) => Brought::Failure(failure),
-    }
-}
-
-/// A value from 0 to 1 that differs by session, effect and attempt, so that sessions that a model
-/// throttled together retry at different times. Not random, so that a simulated run can be repeated.
-fn share(session: &SessionId, request: &Request) -> f64 {
-    let of = format!("{session} {} {}", request.effect.digest, request.attempt);
-    let first = Hash::of(of.as_bytes()).as_str().get(..2).map(|hex| u8::from_str_radix(hex, 16));
-    f64::from(first.and_then(Result::ok).unwrap_or_default()) / f64::from(u8::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use graph::effect::ToolCall;
-    use journal::step::{EffectKind, EffectRef};
-
-    use super::*;
-
-    #[test]
-    fn sessions_throttled_together_retry_at_different_times() {
-        let effect = EffectRef {
-            node: "n".to_owned(),
-            kind: EffectKind::Chat,
-            digest: Hash::of(b"same"),
-            call: 0,
-        };
-        let request = Request {
-            effect,
-            attempt: 2,
-            not_before: None,
-            work: Work::Tool {
-                call: ToolCall::built_in("t", Value::Null),
-                intent: Intent::NotNeeded,
-                schema: None,
-            },
-            unsettled_tokens: 0,
-        };
-        let shares: Vec<f64> = (0..100).map(|_| share(&SessionId::fresh(), &request)).collect();
-        assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)), "{shares:?}");
-        let early = shares.iter().filter(|share| **share < 0.5).count();
-        assert!((10..=90).contains(&early), "{shares:?}");
     }
 }

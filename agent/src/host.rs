@@ -49,7 +49,7 @@ use crate::tool::{Servers, Timeouts, Toolbox};
 use crate::trace::{Spans, log_span};
 
 /// Most concurrent sessions of one host; it answers further requests with status 503.
-const SESSIONS_MAX: usize = 10_000;
+pub const SESSIONS_MAX: usize = 10_000;
 
 /// Dependencies of a host besides its store.
 #[derive(Clone, Debug)]

@@ -23,6 +23,7 @@ pub mod health;
 pub mod heartbeat;
 pub mod host;
 pub mod http;
+mod jitter;
 pub mod measure;
 pub mod model;
 pub mod progress;

@@ -2,7 +2,7 @@
 //!
 //! [`Models`] sends a chat, once, to the model that the session names: [`bedrock`] is Amazon Bedrock,
 //! [`openai`] any server with OpenAI's chat completions API, [`transcript`] a recording. The result is
-//! an [`Attempt`]: a reply or a failure, with its usage; [`price`] computes the cost. This module never
+//! an [`Attempt`]: a reply or a failure, with its usage; [`price`] computes the cost, and [`turns`] bounds the concurrent calls. This module never
 //! retries: the graph does, with one journaled attempt each.
 //!
 //! A failure's category says who has to act, its kind what may have happened:
@@ -27,6 +27,7 @@ pub mod openai;
 pub mod price;
 pub mod settings;
 pub mod transcript;
+pub mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -38,11 +39,13 @@ use futures_util::future::BoxFuture;
 use graph::effect::{Chat, Message, Reply};
 use graph::outcome::{Failure, FailureKind};
 use journal::clock::Clock;
+use journal::id::SessionId;
 use journal::step::Usage;
 use workflow::trigger;
 
 use self::settings::Settings;
 use self::transcript::{Recorder, Transcript};
+use self::turns::{Turn, Turns};
 use crate::tool::answer::cut;
 
 /// Missing or invalid credentials for Bedrock.
@@ -114,9 +117,11 @@ pub struct Models {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
     settings: Settings,
+    turns_of_openai: Turns,
+    turns_of_bedrock: Turns,
     openai: OnceLock<Result<reqwest::Client, String>>,
     bedrock: tokio::sync::OnceCell<aws_sdk_bedrockruntime::Client>,
     transcripts: Mutex<BTreeMap<PathBuf, Read>>,
@@ -130,7 +135,28 @@ struct Shared {
 /// A transcript, with the file's modification time when it was read.
 type Read = (Option<SystemTime>, Arc<Transcript>);
 
+impl Default for Shared {
+    fn default() -> Self {
+        Self::new(Settings::default(), Roots::default())
+    }
+}
+
 impl Shared {
+    fn new(settings: Settings, roots: Roots) -> Self {
+        let most = settings.calls_max.unwrap_or(turns::CALLS_MAX);
+        Self {
+            turns_of_openai: Turns::new("openai", most),
+            turns_of_bedrock: Turns::new("bedrock", most),
+            openai: OnceLock::new(),
+            bedrock: tokio::sync::OnceCell::new(),
+            transcripts: Mutex::default(),
+            formless: Mutex::default(),
+            recorder: settings.record.clone().map(Recorder::new),
+            roots,
+            settings,
+        }
+    }
+
     fn transcript(&self, file: &Path) -> Result<Arc<Transcript>, String> {
         let file = self.roots.admit(file).map_err(|refusal| {
             format!("the transcript {refusal}; start the stack with --allow DIR, or trigger with --model")
@@ -167,18 +193,14 @@ impl Attempt {
 impl Models {
     /// Opens no connection.
     pub fn new(settings: Settings) -> Self {
-        let recorder = settings.record.clone().map(Recorder::new);
-        let shared = Shared { settings, recorder, ..Shared::default() };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(Shared::new(settings, Roots::default())) }
     }
 
     /// Allows transcripts below these roots. Without roots no transcript may be read, because triggers name
     /// them.
     #[must_use]
     pub fn with_roots(self, roots: Roots) -> Self {
-        let settings = self.shared.settings.clone();
-        let recorder = settings.record.clone().map(Recorder::new);
-        Self { shared: Arc::new(Shared { settings, recorder, roots, ..Shared::default() }) }
+        Self { shared: Arc::new(Shared::new(self.shared.settings.clone(), roots)) }
     }
 
     /// Replaces the client for Bedrock, which otherwise comes from the environment.
@@ -189,10 +211,19 @@ impl Models {
         self
     }
 
-    /// Sends the chat to the model once, within the chat's timeout by this clock.
+    /// Waits until the model's provider may have another call of this session. A recording has no bound.
+    pub async fn turn(&self, name: &str, session: &SessionId) -> Turn {
+        match trigger::Model::try_from(name.to_owned()) {
+            Ok(trigger::Model::OpenAi(_)) => self.shared.turns_of_openai.take(session).await,
+            Ok(trigger::Model::Bedrock(_)) => self.shared.turns_of_bedrock.take(session).await,
+            _ => Turn::unbounded(),
+        }
+    }
+
+    /// Sends the chat to the model once, within the chat's timeout by this clock. `_turn` is the call's.
     ///
     /// The usage has no price yet: [`Self::charge`] adds it. No message contains the server's key.
-    pub async fn ask(&self, name: &str, chat: &Chat, clock: &Clock) -> Attempt {
+    pub async fn ask(&self, _turn: &Turn, name: &str, chat: &Chat, clock: &Clock) -> Attempt {
         let model = match trigger::Model::try_from(name.to_owned()) {
             Ok(model) => model,
             Err(why) => return Attempt::failed(Failure::refused(UNAVAILABLE, why)),
@@ -218,7 +249,7 @@ impl Models {
     }
 
     /// Checks that a model replies, with a chat of one word.
-    pub async fn probe(&self, name: &str, clock: &Clock) -> Attempt {
+    pub async fn probe(&self, name: &str, session: &SessionId, clock: &Clock) -> Attempt {
         let chat = Chat {
             system: "You are a test of a connection.".to_owned(),
             messages: vec![Message::user(1, "Reply with the word ok.")],
@@ -226,7 +257,8 @@ impl Models {
             timeout_s: Some(PROBE_WITHIN_S),
             ..Chat::default()
         };
-        let attempt = self.ask(name, &chat, clock).await;
+        let turn = self.turn(name, session).await;
+        let attempt = self.ask(&turn, name, &chat, clock).await;
         match &attempt.brought {
             // As with any chat, an attempt with an unknown outcome is charged at its maximum.
             Err(failure)

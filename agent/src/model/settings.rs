@@ -1,5 +1,6 @@
 //! Settings of the models, from environment variables.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use graph::profile;
@@ -16,6 +17,8 @@ pub struct Settings {
     pub prices: Prices,
     /// The file to which every reply is recorded.
     pub record: Option<PathBuf>,
+    /// Most concurrent calls of one provider; [`CALLS_MAX`](super::turns::CALLS_MAX) if absent.
+    pub calls_max: Option<NonZeroU32>,
 }
 
 /// Invalid settings.
@@ -58,6 +61,7 @@ impl Settings {
             openai: openai::Settings::read(lookup)?,
             prices,
             record: env::text(lookup, env::DAYBOOK_RECORD).map(PathBuf::from),
+            calls_max: env::at_least_one(lookup, env::DAYBOOK_MODEL_CALLS_MAX)?,
         })
     }
 }

@@ -93,7 +93,8 @@ impl<S: Store> BuiltIn<S> {
         if model == POLICY {
             return Ok(json!({"detail": "the policy needs no model"}));
         }
-        let attempt = self.models.probe(model, self.session.hlc.clock()).await;
+        let attempt =
+            self.models.probe(model, &self.session.author.session, self.session.hlc.clock()).await;
         Ok(match attempt.brought {
             Ok(_) => json!({"detail": format!("`{model}` replied"), USAGE: attempt.usage}),
             Err(failure) => json!({"error": failure.to_string(), USAGE: attempt.usage}),

@@ -4,6 +4,7 @@
 //! A program reads each variable once, at startup, into its own struct. An invalid value stops it before
 //! the first request.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::limits::{TTL_DAYS, TTL_DAYS_MIN};
@@ -76,6 +77,21 @@ pub const DAYBOOK_PRICES: &str = "DAYBOOK_PRICES";
 
 /// The file to which model replies are recorded as a transcript.
 pub const DAYBOOK_RECORD: &str = "DAYBOOK_RECORD";
+
+/// Most concurrent calls of one provider of models.
+pub const DAYBOOK_MODEL_CALLS_MAX: &str = "DAYBOOK_MODEL_CALLS_MAX";
+
+/// Most sessions at work at once on a local stack.
+pub const DAYBOOK_AGENTS_MAX: &str = "DAYBOOK_AGENTS_MAX";
+
+/// The same for single agents: `NAME=N`, separated by commas.
+pub const DAYBOOK_AGENT_MAX: &str = "DAYBOOK_AGENT_MAX";
+
+/// Most sessions that wait for their turn on a local stack.
+pub const DAYBOOK_QUEUE_MAX: &str = "DAYBOOK_QUEUE_MAX";
+
+/// Most executions under way on a local stack.
+pub const DAYBOOK_EXECUTIONS_MAX: &str = "DAYBOOK_EXECUTIONS_MAX";
 
 /// Folders and files that triggers may name, separated as in `PATH`.
 pub const DAYBOOK_ALLOWED_PATHS: &str = "DAYBOOK_ALLOWED_PATHS";
@@ -197,6 +213,20 @@ pub fn parsed<T: std::str::FromStr>(
         None => Ok(default),
         Some(value) => value.parse().map_err(|_| Invalid::Malformed { name, value, expected }),
     }
+}
+
+/// A whole number of at least 1, if it is set.
+///
+/// # Errors
+/// If the value is anything else.
+pub fn at_least_one(
+    lookup: &impl Lookup,
+    name: &'static str,
+) -> Result<Option<NonZeroU32>, Invalid> {
+    let expected = "a whole number of at least 1";
+    let parse =
+        |value: String| value.parse().map_err(|_| Invalid::Malformed { name, value, expected });
+    text(lookup, name).map(parse).transpose()
 }
 
 /// A duration in whole seconds, at least 1, or the default if it is not set.

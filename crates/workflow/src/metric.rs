@@ -5,7 +5,7 @@
 //! Agents add metrics in their profiles. Label values are from a closed set: constants and the names of
 //! registered agents, never input. A session id is never a label.
 
-use metrics::{Unit, describe_counter, describe_histogram};
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
 pub const NAMESPACE: &str = "Daybook";
 
@@ -37,6 +37,12 @@ pub const MODEL_CALLS: &str = "ModelCalls";
 /// Seconds of a model's call. Label: `by`.
 pub const MODEL_SECONDS: &str = "ModelSeconds";
 
+/// Calls of a model that wait because its provider has as many as it may. Label: `by`.
+pub const MODEL_CALLS_WAITING: &str = "ModelCallsWaiting";
+
+/// Seconds that such a call waited. Label: `by`.
+pub const MODEL_WAIT_SECONDS: &str = "ModelWaitSeconds";
+
 /// Tokens. Label: `direction`, one of `input`, `output`, `unsettled`.
 pub const TOKENS: &str = "Tokens";
 
@@ -66,6 +72,8 @@ pub fn describe() {
     describe_counter!(WATCHDOG_CLOSED, Unit::Count, "Sessions that the watchdog closed.");
     describe_counter!(MODEL_CALLS, Unit::Count, "Calls of a model or of the policy.");
     describe_histogram!(MODEL_SECONDS, Unit::Seconds, "A model's call.");
+    describe_gauge!(MODEL_CALLS_WAITING, Unit::Count, "Calls that wait for their provider.");
+    describe_histogram!(MODEL_WAIT_SECONDS, Unit::Seconds, "The wait of a call for its provider.");
     describe_counter!(TOKENS, Unit::Count, "Tokens, by direction.");
     describe_counter!(MICRO_USD, Unit::Count, "Millionths of a dollar spent on models.");
     describe_counter!(TOOL_CALLS, Unit::Count, "Calls of tools.");

@@ -1,6 +1,7 @@
 //! Bedrock's endpoint and credentials from the environment.
 
 use agent::model::Models;
+use agent::model::turns::Turn;
 use graph::effect::{Chat, Message};
 use journal::clock::Clock;
 
@@ -23,7 +24,8 @@ async fn asks_bedrock() {
         timeout_s: Some(60),
         ..Chat::default()
     };
-    let attempt = Models::default().ask("bedrock:some.model", &chat, &Clock::system()).await;
+    let turn = Turn::unbounded();
+    let attempt = Models::default().ask(&turn, "bedrock:some.model", &chat, &Clock::system()).await;
     println!("{:?}", attempt.brought);
 }
 

@@ -1,5 +1,6 @@
 //! Structured output: native where the model supports it, requested in the prompt elsewhere.
 
+use agent::model::turns::Turn;
 use graph::effect::{Chat, Form, Message};
 use graph::outcome::Failure;
 use journal::clock::Clock;
@@ -45,7 +46,7 @@ async fn asked(server: &Server, wire: Wire, times: usize) -> Vec<Result<Value, F
     let models = models(&server.url);
     let mut brought = Vec::new();
     for _ in 0..times {
-        let attempt = models.ask(wire.model(), &chat(), &Clock::system()).await;
+        let attempt = models.ask(&Turn::unbounded(), wire.model(), &chat(), &Clock::system()).await;
         brought.push(attempt.brought.map(|reply| reply.json().unwrap()));
     }
     brought
