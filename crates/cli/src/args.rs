@@ -128,6 +128,8 @@ Examples:
     Halt(load::Halt),
     /// End a halt; its sessions go on at once
     Unhalt(load::Unhalt),
+    /// Stop the local stack when its sessions at work have ended or paused; it admits no new ones
+    Drain(load::Drain),
     /// Answer the open question of a session; without a decision, prompt for one
     #[command(after_help = "\
 Without a decision, in a terminal: y approves, n rejects and asks for a reason, e edits the arguments in
@@ -255,6 +257,8 @@ pub struct Dev {
     /// Let triggers name files below this folder, as they may below the working directory; repeatable
     #[arg(long, value_name = "PATH")]
     pub allow: Vec<PathBuf>,
+    #[command(flatten)]
+    pub load: load::Caps,
     /// The options that packs add.
     #[arg(skip)]
     pub of_packs: ArgMatches,

@@ -14,15 +14,18 @@ use graph::profile::{Environment, Limits};
 use stack::checkpoints::Witness;
 use workflow::env::{self, Invalid};
 
+use crate::caps;
+
 /// Default timeout of an MCP connection, and of its handshake.
 const MCP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Environment variables that an isolated agent inherits, in addition to those of the agents.
-const HANDED_ON: [&str; 15] = [
+const HANDED_ON: [&str; 16] = [
     env::DAYBOOK_MODEL,
     env::DAYBOOK_ON_MODEL_FAILURE,
     env::DAYBOOK_PRICES,
     env::DAYBOOK_RECORD,
+    env::DAYBOOK_MODEL_CALLS_MAX,
     env::OPENAI_BASE_URL,
     env::OPENAI_API_KEY,
     "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
@@ -100,6 +103,8 @@ pub struct StackEnvironment {
     pub encrypt: bool,
     /// Admission limits.
     pub admission: Limits,
+    /// Limits of the load.
+    pub load: stack::load::Limits,
     /// `DAYBOOK_WITNESSES`.
     pub witnesses: Vec<Witness>,
     /// `DAYBOOK_ALLOWED_PATHS`.
@@ -194,6 +199,7 @@ impl Config {
             ttl_days: env::ttl_days(&lookup)?,
             encrypt: env::switch(&lookup, env::DAYBOOK_ENCRYPT)?,
             admission: Limits::read(&self.agents, &Environment::of(&lookup))?,
+            load: caps::of_environment(&lookup)?,
             witnesses: witnesses(&lookup)?,
             allowed: env::text(&lookup, env::DAYBOOK_ALLOWED_PATHS)
                 .map(|paths| std::env::split_paths(&paths).collect())

@@ -8,6 +8,7 @@ use journal::id::SessionId;
 use journal::principal::Name;
 use reqwest::{Client, RequestBuilder, StatusCode, Url};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use workflow::contract::USER_HEADER;
 
@@ -52,6 +53,17 @@ pub struct Health {
     pub problems: Map<String, Value>,
     /// The halts in force; null if the stack cannot read them.
     pub halts: Value,
+    /// The sessions at work and in the queue; `None` if the stack does not say.
+    pub load: Option<Load>,
+}
+
+/// The load of a running stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct Load {
+    pub at_work: usize,
+    pub at_work_max: usize,
+    pub queued: usize,
+    pub queue_max: usize,
 }
 
 /// The settings of a running stack.
@@ -140,8 +152,21 @@ impl Endpoint {
         let clock = serde_json::from_value(read("clock")).ok();
         let settings = serde_json::from_value(read("settings")).ok();
         let storage = serde_json::from_value(read("storage")).ok();
+        let load = serde_json::from_value(read("load")).ok();
         let (halts, problems) = (read("halts"), problems.unwrap_or_default());
-        Ok(Some(Health { data, signing, agents, clock, settings, storage, problems, halts }))
+        Ok(Some(Health { data, signing, agents, clock, settings, storage, problems, halts, load }))
+    }
+
+    /// Gets a route of the stack's API; `None` when nothing listens.
+    ///
+    /// # Errors
+    /// When the stack does not answer, or with something else.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Failure> {
+        match self.send(self.client.get(self.url(path))).await {
+            Ok(answer) => Ok(Some(answer.error_for_status()?.json().await?)),
+            Err(error) if error.is_connect() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Sends a session an answer, a cancellation or a resumption.

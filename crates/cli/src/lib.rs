@@ -14,10 +14,11 @@
 //!    stderr.
 //!
 //! Interactive commands read keys and lines with `typing`, open an editor with `editor`, and parse answers
-//! with `deciding`. `eval` compares runs with the cases of an evaluation. `progress` shows running tools, `counted` counts AWS usage, and `failure` reports errors.
+//! with `deciding`. `eval` compares runs with the cases of an evaluation. `progress` shows running tools, `counted` counts AWS usage, `caps` has the limits of a stack's load, and `failure` reports errors.
 
 mod args;
 mod asking;
+mod caps;
 mod commands;
 mod config;
 mod counted;

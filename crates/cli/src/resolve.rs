@@ -7,6 +7,7 @@ mod serving;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent::model::settings::Unusable;
 use clap::ArgMatches;
@@ -104,6 +105,8 @@ pub enum Action {
     Resume(args::steer::Resume),
     Erase(args::steer::Erase),
     Halts(Change, HaltRequest),
+    /// The time for sessions at work to end or pause.
+    Drain(Duration),
     /// Without a decision, prompts for one.
     Answer {
         session: String,
@@ -343,6 +346,10 @@ fn action_on_journal(command: args::Command, target: Target) -> Result<Action, F
         C::Release(held) => {
             only_local(target, EXPIRES_THERE)?;
             Action::Release(held)
+        }
+        C::Drain(drain) => {
+            only_local(target, "the functions and agents of an account have no stack to stop")?;
+            Action::Drain(Duration::from_secs(drain.within.into()))
         }
         C::Dev(_)
         | C::Trigger(_)

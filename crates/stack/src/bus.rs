@@ -10,12 +10,14 @@ use asl::rule::{Origin, Pattern, PatternError, Transformer, TransformerError};
 use chrono::{DateTime, SecondsFormat, Utc};
 use journal::clock::{Clock, Stamp};
 use journal::principal::Principal;
+use journal::store::Error;
 use serde_json::{Value, json};
 use uuid::Uuid;
 use workflow::rule;
 
-use crate::executions::{ExecutionStore, Executions, Request, StartError};
+use crate::executions::{ExecutionStore, Executions, Request, StartError, Started};
 use crate::functions::Functions;
+use crate::load::{Load, New, NotAdmitted};
 use crate::names;
 use crate::store::Database;
 
@@ -41,6 +43,7 @@ pub struct Bus<S = Database> {
     executions: Executions<S>,
     functions: Functions,
     clock: Clock,
+    load: Load,
     triggers: Arc<Rule>,
     /// Those of a person's actions.
     actions: Arc<[Rule]>,
@@ -102,6 +105,9 @@ pub enum Refused {
     Serialization(String),
     #[error("Event bus {0} does not exist.")]
     NoSuchBus(String),
+    /// It has only triggers, and none is admitted now.
+    #[error(transparent)]
+    NotAdmitted(#[from] NotAdmitted),
 }
 
 /// An entry's error, as the API words it.
@@ -138,7 +144,14 @@ impl<S: ExecutionStore> Bus<S> {
             .map(|it| Rule::new(it.name, it.pattern, it.input_paths, it.input_template))
             .collect();
         let (triggers, actions) = (Arc::new(triggers), actions?.into());
-        Ok(Self { executions, functions, clock, triggers, actions })
+        let load = Load::default();
+        Ok(Self { executions, functions, clock, load, triggers, actions })
+    }
+
+    /// Sets the load that decides which new sessions are admitted.
+    #[must_use]
+    pub fn with_load(self, load: Load) -> Self {
+        Self { load, ..self }
     }
 
     /// `PutEvents`: every matched event is durable when this returns. `by` is the sender; an event's
@@ -152,7 +165,7 @@ impl<S: ExecutionStore> Bus<S> {
         for entry in entries {
             judged.push(self.judge(entry, by)?);
         }
-        self.start(&mut judged).await;
+        self.start(&mut judged).await?;
         self.act(&mut judged).await;
         let failed = judged.iter().filter(|entry| entry.is_err()).count();
         let entries: Vec<Value> = judged
@@ -165,10 +178,13 @@ impl<S: ExecutionStore> Bus<S> {
         Ok(json!({ "FailedEntryCount": failed, "Entries": entries }))
     }
 
-    /// Starts the executions of matched triggers in one commit. An entry whose execution does not start
+    /// Starts the executions of admitted triggers in one commit. An entry whose execution does not start
     /// becomes an error.
-    async fn start(&self, judged: &mut [Result<Accepted, EntryError>]) {
-        let matched: Vec<(usize, Request)> = judged
+    ///
+    /// # Errors
+    /// If no entry is admitted, so that a client sends the whole request again.
+    async fn start(&self, judged: &mut [Result<Accepted, EntryError>]) -> Result<(), NotAdmitted> {
+        let mut matched: Vec<(usize, Request)> = judged
             .iter()
             .enumerate()
             .filter_map(|(index, entry)| {
@@ -178,25 +194,48 @@ impl<S: ExecutionStore> Bus<S> {
             })
             .collect();
         if matched.is_empty() {
-            return;
+            return Ok(());
         }
-        let requests = matched.iter().map(|(_, request)| request.clone()).collect();
-        match self.executions.start_all(requests).await {
+        let new: Vec<New> = matched.iter().map(|(_, it)| New::of(&it.name, &it.input)).collect();
+        let admitted = match self.load.admit(&new, &self.executions).await {
+            Ok((0, Some(why))) if matched.len() == judged.len() => return Err(why),
+            Ok((admitted, why)) => {
+                for (index, _) in matched.split_off(admitted) {
+                    judged[index] = Err(not_admitted(why));
+                }
+                self.start_all(&matched).await
+            }
+            Err(error) => Err(error),
+        };
+        match admitted {
             Ok(answers) => {
-                for ((index, _), answer) in matched.into_iter().zip(answers) {
+                for (((index, _), answer), new) in matched.into_iter().zip(answers).zip(&new) {
                     if let Err(error) = answer {
+                        self.load.forget(new);
                         judged[index] = Err(refused_by_target(&error));
                     }
                 }
             }
             Err(error) => {
                 tracing::error!(%error, "Cannot start the executions of accepted events.");
+                new.iter().for_each(|new| self.load.forget(new));
                 for (index, _) in matched {
                     let message = "cannot write the event".to_owned();
                     judged[index] = Err(EntryError { code: "InternalFailure", message });
                 }
             }
         }
+        Ok(())
+    }
+
+    async fn start_all(
+        &self,
+        matched: &[(usize, Request)],
+    ) -> Result<Vec<Result<Started, StartError>>, Error> {
+        if matched.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.executions.start_all(matched.iter().map(|(_, it)| it.clone()).collect()).await
     }
 
     /// Passes a person's actions to the poller, in order. The sender learns why the poller refused one;
@@ -377,6 +416,12 @@ fn time_of(time: &Value) -> Option<String> {
     let in_range = |time: &DateTime<Utc>| (1678..2262).contains(&chrono::Datelike::year(time));
     let time = DateTime::<Utc>::from_timestamp_millis(millis).filter(in_range)?;
     Some(time.to_rfc3339_opts(format, true))
+}
+
+/// The error of an entry that is not admitted beside others that are.
+fn not_admitted(why: Option<NotAdmitted>) -> EntryError {
+    let message = why.map(|why| why.to_string()).unwrap_or_default();
+    EntryError { code: NotAdmitted::CODE, message }
 }
 
 fn refused_by_target(error: &StartError) -> EntryError {

@@ -13,6 +13,7 @@ mod guard;
 mod halts;
 mod health;
 mod keeping;
+mod load;
 mod machine;
 mod page;
 mod principal;
@@ -48,6 +49,7 @@ use crate::executions::Executions;
 use crate::host::Agents;
 use crate::keeping::Keeper;
 use crate::keys::Keys;
+use crate::load::Load;
 pub(crate) use wire::unsupported;
 
 use crate::stack::chain;
@@ -108,6 +110,7 @@ pub struct Aws {
     pub executions: Executions,
     pub bus: Bus,
     pub agents: Agents,
+    pub load: Load,
 }
 
 /// Everything that a stack serves.
@@ -135,22 +138,22 @@ impl Endpoint {
             clock: reader.clock.clone(),
         };
         let stack = reader.stack.as_ref();
-        let agents: Vec<&str> = reader.graphs.iter().map(|agent| agent.name()).collect();
         let told = Told {
             data,
-            agents: json!(agents),
+            agents: Arc::clone(&reader.graphs),
             signing: stack.map(|it| it.signing.clone()).unwrap_or_default(),
             clock_steps: stack.map(|it| it.clock_steps.clone()).unwrap_or_default(),
             executions: aws.executions.clone(),
+            load: aws.load.clone(),
             settings: stack.map(|it| it.settings.clone()).unwrap_or_default(),
         };
         let state = Router::new()
             .route("/healthz", get(health))
             .route("/readyz", get(health))
             .route("/livez", get(liveness))
+            .route("/metrics", get(load::metrics))
             .with_state(told)
-            .route("/metrics", get(metrics))
-            .with_state(aws.executions.clone());
+            .merge(load::drain_routes(aws.load.clone()));
         let streaming = Router::new()
             .route("/api/sessions/{id}/events", get(stream::events))
             .with_state(streams);
@@ -271,7 +274,7 @@ async fn dispatch(aws: &Aws, target: &str, body: &[u8], by: &Principal) -> Resul
         Err(error) => Err(Refusal::bad(SERIALIZATION, error.to_string())),
     };
     if let Some(action) = target.strip_prefix(STEP_FUNCTIONS) {
-        return step_functions::handle(&aws.executions, action, &parsed()?, by).await;
+        return step_functions::handle(&aws.executions, &aws.load, action, &parsed()?, by).await;
     }
     match target.strip_prefix(EVENTS) {
         Some("PutEvents") => {
@@ -281,6 +284,7 @@ async fn dispatch(aws: &Aws, target: &str, body: &[u8], by: &Principal) -> Resul
                 Refused::NoSuchBus(_) => {
                     Refusal::bad("ResourceNotFoundException", refused.to_string())
                 }
+                Refused::NotAdmitted(why) => Refusal::not_admitted(why),
             })
         }
         _ => Err(Refusal::unknown_operation(target)),
@@ -291,15 +295,20 @@ async fn dispatch(aws: &Aws, target: &str, body: &[u8], by: &Principal) -> Resul
 #[derive(Clone)]
 struct Told {
     data: PathBuf,
-    /// The names that a trigger may give.
-    agents: Value,
+    /// Those that a trigger may name.
+    agents: Arc<[Agent]>,
     signing: Signing,
     clock_steps: ClockSteps,
     executions: Executions,
+    load: Load,
     settings: Value,
 }
 
 impl Told {
+    fn agents(&self) -> Vec<&str> {
+        self.agents.iter().map(Agent::name).collect()
+    }
+
     fn storage(&self) -> Storage {
         Storage::of(self.executions.store(), &self.data)
     }
@@ -317,6 +326,9 @@ impl Told {
         }
         if let Some(problem) = store.write_problem() {
             problems.insert("journal".to_owned(), problem.why.into());
+        }
+        if let Some(problem) = self.load.drain_problem() {
+            problems.insert("draining".to_owned(), problem.into());
         }
         match self.executions.failing().await {
             Ok(failing) if failing.is_empty() => {}
@@ -357,28 +369,11 @@ async fn health(State(told): State<Told>) -> Response<Body> {
             "version": env!("CARGO_PKG_VERSION"),
             "log_problem": told.signing.problem(),
             "clock": told.clock_steps.to_json(),
-            "agents": told.agents,
+            "agents": told.agents(),
+            "load": told.load.to_json(&told.agents()),
             "storage": told.storage().to_json(),
             "settings": told.settings,
             "halts": Halts::read(told.executions.store()).await.ok().map(|halts| halts.in_force),
         }),
     )))
-}
-
-/// Execution counts from the journal's file and this process's metrics, in Prometheus' text format.
-async fn metrics(State(executions): State<Executions>) -> Response<Body> {
-    match executions.counts().await {
-        Ok(counts) => {
-            let mut text = String::from(
-                "# HELP daybook_executions Executions in the journal's file, by status.\n\
-                 # TYPE daybook_executions gauge\n",
-            );
-            for (status, count) in counts {
-                text.push_str(&format!("daybook_executions{{status=\"{status}\"}} {count}\n"));
-            }
-            text.push_str(&exporters::metrics::render());
-            wire::respond(200, "text/plain; version=0.0.4", text, None)
-        }
-        Err(error) => wire::api(Err(Refusal::journal(&error))),
-    }
 }

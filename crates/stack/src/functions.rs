@@ -131,6 +131,29 @@ impl Functions {
         self
     }
 
+    /// Has `observe` see the payload and the reply of each call of a function that succeeded.
+    #[must_use]
+    pub(crate) fn observed<F>(mut self, arn: &str, observe: F) -> Self
+    where
+        F: Fn(&Value, &Value) + Send + Sync + 'static,
+    {
+        let Some(inner) = self.handlers.get(name_of(arn)).cloned() else { return self };
+        let observe = Arc::new(observe);
+        let handler: Handler = Arc::new(move |payload| {
+            let (called, observe) = (inner(payload.clone()), Arc::clone(&observe));
+            async move {
+                let answer = called.await;
+                if let Ok(reply) = &answer {
+                    observe(&payload, reply);
+                }
+                answer
+            }
+            .boxed()
+        });
+        Arc::make_mut(&mut self.handlers).insert(name_of(arn).to_owned(), handler);
+        self
+    }
+
     /// Adds the functions of a file.
     #[must_use]
     pub fn with_file(mut self, file: File) -> Self {

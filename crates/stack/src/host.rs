@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use journal::id::SessionId;
 
 use crate::store::Database;
-pub use isolated::{Isolated, Settings};
+pub use isolated::{Isolated, PROCESSES_MAX, Settings};
 
 /// The agent host behind the local endpoint's `AgentCore` API.
 #[derive(Clone, Debug)]
@@ -70,6 +70,13 @@ impl Agents {
         match self {
             Self::Here(host) => host.stop_session(session),
             Self::Isolated(isolated) => isolated.stop(session).await,
+        }
+    }
+
+    /// Ends the processes of sessions that are not at work, so that others can have theirs.
+    pub(crate) fn stop_idle(&self, is_at_work: impl Fn(&SessionId) -> bool) {
+        if let Self::Isolated(isolated) = self {
+            isolated.stop_idle(is_at_work);
         }
     }
 

@@ -6,6 +6,7 @@
 //! - [`host`] runs the agents that the invoker function calls.
 //! - [`endpoint`] is the HTTP server: AWS protocols, Daybook's own API and the web page.
 //!   [`endpoint::Viewer`] serves the page over a journal whose sessions run elsewhere.
+//! - [`load`] limits the sessions at work, queues further ones, throttles new ones, and drains the stack before a stop.
 //! - [`recover`] takes sessions from runners that are dead. `restart` runs the stack's tasks again after a panic.
 //! - [`stack`] starts all of it in order and shuts it down in order. `memory` returns free memory to the
 //!   operating system after a burst.
@@ -30,6 +31,7 @@ pub mod host;
 pub mod keeping;
 pub mod keys;
 pub mod list;
+pub mod load;
 mod memory;
 pub mod names;
 mod process;

@@ -3,6 +3,7 @@
 use aws_sdk_bedrockagentcore::Client;
 
 use crate::functions::Functions;
+use crate::load::Load;
 
 /// The services that do not live in the journal's file.
 #[derive(Clone, Debug)]
@@ -10,10 +11,12 @@ pub struct Services {
     pub functions: Functions,
     /// `None` if no agents run on this stack.
     pub agent_core: Option<Client>,
+    /// Which events the bus takes from tasks.
+    pub load: Load,
 }
 
 impl From<Functions> for Services {
     fn from(functions: Functions) -> Self {
-        Self { functions, agent_core: None }
+        Self { functions, agent_core: None, load: Load::default() }
     }
 }

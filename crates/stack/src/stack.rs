@@ -5,6 +5,7 @@
 
 mod agents;
 mod data;
+mod lambdas;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,26 +17,22 @@ use agent::model::Models;
 use agent::progress::Broadcast;
 use agent::settings::Defaults;
 use agent::tool::{Servers, Timeouts};
-use agentcore::Runtime;
 use aws_config::SdkConfig;
 use axum::Router;
 use graph::agent::Agent;
 use graph::profile::Limits;
 use guard::TokenMissing;
-use invoker::Invoker;
 use invoker::admission::Rules;
 use journal::clock::Clock;
 use journal::principal::Name;
 use journal::sqlite::{Durability, OpenError};
-use poller::Poller;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use watchdog::Watchdog;
 use workflow::{metric, state_machine};
 
-use crate::bus::{self, Bus, RuleError};
+use crate::bus::{Bus, RuleError};
 use crate::catch_up::catch_up;
 use crate::checkpoints::{Signer, Signing, Witness};
 use crate::clients::Wire;
@@ -43,10 +40,11 @@ use crate::dynamodb;
 use crate::endpoint::{Aws, Callers, Endpoint, Guard, Reader, Running, Slots, Streams};
 use crate::executions::{self, Executions};
 use crate::folder::Missing;
-use crate::functions::{self, FunctionError, Functions};
-use crate::host::Agents;
+use crate::functions;
+use crate::host::{Agents, PROCESSES_MAX};
 use crate::keeping::{self, Keeper};
 use crate::keys::Keys;
+use crate::load::{self, Load};
 use crate::memory;
 use crate::names;
 use crate::recover::end_former_runners;
@@ -57,6 +55,7 @@ use crate::store::{Database, Journal};
 use crate::watch;
 use agents::{Inside, agents};
 use data::Data;
+use lambdas::{functions, watchdog};
 
 /// The journal's file in the data folder.
 pub const JOURNAL_FILE: &str = "journal.db";
@@ -106,6 +105,8 @@ pub struct Config {
     pub defaults: Defaults,
     /// Admission limits.
     pub admission: Limits,
+    /// Limits of the load.
+    pub load: load::Limits,
     /// The agents that triggers may name. Their graphs also name the tool calls of recorded sessions.
     pub agents: Arc<[Agent]>,
 }
@@ -174,6 +175,7 @@ pub struct Stack {
     store: Database,
     clock: Clock,
     executions: Executions,
+    load: Load,
     agents: Agents,
     supervisor: JoinSet<()>,
     servers: JoinSet<()>,
@@ -207,11 +209,12 @@ impl Stack {
         let agents =
             agents(&config, &progress, &store, &clock, &aws, &data.folder, inside.as_ref())?;
         let rules = Rules { agents: Arc::clone(&config.agents), limits: config.admission.clone() };
-        let functions = functions(&store, &clock, &aws, rules);
+        let load = Load::new(limits(&config), &clock);
+        let functions = load.noting(functions(&store, &clock, &aws, rules));
         let functions = functions.with_file(std::mem::take(&mut config.functions));
         let text = workflow_text(&config);
         let agent_core = Some(aws_sdk_bedrockagentcore::Client::new(&aws));
-        let services = Services { functions: functions.clone(), agent_core };
+        let services = Services { functions: functions.clone(), agent_core, load: load.clone() };
         let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
         executions.wake_when_taken_up(end_former_runners(&store, clock.now()).await);
         let stop_serving = CancellationToken::new();
@@ -223,8 +226,10 @@ impl Stack {
             progress,
             stopping: stop_serving.clone(),
         };
-        let bus = Bus::new(executions.clone(), functions, clock.clone())?;
-        let services = Aws { executions: executions.clone(), bus, agents: agents.clone() };
+        let bus = Bus::new(executions.clone(), functions, clock.clone())?.with_load(load.clone());
+        let (executions_of_aws, agents_of_aws) = (executions.clone(), agents.clone());
+        let services =
+            Aws { executions: executions_of_aws, bus, agents: agents_of_aws, load: load.clone() };
         let endpoint = Endpoint { reader, streams, aws: services, data: data.folder.clone() };
         let own_guard = Guard::new(Ipv4Addr::LOCALHOST.into(), None)?;
         let routes = Arc::new(endpoint.clone().router(own_guard, Callers::Unknown));
@@ -242,12 +247,14 @@ impl Stack {
         let mut supervisor = supervisor(&executions, &clock, steps, &aws, &config, &stop_watching);
         supervisor.spawn(data.noting(&store, &stop_watching));
         supervisor.spawn(expiring(&store, keys.clone(), &clock, &stop_watching));
+        supervisor.spawn(load.clone().keep(executions.clone(), stop_watching.clone()));
         let signer = Signer::start(&store, keys, signing, std::mem::take(&mut config.witnesses));
         Ok(Self {
             address,
             store,
             clock,
             executions,
+            load,
             agents,
             supervisor,
             servers,
@@ -281,6 +288,10 @@ impl Stack {
         &self.executions
     }
 
+    pub fn load(&self) -> &Load {
+        &self.load
+    }
+
     pub fn agents(&self) -> &Agents {
         &self.agents
     }
@@ -302,6 +313,15 @@ impl Stack {
         self.signer.finish().await;
         self.data.close(&self.store).await;
     }
+}
+
+/// The limits of the load, as far as this stack's hosts can run as many sessions.
+fn limits(config: &Config) -> load::Limits {
+    let hosted = match config.isolation {
+        Isolation::None => agent::host::SESSIONS_MAX,
+        Isolation::Processes { .. } => PROCESSES_MAX,
+    };
+    load::Limits { at_work: config.load.at_work.min(hosted), ..config.load.clone() }
 }
 
 fn running(
@@ -417,31 +437,6 @@ pub(crate) async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAd
     Ok((listener, bound))
 }
 
-/// The Lambda functions, in this process.
-fn functions(store: &Database, clock: &Clock, aws: &SdkConfig, rules: Rules) -> Functions {
-    let runtime = runtime(aws);
-    let invoker = Invoker::new(store.clone(), runtime.clone(), clock.clone()).with_rules(rules);
-    let callbacks = aws_sdk_sfn::Client::new(aws);
-    let poller = Poller::new(store.clone(), callbacks, runtime, clock.clone());
-    let poller = poller.with_state_machine(Some(names::STATE_MACHINE_ARN.to_owned()));
-    Functions::default()
-        .with(names::INVOKER_ARN, move |payload| {
-            let invoker = invoker.clone();
-            async move {
-                let reply = invoker.handle(functions::request(payload)?).await;
-                functions::reply(&reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))?)
-            }
-        })
-        .with(names::POLLER_ARN, move |payload| {
-            let poller = poller.clone();
-            async move {
-                let by = bus::principal_of(&payload);
-                let reply = poller.serve_for(payload, &by).await;
-                reply.map_err(|e| FunctionError::new(e.name(), chain(&e)))
-            }
-        })
-}
-
 /// The reader of the stack's sessions.
 fn reader(
     config: &Config,
@@ -459,17 +454,6 @@ fn reader(
         keys,
         stack: Some(stack),
     }
-}
-
-fn watchdog(store: &Database, clock: &Clock, aws: &SdkConfig) -> Watchdog<Database> {
-    let cloud =
-        watchdog::Cloud { executions: aws_sdk_sfn::Client::new(aws), runtime: runtime(aws) };
-    Watchdog::new(store.clone(), cloud, clock.clone())
-}
-
-fn runtime(aws: &SdkConfig) -> Runtime {
-    let client = aws_sdk_bedrockagentcore::Client::new(aws);
-    Runtime { client, arn: names::RUNTIME_ARN.to_owned(), qualifier: None }
 }
 
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {

@@ -1,6 +1,59 @@
-//! Commands that hold agents back: `halt` and `unhalt`.
+//! The load of a stack: its limits, and the commands `halt`, `unhalt` and `drain`.
+
+use std::num::NonZeroU32;
 
 use clap::{ArgGroup, Args as Group};
+
+/// The limits of `dev`. Each has an environment variable, over which it takes precedence.
+#[derive(Debug, Group)]
+pub struct Caps {
+    /// Most sessions at work at once; further ones wait in a queue [env: DAYBOOK_AGENTS_MAX] [default: 10000, with
+    /// --isolate 64]
+    #[arg(long, value_name = "N")]
+    pub agents_max: Option<NonZeroU32>,
+    /// The same for one agent; repeatable [env: DAYBOOK_AGENT_MAX=NAME=N,...]
+    #[arg(long, value_name = "NAME=N", value_parser = agent_max)]
+    pub agent_max: Vec<AgentMax>,
+    /// Most sessions in the queue; then new ones are throttled [env: DAYBOOK_QUEUE_MAX] [default: 10000]
+    #[arg(long, value_name = "N")]
+    pub queue_max: Option<u32>,
+    /// Most executions under way; then new sessions are throttled [env: DAYBOOK_EXECUTIONS_MAX] [default: 100000]
+    #[arg(long, value_name = "N")]
+    pub executions_max: Option<NonZeroU32>,
+    /// Most calls at once of one provider of models [env: DAYBOOK_MODEL_CALLS_MAX] [default: 64]
+    #[arg(long, value_name = "N")]
+    pub model_calls_max: Option<NonZeroU32>,
+}
+
+/// Most sessions of one agent at work at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentMax {
+    pub agent: String,
+    pub most: NonZeroU32,
+}
+
+/// Parses `NAME=N`.
+///
+/// # Errors
+/// If it is something else. The error says what is expected.
+pub fn agent_max(text: &str) -> Result<AgentMax, String> {
+    let parsed = text.split_once('=').and_then(|(agent, most)| {
+        let agent = Some(agent.trim()).filter(|agent| !agent.is_empty())?;
+        Some(AgentMax { agent: agent.to_owned(), most: most.trim().parse().ok()? })
+    });
+    parsed.ok_or_else(|| "expected NAME=N, with N at least 1".to_owned())
+}
+
+/// `drain`.
+#[derive(Debug, Group)]
+#[command(after_help = "\
+Exits 0 when the stack has stopped, 2 if it did not stop. What was not at work, or not done in time, goes on when
+the stack starts again; nothing is lost.")]
+pub struct Drain {
+    /// Time for sessions at work to end or pause; then they are stopped after their last journaled step
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    pub within: u32,
+}
 
 /// `halt`.
 #[derive(Debug, Group)]

@@ -35,6 +35,7 @@ use workflow::execution::{self, RESUMES_MAX};
 use workflow::{rule, trace};
 
 use super::actions::{ActionsUrl, Sent};
+use super::backoff::{Backoff, throttled};
 use crate::args::Target;
 use crate::failure::Failure;
 use crate::resolve::Context;
@@ -206,7 +207,15 @@ impl Clients {
             .event_bus_name(bus)
             .set_trace_header(context.map(TraceParent::to_xray))
             .build();
-        let answer = self.events.put_events().entries(entry).send().await;
+        let mut backoff = Backoff::default();
+        let answer = loop {
+            let answer = self.events.put_events().entries(entry.clone()).send().await;
+            let Some(why) = throttled(&answer) else { break answer };
+            if !backoff.pause(&why).await {
+                return Err(Failure::unknown(format!("the event bus admits no event now: {why}"))
+                    .hint("no event was taken; try again later. `daybook doctor` shows a local stack's load"));
+            }
+        };
         let answer = answer.map_err(|error| not_put(&error))?;
         let entry = answer.entries().first().context("the event bus returned no entry")?;
         if let Some(code) = entry.error_code() {

@@ -10,7 +10,7 @@ use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::resolve::Context;
 
-/// Runs the stack until SIGINT or SIGTERM. A second signal exits at once.
+/// Runs the stack until SIGINT or SIGTERM, or until it was drained. A second signal exits at once.
 ///
 /// # Errors
 /// When the stack cannot start.
@@ -31,6 +31,7 @@ pub async fn dev(
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
+        left = running.drained() => output::say(&format!("drained; {left} sessions are still at work")),
     }
     output::say("stopping; running sessions continue when the stack starts again");
     tokio::select! {

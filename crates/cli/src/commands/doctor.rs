@@ -14,7 +14,7 @@ use stack::store::Database;
 use super::{halts, servers};
 use crate::args::Target;
 use crate::config::{ServersEnvironment, StackEnvironment};
-use crate::endpoint::{Clock, ClockStep, Endpoint, Health, Settings, Storage};
+use crate::endpoint::{Clock, ClockStep, Endpoint, Health, Load, Settings, Storage};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::reader;
@@ -118,6 +118,7 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
     checks.push(("disk", disk(&seen)));
     checks.push(("clock", clock(&seen)));
     checks.push(("halts", halted(&seen)));
+    checks.push(("load", load(&seen)));
     checks
 }
 
@@ -206,6 +207,27 @@ fn halted(seen: &Seen) -> Found {
         Found::bad(said.join("; "), "daybook unhalt --agent NAME, or --all, when it is over")
     };
     seen.find(running, "not read now, because no stack runs")
+}
+
+/// How many sessions are at work, and how many wait for their turn.
+fn load(seen: &Seen) -> Found {
+    let running = |health: &Health| match health.load {
+        Some(Load { at_work, at_work_max, queued, queue_max })
+            if queued >= queue_max && queued > 0 =>
+        {
+            Found::bad(
+                format!(
+                    "{at_work} sessions are at work, of at most {at_work_max}, and the queue is full: {queued} wait, and new ones are throttled"
+                ),
+                "raise --agents-max or --agent-max if the machine and the models allow it: see docs/load.md",
+            )
+        }
+        Some(Load { at_work, at_work_max, queued, .. }) => Found::good(format!(
+            "{at_work} sessions at work, of at most {at_work_max}; {queued} wait for their turn"
+        )),
+        None => unsaid("how many sessions are at work"),
+    };
+    seen.find(running, "nothing is at work, because no stack runs")
 }
 
 /// A text as it is, and anything else as JSON.

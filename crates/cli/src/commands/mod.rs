@@ -3,12 +3,14 @@
 mod account;
 mod actions;
 mod answer;
+mod backoff;
 mod backup;
 mod catalogue;
 mod chat;
 pub(crate) mod cloud;
 mod dev;
 mod doctor;
+mod drain;
 pub(crate) mod eval;
 mod halts;
 mod keys;
@@ -72,6 +74,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Resume(resume) => steer::resume(&context, resume).await,
         Action::Erase(erase) => steer::erase(&context, erase).await,
         Action::Halts(change, request) => halts::change(&context, change, &request).await,
+        Action::Drain(within) => drain::drain(&context, within).await,
         Action::Answer { session, digest, decision } => {
             answer::answer(&context, &session, decision, digest.as_deref()).await
         }

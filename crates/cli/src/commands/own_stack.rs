@@ -17,6 +17,7 @@ use workflow::env;
 
 use super::servers;
 use crate::args;
+use crate::caps;
 use crate::config::{self, StackEnvironment};
 use crate::endpoint::listen_address;
 use crate::failure::Failure;
@@ -45,6 +46,11 @@ impl Running {
         self.stack.store().migrated()
     }
 
+    /// Waits until the stack was drained. Returns the number of sessions that are still at work then.
+    pub async fn drained(&self) -> usize {
+        self.stack.load().drained().await
+    }
+
     /// Shuts it down cleanly.
     pub async fn stop(self) {
         self.stack.shutdown().await;
@@ -60,6 +66,7 @@ pub async fn for_dev(
     options: &args::Dev,
     environment: &StackEnvironment,
 ) -> Result<Running, Failure> {
+    let environment = &caps::with_options(environment, &options.load);
     let roots = roots(context, &options.allow, environment)?;
     let mut config = config(context, &options.listen, environment, &roots).await?;
     config.durability = match options.durability {
@@ -169,6 +176,7 @@ async fn config(
         models: Models::new(environment.models.clone()).with_roots(roots.clone()),
         defaults: environment.defaults.clone(),
         admission: environment.admission.clone(),
+        load: caps::checked(&environment.load, &context.agents)?,
     })
 }
 

@@ -151,9 +151,14 @@ impl Dev {
     }
 
     /// Sends a signal and waits; returns the exit code.
-    pub fn stop(mut self, signal: &str) -> i32 {
+    pub fn stop(self, signal: &str) -> i32 {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        self.ended()
+    }
+
+    /// Waits until it ends by itself; returns the exit code.
+    pub fn ended(mut self) -> i32 {
         for _ in 0..DEADLINE.as_millis() / 20 {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code().unwrap_or(-1);

@@ -27,6 +27,7 @@ mod kills;
 mod lambdas;
 #[cfg(feature = "live")]
 mod live;
+mod load;
 mod log;
 mod machine;
 mod mcp;

@@ -39,7 +39,17 @@ async fn the_metrics_of_one_session_are_exact() {
     daybook_model_calls_total{by="policy",outcome="ok"} 5
     daybook_model_seconds_count{by="policy"} 5
     daybook_session_seconds_count{status="SESSION_SUCCEEDED"} 1
+    daybook_sessions_at_work{agent="assistant"} 0
+    daybook_sessions_at_work{agent="checkup"} 0
+    daybook_sessions_at_work{agent="fraud"} 0
+    daybook_sessions_at_work{agent="incident"} 0
+    daybook_sessions_at_work{agent="network"} 0
     daybook_sessions_ended_total{status="SESSION_SUCCEEDED",agent="incident"} 1
+    daybook_sessions_queued{agent="assistant"} 0
+    daybook_sessions_queued{agent="checkup"} 0
+    daybook_sessions_queued{agent="fraud"} 0
+    daybook_sessions_queued{agent="incident"} 0
+    daybook_sessions_queued{agent="network"} 0
     daybook_tool_calls_total{outcome="ok"} 5
     daybook_tool_seconds_count{outcome="ok"} 5
     "#);

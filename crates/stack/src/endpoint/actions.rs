@@ -19,6 +19,7 @@ use super::sessions::{Reply, session_id};
 use super::wire::{self, Refusal};
 use crate::executions::{RUNNING, Request, StartError};
 use crate::folder::remove_state;
+use crate::load::NotAdmitted;
 use crate::names;
 use crate::store::Journal;
 
@@ -147,6 +148,9 @@ impl control::Executions for Aws {
     }
 
     async fn start(&self, name: &str, input: &str) -> Result<String, Error> {
+        if self.load.is_draining() {
+            return Err(Error::Executions(NotAdmitted::Draining.into()));
+        }
         let request = Request { name: name.to_owned(), input: input.to_owned() };
         match self.executions.start(request).await {
             Ok(started) => Ok(started.arn),

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::Aws;
 use super::wire::{self, Refusal};
 use crate::host::{Answer, Unanswered};
+use crate::load::{Turn, request_of};
 use crate::names;
 
 const SESSION_ID: HeaderName =
@@ -25,7 +26,7 @@ pub(super) async fn invoke(
 ) -> Response<Body> {
     let (session, answered) = match admit(&arn, &headers, body) {
         Ok((session, body)) => {
-            let answered = aws.agents.invoke(&session, body).await;
+            let answered = in_turn(&aws, &session, body).await;
             (session, answered)
         }
         Err(refusal) => return wire::rest(Err(refusal)),
@@ -40,6 +41,24 @@ pub(super) async fn invoke(
         }
         Err(refusal) => wire::rest(Err(refusal)),
     }
+}
+
+/// Invokes the agent, or has the session wait for its turn.
+async fn in_turn(aws: &Aws, session: &SessionId, body: Bytes) -> Result<Answer, Unanswered> {
+    if let Some(request) = request_of(&body) {
+        let turn = aws.load.turn(aws.executions.store(), &request).await;
+        match turn.map_err(|error| Unanswered::NotStarted(error.to_string()))? {
+            Turn::Begins => {}
+            Turn::Waits(reply) => {
+                return Ok(Answer { status: 200, body: json!(reply).to_string().into_bytes() });
+            }
+        }
+    }
+    let answered = aws.agents.invoke(session, body).await;
+    if matches!(answered, Err(Unanswered::Full(_))) {
+        aws.agents.stop_idle(|session| aws.load.is_at_work(session));
+    }
+    answered
 }
 
 /// `POST /runtimes/{arn}/stopruntimesession`.

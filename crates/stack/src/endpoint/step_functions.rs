@@ -1,5 +1,7 @@
 //! `AWSStepFunctions`: the actions on executions.
 
+use std::slice;
+
 use asl::execution::PAYLOAD_BYTES_MAX;
 use asl::history::Failure;
 use base64::Engine as _;
@@ -11,6 +13,7 @@ use uuid::Uuid;
 use super::wire::Refusal;
 use crate::bus;
 use crate::executions::{Callback, Executions, Record, Request, SendError, StartError, StopError};
+use crate::load::{Load, New};
 use crate::names;
 
 /// Default and maximum page size.
@@ -28,12 +31,13 @@ const EXECUTION_DATA: [&str; 4] = ["input", "output", "parameters", "assignedVar
 
 pub(super) async fn handle(
     executions: &Executions,
+    load: &Load,
     action: &str,
     body: &Value,
     by: &Principal,
 ) -> Result<Value, Refusal> {
     match action {
-        "StartExecution" => start(executions, body, by).await,
+        "StartExecution" => start(executions, load, body, by).await,
         "DescribeExecution" => describe(executions, body).await,
         "ListExecutions" => list(executions, body).await,
         "GetExecutionHistory" => history(executions, body).await,
@@ -57,16 +61,29 @@ pub(super) async fn handle(
     }
 }
 
-async fn start(executions: &Executions, body: &Value, by: &Principal) -> Result<Value, Refusal> {
+async fn start(
+    executions: &Executions,
+    load: &Load,
+    body: &Value,
+    by: &Principal,
+) -> Result<Value, Refusal> {
     check_machine(body)?;
     let name = match optional(body, "name")? {
         Some(name) => name.to_owned(),
         None => Uuid::new_v4().to_string(),
     };
     let input = checked(optional(body, "input")?.unwrap_or("{}"), by);
+    let new = New::of(&name, &input);
+    let admitted = load.admit(slice::from_ref(&new), executions).await;
+    if let Some(why) = admitted.map_err(|error| Refusal::journal(&error))?.1 {
+        return Err(Refusal::not_admitted(why));
+    }
     match executions.start(Request { name, input }).await {
         Ok(started) => Ok(json!({ "executionArn": started.arn, "startDate": started.at })),
-        Err(error) => Err(not_started(error)),
+        Err(error) => {
+            load.forget(&new);
+            Err(not_started(error))
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::dynamodb::ApiError;
+use crate::load::NotAdmitted;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
 const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");
@@ -80,6 +81,12 @@ impl Refusal {
             }
             journal::store::Retry::Never => Self::new(500, "InternalFailure", error.to_string()),
         }
+    }
+
+    /// A new session is not admitted now.
+    pub(super) fn not_admitted(why: NotAdmitted) -> Self {
+        let (status, code) = why.http();
+        Self::new(status, code, why.to_string())
     }
 
     fn short_code(&self) -> &str {

@@ -201,6 +201,15 @@ impl ExecutionStore for SqliteStore {
         .await
     }
 
+    async fn running_count(&self) -> Result<usize, Error> {
+        self.read(|connection| {
+            let sql = "SELECT COUNT(*) FROM execution WHERE status = 'RUNNING'";
+            let count: i64 = connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+            Ok(usize::try_from(count).unwrap_or(0))
+        })
+        .await
+    }
+
     async fn history(
         &self,
         execution: i64,

@@ -109,6 +109,18 @@ pub trait ExecutionStore: Store {
     /// If the store cannot be read.
     fn counts(&self) -> impl Future<Output = Result<Vec<(String, i64)>, Error>> + Send;
 
+    /// The number of executions that run.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn running_count(&self) -> impl Future<Output = Result<usize, Error>> + Send {
+        async {
+            let counts = self.counts().await?;
+            let running = counts.into_iter().find(|(status, _)| status == RUNNING);
+            Ok(running.map_or(0, |(_, count)| usize::try_from(count).unwrap_or(0)))
+        }
+    }
+
     /// Part of a history, each event as the API's JSON text: events with an id above `after`, or
     /// in reverse those below it.
     ///

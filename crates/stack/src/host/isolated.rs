@@ -28,7 +28,7 @@ use crate::recover::Exits;
 use crate::restart::contained;
 
 /// Most processes at once.
-const SESSIONS_MAX: usize = 64;
+pub const PROCESSES_MAX: usize = 64;
 
 /// How long a process may take to answer its first ping, by the machine's clock.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -219,6 +219,16 @@ impl Isolated {
         slot.is_some()
     }
 
+    /// Ends the processes of sessions that are not at work. The poller would end them before they go on.
+    pub(super) fn stop_idle(&self, is_at_work: impl Fn(&SessionId) -> bool) {
+        for (session, slot) in self.slots().iter() {
+            let is_idle = slot.activity.open.load(Ordering::Acquire) == 0;
+            if is_idle && !is_at_work(session) {
+                slot.stop.cancel();
+            }
+        }
+    }
+
     /// Ends all processes and waits for them.
     pub(super) async fn shutdown(&self) {
         self.shared.stopping.cancel();
@@ -262,8 +272,8 @@ impl Isolated {
         if self.shared.stopping.is_cancelled() {
             return Err(Unanswered::NotStarted("the host is stopping".to_owned()));
         }
-        if slots.len() >= SESSIONS_MAX {
-            return Err(Unanswered::Full(SESSIONS_MAX));
+        if slots.len() >= PROCESSES_MAX {
+            return Err(Unanswered::Full(PROCESSES_MAX));
         }
         let (says, state) = watch::channel(State::Starting);
         let at = AtomicI64::new(self.shared.settings.clock.now().nanos());

@@ -12,6 +12,7 @@ mod executions;
 mod halts;
 mod isolated;
 mod list;
+mod load;
 mod ministack;
 mod page;
 mod people;

@@ -44,6 +44,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         models: Models::default(),
         defaults: Defaults::default(),
         admission: Limits::default(),
+        load: Default::default(),
         agents: packs::all().into(),
     }
 }

@@ -233,7 +233,7 @@ async fn routers(store: &SqliteStore, data: &Path) -> (Router, Router) {
     };
     let bus = Bus::new(executions.clone(), Functions::default(), clock())
         .expect("the workflow's own rule");
-    let aws = Aws { executions, bus, agents: agents() };
+    let aws = Aws { executions, bus, agents: agents(), load: Default::default() };
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let guard = Guard::new(loopback, None).expect("loopback needs no token");
     let of_agents = of_agents(aws.clone(), guard.clone());

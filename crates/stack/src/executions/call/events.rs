@@ -21,12 +21,14 @@ pub(super) async fn put<S: ExecutionStore>(
     // Created for each call: a stored one would form a reference cycle with the executions.
     let executions = Executions { shared: Arc::clone(shared) };
     let bus = Bus::new(executions, shared.services.functions.clone(), shared.clock.clone())
-        .map_err(|error| Failure::new(error_name::RUNTIME, Some(error.to_string())))?;
+        .map_err(|error| Failure::new(error_name::RUNTIME, Some(error.to_string())))?
+        .with_load(shared.services.load.clone());
     let answer = bus.put_events(&arguments, &Principal::Unknown).await.map_err(|refused| {
         let code = match refused {
             Refused::Validation(_) => "ValidationException",
             Refused::Serialization(_) => "SerializationException",
             Refused::NoSuchBus(_) => "ResourceNotFoundException",
+            Refused::NotAdmitted(why) => why.http().1,
         };
         Failure::new(format!("EventBridge.{code}"), Some(refused.to_string()))
     })?;

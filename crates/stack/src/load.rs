@@ -1,0 +1,257 @@
+//! How much work a stack takes: caps on the sessions at work with a queue behind them (`turn`), a bound on new
+//! sessions, and the drain before a stop (`drain`).
+//!
+//! A session is at work from its invocation until the poller finds that it has ended or waits. The caps, and who is at
+//! work, are only in the memory of the stack. Each queued session says so in its lease, so a restart loses none: its
+//! workflow asks again.
+
+mod drain;
+mod ledger;
+mod turn;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use journal::clock::{Clock, Stamp};
+use journal::store::Error;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, watch};
+
+use crate::executions::{ExecutionStore, Executions};
+use ledger::{Ledger, Queued};
+
+use drain::Draining;
+pub(crate) use turn::{Turn, request_of};
+
+/// The default of [`Limits::at_work`]: what one process hosts.
+pub const AT_WORK_MAX: usize = agent::host::SESSIONS_MAX;
+
+/// The default of [`Limits::queue`].
+pub const QUEUE_MAX: usize = 10_000;
+
+/// The default of [`Limits::executions`].
+pub const EXECUTIONS_MAX: usize = 100_000;
+
+/// How long a count of the running executions is used, by the stack's clock.
+const COUNT_FOR: Duration = Duration::from_secs(1);
+
+/// The limits of a stack's load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most sessions at work at once. Further ones wait in the queue.
+    pub at_work: usize,
+    /// The same for single agents, by name.
+    pub by_agent: BTreeMap<String, usize>,
+    /// Most sessions in the queue. Then new ones are throttled.
+    pub queue: usize,
+    /// Most executions under way, waiting ones included. Then new sessions are throttled.
+    pub executions: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            at_work: AT_WORK_MAX,
+            by_agent: BTreeMap::new(),
+            queue: QUEUE_MAX,
+            executions: EXECUTIONS_MAX,
+        }
+    }
+}
+
+/// A session that is to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct New {
+    /// Its id, or the name of its execution.
+    pub(crate) name: String,
+    /// The agent that its trigger names.
+    pub(crate) agent: Option<String>,
+}
+
+impl New {
+    /// The session of an execution's input.
+    pub(crate) fn of(name: &str, input: &str) -> Self {
+        let input: Value = serde_json::from_str(input).unwrap_or_default();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Self {
+            name: text(&input["session_id"]).unwrap_or_else(|| name.to_owned()),
+            agent: text(&input["detail"]["agent"]),
+        }
+    }
+}
+
+/// Why a new session is not admitted. The sender may try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotAdmitted {
+    #[error("Rate exceeded: {0} sessions wait for their turn, and no more may")]
+    Queue(usize),
+    #[error("Rate exceeded: {0} executions are under way, and no more may be")]
+    Executions(usize),
+    #[error(
+        "the stack is draining and admits no new sessions; try again when it has started again"
+    )]
+    Draining,
+}
+
+impl NotAdmitted {
+    /// Of a single entry of `PutEvents`; clients may send it again.
+    ///
+    /// Source: AWS, `PutEventsResultEntry`, `ErrorCode`.
+    pub const CODE: &str = "ThrottlingException";
+
+    /// The status and the error code of a whole request. AWS's clients retry both.
+    pub const fn http(self) -> (u16, &'static str) {
+        match self {
+            Self::Queue(_) | Self::Executions(_) => (400, Self::CODE),
+            Self::Draining => (503, "ServiceUnavailable"),
+        }
+    }
+}
+
+/// The load of a stack. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Load(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    limits: Limits,
+    clock: Clock,
+    ledger: Mutex<Ledger>,
+    /// Sessions whose turn has come, and whose workflows are to be woken.
+    released: Mutex<Vec<Queued>>,
+    has_released: Notify,
+    /// Changes with the number of sessions at work and with the drain.
+    changes: watch::Sender<()>,
+    drain: Mutex<Option<Draining>>,
+    /// The running executions, as of a time.
+    running: Mutex<Option<(Stamp, usize)>>,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self::new(Limits::default(), &Clock::system())
+    }
+}
+
+impl Load {
+    pub fn new(limits: Limits, clock: &Clock) -> Self {
+        Self(Arc::new(Shared {
+            limits,
+            clock: clock.even(),
+            ledger: Mutex::default(),
+            released: Mutex::default(),
+            has_released: Notify::new(),
+            changes: watch::channel(()).0,
+            drain: Mutex::default(),
+            running: Mutex::default(),
+        }))
+    }
+
+    /// Admits as many of these new sessions, in order, as may start now. If it is not all, also says why.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub(crate) async fn admit<S: ExecutionStore>(
+        &self,
+        new: &[New],
+        executions: &Executions<S>,
+    ) -> Result<(usize, Option<NotAdmitted>), Error> {
+        let Shared { limits, .. } = &*self.0;
+        let running = self.running(executions).await?;
+        let room = limits.executions.saturating_sub(running).min(new.len());
+        let admitted = self.ledger().admit(limits, &new[..room], self.now());
+        if let Some((_, running)) = self.counted().as_mut() {
+            *running += admitted;
+        }
+        let why = match admitted {
+            all if all == new.len() => None,
+            _ if self.ledger().is_draining => Some(NotAdmitted::Draining),
+            by_executions if by_executions == room => {
+                Some(NotAdmitted::Executions(limits.executions))
+            }
+            _ => Some(NotAdmitted::Queue(limits.queue)),
+        };
+        Ok((admitted, why))
+    }
+
+    /// Forgets an admitted session that was not started.
+    pub(crate) fn forget(&self, new: &New) {
+        self.ledger().forget(&new.name);
+    }
+
+    /// The running executions. Counted anew at most once a second; those admitted since are added.
+    async fn running<S: ExecutionStore>(&self, executions: &Executions<S>) -> Result<usize, Error> {
+        let now = self.now();
+        let known = *self.counted();
+        if let Some((_, running)) = known.filter(|(at, _)| now.since(*at) < COUNT_FOR) {
+            return Ok(running);
+        }
+        let running = executions.store().running_count().await?;
+        *self.counted() = Some((now, running));
+        Ok(running)
+    }
+
+    /// The load as `/healthz` shows it.
+    pub(crate) fn to_json(&self, agents: &[&str]) -> Value {
+        let Shared { limits, .. } = &*self.0;
+        let ledger = self.ledger();
+        let of_agent = |agent: &&str| {
+            let shown = json!({
+                "at_work": ledger.at_work_of(agent), "queued": ledger.queued_of(agent),
+                "at_work_max": limits.by_agent.get(*agent),
+            });
+            ((*agent).to_owned(), shown)
+        };
+        let agents: BTreeMap<String, Value> = agents.iter().map(of_agent).collect();
+        json!({
+            "at_work": ledger.at_work(), "at_work_max": limits.at_work,
+            "queued": ledger.queued(), "queue_max": limits.queue,
+            "executions_max": limits.executions, "draining": ledger.is_draining, "agents": agents,
+        })
+    }
+
+    /// The load on the page of metrics, by registered agent.
+    pub(crate) fn metrics(&self, agents: &[&str]) -> String {
+        let ledger = self.ledger();
+        let mut text = String::new();
+        for (name, what, of) in [
+            ("sessions_at_work", "Sessions at work.", Ledger::at_work_of as fn(&Ledger, &str) -> _),
+            ("sessions_queued", "Sessions that wait for their turn.", Ledger::queued_of),
+        ] {
+            text.push_str(&format!("# HELP daybook_{name} {what}\n# TYPE daybook_{name} gauge\n"));
+            for agent in agents {
+                let number = of(&ledger, agent);
+                text.push_str(&format!("daybook_{name}{{agent=\"{agent}\"}} {number}\n"));
+            }
+        }
+        text
+    }
+
+    /// Lets those begin whose turn has come, and tells of the change.
+    fn settle(&self, mut ledger: MutexGuard<'_, Ledger>) {
+        let released = ledger.release(&self.0.limits, self.now());
+        drop(ledger);
+        if !released.is_empty() {
+            self.released().extend(released);
+            self.0.has_released.notify_one();
+        }
+        self.0.changes.send_replace(());
+    }
+
+    fn now(&self) -> Stamp {
+        self.0.clock.now()
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.0.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn released(&self) -> MutexGuard<'_, Vec<Queued>> {
+        self.0.released.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Option<(Stamp, usize)>> {
+        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
