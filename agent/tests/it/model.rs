@@ -8,4 +8,5 @@ mod requests;
 mod server;
 mod tokens;
 mod transcript;
+mod turns;
 mod world;

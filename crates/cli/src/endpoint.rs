@@ -64,6 +64,7 @@ pub struct Load {
     pub at_work_max: usize,
     pub queued: usize,
     pub queue_max: usize,
+    pub draining: bool,
 }
 
 /// The settings of a running stack.

@@ -210,8 +210,8 @@ impl Stack {
             agents(&config, &progress, &store, &clock, &aws, &data.folder, inside.as_ref())?;
         let rules = Rules { agents: Arc::clone(&config.agents), limits: config.admission.clone() };
         let load = Load::new(limits(&config), &clock);
-        let functions = load.noting(functions(&store, &clock, &aws, rules));
-        let functions = functions.with_file(std::mem::take(&mut config.functions));
+        let of_file = std::mem::take(&mut config.functions);
+        let functions = load.noting(functions(&store, &clock, &aws, rules)).with_file(of_file);
         let text = workflow_text(&config);
         let agent_core = Some(aws_sdk_bedrockagentcore::Client::new(&aws));
         let services = Services { functions: functions.clone(), agent_core, load: load.clone() };
@@ -227,9 +227,8 @@ impl Stack {
             stopping: stop_serving.clone(),
         };
         let bus = Bus::new(executions.clone(), functions, clock.clone())?.with_load(load.clone());
-        let (executions_of_aws, agents_of_aws) = (executions.clone(), agents.clone());
         let services =
-            Aws { executions: executions_of_aws, bus, agents: agents_of_aws, load: load.clone() };
+            Aws { executions: executions.clone(), bus, agents: agents.clone(), load: load.clone() };
         let endpoint = Endpoint { reader, streams, aws: services, data: data.folder.clone() };
         let own_guard = Guard::new(Ipv4Addr::LOCALHOST.into(), None)?;
         let routes = Arc::new(endpoint.clone().router(own_guard, Callers::Unknown));
@@ -247,7 +246,7 @@ impl Stack {
         let mut supervisor = supervisor(&executions, &clock, steps, &aws, &config, &stop_watching);
         supervisor.spawn(data.noting(&store, &stop_watching));
         supervisor.spawn(expiring(&store, keys.clone(), &clock, &stop_watching));
-        supervisor.spawn(load.clone().keep(executions.clone(), stop_watching.clone()));
+        supervisor.spawn(load.kept(&executions, &stop_watching));
         let signer = Signer::start(&store, keys, signing, std::mem::take(&mut config.witnesses));
         Ok(Self {
             address,

@@ -212,7 +212,7 @@ fn halted(seen: &Seen) -> Found {
 /// How many sessions are at work, and how many wait for their turn.
 fn load(seen: &Seen) -> Found {
     let running = |health: &Health| match health.load {
-        Some(Load { at_work, at_work_max, queued, queue_max })
+        Some(Load { at_work, at_work_max, queued, queue_max, .. })
             if queued >= queue_max && queued > 0 =>
         {
             Found::bad(

@@ -41,6 +41,11 @@ async fn here(context: &Context, order: Order) -> Result<Exit, Failure> {
     let endpoint = Endpoint::new(context)?;
     if let Some(running) = endpoint.health().await? {
         known_agent(&order, running.agents.as_deref())?;
+        if running.load.is_some_and(|load| load.draining) {
+            let problem =
+                format!("the stack at {} is draining: it admits no new sessions", endpoint.address);
+            return Err(Failure::unknown(problem).hint("trigger again when it has started again"));
+        }
         let folder = running.data.or_else(|| context.data.clone());
         let folder = folder.unwrap_or_else(|| reader::DEFAULT_FOLDER.into());
         return triggered(context, &endpoint, &order, &folder).await;

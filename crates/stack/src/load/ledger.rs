@@ -64,6 +64,8 @@ pub(super) struct Ledger {
     tickets: BTreeMap<SessionId, Ticket>,
     newest_ticket: u64,
     coming: BTreeMap<String, Coming>,
+    /// How many of those are expected to wait in the queue.
+    coming_to_wait: usize,
 }
 
 impl Ledger {
@@ -75,7 +77,7 @@ impl Ledger {
         agent: &str,
         now: Stamp,
     ) -> bool {
-        self.coming.remove(session.as_str());
+        self.forget(session.as_str());
         if self.is_draining {
             self.take_permit(session);
             return false;
@@ -113,7 +115,7 @@ impl Ledger {
     pub(super) fn judged(&mut self, session: &SessionId, judged: Judged) {
         let is_begun = self.permits.get(session).is_some_and(|permit| permit.is_begun);
         if judged == Judged::Ended {
-            self.coming.remove(session.as_str());
+            self.forget(session.as_str());
             self.take_ticket(session);
             self.take_permit(session);
         } else if is_begun {
@@ -163,7 +165,9 @@ impl Ledger {
     /// The sessions that began before this time. Forgets what was expected before and has not come.
     pub(super) fn begun_before(&mut self, now: Stamp) -> Vec<SessionId> {
         let before = now.before(START_GRACE);
-        self.coming.retain(|_, coming| coming.at > before);
+        let is_late = |coming: &Coming| coming.at <= before;
+        let late = self.coming.iter().filter(|(_, it)| is_late(it)).map(|(name, _)| name.clone());
+        late.collect::<Vec<_>>().iter().for_each(|name| self.forget(name));
         let is_old = |permit: &Permit| permit.since <= before;
         let old = self.permits.iter().filter(|(_, permit)| is_old(permit));
         let (begun, absent): (Vec<_>, Vec<_>) = old.partition(|(_, permit)| permit.is_begun);
@@ -178,13 +182,13 @@ impl Ledger {
         if self.is_draining {
             return 0;
         }
-        let mut waiting = self.queued() + self.coming.values().filter(|it| it.waits).count();
         for (admitted, New { name, agent }) in new.iter().enumerate() {
             let waits = !self.would_begin(limits, agent.as_deref());
-            if waits && waiting >= limits.queue {
+            if waits && self.queued() + self.coming_to_wait >= limits.queue {
                 return admitted;
             }
-            waiting += usize::from(waits);
+            self.forget(name);
+            self.coming_to_wait += usize::from(waits);
             self.coming.insert(name.clone(), Coming { at: now, agent: agent.clone(), waits });
         }
         new.len()
@@ -192,22 +196,31 @@ impl Ledger {
 
     /// Whether a new session would begin at once, as far as is known.
     fn would_begin(&self, limits: &Limits, agent: Option<&str>) -> bool {
-        let begins = |coming: &&Coming| !coming.waits;
-        let ahead = self.coming.values().filter(begins).count();
+        let ahead = self.coming.len() - self.coming_to_wait;
         if self.permits.len() + ahead >= limits.at_work {
             return false;
         }
         let Some((agent, most)) = agent.and_then(|it| Some((it, *limits.by_agent.get(it)?))) else {
             return true;
         };
-        let of_agent = |coming: &&Coming| coming.agent.as_deref() == Some(agent);
-        let ahead = self.coming.values().filter(begins).filter(of_agent).count();
+        let is_ahead = |it: &&Coming| !it.waits && it.agent.as_deref() == Some(agent);
+        let ahead = self.coming.values().filter(is_ahead).count();
         self.at_work_of(agent) + ahead < most
     }
 
-    /// Forgets a new session that was not started.
+    /// Forgets a new session that has asked, or was not started.
     pub(super) fn forget(&mut self, name: &str) {
-        self.coming.remove(name);
+        if let Some(coming) = self.coming.remove(name) {
+            self.coming_to_wait -= usize::from(coming.waits);
+        }
+    }
+
+    /// Notes the end of a session's execution. Its agent may still work.
+    pub(super) fn execution_ended(&mut self, session: &SessionId) {
+        self.take_ticket(session);
+        if self.is_awaited(session) {
+            self.take_permit(session);
+        }
     }
 
     pub(super) fn at_work(&self) -> usize {

@@ -14,15 +14,16 @@ use workflow::contract::{AgentReply, AgentRequest, InvokeOutcome, InvokeRequest,
 
 use super::ledger::{Judged, Queued};
 use super::{Load, New};
-use crate::executions::{ExecutionStore, Executions};
+use crate::executions::Executions;
 use crate::functions::Functions;
 use crate::names;
+use crate::restart::after_panics;
 
 /// Workflows that are woken at once.
 const WOKEN_AT_ONCE: usize = 64;
 
-/// How often turns are taken back from sessions that neither work nor wait, by the stack's clock. The poller's
-/// judgement and the end of the execution give back all others.
+/// How often turns are taken back from sessions whose agent does not work, by the stack's clock. The poller's judgement
+/// gives back the turn of a session that it still looks at.
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 
 /// Whether an invocation may go on to the agent.
@@ -105,17 +106,26 @@ impl Load {
     }
 
     /// Wakes sessions whose turn has come, and takes turns back, until `stop`.
-    pub(crate) async fn keep<S: ExecutionStore>(
-        self,
-        executions: Executions<S>,
-        stop: CancellationToken,
-    ) {
+    pub(crate) fn kept(
+        &self,
+        executions: &Executions,
+        stop: &CancellationToken,
+    ) -> impl Future<Output = ()> + use<> {
+        let (load, executions, stop) = (self.clone(), executions.clone(), stop.clone());
+        let stopping = stop.clone();
+        after_panics("the queue", stop, move || {
+            let (load, executions, stop) = (load.clone(), executions.clone(), stopping.clone());
+            async move { load.keep(&executions, &stop).await }
+        })
+    }
+
+    async fn keep(&self, executions: &Executions, stop: &CancellationToken) {
         let mut ends = executions.ends();
         loop {
             // Cancel-safe: a notification and an end stay until they are received.
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.0.has_released.notified() => self.wake_released(&executions).await,
+                () = self.0.has_released.notified() => self.wake_released(executions).await,
                 ended = ends.recv() => match ended {
                     Ok(record) => self.ended(&New::of(&record.name, &record.input)),
                     // The sweep finds what the queue dropped.
@@ -130,11 +140,13 @@ impl Load {
     fn ended(&self, session: &New) {
         self.forget(session);
         if let Ok(id) = session.name.parse() {
-            self.judged(&id, Judged::Ended);
+            let mut ledger = self.ledger();
+            ledger.execution_ended(&id);
+            self.settle(ledger);
         }
     }
 
-    async fn wake_released<S: ExecutionStore>(&self, executions: &Executions<S>) {
+    async fn wake_released(&self, executions: &Executions) {
         let released = std::mem::take(&mut *self.released());
         let woken = stream::iter(released).map(async |queued| {
             if let Err(error) = self.wake(executions, &queued).await {
@@ -146,11 +158,7 @@ impl Load {
     }
 
     /// The lease first: a workflow that is not parked yet reads it.
-    async fn wake<S: ExecutionStore>(
-        &self,
-        executions: &Executions<S>,
-        queued: &Queued,
-    ) -> Result<(), Error> {
+    async fn wake(&self, executions: &Executions, queued: &Queued) -> Result<(), Error> {
         let (store, session) = (executions.store(), &queued.session);
         if !self.ledger().is_awaited(session) {
             return Ok(());

@@ -307,6 +307,8 @@ async fn health_and_metrics_report_the_stacks_state() {
     for name in ["journal_bytes", "disk_left_bytes", "disk_total_bytes", "disk_left_bytes_min"] {
         assert!(storage[name].as_u64().is_some_and(|bytes| bytes > 0), "{storage}");
     }
+    let load = told.remove("load").unwrap();
+    assert_eq!((&load["at_work"], &load["at_work_max"]), (&json!(0), &json!(10_000)), "{load}");
     let settings = told.remove("settings").unwrap();
     assert_eq!((&settings["model"], &settings["ttl_days"]), (&json!("policy"), &json!(90)));
     let data = folder.path().canonicalize().unwrap();

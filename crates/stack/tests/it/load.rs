@@ -182,6 +182,23 @@ async fn a_cancelled_session_leaves_the_queue() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_execution_leaves_the_queue() {
+    let folder = TempDir::new().unwrap();
+    let stack = start(folder.path(), limits(1, 100), FAST).await;
+    let client = Client::new(&stack);
+    let first = trigger(&client, "sleeper").await;
+    until(&client, 1, 0).await;
+    let queued = trigger(&client, "sleeper").await;
+    until(&client, 1, 1).await;
+    let stop = json!({ "executionArn": stack::names::execution_arn("daybook", &queued) });
+    assert_eq!(client.aws("AWSStepFunctions.StopExecution", &stop).await.0, 200);
+    until(&client, 1, 0).await;
+    succeeded(&client, &first).await;
+    until(&client, 0, 0).await;
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_restart_keeps_queued_sessions() {
     let folder = TempDir::new().unwrap();
     let stack = start(folder.path(), limits(1, 100), FAST).await;
