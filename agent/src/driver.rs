@@ -260,13 +260,13 @@ impl<S: Store> Driver<S> {
         }
         let elapsed = self.session.hlc.now().since(started_at);
         self.spans.learn(&request.effect, &brought);
-        measure::performed(&request, &brought, elapsed);
+        measure::performed(self.session.agent, &request, &brought, elapsed);
         let mut body = request.outcome(brought, started_at, usage);
         // The price is added here because the body includes the tokens of lost attempts. They were sent to
         // the model even if the policy took over afterwards.
         if let (StepBody::Outcome { usage, .. }, Some(model)) = (&mut body, self.paid(&request)) {
             *usage = self.models.charge(&model, *usage);
-            measure::paid(*usage);
+            measure::paid(self.session.agent, *usage);
         }
         if let (StepBody::Outcome { request, .. }, Some(prepared)) = (&mut body, prepared) {
             *request = Some(prepared.request);

@@ -1,9 +1,12 @@
-//! A runner's metrics and log lines. Labels come from this file and from agents' profiles, never from
-//! models or servers, so that their number is bounded.
+//! A runner's metrics and log lines. Labels come from this file, from agents' profiles, and from the lists of tools,
+//! of which it takes a bounded number; never from models or input.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use graph::agent::Agent;
+use graph::effect::CATALOGUE;
 use graph::next::{Request, Work};
 use graph::outcome::{Brought, FailureKind};
 use graph::profile::{Metric, MetricKind, Observed, Sample};
@@ -58,37 +61,70 @@ fn whole(value: f64) -> u64 {
     value as u64
 }
 
-/// Counts a performed effect.
-pub fn performed(request: &Request, brought: &Brought, elapsed: Duration) {
+/// Most tools with a label of their own; further ones share [`OTHER_TOOL`].
+const TOOL_LABELS_MAX: usize = 256;
+
+/// Longest name of a tool that is a label, in bytes.
+const TOOL_LABEL_BYTES_MAX: usize = 64;
+
+/// The label of a tool that no server of this process offers, such as one that a model made up.
+const OTHER_TOOL: &str = "other";
+
+/// The tools that servers have offered.
+static TOOLS: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Notes a tool of a server's list, so that its calls have a label of their own.
+pub fn offered(tool: &str) {
+    let mut tools = TOOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_short = tool.len() <= TOOL_LABEL_BYTES_MAX;
+    if is_short && tools.len() < TOOL_LABELS_MAX && !tools.contains(tool) {
+        tools.insert(tool.to_owned());
+    }
+}
+
+fn tool_label(tool: &str) -> String {
+    if tool == CATALOGUE {
+        return CATALOGUE.to_owned();
+    }
+    let tools = TOOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    tools.get(tool).map_or_else(|| OTHER_TOOL.to_owned(), Clone::clone)
+}
+
+/// Counts a performed effect of an agent.
+pub fn performed(agent: &'static str, request: &Request, brought: &Brought, elapsed: Duration) {
     let outcome = outcome(brought);
     let by = match &request.work {
-        Work::Tool { .. } => {
-            counter!(metric::TOOL_CALLS, "outcome" => outcome).increment(1);
-            histogram!(metric::TOOL_SECONDS, "outcome" => outcome).record(elapsed);
+        Work::Tool { call, .. } => {
+            let tool = tool_label(&call.tool);
+            let of = tool.clone();
+            counter!(metric::TOOL_CALLS, "agent" => agent, "tool" => of, "outcome" => outcome)
+                .increment(1);
+            histogram!(metric::TOOL_SECONDS, "tool" => tool, "outcome" => outcome).record(elapsed);
             retried("tool", request.attempt);
             return;
         }
         Work::Policy { .. } => "policy",
         Work::Model { model, .. } => provider(model),
     };
-    counter!(metric::MODEL_CALLS, "by" => by, "outcome" => outcome).increment(1);
+    counter!(metric::MODEL_CALLS, "agent" => agent, "by" => by, "outcome" => outcome).increment(1);
     histogram!(metric::MODEL_SECONDS, "by" => by).record(elapsed);
     retried("chat", request.attempt);
 }
 
-/// Counts the usage of a journaled outcome.
-pub fn paid(usage: Usage) {
+/// Counts the usage of a journaled outcome of an agent.
+pub fn paid(agent: &'static str, usage: Usage) {
     for (direction, tokens) in [
         ("input", usage.input_tokens),
         ("output", usage.output_tokens),
         ("unsettled", usage.unsettled_tokens),
     ] {
         if tokens > 0 {
-            counter!(metric::TOKENS, "direction" => direction).increment(tokens.into());
+            counter!(metric::TOKENS, "agent" => agent, "direction" => direction)
+                .increment(tokens.into());
         }
     }
     if usage.micro_usd > 0 {
-        counter!(metric::MICRO_USD).increment(usage.micro_usd.into());
+        counter!(metric::MICRO_USD, "agent" => agent).increment(usage.micro_usd.into());
     }
 }
 
@@ -196,6 +232,20 @@ mod tests {
         fn register_histogram(&self, key: &Key, _: &Metadata<'_>) -> Histogram {
             Histogram::from_arc(self.line(key))
         }
+    }
+
+    #[test]
+    fn the_labels_of_tools_are_bounded() {
+        assert_eq!(tool_label("made_up_by_a_model"), OTHER_TOOL);
+        assert_eq!(tool_label(CATALOGUE), CATALOGUE);
+        offered("look");
+        assert_eq!(tool_label("look"), "look");
+        let long = "x".repeat(TOOL_LABEL_BYTES_MAX + 1);
+        offered(&long);
+        assert_eq!(tool_label(&long), OTHER_TOOL);
+        (0..=TOOL_LABELS_MAX).for_each(|n| offered(&format!("tool_{n}")));
+        assert_eq!(tool_label(&format!("tool_{TOOL_LABELS_MAX}")), OTHER_TOOL);
+        assert_eq!(TOOLS.lock().unwrap().len(), TOOL_LABELS_MAX);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use rmcp::model::ToolAnnotations;
 use serde_json::{Value, json};
 
 use super::answer;
+use crate::measure;
 
 /// Most tools of one server; further ones are ignored.
 pub const TOOLS_MAX: usize = 256;
@@ -97,6 +98,7 @@ impl Catalogue {
                 if self.is_reading(&spec.name, listed.hints.as_ref()) {
                     self.reads.push(spec.name.clone());
                 }
+                measure::offered(&spec.name);
                 self.tools.push(Tool { spec, hash, input, output });
             }
             Err((which, error)) => {

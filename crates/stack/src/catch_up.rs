@@ -20,6 +20,7 @@ use packs::named;
 use serde_json::{Value, json};
 
 use crate::executions::{Callback, ExecutionStore, Executions, RUNNING, Record};
+use crate::load::Load;
 
 /// Executions per read.
 const PAGE: usize = 256;
@@ -28,8 +29,12 @@ const PAGE: usize = 256;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Wakes every workflow whose session no longer waits, or waits unannounced.
-pub(crate) async fn catch_up<S: ExecutionStore>(executions: Executions<S>, agents: Arc<[Agent]>) {
-    while let Err(error) = wake_all(&executions, &agents).await {
+pub(crate) async fn catch_up<S: ExecutionStore>(
+    executions: Executions<S>,
+    agents: Arc<[Agent]>,
+    load: Load,
+) {
+    while let Err(error) = wake_all(&executions, &agents, &load).await {
         tracing::warn!(%error, "Cannot wake the workflows that were answered before the restart.");
         if error.retry() == Retry::Never {
             // They wake at their own next check.
@@ -42,6 +47,7 @@ pub(crate) async fn catch_up<S: ExecutionStore>(executions: Executions<S>, agent
 async fn wake_all<S: ExecutionStore>(
     executions: &Executions<S>,
     agents: &[Agent],
+    load: &Load,
 ) -> Result<(), Error> {
     let mut before = None;
     loop {
@@ -49,7 +55,7 @@ async fn wake_all<S: ExecutionStore>(
         let Some(last) = page.last() else { return Ok(()) };
         before = Some(last.id);
         for record in &page {
-            match wake(executions, agents, record).await {
+            match wake(executions, agents, load, record).await {
                 // A damaged session keeps no other asleep.
                 Err(error @ Error::Corrupt(_)) => {
                     tracing::warn!(execution = %record.name, %error, "Cannot tell whether a workflow waits.");
@@ -63,12 +69,14 @@ async fn wake_all<S: ExecutionStore>(
 async fn wake<S: ExecutionStore>(
     executions: &Executions<S>,
     agents: &[Agent],
+    load: &Load,
     record: &Record,
 ) -> Result<(), Error> {
     let store = executions.store();
     let input: Value = serde_json::from_str(&record.input).unwrap_or_default();
     let session = input["session_id"].as_str().and_then(|id| id.parse::<SessionId>().ok());
     let Some(session) = session else { return Ok(()) };
+    load.waits(&session);
     if !is_due(store, agents, &session).await? {
         return Ok(());
     }

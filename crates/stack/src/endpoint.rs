@@ -8,13 +8,14 @@
 pub mod actions;
 mod agentcore;
 mod compare;
+mod drain;
 mod elsewhere;
 mod guard;
 mod halts;
 mod health;
 mod keeping;
-mod load;
 mod machine;
+mod metrics;
 mod page;
 mod principal;
 mod sessions;
@@ -145,15 +146,16 @@ impl Endpoint {
             clock_steps: stack.map(|it| it.clock_steps.clone()).unwrap_or_default(),
             executions: aws.executions.clone(),
             load: aws.load.clone(),
+            clock: reader.clock.clone(),
             settings: stack.map(|it| it.settings.clone()).unwrap_or_default(),
         };
         let state = Router::new()
             .route("/healthz", get(health))
             .route("/readyz", get(health))
             .route("/livez", get(liveness))
-            .route("/metrics", get(load::metrics))
+            .route("/metrics", get(metrics::metrics))
             .with_state(told)
-            .merge(load::drain_routes(aws.load.clone()));
+            .merge(drain::routes(aws.load.clone()));
         let streaming = Router::new()
             .route("/api/sessions/{id}/events", get(stream::events))
             .with_state(streams);
@@ -301,6 +303,7 @@ struct Told {
     clock_steps: ClockSteps,
     executions: Executions,
     load: Load,
+    clock: Clock,
     settings: Value,
 }
 

@@ -1,5 +1,5 @@
 //! How much work a stack takes: caps on the sessions at work with a queue behind them (`turn`), a bound on new
-//! sessions, and the drain before a stop (`drain`).
+//! sessions, and the drain before a stop (`drain`). `questions` knows the oldest open question.
 //!
 //! A session is at work from its invocation until the poller finds that it has ended or waits. The caps, and who is at
 //! work, are only in the memory of the stack. Each queued session says so in its lease, so a restart loses none: its
@@ -7,6 +7,7 @@
 
 mod drain;
 mod ledger;
+mod questions;
 mod turn;
 
 use std::collections::BTreeMap;
@@ -14,12 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use journal::clock::{Clock, Stamp};
+use journal::id::SessionId;
 use journal::store::Error;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
 use crate::executions::{ExecutionStore, Executions};
 use ledger::{Ledger, Queued};
+use questions::Waits;
 
 use drain::Draining;
 pub(crate) use turn::{Turn, request_of};
@@ -124,6 +127,8 @@ struct Shared {
     /// Changes with the number of sessions at work and with the drain.
     changes: watch::Sender<()>,
     drain: Mutex<Option<Draining>>,
+    /// The sessions that wait, for a person or otherwise.
+    waiting: Mutex<BTreeMap<SessionId, Waits>>,
     /// The running executions, as of a time.
     running: Mutex<Option<(Stamp, usize)>>,
 }
@@ -144,6 +149,7 @@ impl Load {
             has_released: Notify::new(),
             changes: watch::channel(()).0,
             drain: Mutex::default(),
+            waiting: Mutex::default(),
             running: Mutex::default(),
         }))
     }
@@ -244,14 +250,18 @@ impl Load {
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
-        self.0.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(&self.0.ledger)
     }
 
     fn released(&self) -> MutexGuard<'_, Vec<Queued>> {
-        self.0.released.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(&self.0.released)
     }
 
     fn counted(&self) -> MutexGuard<'_, Option<(Stamp, usize)>> {
-        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(&self.0.running)
     }
+}
+
+fn unpoisoned<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -212,11 +212,9 @@ impl Stack {
         let load = Load::new(limits(&config), &clock);
         let of_file = std::mem::take(&mut config.functions);
         let functions = load.noting(functions(&store, &clock, &aws, rules)).with_file(of_file);
-        let text = workflow_text(&config);
         let agent_core = Some(aws_sdk_bedrockagentcore::Client::new(&aws));
         let services = Services { functions: functions.clone(), agent_core, load: load.clone() };
-        let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
-        executions.wake_when_taken_up(end_former_runners(&store, clock.now()).await);
+        let executions = executions(&config, &store, &clock, services).await?;
         let stop_serving = CancellationToken::new();
         let running = running(&config, &executions, &signing, &steps);
         let reader = reader(&config, &store, &clock, keys.clone(), running);
@@ -243,7 +241,8 @@ impl Stack {
             stop_serving.clone().cancelled_owned(),
         ));
         let stop_watching = CancellationToken::new();
-        let mut supervisor = supervisor(&executions, &clock, steps, &aws, &config, &stop_watching);
+        let mut supervisor =
+            supervisor(&executions, &load, &clock, steps, &aws, &config, &stop_watching);
         supervisor.spawn(data.noting(&store, &stop_watching));
         supervisor.spawn(expiring(&store, keys.clone(), &clock, &stop_watching));
         supervisor.spawn(load.kept(&executions, &stop_watching));
@@ -314,6 +313,19 @@ impl Stack {
     }
 }
 
+/// The executions, with those to be woken that a former stack has left.
+async fn executions(
+    config: &Config,
+    store: &Database,
+    clock: &Clock,
+    services: Services,
+) -> Result<Executions, StartError> {
+    let text = workflow_text(config);
+    let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
+    executions.wake_when_taken_up(end_former_runners(store, clock.now()).await);
+    Ok(executions)
+}
+
 /// The limits of the load, as far as this stack's hosts can run as many sessions.
 fn limits(config: &Config) -> load::Limits {
     let hosted = match config.isolation {
@@ -365,6 +377,7 @@ fn keep_metrics(agents: &[Agent]) {
 /// Starts what keeps sessions going.
 fn supervisor(
     executions: &Executions,
+    load: &Load,
     clock: &Clock,
     steps: ClockSteps,
     aws: &SdkConfig,
@@ -389,8 +402,8 @@ fn supervisor(
         async move { supervised.supervise().await }
     };
     supervisor.spawn(after_panics("the supervision of executions", stop.clone(), supervising));
-    let (caught_up, agents) = (executions.clone(), Arc::clone(&config.agents));
-    let catching_up = move || catch_up(caught_up.clone(), Arc::clone(&agents));
+    let (caught_up, agents, load) = (executions.clone(), Arc::clone(&config.agents), load.clone());
+    let catching_up = move || catch_up(caught_up.clone(), Arc::clone(&agents), load.clone());
     let caught_up = after_panics("catching up", stop.clone(), catching_up);
     let stopping = stop.clone();
     supervisor.spawn(async move {

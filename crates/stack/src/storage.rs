@@ -32,6 +32,16 @@ impl Storage {
         Self { journal, log: store.log_bytes(), disk: space(data).ok() }
     }
 
+    /// In bytes; `None` if the system does not say.
+    pub fn disk_left(self) -> Option<u64> {
+        self.disk.map(|disk| disk.left_bytes)
+    }
+
+    /// How much left is too little, in bytes.
+    pub fn disk_left_min(self) -> Option<u64> {
+        self.disk.map(least)
+    }
+
     pub fn to_json(self) -> Value {
         json!({
             "journal_bytes": self.journal, "log_bytes": self.log,

@@ -2,8 +2,8 @@
 //!
 //! CloudWatch uses the names in this module. Prometheus uses the names that
 //! [`telemetry::metrics::on_the_page`] derives: `SessionsEnded` is `daybook_sessions_ended_total`.
-//! Agents add metrics in their profiles. Label values are from a closed set: constants and the names of
-//! registered agents, never input. A session id is never a label.
+//! Agents add metrics in their profiles. Label values are from a closed set: constants, the names of
+//! registered agents, and a bounded number of tools that servers offer; never input. A session id is never a label.
 
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
@@ -30,7 +30,7 @@ pub const POLLS: &str = "Polls";
 /// Sessions that the watchdog closed.
 pub const WATCHDOG_CLOSED: &str = "WatchdogClosed";
 
-/// Calls of a model or of the policy. Labels: `by`, one of `policy`, `bedrock`, `openai`,
+/// Calls of a model or of the policy. Labels: `agent`; `by`, one of `policy`, `bedrock`, `openai`,
 /// `transcript`; `outcome`, one of `ok`, `not_sent`, `refused`, `unknown`.
 pub const MODEL_CALLS: &str = "ModelCalls";
 
@@ -43,16 +43,16 @@ pub const MODEL_CALLS_WAITING: &str = "ModelCallsWaiting";
 /// Seconds that such a call waited. Label: `by`.
 pub const MODEL_WAIT_SECONDS: &str = "ModelWaitSeconds";
 
-/// Tokens. Label: `direction`, one of `input`, `output`, `unsettled`.
+/// Tokens. Labels: `agent`; `direction`, one of `input`, `output`, `unsettled`.
 pub const TOKENS: &str = "Tokens";
 
-/// Millionths of a dollar spent on models.
+/// Millionths of a dollar spent on models. Label: `agent`.
 pub const MICRO_USD: &str = "SpentMicroUsd";
 
-/// Calls of tools. Label: `outcome`, one of `ok`, `error`, `not_sent`, `refused`, `unknown`.
+/// Calls of tools. Labels: `agent`; `tool`, one that a server offers, or `other`; `outcome`, one of `ok`, `error`, `not_sent`, `refused`, `unknown`.
 pub const TOOL_CALLS: &str = "ToolCalls";
 
-/// Seconds of a tool's call. Label: `outcome`.
+/// Seconds of a tool's call. Labels: `tool`, `outcome`.
 pub const TOOL_SECONDS: &str = "ToolSeconds";
 
 /// Attempts after the first. Label: `effect`, `chat` or `tool`.

@@ -249,6 +249,11 @@ impl SqliteStore {
         self.shared.writer.as_ref()?.problem()
     }
 
+    /// How many commits have failed since the journal was opened.
+    pub fn commit_failures(&self) -> u64 {
+        self.shared.writer.as_ref().map_or(0, Writer::failures)
+    }
+
     /// Commits a write that changes nothing.
     ///
     /// # Errors

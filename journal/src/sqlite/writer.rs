@@ -95,6 +95,15 @@ struct Progress {
     begun: Option<Instant>,
     /// Why the last one failed.
     failure: Option<String>,
+    /// How many failed since the journal was opened.
+    failures: u64,
+}
+
+impl Progress {
+    fn end(&mut self, failure: Option<String>) {
+        self.failures += u64::from(failure.is_some());
+        (self.begun, self.failure) = (None, failure);
+    }
 }
 
 impl Writer {
@@ -137,6 +146,11 @@ impl Writer {
         }
         let why = format!("the last commit failed: {}", progress.failure.as_ref()?);
         Some(WriteProblem { why, is_lasting: false })
+    }
+
+    /// See [`super::SqliteStore::commit_failures`].
+    pub(super) fn failures(&self) -> u64 {
+        self.shared.progress().failures
     }
 
     /// Puts the write-ahead log into the file; returns whether it is empty then.
@@ -312,7 +326,7 @@ impl Shared {
             let written = catch_unwind(AssertUnwindSafe(|| self.write(connection, group)));
             if let Err(panic) = written {
                 let failure = Failure::of_panic(&*panic).to_string();
-                *self.progress() = Progress { begun: None, failure: Some(failure) };
+                self.progress().end(Some(failure));
             }
         }
     }
@@ -335,7 +349,7 @@ impl Shared {
         }
         self.bound_log(&connection);
         let failure = committed.as_ref().err().map(ToString::to_string);
-        *self.progress() = Progress { begun: None, failure };
+        self.progress().end(failure);
         drop(connection);
         for answer in answers {
             answer(committed.as_ref().copied());

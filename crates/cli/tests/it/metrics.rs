@@ -6,7 +6,8 @@ use crate::harness::{Dev, daybook, free_endpoint, incident, run};
 
 /// Whether a metric is deterministic: durations and poll counts vary between runs.
 fn is_exact(line: &str) -> bool {
-    let varies = ["_seconds_bucket", "_seconds_sum", "daybook_polls_total", "daybook_append"];
+    let varies =
+        ["_seconds_bucket", "_seconds_sum", "daybook_polls_total", "daybook_append", "_disk_"];
     line.starts_with("daybook_") && !varies.iter().any(|name| line.contains(name))
 }
 
@@ -35,9 +36,12 @@ async fn the_metrics_of_one_session_are_exact() {
     exact.sort_unstable();
     insta::assert_snapshot!(exact.join("\n"), @r#"
     daybook_admissions_total{outcome="admitted"} 1
+    daybook_commit_failures_total 0
+    daybook_executions_stuck 0
     daybook_executions{status="SUCCEEDED"} 1
-    daybook_model_calls_total{by="policy",outcome="ok"} 5
+    daybook_model_calls_total{agent="incident",by="policy",outcome="ok"} 5
     daybook_model_seconds_count{by="policy"} 5
+    daybook_oldest_open_question_age_seconds 0
     daybook_session_seconds_count{status="SESSION_SUCCEEDED"} 1
     daybook_sessions_at_work{agent="assistant"} 0
     daybook_sessions_at_work{agent="checkup"} 0
@@ -50,10 +54,58 @@ async fn the_metrics_of_one_session_are_exact() {
     daybook_sessions_queued{agent="fraud"} 0
     daybook_sessions_queued{agent="incident"} 0
     daybook_sessions_queued{agent="network"} 0
-    daybook_tool_calls_total{outcome="ok"} 5
-    daybook_tool_seconds_count{outcome="ok"} 5
+    daybook_tool_calls_total{agent="incident",tool="get_iam_state",outcome="ok"} 1
+    daybook_tool_calls_total{agent="incident",tool="get_lambda_config",outcome="ok"} 1
+    daybook_tool_calls_total{agent="incident",tool="get_recent_changes",outcome="ok"} 1
+    daybook_tool_calls_total{agent="incident",tool="get_recent_logs",outcome="ok"} 1
+    daybook_tool_calls_total{agent="incident",tool="tools/list",outcome="ok"} 1
+    daybook_tool_seconds_count{tool="get_iam_state",outcome="ok"} 1
+    daybook_tool_seconds_count{tool="get_lambda_config",outcome="ok"} 1
+    daybook_tool_seconds_count{tool="get_recent_changes",outcome="ok"} 1
+    daybook_tool_seconds_count{tool="get_recent_logs",outcome="ok"} 1
+    daybook_tool_seconds_count{tool="tools/list",outcome="ok"} 1
     "#);
+    for name in metrics_of_alerts() {
+        assert!(page.contains(&format!("# TYPE {name} ")), "{name} is not on the page:\n{page}");
+    }
     assert_eq!(dev.stop("-TERM"), 0);
+}
+
+/// The rules of `docs/alerts.yml`.
+const ALERTS: &str = include_str!("../../../../docs/alerts.yml");
+
+/// The metrics in the expressions of the alert rules.
+fn metrics_of_alerts() -> Vec<&'static str> {
+    let expressions = ALERTS.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
+    let is_name = |c: char| c.is_ascii_lowercase() || c == '_';
+    let words = expressions.flat_map(|expression| expression.split(move |c| !is_name(c)));
+    words.filter(|word| word.starts_with("daybook_")).collect()
+}
+
+#[test]
+fn each_alert_rule_says_when_how_urgent_and_what_to_do() {
+    let rules: Vec<&str> = ALERTS.split("      - alert: ").skip(1).collect();
+    assert!(rules.len() >= 6 && metrics_of_alerts().len() >= rules.len());
+    let mut names = Vec::new();
+    for rule in &rules {
+        let (name, body) = rule.split_once('\n').unwrap();
+        names.push(name);
+        for field in
+            ["        expr: ", "          severity: ", "          summary: ", "          action: "]
+        {
+            let lines = body.lines().filter(|line| line.starts_with(field)).count();
+            assert_eq!(lines, 1, "{name} has one `{}`", field.trim());
+        }
+        // A value that YAML would read as something else than text.
+        let values = body.lines().filter_map(|line| line.trim().split_once(": "));
+        for (field, value) in values {
+            let is_plain = !value.contains(": ") && !value.contains(" #");
+            assert!(is_plain && value.starts_with(|c: char| c.is_ascii_alphanumeric()), "{field}");
+        }
+    }
+    let (all, _) = (names.len(), names.sort_unstable());
+    names.dedup();
+    assert_eq!(names.len(), all, "a name is used twice");
 }
 
 #[test]

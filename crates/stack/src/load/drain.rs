@@ -1,12 +1,12 @@
 //! The drain before a stop: nothing begins any more, and what is at work ends or pauses within a time limit.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::Load;
+use super::{Load, unpoisoned};
 
 /// Most sessions that the progress of a drain names.
 const NAMED_MAX: usize = 10;
@@ -91,7 +91,7 @@ impl Load {
     }
 
     fn draining(&self) -> MutexGuard<'_, Option<Draining>> {
-        self.0.drain.lock().unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(&self.0.drain)
     }
 }
 

@@ -85,7 +85,13 @@ impl Load {
         let is_park = payload["mode"] == json!(Mode::Park);
         let session = payload["session_id"].as_str().and_then(|text| text.parse().ok());
         let (Some(session), false) = (session, is_park) else { return };
-        match serde_json::from_value(reply["status"].clone()) {
+        let judgement = serde_json::from_value(reply["status"].clone());
+        match judgement {
+            Ok(Judgement::Waiting) => self.waits(&session),
+            Ok(_) => self.waits_no_more(&session),
+            Err(_) => {}
+        }
+        match judgement {
             Ok(Judgement::Busy) | Err(_) => {}
             Ok(Judgement::Waiting | Judgement::Lost | Judgement::Resume) => {
                 self.judged(&session, Judged::Paused);
@@ -140,6 +146,7 @@ impl Load {
     fn ended(&self, session: &New) {
         self.forget(session);
         if let Ok(id) = session.name.parse() {
+            self.waits_no_more(&id);
             let mut ledger = self.ledger();
             ledger.execution_ended(&id);
             self.settle(ledger);

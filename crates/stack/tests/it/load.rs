@@ -357,3 +357,46 @@ async fn an_invalid_drain_is_refused() {
     assert_eq!(client.get("/api/drain").await.1["draining"], false);
     stack.shutdown().await;
 }
+
+/// The value of a metric without labels.
+async fn metric(client: &Client, name: &str) -> Option<f64> {
+    let (_, page) = client.get("/metrics").await;
+    let page = page.as_str().unwrap().to_owned();
+    let line = page.lines().find_map(|line| line.strip_prefix(&format!("daybook_{name} ")));
+    line.map(|value| value.parse().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_age_of_the_oldest_question_outlives_a_restart() {
+    const AGE: &str = "oldest_open_question_age_seconds";
+    let folder = TempDir::new().unwrap();
+    let stack = start(folder.path(), Limits::default(), FAST).await;
+    let client = Client::new(&stack);
+    assert_eq!(metric(&client, AGE).await, Some(0.0));
+    let session = begin(&client, json!({})).await;
+    let open = asked(&stack, &client, &session, 0).await;
+    let older = async {
+        while metric(&client, AGE).await.unwrap() < 30.0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, older).await.unwrap();
+    stack.shutdown().await;
+    let stack = start(folder.path(), Limits::default(), FAST).await;
+    let client = Client::new(&stack);
+    let found = async {
+        while metric(&client, AGE).await.unwrap() < 30.0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, found).await.unwrap();
+    let id = open["question_id"].as_u64().unwrap();
+    let no = json!({ "question_id": id, "decision": "reject", "reason": "no" });
+    assert_eq!(answer(&client, &session, &no).await.0, 202);
+    finish(&stack, &client, &session, id).await;
+    assert_eq!(metric(&client, AGE).await, Some(0.0));
+    assert_eq!(metric(&client, "executions_stuck").await, Some(0.0));
+    assert_eq!(metric(&client, "commit_failures_total").await, Some(0.0));
+    assert!(metric(&client, "disk_left_bytes").await.unwrap() > 0.0);
+    stack.shutdown().await;
+}

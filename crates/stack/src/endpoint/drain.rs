@@ -1,4 +1,4 @@
-//! The load of a stack: `GET` and `POST /api/drain`, and the page of metrics.
+//! Draining a stack: `GET` and `POST /api/drain`.
 
 use std::time::Duration;
 
@@ -10,7 +10,6 @@ use axum::{Extension, Router};
 use journal::principal::Principal;
 use serde::Deserialize;
 
-use super::Told;
 use super::wire::{self, Refusal};
 use crate::load::Load;
 
@@ -27,7 +26,7 @@ struct Drain {
     within_s: u64,
 }
 
-pub(super) fn drain_routes(load: Load) -> Router {
+pub(super) fn routes(load: Load) -> Router {
     Router::new().route("/api/drain", get(progress).post(drain)).with_state(load)
 }
 
@@ -53,23 +52,4 @@ async fn drain(
     tracing::info!(%by, within_s = within.as_secs(), "Draining the stack.");
     load.drain(within);
     wire::api(Ok((202, load.drain_progress())))
-}
-
-/// Execution counts from the journal's file, the load, and this process's metrics, in Prometheus' text format.
-pub(super) async fn metrics(State(told): State<Told>) -> Response<Body> {
-    match told.executions.counts().await {
-        Ok(counts) => {
-            let mut text = String::from(
-                "# HELP daybook_executions Executions in the journal's file, by status.\n\
-                 # TYPE daybook_executions gauge\n",
-            );
-            for (status, count) in counts {
-                text.push_str(&format!("daybook_executions{{status=\"{status}\"}} {count}\n"));
-            }
-            text.push_str(&told.load.metrics(&told.agents()));
-            text.push_str(&exporters::metrics::render());
-            wire::respond(200, "text/plain; version=0.0.4", text, None)
-        }
-        Err(error) => wire::api(Err(Refusal::journal(&error))),
-    }
 }
