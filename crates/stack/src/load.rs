@@ -164,12 +164,13 @@ impl Load {
         executions: &Executions<S>,
     ) -> Result<(usize, Option<NotAdmitted>), Error> {
         let Shared { limits, .. } = &*self.0;
-        let running = self.running(executions).await?;
+        self.count(executions).await?;
+        let mut counted = self.counted();
+        let (at, running) = counted.unwrap_or_else(|| (self.now(), 0));
         let room = limits.executions.saturating_sub(running).min(new.len());
         let admitted = self.ledger().admit(limits, &new[..room], self.now());
-        if let Some((_, running)) = self.counted().as_mut() {
-            *running += admitted;
-        }
+        *counted = Some((at, running + admitted));
+        drop(counted);
         let why = match admitted {
             all if all == new.len() => None,
             _ if self.ledger().is_draining => Some(NotAdmitted::Draining),
@@ -186,16 +187,15 @@ impl Load {
         self.ledger().forget(&new.name);
     }
 
-    /// The running executions. Counted anew at most once a second; those admitted since are added.
-    async fn running<S: ExecutionStore>(&self, executions: &Executions<S>) -> Result<usize, Error> {
+    /// Counts the running executions, at most once a second. Those that are admitted meanwhile are added.
+    async fn count<S: ExecutionStore>(&self, executions: &Executions<S>) -> Result<(), Error> {
         let now = self.now();
-        let known = *self.counted();
-        if let Some((_, running)) = known.filter(|(at, _)| now.since(*at) < COUNT_FOR) {
-            return Ok(running);
+        let is_new = |(at, _): (Stamp, usize)| now.since(at) < COUNT_FOR;
+        if !self.counted().is_some_and(is_new) {
+            let running = executions.store().running_count().await?;
+            *self.counted() = Some((now, running));
         }
-        let running = executions.store().running_count().await?;
-        *self.counted() = Some((now, running));
-        Ok(running)
+        Ok(())
     }
 
     /// The load as `/healthz` shows it.

@@ -34,8 +34,8 @@ pub(super) enum Judged {
 struct Permit {
     agent: String,
     since: Stamp,
-    /// Whether its agent was invoked. Otherwise its turn has come, and its workflow has not asked again yet.
-    is_begun: bool,
+    /// Set until its agent is invoked: its turn has come, and its workflow has not asked again yet.
+    awaited: Option<Queued>,
 }
 
 #[derive(Debug)]
@@ -83,12 +83,12 @@ impl Ledger {
             return false;
         }
         if let Some(permit) = self.permits.get_mut(session) {
-            (permit.since, permit.is_begun) = (now, true);
+            (permit.since, permit.awaited) = (now, None);
             return true;
         }
         let may = !self.tickets.contains_key(session) && self.has_room(limits, agent);
         if may {
-            self.permit(session, agent, now, true);
+            self.permit(session, agent, now, None);
         }
         may
     }
@@ -113,7 +113,7 @@ impl Ledger {
 
     /// Notes what the poller has judged.
     pub(super) fn judged(&mut self, session: &SessionId, judged: Judged) {
-        let is_begun = self.permits.get(session).is_some_and(|permit| permit.is_begun);
+        let is_begun = self.permits.get(session).is_some_and(|permit| permit.awaited.is_none());
         if judged == Judged::Ended {
             self.forget(session.as_str());
             self.take_ticket(session);
@@ -129,7 +129,7 @@ impl Ledger {
         let mut released = Vec::new();
         while let Some(queued) = self.next(limits) {
             self.tickets.remove(&queued.session);
-            self.permit(&queued.session, &queued.agent, now, false);
+            self.permit(&queued.session, &queued.agent, now, Some(queued.clone()));
             released.push(queued);
         }
         released
@@ -155,7 +155,12 @@ impl Ledger {
 
     /// Whether the session's turn has come, and it has not asked since.
     pub(super) fn is_awaited(&self, session: &SessionId) -> bool {
-        self.permits.get(session).is_some_and(|permit| !permit.is_begun)
+        self.permits.get(session).is_some_and(|permit| permit.awaited.is_some())
+    }
+
+    /// The sessions whose turn has come, and that have not asked since.
+    pub(super) fn awaited(&self) -> Vec<Queued> {
+        self.permits.values().filter_map(|permit| permit.awaited.clone()).collect()
     }
 
     pub(super) fn has_permit(&self, session: &SessionId) -> bool {
@@ -170,7 +175,8 @@ impl Ledger {
         late.collect::<Vec<_>>().iter().for_each(|name| self.forget(name));
         let is_old = |permit: &Permit| permit.since <= before;
         let old = self.permits.iter().filter(|(_, permit)| is_old(permit));
-        let (begun, absent): (Vec<_>, Vec<_>) = old.partition(|(_, permit)| permit.is_begun);
+        let (begun, absent): (Vec<_>, Vec<_>) =
+            old.partition(|(_, permit)| permit.awaited.is_none());
         let begun = begun.into_iter().map(|(session, _)| session.clone()).collect();
         let absent: Vec<_> = absent.into_iter().map(|(session, _)| session.clone()).collect();
         absent.iter().for_each(|session| self.take_permit(session));
@@ -229,7 +235,7 @@ impl Ledger {
 
     /// Those whose agent was invoked, oldest id first.
     pub(super) fn begun(&self) -> impl Iterator<Item = &SessionId> {
-        self.permits.iter().filter(|(_, permit)| permit.is_begun).map(|(session, _)| session)
+        self.permits.iter().filter(|(_, it)| it.awaited.is_none()).map(|(session, _)| session)
     }
 
     pub(super) fn at_work_of(&self, agent: &str) -> usize {
@@ -249,9 +255,9 @@ impl Ledger {
         self.permits.len() < limits.at_work && self.at_work_of(agent) < most
     }
 
-    fn permit(&mut self, session: &SessionId, agent: &str, since: Stamp, is_begun: bool) {
+    fn permit(&mut self, session: &SessionId, agent: &str, since: Stamp, awaited: Option<Queued>) {
         *self.held.entry(agent.to_owned()).or_default() += 1;
-        let permit = Permit { agent: agent.to_owned(), since, is_begun };
+        let permit = Permit { agent: agent.to_owned(), since, awaited };
         let former = self.permits.insert(session.clone(), permit);
         assert!(former.is_none(), "a session has one permit");
     }
@@ -347,6 +353,7 @@ mod tests {
         assert_eq!(released(&mut ledger, &limits), [session(1)]);
         ledger.judged(&session(1), Judged::Paused);
         assert!(ledger.is_awaited(&session(1)));
+        assert_eq!(ledger.awaited(), [asks(1, "a")]);
         // One that does not come for its turn leaves it to others.
         assert_eq!(ledger.begun_before(at(3_600)), []);
         assert_eq!(ledger.at_work(), 0);

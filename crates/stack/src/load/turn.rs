@@ -71,7 +71,7 @@ impl Load {
     ) -> Result<bool, Error> {
         let Queued { session, agent, invocation, epoch, expires_at } = queued;
         let held = Hold { why, agent: agent.clone(), invocation: Some(*invocation) };
-        hold(store, session, *epoch, held, self.now(), *expires_at).await
+        hold(store, session, *epoch, held, self.0.clock.wall(), *expires_at).await
     }
 
     /// The functions, with the poller's judgements noted.
@@ -127,18 +127,25 @@ impl Load {
 
     async fn keep(&self, executions: &Executions, stop: &CancellationToken) {
         let mut ends = executions.ends();
+        let mut next_sweep = self.now().after(SWEEP_EVERY);
         loop {
-            // Cancel-safe: a notification and an end stay until they are received.
+            // Cancel-safe: a notification and an end stay until they are received, and the next sweep keeps its time.
             tokio::select! {
                 () = stop.cancelled() => return,
-                () = self.0.has_released.notified() => self.wake_released(executions).await,
+                () = self.0.has_released.notified() => {
+                    let released = std::mem::take(&mut *self.released());
+                    self.wake_all(executions, released).await;
+                }
                 ended = ends.recv() => match ended {
                     Ok(record) => self.ended(&New::of(&record.name, &record.input)),
                     // The sweep finds what the queue dropped.
                     Err(RecvError::Lagged(_)) => {}
                     Err(RecvError::Closed) => return,
                 },
-                () = self.0.clock.sleep(SWEEP_EVERY) => self.sweep(executions.store()).await,
+                () = self.0.clock.sleep(next_sweep.since(self.now())) => {
+                    next_sweep = self.now().after(SWEEP_EVERY);
+                    self.sweep(executions).await;
+                }
             }
         }
     }
@@ -153,8 +160,7 @@ impl Load {
         }
     }
 
-    async fn wake_released(&self, executions: &Executions) {
-        let released = std::mem::take(&mut *self.released());
+    async fn wake_all(&self, executions: &Executions, released: Vec<Queued>) {
         let woken = stream::iter(released).map(async |queued| {
             if let Err(error) = self.wake(executions, &queued).await {
                 let session_id = &queued.session;
@@ -177,8 +183,12 @@ impl Load {
         Ok(())
     }
 
-    /// Takes turns back from sessions that have no runner long after their invocation.
-    async fn sweep<S: Store>(&self, store: &S) {
+    /// Wakes sessions again that did not come for their turn, as under a high load. Takes turns back from those that
+    /// never come, and from sessions that have no runner long after their invocation.
+    async fn sweep(&self, executions: &Executions) {
+        let awaited = self.ledger().awaited();
+        self.wake_all(executions, awaited).await;
+        let store = executions.store();
         let begun = self.ledger().begun_before(self.now());
         for session in begun {
             match Lease::read(store, &session).await {
