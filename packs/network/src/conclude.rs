@@ -46,6 +46,32 @@ const BY_FINDING: &[(&str, &str)] = &[
         "routes limit",
         "Raise the customer's route limit, or find the site that sends more routes than agreed.",
     ),
+    (
+        "has no neighbor",
+        "Compare area, timers, subnet and authentication of both ends: no hello is accepted.",
+    ),
+    (
+        "EXSTART",
+        "Compare the MTU at both ends of the link: database descriptions do not get through.",
+    ),
+    (
+        "ROOT BRIDGE mismatch",
+        "Find the switch that became the root, and set its priority; protect edge ports with root guard.",
+    ),
+    (
+        "inconsistent",
+        "Find out what the blocked port receives: a superior bridge, another VLAN or its own frames.",
+    ),
+    ("ALLOWED VLANS mismatch", "Allow the same VLANs at both ends of the trunk."),
+    ("NATIVE VLAN mismatch", "Set the same native VLAN at both ends of the trunk."),
+    (
+        " denies ",
+        "Check whether the rule is intended; if not, move the permit above it or remove it.",
+    ),
+    (
+        "SERVFAIL",
+        "Repair or replace the name server: resolvers do not ask the next one while it answers.",
+    ),
     ("CPU is", "Check what keeps the named process busy: its neighbors' updates, a debug, a loop."),
     ("the limit of", "Raise the trigger's `budget` and ask again."),
 ];

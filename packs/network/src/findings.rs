@@ -4,12 +4,14 @@
 //! A bad state is found wherever it is. What is in order counts only under a name that a rule knows.
 //! Everything else is reported as unknown, so that nobody takes silence for health.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
-use super::interpret::name_words;
-use super::lexicon;
-use super::logs;
+use super::fields::is_identifier;
+use super::interpret::{device_of, name_words};
 use super::object::{Location, Object};
+use super::{lexicon, logs, tables};
 
 /// Maximum depth and number of objects read of one answer.
 const DEPTH_MAX: usize = 24;
@@ -19,6 +21,9 @@ const OBJECTS_MAX: usize = 20_000;
 const FINDINGS_MAX: usize = 20;
 const FINE_MAX: usize = 5_000;
 const UNKNOWN_MAX: usize = 8;
+
+/// Maximum names whose subjects are kept; those of more are found again.
+const KNOWN_MAX: usize = 1_000;
 
 /// Longest finding, in characters, since findings quote the server's text.
 const TEXT_CHARS_MAX: usize = 240;
@@ -31,6 +36,8 @@ pub(super) struct Fine {
     pub number: Option<f64>,
     /// The object's name.
     pub name: String,
+    /// What the object shows, for the names that a question mentions: an index of [`Read::tokens`].
+    pub object: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -47,9 +54,61 @@ pub(super) struct Read {
     pub unknown: Vec<String>,
     /// Subjects that the device does not have, according to the answer.
     pub absent: Vec<&'static str>,
-    /// All words of the answer, for the names that a question mentions.
-    pub words: String,
+    /// The words of each object.
+    pub tokens: Vec<Vec<String>>,
+    /// Objects by subject and name, whatever their state.
+    pub named: Vec<(&'static str, String)>,
+    /// Objects that should be there, by subject and name.
+    pub expected: Vec<(&'static str, String)>,
 }
+
+/// Subjects whose state is that of a neighbor or a part, which has a name.
+const OF_PARTS: &[&str] = &[
+    "bgp",
+    "ospf",
+    "isis",
+    "eigrp",
+    "rip",
+    "ldp",
+    "bfd",
+    "interface",
+    "lag",
+    "fhrp",
+    "tunnel",
+    "ipsec",
+    "overlay",
+    "lldp",
+    "vlan",
+];
+
+/// Protocols of which an interface's state proves nothing.
+pub(super) const OF_NEIGHBORS: &[&str] =
+    &["bgp", "ospf", "isis", "eigrp", "rip", "ldp", "bfd", "multicast"];
+
+/// Names of lists whose emptiness says that there is none.
+const COLLECTIONS: &[&str] = &[
+    "neighbor",
+    "neighbour",
+    "peer",
+    "session",
+    "adjacency",
+    "entry",
+    "interface",
+    "port",
+    "member",
+    "group",
+    "item",
+    "vrf",
+    "vlan",
+    "server",
+    "sensor",
+    "link",
+    "trunk",
+    "list",
+    "instance",
+    "route",
+    "rule",
+];
 
 /// Reads the answer of a tool about a device.
 pub(super) fn read(tool: &str, arguments: &Value, content: &Value) -> Read {
@@ -57,14 +116,68 @@ pub(super) fn read(tool: &str, arguments: &Value, content: &Value) -> Read {
     let content = parsed.as_ref().unwrap_or(content);
     let mut said = name_words(tool);
     said.extend(arguments.get("protocol").and_then(Value::as_str).into_iter().flat_map(name_words));
-    let mut reader = Reader { read: Read::default(), objects: 0, tool: lexicon::subjects(&said) };
-    match content {
+    let tool = lexicon::subjects(&said);
+    let mut reader = Reader {
+        read: Read { tokens: vec![Vec::new()], ..Read::default() },
+        objects: 0,
+        own: tool.clone(),
+        tool,
+        known: BTreeMap::new(),
+        device: device_of(arguments).unwrap_or_default().to_lowercase(),
+    };
+    let content = plain(content, 0);
+    match &content {
         Value::String(text) => reader.text(text),
-        _ => reader.value(content, &Location::default()),
+        _ => reader.value(&content, &Location::default()),
     }
-    reader.read.words = content.to_string().to_lowercase();
-    reader.about(arguments, content);
+    let shown: Vec<(&str, &str)> =
+        reader.read.named.iter().map(|(subject, name)| (*subject, name.as_str())).collect();
+    for (subject, name) in missing(&reader.read.expected, &shown, &reader.read.absent) {
+        reader.wrong(&[subject], format!("{subject}: {name} is expected and missing"));
+    }
+    reader.about(arguments, &content);
     reader.read
+}
+
+/// The expected objects that are not shown, of the subjects that are.
+pub(super) fn missing(
+    expected: &[(&'static str, String)],
+    shown: &[(&str, &str)],
+    absent: &[&str],
+) -> Vec<(&'static str, String)> {
+    let is_shown = |subject: &str| {
+        absent.contains(&subject) || shown.iter().any(|(known, _)| *known == subject)
+    };
+    let has = |subject: &str, name: &str| {
+        shown.iter().any(|(known, shown)| *known == subject && shown.eq_ignore_ascii_case(name))
+    };
+    let is_missing =
+        |(subject, name): &&(&'static str, String)| is_shown(subject) && !has(subject, name);
+    expected.iter().filter(is_missing).cloned().collect()
+}
+
+/// A value without the wrapping of Junos, `[{"data": value}]`.
+fn plain(value: &Value, depth: usize) -> Value {
+    if depth > DEPTH_MAX {
+        return value.clone();
+    }
+    let inner = |items: &[Value]| match items {
+        [Value::Object(members)] if members.len() <= 2 => members
+            .get("data")
+            .filter(|_| members.keys().all(|name| name == "data" || name == "attributes"))
+            .cloned(),
+        _ => None,
+    };
+    match value {
+        Value::Array(items) => inner(items).unwrap_or_else(|| {
+            Value::Array(items.iter().map(|item| plain(item, depth + 1)).collect())
+        }),
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| (name.clone(), plain(value, depth + 1));
+            Value::Object(members.iter().map(member).collect())
+        }
+        leaf => leaf.clone(),
+    }
 }
 
 pub(super) struct Reader {
@@ -72,6 +185,12 @@ pub(super) struct Reader {
     objects: usize,
     /// The subjects that the tool's name and arguments say.
     tool: Vec<&'static str>,
+    /// The subjects that the current object's good state proves something about.
+    pub own: Vec<&'static str>,
+    /// The subjects of names that were read before.
+    known: BTreeMap<String, Vec<&'static str>>,
+    /// The device of the call.
+    device: String,
 }
 
 impl Reader {
@@ -83,6 +202,7 @@ impl Reader {
         }
     }
 
+    /// Something in order, of the current object's own subjects. A state proves nothing without a name.
     pub(super) fn fine(
         &mut self,
         subjects: &[&'static str],
@@ -90,9 +210,15 @@ impl Reader {
         number: Option<f64>,
         name: &str,
     ) {
-        if self.read.fine.len() < FINE_MAX {
-            let name = name.to_owned();
-            self.read.fine.push(Fine { subjects: subjects.to_vec(), attribute, number, name });
+        let is_named = !name.is_empty() && name.to_lowercase() != self.device;
+        let proves = |subject: &&&'static str| {
+            (self.own.contains(*subject) || ["log", "system"].contains(*subject))
+                && (is_named || attribute != "state" || !OF_PARTS.contains(*subject))
+        };
+        let subjects: Vec<&'static str> = subjects.iter().filter(proves).copied().collect();
+        if !subjects.is_empty() && self.read.fine.len() < FINE_MAX {
+            let (name, object) = (name.to_owned(), self.read.tokens.len() - 1);
+            self.read.fine.push(Fine { subjects, attribute, number, name, object });
         }
     }
 
@@ -116,23 +242,40 @@ impl Reader {
         }
     }
 
-    /// An answer in prose, or what a device printed: only what is bad in it is judged.
+    /// What a device printed: tables are read; of other lines only what is bad is judged.
     fn text(&mut self, text: &str) {
         let subjects = self.tool.clone();
-        for line in text.lines() {
-            if logs::is_bad(line) {
-                self.wrong(&subjects, format!("shown: {}", line.trim()));
-            }
+        let printed = tables::printed(text);
+        for line in tables::bad(&printed.lines) {
+            self.wrong(&subjects, format!("shown: {line}"));
         }
-        let first = text.lines().next().unwrap_or_default();
-        self.unknown(format!("an answer in prose: \"{first}\""));
+        if !printed.rows.is_empty() {
+            self.value(&Value::Array(printed.rows), &Location::default());
+        }
+        let first = printed.lines.first().map_or("", String::as_str);
+        if !first.is_empty() || text.trim().is_empty() {
+            self.unknown(format!("an answer in prose: \"{first}\""));
+        }
     }
 
-    fn subjects(&self, object: &Object<'_>, location: &Location) -> Vec<&'static str> {
-        let of = |text: &str| lexicon::subjects(&name_words(text));
+    /// The subjects that a member's name says.
+    pub(super) fn of_name(&mut self, name: &str) -> Vec<&'static str> {
+        if let Some(found) = self.known.get(name) {
+            return found.clone();
+        }
+        let found = lexicon::subjects(&name_words(name));
+        if self.known.len() < KNOWN_MAX {
+            self.known.insert(name.to_owned(), found.clone());
+        }
+        found
+    }
+
+    /// The subjects of an object: those of its path, or the tool's.
+    fn subjects(&mut self, object: &Object<'_>, location: &Location) -> Vec<&'static str> {
         let kind = ["protocol", "type", "kind"].iter().find_map(|name| object.get(name)?.as_str());
-        let mut found: Vec<&'static str> = location.path.iter().flat_map(|name| of(name)).collect();
-        found.extend(kind.filter(|kind| kind.len() < 24).into_iter().flat_map(of));
+        let kind = kind.filter(|kind| kind.len() < 24);
+        let names = location.path.iter().map(String::as_str).chain(kind);
+        let mut found: Vec<&'static str> = names.flat_map(|name| self.of_name(name)).collect();
         // A VRF or an interface around an object does not say what the tool reads.
         if found.iter().all(|subject| ["vpn", "interface"].contains(subject)) {
             found.extend(&self.tool);
@@ -140,6 +283,28 @@ impl Reader {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// Those of its subjects that a good state of the object proves something about: BFD below a BGP neighbor
+    /// proves nothing about BGP, nor does an interface below OSPF prove anything about OSPF.
+    fn proven(&mut self, subjects: &[&'static str], location: &Location) -> Vec<&'static str> {
+        let is_special = |subject: &&'static str| !["vpn", "interface"].contains(subject);
+        let path: Vec<Vec<&'static str>> =
+            location.path.iter().map(|name| self.of_name(name)).collect();
+        let is_interface = path.last().is_some_and(|of| of == &["interface"]);
+        let inner: Vec<&'static str> = path
+            .into_iter()
+            .rev()
+            .map(|of| of.into_iter().filter(is_special).collect::<Vec<_>>())
+            .find(|found| !found.is_empty())
+            .unwrap_or_else(|| subjects.iter().copied().filter(is_special).collect());
+        let is_kept = |subject: &&'static str| {
+            if is_interface && OF_NEIGHBORS.contains(subject) {
+                return false;
+            }
+            !is_special(subject) || inner.contains(subject)
+        };
+        subjects.iter().copied().filter(is_kept).collect()
     }
 
     fn value(&mut self, value: &Value, location: &Location) {
@@ -161,6 +326,7 @@ impl Reader {
                 let name = location.path.last().map_or("answer", String::as_str);
                 let object = Object(Vec::new());
                 let subjects = self.subjects(&object, location);
+                self.own = self.proven(&subjects, location);
                 self.leaf(name, leaf, &object, location, &subjects);
             }
         }
@@ -169,6 +335,8 @@ impl Reader {
     fn object(&mut self, members: &Map<String, Value>, location: &Location) {
         let object = Object::of(members);
         let subjects = self.subjects(&object, location);
+        let own = self.proven(&subjects, location);
+        self.own.clone_from(&own);
         if let Some(message) =
             ["message", "msg", "text"].iter().find_map(|m| object.get(m)?.as_str())
             && ["severity", "timestamp", "time", "level"].iter().any(|m| object.get(m).is_some())
@@ -179,41 +347,87 @@ impl Reader {
             self.read.absent.extend(subjects);
             return;
         }
+        self.shown(&object, location);
         if subjects.contains(&"lldp")
             && location.path.last().is_some_and(|name| name.starts_with("neighbor"))
         {
             self.fine(&subjects, "state", None, &object.name());
         }
-        self.pairs(&object, location, &subjects);
         let before = self.read.wrong.len();
+        self.pairs(&object, location, &subjects);
         let leaves = object.0.iter().filter(|(_, value)| !value.is_array() && !value.is_object());
         for (name, value) in leaves {
             self.leaf(name, value, &object, location, &subjects);
         }
-        let own = object.name();
         let is_vrf = location.path.last().is_some_and(|member| member == "vrfs");
+        let name = location.name(&object);
         let inner = Location {
             path: location.path.clone(),
-            vrf: if is_vrf { Some(own.clone()) } else { location.vrf.clone() },
+            vrf: if is_vrf { Some(object.name()) } else { location.vrf.clone() },
             is_down: self.read.wrong.len() > before || object.is_switched_off(),
-            owner: if own.is_empty() { location.owner.clone() } else { own },
+            owner: name,
         };
-        for (name, value) in object.0.iter().filter(|(_, v)| v.is_array() || v.is_object()) {
-            let mut inner = inner.clone();
-            // Members such as counters belong to their parent object.
-            match value {
-                Value::Object(members) if name == "counters" => {
-                    let mut joined = members.clone();
-                    joined.entry("name").or_insert_with(|| object.name().into());
-                    self.object(&joined, &inner);
-                    continue;
-                }
-                Value::Array(items) => self.list(name, items, &object, location, &subjects),
-                _ => {}
-            }
-            inner.path.push(name.clone());
-            self.value(value, &inner);
+        for ((raw, value), (name, _)) in members.iter().zip(&object.0) {
+            self.own.clone_from(&own);
+            self.member(raw, name, value, &object, &inner, location, &subjects);
         }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "where the member is, and whose it is")]
+    fn member(
+        &mut self,
+        raw: &str,
+        name: &str,
+        value: &Value,
+        object: &Object<'_>,
+        inner: &Location,
+        location: &Location,
+        subjects: &[&'static str],
+    ) {
+        let mut inner = inner.clone();
+        match value {
+            // Members such as counters belong to their parent object.
+            Value::Object(members) if name == "counters" => {
+                let mut joined = members.clone();
+                joined.entry("name").or_insert_with(|| location.name(object).into());
+                return self.object(&joined, &inner);
+            }
+            // An object of objects by name.
+            Value::Object(_) if is_identifier(raw) => {
+                raw.clone_into(&mut inner.owner);
+                return self.value(value, &inner);
+            }
+            Value::Object(members) if members.is_empty() => {
+                self.list(name, &[], object, location, subjects);
+            }
+            Value::Array(items) => self.list(name, items, object, location, subjects),
+            Value::Object(_) => {}
+            _ => return,
+        }
+        inner.path.push(name.to_owned());
+        self.value(value, &inner);
+    }
+
+    /// Keeps what an object shows of itself.
+    fn shown(&mut self, object: &Object<'_>, location: &Location) {
+        let mut tokens = object.tokens();
+        tokens.push(location.owner.to_lowercase());
+        tokens.extend(location.vrf.as_ref().map(|vrf| vrf.to_lowercase()));
+        let is_expectation =
+            location.path.last().is_some_and(|name| super::compare::is_intent(name));
+        let name = location.name(object);
+        if !name.is_empty() && !is_expectation {
+            let names = [name].into_iter().chain(object.identities());
+            let all =
+                names.flat_map(|name| self.own.iter().map(move |subject| (*subject, name.clone())));
+            self.read.named.extend(all);
+        }
+        self.read.tokens.push(tokens);
+    }
+
+    /// Whether the emptiness of a list with this name says that there is none.
+    pub(super) fn is_collection(name: &str) -> bool {
+        name_words(name).iter().any(|word| COLLECTIONS.contains(&word.as_str()))
     }
 
     pub(super) fn log_entry(&mut self, object: &Object<'_>, message: &str) {

@@ -73,7 +73,7 @@ pub const CATEGORY_INPUT: &str = "invalid_input";
 
 pub static GRAPH: Graph<State> = Graph {
     name: "network",
-    version: "3",
+    version: "4",
     summary: "Checks a router against a plan and reports problems.",
     start: SERVERS,
     nodes: &[

@@ -5,15 +5,40 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::findings::{Fine, Read, read};
-use super::interpret::{condition, words};
-use super::leaves::UTILIZATION_PERCENT_MIN;
+use super::asks::{self, Ask};
+use super::figures::UTILIZATION_PERCENT_MIN;
+use super::findings::{Fine, Read, missing, read};
+use super::interpret::{self, condition, words};
 use super::lexicon;
 use super::query::normal_interface;
-use super::state::{Finding, State, StepStatus};
+use super::state::{ExecutedToolCall, Finding, State, StepStatus};
 
-/// Minimum number of parts in order that count as redundant.
-const REDUNDANT_MIN: usize = 2;
+/// Subjects that are in order only if a state says so. A counter or an uptime in order proves nothing.
+const WITH_STATE: &[&str] = &[
+    "bgp",
+    "ospf",
+    "isis",
+    "eigrp",
+    "rip",
+    "ldp",
+    "bfd",
+    "stp",
+    "fhrp",
+    "lag",
+    "interface",
+    "ntp",
+    "dns",
+    "tunnel",
+    "ipsec",
+    "overlay",
+    "ha",
+    "environment",
+    "vlan",
+    "acl",
+];
+
+/// Protocols that have a neighbor wherever the first protocol has one.
+const FOLLOWS: &[(&str, &str)] = &[("isis", "ldp"), ("ospf", "ldp")];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -73,6 +98,10 @@ const SYMPTOMS: &[&str] = &[
     "stopped",
     "longer",
     "wrong",
+    "intermittent",
+    "drops",
+    "timeouts",
+    "problems",
 ];
 
 pub(super) fn outcome(state: &State, judged: &[Judgement]) -> Outcome {
@@ -93,13 +122,33 @@ pub(super) fn outcome(state: &State, judged: &[Judgement]) -> Outcome {
 /// The judgements of all sentences, the question first.
 pub(super) fn judgements(state: &State) -> Vec<Judgement> {
     let mut all = Vec::new();
-    let mut reads = Vec::new();
+    // Several steps may share a call.
+    let mut reads: Vec<(&ExecutedToolCall, Read)> = Vec::new();
     for index in 0..state.working_plan_steps.len() {
-        let (mut judged, mut seen) = of_step(state, index);
-        all.append(&mut judged);
-        reads.append(&mut seen);
+        let calls = last_calls(state, index);
+        let of_step: Vec<usize> =
+            calls.iter().filter_map(|call| position(&mut reads, call)).collect();
+        let seen: Vec<&Read> = of_step.iter().map(|at| &reads[*at].1).collect();
+        all.extend(of_sentences(state, index, calls, &seen));
+    }
+    let reads: Vec<&Read> = reads.iter().map(|(_, read)| read).collect();
+    let lost = across(&reads);
+    for judged in &mut all {
+        let subjects = lexicon::subjects(&words(&judged.sentence));
+        if let Some((_, why)) = lost.iter().find(|(subject, _)| subjects.contains(subject))
+            && matches!(judged.verdict, Verdict::Fine | Verdict::NotJudged)
+        {
+            (judged.verdict, judged.reason) = (Verdict::NotFine, Some(why.clone()));
+        }
     }
     let mut question = of_question(state, &reads);
+    let asked = lexicon::subjects(&words(&state.user_query));
+    let about = |subject: &str| asked.is_empty() || asked.contains(&subject);
+    if let Some((_, why)) = lost.iter().find(|(subject, _)| about(subject))
+        && question.verdict != Verdict::NotAnswered
+    {
+        (question.verdict, question.reason) = (Verdict::NotFine, Some(why.clone()));
+    }
     if question.verdict == Verdict::Fine
         && words_of(&state.user_query).iter().any(|word| SYMPTOMS.contains(&word.as_str()))
         && state.work.findings.is_empty()
@@ -111,6 +160,40 @@ pub(super) fn judgements(state: &State) -> Vec<Judgement> {
     all
 }
 
+/// What one answer expects and no other shows, with its subject.
+fn across(reads: &[&Read]) -> Vec<(&'static str, String)> {
+    let shown: Vec<(&str, &str)> = reads
+        .iter()
+        .flat_map(|read| &read.named)
+        .map(|(subject, name)| (*subject, name.as_str()))
+        .collect();
+    let expected: Vec<_> = reads.iter().flat_map(|read| read.expected.clone()).collect();
+    let mut lost: Vec<(&'static str, String)> = missing(&expected, &shown, &[])
+        .into_iter()
+        .map(|(subject, name)| (subject, format!("{subject}: {name} is expected and missing")))
+        .collect();
+    for (first, second) in FOLLOWS {
+        let of = |subject: &str| -> Vec<&str> {
+            shown.iter().filter(|(known, _)| *known == subject).map(|(_, name)| *name).collect()
+        };
+        let (neighbors, sessions) = (of(first), of(second));
+        let names = |all: &[&str], name: &str| all.iter().any(|n| n.eq_ignore_ascii_case(name));
+        // Both must name their neighbors alike.
+        if neighbors.iter().any(|name| names(&sessions, name)) {
+            let alone = reads.iter().flat_map(|read| &read.fine).filter(|fine| {
+                fine.subjects.contains(first)
+                    && fine.attribute == "state"
+                    && !names(&sessions, &fine.name)
+            });
+            lost.extend(alone.map(|fine| {
+                let name = &fine.name;
+                (*second, format!("{second}: no session with {name}, a neighbor of {first}"))
+            }));
+        }
+    }
+    lost
+}
+
 fn words_of(text: &str) -> Vec<String> {
     text.to_lowercase()
         .replace('’', "'")
@@ -119,7 +202,7 @@ fn words_of(text: &str) -> Vec<String> {
         .collect()
 }
 
-fn of_question(state: &State, reads: &[Read]) -> Judgement {
+fn of_question(state: &State, reads: &[&Read]) -> Judgement {
     let query = state.user_query.as_str();
     let judge = |verdict, reason: Option<String>| Judgement {
         step_index: None,
@@ -139,14 +222,33 @@ fn of_question(state: &State, reads: &[Read]) -> Judgement {
     judge(verdict, reason)
 }
 
-/// The sentences of a step that ask for something, and what its answers say.
-fn of_step(state: &State, index: usize) -> (Vec<Judgement>, Vec<Read>) {
-    let step = &state.working_plan_steps[index];
+/// The calls of a step's last attempt.
+fn last_calls(state: &State, index: usize) -> &[ExecutedToolCall] {
     let last = state.execution_results.iter().rev().find(|result| result.step_index == index);
-    let calls = last.map_or(&[][..], |result| &result.executed_calls);
-    let answers = calls.iter().filter_map(|call| Some((call, call.result.as_ref()?)));
-    let reads: Vec<Read> =
-        answers.map(|(call, answer)| read(&call.function, &call.params, answer)).collect();
+    last.map_or(&[][..], |result| &result.executed_calls)
+}
+
+/// Reads the answer of a call, unless the same was read before.
+fn position<'a>(
+    reads: &mut Vec<(&'a ExecutedToolCall, Read)>,
+    call: &'a ExecutedToolCall,
+) -> Option<usize> {
+    let answer = call.result.as_ref()?;
+    if let Some(known) = reads.iter().position(|(known, _)| *known == call) {
+        return Some(known);
+    }
+    reads.push((call, read(&call.function, &call.params, answer)));
+    Some(reads.len() - 1)
+}
+
+/// The sentences of a step that ask for something, judged by its answers.
+fn of_sentences(
+    state: &State,
+    index: usize,
+    calls: &[ExecutedToolCall],
+    reads: &[&Read],
+) -> Vec<Judgement> {
+    let step = &state.working_plan_steps[index];
     let status = state.status(index);
     let failed = calls.iter().find_map(|call| Some((&call.function, call.error.as_ref()?)));
     let judged = sentences(step).into_iter().map(|sentence| {
@@ -159,17 +261,17 @@ fn of_step(state: &State, index: usize) -> (Vec<Judgement>, Vec<Read>) {
             (_, Some((function, error))) if reads.is_empty() => {
                 (Verdict::NotAnswered, Some(format!("{function} failed: {error}")))
             }
-            (_, Some((function, error))) => match sentence_by(state, sentence, &reads, false) {
+            (_, Some((function, error))) => match sentence_by(state, sentence, reads, false) {
                 (Verdict::Fine, _) => {
                     (Verdict::NotJudged, Some(format!("{function} failed: {error}")))
                 }
                 other => other,
             },
-            _ => sentence_by(state, sentence, &reads, false),
+            _ => sentence_by(state, sentence, reads, false),
         };
         Judgement { step_index: Some(index), sentence: sentence.to_owned(), verdict, reason }
     });
-    (judged.collect(), reads)
+    judged.collect()
 }
 
 /// The first sentence of a step, and those of the others that ask for something. The rest explains.
@@ -208,7 +310,7 @@ fn is_optional(sentence: &str) -> bool {
 fn sentence_by(
     state: &State,
     sentence: &str,
-    reads: &[Read],
+    reads: &[&Read],
     is_general: bool,
 ) -> (Verdict, Option<String>) {
     let not_judged = |reason: String| (Verdict::NotJudged, Some(reason));
@@ -218,6 +320,10 @@ fn sentence_by(
     if subjects.contains(&"log") {
         subjects = vec!["log"];
         attributes.clear();
+    }
+    // What a rule of an access list drops is no error.
+    if subjects == ["acl"] {
+        attributes.retain(|attribute| *attribute != "errors");
     }
     let concerns = |about: &[&'static str]| {
         subjects.is_empty()
@@ -236,100 +342,123 @@ fn sentence_by(
     if reads.iter().flat_map(|read| &read.wrong).any(|wrong| concerns(&wrong.subjects)) {
         return (Verdict::NotFine, None);
     }
-    let names = |word: &str| {
-        state
-            .device_name
-            .to_lowercase()
-            .split(", ")
-            .any(|device| words(device).iter().any(|w| w == word))
-            || reads.iter().any(|read| read.words.contains(word))
-    };
-    if let Some(word) =
-        lexicon::unknown(&said).into_iter().find(|word| !is_measure(word, sentence) && !names(word))
-    {
-        return not_judged(format!("no rule knows `{word}`"));
+    let is_counted = |fine: &&&Fine| fine.attribute == "state" && concerns(&fine.subjects);
+    if let Some(why) = too_few(
+        sentence,
+        &subjects,
+        &attributes,
+        &fine.iter().filter(is_counted).collect::<Vec<_>>(),
+        &fine,
+    ) {
+        return (Verdict::NotFine, Some(why));
     }
     if let Some(part) = reads.iter().flat_map(|read| &read.unknown).next() {
         return not_judged(format!("no rule knows what this means: {part}"));
     }
-    if is_general {
-        return if fine.is_empty() {
-            not_judged("the answers show no state".to_owned())
-        } else {
-            (Verdict::Fine, None)
-        };
+    let shown: Vec<(&Fine, &[String])> = reads
+        .iter()
+        .flat_map(|read| read.fine.iter().map(|fine| (fine, read.tokens[fine.object].as_slice())))
+        .collect();
+    let ask = Ask {
+        head: interpret::subjects(sentence),
+        subjects,
+        attributes,
+        is_optional: is_optional(sentence),
+        is_general,
+    };
+    let names = asks::names(sentence, &said, &state.device_name);
+    if names.is_empty() {
+        return judged(&ask, &shown, reads);
     }
-    if subjects.is_empty() && attributes.is_empty() {
-        return not_judged("no rule knows what it asks".to_owned());
-    }
-    let absent = |subject: &str| reads.iter().any(|read| read.absent.contains(&subject));
-    for subject in &subjects {
-        let is_shown = fine.iter().any(|fine| fine.subjects.contains(subject));
-        if !is_shown && absent(subject) && is_optional(sentence) {
-            return (Verdict::NotNeeded, None);
+    // Each name must be in order by itself.
+    let mut whole = (Verdict::Fine, None);
+    for name in names {
+        let is_about = |(_, tokens): &&(&Fine, &[String])| asks::has(tokens, &name);
+        let of_name: Vec<(&Fine, &[String])> = shown.iter().filter(is_about).copied().collect();
+        if of_name.is_empty() {
+            return not_judged(format!("the answers show no state of `{name}`"));
         }
-        if !is_shown {
-            let what = if absent(subject) {
-                "the device has no"
-            } else {
-                "the answers show nothing about"
-            };
-            return not_judged(format!("{what} {subject}"));
+        match judged(&ask, &of_name, reads) {
+            (Verdict::Fine, _) => {}
+            other => whole = other,
         }
     }
-    needs(state, &subjects, &attributes, &fine)
+    whole
 }
 
-/// Whether each attribute that is asked about is in order.
-fn needs(
-    state: &State,
-    subjects: &[&str],
-    attributes: &[&str],
-    fine: &[&Fine],
-) -> (Verdict, Option<String>) {
-    let concerns =
-        |fine: &&&Fine| subjects.is_empty() || fine.subjects.iter().any(|s| subjects.contains(s));
-    for attribute in attributes {
-        if *attribute == "redundancy" {
-            let mut names: Vec<&str> =
-                fine.iter().filter(concerns).map(|fine| fine.name.as_str()).collect();
-            names.sort_unstable();
-            names.dedup();
-            let is_counted = fine.iter().any(|fine| fine.attribute == "redundancy");
-            let names = names.iter().filter(|name| !name.to_lowercase().starts_with("lo")).count();
-            if names < REDUNDANT_MIN && !is_counted {
-                return (
-                    Verdict::NotFine,
-                    Some("there are not two of them: no redundancy".to_owned()),
-                );
-            }
-        } else if !fine.iter().any(|fine| fine.attribute == *attribute) {
-            return (Verdict::NotJudged, Some(format!("the answers show no {attribute}")));
+/// What the facts in order say about what a sentence asks.
+fn judged(ask: &Ask, shown: &[(&Fine, &[String])], reads: &[&Read]) -> (Verdict, Option<String>) {
+    let not_judged = |reason: String| (Verdict::NotJudged, Some(reason));
+    if ask.is_general {
+        let has_state = shown.iter().any(|(fine, _)| fine.attribute == "state");
+        return match (shown.is_empty(), has_state) {
+            (false, true) => (Verdict::Fine, None),
+            _ => not_judged("the answers show no state".to_owned()),
+        };
+    }
+    if ask.subjects.is_empty() && ask.attributes.is_empty() {
+        return not_judged("no rule knows what it asks".to_owned());
+    }
+    let asks_state = ask.attributes.is_empty() || ask.attributes.contains(&"state");
+    let is_gone = |subject: &&'static str| {
+        let is_shown = shown.iter().any(|(fine, _)| fine.subjects.contains(subject));
+        reads.iter().any(|read| read.absent.contains(subject)) && !is_shown
+    };
+    if ask.is_optional && !ask.head.is_empty() && ask.head.iter().all(is_gone) {
+        return (Verdict::NotNeeded, None);
+    }
+    for subject in &ask.subjects {
+        let needs_state = asks_state && WITH_STATE.contains(subject);
+        let of_subject = || shown.iter().filter(|(fine, _)| fine.subjects.contains(subject));
+        let is_shown = of_subject().any(|(fine, _)| !needs_state || fine.attribute == "state");
+        let is_absent = reads.iter().any(|read| read.absent.contains(subject));
+        if is_absent && ask.is_optional && !is_shown {
+            continue;
+        }
+        if is_absent {
+            return not_judged(format!("the device has no {subject}"));
+        }
+        if !is_shown {
+            return not_judged(format!("the answers show nothing about {subject}"));
         }
     }
-    if let Some(asked) = &state.work.interface
-        && subjects.contains(&"interface")
-        && !fine.iter().any(|fine| normal_interface(&fine.name) == normal_interface(asked))
-    {
-        return (Verdict::NotJudged, Some(format!("the answers do not show {asked}")));
+    let concerns = |fine: &Fine| {
+        ask.subjects.is_empty() || fine.subjects.iter().any(|s| ask.subjects.contains(s))
+    };
+    for attribute in ask.attributes.iter().filter(|name| **name != "redundancy") {
+        if !shown.iter().any(|(fine, _)| fine.attribute == *attribute && concerns(fine)) {
+            return not_judged(format!("the answers show no {attribute}"));
+        }
     }
     (Verdict::Fine, None)
 }
 
+/// Why there are fewer parts in order than the sentence says.
+fn too_few(
+    sentence: &str,
+    subjects: &[&str],
+    attributes: &[&str],
+    counted: &[&&Fine],
+    all: &[&Fine],
+) -> Option<String> {
+    let should = asks::count(sentence, attributes.contains(&"redundancy"))?;
+    if all.iter().any(|fine| fine.attribute == "redundancy") || subjects.is_empty() {
+        return None;
+    }
+    let mut names: Vec<&str> = counted.iter().map(|fine| fine.name.as_str()).collect();
+    names.retain(|name| !name.to_lowercase().starts_with("lo"));
+    names.sort_unstable();
+    names.dedup();
+    let has = names.len();
+    (has < should && has > 0).then(|| format!("there are {has}, not {should}: no redundancy"))
+}
+
 /// A number that the sentence compares with, in percent, if it is not the rules' own.
 fn percent(sentence: &str) -> Option<f64> {
-    let said = words(sentence);
+    let said = words(&sentence.replace('%', " percent"));
     let at = said.iter().position(|word| word == "percent")?;
     let number: f64 = said.get(at.checked_sub(1)?)?.parse().ok()?;
     (number < UTILIZATION_PERCENT_MIN).then_some(number)
-}
-
-/// Whether a number belongs to a unit, such as percent.
-fn is_measure(word: &str, sentence: &str) -> bool {
-    let said = words(sentence);
-    let at = said.iter().position(|w| w == word);
-    let next = at.and_then(|at| said.get(at + 1)).map_or("", String::as_str);
-    word.parse::<f64>().is_ok() && ["percent", "hour", "minute"].contains(&next)
 }
 
 /// Whether a finding is about what the question asks: its subjects, or a name in it.

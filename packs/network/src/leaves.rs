@@ -1,33 +1,59 @@
-//! Rules about a single member: a state, a flag, a number.
+//! Rules about a single member: a state, a flag; `figures` has those about numbers.
 
 use serde_json::Value;
 
-use super::fields::{Field, field, is_identifier};
+use super::fields::{Field, field, is_identifier, is_own_state};
 use super::findings::Reader;
+use super::interpret::name_words;
 use super::object::{Location, Object, number as number_of};
 use super::vocabulary::{Standing, standing};
 
-/// Minimum errors that count as a problem, without a number of packets. A handful since the last
-/// restart is normal.
-const ERRORS_MIN: f64 = 100.0;
+/// Words of a tool's own status, which says nothing about the device.
+const ENVELOPE: &[&str] =
+    &["success", "successful", "ok", "completed", "complete", "done", "passed"];
 
-/// Minimum share of packets with errors that counts as a problem.
-const ERROR_SHARE_MIN: f64 = 1e-6;
+/// Words of a restart that somebody asked for, and of one that nobody did.
+const REQUESTED: &[&str] = &[
+    "reload",
+    "command",
+    "user",
+    "admin",
+    "requested",
+    "upgrade",
+    "install",
+    "issu",
+    "normal",
+    "operator",
+    "cli",
+];
+const UNPLANNED: &[&str] = &[
+    "crash",
+    "crashed",
+    "panic",
+    "exception",
+    "watchdog",
+    "fault",
+    "fatal",
+    "abort",
+    "error",
+    "failure",
+    "unexpected",
+    "segv",
+    "parity",
+    "loss",
+    "kernel",
+    "power",
+    "critical",
+    "thermal",
+    "overheat",
+    "oom",
+];
 
-/// Minimum transitions that count as flapping.
-const TRANSITIONS_MIN: f64 = 10.0;
-
-/// Minimum utilization that counts as exhausted, in percent.
-pub(super) const UTILIZATION_PERCENT_MIN: f64 = 90.0;
-
-/// A device with a shorter uptime has restarted recently, in seconds.
-const UPTIME_S_MIN: f64 = 86_400.0;
-
-/// Received optical power without a threshold below which there is no light, in dBm.
-const NO_LIGHT_DBM: f64 = -30.0;
-
-/// Share of the expected or earlier prefixes below which there are far fewer.
-const PREFIX_SHARE_MIN: f64 = 0.5;
+/// Values of a flag that is on, and of one that is off.
+const ON: &[&str] = &["on", "true", "yes", "active", "set", "raised", "1", "alarm"];
+const OFF: &[&str] = &[
+    "off", "false", "no", "none", "inactive", "clear", "cleared", "0", "normal", "ok", "-", "n/a",
+];
 
 impl Reader {
     pub(super) fn leaf(
@@ -45,14 +71,27 @@ impl Reader {
             }
             return;
         }
+        if location.path.is_empty() && is_envelope(name, value) {
+            return;
+        }
+        // The limit beside it is judged.
+        let is_judged = name == "refused_routes" && object.number("limit").is_some();
+        if matches!(kind, Field::Alarm | Field::Problems)
+            && !is_judged
+            && self.raised(name, value, kind, object, location, subjects)
+        {
+            return;
+        }
         match value {
             _ if name == "outgoing_label" && number_of(value).is_some() => {
                 self.fine(subjects, "state", None, &object.name());
             }
-            Value::String(text) if kind != Field::Neutral && number_of(value).is_none() => {
+            Value::String(text)
+                if !matches!(kind, Field::Neutral | Field::Alarm) && number_of(value).is_none() =>
+            {
                 self.word(name, text, kind, object, location, subjects);
             }
-            Value::String(text) if kind == Field::Neutral => {
+            Value::String(text) if matches!(kind, Field::Neutral | Field::Alarm) => {
                 self.label(name, text, object, location, subjects);
             }
             Value::Bool(is_true) => self.flag(name, *is_true, kind, object, location, subjects),
@@ -119,8 +158,16 @@ impl Reader {
             };
         }
         if kind == Field::Uptime {
-            return self.uptime(text, &words, object);
+            return self.uptime(text, &words, object, subjects);
         }
+        if kind == Field::RestartReason {
+            return self.restarted(text, &words);
+        }
+        let is_router = ["active", "standby", "active_router", "standby_router", "standby_ip"];
+        if subjects.contains(&"fhrp") && is_router.contains(&name) {
+            return;
+        }
+        let kind = if kind == Field::Prefixes { Field::State } else { kind };
         if name == "error" && location.path.is_empty() {
             return self.unknown(format!("the tool answers with an error: \"{text}\""));
         }
@@ -134,12 +181,86 @@ impl Reader {
             Standing::Off => self.unknown(format!(
                 "{words}: {name} is \"{text}\"; whether that is intended is not known"
             )),
-            Standing::Good if kind == Field::State => {
-                self.fine(subjects, "state", None, &object.name())
-            }
+            Standing::Good if kind == Field::State => self.up(name, object, location, subjects),
             Standing::Role if kind == Field::State => {}
-            _ if is_identifier(text) => {}
+            Standing::Unknown if name == "link" => {}
+            _ if is_identifier(text) && kind != Field::Problems => {}
             _ => self.unknown(format!("{words}: {name} is \"{text}\"")),
+        }
+    }
+
+    /// A good state. Only the object's own state proves something: a BGP neighbor's `bfd_state` is about BFD.
+    fn up(
+        &mut self,
+        name: &str,
+        object: &Object<'_>,
+        location: &Location,
+        subjects: &[&'static str],
+    ) {
+        if !is_own_state(name) {
+            return;
+        }
+        let of_name = self.of_name(name);
+        let is_port = of_name == ["interface"];
+        let has_ports = ["stp", "lag", "vlan", "optics", "poe", "port security", "fhrp"];
+        let own = location.name(object);
+        if of_name.is_empty()
+            || is_port && self.own.iter().any(|subject| has_ports.contains(subject))
+        {
+            return self.fine(subjects, "state", None, &own);
+        }
+        let before = std::mem::replace(&mut self.own, of_name.clone());
+        self.fine(&of_name, "state", None, &own);
+        self.own = before;
+    }
+
+    /// A flag or a number of something bad; false if it is neither.
+    fn raised(
+        &mut self,
+        name: &str,
+        value: &Value,
+        kind: Field,
+        object: &Object<'_>,
+        location: &Location,
+        subjects: &[&'static str],
+    ) -> bool {
+        let small = value.as_str().map(str::to_lowercase);
+        let is_in = |list: &[&str]| small.as_deref().is_some_and(|text| list.contains(&text));
+        let count = number_of(value).filter(|_| kind == Field::Problems);
+        let (is_bad, is_good) = match value {
+            Value::Bool(is_true) => (*is_true, !*is_true),
+            _ => match count {
+                Some(count) => (count > 0.0, count <= 0.0),
+                None => (is_in(ON), is_in(OFF)),
+            },
+        };
+        if is_bad && !object.is_switched_off() {
+            let text = format!(
+                "{}: {name} is {}{}",
+                location.words(object),
+                shown(value),
+                object.reason()
+            );
+            self.wrong(subjects, text);
+        } else if is_good && kind == Field::Problems && value.is_boolean() {
+            self.fine(subjects, "state", None, &location.name(object));
+        } else if is_good && kind == Field::Alarm && name.contains("power") {
+            self.fine(subjects, "alarms", None, &location.name(object));
+        }
+        is_bad || is_good
+    }
+
+    fn restarted(&mut self, text: &str, words: &str) {
+        let said = name_words(text);
+        let has = |list: &[&str]| said.iter().any(|word| list.contains(&word.as_str()));
+        if has(&["on"]) && has(&["power"]) {
+            self.unknown(format!("{words}: restarted after \"{text}\""));
+        } else if has(UNPLANNED) {
+            self.wrong(&["system"], format!("{words} restarted unplanned: {text}"));
+        } else if has(REQUESTED) {
+            self.fine(&["system"], "restart", None, "");
+        } else {
+            self.unknown(format!("{words}: restarted after \"{text}\""));
         }
     }
 
@@ -155,149 +276,24 @@ impl Reader {
         let words = location.words(object);
         match (kind, is_true) {
             (Field::Neutral, _) => {}
-            _ if name == "enabled" => {}
-            (Field::GoodIfTrue, true) | (Field::BadIfTrue, false) => {
-                self.fine(subjects, "state", None, &object.name());
-            }
-            (Field::GoodIfTrue, false) | (Field::BadIfTrue, true) if !object.is_switched_off() => {
+            _ if name == "enabled" || name == "is_enabled" => {}
+            (Field::GoodIfTrue, true) => self.up(name, object, location, subjects),
+            (Field::GoodIfTrue, false) if !object.is_switched_off() => {
                 self.wrong(subjects, format!("{words}: {name} is {is_true}{}", object.reason()));
             }
-            (Field::GoodIfTrue | Field::BadIfTrue, _) => {}
+            (Field::GoodIfTrue, _) => {}
             _ => self.unknown(format!("{words}: {name} is {is_true}")),
         }
     }
-
-    pub(super) fn uptime(&mut self, text: &str, words: &str, object: &Object<'_>) {
-        let small = text.to_lowercase();
-        let is_long = ["year", "week", "day", "month"].iter().any(|unit| small.contains(unit))
-            || small
-                .split_whitespace()
-                .next()
-                .is_some_and(|t| t.contains('d') || t.contains('w') || t.contains('y'));
-        let is_short = ["hour", "min", "sec", ":"].iter().any(|unit| small.contains(unit));
-        match (is_long, is_short) {
-            (true, _) => self.fine(&["system"], "uptime", None, &object.name()),
-            (false, true) => {
-                self.wrong(&["system"], format!("{words} restarted {text} ago{}", object.reason()))
-            }
-            (false, false) => self.unknown(format!("{words}: uptime is \"{text}\"")),
-        }
-    }
-
-    pub(super) fn figure(
-        &mut self,
-        name: &str,
-        number: f64,
-        kind: Field,
-        object: &Object<'_>,
-        location: &Location,
-        subjects: &[&'static str],
-    ) {
-        let words = location.words(object);
-        let own = object.name();
-        let named = |what: &str| format!("{words} {what}{}", object.reason());
-        let (attribute, problem) = match kind {
-            Field::Neutral => return,
-            Field::Errors => ("errors", errors(name, number, object).map(|what| named(&what))),
-            Field::ErrorRate => {
-                ("errors", (number > 0.0).then(|| named(&format!("has {name} {number}"))))
-            }
-            Field::Transitions => (
-                "flaps",
-                (number >= TRANSITIONS_MIN).then(|| named(&format!("flaps: {number} transitions"))),
-            ),
-            Field::Utilization => (
-                "utilization",
-                (number >= UTILIZATION_PERCENT_MIN).then(|| named(&format!("is {number}% used"))),
-            ),
-            Field::Uptime => {
-                let text = format!("restarted {} minutes ago", (number / 60.0).round());
-                ("uptime", (number < UPTIME_S_MIN).then(|| named(&text)))
-            }
-            Field::Prefixes if location.is_down => return,
-            Field::Prefixes => {
-                let peer = peer(object, location);
-                ("prefixes", prefixes(number, object).map(|what| format!("{peer} {what}")))
-            }
-            Field::Power => return self.power(name, number, object, &words, subjects),
-            _ if name == "matching_routes" => {
-                ("targets", (number == 0.0).then(|| named("matches no route")))
-            }
-            _ => return self.unknown(format!("{words}: {name} is {number}")),
-        };
-        match problem {
-            Some(_) if object.is_switched_off() => {}
-            Some(text) => self.wrong(subjects, text),
-            None => {
-                let mut subjects = subjects.to_vec();
-                if attribute == "uptime" {
-                    subjects.push("system");
-                }
-                self.fine(&subjects, attribute, Some(number), &own);
-            }
-        }
-    }
-
-    pub(super) fn power(
-        &mut self,
-        name: &str,
-        number: f64,
-        object: &Object<'_>,
-        words: &str,
-        subjects: &[&'static str],
-    ) {
-        let side = if name.contains("tx") || name.contains("transmit") { "tx" } else { "rx" };
-        let bound = |which: &str| object.like(&[side, which]).or_else(|| object.like(&[which]));
-        let low = ["low_warn", "low_alarm", "low"].iter().find_map(|which| bound(which));
-        let high = ["high_warn", "high_alarm", "high"].iter().find_map(|which| bound(which));
-        let text = format!("{words}: {name} is {number} dBm");
-        match (low, high) {
-            (Some(low), _) if number <= low => self.wrong(subjects, format!("{text}, below {low}")),
-            (_, Some(high)) if number >= high => {
-                self.wrong(subjects, format!("{text}, above {high}"))
-            }
-            (Some(_), Some(_)) => self.fine(subjects, "power", Some(number), &object.name()),
-            _ if number <= NO_LIGHT_DBM => self.wrong(subjects, format!("{text}: no light")),
-            _ => self.unknown(format!("{text}, without its thresholds")),
-        }
-    }
 }
 
-/// The problem of a number of errors. With a number of packets, their share decides.
-fn errors(name: &str, number: f64, object: &Object<'_>) -> Option<String> {
-    let label = match name {
-        "crc_errors" | "fcs_errors" => "CRC errors".to_owned(),
-        _ => name.replace('_', " "),
-    };
-    // CRC errors also count as input errors; report them once.
-    let has_crc = object.number("crc_errors").is_some_and(|crc| crc >= ERRORS_MIN);
-    if ["input_errors", "in_errors"].contains(&name) && has_crc {
-        return None;
-    }
-    let packets = object.like(&["packets"]).filter(|packets| *packets > 0.0);
-    let is_bad =
-        packets.map_or(number >= ERRORS_MIN, |packets| number / packets >= ERROR_SHARE_MIN);
-    let of = packets.map_or(String::new(), |packets| format!(" in {packets} packets"));
-    is_bad.then(|| format!("has {number} {label}{of}"))
+/// Whether a member is the tool's own status.
+fn is_envelope(name: &str, value: &Value) -> bool {
+    let names = ["status", "success", "ok", "result", "code", "message"];
+    let is_good = |text: &str| ENVELOPE.contains(&text.to_lowercase().as_str());
+    names.contains(&name) && (value == true || value.as_str().is_some_and(is_good))
 }
 
-/// The problem of a number of received prefixes.
-fn prefixes(number: f64, object: &Object<'_>) -> Option<String> {
-    let words = ["expected", "previous", "baseline", "before"];
-    let is_before = |name: &str| name.contains("prefix") && words.iter().any(|w| name.contains(w));
-    let before = object.0.iter().find(|(name, _)| is_before(name));
-    let before = before.and_then(|(_, value)| number_of(value));
-    let is_far =
-        |before: &f64| number < before * PREFIX_SHARE_MIN || number * PREFIX_SHARE_MIN > *before;
-    match before.filter(is_far) {
-        _ if number == 0.0 => Some("is established and sends no prefixes".to_owned()),
-        Some(before) => Some(format!("sends {number} prefixes, {before} before")),
-        None => None,
-    }
-}
-
-/// The neighbor that an address family belongs to.
-fn peer(object: &Object<'_>, location: &Location) -> String {
-    let name = if location.owner.is_empty() { object.name() } else { location.owner.clone() };
-    format!("{} {name}", location.area())
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -28,7 +28,7 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("ntp", "ntp|ptp|chrony|clock|time synchronization|time synchronisation|stratum"),
     (
         "fhrp",
-        "hsrp|vrrp|glbp|fhrp|first hop redundancy|virtual router|gateway redundancy|standby group",
+        "hsrp|vrrp|glbp|fhrp|first hop redundancy|virtual router|gateway redundancy|standby group|standby",
     ),
     ("vpn", "vpn|vrf|l3vpn|l2vpn|vpnv4|route target|routing instance|vprn"),
     ("overlay", "vxlan|evpn|vni|vtep|pseudowire|xconnect|l2circuit|vpls"),
@@ -39,7 +39,7 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("log", "log|syslog|logging"),
     ("cpu", "cpu|processor|control plane load"),
     ("memory", "memory|ram|heap"),
-    ("system", "system|uptime|reload|reboot|restart"),
+    ("system", "system|uptime|reload|reboot|restart|crash|version"),
     (
         "environment",
         "environment|environmental|temperature|fan|power supply|psu|chassis|hardware|line card",
@@ -74,6 +74,14 @@ const ATTRIBUTES: &[(&str, &str)] = &[
     ("uptime", "uptime|restart|reload|reboot|crash"),
     ("power", "rx power|tx power|light|dbm|signal"),
     ("targets", "route target|import"),
+    ("root", "root bridge|root port|root"),
+    ("vlans", "allowed vlan|allowed|native vlan"),
+    ("area", "area"),
+    ("timers", "hello|dead interval|timer"),
+    ("duplex", "duplex"),
+    ("speed", "speed"),
+    ("stratum", "stratum"),
+    ("authentication", "authentication|auth"),
     ("redundancy", "redundancy|redundant|both|two"),
 ];
 
@@ -104,7 +112,7 @@ old path point possible present primary proper properly quick reach reachable re
 resource resources right same second secondary sees shut shutdown side sides site sites small source spare speak speaks standby start started started stop \
 stuck sync synced synchronized synchronised test than think three traffic type unexpected unknown unlabelled upstream usual via view visible wait want week what whole why without word work works worse worst reflector another follow something imported earlier go  neither pe both since cable hardware software heard end every each over \
 inbound outbound ingress egress route routes label labels operating instance instances advertise advertised partner neighbouring independent imports exports export import target loopback core ping area address addresses pop hop connect idle init evidence exchange tunnel interfaces links severity critical \
-counted counts limit maximum threshold thresholds expect expects dr bdr root designated permit deny rule rules apply applied resolves names answer answers zone vs versus day days";
+counted counts limit maximum threshold thresholds expect expects dr bdr root designated permit deny rule rules apply applied resolves names answer answers zone vs versus day days switching lookup design designed vlans broadcast reload tree trees blocking forwards blocks";
 
 struct Lexicon {
     subjects: Vec<(&'static str, Vec<String>)>,

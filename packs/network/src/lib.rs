@@ -6,11 +6,15 @@
 //! report, which [`conclude`] renders. [`state`] is the session's state, [`graph`] connects the
 //! modules, and [`profile`] holds the settings.
 
+mod asks;
 mod assess;
 mod choices;
+mod compare;
 pub mod conclude;
+mod durations;
 mod executor;
 mod fields;
+mod figures;
 mod findings;
 pub mod graph;
 mod interpret;
@@ -27,6 +31,7 @@ mod query;
 mod relations;
 mod report;
 pub mod state;
+mod tables;
 mod vocabulary;
 
 use std::sync::OnceLock;

@@ -50,7 +50,59 @@ const BAD: &[&str] = &[
     "dead",
     "blocked",
     "degraded",
+    "lose",
+    "loss",
+    "unable",
+    "cannot",
+    "panic",
+    "crashed",
+    "restarted",
+    "rebooted",
+    "terminated",
+    "unexpectedly",
+    "dumped",
+    "disconnected",
+    "withdrawn",
+    "closed",
+    "teardown",
+    "overheat",
+    "traceback",
+    "discarded",
+    "dropped",
+    "suspend",
+    "inactive",
+    "invalid",
+    "unstable",
+    "fault",
+    "faulty",
+    "maxpfx",
+    "oom",
 ];
+
+/// Words that are bad after a negation.
+const GOOD: &[&str] = &[
+    "reachable",
+    "responding",
+    "respond",
+    "response",
+    "established",
+    "up",
+    "ok",
+    "synchronized",
+    "synchronised",
+    "connected",
+    "operational",
+    "ready",
+    "available",
+    "light",
+    "carrier",
+    "route",
+    "label",
+    "received",
+];
+
+/// States that an operator chose.
+const CHOSEN: &[&str] = &["administratively down", "admin down", "adm down"];
 
 /// Words that turn the next few around.
 const NEGATIONS: &[&str] = &["no", "not", "without", "never", "zero", "0", "none", "neither"];
@@ -68,12 +120,14 @@ pub(super) fn is_severe(severity: Option<&Value>) -> bool {
 
 /// Whether a line says that something is bad. "no failed items" and "errors: 0" do not.
 pub(super) fn is_bad(line: &str) -> bool {
-    let said = words(line);
+    let small = line.to_lowercase();
+    let said = words(&CHOSEN.iter().fold(small, |line, state| line.replace(state, "")));
     said.iter().enumerate().any(|(at, word)| {
         let is_negated =
             said[at.saturating_sub(REACH)..at].iter().any(|w| NEGATIONS.contains(&w.as_str()))
                 || said.get(at + 1).is_some_and(|next| next == "0" || next == "none");
-        BAD.contains(&word.as_str()) && !is_negated
+        let list = if is_negated { GOOD } else { BAD };
+        list.contains(&word.as_str())
     })
 }
 
@@ -87,12 +141,19 @@ mod tests {
             "neighbor 1 Down",
             "OSPF-5-ADJCHG: from FULL to DOWN",
             "Gi0/1 put in err-disable state",
+            "10.0.0.2 is not reachable",
+            "no route to the neighbor",
+            "bgpd terminated unexpectedly",
         ] {
             assert!(is_bad(line), "{line}");
         }
-        for line in
-            ["audit: no failed items", "errors: 0", "user netops logged in", "not a failure"]
-        {
+        for line in [
+            "audit: no failed items",
+            "errors: 0",
+            "user netops logged in",
+            "not a failure",
+            "Gi0/9 is administratively down",
+        ] {
             assert!(!is_bad(line), "{line}");
         }
     }

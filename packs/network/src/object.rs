@@ -23,6 +23,14 @@ const NAMES: &[&str] = &[
     "vlan_id",
     "vlan",
     "id",
+    "interface_name",
+    "port_name",
+    "local_interface",
+    "bgp_neigh",
+    "neighborid",
+    "remote",
+    "remote_id",
+    "query",
     "device",
 ];
 
@@ -58,7 +66,13 @@ const AREAS: &[(&str, &str)] = &[
     ("spanning_tree", "spanning tree"),
     ("access_lists", "access list"),
     ("dns", "DNS"),
+    ("name_servers", "name server"),
+    ("lookups", "lookup"),
+    ("trunks", "trunk"),
 ];
+
+/// Maximum words of one member's text that a question can name.
+const TOKENS_MAX: usize = 64;
 
 /// A position in an answer.
 #[derive(Clone, Debug, Default)]
@@ -83,6 +97,12 @@ impl Location {
                 other => other,
             },
         }
+    }
+
+    /// The name of an object here: its own, or that of the object around it.
+    pub(super) fn name(&self, object: &Object<'_>) -> String {
+        let own = object.name();
+        if own.is_empty() { self.owner.clone() } else { own }
     }
 
     /// Display name of an object here, with its VRF.
@@ -113,6 +133,27 @@ impl<'a> Object<'a> {
 
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         number(self.get(name)?)
+    }
+
+    /// All members that name the object.
+    pub(super) fn identities(&self) -> Vec<String> {
+        let text = |name: &&str| Some(self.get(name)?.as_str()?.to_owned());
+        NAMES.iter().filter(|name| **name != "device").filter_map(text).collect()
+    }
+
+    /// The members' texts and numbers, and their words, in lower case.
+    pub(super) fn tokens(&self) -> Vec<String> {
+        let mut tokens = Vec::new();
+        for (_, value) in &self.0 {
+            let text = match value {
+                Value::String(text) => text.to_lowercase(),
+                Value::Number(number) => number.to_string(),
+                _ => continue,
+            };
+            let words = text.split([' ', ',', ';', '(', ')']).filter(|word| !word.is_empty());
+            tokens.extend(words.take(TOKENS_MAX).map(str::to_owned));
+        }
+        tokens
     }
 
     /// The first number whose name has all these words.
@@ -146,8 +187,13 @@ impl<'a> Object<'a> {
     pub(super) fn is_switched_off(&self) -> bool {
         let admin = ["admin_status", "admin_state", "admin"].iter().find_map(|name| self.get(name));
         let is_off = |state: &str| matches!(standing(state, &[]), Standing::Off | Standing::Bad);
+        let shown = ["status", "state", "oper_status", "oper_state", "link_status", "port_status"];
+        let mut shown = shown.iter().filter_map(|name| self.get(name)?.as_str());
         admin.is_some_and(|admin| admin == false || admin.as_str().is_some_and(is_off))
-            || self.get("enabled").is_some_and(|enabled| enabled == false)
+            || ["enabled", "is_enabled"]
+                .iter()
+                .any(|name| self.get(name) == Some(&Value::Bool(false)))
+            || shown.any(|state| standing(state, &[]) == Standing::Off)
     }
 }
 
@@ -168,8 +214,17 @@ pub(super) fn snake(name: &str) -> String {
 pub(super) fn number(value: &Value) -> Option<f64> {
     let text = || {
         let text = value.as_str()?.trim().trim_end_matches(['%', ' ']);
-        let text = text.strip_suffix("dBm").unwrap_or(text).trim().replace(',', "");
+        let text = text.strip_suffix("dBm").unwrap_or(text).trim();
+        let text = if is_grouped(text) { text.replace(',', "") } else { text.to_owned() };
         text.parse::<f64>().ok().filter(|number| number.is_finite())
     };
     value.as_f64().or_else(text)
+}
+
+/// Whether commas separate thousands, as in `1,200`; `10,20` is a list.
+fn is_grouped(text: &str) -> bool {
+    let mut groups = text.trim_start_matches('-').split(',');
+    let first = groups.next().unwrap_or_default();
+    (1..=3).contains(&first.len())
+        && groups.all(|group| group.split('.').next().is_some_and(|group| group.len() == 3))
 }

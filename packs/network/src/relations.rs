@@ -1,71 +1,20 @@
-//! Rules about members that belong together: two sides, a number and its bound, lists of problems,
-//! rules of access lists.
+//! Rules about members that belong together: a number and its bound, lists of problems, the role and the state of a
+//! port, rules of access lists.
 
 use serde_json::Value;
 
+use super::compare::is_intent;
+use super::fields::{Field, field};
 use super::findings::Reader;
 use super::interpret::name_words;
 use super::lexicon;
 use super::object::{Location, Object};
 
-/// Members of one side and of the other that must agree.
-const SIDES: &[(&str, &str)] = &[
-    ("local_", "remote_"),
-    ("local_", "neighbor_"),
-    ("local_", "peer_"),
-    ("local_", "far_end_"),
-    ("expected_", "actual_"),
-    ("configured_", "actual_"),
-];
-
-const MUST_AGREE: &[&str] = &[
-    "mtu",
-    "area",
-    "area_id",
-    "native_vlan",
-    "duplex",
-    "speed",
-    "hello_interval",
-    "dead_interval",
-    "hello",
-    "dead",
-    "network_type",
-    "level",
-    "authentication",
-    "auth_type",
-    "encapsulation",
-    "vlan",
-    "vlans",
-    "mode",
-    "state",
-    "root",
-    "root_bridge",
-    "as",
-    "count",
-    "members",
-    "address",
-    "value",
-    "version",
-    "timers",
-];
-
-/// Numbers of which the first should not be below the second.
-const QUORUMS: &[(&str, &str)] = &[
-    ("up", "total"),
-    ("up", "configured"),
-    ("up", "expected"),
-    ("active", "configured"),
-    ("active", "expected"),
-    ("active", "total"),
-    ("established", "configured"),
-    ("established", "total"),
-    ("actual", "expected"),
-    ("active_members", "configured_members"),
-    ("active_members", "total_members"),
-    ("active_links", "min_links"),
-    ("active_members", "expected_members"),
-    ("peers_established", "peers_configured"),
-];
+/// Roles in which a spanning tree port forwards, and those in which it does not.
+const FORWARDING_ROLES: &[&str] = &["root", "designated", "desg", "master"];
+const BLOCKING_ROLES: &[&str] = &["alternate", "altn", "backup", "back"];
+const FORWARDING: &[&str] = &["fwd", "forwarding", "forward"];
+const BLOCKING: &[&str] = &["blk", "blocking", "blocked", "discarding", "dis"];
 
 impl Reader {
     /// A list that is empty, or of which each element is a problem.
@@ -81,23 +30,19 @@ impl Reader {
         if about.is_empty() {
             about.extend(subjects);
         }
-        let is_of_problems = [
-            "alarm",
-            "fault",
-            "error",
-            "mismatch",
-            "conflict",
-            "inconsistent",
-            "problem",
-            "err_disabled",
-        ]
-        .iter()
-        .any(|word| name.contains(word))
-            && name != "conflicts_with";
+        let is_of_problems =
+            matches!(field(name), Field::Problems | Field::Errors) && name != "conflicts_with";
+        if items.is_empty() && subjects.contains(&"dns") && name.contains("answer") {
+            return self.wrong(subjects, format!("{}: no answer", at.words(object)));
+        }
         match (items, is_of_problems) {
             ([], true) => self.fine(&about, "state", None, &object.name()),
-            ([], false) if name == "entries" => self.fine(&["log"], "state", None, ""),
-            ([], false) => self.read.absent.extend(about),
+            ([], false) if name == "entries" && subjects.contains(&"log") => {
+                self.fine(&["log"], "state", None, "");
+            }
+            ([], false) if Self::is_collection(name) && !is_intent(name) => {
+                self.read.absent.extend(about)
+            }
             (items, true) => {
                 let texts: Vec<String> = items
                     .iter()
@@ -117,41 +62,9 @@ impl Reader {
         location: &Location,
         subjects: &[&'static str],
     ) {
-        for (near, far) in SIDES {
-            for what in MUST_AGREE {
-                let is_as = *what == "as" && *near == "local_";
-                let is_identity = ["address", "value", "version", "count", "members", "state"]
-                    .contains(what)
-                    && *near == "local_";
-                let one = object.get(&format!("{near}{what}"));
-                let other = object.get(&format!("{far}{what}"));
-                let (Some(one), Some(other)) = (one, other) else { continue };
-                if is_as || is_identity || one.is_null() || other.is_null() {
-                    continue;
-                }
-                let attribute = if *what == "mtu" { "mtu" } else { "state" };
-                if one.to_string().to_lowercase() == other.to_string().to_lowercase() {
-                    self.fine(subjects, attribute, None, &object.name());
-                } else {
-                    let (near, far) = (near.trim_end_matches('_'), far.trim_end_matches('_'));
-                    let text = format!(
-                        "{} mismatch: {near} {one}, {far} {other}",
-                        what.to_uppercase().replace('_', " ")
-                    );
-                    self.wrong(subjects, format!("{} {text}", location.words(object)));
-                }
-            }
-        }
-        for (has, should) in QUORUMS {
-            if let (Some(has), Some(should)) = (object.number(has), object.number(should)) {
-                if has < should {
-                    let text = format!("has only {has} of {should}: redundancy is lost");
-                    self.wrong(subjects, format!("{} {text}", location.words(object)));
-                } else {
-                    self.fine(subjects, "redundancy", Some(has), &object.name());
-                }
-            }
-        }
+        self.compare(object, location, subjects);
+        self.port_role(object, location, subjects);
+        self.standby(object, location, subjects);
         if let (Some(used), Some(limit)) = (object.number("used"), object.number("limit")) {
             if limit > 0.0 && used >= limit {
                 self.wrong(
@@ -174,6 +87,9 @@ impl Reader {
     ) {
         let action =
             object.get("action").and_then(Value::as_str).unwrap_or_default().to_lowercase();
+        if action == "permit" || action == "accept" {
+            return self.fine(subjects, "state", None, &object.name());
+        }
         if !["deny", "drop", "discard", "reject", "block"].contains(&action.as_str()) {
             return;
         }
@@ -181,12 +97,66 @@ impl Reader {
         let hits = ["hits", "matches", "hit_count", "match_count", "packets"]
             .iter()
             .find_map(|name| object.number(name));
-        let text = format!("{}: rule {number} denies", location.words(object));
+        let list = if location.owner.is_empty() { object.name() } else { location.owner.clone() };
+        let of = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or("any").to_owned();
+        let what = format!("{} {} to {}", of("protocol"), of("source"), of("destination"));
+        let text = format!("access list {list}: rule {number} denies {what}");
         match hits {
             Some(hits) if hits > 0.0 => {
                 self.wrong(subjects, format!("{text}, {hits} packets so far"))
             }
+            Some(_) if is_for_everything(object) => {
+                self.fine(subjects, "state", None, &object.name())
+            }
             _ => self.unknown(format!("{text}; whether that is intended is not known")),
         }
     }
+
+    /// A spanning tree port whose state does not fit its role: a designated port that blocks, or an alternate
+    /// port that forwards, which is a loop.
+    fn port_role(&mut self, object: &Object<'_>, location: &Location, subjects: &[&'static str]) {
+        let of = |names: [&str; 2]| {
+            let text = names.iter().find_map(|name| object.get(name)?.as_str())?.to_lowercase();
+            Some(text)
+        };
+        let (Some(role), Some(state)) = (of(["role", "port_role"]), of(["state", "port_state"]))
+        else {
+            return;
+        };
+        let is = |text: &str, list: &[&str]| list.contains(&text);
+        let is_blocked = is(&role, FORWARDING_ROLES) && is(&state, BLOCKING);
+        let is_loop = is(&role, BLOCKING_ROLES) && is(&state, FORWARDING);
+        if subjects.contains(&"stp") && (is_blocked || is_loop) {
+            let why = if is_loop { "a loop" } else { "it should forward" };
+            let text = format!("{}: the {role} port is {state}: {why}", location.words(object));
+            self.wrong(subjects, text);
+        }
+    }
+
+    /// An active router without a standby.
+    fn standby(&mut self, object: &Object<'_>, location: &Location, subjects: &[&'static str]) {
+        let names = ["standby", "standby_router", "standby_ip"];
+        let standby = names.iter().find_map(|name| object.get(name)?.as_str());
+        let is_absent = standby.is_some_and(|standby| {
+            ["unknown", "none", "not configured"].contains(&standby.to_lowercase().as_str())
+        });
+        if subjects.contains(&"fhrp") && is_absent {
+            let text =
+                format!("{} has no standby router: redundancy is lost", location.words(object));
+            self.wrong(subjects, text);
+        }
+    }
+}
+
+/// Whether a rule is for all packets.
+fn is_for_everything(object: &Object<'_>) -> bool {
+    let is_any = |name: &str| {
+        let of = object.get(name).and_then(Value::as_str);
+        of.is_none_or(|of| {
+            ["any", "0.0.0.0/0", "ip", "ipv4", "all"].contains(&of.to_lowercase().as_str())
+        })
+    };
+    ["source", "destination", "protocol", "port", "source_port", "destination_port"]
+        .iter()
+        .all(|name| is_any(name))
 }

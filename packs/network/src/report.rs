@@ -52,6 +52,7 @@ pub(super) fn parse(form: &Value) -> Option<Vec<String>> {
 fn open(judged: &[Judgement]) -> Vec<String> {
     let line = |judgement: &Judgement| {
         let word = match judgement.verdict {
+            Verdict::NotFine if judgement.reason.is_some() => "Not fine",
             Verdict::NotJudged => "Not judged",
             Verdict::NotAnswered => "Not answered",
             _ => return None,

@@ -15,9 +15,14 @@ pub(super) enum Standing {
     Unknown,
 }
 
-const GOOD: &str = "up|established|estab|full|operational|oper|ok|okay|good|normal|online|running|forwarding|fwd|connected|ready|synchronized|synchronised|synced|sync|in sync|reachable|healthy|success|successful|passed|pass|enabled|complete|completed|bundled|bndl|collecting distributing|distributing|present|inservice|in service|alive|valid|installed|noerror|no error|resolved|standby hot|stable|converged|green|consistent|match|matched|peer ok|available|registered|locked|working|nominal|attached|formed|active|yes|true";
+const GOOD: &str = "up|established|estab|full|operational|oper|ok|okay|good|normal|online|running|forwarding|fwd|connected|ready|synchronized|synchronised|synced|sync|in sync|reachable|healthy|success|successful|passed|pass|complete|completed|bundled|bndl|collecting distributing|distributing|present|inservice|in service|alive|valid|installed|noerror|no error|resolved|standby hot|stable|converged|green|consistent|match|matched|peer ok|registered|locked|working|nominal|attached|formed|active|act|trunking|secure up|in sync|collecting|2 way drother";
 
-const ROLES: &str = "dr|bdr|drother|p2p|point to point|broadcast|root|designated|desg|edge|full duplex|primary|secondary|permit|deny|none|n a|unspecified|lldp|cdp|ethernet|static|dynamic|internal|external";
+const ROLES: &str = "dr|bdr|drother|p2p|point to point|broadcast|root|designated|desg|edge|full duplex|primary|secondary|permit|deny|none|n a|unspecified|lldp|cdp|ethernet|static|dynamic|internal|external|enabled|available|yes|true|configured|local|edge p2p|trunk|access";
+
+/// Protocols whose sessions are in order in few states only, and those states.
+const SESSIONS: &[&str] = &["bgp", "ospf", "isis", "ldp", "eigrp", "rip", "bfd"];
+const SESSION_GOOD: &str =
+    "up|established|estab|full|operational|oper|ok|okay|good|normal|healthy|online|alive";
 
 /// States that are normal for redundancy protocols and spanning tree only.
 const FHRP_ROLES: &str = "standby|backup|master|listen|active";
@@ -25,7 +30,7 @@ const STP_ROLES: &str = "blocking|blk|altn|alternate|discarding|backup|root|desg
 
 const OFF: &str = "admin down|administratively down|adm down|admindown|shutdown|shut|admin shutdown|disabled|admin disabled|idle admin|adminstate down|oper admin down";
 
-const BAD: &str = "down|idle|connect|opensent|openconfirm|open sent|open confirm|openrec|init|initializing|initialize|exstart|ex start|exchange|loading|attempt|nonexistent|non existent|lower layer down|lowerlayerdown|not present|notpresent|err disabled|errdisabled|err disable|errdisable|error disabled|error|failed|failure|fail|conflict|flapping|unreachable|degraded|missing|dead|retrying|severe|critical|major|minor|alarm|warning|notconnect|not connect|not connected|no link|linkdown|link down|oper down|operdown|nolink|lost|loss of signal|los|lof|lol|inconsistent|root inconsistent|loop inconsistent|type inconsistent|pvid inconsistent|broken|bkn|suspended|suspend|suspnd|individual|stand alone|standalone|hot standby missing|unsynchronized|unsynchronised|unsync|not synced|not synchronized|out of sync|servfail|nxdomain|refused|timeout|timed out|no response|expired|invalid|inaccessible|hidden|rejected|stale|mismatch|peer not ok|absent|faulty|fault|halted|crashed|off line|offline|blackhole|inactive|sfp absent|sfpabsent|xcvr absent|xcvrabsen|psecure violation|port security violation|bpduguard|bpduguard error disabled|udld|dampened|rootguard|stuck|incomplete|unresolved|speak|learn|not operational|not ready|overloaded|overload|exhausted|full table|exceeded|noncompliant|not compliant|link failure|hardware failure|unknown peer|dormant|testing|lowerlayer down|red|no light|unlabelled|unlabeled|no label|false|not established|disconnected|unavailable|unstable|blocked|denied|violation|isolated|orphan|loop|looped";
+const BAD: &str = "down|idle|connect|opensent|openconfirm|open sent|open confirm|openrec|init|initializing|initialize|exstart|ex start|exch start|exchstart|lshut|act lshut|sus|secure shutdown|err|exchange|loading|attempt|nonexistent|non existent|lower layer down|lowerlayerdown|not present|notpresent|err disabled|errdisabled|err disable|errdisable|error disabled|error|failed|failure|fail|conflict|flapping|unreachable|degraded|missing|dead|retrying|severe|critical|major|minor|alarm|warning|notconnect|not connect|not connected|no link|linkdown|link down|oper down|operdown|nolink|lost|loss of signal|los|lof|lol|inconsistent|root inconsistent|loop inconsistent|type inconsistent|pvid inconsistent|broken|bkn|suspended|suspend|suspnd|individual|stand alone|standalone|hot standby missing|unsynchronized|unsynchronised|unsync|not synced|not synchronized|out of sync|servfail|nxdomain|refused|timeout|timed out|no response|expired|invalid|inaccessible|hidden|rejected|stale|mismatch|peer not ok|absent|faulty|fault|halted|crashed|off line|offline|blackhole|inactive|sfp absent|sfpabsent|xcvr absent|xcvrabsen|psecure violation|port security violation|bpduguard|bpduguard error disabled|udld|dampened|rootguard|stuck|incomplete|unresolved|speak|learn|not operational|not ready|overloaded|overload|exhausted|full table|exceeded|noncompliant|not compliant|link failure|hardware failure|unknown peer|dormant|testing|lowerlayer down|red|no light|unlabelled|unlabeled|no label|false|not established|disconnected|unavailable|unstable|blocked|denied|violation|isolated|orphan|loop|looped";
 
 /// Words that make any longer state bad.
 const BAD_PARTS: &[&str] = &[
@@ -91,6 +96,10 @@ pub(super) fn standing(state: &str, subjects: &[&str]) -> Standing {
     if whole == "idle" && inner.as_deref() == Some("admin") {
         return Standing::Off;
     }
+    // Two routers of which neither is designated stay in this state.
+    if ["2way/drother", "2 way/drother"].contains(&whole.as_str()) {
+        return Standing::Role;
+    }
     let parts: Vec<Standing> = whole
         .split(['/', ','])
         .map(str::trim)
@@ -118,6 +127,14 @@ fn one(part: &str, subjects: &[&str]) -> Standing {
         return Standing::Good;
     }
     if is_about("stp") && is_in(STP_ROLES, part) {
+        return Standing::Role;
+    }
+    if is_in(GOOD, part)
+        && !is_in(SESSION_GOOD, part)
+        && !is_about("interface")
+        && SESSIONS.iter().any(|session| is_about(session))
+        && part != "active"
+    {
         return Standing::Role;
     }
     if part == "2way" || part == "2 way" || part == "two way" {
@@ -175,6 +192,10 @@ mod tests {
             ("EXSTART/BDR", "ospf", Bad),
             ("INIT/DROTHER", "ospf", Bad),
             ("2WAY", "ospf", Unknown),
+            ("2WAY/DROTHER", "ospf", Role),
+            ("enabled", "ospf", Role),
+            ("running", "bgp", Role),
+            ("act/lshut", "vlan", Bad),
             ("BKN*", "stp", Bad),
             ("Root-Inconsistent", "stp", Bad),
             ("FWD", "stp", Good),

@@ -6,6 +6,7 @@ mod inventory;
 mod limits;
 mod models;
 mod shipped;
+mod vendors;
 
 use graph::agent::Settings;
 use graph::definition::Finish;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{by_rules, completed};
 
 /// The result of a question to a server with one tool beside the list of devices.
-fn asked(query: &str, tool: &str, answer: &Value) -> Value {
+pub fn asked(query: &str, tool: &str, answer: &Value) -> Value {
     completed(by_rules(query, |call| match call.tool.as_str() {
         "configured_servers" => Brought::Ok(json!({"servers": ["theirs"]})),
         CATALOGUE => {
