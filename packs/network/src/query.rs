@@ -6,6 +6,7 @@ use graph::definition::InputError;
 use serde_json::Value;
 
 use super::plan::{GENERAL, Plan};
+use super::{interpret, lexicon};
 
 pub const INPUT_SCHEMA: &str = r#"{
   "type": "object",
@@ -244,6 +245,8 @@ pub(super) fn intent(query: &str, plans: &BTreeMap<String, Plan>) -> Intent {
         "mpls", "ldp", "label", "labels", "lsp", "lsps", "sid", "sids", "segment", "sr",
     ]) {
         Some("check_mpls_state")
+    } else if let Some(intent) = by_subject(&words) {
+        Some(intent)
     } else if has(&["bgp", "neighbor", "neighbors", "neighbour", "neighbours", "peer", "peers"]) {
         Some("check_bgp_neighbors")
     } else if has(&[
@@ -265,6 +268,24 @@ pub(super) fn intent(query: &str, plans: &BTreeMap<String, Plan>) -> Intent {
     };
     let chosen = named.map(String::as_str).or(by_words).filter(|name| plans.contains_key(*name));
     Intent { name: chosen.unwrap_or(GENERAL).to_owned(), is_recognised: chosen.is_some() }
+}
+
+/// The intent of a query about a protocol whose plan is about it alone.
+fn by_subject(words: &[String]) -> Option<&'static str> {
+    const BY_SUBJECT: [(&str, &str); 5] = [
+        ("ospf", "check_ospf_neighbors"),
+        ("stp", "check_spanning_tree"),
+        ("vlan", "check_vlans"),
+        ("acl", "check_access_lists"),
+        ("dns", "check_name_resolution"),
+    ];
+    let subjects = lexicon::subjects(&interpret::words(&words.join(" ")));
+    // A question about several subjects is its own plan.
+    let [only] = subjects.iter().filter(|name| **name != "interface").collect::<Vec<_>>()[..]
+    else {
+        return None;
+    };
+    BY_SUBJECT.iter().find(|(subject, _)| subject == only).map(|(_, intent)| *intent)
 }
 
 /// Whether the query contains all significant words of a custom plan's name.
@@ -308,6 +329,12 @@ mod tests {
             ("Is pe1 healthy", "general_device_health_check pe1"),
             ("review pe1", "general_device_health_check? pe1"),
             ("run review_p_device for p9", "review_p_device p9"),
+            ("Check OSPF neighbors on core1", "check_ospf_neighbors core1"),
+            ("Check spanning tree on acc1", "check_spanning_tree acc1"),
+            ("Are the trunks of sw1 fine?", "check_vlans sw1"),
+            ("Check the access-lists on fw1", "check_access_lists fw1"),
+            ("Does DNS work on r1?", "check_name_resolution r1"),
+            ("Check OSPF and BGP on r1", "check_bgp_neighbors r1"),
             ("hello", "general_device_health_check? -"),
             ("Is IS-IS fine?", "general_device_health_check? -"),
         ] {

@@ -46,6 +46,7 @@ impl Default for Minutes {
 pub(super) enum Protocol {
     Bgp,
     Isis,
+    Ospf,
     #[default]
     All,
 }

@@ -5,6 +5,7 @@
 //! device has no sessions; a route needs a session.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use super::description::{Device, End, Link, Network, Role, Site, Vrf};
 use super::fault::Fault;
@@ -40,6 +41,8 @@ pub(super) enum Adjacency {
     Up,
     /// Hellos arrive in one direction only.
     Init,
+    /// No hello is accepted.
+    Absent,
     Down,
 }
 
@@ -87,25 +90,53 @@ impl Network {
         })
     }
 
+    /// The circuits with IS-IS and labels.
+    pub(super) fn core_circuits<'a>(
+        &'a self,
+        device: &'a str,
+    ) -> impl Iterator<Item = Circuit<'a>> {
+        self.circuits(device).filter(|circuit| circuit.link.ospf_area.is_none())
+    }
+
+    /// The OSPF area of an interface.
+    pub(super) fn area(&self, at: &End, link: &Link) -> Option<Ipv4Addr> {
+        let set = self.faults.iter().find_map(|fault| match fault {
+            Fault::OspfArea { device, interface, area }
+                if *device == at.0 && *interface == at.1 =>
+            {
+                Some(*area)
+            }
+            _ => None,
+        });
+        link.ospf_area.map(|area| set.unwrap_or(area))
+    }
+
+    /// The other end of an interface's link or trunk.
+    fn far_end<'a>(&'a self, device: &'a str, interface: &str) -> Option<&'a End> {
+        let link = self.circuits(device).find(|circuit| circuit.near.1 == interface);
+        let trunk = || self.trunk_ends(device).find(|end| end.near.1 == interface);
+        link.map(|circuit| circuit.far).or_else(|| trunk().map(|end| end.far))
+    }
+
     /// Whether an interface is up: neither it nor the far end of its link is down.
     pub(super) fn is_up(&self, device: &str, interface: &str) -> bool {
-        let far = self.circuits(device).find(|circuit| circuit.near.1 == interface);
+        let far = self.far_end(device, interface);
         let is_dead = |at: &str, name: &str| {
             self.faults.iter().any(|fault| {
                 matches!(fault, Fault::InterfaceDown { device, interface }
                     if device == at && interface == name)
             })
         };
-        !is_dead(device, interface) && far.is_none_or(|far| !is_dead(&far.far.0, &far.far.1))
+        !is_dead(device, interface) && far.is_none_or(|far| !is_dead(&far.0, &far.1))
     }
 
     /// How often the interface has gone up or down.
     pub(super) fn transitions(&self, device: &str, interface: &str) -> u32 {
-        let far = self.circuits(device).find(|circuit| circuit.near.1 == interface);
+        let far = self.far_end(device, interface);
         let flapping = self.faults.iter().find_map(|fault| match fault {
             Fault::InterfaceFlapping { device: at, interface: name, transitions } => {
                 let is_here = at == device && name == interface;
-                let is_there = far.is_some_and(|far| far.far.0 == *at && far.far.1 == *name);
+                let is_there = far.is_some_and(|far| far.0 == *at && far.1 == *name);
                 (is_here || is_there).then_some(*transitions)
             }
             _ => None,
@@ -145,6 +176,8 @@ impl Network {
         let (near, far) = (circuit.near, circuit.far);
         if !self.is_up(&near.0, &near.1) {
             Adjacency::Down
+        } else if self.area(near, circuit.link) != self.area(far, circuit.link) {
+            Adjacency::Absent
         } else if self.mtu(&near.0, &near.1) != self.mtu(&far.0, &far.1) {
             Adjacency::Init
         } else {

@@ -1,6 +1,6 @@
 //! Parses and validates the file that describes a network.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,9 @@ use chrono::{DateTime, Utc};
 use files::Roots;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
+use super::campus::Campus;
 use super::fault::Fault;
 
 /// Largest file, in bytes. Ten routers take seven KiB.
@@ -35,6 +37,9 @@ pub(super) enum Role {
     /// Route reflector: passes routes between edges.
     #[serde(rename = "RR")]
     Rr,
+    /// Campus switch, with or without OSPF.
+    #[serde(rename = "SWITCH")]
+    Switch,
 }
 
 impl Role {
@@ -43,6 +48,7 @@ impl Role {
             Self::P => "P",
             Self::Pe => "PE",
             Self::Rr => "RR",
+            Self::Switch => "SWITCH",
         }
     }
 }
@@ -54,7 +60,8 @@ pub(super) struct Device {
     pub role: Role,
     /// Router id and source address of sessions.
     pub loopback: Ipv4Addr,
-    /// Prefix SID index.
+    /// Prefix SID index; a switch has none.
+    #[serde(default)]
     pub sid: u32,
     pub model: String,
     pub os: String,
@@ -64,7 +71,7 @@ pub(super) struct Device {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 pub(super) struct End(pub String, pub String);
 
-/// A point-to-point core link with IS-IS, LDP and segment routing.
+/// A point-to-point link with IS-IS, LDP and segment routing, or with OSPF.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Link {
@@ -73,6 +80,9 @@ pub(super) struct Link {
     /// `a` has the first address, `b` the second.
     pub subnet: Subnet,
     pub metric: u32,
+    /// The OSPF area of the link; absent on a link with IS-IS.
+    #[serde(default)]
+    pub ospf_area: Option<Ipv4Addr>,
 }
 
 /// The two addresses of a link, written `10.0.1.0/31`.
@@ -124,7 +134,10 @@ pub(super) struct Network {
     pub devices: Vec<Device>,
     pub links: Vec<Link>,
     pub vrfs: Vec<Vrf>,
+    pub campus: Campus,
     pub faults: Vec<Fault>,
+    /// Saved answers by device and tool. They take the place of the simulation.
+    pub answers: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
 /// A complete network file.
@@ -136,11 +149,16 @@ struct Whole {
     taken_at: DateTime<Utc>,
     as_number: u32,
     devices: Vec<Device>,
+    #[serde(default)]
     links: Vec<Link>,
     #[serde(default)]
     vrfs: Vec<Vrf>,
     #[serde(default)]
+    campus: Campus,
+    #[serde(default)]
     faults: Vec<Fault>,
+    #[serde(default)]
+    answers: BTreeMap<String, BTreeMap<String, Value>>,
 }
 
 /// A file that adds faults to another file's network.
@@ -187,8 +205,8 @@ impl Network {
             path: path.to_owned(),
             problem,
         };
-        let is_broken = serde_json::from_str::<serde_json::Value>(&text)
-            .is_ok_and(|value| value.get("base").is_some());
+        let is_broken =
+            serde_json::from_str::<Value>(&text).is_ok_and(|value| value.get("base").is_some());
         let whole = if is_broken {
             let broken: Broken = parse(&text).map_err(|problem| malformed(path, problem))?;
             let base = path.parent().unwrap_or(Path::new("")).join(&broken.base);
@@ -203,8 +221,9 @@ impl Network {
     }
 
     fn of(whole: Whole) -> Result<Self, String> {
-        let Whole { taken_at, as_number, devices, links, vrfs, faults, .. } = whole;
-        let network = Self { taken_at, as_number, devices, links, vrfs, faults };
+        let Whole { taken_at, as_number, devices, links, vrfs, campus, faults, answers, .. } =
+            whole;
+        let network = Self { taken_at, as_number, devices, links, vrfs, campus, faults, answers };
         network.check()?;
         Ok(network)
     }
@@ -227,6 +246,7 @@ impl Network {
     pub(super) fn has_interface(&self, device: &str, interface: &str) -> bool {
         let is_this = |end: &End| end.0 == device && end.1 == interface;
         self.links.iter().any(|link| is_this(&link.a) || is_this(&link.b))
+            || self.campus.trunks.iter().any(|trunk| is_this(&trunk.a) || is_this(&trunk.b))
             || self.sites(device).any(|(_, site)| site.interface == interface)
     }
 
@@ -252,13 +272,19 @@ impl Network {
             }
         }
         self.check_interfaces()?;
+        self.campus.check(self)?;
+        if let Some(device) = self.answers.keys().find(|name| self.device(name).is_none()) {
+            return Err(format!("unknown device `{device}`"));
+        }
         self.faults.iter().try_for_each(|fault| fault.check(self))
     }
 
     fn check_interfaces(&self) -> Result<(), String> {
         let mut taken = BTreeSet::new();
         let ends = self.links.iter().flat_map(|link| [link.a.clone(), link.b.clone()]);
-        let mut of_sites = Vec::new();
+        let of_trunks = self.campus.trunks.iter();
+        let mut of_sites: Vec<End> =
+            of_trunks.flat_map(|trunk| [trunk.a.clone(), trunk.b.clone()]).collect();
         for vrf in &self.vrfs {
             if !is_name(&vrf.name) || vrf.sites.len() > SITES_MAX {
                 return Err(format!(
@@ -291,7 +317,7 @@ fn is_name(name: &str) -> bool {
 /// The file that this network file is based on, if it is readable and names one.
 pub fn referred(path: &Path) -> Vec<PathBuf> {
     let text = files::read::text(path, FILE_BYTES_MAX).ok();
-    let value: Option<serde_json::Value> = text.and_then(|text| serde_json::from_str(&text).ok());
+    let value: Option<Value> = text.and_then(|text| serde_json::from_str(&text).ok());
     let base = value.as_ref().and_then(|value| value.get("base")?.as_str());
     base.map(|base| path.parent().unwrap_or(Path::new("")).join(base)).into_iter().collect()
 }

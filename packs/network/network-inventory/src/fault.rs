@@ -1,7 +1,11 @@
 //! The faults of a network. A file activates them by name, and the routers' output shows them.
 
+use std::net::Ipv4Addr;
+
 use serde::Deserialize;
 
+use super::campus::Rule;
+use super::derive::Circuit;
 use super::description::{Link, Network, Site};
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -31,6 +35,20 @@ pub(super) enum Fault {
     HighCpu { device: String, percent: u32, process: String },
     /// Memory is nearly exhausted.
     HighMemory { device: String, percent: u32 },
+    /// An OSPF interface is in another area than the far end: no adjacency forms.
+    OspfArea { device: String, interface: String, area: Ipv4Addr },
+    /// A switch has another priority than designed, so that it may become the root.
+    BridgePriority { device: String, priority: u32 },
+    /// A spanning tree port is blocked because of what it receives.
+    StpInconsistent { device: String, interface: String, inconsistency: String },
+    /// One end of a trunk does not allow a VLAN.
+    VlanNotAllowed { device: String, interface: String, vlan: u16 },
+    /// One end of a trunk has another native VLAN.
+    NativeVlan { device: String, interface: String, vlan: u16 },
+    /// An access list has a rule that its design lacks.
+    AccessRule { device: String, access_list: String, rule: Rule },
+    /// A name server answers with an error, or not at all (`TIMEOUT`).
+    NameServer { address: Ipv4Addr, rcode: String },
 }
 
 impl Fault {
@@ -41,6 +59,27 @@ impl Fault {
             | Self::InterfaceFlapping { device, interface, .. }
             | Self::InterfaceErrors { device, interface, .. } => {
                 has_interface(network, device, interface)
+            }
+            Self::OspfArea { device, interface, .. } => has_ospf(network, device, interface),
+            Self::BridgePriority { device, .. } => {
+                let is_bridge = network.campus.bridge(device).is_some();
+                is_bridge.then_some(()).ok_or_else(|| format!("`{device}` is no bridge"))
+            }
+            Self::StpInconsistent { device, interface, .. }
+            | Self::VlanNotAllowed { device, interface, .. }
+            | Self::NativeVlan { device, interface, .. } => {
+                let has = network.trunk_ends(device).any(|end| end.near.1 == *interface);
+                has.then_some(()).ok_or_else(|| format!("`{device}` has no trunk `{interface}`"))
+            }
+            Self::AccessRule { device, access_list, .. } => {
+                let mut lists = network.campus.access_lists.iter();
+                let has = lists.any(|list| list.device == *device && list.name == *access_list);
+                has.then_some(())
+                    .ok_or_else(|| format!("`{device}` has no access list `{access_list}`"))
+            }
+            Self::NameServer { address, .. } => {
+                let has = network.campus.name_servers.contains(address);
+                has.then_some(()).ok_or_else(|| format!("unknown name server `{address}`"))
             }
             Self::Mtu { device, interface, mtu } => {
                 has_interface(network, device, interface)?;
@@ -85,6 +124,13 @@ impl Fault {
 
 fn has_device(network: &Network, name: &str) -> Result<(), String> {
     network.device(name).map(|_| ()).ok_or_else(|| format!("unknown device `{name}`"))
+}
+
+fn has_ospf(network: &Network, device: &str, interface: &str) -> Result<(), String> {
+    has_interface(network, device, interface)?;
+    let is_ospf = |c: &Circuit<'_>| c.near.1 == interface && c.link.ospf_area.is_some();
+    let has = network.circuits(device).any(|circuit| is_ospf(&circuit));
+    has.then_some(()).ok_or_else(|| format!("`{interface}` of `{device}` has no OSPF"))
 }
 
 fn has_interface(network: &Network, device: &str, interface: &str) -> Result<(), String> {

@@ -1,12 +1,13 @@
 //! The MCP server `network-inventory`: simulated routers of a service provider's network.
 //!
-//! `description` parses the network file: P, PE and RR routers, links, customers' VRFs, and active
-//! faults (`fault`). `derive` computes the state, and `show` formats it like router output. All
+//! `description` parses the network file: P, PE and RR routers, links, customers' VRFs, campus
+//! switches (`campus`), and active faults (`fault`). `derive` computes the state, and `show` formats it like router output. All
 //! state is derived, so a fault appears wherever it would in a real network: an interface that is
 //! down loses its adjacency and label session at both ends, disappears from both neighbours' LLDP,
 //! and appears in both logs.
 
 mod arguments;
+mod campus;
 mod derive;
 mod description;
 mod fault;
@@ -27,11 +28,14 @@ pub const INFO: ServerInfo = ServerInfo {
     name: "network-inventory",
     description: "Reads the routers of a service provider's network that a file describes",
     tools: &[
+        "get_access_lists",
         "get_devices",
         "get_interface_info",
         "get_logs",
         "get_mpls_info",
+        "get_name_resolution",
         "get_routing_info",
+        "get_switching_info",
         "get_system_info",
         "get_topology_neighbors",
         "get_vpn_info",

@@ -6,6 +6,8 @@ pub(super) enum Refusal {
     Device { asked: String, present: Vec<String> },
     #[error("{device} has no interface {asked:?}; it has {}", present.join(", "))]
     Interface { device: String, asked: String, present: Vec<String> },
+    #[error("no answer of {tool} was saved for {device}")]
+    NotSaved { device: String, tool: &'static str },
     #[error("{device} has no vrf {asked:?}; it has {}", Present(present))]
     Vrf { device: String, asked: String, present: Vec<String> },
 }

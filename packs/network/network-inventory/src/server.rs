@@ -1,17 +1,17 @@
-//! The MCP server: eight read-only tools.
+//! The MCP server: eleven read-only tools.
 
 use std::sync::Arc;
 
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::CallToolResult;
+use rmcp::model::{CallToolResult, ContentBlock};
 use rmcp::{tool, tool_router};
 use serde_json::Value;
 
 use super::arguments::{DeviceName, Interfaces, Logs, Nothing, Routing, Vpn, Whole};
 use super::description::{Device, Network};
 use super::refusal::Refusal;
-use super::show::{interfaces, logs, mpls, routing, system, vpn};
+use super::show::{interfaces, logs, mpls, routing, switching, system, vpn};
 use mcp::reply::{answered, reply};
 
 /// Clones share their network.
@@ -38,7 +38,7 @@ impl Server {
 
     /// Routing protocols of a device.
     #[tool(
-        description = "Read the routing protocols of a device: BGP neighbors with their session state and prefixes, IS-IS adjacencies and routes.",
+        description = "Read the routing protocols of a device: BGP neighbors with their session state and prefixes, IS-IS and OSPF adjacencies.",
         annotations(title = "Routing", read_only_hint = true, open_world_hint = false)
     )]
     async fn get_routing_info(&self, Parameters(asked): Parameters<Routing>) -> CallToolResult {
@@ -92,6 +92,36 @@ impl Server {
         self.about("get_logs", &asked.device_name, answer)
     }
 
+    /// Switching of a device.
+    #[tool(
+        description = "Read the switching of a device: VLANs, trunks with what both ends allow, and the spanning tree.",
+        annotations(title = "Switching", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn get_switching_info(&self, Parameters(asked): Parameters<Whole>) -> CallToolResult {
+        let answer = |device: &Device| Ok(switching::switching(&self.network, device));
+        self.about("get_switching_info", &asked.device_name, answer)
+    }
+
+    /// Access lists of a device.
+    #[tool(
+        description = "Read the access lists of a device: each rule, and how many packets it matched.",
+        annotations(title = "Access lists", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn get_access_lists(&self, Parameters(asked): Parameters<Whole>) -> CallToolResult {
+        let answer = |device: &Device| Ok(switching::access_lists(&self.network, device));
+        self.about("get_access_lists", &asked.device_name, answer)
+    }
+
+    /// Name resolution of a device.
+    #[tool(
+        description = "Read the name resolution (DNS) of a device: its name servers, and a lookup of each known name.",
+        annotations(title = "Name resolution", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn get_name_resolution(&self, Parameters(asked): Parameters<Whole>) -> CallToolResult {
+        let answer = |device: &Device| Ok(switching::name_resolution(&self.network, device));
+        self.about("get_name_resolution", &asked.device_name, answer)
+    }
+
     /// What a device is and how busy it is.
     #[tool(
         description = "Read the system of a device: model, software version, uptime, CPU and memory utilization.",
@@ -124,7 +154,25 @@ impl Server {
             asked: name.0.clone(),
             present: self.network.devices.iter().map(|device| device.name.clone()).collect(),
         });
-        reply(tool, device.and_then(answer))
+        let device = match device {
+            Ok(device) => device,
+            Err(refusal) => return reply(tool, Err::<Value, _>(refusal)),
+        };
+        match self.network.answers.get(&device.name) {
+            None => reply(tool, answer(device)),
+            Some(saved) => match saved.get(tool) {
+                Some(Value::Object(answer)) => answered(tool, answer),
+                // Structured content is an object; anything else is text, as most servers send it.
+                Some(Value::String(text)) => {
+                    CallToolResult::success(vec![ContentBlock::text(text)])
+                }
+                Some(other) => CallToolResult::success(vec![ContentBlock::text(other.to_string())]),
+                None => {
+                    let refusal = Refusal::NotSaved { device: device.name.clone(), tool };
+                    reply(tool, Err::<Value, _>(refusal))
+                }
+            },
+        }
     }
 }
 

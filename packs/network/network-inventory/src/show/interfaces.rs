@@ -6,8 +6,9 @@ use crate::derive::{FAULT_AGE_S, FLAP_AGE_S, UPTIME_S};
 use crate::description::{Device, Network};
 use crate::refusal::Refusal;
 
-/// Speeds of core and customer interfaces, in Gbit/s.
+/// Speeds of core interfaces, trunks and customer interfaces, in Gbit/s.
 const CORE_GBPS: u32 = 100;
+const TRUNK_GBPS: u32 = 10;
 const CUSTOMER_GBPS: u32 = 1;
 
 /// All interfaces of a device, or the requested one.
@@ -25,6 +26,10 @@ pub(crate) fn interfaces(
             physical(network, &circuit.near.0, &circuit.near.1, &description, CORE_GBPS);
         shown["ipv4_address"] = json!(format!("{address}/31"));
         all.push(shown);
+    }
+    for end in network.trunk_ends(&device.name) {
+        let description = format!("trunk to {} {}", end.far.0, end.far.1);
+        all.push(physical(network, &end.near.0, &end.near.1, &description, TRUNK_GBPS));
     }
     for (vrf, site) in network.sites(&device.name) {
         let description = format!("customer {}, {}", vrf.name, site.ce_address);

@@ -4,6 +4,7 @@ use chrono::{Duration, SecondsFormat};
 use serde_json::{Value, json};
 
 use crate::arguments::{Keywords, Minutes};
+use crate::campus::TrunkEnd;
 use crate::derive::{BgpState, FAULT_AGE_S, FLAP_AGE_S, Peer};
 use crate::description::{Device, Network};
 use crate::fault::Fault;
@@ -74,17 +75,58 @@ fn all(network: &Network, device: &Device) -> Vec<Entry> {
         }
         let (near, far) =
             (network.mtu(&circuit.near.0, interface), network.mtu(&circuit.far.0, &circuit.far.1));
-        if near != far {
+        let areas =
+            (network.area(circuit.near, circuit.link), network.area(circuit.far, circuit.link));
+        if let (Some(near), Some(far)) = areas
+            && near != far
+        {
+            let message = format!(
+                "Received invalid packet: mismatched area ID, from {neighbor}, {interface} is in {near}, not {far}"
+            );
+            entries.push(entry(FAULT_AGE_S, 4, "OSPF-4-ERRRCV", message));
+        }
+        if near != far && circuit.link.ospf_area.is_some() {
+            let message = format!("{interface}: MTU mismatch, local {near}, {neighbor} {far}");
+            entries.push(entry(FAULT_AGE_S, 4, "OSPF-4-MTU", message));
+        } else if near != far {
             let message = format!("{interface}: MTU mismatch, local {near}, {neighbor} {far}");
             entries.push(entry(FAULT_AGE_S, 4, "ROUTING-ISIS-4-MTU", message));
         }
-        if network.is_up(&circuit.near.0, interface) && !network.is_ldp_up(circuit) {
+        let has_labels = circuit.link.ospf_area.is_none();
+        if has_labels && network.is_up(&circuit.near.0, interface) && !network.is_ldp_up(circuit) {
             let message = format!("session with {neighbor} down: discovery hellos not received");
             entries.push(entry(FAULT_AGE_S, 5, "ROUTING-LDP-5-NBR_CHANGE", message));
         }
     }
     entries.extend(closed_sessions(network, device));
+    for end in network.trunk_ends(&device.name) {
+        entries.extend(of_trunk(network, end));
+    }
     entries.extend(network.faults.iter().filter_map(|fault| of_fault(network, device, fault)));
+    entries
+}
+
+/// Log entries of a trunk.
+fn of_trunk(network: &Network, end: TrunkEnd<'_>) -> Vec<Entry> {
+    let (interface, neighbor) = (&end.near.1, &end.far.0);
+    let mut entries = Vec::new();
+    if !network.is_up(&end.near.0, interface) {
+        let line = format!("interface {interface} changed state to Down");
+        entries.push(entry(FAULT_AGE_S, 3, "LINK-3-UPDOWN", line));
+    }
+    let (near, far) =
+        (network.native_vlan(end.near, end.trunk), network.native_vlan(end.far, end.trunk));
+    if near != far {
+        let message = format!(
+            "Native VLAN mismatch discovered on {interface} ({near}), with {neighbor} {} ({far})",
+            end.far.1
+        );
+        entries.push(entry(FAULT_AGE_S, 4, "CDP-4-NATIVE_VLAN_MISMATCH", message));
+    }
+    if let Some(why) = network.inconsistency(end) {
+        let message = format!("Blocking {interface}: {why}");
+        entries.push(entry(FAULT_AGE_S, 2, "SPANTREE-2-INCONSISTENT", message));
+    }
     entries
 }
 
@@ -153,6 +195,22 @@ fn of_fault(network: &Network, device: &Device, fault: &Fault) -> Option<Entry> 
         Fault::HighCpu { device: at, percent, process } if is_here(at) => {
             let message = format!("CPU utilization {percent}%, process {process}");
             Some(entry(FAULT_AGE_S, 4, "HA-WD-4-CPU_HOG", message))
+        }
+        Fault::BridgePriority { .. } if network.campus.bridge(&device.name).is_some() => {
+            let message = "the root bridge of the spanning tree changed".to_owned();
+            Some(entry(FAULT_AGE_S, 5, "SPANTREE-5-ROOTCHANGE", message))
+        }
+        Fault::NameServer { address, rcode } => {
+            let message = format!("name server {address}: {rcode}, lookups failed");
+            Some(entry(FAULT_AGE_S, 4, "DNS-4-LOOKUP", message))
+        }
+        Fault::AccessRule { device: at, access_list, rule }
+            if is_here(at) && rule.action == "deny" =>
+        {
+            let (source, destination) = (&rule.source, &rule.destination);
+            let message =
+                format!("list {access_list} denied {} {source} -> {destination}", rule.protocol);
+            Some(entry(FAULT_AGE_S, 6, "SEC-6-IPACCESSLOGP", message))
         }
         Fault::HighMemory { device: at, percent } if is_here(at) => {
             let message = format!("memory utilization {percent}%, state severe");

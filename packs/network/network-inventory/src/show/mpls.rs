@@ -3,12 +3,19 @@
 use serde_json::{Value, json};
 
 use crate::derive::{FAULT_AGE_S, FLAP_AGE_S, SRGB_START, UPTIME_S};
-use crate::description::{Device, Network};
+use crate::description::{Device, Network, Role};
 
 /// Size of the segment routing global block, in labels.
 const SRGB_SIZE: u32 = 8_000;
 
 pub(crate) fn mpls(network: &Network, device: &Device) -> Value {
+    if device.role == Role::Switch {
+        let none = json!({"configured": false});
+        return json!({
+            "device_name": device.name,
+            "mpls": none, "ldp": none, "segment_routing": none, "forwarding": [],
+        });
+    }
     json!({
         "device_name": device.name,
         "ldp": {"router_id": device.loopback, "sessions": sessions(network, device)},
@@ -18,7 +25,7 @@ pub(crate) fn mpls(network: &Network, device: &Device) -> Value {
 }
 
 fn sessions(network: &Network, device: &Device) -> Vec<Value> {
-    let session = network.circuits(&device.name).map(|circuit| {
+    let session = network.core_circuits(&device.name).map(|circuit| {
         let is_up = network.is_ldp_up(circuit);
         let is_flapping = network.is_flapping(&circuit.near.0, &circuit.near.1);
         let since = match (is_up, is_flapping) {

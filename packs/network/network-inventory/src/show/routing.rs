@@ -3,29 +3,81 @@
 use serde_json::{Value, json};
 
 use crate::arguments::Protocol;
-use crate::derive::{Adjacency, BgpState, FAULT_AGE_S, FLAP_AGE_S, Peer, UPTIME_S};
+use crate::derive::{Adjacency, BgpState, Circuit, FAULT_AGE_S, FLAP_AGE_S, Peer, UPTIME_S};
 use crate::description::{Device, Network, Role};
 
 pub(crate) fn routing(network: &Network, device: &Device, protocol: Protocol) -> Value {
     let mut shown = json!({"device_name": device.name});
-    if protocol != Protocol::Bgp {
+    let is_asked = |of: Protocol| protocol == Protocol::All || protocol == of;
+    if is_asked(Protocol::Isis) {
         shown["isis"] = isis(network, device);
     }
-    if protocol != Protocol::Isis {
+    if is_asked(Protocol::Ospf) {
+        shown["ospf"] = ospf(network, device);
+    }
+    if is_asked(Protocol::Bgp) {
         shown["bgp"] = bgp(network, device);
     }
     shown
 }
 
+/// `show ip ospf neighbor` and `show ip ospf interface`. A neighbor in another area is not in the list.
+fn ospf(network: &Network, device: &Device) -> Value {
+    let circuits: Vec<Circuit<'_>> =
+        network.circuits(&device.name).filter(|circuit| circuit.link.ospf_area.is_some()).collect();
+    if circuits.is_empty() {
+        return json!({"configured": false});
+    }
+    let neighbors = circuits.iter().filter_map(|circuit| {
+        let state = match network.adjacency(*circuit) {
+            Adjacency::Up => "FULL",
+            // Database descriptions do not fit the smaller MTU.
+            Adjacency::Init => "EXSTART",
+            Adjacency::Absent | Adjacency::Down => return None,
+        };
+        let far = network.device(&circuit.far.0)?;
+        Some(json!({
+            "neighbor_id": far.loopback,
+            "neighbor_name": far.name,
+            "interface": circuit.near.1,
+            "area": network.area(circuit.near, circuit.link),
+            "state": format!("{state}/-"),
+            "dead_time": "00:00:35",
+        }))
+    });
+    let interfaces = circuits.iter().map(|circuit| {
+        let is_up = network.is_up(&circuit.near.0, &circuit.near.1);
+        json!({
+            "name": circuit.near.1,
+            "area": network.area(circuit.near, circuit.link),
+            "network_type": "point-to-point",
+            "state": if is_up { "P2P" } else { "DOWN" },
+            "hello_interval": 10,
+            "dead_interval": 40,
+            "cost": circuit.link.metric,
+            "neighbor_count": u8::from(matches!(network.adjacency(*circuit), Adjacency::Up | Adjacency::Init)),
+        })
+    });
+    json!({
+        "process": "1",
+        "router_id": device.loopback,
+        "neighbors": neighbors.collect::<Vec<_>>(),
+        "interfaces": interfaces.collect::<Vec<_>>(),
+    })
+}
+
 fn isis(network: &Network, device: &Device) -> Value {
-    let neighbors = network.circuits(&device.name).map(|circuit| {
+    if device.role == Role::Switch {
+        return json!({"configured": false});
+    }
+    let neighbors = network.core_circuits(&device.name).map(|circuit| {
         let state = network.adjacency(circuit);
         let is_flapping = network.is_flapping(&circuit.near.0, &circuit.near.1);
         let (state, since) = match state {
             Adjacency::Up if is_flapping => ("UP", FLAP_AGE_S),
             Adjacency::Up => ("UP", UPTIME_S),
             Adjacency::Init => ("INIT", FAULT_AGE_S),
-            Adjacency::Down => ("DOWN", FAULT_AGE_S),
+            Adjacency::Absent | Adjacency::Down => ("DOWN", FAULT_AGE_S),
         };
         json!({
             "neighbor": circuit.far.0,
@@ -44,6 +96,9 @@ fn isis(network: &Network, device: &Device) -> Value {
 }
 
 fn bgp(network: &Network, device: &Device) -> Value {
+    if device.role == Role::Switch {
+        return json!({"configured": false});
+    }
     if device.role == Role::P {
         return json!({"configured": false, "note": "a P router carries labels and speaks no BGP"});
     }

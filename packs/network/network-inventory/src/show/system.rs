@@ -60,16 +60,18 @@ pub(crate) fn system(network: &Network, device: &Device) -> Value {
 
 /// LLDP neighbours of a device.
 pub(crate) fn topology(network: &Network, device: &Device) -> Value {
-    let heard = network.circuits(&device.name).filter(|c| network.is_up(&c.near.0, &c.near.1));
-    let neighbor = heard.map(|circuit| {
+    let links = network.circuits(&device.name).map(|circuit| (circuit.near, circuit.far));
+    let trunks = network.trunk_ends(&device.name).map(|end| (end.near, end.far));
+    let heard = links.chain(trunks).filter(|(near, _)| network.is_up(&near.0, &near.1));
+    let neighbor = heard.map(|(near, far)| {
         json!({
-            "local_interface": circuit.near.1,
-            "neighbor": circuit.far.0,
-            "neighbor_interface": circuit.far.1,
+            "local_interface": near.1,
+            "neighbor": far.0,
+            "neighbor_interface": far.1,
             "protocol": "LLDP",
             // The maximum frame size that both ends announce.
-            "local_mtu": network.mtu(&circuit.near.0, &circuit.near.1),
-            "neighbor_mtu": network.mtu(&circuit.far.0, &circuit.far.1),
+            "local_mtu": network.mtu(&near.0, &near.1),
+            "neighbor_mtu": network.mtu(&far.0, &far.1),
         })
     });
     json!({"device_name": device.name, "neighbors": neighbor.collect::<Vec<_>>()})

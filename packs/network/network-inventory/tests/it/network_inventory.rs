@@ -135,6 +135,49 @@ async fn an_mtu_mismatch_breaks_only_the_adjacency() {
 }
 
 #[tokio::test]
+async fn the_spanning_tree_follows_the_lowest_bridge() {
+    let role = |shown: &Value, port: &str| {
+        let ports = &shown["spanning_tree"]["ports"];
+        one(ports, "port", port)["role"].as_str().unwrap().to_owned()
+    };
+    let (healthy, moved) = (open("campus").await, open("stp-root-moved").await);
+    let designed = about(&healthy, "get_switching_info", "acc1").await;
+    assert_eq!(role(&designed, "TenGigabitEthernet1/0/1"), "Root");
+    assert_eq!(role(&designed, "TenGigabitEthernet1/0/2"), "Altn");
+    let tree = &designed["spanning_tree"];
+    assert_eq!(tree["root_bridge"], tree["expected_root_bridge"]);
+    let shown = about(&moved, "get_switching_info", "acc2").await;
+    assert_eq!(shown["spanning_tree"]["root_bridge"], "0 00a1.b2c3.0012");
+    assert_eq!(role(&shown, "TenGigabitEthernet1/0/1"), "Desg");
+    let core = about(&moved, "get_switching_info", "core1").await;
+    assert_eq!(role(&core, "TenGigabitEthernet1/0/12"), "Root");
+    healthy.close().await;
+    moved.close().await;
+}
+
+#[tokio::test]
+async fn saved_answers_take_the_place_of_the_simulation() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("network.json");
+    let device =
+        json!({"name": "r1", "role": "SWITCH", "loopback": "10.0.0.1", "model": "m", "os": "o"});
+    let answers = json!({"r1": {"get_routing_info": "Neighbor ID", "get_vpn_info": [1], "get_logs": {"entries": []}}});
+    let network = json!({
+        "name": "n", "taken_at": "2026-11-20T08:30:00Z", "as_number": 1, "devices": [device], "answers": answers,
+    });
+    std::fs::write(&file, network.to_string()).unwrap();
+    let connection = Connection::serve(network_inventory::server(Some(&file)).unwrap()).await;
+    assert_eq!(about(&connection, "get_logs", "r1").await, json!({"entries": []}));
+    for (tool, said) in [("get_routing_info", "Neighbor ID"), ("get_vpn_info", "[1]")] {
+        let result = connection.call(tool, json!({"device_name": "r1"})).await.unwrap();
+        assert_eq!((result.is_error, text(&result)), (Some(false), said.to_owned()));
+    }
+    let refused = refusal(&connection, "get_mpls_info", json!({"device_name": "r1"})).await;
+    assert_eq!(refused, "no answer of get_mpls_info was saved for r1");
+    connection.close().await;
+}
+
+#[tokio::test]
 async fn logs_are_chosen_by_words_and_minutes() {
     let connection = open("bgp-session-down").await;
     let messages = |logs: &Value| {
@@ -214,6 +257,11 @@ fn an_invalid_network_file_is_refused_with_the_reason() {
             json!({"kind": "route_target", "device": "p1", "vrf": "ACME", "import_route_targets": []}),
         )),
         said(fault(json!({"kind": "high_cpu", "device": "p1", "percent": 101, "process": "x"}))),
+        said(fault(
+            json!({"kind": "ospf_area", "device": "p1", "interface": "HundredGigE0/0/0/0", "area": "0.0.0.1"}),
+        )),
+        said(fault(json!({"kind": "bridge_priority", "device": "p1", "priority": 0}))),
+        said(fault(json!({"kind": "name_server", "address": "10.9.9.9", "rcode": "SERVFAIL"}))),
     ];
     insta::assert_snapshot!(all.join("\n"));
     let nowhere = network_inventory::server(Some(Path::new("/nonexistent"))).unwrap_err();
@@ -226,7 +274,7 @@ fn every_bundled_network_is_valid() {
     let folders = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../networks"));
     let files = folders.unwrap().map(|entry| entry.unwrap().path().join("network.json"));
     let files: Vec<PathBuf> = files.filter(|file| file.is_file()).collect();
-    assert_eq!(files.len(), 12);
+    assert_eq!(files.len(), 22);
     for file in files {
         network_inventory::server(Some(&file)).unwrap();
     }

@@ -10,8 +10,14 @@ use super::inventory::{Inventory, all, folder};
 use super::{by_rules, completed, texts};
 
 /// The expected finding of each bundled network.
-const FAULTS: [(&str, &str); 11] = [
+const FAULTS: [(&str, &str); 20] = [
+    (
+        "access-list-denies",
+        "access list SERVERS-IN: rule 5 denies tcp 10.10.0.0/16 to 10.30.0.10/32, 48211 packets",
+    ),
     ("bgp-session-down", "BGP neighbor rr1 is IDLE (hold timer expired)"),
+    ("dns-server-silent", "name server 10.30.0.54 is timed out"),
+    ("dns-servfail", "lookup intranet.example is SERVFAIL"),
     ("duplicate-sid", "prefix SID pe4 is CONFLICT (pe2)"),
     ("flapping-interface", "interface HundredGigE0/0/0/1 flaps: 38 transitions"),
     ("high-cpu", "CPU is 98% used (bgp)"),
@@ -20,7 +26,13 @@ const FAULTS: [(&str, &str); 11] = [
     ("ldp-session-down", "LDP session p4 is NONEXISTENT"),
     ("missing-label", "label path pe3 has no label"),
     ("mtu-mismatch", "IS-IS adjacency p4 is INIT"),
+    ("native-vlan-mismatch", "NATIVE VLAN mismatch"),
+    ("ospf-area-mismatch", "has no neighbor"),
+    ("ospf-stuck-exstart", "is EXSTART/-"),
     ("prefix-limit", "VRF ACME: routes limit of 2 reached"),
+    ("stp-inconsistent-port", "is BKN* (root-inconsistent)"),
+    ("stp-root-moved", "ROOT BRIDGE mismatch"),
+    ("vlan-not-allowed", "ALLOWED VLANS mismatch"),
     ("wrong-route-target", "VRF ACME: import route target 65000:999 matches no route"),
 ];
 
@@ -39,14 +51,16 @@ fn found(result: &Value) -> Vec<&str> {
 #[test]
 fn every_bundled_fault_is_found() {
     let mut networks: Vec<&str> = FAULTS.iter().map(|(network, _)| *network).collect();
-    networks.push("healthy");
+    networks.extend(["campus", "healthy"]);
     networks.sort_unstable();
     assert_eq!(all(), networks, "every bundled network is tested");
     let mut reports = String::new();
     for (network, fault) in FAULTS {
         let inventory = Inventory::of(network);
         let result = completed(by_rules(&query(network), |call| inventory.call(call)));
-        assert!(found(&result).contains(&fault), "{network}: {:#?}", found(&result));
+        let has = found(&result).iter().any(|found| found.contains(fault));
+        assert!(has, "{network}: {:#?}", found(&result));
+        assert_eq!(result["verdict"], "not_fine", "{network}");
         assert_eq!(result["tool_limitations_report"], Value::Null, "{network}");
         assert_eq!(result["current_retries"], 0, "{network}");
         let summary = texts(&result["summary"]).join("\n  ");
@@ -62,7 +76,40 @@ fn the_general_check_finds_every_bundled_fault() {
         let named = completed(by_rules(&query(network), |call| inventory.call(call)));
         let device = named["device_name"].as_str().unwrap();
         let result = completed(by_rules(&format!("How is {device}"), |call| inventory.call(call)));
-        assert!(found(&result).contains(&fault), "{network}: {:#?}", found(&result));
+        let has = found(&result).iter().any(|found| found.contains(fault));
+        assert!(has, "{network}: {:#?}", found(&result));
+    }
+}
+
+#[test]
+fn the_healthy_campus_is_fine_for_each_of_its_plans() {
+    let inventory = Inventory::of("campus");
+    for query in [
+        "Is core1 healthy?",
+        "Check OSPF neighbors on core1",
+        "Check OSPF on wan1",
+        "Check spanning tree on acc1",
+        "Is spanning tree fine on core2?",
+        "Check the VLANs and trunks of acc1",
+        "Check the access lists on core1",
+        "Does DNS work on acc1?",
+        "Are both OSPF neighbors of core2 full?",
+        "Is VLAN 30 active on acc1?",
+    ] {
+        let result = completed(by_rules(query, |call| inventory.call(call)));
+        assert_eq!(result["verdict"], "fine", "{query}: {:#}", result["judgements"]);
+    }
+    // What no rule knows, or nothing shows, is open although the network is healthy.
+    for query in [
+        "Does the voice VLAN of acc1 have the right QoS trust?",
+        "Is 802.1X enforced on acc1?",
+        "Are all three OSPF neighbors of core1 in area 7?",
+        "Is VLAN 40 active on acc1?",
+        "Why is the spanning tree of acc1 slow?",
+        "Is IS-IS up on core1?",
+    ] {
+        let result = completed(by_rules(query, |call| inventory.call(call)));
+        assert_ne!(result["verdict"], "fine", "{query}: {:#}", result["judgements"]);
     }
 }
 
@@ -71,7 +118,7 @@ fn no_plan_reports_problems_in_the_healthy_network() {
     let mut open = BTreeMap::new();
     let inventory = Inventory::of("healthy");
     for intent in network::plan::shipped().keys() {
-        for device in ["p1", "p2", "p3", "p4", "pe1", "pe2", "pe3", "pe4", "rr1", "rr2"] {
+        for device in ["p1", "pe1", "pe4", "rr1"] {
             let query = format!("run {intent} on {device}");
             let result = completed(by_rules(&query, |call| inventory.call(call)));
             assert_eq!(result["intent"], **intent);
