@@ -4,7 +4,7 @@
 //! A bad state is found wherever it is. What is in order counts only under a name that a rule knows.
 //! Everything else is reported as unknown, so that nobody takes silence for health.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -60,6 +60,18 @@ pub(super) struct Read {
     pub named: Vec<(&'static str, String)>,
     /// Objects that should be there, by subject and name.
     pub expected: Vec<(&'static str, String)>,
+    /// The route targets of VRFs.
+    pub targets: Vec<Targets>,
+    /// The device of the call, in lower case; empty if the tool takes none.
+    pub device: String,
+}
+
+/// The route targets of a VRF at one device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Targets {
+    pub vrf: String,
+    pub imports: BTreeSet<String>,
+    pub exports: BTreeSet<String>,
 }
 
 /// Subjects whose state is that of a neighbor or a part, which has a name.
@@ -136,6 +148,7 @@ pub(super) fn read(tool: &str, arguments: &Value, content: &Value) -> Read {
         reader.wrong(&[subject], format!("{subject}: {name} is expected and missing"));
     }
     reader.about(arguments, &content);
+    reader.read.device = reader.device;
     reader.read
 }
 
@@ -416,6 +429,7 @@ impl Reader {
         let is_expectation =
             location.path.last().is_some_and(|name| super::compare::is_intent(name));
         let name = location.name(object);
+        self.read.targets.extend(object.targets(&name));
         if !name.is_empty() && !is_expectation {
             let names = [name].into_iter().chain(object.identities());
             let all =

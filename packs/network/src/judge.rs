@@ -5,9 +5,10 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::across::{across, targets};
 use super::asks::{self, Ask};
 use super::figures::UTILIZATION_PERCENT_MIN;
-use super::findings::{Fine, Read, missing, read};
+use super::findings::{Fine, Read, read};
 use super::interpret::{self, condition, words};
 use super::lexicon;
 use super::query::normal_interface;
@@ -36,9 +37,6 @@ const WITH_STATE: &[&str] = &[
     "vlan",
     "acl",
 ];
-
-/// Protocols that have a neighbor wherever the first protocol has one.
-const FOLLOWS: &[(&str, &str)] = &[("isis", "ldp"), ("ospf", "ldp")];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -121,18 +119,23 @@ pub(super) fn outcome(state: &State, judged: &[Judgement]) -> Outcome {
 
 /// The judgements of all sentences, the question first.
 pub(super) fn judgements(state: &State) -> Vec<Judgement> {
-    let mut all = Vec::new();
     // Several steps may share a call.
     let mut reads: Vec<(&ExecutedToolCall, Read)> = Vec::new();
+    let mut of_steps = Vec::new();
     for index in 0..state.working_plan_steps.len() {
         let calls = last_calls(state, index);
-        let of_step: Vec<usize> =
-            calls.iter().filter_map(|call| position(&mut reads, call)).collect();
-        let seen: Vec<&Read> = of_step.iter().map(|at| &reads[*at].1).collect();
+        let at: Vec<usize> = calls.iter().filter_map(|call| position(&mut reads, call)).collect();
+        of_steps.push((calls, at));
+    }
+    let mut owned: Vec<Read> = reads.into_iter().map(|(_, read)| read).collect();
+    let mut lost = across(&owned);
+    lost.extend(targets(&mut owned).into_iter().map(|why| ("vpn", why)));
+    let reads: Vec<&Read> = owned.iter().collect();
+    let mut all = Vec::new();
+    for (index, (calls, at)) in of_steps.into_iter().enumerate() {
+        let seen: Vec<&Read> = at.into_iter().map(|at| reads[at]).collect();
         all.extend(of_sentences(state, index, calls, &seen));
     }
-    let reads: Vec<&Read> = reads.iter().map(|(_, read)| read).collect();
-    let lost = across(&reads);
     for judged in &mut all {
         let subjects = lexicon::subjects(&words(&judged.sentence));
         if let Some((_, why)) = lost.iter().find(|(subject, _)| subjects.contains(subject))
@@ -158,40 +161,6 @@ pub(super) fn judgements(state: &State) -> Vec<Judgement> {
     }
     all.insert(0, question);
     all
-}
-
-/// What one answer expects and no other shows, with its subject.
-fn across(reads: &[&Read]) -> Vec<(&'static str, String)> {
-    let shown: Vec<(&str, &str)> = reads
-        .iter()
-        .flat_map(|read| &read.named)
-        .map(|(subject, name)| (*subject, name.as_str()))
-        .collect();
-    let expected: Vec<_> = reads.iter().flat_map(|read| read.expected.clone()).collect();
-    let mut lost: Vec<(&'static str, String)> = missing(&expected, &shown, &[])
-        .into_iter()
-        .map(|(subject, name)| (subject, format!("{subject}: {name} is expected and missing")))
-        .collect();
-    for (first, second) in FOLLOWS {
-        let of = |subject: &str| -> Vec<&str> {
-            shown.iter().filter(|(known, _)| *known == subject).map(|(_, name)| *name).collect()
-        };
-        let (neighbors, sessions) = (of(first), of(second));
-        let names = |all: &[&str], name: &str| all.iter().any(|n| n.eq_ignore_ascii_case(name));
-        // Both must name their neighbors alike.
-        if neighbors.iter().any(|name| names(&sessions, name)) {
-            let alone = reads.iter().flat_map(|read| &read.fine).filter(|fine| {
-                fine.subjects.contains(first)
-                    && fine.attribute == "state"
-                    && !names(&sessions, &fine.name)
-            });
-            lost.extend(alone.map(|fine| {
-                let name = &fine.name;
-                (*second, format!("{second}: no session with {name}, a neighbor of {first}"))
-            }));
-        }
-    }
-    lost
 }
 
 fn words_of(text: &str) -> Vec<String> {
@@ -307,7 +276,44 @@ fn is_optional(sentence: &str) -> bool {
         || condition(sentence).is_some()
 }
 
+/// What the answers say about a sentence, for each device that the question is about. Answers about other devices
+/// prove nothing.
 fn sentence_by(
+    state: &State,
+    sentence: &str,
+    reads: &[&Read],
+    is_general: bool,
+) -> (Verdict, Option<String>) {
+    let devices = &state.work.devices;
+    let rank = |verdict: Verdict| match verdict {
+        Verdict::NotNeeded => 0,
+        Verdict::Fine => 1,
+        Verdict::NotAnswered => 2,
+        Verdict::NotJudged => 3,
+        Verdict::NotFine => 4,
+    };
+    let of_device = |device: &String| {
+        let is_this =
+            |read: &&&Read| read.device.is_empty() || read.device.eq_ignore_ascii_case(device);
+        let own: Vec<&Read> = reads.iter().filter(is_this).copied().collect();
+        if own.is_empty() {
+            return (Verdict::NotJudged, Some(format!("{device} was not asked")));
+        }
+        let (verdict, reason) = judge_device(state, sentence, &own, is_general);
+        let label = |reason: String| match devices.len() {
+            1 => reason,
+            _ => format!("{device}: {reason}"),
+        };
+        (verdict, reason.map(label))
+    };
+    devices
+        .iter()
+        .map(of_device)
+        .max_by_key(|(verdict, _)| rank(*verdict))
+        .unwrap_or((Verdict::NotAnswered, Some("no device is known".to_owned())))
+}
+
+fn judge_device(
     state: &State,
     sentence: &str,
     reads: &[&Read],

@@ -6,6 +6,7 @@
 //! report, which [`conclude`] renders. [`state`] is the session's state, [`graph`] connects the
 //! modules, and [`profile`] holds the settings.
 
+mod across;
 mod asks;
 mod assess;
 mod choices;

@@ -1,7 +1,10 @@
 //! Objects of an answer, where they are, and how people call them.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
+use super::findings::Targets;
 use super::vocabulary::{Standing, standing};
 
 /// Members that name an object, the most specific first.
@@ -133,6 +136,28 @@ impl<'a> Object<'a> {
 
     pub(super) fn number(&self, name: &str) -> Option<f64> {
         number(self.get(name)?)
+    }
+
+    /// The route targets that it imports and exports, if it is a VRF.
+    pub(super) fn targets(&self, vrf: &str) -> Option<Targets> {
+        let of = |way: &str| -> BTreeSet<String> {
+            let is_this = |name: &str| {
+                name.starts_with(way) && (name.contains("target") || name.contains("rt"))
+            };
+            let lists = self
+                .0
+                .iter()
+                .filter(|(name, _)| is_this(name))
+                .filter_map(|(_, value)| value.as_array());
+            let text = |item: &Value| {
+                let inner = item.get("route_target").unwrap_or(item);
+                inner.as_str().map(str::to_owned)
+            };
+            lists.flatten().filter_map(text).collect()
+        };
+        let (imports, exports) = (of("import"), of("export"));
+        let is_vrf = !imports.is_empty() && !exports.is_empty();
+        is_vrf.then(|| Targets { vrf: vrf.to_lowercase(), imports, exports })
     }
 
     /// All members that name the object.

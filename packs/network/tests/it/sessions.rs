@@ -1,5 +1,6 @@
 //! Sessions of the network agent: bundled networks, foreign servers, models.
 
+mod eval;
 mod foreign;
 mod injections;
 mod inventory;

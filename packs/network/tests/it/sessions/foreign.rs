@@ -415,3 +415,62 @@ fn a_question_about_two_devices_asks_both() {
     let found: Vec<_> = found.map(|found| found["finding"].as_str().unwrap()).collect();
     assert_eq!(found, ["r1: items 10.0.0.2 is INIT", "r2: items 10.0.0.2 is INIT"]);
 }
+
+/// The result of a question to a server whose answer depends on the device.
+fn asked_of(query: &str, tool: &str, answers: &Value) -> Value {
+    completed(by_rules(query, |call| match call.tool.as_str() {
+        "configured_servers" => Brought::Ok(json!({"servers": ["theirs"]})),
+        CATALOGUE => {
+            let schema = json!({"type": "object", "required": ["device_name"], "properties": {"device_name": {"type": "string"}}});
+            let spec = |name: &str| json!({"server": "theirs", "name": name, "description": "", "input_schema": schema});
+            Brought::Ok(
+                json!({"tools": [spec("get_devices"), spec(tool)], "reads": ["get_devices", tool]}),
+            )
+        }
+        "get_devices" => Brought::Ok(json!(["r1", "r2"])),
+        _ => Brought::Ok(answers[call.arguments["device_name"].as_str().unwrap()].clone()),
+    }))
+}
+
+#[test]
+fn what_is_fine_at_one_of_two_devices_is_not_fine_at_both() {
+    let full = json!({"neighbors": [{"neighbor_id": "10.0.0.2", "state": "FULL"}]});
+    for (second, expected) in [
+        (full.clone(), "fine"),
+        (json!({"neighbors": []}), "unknown"),
+        (json!({"neighbors": [{"neighbor_id": "10.0.0.1"}]}), "unknown"),
+        (json!({"neighbors": [{"neighbor_id": "10.0.0.1", "state": "INIT"}]}), "not_fine"),
+    ] {
+        let answers = json!({"r1": full, "r2": second});
+        let result = asked_of("Is OSPF fine on r1 and r2?", "show_ospf", &answers);
+        assert_eq!(result["verdict"], expected, "{second}: {:#}", result["judgements"]);
+    }
+}
+
+#[test]
+fn route_targets_of_two_devices_are_compared() {
+    let vrf = |imports: &str, exports: &str| json!({"vrfs": [{"name": "BLUE", "import_route_targets": [imports], "export_route_targets": [exports]}]});
+    for (second, expected) in
+        [(vrf("65000:1", "65000:1"), "fine"), (vrf("65000:1", "65000:2"), "not_fine")]
+    {
+        let answers = json!({"r1": vrf("65000:1", "65000:1"), "r2": second});
+        let query = "Compare the route targets of VRF BLUE on r1 and r2";
+        let result = asked_of(query, "get_vrf", &answers);
+        assert_eq!(result["judgements"][0]["verdict"], expected, "{:#}", result["judgements"]);
+    }
+}
+
+#[test]
+fn a_neighbor_that_another_tool_knows_is_missed() {
+    let answer = json!({
+        "isis": {"neighbors": [{"neighbor": "p1", "adjacency_state": "UP"}, {"neighbor": "p2", "adjacency_state": "UP"}]},
+        "ldp": {"sessions": [{"neighbor": "p1", "session_state": "OPERATIONAL"}]},
+    });
+    let result = asked("Is LDP fine on r1?", "get_ldp_and_isis", &answer);
+    assert_eq!(result["verdict"], "not_fine", "{:#}", result["judgements"]);
+    assert!(
+        result["summary"].to_string().contains("no session with p2"),
+        "{:#}",
+        result["summary"]
+    );
+}

@@ -7,7 +7,7 @@ use graph::outcome::Brought;
 use rmcp::ServiceExt as _;
 use rmcp::model::{CallToolRequestParams, ContentBlock};
 use rmcp::service::{RoleClient, RunningService};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 /// A client of the server.
@@ -31,12 +31,15 @@ pub fn all() -> Vec<String> {
 }
 
 impl Inventory {
-    /// Starts the server over a network.
+    /// Starts the server over a bundled network.
     pub fn of(network: &str) -> Self {
+        Self::at(&folder(network).join("network.json"))
+    }
+
+    pub fn at(file: &Path) -> Self {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(1).enable_all().build().unwrap();
-        let file = folder(network).join("network.json");
-        let server = network_inventory::server(Some(&file)).unwrap();
+        let server = network_inventory::server(Some(file)).unwrap();
         let client = runtime.block_on(async {
             let (near, far) = tokio::io::duplex(64 * 1024);
             tokio::spawn(async move { server.serve(far).await.unwrap().waiting().await });
@@ -75,9 +78,18 @@ impl Inventory {
                         [ContentBlock::Text(text)] => Brought::Error(text.text.clone()),
                         other => panic!("{other:?}"),
                     },
-                    (_, content) => Brought::Ok(content.unwrap()),
+                    (_, Some(content)) => Brought::Ok(content),
+                    (_, None) => match &result.content[..] {
+                        [ContentBlock::Text(text)] => Brought::Ok(said(&text.text)),
+                        other => panic!("{other:?}"),
+                    },
                 }
             }
         }
     }
+}
+
+/// A text, or the JSON in it, as the driver reads it.
+fn said(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }

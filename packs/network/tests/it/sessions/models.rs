@@ -24,7 +24,14 @@ fn tools(call: &ToolCall) -> Brought {
     })
 }
 
-fn with_model(mut model: impl FnMut(&Chat) -> Reply) -> Finish {
+fn with_model(model: impl FnMut(&Chat) -> Reply) -> Finish {
+    with_tools(tools, model)
+}
+
+fn with_tools(
+    tools: impl FnMut(&ToolCall) -> Brought,
+    mut model: impl FnMut(&Chat) -> Reply,
+) -> Finish {
     let settings = Settings { model: Some("m".to_owned()), ..Settings::default() };
     let mut world = World::new(tools).models(|chat| {
         (
@@ -128,6 +135,80 @@ fn verdict(finish: Finish) -> (String, String) {
     (result["verdict"].as_str().unwrap().to_owned(), first)
 }
 
+/// Servers on which a model misbehaves, and the verdicts that the answers allow.
+const WORLDS: [(&str, &[&str]); 4] = [
+    ("down", &["not_fine"]),
+    // The plan asks for more than this server has.
+    ("well", &["unknown"]),
+    ("failing", &["unknown"]),
+    ("empty", &["unknown"]),
+];
+
+fn world(name: &str, call: &ToolCall) -> Brought {
+    let state = match (name, call.tool.as_str()) {
+        ("down", _) | (_, "configured_servers" | "get_devices") => return tools(call),
+        (_, tool) if tool != "get_bgp_routing" => return tools(call),
+        ("failing", _) => return Brought::Error("gNMI: deadline exceeded".to_owned()),
+        ("empty", _) => return Brought::Ok(json!({"status": "success", "bgp": {"neighbors": []}})),
+        _ => "ESTABLISHED",
+    };
+    Brought::Ok(
+        json!({"bgp": {"neighbors": [{"name": "rr1", "session_state": state, "prefixes_received": 9}]}}),
+    )
+}
+
+#[test]
+fn a_model_that_asks_another_device_proves_nothing() {
+    let mut asked = Vec::new();
+    let result = completed(with_tools(
+        |call| {
+            if call.tool == "get_bgp_routing" {
+                asked.push(call.arguments["device_name"].clone());
+            }
+            world("well", call)
+        },
+        |chat| match (&chat.form, chat.messages.len()) {
+            (Some(_), _) => Reply::says(
+                json!({"objective_achieved": true, "notes": "Fine.", "summary": ["All is well."]})
+                    .to_string(),
+            ),
+            (None, 1) => Reply::calls(vec![ToolCall {
+                id: Some("1".to_owned()),
+                ..ToolCall::built_in("get_bgp_routing", json!({"device_name": "pe2"}))
+            }]),
+            _ => Reply::says("Done."),
+        },
+    ));
+    assert!(asked.contains(&json!("pe2")), "{asked:?}");
+    assert_eq!(result["verdict"], "unknown");
+    for judged in result["judgements"].as_array().unwrap() {
+        assert_ne!(judged["verdict"], "fine", "{judged}");
+    }
+    assert!(result["judgements"].to_string().contains("pe1 was not asked"));
+}
+
+#[test]
+fn a_model_that_names_unknown_tools_only_counts_as_failed() {
+    for (name, verdicts) in WORLDS {
+        let mut made = 0;
+        let finish = with_tools(
+            |call| {
+                made += u32::from(call.tool == "get_bgp_routing");
+                world(name, call)
+            },
+            |chat| if chat.form.is_some() { Reply::says("{}") } else { call("show_everything") },
+        );
+        let result = completed(finish);
+        assert!(made > 0, "{name}: the rules call the tools in its place");
+        assert!(verdicts.contains(&result["verdict"].as_str().unwrap()), "{name}");
+        let limitations = result["tool_limitations_report"].as_str().unwrap();
+        assert!(
+            limitations.contains("the model called no known tool; the rules did"),
+            "{limitations}"
+        );
+    }
+}
+
 #[test]
 fn a_model_that_misbehaves_ends_in_one_of_three_values() {
     let many = || {
@@ -140,7 +221,16 @@ fn a_model_that_misbehaves_ends_in_one_of_three_values() {
     let big = "x".repeat(200_000);
     let form = |text: &str| json!({"objective_achieved": true, "notes": text, "summary": [text]});
     let lies = form("All is well. Objective met.").to_string();
-    let behaviours: [(&str, Behaviour<'_>); 7] = [
+    let behaviours: [(&str, Behaviour<'_>); 9] = [
+        ("lies in Spanish about a call", &|chat| match (&chat.form, chat.messages.len()) {
+            (Some(_), _) => Reply::says(r#"{"objective_achieved": true, "notes": "Todo bien."}"#),
+            (None, 1) => call("get_bgp_routing"),
+            _ => Reply::says("He comprobado todo: los vecinos están establecidos."),
+        }),
+        ("claims what it did not do", &|chat| match &chat.form {
+            Some(_) => Reply::says(lies.as_str()),
+            None => Reply::says("I called get_bgp_routing and cleared the session. All is up."),
+        }),
         ("lies", &|chat| {
             if chat.form.is_some() {
                 Reply::says(lies.as_str())
@@ -162,9 +252,13 @@ fn a_model_that_misbehaves_ends_in_one_of_three_values() {
         }),
     ];
     for (name, behaviour) in behaviours {
-        let (verdict, first) = verdict(with_model(|chat| behaviour(chat)));
-        assert_eq!(verdict, "not_fine", "{name}");
-        assert!(first.contains("problem"), "{name}: {first}");
+        for (server, verdicts) in WORLDS {
+            let tools = |call: &ToolCall| world(server, call);
+            let (verdict, first) = verdict(with_tools(tools, |chat| behaviour(chat)));
+            assert!(verdicts.contains(&verdict.as_str()), "{name}, {server}: {verdict}");
+            let is_bad = server == "down";
+            assert_eq!(first.contains("one problem found"), is_bad, "{name}, {server}: {first}");
+        }
     }
 }
 
