@@ -1,7 +1,7 @@
 //! What a member of an answer means, by its name and its value.
 
 /// Members that identify, describe or configure, and say nothing about health.
-const NEUTRAL: &str = "name|description|device|device_name|hostname|host|node|router|switch|id|role|model|vendor|platform|os|os_version|version|software|serial|serial_number|type|kind|index|interface|interface_name|local_interface|neighbor|neighbor_name|neighbor_id|neighbor_address|neighbor_interface|neighbor_ip|peer|peer_address|peer_name|peer_id|remote_interface|remote_device|port|port_id|address|addresses|ip|ip_address|ipv4_address|ipv6_address|prefix|mask|subnet|gateway|next_hop|next_hop_name|outgoing_interface|router_id|local_as|remote_as|as|asn|as_number|area|level|instance|process|process_id|metric|cost|priority|weight|distance|speed|speed_gbps|speed_mbps|bandwidth|bandwidth_kbps|duplex|mac|mac_address|vlan|vlan_id|vlans|vrf|vrf_name|protocol|address_family|family|afi|safi|label|sid_index|srgb|start|end|route_distinguisher|rd|route_target|group|group_id|virtual_ip|vip|timestamp|time|taken_at|last_change|last_change_seconds|last_updated|updated_at|age|age_seconds|minutes|seconds|total_mib|used_mib|free_mib|total_mb|used_mb|free_mb|busiest_process|originator|destination|source|sequence|seq|action|direction|protocol_version|mode|admin_status|admin_state|admin|configured|note|title|management_address|location|site|hold_time|hold_time_seconds|keepalive|hello_interval|dead_interval|dead_time|uptime_of_session|message_count|messages_sent|messages_received|input_packets|output_packets|packets_in|packets_out|in_packets|out_packets|input_rate_bps|output_rate_bps|in_octets|out_octets|bytes_in|bytes_out|limit|used|count|total|reason|last_error|conflicts_with|down_reason|mnemonic|facility|root_id|bridge_id|root_bridge|root_priority|native_vlan|allowed_vlans|lag|members|server|servers|query|answer|ttl|reference|member|slot|unit|local_mtu|neighbor_mtu|peer_mtu|remote_mtu|mtu|encapsulation|key|policy|remote|local|lane|wavelength|part_number|capability|capabilities|system_name|chassis_id|chassis|tags|comment|contact|hits|matches|export_route_targets|routes|sid|session_type|state_changed|since|established_since|sequence_number|port_role|port_type|link_type|v|pri|in_q|inq|out_q|outq|tbl_ver|msg_rcvd|msg_sent|as_path|inactivity|preempt|code|is_root|local_allowed_vlans|reach|poll|offset|delay|jitter|dispersion|remark|acl|lag_id|mst|forward_delay|hello|dead|max_age|aging_time|primary|secondary|local_mtu|designated_bridge|designated_port|table";
+const NEUTRAL: &str = "name|description|device|device_name|hostname|host|node|router|switch|id|role|model|vendor|platform|os|os_version|version|software|serial|serial_number|type|kind|index|interface|interface_name|local_interface|neighbor|neighbor_name|neighbor_id|neighbor_address|neighbor_interface|neighbor_ip|peer|peer_address|peer_name|peer_id|remote_interface|remote_device|port|port_id|address|addresses|ip|ip_address|ipv4_address|ipv6_address|prefix|mask|subnet|gateway|next_hop|next_hop_name|outgoing_interface|router_id|local_as|remote_as|as|asn|as_number|area|level|instance|process|process_id|metric|cost|priority|weight|distance|speed|speed_gbps|speed_mbps|bandwidth|bandwidth_kbps|duplex|mac|mac_address|vlan|vlan_id|vlans|vrf|vrf_name|protocol|address_family|family|afi|safi|label|sid_index|srgb|start|end|route_distinguisher|rd|route_target|group|group_id|virtual_ip|vip|timestamp|time|taken_at|last_change|last_change_seconds|last_updated|updated_at|age|age_seconds|minutes|seconds|total_mib|used_mib|free_mib|total_mb|used_mb|free_mb|busiest_process|originator|destination|source|sequence|seq|action|direction|protocol_version|mode|admin_status|admin_state|admin|configured|note|title|management_address|location|site|hold_time|hold_time_seconds|keepalive|hello_interval|dead_interval|dead_time|uptime_of_session|message_count|messages_sent|messages_received|input_packets|output_packets|packets_in|packets_out|in_packets|out_packets|input_rate_bps|output_rate_bps|in_octets|out_octets|bytes_in|bytes_out|limit|used|count|total|reason|last_error|conflicts_with|down_reason|mnemonic|facility|root_id|bridge_id|root_bridge|root_priority|native_vlan|allowed_vlans|lag|members|server|servers|query|answer|ttl|reference|member|slot|unit|local_mtu|neighbor_mtu|peer_mtu|remote_mtu|mtu|encapsulation|key|policy|remote|local|lane|wavelength|part_number|capability|capabilities|system_name|chassis_id|chassis|tags|comment|contact|hits|matches|export_route_targets|routes|sid|session_type|state_changed|since|established_since|sequence_number|port_role|port_type|link_type|v|pri|in_q|inq|out_q|outq|tbl_ver|msg_rcvd|msg_sent|as_path|inactivity|preempt|code|is_root|local_allowed_vlans|reach|poll|offset|delay|jitter|dispersion|remark|acl|lag_id|mst|forward_delay|hello|dead|max_age|aging_time|primary|secondary|local_mtu|designated_bridge|designated_port|table|snpa|hold|changed|msg_received|if_index|if_descr|under_maintenance";
 
 /// Words that make a name the name of a state.
 const STATES: &[&str] = &[
@@ -89,6 +89,7 @@ const DESCRIBING: &[&str] = &[
 /// Words before `count` and `total` in names of numbers that say nothing about health.
 const COUNTED: &[&str] = &[
     "group",
+    "event",
     "peer",
     "route",
     "entry",
@@ -271,7 +272,7 @@ pub(super) fn field(name: &str) -> Field {
     // A number of neighbors is judged.
     let bare = if ["count", "total"].contains(&bare) { name } else { bare };
     let is_neutral = |name: &str| NEUTRAL.split('|').any(|known| known == name);
-    if is_neutral(name) || is_neutral(bare) || words[0] == "admin" {
+    if is_neutral(name) || is_neutral(bare) || words.contains(&"admin") {
         Field::Neutral
     } else if is_of_prefixes(name) {
         Field::Prefixes
@@ -343,7 +344,7 @@ fn told(name: &str, words: &[&str]) -> Field {
     } else if BAD_IF_TRUE.contains(&last) && !is_negated {
         Field::Problems
     } else if DESCRIBING.contains(&last)
-        || has(&["name", "sent", "advertised"])
+        || has(&["name", "sent", "advertised", "capable"])
         || ["count", "total"].contains(&last) && ends(&words[..words.len() - 1], COUNTED)
     {
         Field::Neutral
@@ -369,4 +370,9 @@ pub(super) fn is_identifier(text: &str) -> bool {
     let is_address = text.chars().all(|c| c.is_ascii_hexdigit() || ".:/-TZ+".contains(c))
         && text.contains(['.', ':', '/', '-']);
     has_digit && (is_address || super::query::is_interface(text))
+}
+
+/// Whether a member with this name shows the state of its object.
+pub(super) fn shows_state(name: &str) -> bool {
+    matches!(field(name), Field::State | Field::GoodIfTrue) || name.contains("state")
 }

@@ -93,6 +93,8 @@ impl Reader {
         subjects: &[&'static str],
     ) {
         let words = location.words(object);
+        let is_percent =
+            object.get(name).and_then(Value::as_str).is_some_and(|text| text.contains('%'));
         let own = location.name(object);
         let named = |what: &str| format!("{words} {what}{}", object.reason());
         let (attribute, problem) = match kind {
@@ -113,6 +115,12 @@ impl Reader {
                 "flaps",
                 (number >= TRANSITIONS_MIN).then(|| named(&format!("flaps: {number} transitions"))),
             ),
+            // A share of one, or a percentage: a name without a unit does not say which.
+            Field::Utilization
+                if number > 0.0 && number <= 1.0 && !name.contains("percent") && !is_percent =>
+            {
+                return self.unknown(format!("{words}: {name} is {number}, without a unit"));
+            }
             Field::Utilization => (
                 "utilization",
                 (number >= UTILIZATION_PERCENT_MIN).then(|| named(&format!("is {number}% used"))),
@@ -134,6 +142,8 @@ impl Reader {
                 ("state", (number == 0.0).then(|| named("has no answer")))
             }
             Field::Problems => return,
+            _ if number > EPOCH_S_MIN && is_of_time(name) => return,
+            _ if number == 0.0 && (name.contains("qlen") || name.contains("queue")) => return,
             _ if is_of_neighbors(name) => {
                 let is_passive = object.get("passive").is_some_and(|passive| passive == true)
                     || object.get("state").is_some_and(|state| state == "passive");
@@ -210,6 +220,11 @@ impl Reader {
             _ => self.unknown(format!("{text}, without its thresholds")),
         }
     }
+}
+
+fn is_of_time(name: &str) -> bool {
+    let words = ["last", "since", "time", "established", "change", "changed"];
+    name.split('_').any(|word| words.contains(&word))
 }
 
 /// Whether a number is that of an interface's neighbors.

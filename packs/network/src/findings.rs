@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::fields::is_identifier;
+use super::fields::{is_identifier, shows_state};
 use super::interpret::{device_of, name_words};
-use super::object::{Location, Object};
+use super::object::{Location, Object, snake};
 use super::{lexicon, logs, tables};
 
 /// Maximum depth and number of objects read of one answer.
@@ -276,7 +276,8 @@ impl Reader {
         if let Some(found) = self.known.get(name) {
             return found.clone();
         }
-        let found = lexicon::subjects(&name_words(name));
+        let is_identity = name.ends_with("_id") || name.ends_with("_name");
+        let found = if is_identity { Vec::new() } else { lexicon::subjects(&name_words(name)) };
         if self.known.len() < KNOWN_MAX {
             self.known.insert(name.to_owned(), found.clone());
         }
@@ -325,7 +326,10 @@ impl Reader {
             return self.unknown("an answer that is nested too deeply".to_owned());
         }
         match value {
-            Value::Array(items) => items.iter().for_each(|item| self.value(item, location)),
+            Value::Array(items) => {
+                self.alike(items.iter(), location);
+                items.iter().for_each(|item| self.value(item, location));
+            }
             Value::Object(members) => {
                 self.objects += 1;
                 if self.objects <= OBJECTS_MAX {
@@ -380,9 +384,30 @@ impl Reader {
             is_down: self.read.wrong.len() > before || object.is_switched_off(),
             owner: name,
         };
+        let by_name = members.iter().filter(|(name, _)| is_identifier(name));
+        self.alike(by_name.map(|(_, value)| value), &inner);
         for ((raw, value), (name, _)) in members.iter().zip(&object.0) {
             self.own.clone_from(&own);
             self.member(raw, name, value, &object, &inner, location, &subjects);
+        }
+    }
+
+    /// Of objects in one list, either all or none show a state.
+    fn alike<'a>(&mut self, items: impl Iterator<Item = &'a Value>, location: &Location) {
+        let of = |members: &Map<String, Value>| {
+            let shows = |(name, value): (&String, &Value)| {
+                shows_state(&snake(name))
+                    || value
+                        .as_object()
+                        .is_some_and(|inner| inner.keys().any(|name| shows_state(&snake(name))))
+            };
+            members.iter().any(shows)
+        };
+        let (with, without): (Vec<_>, Vec<_>) =
+            items.filter_map(Value::as_object).partition(|members| of(members));
+        if let (false, Some(silent)) = (with.is_empty(), without.first()) {
+            let what = location.words(&Object::of(silent));
+            self.unknown(format!("{what} shows no state; others beside it do"));
         }
     }
 

@@ -49,6 +49,15 @@ const UNPLANNED: &[&str] = &[
     "oom",
 ];
 
+/// The values of `ifOperStatus`, from 1.
+///
+/// Source: RFC 2863.
+const OPER_STATUS: &[&str] =
+    &["up", "down", "testing", "unknown", "dormant", "not present", "lower layer down"];
+
+/// Texts that say that there is nothing to say.
+const NOTHING: &[&str] = &["none", "n/a", "-", "--", "not set", "not applicable"];
+
 /// Values of a flag that is on, and of one that is off.
 const ON: &[&str] = &["on", "true", "yes", "active", "set", "raised", "1", "alarm"];
 const OFF: &[&str] = &[
@@ -82,7 +91,18 @@ impl Reader {
         {
             return;
         }
+        let status = oper_status(name, value);
         match value {
+            _ if status.is_some() => {
+                self.word(
+                    name,
+                    status.unwrap_or_default(),
+                    Field::State,
+                    object,
+                    location,
+                    subjects,
+                );
+            }
             _ if name == "outgoing_label" && number_of(value).is_some() => {
                 self.fine(subjects, "state", None, &object.name());
             }
@@ -184,6 +204,7 @@ impl Reader {
             Standing::Good if kind == Field::State => self.up(name, object, location, subjects),
             Standing::Role if kind == Field::State => {}
             Standing::Unknown if name == "link" => {}
+            _ if kind == Field::Unknown && NOTHING.contains(&text.to_lowercase().as_str()) => {}
             _ if is_identifier(text) && kind != Field::Problems => {}
             _ => self.unknown(format!("{words}: {name} is \"{text}\"")),
         }
@@ -296,4 +317,11 @@ fn is_envelope(name: &str, value: &Value) -> bool {
 
 fn shown(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A state as SNMP numbers it.
+fn oper_status(name: &str, value: &Value) -> Option<&'static str> {
+    let names = ["if_oper_status", "oper_status", "ifoperstatus"];
+    let number = number_of(value).filter(|_| names.contains(&name))?;
+    (1_u8..).zip(OPER_STATUS).find(|(at, _)| f64::from(*at) == number).map(|(_, state)| *state)
 }

@@ -42,7 +42,7 @@ const SUBJECTS: &[(&str, &str)] = &[
     ("system", "system|uptime|reload|reboot|restart|crash|version"),
     (
         "environment",
-        "environment|environmental|temperature|fan|power supply|psu|chassis|hardware|line card",
+        "environment|environmental|alarm|temperature|fan|power supply|psu|chassis|hardware|line card",
     ),
     (
         "ha",

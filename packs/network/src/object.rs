@@ -77,6 +77,11 @@ const AREAS: &[(&str, &str)] = &[
 /// Maximum words of one member's text that a question can name.
 const TOKENS_MAX: usize = 64;
 
+/// The value of `ifAdminStatus` and `ifOperStatus` for down.
+///
+/// Source: RFC 2863.
+const SNMP_DOWN: f64 = 2.0;
+
 /// A position in an answer.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Location {
@@ -210,14 +215,17 @@ impl<'a> Object<'a> {
 
     /// Whether an operator switched the object off.
     pub(super) fn is_switched_off(&self) -> bool {
-        let admin = ["admin_status", "admin_state", "admin"].iter().find_map(|name| self.get(name));
+        let admin = ["admin_status", "admin_state", "admin", "if_admin_status"]
+            .iter()
+            .find_map(|name| self.get(name));
         let is_off = |state: &str| matches!(standing(state, &[]), Standing::Off | Standing::Bad);
         let shown = ["status", "state", "oper_status", "oper_state", "link_status", "port_status"];
         let mut shown = shown.iter().filter_map(|name| self.get(name)?.as_str());
-        admin.is_some_and(|admin| admin == false || admin.as_str().is_some_and(is_off))
-            || ["enabled", "is_enabled"]
-                .iter()
-                .any(|name| self.get(name) == Some(&Value::Bool(false)))
+        admin.is_some_and(|admin| {
+            admin == false || number(admin) == Some(SNMP_DOWN) || admin.as_str().is_some_and(is_off)
+        }) || ["enabled", "is_enabled"]
+            .iter()
+            .any(|name| self.get(name) == Some(&Value::Bool(false)))
             || shown.any(|state| standing(state, &[]) == Standing::Off)
     }
 }

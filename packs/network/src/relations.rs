@@ -8,7 +8,7 @@ use super::fields::{Field, field};
 use super::findings::Reader;
 use super::interpret::name_words;
 use super::lexicon;
-use super::object::{Location, Object};
+use super::object::{Location, Object, number};
 
 /// Roles in which a spanning tree port forwards, and those in which it does not.
 const FORWARDING_ROLES: &[&str] = &["root", "designated", "desg", "master"];
@@ -75,7 +75,27 @@ impl Reader {
                 self.fine(subjects, "limit", Some(used), &object.name());
             }
         }
+        self.memory(object, location, subjects);
         self.access_rule(object, location, subjects);
+    }
+
+    /// Memory as used and total.
+    fn memory(&mut self, object: &Object<'_>, location: &Location, subjects: &[&'static str]) {
+        let of = |word: &str| {
+            let is_this = |(name, _): &&(String, &Value)| {
+                name.split('_').any(|part| part == word) && !name.contains("percent")
+            };
+            object.0.iter().find(is_this).and_then(|(_, value)| number(value))
+        };
+        let is_shown = object.0.iter().any(|(name, _)| field(name) == Field::Utilization);
+        if let (Some(used), Some(total)) = (of("used"), of("total"))
+            && subjects.contains(&"memory")
+            && !is_shown
+            && total > 0.0
+        {
+            let percent = (used * 100.0 / total).round();
+            self.figure("used_percent", percent, Field::Utilization, object, location, subjects);
+        }
     }
 
     /// A rule of an access list that drops packets.
@@ -93,14 +113,15 @@ impl Reader {
         if !["deny", "drop", "discard", "reject", "block"].contains(&action.as_str()) {
             return;
         }
-        let number = object.number("sequence").or_else(|| object.number("seq")).unwrap_or_default();
+        let sequence =
+            object.number("sequence").or_else(|| object.number("seq")).unwrap_or_default();
         let hits = ["hits", "matches", "hit_count", "match_count", "packets"]
             .iter()
             .find_map(|name| object.number(name));
         let list = if location.owner.is_empty() { object.name() } else { location.owner.clone() };
         let of = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or("any").to_owned();
         let what = format!("{} {} to {}", of("protocol"), of("source"), of("destination"));
-        let text = format!("access list {list}: rule {number} denies {what}");
+        let text = format!("access list {list}: rule {sequence} denies {what}");
         match hits {
             Some(hits) if hits > 0.0 => {
                 self.wrong(subjects, format!("{text}, {hits} packets so far"))
