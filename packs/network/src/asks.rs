@@ -55,6 +55,20 @@ const UNITS: &[&str] = &[
     "area", "level",
 ];
 
+/// Words of what should be off, and of what should be at all.
+const SWITCHED_OFF: &[&str] =
+    &["shut", "shutdown", "disabled", "blocked", "denied", "removed", "closed", "unused"];
+const NEGATED: &[&str] = &["not", "never", "down", "inactive", "idle"];
+const WANTED: &[&str] = &["that", "should", "must", "ensure", "verify", "confirm", "sure"];
+
+/// Whether a sentence asks for something to be off or absent. No rule judges that.
+pub(super) fn wants_off(sentence: &str) -> bool {
+    let said = words(sentence);
+    let has = |list: &[&str]| said.iter().any(|word| list.contains(&word.as_str()));
+    let is_search = has(&["any", "no", "which"]);
+    !is_search && (has(SWITCHED_OFF) || has(NEGATED) && has(WANTED))
+}
+
 /// What a sentence asks about its subjects.
 pub(super) struct Ask {
     /// The subjects before a colon, which explanations follow.
@@ -147,6 +161,20 @@ mod tests {
             assert_eq!(count(sentence, false), expected, "{sentence}");
         }
         assert_eq!(count("Is the uplink redundant?", true), Some(2));
+    }
+
+    #[test]
+    fn a_sentence_may_want_something_off() {
+        for (sentence, expected) in [
+            ("Is Gi0/2 shut down?", true),
+            ("Make sure that BGP is not established with 10.9.9.9", true),
+            ("Are any ports blocked?", false),
+            ("Is BGP down?", false),
+            ("Check that every session is up", false),
+            ("and no unplanned restart should be there", false),
+        ] {
+            assert_eq!(wants_off(sentence), expected, "{sentence}");
+        }
     }
 
     #[test]

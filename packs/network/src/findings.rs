@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 
 use super::fields::{is_identifier, shows_state};
 use super::interpret::{device_of, name_words};
-use super::object::{Location, Object, snake};
+use super::object::{Location, Object, plain, snake};
 use super::{lexicon, logs, tables};
 
 /// Maximum depth and number of objects read of one answer.
-const DEPTH_MAX: usize = 24;
+pub(super) const DEPTH_MAX: usize = 24;
 const OBJECTS_MAX: usize = 20_000;
 
 /// Maximum findings, facts in order, and unknown parts per answer.
@@ -169,30 +169,6 @@ pub(super) fn missing(
     expected.iter().filter(is_missing).cloned().collect()
 }
 
-/// A value without the wrapping of Junos, `[{"data": value}]`.
-fn plain(value: &Value, depth: usize) -> Value {
-    if depth > DEPTH_MAX {
-        return value.clone();
-    }
-    let inner = |items: &[Value]| match items {
-        [Value::Object(members)] if members.len() <= 2 => members
-            .get("data")
-            .filter(|_| members.keys().all(|name| name == "data" || name == "attributes"))
-            .cloned(),
-        _ => None,
-    };
-    match value {
-        Value::Array(items) => inner(items).unwrap_or_else(|| {
-            Value::Array(items.iter().map(|item| plain(item, depth + 1)).collect())
-        }),
-        Value::Object(members) => {
-            let member = |(name, value): (&String, &Value)| (name.clone(), plain(value, depth + 1));
-            Value::Object(members.iter().map(member).collect())
-        }
-        leaf => leaf.clone(),
-    }
-}
-
 pub(super) struct Reader {
     pub read: Read,
     objects: usize,
@@ -258,6 +234,9 @@ impl Reader {
     /// What a device printed: tables are read; of other lines only what is bad is judged.
     fn text(&mut self, text: &str) {
         let subjects = self.tool.clone();
+        if subjects == ["log"] {
+            return text.lines().for_each(|line| self.log_line(line));
+        }
         let printed = tables::printed(text);
         for line in tables::bad(&printed.lines) {
             self.wrong(&subjects, format!("shown: {line}"));
@@ -339,6 +318,7 @@ impl Reader {
                 }
             }
             Value::Null => {}
+            Value::String(line) if self.is_log(location) => self.log_line(line),
             leaf => {
                 let name = location.path.last().map_or("answer", String::as_str);
                 let object = Object(Vec::new());
@@ -347,6 +327,13 @@ impl Reader {
                 self.leaf(name, leaf, &object, location, &subjects);
             }
         }
+    }
+
+    /// Whether a list here has the lines of a log.
+    fn is_log(&mut self, location: &Location) -> bool {
+        let lists = ["log", "logs", "lines", "entries", "messages", "output", "syslog"];
+        self.tool == ["log"]
+            && location.path.last().is_none_or(|name| lists.contains(&name.as_str()))
     }
 
     fn object(&mut self, members: &Map<String, Value>, location: &Location) {
@@ -469,10 +456,23 @@ impl Reader {
         name_words(name).iter().any(|word| COLLECTIONS.contains(&word.as_str()))
     }
 
+    /// A line of a log as text.
+    pub(super) fn log_line(&mut self, line: &str) {
+        let line = line.trim();
+        if logs::is_bad_or_severe(line) {
+            self.wrong(&["log"], format!("logged: {line}"));
+        } else if tables::is_refusal(line) {
+            self.unknown(format!("an answer in prose: \"{line}\""));
+        } else if !line.is_empty() {
+            self.fine(&["log"], "state", None, "");
+        }
+    }
+
     pub(super) fn log_entry(&mut self, object: &Object<'_>, message: &str) {
         let severity = object.get("severity").or_else(|| object.get("level"));
         let mnemonic = object.get("mnemonic").and_then(Value::as_str).unwrap_or("message");
-        if logs::is_severe(severity) || logs::is_bad(message) {
+        let is_bad = logs::is_bad_or_severe(message) || logs::is_bad_or_severe(mnemonic);
+        if logs::is_severe(severity) || is_bad {
             self.wrong(&["log"], format!("logged: {mnemonic}: {message}"));
         } else {
             self.fine(&["log"], "state", None, "");

@@ -358,6 +358,9 @@ fn judge_device(
     ) {
         return (Verdict::NotFine, Some(why));
     }
+    if subjects != ["log"] && asks::wants_off(sentence) {
+        return not_judged("no rule knows what should be off".to_owned());
+    }
     if let Some(part) = reads.iter().flat_map(|read| &read.unknown).next() {
         return not_judged(format!("no rule knows what this means: {part}"));
     }

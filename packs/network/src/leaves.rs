@@ -12,6 +12,15 @@ use super::vocabulary::{Standing, standing};
 const ENVELOPE: &[&str] =
     &["success", "successful", "ok", "completed", "complete", "done", "passed"];
 
+/// Members around a tool's answer.
+const AROUND: &[&str] =
+    &["result", "response", "data", "output", "meta", "metadata", "reply", "body"];
+
+/// Good words that any state has. Without a name they prove nothing.
+const GENERIC: &[&str] = &[
+    "up", "ok", "okay", "good", "active", "running", "normal", "online", "healthy", "alive", "true",
+];
+
 /// Words of a restart that somebody asked for, and of one that nobody did.
 const REQUESTED: &[&str] = &[
     "reload",
@@ -80,7 +89,8 @@ impl Reader {
             }
             return;
         }
-        if location.path.is_empty() && is_envelope(name, value) {
+        let is_around = location.path.iter().all(|name| AROUND.contains(&name.as_str()));
+        if is_around && is_envelope(name, value) {
             return;
         }
         // The limit beside it is judged.
@@ -201,7 +211,9 @@ impl Reader {
             Standing::Off => self.unknown(format!(
                 "{words}: {name} is \"{text}\"; whether that is intended is not known"
             )),
-            Standing::Good if kind == Field::State => self.up(name, object, location, subjects),
+            Standing::Good if kind == Field::State => {
+                self.up(name, text, object, location, subjects)
+            }
             Standing::Role if kind == Field::State => {}
             Standing::Unknown if name == "link" => {}
             _ if kind == Field::Unknown && NOTHING.contains(&text.to_lowercase().as_str()) => {}
@@ -214,11 +226,13 @@ impl Reader {
     fn up(
         &mut self,
         name: &str,
+        state: &str,
         object: &Object<'_>,
         location: &Location,
         subjects: &[&'static str],
     ) {
-        if !is_own_state(name) {
+        let is_generic = GENERIC.contains(&state.to_lowercase().as_str());
+        if !is_own_state(name) || is_generic && location.name(object).is_empty() {
             return;
         }
         let of_name = self.of_name(name);
@@ -298,7 +312,7 @@ impl Reader {
         match (kind, is_true) {
             (Field::Neutral, _) => {}
             _ if name == "enabled" || name == "is_enabled" => {}
-            (Field::GoodIfTrue, true) => self.up(name, object, location, subjects),
+            (Field::GoodIfTrue, true) => self.up(name, "true", object, location, subjects),
             (Field::GoodIfTrue, false) if !object.is_switched_off() => {
                 self.wrong(subjects, format!("{words}: {name} is {is_true}{}", object.reason()));
             }

@@ -118,6 +118,28 @@ pub(super) fn is_severe(severity: Option<&Value>) -> bool {
     })
 }
 
+/// The severity in a line of Cisco's form, such as `%SYS-2-MALLOCFAIL`.
+pub(super) fn severity_in(line: &str) -> Option<f64> {
+    let mut parts = line.split_whitespace().filter(|word| word.contains('-')).flat_map(|word| {
+        let parts: Vec<&str> = word.split('-').collect();
+        parts.windows(3).map(|three| (three[0].to_owned(), three[1].to_owned())).collect::<Vec<_>>()
+    });
+    let is_facility = |name: &str| {
+        let name = name.trim_start_matches('%');
+        name.chars().any(|c| c.is_ascii_uppercase())
+            && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+    };
+    parts.find_map(|(facility, severity)| {
+        let number = severity.parse::<u8>().ok().filter(|n| *n <= 7 && severity.len() == 1)?;
+        is_facility(&facility).then(|| f64::from(number))
+    })
+}
+
+/// Whether a line is as severe as a warning, by its words or its severity.
+pub(super) fn is_bad_or_severe(line: &str) -> bool {
+    is_bad(line) || severity_in(line).is_some_and(|severity| severity <= SEVERITY_MAX)
+}
+
 /// Whether a line says that something is bad. "no failed items" and "errors: 0" do not.
 pub(super) fn is_bad(line: &str) -> bool {
     let small = line.to_lowercase();
@@ -134,6 +156,14 @@ pub(super) fn is_bad(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_severity_is_read_in_a_line() {
+        assert_eq!(severity_in("Jan 1 00:00:00: %SYS-2-MALLOCFAIL: Memory"), Some(2.0));
+        assert_eq!(severity_in("%LINEPROTO-5-UPDOWN: Line protocol"), Some(5.0));
+        assert_eq!(severity_in("RP/0/0: PKT_INFRA-LINK-3-UPDOWN : up"), Some(3.0));
+        assert_eq!(severity_in("2026-1-2 ge-0-1 all well"), None);
+    }
 
     #[test]
     fn bad_words_are_read_in_context() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::findings::Targets;
+use super::findings::{DEPTH_MAX, Targets};
 use super::vocabulary::{Standing, standing};
 
 /// Members that name an object, the most specific first.
@@ -260,4 +260,28 @@ fn is_grouped(text: &str) -> bool {
     let first = groups.next().unwrap_or_default();
     (1..=3).contains(&first.len())
         && groups.all(|group| group.split('.').next().is_some_and(|group| group.len() == 3))
+}
+
+/// A value without the wrapping of Junos, `[{"data": value}]`.
+pub(super) fn plain(value: &Value, depth: usize) -> Value {
+    if depth > DEPTH_MAX {
+        return value.clone();
+    }
+    let inner = |items: &[Value]| match items {
+        [Value::Object(members)] if members.len() <= 2 => members
+            .get("data")
+            .filter(|_| members.keys().all(|name| name == "data" || name == "attributes"))
+            .cloned(),
+        _ => None,
+    };
+    match value {
+        Value::Array(items) => inner(items).unwrap_or_else(|| {
+            Value::Array(items.iter().map(|item| plain(item, depth + 1)).collect())
+        }),
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| (name.clone(), plain(value, depth + 1));
+            Value::Object(members.iter().map(member).collect())
+        }
+        leaf => leaf.clone(),
+    }
 }

@@ -100,11 +100,13 @@ fn narrow(line: &str) -> Vec<&str> {
 
 /// The lines that say that something is bad.
 pub(super) fn bad(lines: &[String]) -> impl Iterator<Item = &String> {
-    let is_refusal = |line: &str| {
-        let small = line.to_lowercase();
-        REFUSALS.iter().any(|beginning| small.starts_with(beginning))
-    };
-    lines.iter().filter(move |line| logs::is_bad(line) && !is_refusal(line))
+    lines.iter().filter(|line| logs::is_bad(line) && !is_refusal(line))
+}
+
+/// Whether a device refuses a command with this line.
+pub(super) fn is_refusal(line: &str) -> bool {
+    let small = line.to_lowercase();
+    REFUSALS.iter().any(|beginning| small.starts_with(beginning))
 }
 
 #[cfg(test)]
