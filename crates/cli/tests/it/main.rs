@@ -14,6 +14,7 @@ mod deployed;
 #[cfg(feature = "live")]
 mod deploying;
 mod document;
+mod evaluations;
 mod fixture;
 mod fraud;
 mod halts;

@@ -1,0 +1,111 @@
+//! `daybook eval`: the packs' cases against their baselines, and its exit codes.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Ran, daybook, run_within};
+
+/// Deadline of an evaluation of a pack's cases.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+fn packs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packs").canonicalize().unwrap()
+}
+
+fn eval(folder: &Path, cases: &Path, arguments: &[&str]) -> Ran {
+    let mut command = daybook(folder);
+    command.args(["--data", "data", "--json", "eval"]).arg(cases).args(["--agent", "network"]);
+    run_within(command.args(arguments), DEADLINE)
+}
+
+#[track_caller]
+fn agrees_with_its_baseline(agent: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = packs().join(agent).join("eval");
+    let mut command = daybook(folder.path());
+    command.args(["--data", "data", "--json", "eval"]).arg(&cases).args(["--agent", agent]);
+    let ran = run_within(command.arg("--baseline").arg(cases.join("baseline.json")), DEADLINE);
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    let printed = ran.json();
+    let runs: Vec<&Value> = printed.iter().filter(|line| line["type"] == "run").collect();
+    assert!(runs.len() >= 30, "{} cases", runs.len());
+    let clears: Vec<_> = runs.iter().filter(|run| run["false_clear"] == true).collect();
+    assert!(clears.is_empty(), "{clears:#?}");
+}
+
+#[test]
+fn the_network_cases_agree_with_their_baseline() {
+    agrees_with_its_baseline("network");
+}
+
+#[test]
+fn the_incident_cases_agree_with_their_baseline() {
+    agrees_with_its_baseline("incident");
+}
+
+/// A case of the network agent on the bundled campus.
+fn write(cases: &Path, name: &str, query: &str, verdict: &str) {
+    let network = packs().join("network/networks/campus/network.json");
+    let case = json!({
+        "about": "a case", "from": "invented", "input": {"query": query, "inventory": network},
+        "expect": {"verdict": verdict},
+    });
+    fs::create_dir_all(cases).unwrap();
+    fs::write(cases.join(format!("{name}.json")), case.to_string()).unwrap();
+}
+
+fn comparison(ran: &Ran) -> Value {
+    ran.json().pop().unwrap()
+}
+
+#[test]
+fn a_regression_against_a_baseline_exits_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = folder.path().join("cases");
+    write(&cases, "ospf", "Check OSPF neighbors on core1", "fine");
+    write(&cases, "ptp", "Is PTP as designed on core1?", "open");
+    let saved = eval(folder.path(), &cases, &["--save", "cases/baseline.json"]);
+    assert_eq!(saved.exit, 0, "{saved:#?}");
+    let against = ["--baseline", "cases/baseline.json"];
+
+    let same = eval(folder.path(), &cases, &against);
+    assert_eq!((same.exit, &comparison(&same)["regressions"]), (0, &json!([])), "{same:#?}");
+
+    // A new case that disagrees is no regression; a case that agreed before is one.
+    write(&cases, "new", "Is PTP as designed on core2?", "not_fine");
+    let new = eval(folder.path(), &cases, &against);
+    assert_eq!((new.exit, &comparison(&new)["new"]), (0, &json!(["new (policy)"])), "{new:#?}");
+    write(&cases, "ptp", "Is PTP as designed on core1?", "not_fine");
+    let worse = eval(folder.path(), &cases, &against);
+    let said = "ptp (policy) agrees in 0 of 1 runs, before in 1 of 1";
+    assert_eq!((worse.exit, &comparison(&worse)["regressions"]), (1, &json!([said])), "{worse:#?}");
+
+    // So is a case that is gone.
+    fs::remove_file(cases.join("ptp.json")).unwrap();
+    let gone = eval(folder.path(), &cases, &against);
+    let said = json!(["ptp (policy) was not run"]);
+    assert_eq!((gone.exit, &comparison(&gone)["regressions"]), (1, &said), "{gone:#?}");
+
+    // No baseline excuses a false all-clear.
+    write(&cases, "ospf", "Check OSPF neighbors on core1", "not_fine");
+    let clear = eval(folder.path(), &cases, &["--case", "ospf", "--save", "cases/baseline.json"]);
+    assert_eq!(clear.exit, 1, "{clear:#?}");
+    let excused =
+        eval(folder.path(), &cases, &["--case", "ospf", "--baseline", "cases/baseline.json"]);
+    let said = json!(["ospf (policy): 1 of 1 runs are a false all-clear"]);
+    assert_eq!((excused.exit, &comparison(&excused)["regressions"]), (1, &said), "{excused:#?}");
+}
+
+#[test]
+fn an_evaluation_without_agreement_exits_with_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let cases = folder.path().join("cases");
+    write(&cases, "ospf", "Check OSPF neighbors on core1", "open");
+    assert_eq!(eval(folder.path(), &cases, &[]).exit, 1);
+    fs::write(cases.join("bad.json"), r#"{"about": "misspelled", "expcet": {}}"#).unwrap();
+    let invalid = eval(folder.path(), &cases, &[]);
+    assert_eq!(invalid.exit, 64, "{invalid:#?}");
+}
