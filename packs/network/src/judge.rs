@@ -379,15 +379,25 @@ fn judge_device(
     if names.is_empty() {
         return judged(&ask, &shown, reads);
     }
-    // Each name must be in order by itself.
+    by_name(&ask, &names, &shown, reads)
+}
+
+/// Each name of a sentence must be in order by itself.
+fn by_name(
+    ask: &Ask,
+    names: &[String],
+    shown: &[(&Fine, &[String])],
+    reads: &[&Read],
+) -> (Verdict, Option<String>) {
     let mut whole = (Verdict::Fine, None);
     for name in names {
-        let is_about = |(_, tokens): &&(&Fine, &[String])| asks::has(tokens, &name);
+        let is_about = |(_, tokens): &&(&Fine, &[String])| asks::has(tokens, name);
         let of_name: Vec<(&Fine, &[String])> = shown.iter().filter(is_about).copied().collect();
         if of_name.is_empty() {
-            return not_judged(format!("the answers show no state of `{name}`"));
+            let reason = format!("the answers show no state of `{name}`");
+            return (Verdict::NotJudged, Some(reason));
         }
-        match judged(&ask, &of_name, reads) {
+        match judged(ask, &of_name, reads) {
             (Verdict::Fine, _) => {}
             other => whole = other,
         }

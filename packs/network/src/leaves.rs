@@ -313,6 +313,9 @@ impl Reader {
             (Field::Neutral, _) => {}
             _ if name == "enabled" || name == "is_enabled" => {}
             (Field::GoodIfTrue, true) => self.up(name, "true", object, location, subjects),
+            (Field::GoodIfTrue, false) if !is_own_state(name) => {
+                self.unknown(format!("{words}: {name} is false"));
+            }
             (Field::GoodIfTrue, false) if !object.is_switched_off() => {
                 self.wrong(subjects, format!("{words}: {name} is {is_true}{}", object.reason()));
             }

@@ -154,13 +154,22 @@ impl Reader {
         }
     }
 
-    /// An active router without a standby.
+    /// An active router without a standby, or with a second active one.
     fn standby(&mut self, object: &Object<'_>, location: &Location, subjects: &[&'static str]) {
         let names = ["standby", "standby_router", "standby_ip"];
         let standby = names.iter().find_map(|name| object.get(name)?.as_str());
         let is_absent = standby.is_some_and(|standby| {
             ["unknown", "none", "not configured"].contains(&standby.to_lowercase().as_str())
         });
+        let of = |names: &[&str]| {
+            let text = names.iter().find_map(|name| object.get(name)?.as_str());
+            text.map(str::to_lowercase).filter(|state| state == "active" || state == "master")
+        };
+        let peer = of(&["peer_state", "neighbor_state", "remote_state", "standby_state"]);
+        if subjects.contains(&"fhrp") && peer.is_some() && of(&["state", "local_state"]).is_some() {
+            let text = format!("{}: both routers are active", location.words(object));
+            self.wrong(subjects, text);
+        }
         if subjects.contains(&"fhrp") && is_absent {
             let text =
                 format!("{} has no standby router: redundancy is lost", location.words(object));
