@@ -18,7 +18,7 @@ use crate::item::{Hash, Item};
 use crate::json;
 use crate::key;
 use crate::limits::ITEM_BYTES_MAX;
-use crate::log::{Extract, Judged, Trust};
+use crate::log::{Extract, Judged, Leaf, Trust};
 use crate::payload::Payload;
 use crate::store::{Condition, Error, Key, Query, Store, Written, query_all};
 use crate::verify::{self, Anchor, Anchors, Damage, Report, State};
@@ -90,6 +90,9 @@ pub enum ImportError {
     /// The store holds a different record under one of the file's keys.
     #[error("the store holds a different record at {} {}", .0.pk, .0.sk)]
     Conflict(Key),
+    /// The file has a record that the journal lacks, of a session that the journal's own stack runs or has run.
+    #[error("the session is this stack's own, so only the stack adds records to it: {} is not here", .0.sk)]
+    Own(Key),
     /// The store cannot be read or written. Importing again continues.
     #[error(transparent)]
     Store(#[from] Error),
@@ -391,6 +394,28 @@ pub struct Imported {
     pub report: Report,
 }
 
+/// What a journal has of the session of an import.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Here<'a> {
+    /// The journal's own stack runs it or has run it. Then it alone writes the session's records: a file could answer a
+    /// question, or end the session, in the name of anybody.
+    pub is_own: bool,
+    /// Its leaves in the log of sessions.
+    pub leaves: &'a [Leaf],
+}
+
+/// How records differ from the leaves that the log has of their session.
+fn unlike_log(records: &[Item], leaves: &[Leaf]) -> Option<String> {
+    leaves.iter().find_map(|leaf| {
+        let found = records.iter().find(|item| item.sk == leaf.sk && !item.pk.starts_with("BLOB#"));
+        match found {
+            None => Some(format!("{} is not in the file, but has a leaf here", leaf.sk)),
+            Some(item) if item.hash() == leaf.hash => None,
+            Some(_) => Some(format!("{} has another hash in its leaf here", leaf.sk)),
+        }
+    })
+}
+
 /// Imports an export's records into a store. Existing records stay: an identical one is skipped. A
 /// different record under the same key, or a damaged file, rejects the import before any write.
 ///
@@ -400,6 +425,7 @@ pub async fn import<S: Store>(
     store: &S,
     clock: &Clock,
     export: &Export,
+    Here { is_own, leaves }: Here<'_>,
 ) -> Result<Imported, ImportError> {
     let (session, report) = acceptable(export, clock.now()).map_err(ImportError::Damaged)?;
     let place = |item: &Item| Key::new(item.pk.as_str(), item.sk.as_str());
@@ -408,6 +434,15 @@ pub async fn import<S: Store>(
     for item in &export.records {
         if there.get(&place(item)).is_some_and(|other| *other != item) {
             return Err(ImportError::Conflict(place(item)));
+        }
+    }
+    let is_new = |item: &&Item| !there.contains_key(&place(item));
+    if let Some(item) = export.records.iter().find(is_new) {
+        if is_own {
+            return Err(ImportError::Own(place(item)));
+        }
+        if let Some(problem) = unlike_log(&export.records, leaves) {
+            return Err(ImportError::Damaged(vec![Damage::Log { problem }]));
         }
     }
     let mut imported = Imported { written: 0, present: 0, report };

@@ -119,7 +119,8 @@ pub async fn journal<S: Store>(
     store.key_change_journaled(session).await
 }
 
-/// Destroys the keys that a restored file of keys has brought back, as the journal says they were. Returns the sessions.
+/// Destroys the keys that a restored file of keys has brought back, as the journal says they were, except those that a
+/// hold protects. Returns the sessions.
 ///
 /// # Errors
 /// The journal cannot be read.
@@ -127,7 +128,19 @@ pub async fn destroy_again<S: Store>(store: &S) -> Result<Vec<SessionId>, store:
     let mut again = Vec::new();
     for item in query_all(store, Query::all(key::ERASED)).await? {
         let Ok(session) = item.sk.parse::<SessionId>() else { continue };
-        if !matches!(store.session_key(&session).await?, KeyState::Usable { .. }) {
+        // Whoever writes the file can write this row, so it destroys no key that is held, nor one of a session whose
+        // events do not say so, too.
+        match store.session_key(&session).await? {
+            KeyState::Usable { hold: None, .. } => {}
+            KeyState::Usable { hold: Some(hold), .. } => {
+                tracing::error!(session_id = %session, %hold, "The journal says that this session was erased, but its key is held. The key stays.");
+                continue;
+            }
+            KeyState::None | KeyState::Erased(_) => continue,
+        }
+        let events = read::events(store, &session).await?;
+        if events.iter().all(|event| event.status != EventStatus::SessionErased) {
+            tracing::error!(session_id = %session, "A row says that this session was erased, but no event does. Its key stays.");
             continue;
         }
         let erasure = Erasure {
@@ -135,7 +148,6 @@ pub async fn destroy_again<S: Store>(store: &S) -> Result<Vec<SessionId>, store:
             by: item.text_opt("By").and_then(|by| by.parse().ok()).unwrap_or(Principal::Unknown),
             reason: item.text_opt("Reason").unwrap_or_default().to_owned(),
         };
-        store.change_key(&session, KeyChange::Release).await?;
         store.change_key(&session, KeyChange::Destroy(erasure)).await?;
         store.key_change_journaled(&session).await?;
         again.push(session);

@@ -153,14 +153,33 @@ impl Keys {
             return Ok(false);
         }
         if let Some(kept) = &kept {
-            continues(store, kept, &state.head).await?;
-            self.check_marks(store, kept.size).await?;
+            self.check(store, kept, &state.head).await?;
         }
         let key = self.signer().map_err(text)?.ok_or("the signing key is gone")?;
         let note = sign(&key, state.head)?;
         store.put_checkpoint(state.head.size, note.clone()).await.map_err(text)?;
         self.keep(&note).map_err(text)?;
         Ok(true)
+    }
+}
+
+impl Keys {
+    /// Checks that the log continues what was signed before, and that this machine wrote all that it was not.
+    ///
+    /// # Errors
+    /// Why the log would not be signed.
+    pub(crate) async fn check_log(&self, store: &Database) -> Result<(), String> {
+        let Some(state) = store.log().await.map_err(text)? else { return Ok(()) };
+        let kept = self.checkpoint().map_err(text)?;
+        match kept.as_deref().map(parse).transpose()? {
+            Some(kept) => self.check(store, &kept.checkpoint().head(), &state.head).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn check(&self, store: &Database, old: &TreeHead, new: &TreeHead) -> Result<(), String> {
+        continues(store, old, new).await?;
+        self.check_marks(store, old.size).await
     }
 }
 

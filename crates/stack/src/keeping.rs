@@ -67,6 +67,11 @@ pub enum KeepError {
     NoSession(SessionId),
     #[error("session {session} is not held under the label `{label}`")]
     NotHeld { session: SessionId, label: Label },
+    /// A leaf may be of somebody else, also one that ends a hold.
+    #[error(
+        "the log of sessions is not what this stack has written, so its holds are unknown: {0}"
+    )]
+    Log(String),
     #[error("the reason is empty or has more than {REASON_CHARS_MAX} characters")]
     Reason,
     #[error(transparent)]
@@ -81,6 +86,31 @@ pub enum Fate {
     Pruned,
     /// It stays, for this reason.
     Kept(String),
+}
+
+/// Whether this stack runs, or has run, a session.
+///
+/// # Errors
+/// The file cannot be read.
+pub async fn has_execution(store: &Database, session: &SessionId) -> Result<bool, Error> {
+    let arns = arns(store, session).await?;
+    if arns.is_empty() {
+        return Ok(false);
+    }
+    let sql =
+        "SELECT EXISTS (SELECT 1 FROM execution WHERE arn IN (SELECT value FROM json_each(?)))";
+    store.read(move |file| Ok(file.query_row(sql, [arns], |row| row.get(0))?)).await
+}
+
+/// The ARNs of all executions of a session, as a JSON array; empty in a file without executions.
+async fn arns(store: &Database, session: &SessionId) -> Result<String, Error> {
+    if !store.holds_executions().await? {
+        return Ok(String::new());
+    }
+    let mut arns = executions::named(store, session).await?;
+    let arn = |n| names::execution_arn(names::STATE_MACHINE, &execution::name(session, n));
+    arns.extend((0..=RESUMES_MAX).map(arn));
+    Ok(json!(arns).to_string())
 }
 
 impl Keeper {
@@ -149,6 +179,9 @@ impl Keeper {
         reason: &str,
     ) -> Result<Vec<(SessionId, Fate)>, KeepError> {
         let (store, keys) = (self.store.clone(), self.keys.as_ref());
+        if let Some(keys) = keys {
+            keys.check_log(&store).await.map_err(KeepError::Log)?;
+        }
         let verifier = Verifier::new(store, keys, Trust::default(), None).await?;
         let mut fates = Vec::new();
         for session in sessions {
@@ -217,7 +250,7 @@ impl Keeper {
             return Ok(Fate::Kept("it has no verdict".to_owned()));
         };
         let leaf = self.leaf(session, Decision::Prune(verdict.hash.clone()), by, reason)?;
-        let arns = self.arns(session).await?;
+        let arns = arns(&self.store, session).await?;
         let pruned = self.store.prune(leaf, move |connection| remove_executions(connection, &arns));
         Ok(match pruned.await? {
             Pruning::Done => Fate::Pruned,
@@ -243,19 +276,8 @@ impl Keeper {
         Ok(Retention { session, decision, at: self.clock.now(), by: by.clone(), reason })
     }
 
-    /// The ARNs of all executions of a session, as a JSON array; empty in a file without executions.
-    async fn arns(&self, session: &SessionId) -> Result<String, Error> {
-        if !self.store.holds_executions().await? {
-            return Ok(String::new());
-        }
-        let mut arns = executions::named(&self.store, session).await?;
-        let arn = |n| names::execution_arn(names::STATE_MACHINE, &execution::name(session, n));
-        arns.extend((0..=RESUMES_MAX).map(arn));
-        Ok(json!(arns).to_string())
-    }
-
     async fn is_running(&self, session: &SessionId) -> Result<bool, Error> {
-        let arns = self.arns(session).await?;
+        let arns = arns(&self.store, session).await?;
         if arns.is_empty() {
             return Ok(false);
         }

@@ -6,7 +6,7 @@ use journal::announce::Announcer;
 use journal::chain::{self, Author, End, Head};
 use journal::clock::{Clock, Hlc, Stamp};
 use journal::event::{About, Draft, EventStatus, Writer};
-use journal::export::{self, ImportError};
+use journal::export::{self, Here, ImportError};
 use journal::follow::{Follow, Record};
 use journal::id::{EventId, Runner, SessionId};
 use journal::item::{Hash, Item};
@@ -47,7 +47,7 @@ fn exported(records: &[Item]) -> export::Export {
 }
 
 async fn import<S: Store>(store: &S, records: &[Item]) -> Result<export::Imported, ImportError> {
-    export::import(store, &Clock::system(), &exported(records)).await
+    export::import(store, &Clock::system(), &exported(records), Here::default()).await
 }
 
 async fn a_session_survives_export_and_import<S: Store>(store: S) {
@@ -87,7 +87,8 @@ async fn a_damaged_file_is_not_imported<S: Store>(store: S) {
     // All lines are what they state, but the records do not fit together.
     let gap = exported(&[&records[..13], &records[14..]].concat());
     for export in [export, foreign, lease, twice, too_large, no_export, gap] {
-        let error = export::import(&store, &Clock::system(), &export).await.unwrap_err();
+        let error =
+            export::import(&store, &Clock::system(), &export, Here::default()).await.unwrap_err();
         assert!(matches!(error, ImportError::Damaged(_)), "{error:?}");
     }
     assert!(export::records(&store, &golden::session()).await.unwrap().is_empty());

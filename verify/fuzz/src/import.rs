@@ -6,7 +6,7 @@
 
 use journal::clock::{Clock, Stamp};
 use journal::event::Event;
-use journal::export::{self, Export, ImportError};
+use journal::export::{self, Export, Here, ImportError};
 use journal::id::SessionId;
 use journal::item::{HASH, Hash, Item};
 use journal::key::{self, STEP_PREFIX};
@@ -151,12 +151,12 @@ fn imported(export: &Export) -> Option<Vec<Item>> {
     let store = SqliteStore::open(&path, Durability::Relaxed).expect("a fresh journal");
     runtime().block_on(async {
         let clock = Clock::fixed(now());
-        let outcome = export::import(&store, &clock, export).await;
+        let outcome = export::import(&store, &clock, export, Here::default()).await;
         let stored = export::records(&store, &session).await.expect("the store can be read");
         match outcome {
             Ok(imported) => {
                 assert_eq!(imported.written + imported.present, export.records.len());
-                let again = export::import(&store, &clock, export).await;
+                let again = export::import(&store, &clock, export, Here::default()).await;
                 assert!(again.is_ok_and(|again| again.written == 0), "the second time is idle");
                 Some(stored)
             }

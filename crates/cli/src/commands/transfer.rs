@@ -6,12 +6,14 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use journal::clock::Clock;
-use journal::export::{self, Export, ImportError};
+use journal::export::{self, Export, Here, ImportError};
+use journal::log::Leaf;
 use journal::sqlite::{Durability, is_journal};
 use journal::verify::{Damage, Report, State};
 use serde_json::json;
 use stack::checkpoints::{self, Read};
 use stack::folder::{self, FolderLock};
+use stack::keeping::has_execution;
 use stack::keys::Keys;
 use stack::stack::{JOURNAL_FILE, StartError};
 use stack::store::Database;
@@ -62,7 +64,14 @@ pub async fn import(context: &Context, file: &Path) -> Result<Exit, Failure> {
     let leaf_key = keys.as_ref().map(Keys::leaf_key).transpose()?.flatten();
     let file = folder.join(JOURNAL_FILE);
     let store = Database::open_marking(&file, Durability::Fsync, leaf_key).map_err(unusable)?;
-    let imported = match export::import(&store, &Clock::system(), &export).await {
+    let (mut is_own, mut leaves) = (false, Vec::new());
+    if let Some(session) = export.session() {
+        is_own = has_execution(&store, &session).await?;
+        let log = store.log_of(&session).await?.unwrap_or_default();
+        leaves.extend(log.entries.iter().filter_map(|entry| Leaf::parse(&entry.leaf)));
+    }
+    let here = Here { is_own, leaves: &leaves };
+    let imported = match export::import(&store, &Clock::system(), &export, here).await {
         Ok(imported) => imported,
         Err(ImportError::Damaged(damage)) => return Ok(refused(&damage)),
         Err(error) => return Err(error.into()),

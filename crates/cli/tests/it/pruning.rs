@@ -4,6 +4,12 @@ use std::fs;
 use std::process::Stdio;
 use std::time::Duration;
 
+use journal::clock::Clock;
+use journal::export;
+use journal::item::Item;
+use journal::log::{Decision, Retention};
+use journal::sqlite::{Durability, SqliteStore};
+
 use crate::harness::{Dev, Ran, daybook, free_endpoint, run_in};
 use crate::log::Journal;
 
@@ -144,4 +150,49 @@ fn an_expired_session_is_removed_unless_it_is_held() {
     assert_eq!(dev.stop("-TERM"), 0);
     let ran = journal.run(&["verify", "--all"]);
     assert!(ran.exit == 0 && ran.stdout.contains("sound           1"), "{ran:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leaf_of_another_writer_releases_nothing() {
+    let journal = Journal::new();
+    let id = &journal.ids[0];
+    let hold = ["hold", id, "--label", "case-7", "--reason", "litigation"];
+    assert_eq!(journal.run(&hold).exit, 0);
+    // As whoever writes the file, without the key that marks leaves.
+    let file = journal.path("data/journal.db");
+    let store = SqliteStore::open(&file, Durability::Relaxed).unwrap();
+    let release = Retention {
+        session: id.parse().unwrap(),
+        decision: Decision::Release("case-7".parse().unwrap()),
+        at: Clock::system().now(),
+        by: "os-user:ann".parse().unwrap(),
+        reason: "settled".to_owned(),
+    };
+    store.hold(release).await.unwrap();
+    drop(store);
+    let ran = journal.run(&PRUNE);
+    assert_eq!(ran.exit, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("not what this stack has written"), "{ran:#?}");
+    assert!(journal.run(&["show", id]).stdout.contains("SUCCEEDED"));
+}
+
+#[test]
+fn a_pruned_session_returns_only_as_it_was() {
+    let journal = Journal::new();
+    let id = &journal.ids[0];
+    let exported = journal.run(&["export", id]).stdout;
+    fs::write(journal.path("whole.jsonl"), &exported).unwrap();
+    let whole = export::read(exported.as_bytes()).unwrap();
+    let is_verdict =
+        |item: &Item| item.text_opt("Status").is_some_and(|it| it == "SESSION_SUCCEEDED");
+    let cut: Vec<_> = whole.records.into_iter().filter(|item| !is_verdict(item)).collect();
+    let mut file = Vec::new();
+    export::write(&id.parse().unwrap(), &cut, &mut file).unwrap();
+    fs::write(journal.path("cut.jsonl"), file).unwrap();
+    assert_eq!(journal.run(&PRUNE).exit, 0);
+    let ran = journal.run(&["import", "cut.jsonl"]);
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    assert!(ran.stderr.contains("but has a leaf here"), "{ran:#?}");
+    assert_eq!(journal.run(&["verify", "--all"]).exit, 0);
+    assert_eq!(journal.run(&["import", "whole.jsonl"]).exit, 0);
 }

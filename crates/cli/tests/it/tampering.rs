@@ -1,7 +1,15 @@
 //! Attacks on a journal file: no verification calls it sound, and a damaged session hides no other.
 
 use std::path::Path;
+use std::time::Duration;
 
+use journal::chain::{Author, Head, append};
+use journal::clock::{Clock, Hlc, Stamp};
+use journal::export::{self, Here};
+use journal::id::{Runner, SessionId};
+use journal::read;
+use journal::sqlite::{Durability, SqliteStore};
+use journal::step::StepBody;
 use rusqlite::{Connection, params};
 
 use crate::harness::{Dev, Ran, daybook, free_endpoint, run, run_in};
@@ -226,4 +234,63 @@ async fn a_damaged_record_is_named_and_hides_no_session() {
         let health: serde_json::Value = reqwest::get(url).await.unwrap().json().await.unwrap();
         assert_eq!(health["damaged"].as_array().map(Vec::len), Some(2), "{what}: {health:#}");
     }
+}
+
+/// What somebody makes of an exported session that waits: the same with an answer in another's name.
+async fn answered(folder: &Path, exported: &str) -> Vec<u8> {
+    let exported = export::read(exported.as_bytes()).unwrap();
+    let other = SqliteStore::open(&folder.join("other.db"), Durability::Relaxed).unwrap();
+    let here = Here::default();
+    export::import(&other, &Clock::system(), &exported, here).await.unwrap();
+    let session: SessionId = exported.session().unwrap();
+    let steps = read::resolved_steps(&other, &session).await.unwrap();
+    let ask = steps.last().unwrap();
+    let runner = Runner::fresh("person");
+    let author = Author { session: session.clone(), runner, expires_at: ask.expires_at };
+    let answer = StepBody::Answer {
+        question: ask.seq,
+        principal: Some("token:boss".parse().unwrap()),
+        payload: serde_json::json!({ "question_id": ask.seq, "decision": "approve" }),
+    };
+    let hlc = Hlc::new(Clock::system(), Stamp::default());
+    append(&other, &hlc, &author, &Head::after(ask), ask.epoch, answer).await.unwrap();
+    let records = export::records(&other, &session).await.unwrap();
+    let mut file = Vec::new();
+    export::write(&session, &records, &mut file).unwrap();
+    file
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_import_adds_nothing_to_a_session_of_this_stack() {
+    let folder = tempfile::tempdir().unwrap();
+    let dev = Dev::start(folder.path(), &folder.path().join("data"));
+    let to = |arguments: &[&str]| {
+        run_in(folder.path(), &[&["--endpoint", &dev.endpoint], arguments].concat())
+    };
+    let id = to(&["trigger", "--json", "--agent", "assistant"]).json()[0]["session_id"].clone();
+    let id = id.as_str().unwrap();
+    let is_waiting = || to(&["sessions", "--status", "waiting", "--json"]).stdout.contains(id);
+    for _ in 0..150 {
+        if is_waiting() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let exported = to(&["export", id]);
+    assert_eq!(exported.exit, 0, "{exported:#?}");
+    let forged = answered(folder.path(), &exported.stdout).await;
+    std::fs::write(folder.path().join("forged.jsonl"), forged).unwrap();
+    std::fs::write(folder.path().join("same.jsonl"), &exported.stdout).unwrap();
+    let ran = to(&["import", "forged.jsonl"]);
+    assert_eq!(ran.exit, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("only the stack adds records to it"), "{ran:#?}");
+    assert_eq!(to(&["import", "same.jsonl"]).exit, 0, "the same records are no addition");
+    assert!(is_waiting());
+    assert_eq!(dev.stop("-TERM"), 0);
+    let elsewhere = ["--data", "elsewhere", "import", "forged.jsonl"];
+    std::fs::create_dir(folder.path().join("elsewhere")).unwrap();
+    let fresh = Dev::start(folder.path(), &folder.path().join("elsewhere"));
+    assert_eq!(fresh.stop("-TERM"), 0);
+    let ran = run_in(folder.path(), &elsewhere);
+    assert_eq!(ran.exit, 0, "another journal has no session to protect: {ran:#?}");
 }

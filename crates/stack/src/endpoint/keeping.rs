@@ -118,6 +118,7 @@ impl From<KeepError> for Refusal {
         match error {
             KeepError::NoSession(_) => Self::new(404, "NoSession", message),
             KeepError::NotHeld { .. } => Self::new(409, "NotHeld", message),
+            KeepError::Log(_) => Self::new(409, "LogNotTrusted", message),
             KeepError::Reason => Self::bad("InvalidReason", message),
             KeepError::Store(error) => Self::journal(&error),
             KeepError::Keys(_) => Self::new(500, "InternalFailure", message),

@@ -6,11 +6,12 @@ use std::process::Command;
 use graph::agent::Agent;
 use graph::digest;
 use graph::effect::{Effect, ToolCall};
-use journal::cipher::{Erasure, KeyChange};
+use journal::cipher::{Erasure, KeyChange, KeyState};
 use journal::clock::Stamp;
 use journal::export;
 use journal::id::SessionId;
 use journal::item::Item;
+use journal::key;
 use journal::principal::Principal;
 use journal::sqlite::{Durability, SESSION_KEYS_FILE, SqliteStore};
 use journal::store::{Condition, Error, Key, Store};
@@ -271,6 +272,29 @@ async fn only_an_ended_session_without_a_hold_is_erased() {
     assert_eq!((status, &refused["code"]), (409, &json!("SessionErased")), "{refused}");
     // Its records can still be kept from being pruned.
     assert_eq!(client.post(&path("hold"), &reason).await.0, 200);
+    stack.shutdown().await;
+}
+
+/// Whoever writes the journal's file can write that row.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_alone_destroys_no_key() {
+    let folder = TempDir::new().unwrap();
+    let stack = encrypting(folder.path()).await;
+    let client = Client::new(&stack);
+    let (held, free) = (told(&stack, &client).await, told(&stack, &client).await);
+    let reason = json!({ "reason": "case 7" });
+    assert_eq!(client.post(&format!("/api/sessions/{held}/hold"), &reason).await.0, 200);
+    for session in [&held, &free] {
+        let row = Item::new(key::ERASED, session.as_str()).with("Reason", "forged");
+        stack.store().put(row, Condition::Absent).await.unwrap();
+    }
+    stack.shutdown().await;
+    let stack = encrypting(folder.path()).await;
+    for session in [held, free] {
+        let id: SessionId = session.parse().unwrap();
+        let state = stack.store().session_key(&id).await.unwrap();
+        assert!(matches!(state, KeyState::Usable { .. }), "{state:?}");
+    }
     stack.shutdown().await;
 }
 
