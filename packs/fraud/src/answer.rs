@@ -69,6 +69,9 @@ pub struct Similarity {
     pub frauds_compared: u32,
     /// Share of frauds among the nearest cases, in thousandths; absent with too few cases.
     pub near_fraud_permille: Option<u32>,
+    /// What the known labels say about weights of evidence; the agent only passes it on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Value>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -87,6 +90,17 @@ pub struct PastCases {
 pub struct Reasoning {
     /// Likelihood of fraud, in thousandths.
     pub likelihood_permille: u32,
+    /// Weight of the evidence, in thousandths; absent in records of earlier versions, as the next three.
+    #[serde(default)]
+    pub evidence_permille: Option<u32>,
+    /// The weight that decides, in thousandths.
+    #[serde(default)]
+    pub risk_permille: Option<u32>,
+    #[serde(default)]
+    pub is_calibrated: bool,
+    /// On which labels the likelihood is calibrated, or why not.
+    #[serde(default)]
+    pub calibration: String,
     pub hypotheses: Vec<Hypothesis>,
 }
 
@@ -142,8 +156,12 @@ pub fn check(tool: Tool, transaction_id: &str, content: &Value) -> Result<(), St
             let similarity = form::<Similarity>(content)?;
             in_bounds(similarity.near_fraud_permille.unwrap_or_default())
         }
-        Tool::Reasoning => form::<Reasoning>(content)
-            .and_then(|reasoning| in_bounds(reasoning.likelihood_permille)),
+        Tool::Reasoning => {
+            let reasoning = form::<Reasoning>(content)?;
+            in_bounds(reasoning.likelihood_permille)?;
+            in_bounds(reasoning.evidence_permille.unwrap_or_default())?;
+            in_bounds(reasoning.risk_permille.unwrap_or_default())
+        }
         Tool::Recommendation => form::<Recommendations>(content).map(|_| ()),
         Tool::RuleDraft => form::<RuleDrafts>(content).map(|_| ()),
     }

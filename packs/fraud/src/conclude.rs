@@ -25,8 +25,8 @@ fn title(input: &Value) -> Option<String> {
 fn conclude(result: &Value) -> Option<Conclusion> {
     let transaction = text(result, "transaction_id")?;
     let score = permille(result, "score");
-    // An investigation without a score has failed; another result is none.
-    if score.is_none() && text(result, "status") != Some("FAILED") {
+    // An investigation without a score has failed or ran out of time; another result is none.
+    if score.is_none() && !matches!(text(result, "status"), Some("FAILED" | "TIMED_OUT")) {
         return None;
     }
     let confidence = permille(result, "confidence_score").unwrap_or_default();
@@ -48,7 +48,13 @@ fn conclude(result: &Value) -> Option<Conclusion> {
     facts.extend(text(result, "error").map(|error| Fact::new("error", error).toned(Tone::Bad)));
     facts.extend(payment(result));
     let mut notes: Vec<_> = similar(result).into_iter().collect();
+    notes.extend(calibration(&result["calibration"]));
     notes.extend(rule(&result["rule_draft"]));
+    notes.extend(explanation(result));
+    notes.extend(
+        text(result, "model_failed")
+            .map(|why| note("Model", format!("{why}; the fixed sequence went on"))),
+    );
     let decisions = list(result, "planner_decisions");
     if !decisions.is_empty() {
         let is_fallback = |decision: &&Value| {
@@ -65,7 +71,7 @@ fn conclude(result: &Value) -> Option<Conclusion> {
         title: "Investigation",
         verdict: Some(verdict(result, severity, confidence)),
         summary: score.map_or_else(
-            || "The investigation failed: the payment was not assessed.".to_owned(),
+            || "The investigation has no evidence: the payment was not assessed.".to_owned(),
             |score| summary(result, score, severity),
         ),
         headings: Headings { actions: "Recommendations", ..Headings::default() },
@@ -188,6 +194,38 @@ fn similar(result: &Value) -> Option<Note> {
         None => "too few cases".to_owned(),
     };
     Some(note("Past cases", format!("{compared} compared, {frauds} of them frauds; {near}")))
+}
+
+/// Whether the score is a probability, and by which labels.
+fn calibration(calibration: &Value) -> Option<Note> {
+    let basis = text(calibration, "basis").filter(|basis| !basis.is_empty())?;
+    let evidence = permille(calibration, "evidence").unwrap_or_default();
+    Some(note("Score", format!("{basis}; weight of the evidence {}", percent(evidence))))
+}
+
+/// A model's words, marked as such, with a line that says where they differ from the evidence.
+fn explanation(result: &Value) -> Option<Note> {
+    let found = result.pointer("/reasoning/explanation")?;
+    let mut lines = Vec::new();
+    match text(found, "status") {
+        Some("given") => {
+            let (model, own) = (text(found, "model")?, text(found, "hypothesis")?);
+            lines.push(text(found, "text")?.to_owned());
+            let first = result.pointer("/reasoning/hypotheses/0/name").and_then(Value::as_str);
+            if first != Some(own) {
+                let first = first.unwrap_or("nothing");
+                lines.push(format!("{model} holds {own} most likely; the evidence, {first}."));
+            }
+            lines.push(
+                "These are the model's words. They change no score and no action.".to_owned(),
+            );
+        }
+        _ => {
+            let reason = text(found, "reason").unwrap_or("it was not valid");
+            lines.push(format!("dropped: {reason}"));
+        }
+    }
+    Some(Note { title: "A model's explanation".to_owned(), lines, tone: Tone::Neutral })
 }
 
 fn cases(result: &Value) -> Option<Table> {

@@ -18,12 +18,17 @@ const SEVERITIES: [(u32, Severity); 3] =
 const HISTORY_MIN: u32 = 15;
 
 /// Likelihood of fraud, in thousandths: the reasoning's, or without it the strength of the
-/// strongest finding.
-pub fn score_permille(state: &State) -> u32 {
-    state.likelihood_permille().unwrap_or_else(|| {
-        let findings = state.findings().unwrap_or_default();
-        findings.iter().map(|finding| finding.strength_permille).max().unwrap_or_default()
-    })
+/// strongest finding. `None` if nothing judged the payment.
+pub fn score_permille(state: &State) -> Option<u32> {
+    if state.status == Status::Failed {
+        return None;
+    }
+    state.likelihood_permille().or_else(|| strongest(state))
+}
+
+fn strongest(state: &State) -> Option<u32> {
+    let strengths = state.findings()?.into_iter().map(|finding| finding.strength_permille);
+    Some(strengths.max().unwrap_or_default())
 }
 
 /// Confidence in the score, in thousandths: a share for each tool that answered, minus a penalty
@@ -43,10 +48,12 @@ pub fn confidence_permille(state: &State) -> u32 {
     if is_thin { confidence.saturating_sub(200) } else { confidence }
 }
 
-pub fn severity(state: &State) -> Severity {
-    let score = score_permille(state);
-    let reached = SEVERITIES.iter().find(|(from, _)| score >= *from);
-    reached.map_or(Severity::Low, |(_, severity)| *severity)
+/// By the risk, which decides the recommendations, too. `None` without a score.
+pub fn severity(state: &State) -> Option<Severity> {
+    let risk = state.risk_permille().or(score_permille(state))?;
+    score_permille(state)?;
+    let reached = SEVERITIES.iter().find(|(from, _)| risk >= *from);
+    Some(reached.map_or(Severity::Low, |(_, severity)| *severity))
 }
 
 /// The session's end. Without evidence it fails with the first error, or is partial after a
@@ -68,24 +75,58 @@ pub fn has_evidence(state: &State) -> bool {
     state.answers.has(Tool::Pattern) || state.answers.has(Tool::Similarity)
 }
 
+/// Whether the evidence and the recommendations are sufficient to end.
+///
+/// # Errors
+/// What is missing.
+pub fn sufficient(state: &State) -> Result<(), String> {
+    let missing =
+        [Tool::Pattern, Tool::Reasoning].into_iter().find(|tool| !state.answers.has(*tool));
+    if let Some(tool) = missing {
+        return Err(format!("the evidence is not sufficient: {} gave no answer", tool.name()));
+    }
+    if recommendations(state).is_empty() {
+        return Err("there are no recommendations".to_owned());
+    }
+    Ok(())
+}
+
+/// The evidence and what it comes to, as the record before the recommendations has it.
+pub fn insights(state: &State) -> Value {
+    json!({
+        "transaction_id": state.transaction_id,
+        "evidence": evidence(state)
+            .into_iter()
+            .map(|piece| json!({"tool": piece["tool"], "pattern": piece["pattern"], "rows": piece["rows"]}))
+            .collect::<Vec<_>>(),
+        "not_checked": state.not_checked(),
+        "likelihood_permille": state.likelihood_permille(),
+        "risk_permille": state.risk_permille(),
+        "calibration": state.reasoning().map(|reasoning| reasoning.calibration),
+        "severity": severity(state),
+        "confidence_permille": confidence_permille(state),
+        "tools": tool_log(state),
+    })
+}
+
+fn tool_log(state: &State) -> Vec<Value> {
+    let tools = state.tool_executions.iter();
+    tools.map(|done| json!([done.tool_name, done.status])).collect()
+}
+
 /// The result, with the fields of the fraud specification, section 2, in their order; then the
 /// score and the findings.
 pub fn result(state: &State) -> Value {
     let options = &state.options;
-    let reasoning: Option<answer::Reasoning> = answer::read(&state.answers.reasoning);
-    let hypotheses: Vec<String> = reasoning.map_or_else(Vec::new, |reasoning| {
-        let shown = |h: answer::Hypothesis| format!("{}: {}", h.name, h.statement);
-        reasoning.hypotheses.into_iter().map(shown).collect()
-    });
     json!({
         "investigation_id": options.investigation_id,
         "transaction_id": state.transaction_id,
         "context": or_empty(&state.answers.context),
         "pattern_results": or_empty(&state.answers.pattern),
         "similarity_results": or_empty(&state.answers.similarity),
-        "hypotheses": hypotheses,
+        "hypotheses": hypotheses(state),
         "evidence": evidence(state),
-        "reasoning": or_empty(&state.answers.reasoning),
+        "reasoning": reasoning(state),
         "recommendations": recommendations(state),
         "rule_draft": rule_draft(state),
         "confidence_score": share(confidence_permille(state)),
@@ -99,7 +140,7 @@ pub fn result(state: &State) -> Value {
         "completed_at": state.completed_at,
         "feature_flags": {
             "planner_llm_enabled": state.has_model,
-            "reasoning_llm_enabled": false,
+            "reasoning_llm_enabled": state.has_model && options.reasoning_llm,
             "vector_search_enabled": vector_search(state),
             "prompt_guard_enabled": options.prompt_guard,
         },
@@ -111,9 +152,36 @@ pub fn result(state: &State) -> Value {
         "planner_decisions": planner_decisions(state),
         "tool_executions": state.tool_executions,
         "error": state.error,
-        // A failed investigation judged nothing.
-        "score": (state.status != Status::Failed).then(|| share(score_permille(state))),
+        "score": score_permille(state).map(share),
         "findings": findings(state),
+        "calibration": calibration(state),
+        "model_failed": state.model_failed,
+    })
+}
+
+fn hypotheses(state: &State) -> Vec<String> {
+    let shown = |h: answer::Hypothesis| format!("{}: {}", h.name, h.statement);
+    let reasoning = state.reasoning();
+    reasoning.map_or_else(Vec::new, |r| r.hypotheses.into_iter().map(shown).collect())
+}
+
+/// The reasoning tool's answer, and a model's words beside it.
+fn reasoning(state: &State) -> Value {
+    let mut reasoning = or_empty(&state.answers.reasoning);
+    if let Some(explanation) = &state.explanation {
+        reasoning["explanation"] = json!(explanation);
+    }
+    reasoning
+}
+
+/// What the score is: a probability by the labels known then, or a judgement.
+fn calibration(state: &State) -> Value {
+    let Some(reasoning) = state.reasoning() else { return Value::Null };
+    let evidence = reasoning.evidence_permille.unwrap_or(reasoning.likelihood_permille);
+    json!({
+        "is_calibrated": reasoning.is_calibrated,
+        "basis": reasoning.calibration,
+        "evidence": share(evidence),
     })
 }
 
@@ -126,7 +194,6 @@ fn vector_search(state: &State) -> bool {
 /// The audit record.
 pub fn audit(state: &State) -> Value {
     let fallbacks = state.planner_decisions.iter().filter(|decision| decision.used_fallback);
-    let tools = state.tool_executions.iter();
     json!({
         "investigation_id": state.options.investigation_id,
         "transaction_id": state.transaction_id,
@@ -134,7 +201,7 @@ pub fn audit(state: &State) -> Value {
         "severity": severity(state),
         "score_permille": score_permille(state),
         "confidence_permille": confidence_permille(state),
-        "tools": tools.map(|done| json!([done.tool_name, done.status])).collect::<Vec<_>>(),
+        "tools": tool_log(state),
         "decisions": state.planner_decisions.len(),
         "decisions_by_fallback": fallbacks.count(),
         "error": state.error,

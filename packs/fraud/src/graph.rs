@@ -2,16 +2,23 @@
 //!
 //! ```text
 //! start → planner ⇄ tool_executor
+//!            │        └ after reasoning_tool, with a model that explains → explainer → planner
+//!            ├ before recommendation_tool → evidence (a note) → tool_executor
 //!            └ COMPLETE, the last step or the time limit → completion (an audit note) → the end
 //! ```
+//!
+//! Version 1 has neither explainer nor evidence, and lets a planner end once reasoning and
+//! recommendations were called, whether they answered or not.
 //!
 //! A tool that fails or times out counts as called: the planner continues without it, and the
 //! result says so.
 
-use graph::agent::{Settings, SpanNames};
+use graph::agent::{OnModelFailure, Settings, SpanNames};
 use graph::budget::{Budget, Crossed, Limit};
 use graph::definition::{Attempts, Context, Finish, Graph, InputError, Node, Route, Scope};
-use graph::effect::{Author, Chat, Effect, INPUT_STEP, Message, ToolCall, ToolChoice, ToolSpec};
+use graph::effect::{
+    Author, Chat, Effect, INPUT_STEP, Message, Reply, ToolCall, ToolChoice, ToolSpec,
+};
 use graph::outcome::{Outcome, ToolOutcome, ToolResult};
 use serde_json::Value;
 
@@ -20,7 +27,8 @@ use super::planner::{self, SELECT};
 use super::state::{
     Action, Answers, PlannerDecision, State, Status, ToolExecution, ToolStatus, cut, summary,
 };
-use super::{answer, conclusion, input, prompt};
+use super::tool::Tool;
+use super::{answer, conclusion, explaining, input, prompt};
 
 pub const SERVER: &str = "card-transactions";
 
@@ -33,11 +41,25 @@ pub const TOOL_EXECUTOR: &str = "tool_executor";
 /// Subject of the note that every finished investigation writes before its end.
 pub const AUDIT: &str = "audit";
 
+/// Subject of the note with the evidence, which is written before the recommendations.
+pub const EVIDENCE: &str = "evidence";
+
+/// The node in which a model explains the evidence.
+pub const EXPLAINER: &str = "explainer";
+
 const START: &str = "start";
 const COMPLETION: &str = "completion";
 
 /// Error category when the planner makes an invalid choice and the fixed sequence is switched off.
 pub const CATEGORY_PLANNER: &str = "planner";
+
+/// Error category of a model that names only unknown tools.
+pub const CATEGORY_MODEL: &str = "model_invalid";
+
+/// A model whose first choices, this many, are unknown tools counts as one that failed.
+const UNKNOWN_CHOICES_MAX: u32 = 3;
+
+const MODEL_FAILED: &str = "the model named only tools that do not exist";
 
 /// Longest stored tool error, in characters.
 const ERROR_CHARS_MAX: usize = 500;
@@ -52,6 +74,28 @@ pub const SPAN_NAMES: SpanNames = SpanNames {
 };
 
 pub static GRAPH: Graph<State> = Graph {
+    version: "2",
+    nodes: &[
+        Node { name: START, to: &[PLANNER], ask: |_, _| Effect::Nothing, fold: fold_start },
+        Node {
+            name: PLANNER,
+            to: &[TOOL_EXECUTOR, EVIDENCE, COMPLETION],
+            ask: ask_planner,
+            fold: fold_decision,
+        },
+        Node { name: EVIDENCE, to: &[TOOL_EXECUTOR], ask: ask_evidence, fold: fold_evidence },
+        Node { name: TOOL_EXECUTOR, to: &[PLANNER, EXPLAINER], ask: ask_tool, fold: fold_answer },
+        Node { name: EXPLAINER, to: &[PLANNER], ask: ask_explainer, fold: fold_explanation },
+        Node { name: COMPLETION, to: &[], ask: ask_completion, fold: fold_completion },
+    ],
+    init: |input, settings| Ok(State { version: 2, ..init(input, settings)? }),
+    ..GRAPH_1
+};
+
+/// For the sessions that began with it.
+pub static EARLIER: Graph<State> = GRAPH_1;
+
+const GRAPH_1: Graph<State> = Graph {
     name: "fraud",
     version: "1",
     summary: "Investigates a card payment: likelihood of fraud and evidence.",
@@ -72,7 +116,10 @@ pub static GRAPH: Graph<State> = Graph {
     scope: Scope::Session,
     on_limit,
     on_limit_to: &[],
-    policy: |state, _| planner::reply(state),
+    policy: |state, chat| match &chat.choice {
+        ToolChoice::Only(form) if form == explaining::EXPLAIN => Reply::says(""),
+        _ => planner::reply(state),
+    },
     // No retries: the fixed sequence replaces a failed planner at once, and a failed tool is
     // skipped.
     attempts: Attempts { chat: 1, tool: 1 },
@@ -88,6 +135,11 @@ fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
         options: Options::of(settings)?,
         timeout_seconds: settings.budget.seconds.unwrap_or(SECONDS_MAX),
         has_model: settings.model.is_some(),
+        on_model_failure: settings.on_model_failure,
+        version: 1,
+        unknown_choices: Some(0),
+        model_failed: None,
+        explanation: None,
         answers: Answers::default(),
         status: Status::Pending,
         completed_steps: vec![],
@@ -111,6 +163,9 @@ fn fold_start(state: &mut State, outcome: Outcome) -> Route {
 
 fn ask_planner(state: &State, _: &Context<'_>) -> Effect {
     let options = &state.options;
+    if state.model_failed.is_some() {
+        return Effect::Nothing;
+    }
     Effect::Chat(Chat {
         system: prompt::SYSTEM.to_owned(),
         messages: vec![Message::user(state.newest, prompt::standing(state))],
@@ -130,9 +185,15 @@ fn ask_planner(state: &State, _: &Context<'_>) -> Effect {
 
 fn fold_decision(state: &mut State, outcome: Outcome) -> Route {
     let (seq, at) = (outcome.seq, outcome.at.to_string());
-    let reply = outcome.reply();
+    let reply = match &state.model_failed {
+        Some(_) => planner::reply(state),
+        None => outcome.reply(),
+    };
     let choice = planner::read(&reply)
         .and_then(|choice| planner::check(state, choice.action).map(|()| choice));
+    if let Some(route) = state.count_unknown(&reply, choice.as_ref().err()) {
+        return route;
+    }
     let (choice, rejected) = match choice {
         Ok(choice) => (choice, None),
         Err(problem) if state.options.planner_fallback => {
@@ -156,7 +217,10 @@ fn fold_decision(state: &mut State, outcome: Outcome) -> Route {
         rejected,
     });
     match choice.action {
-        Action::Call(_) if state.step_count < state.options.max_steps => Route::To(TOOL_EXECUTOR),
+        Action::Call(tool) if state.step_count < state.options.max_steps => {
+            let is_noted = state.version >= 2 && tool == Tool::Recommendation;
+            Route::To(if is_noted { EVIDENCE } else { TOOL_EXECUTOR })
+        }
         Action::Call(_) => {
             let most = state.options.max_steps;
             state.error = Some(format!("the limit of {most} steps was reached"));
@@ -164,6 +228,25 @@ fn fold_decision(state: &mut State, outcome: Outcome) -> Route {
         }
         Action::Complete => state.conclude(),
     }
+}
+
+/// The record before the recommendations.
+fn ask_evidence(state: &State, _: &Context<'_>) -> Effect {
+    Effect::Note { subject: EVIDENCE.to_owned(), payload: conclusion::insights(state) }
+}
+
+fn fold_evidence(_: &mut State, _: Outcome) -> Route {
+    Route::To(TOOL_EXECUTOR)
+}
+
+fn ask_explainer(state: &State, _: &Context<'_>) -> Effect {
+    Effect::Chat(explaining::chat(state))
+}
+
+fn fold_explanation(state: &mut State, outcome: Outcome) -> Route {
+    state.newest = outcome.seq;
+    state.explanation = explaining::read(state, &outcome.reply());
+    Route::To(PLANNER)
 }
 
 fn ask_tool(state: &State, _: &Context<'_>) -> Effect {
@@ -209,7 +292,8 @@ fn fold_answer(state: &mut State, outcome: Outcome) -> Route {
         state.answers.set(tool, output);
     }
     state.completed_steps.push(tool);
-    Route::To(PLANNER)
+    let is_explained = tool == Tool::Reasoning && state.is_explained_by_a_model();
+    Route::To(if is_explained { EXPLAINER } else { PLANNER })
 }
 
 fn has_no_answer(result: &ToolResult) -> bool {
@@ -247,6 +331,11 @@ impl State {
             return Route::To(COMPLETION);
         }
         self.status = Status::Completed;
+        if let Err(missing) = conclusion::sufficient(self)
+            && self.version >= 2
+        {
+            self.error.get_or_insert(missing);
+        }
         if !conclusion::has_evidence(self) {
             self.status = Status::Failed;
             let first = self.tool_executions.iter().find_map(|done| done.error_message.clone());
@@ -265,17 +354,53 @@ impl State {
         }
     }
 
-    fn failed_planning(&mut self, problem: &str, at: String) -> Route {
+    fn is_explained_by_a_model(&self) -> bool {
+        self.version >= 2
+            && self.has_model
+            && self.options.reasoning_llm
+            && self.model_failed.is_none()
+            && self.answers.has(Tool::Reasoning)
+    }
+
+    /// Counts the model's unknown tools until it makes a valid choice. A model that names nothing else has
+    /// failed: the fixed sequence goes on without it, or the session fails.
+    fn count_unknown(&mut self, reply: &Reply, problem: Option<&String>) -> Option<Route> {
+        if self.version < 2 || reply.by == Author::Policy {
+            return None;
+        }
+        let is_unknown = problem.is_some_and(|problem| planner::is_unknown(problem));
+        self.unknown_choices = match self.unknown_choices {
+            Some(unknown) if is_unknown => Some(unknown + 1),
+            _ => None,
+        };
+        if self.unknown_choices.unwrap_or_default() < UNKNOWN_CHOICES_MAX {
+            return None;
+        }
+        self.model_failed = Some(MODEL_FAILED.to_owned());
+        if self.on_model_failure == OnModelFailure::Policy {
+            return None;
+        }
         self.status = Status::Failed;
-        self.completed_at = Some(at);
-        self.error = Some(format!("the planner failed: {problem}"));
-        let failed = Finish::failed("PlannerError", "InvalidChoice", problem, CATEGORY_PLANNER);
+        self.error = Some(MODEL_FAILED.to_owned());
+        let failed = Finish::failed("ModelError", "UnknownTools", MODEL_FAILED, CATEGORY_MODEL);
+        Some(self.failed_with(failed))
+    }
+
+    fn failed_with(&self, failed: Finish) -> Route {
         Route::End(match failed {
             Finish::Failed { error, category, .. } => {
                 Finish::Failed { error, category, result: conclusion::result(self) }
             }
             completed @ Finish::Completed(_) => completed,
         })
+    }
+
+    fn failed_planning(&mut self, problem: &str, at: String) -> Route {
+        self.status = Status::Failed;
+        self.completed_at = Some(at);
+        self.error = Some(format!("the planner failed: {problem}"));
+        let failed = Finish::failed("PlannerError", "InvalidChoice", problem, CATEGORY_PLANNER);
+        self.failed_with(failed)
     }
 }
 

@@ -3,13 +3,14 @@
 //! A planner ([`planner`]) chooses among six tools ([`tool`]), each is called at most once, and
 //! [`conclusion`] weighs their answers. A model may plan; the planner validates each of its choices
 //! and replaces an invalid one by the fixed sequence. A model decides the order of the steps and
-//! nothing else. [`options`] and [`profile`] hold the settings, [`state`] the session's state, and
+//! may explain the evidence in words ([`explaining`]); it changes no score and no recommendation. [`options`] and [`profile`] hold the settings, [`state`] the session's state, and
 //! `prompt` the model's prompts. [`graph`] connects them, and [`conclude`] renders an
 //! investigation.
 
 pub mod answer;
 pub mod conclude;
 pub mod conclusion;
+pub mod explaining;
 pub mod graph;
 pub mod input;
 pub mod options;
@@ -26,12 +27,17 @@ use ::graph::agent::Agent;
 pub fn agent() -> &'static Agent {
     static AGENT: OnceLock<Agent> = OnceLock::new();
     AGENT.get_or_init(|| {
-        Agent::of(&graph::GRAPH)
-            .with_span_names(graph::SPAN_NAMES)
-            .with_profile(&profile::PROFILE)
-            .with_input_schema(input_schema())
-            .with_presentation(conclude::PRESENTATION)
+        with_descriptor(Agent::of(&graph::GRAPH))
+            .with_earlier(with_descriptor(Agent::of(&graph::EARLIER)))
     })
+}
+
+fn with_descriptor(agent: Agent) -> Agent {
+    agent
+        .with_span_names(graph::SPAN_NAMES)
+        .with_profile(&profile::PROFILE)
+        .with_input_schema(input_schema())
+        .with_presentation(conclude::PRESENTATION)
 }
 
 /// The JSON schema of its input.

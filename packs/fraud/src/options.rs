@@ -35,6 +35,8 @@ pub struct Options {
     pub planner_fallback: bool,
     /// Whether a model may plan.
     pub planner_llm: bool,
+    /// Whether the model also explains the evidence in its own words.
+    pub reasoning_llm: bool,
     /// The sampling temperature in hundredths.
     pub planner_temperature_percent: u32,
     /// Longest reply of the planner, in tokens.
@@ -48,7 +50,8 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// The values of the fraud specification, section 9.
+    /// The values of the fraud specification, section 9. It has none for `reasoning_llm`: an explanation is a
+    /// model call more, and changes nothing.
     fn default() -> Self {
         Self {
             investigation_id: String::new(),
@@ -56,6 +59,7 @@ impl Default for Options {
             tool_timeout_seconds: TOOL_SECONDS_MAX,
             planner_fallback: true,
             planner_llm: true,
+            reasoning_llm: false,
             planner_temperature_percent: 10,
             planner_max_tokens: 256,
             planner_timeout_seconds: 10,

@@ -4,6 +4,7 @@ use graph::effect::{Reply, ToolCall};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::conclusion;
 use super::state::{Action, State, cut};
 use super::tool::Tool;
 
@@ -12,6 +13,14 @@ pub const SELECT: &str = "select_next_step";
 
 /// Longest stored reason, in characters.
 const REASON_CHARS_MAX: usize = 300;
+
+const UNKNOWN_TOOL: &str = "unknown tool";
+const UNKNOWN_CALL: &str = "the reply calls an unknown tool";
+
+/// Whether a choice was rejected because the tool does not exist.
+pub fn is_unknown(problem: &str) -> bool {
+    [UNKNOWN_TOOL, UNKNOWN_CALL].contains(&problem)
+}
 
 /// A choice whose form is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,14 +62,14 @@ pub fn read(reply: &Reply) -> Result<Choice, String> {
     let arguments = match reply.calls.as_slice() {
         [call] if call.tool == SELECT => call.arguments.clone(),
         [] => of_text(reply.text.as_deref().unwrap_or_default())?,
-        [_] => return Err("the reply calls an unknown tool".to_owned()),
+        [_] => return Err(UNKNOWN_CALL.to_owned()),
         _ => return Err("the reply makes several choices".to_owned()),
     };
     let wire: Wire = serde_json::from_value(arguments)
         .map_err(|_| "the reply is not an object with tool, reason and confidence".to_owned())?;
     let action = match wire.tool.as_str() {
         Action::COMPLETE => Action::Complete,
-        name => Action::Call(Tool::named(name).ok_or("unknown tool")?),
+        name => Action::Call(Tool::named(name).ok_or(UNKNOWN_TOOL)?),
     };
     let confidence_permille =
         permille(wire.confidence).ok_or("the confidence is not from 0 to 1")?;
@@ -95,6 +104,7 @@ pub fn check(state: &State, action: Action) -> Result<(), String> {
         Action::Complete if !done.contains(&Tool::Recommendation) => {
             return Err("recommendation_tool was not called yet".to_owned());
         }
+        Action::Complete if state.version >= 2 => return conclusion::sufficient(state),
         Action::Complete => return Ok(()),
     };
     if done.contains(&tool) {

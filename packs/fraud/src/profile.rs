@@ -27,6 +27,9 @@ pub const LANGGRAPH_ENABLE_PLANNER_FALLBACK: &str = "LANGGRAPH_ENABLE_PLANNER_FA
 /// Whether a model may plan.
 pub const PLANNER_LLM_ENABLED: &str = "PLANNER_LLM_ENABLED";
 
+/// Whether the model also explains the evidence.
+pub const REASONING_LLM_ENABLED: &str = "REASONING_LLM_ENABLED";
+
 /// The planning model when the trigger names none.
 pub const PLANNER_MODEL_NAME: &str = "PLANNER_MODEL_NAME";
 
@@ -83,6 +86,7 @@ pub static PROFILE: Profile = Profile {
         LANGGRAPH_TOOL_TIMEOUT_SECONDS,
         LANGGRAPH_ENABLE_PLANNER_FALLBACK,
         PLANNER_LLM_ENABLED,
+        REASONING_LLM_ENABLED,
         PLANNER_MODEL_NAME,
         PLANNER_TEMPERATURE,
         PLANNER_MAX_TOKENS,
@@ -124,6 +128,7 @@ fn defaults(environment: &Environment<'_>) -> Result<Defaults, Unusable> {
             .unwrap_or(own.tool_timeout_seconds),
         planner_fallback: flag(LANGGRAPH_ENABLE_PLANNER_FALLBACK)?,
         planner_llm: flag(PLANNER_LLM_ENABLED)?,
+        reasoning_llm: environment.flag(REASONING_LLM_ENABLED)?.unwrap_or(own.reasoning_llm),
         planner_temperature_percent: temperature_percent(environment)?
             .unwrap_or(own.planner_temperature_percent),
         planner_max_tokens: count(PLANNER_MAX_TOKENS)?.unwrap_or(own.planner_max_tokens),
@@ -293,6 +298,7 @@ mod tests {
             ("LANGGRAPH_TOOL_TIMEOUT_SECONDS", "7"),
             ("LANGGRAPH_ENABLE_PLANNER_FALLBACK", "false"),
             ("PLANNER_LLM_ENABLED", "false"),
+            ("REASONING_LLM_ENABLED", "true"),
             ("PLANNER_MODEL_NAME", "ollama/llama3.2"),
             ("PLANNER_TEMPERATURE", "0.35"),
             ("PLANNER_MAX_TOKENS", "100"),
@@ -311,6 +317,7 @@ mod tests {
             tool_timeout_seconds: 7,
             planner_fallback: false,
             planner_llm: false,
+            reasoning_llm: true,
             planner_temperature_percent: 35,
             planner_max_tokens: 100,
             planner_timeout_seconds: 3,
@@ -352,8 +359,12 @@ mod tests {
         });
         let mut samples = Vec::new();
         // The driver observes a step after it is journaled and folded.
-        while let Next::Perform(requests) = session.run().next() {
-            session.perform(&requests[0], &mut world);
+        loop {
+            match session.run().next() {
+                Next::Perform(requests) => session.perform(&requests[0], &mut world),
+                Next::Note(note) => session.append(note.body()),
+                _ => break,
+            }
             samples.extend(observe(session.run(), session.steps().last().unwrap()).samples);
         }
         let Finish::Completed(result) = session.drive(&mut world) else { panic!("completed") };

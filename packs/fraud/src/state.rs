@@ -1,5 +1,6 @@
 //! The state of an investigation, and its summary.
 
+use graph::agent::OnModelFailure;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -99,6 +100,21 @@ pub struct State {
     pub timeout_seconds: u64,
     /// Whether a model plans.
     pub has_model: bool,
+    /// What the trigger says about a failed model.
+    #[serde(default)]
+    pub on_model_failure: OnModelFailure,
+    /// Version of the graph whose rules apply.
+    #[serde(default = "first_version")]
+    pub version: u32,
+    /// The model's choices of unknown tools since the start, until it made a valid one.
+    #[serde(default)]
+    pub unknown_choices: Option<u32>,
+    /// Why the model counts as failed, if it does.
+    #[serde(default)]
+    pub model_failed: Option<String>,
+    /// What a model said about the evidence, or why that was dropped.
+    #[serde(default)]
+    pub explanation: Option<Explanation>,
     /// The tools' answers.
     pub answers: Answers,
     pub status: Status,
@@ -120,6 +136,27 @@ pub struct State {
     pub error: Option<String>,
     /// The newest record that changed the evidence.
     pub newest: u32,
+}
+
+const fn first_version() -> u32 {
+    1
+}
+
+/// A model's words about the evidence. They change no score.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Explanation {
+    Given {
+        model: String,
+        /// The hypothesis that it holds most likely.
+        hypothesis: String,
+        text: String,
+        /// The findings that it cites.
+        patterns: Vec<String>,
+    },
+    Rejected {
+        reason: String,
+    },
 }
 
 /// The tools' answers; null for none.
@@ -182,7 +219,7 @@ impl State {
     /// A tool's arguments. Missing evidence is null.
     pub fn arguments(&self, tool: Tool) -> Value {
         let id = &self.transaction_id;
-        match tool {
+        let arguments = match tool {
             Tool::Context | Tool::Pattern | Tool::Similarity => json!({ "transaction_id": id }),
             Tool::Reasoning => json!({
                 "transaction_id": id,
@@ -192,6 +229,7 @@ impl State {
             Tool::Recommendation => json!({
                 "transaction_id": id,
                 "likelihood_permille": self.likelihood_permille(),
+                "risk_permille": self.risk_permille(),
                 "findings": self.findings().unwrap_or_default(),
                 "not_checked": self.not_checked(),
             }),
@@ -199,14 +237,34 @@ impl State {
                 "transaction_id": id,
                 "findings": self.findings().unwrap_or_default(),
             }),
-        }
+        };
+        without_null_risk(arguments)
     }
 
     /// The reasoning tool's answer, if any.
-    pub fn likelihood_permille(&self) -> Option<u32> {
-        let reasoning: Option<answer::Reasoning> = answer::read(&self.answers.reasoning);
-        reasoning.map(|reasoning| reasoning.likelihood_permille)
+    pub fn reasoning(&self) -> Option<answer::Reasoning> {
+        answer::read(&self.answers.reasoning)
     }
+
+    /// The reasoning tool's likelihood, if it answered.
+    pub fn likelihood_permille(&self) -> Option<u32> {
+        self.reasoning().map(|reasoning| reasoning.likelihood_permille)
+    }
+
+    /// The reasoning tool's weight that decides; `None` in records of earlier versions.
+    pub fn risk_permille(&self) -> Option<u32> {
+        self.reasoning().and_then(|reasoning| reasoning.risk_permille)
+    }
+}
+
+/// A request without a risk is that of earlier versions.
+fn without_null_risk(mut arguments: Value) -> Value {
+    if let Value::Object(fields) = &mut arguments
+        && fields.get("risk_permille").is_some_and(Value::is_null)
+    {
+        fields.remove("risk_permille");
+    }
+    arguments
 }
 
 /// A summary of a value: small values themselves, sizes of large ones.

@@ -41,6 +41,34 @@ pub struct Past {
     pub settles_at_ms: i64,
 }
 
+/// Whether a payment's label is known at a time.
+pub fn is_label_known(payment: &Transaction, at_ms: i64) -> bool {
+    payment.at_ms + LABEL_KNOWN_AFTER_MS <= at_ms
+}
+
+/// Number of earlier payments with a known label, in all of the data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    pub frauds: u64,
+    pub honest: u64,
+}
+
+impl Labels {
+    fn add(&mut self, label: Option<bool>) {
+        match label {
+            Some(true) => self.frauds += 1,
+            Some(false) => self.honest += 1,
+            None => {}
+        }
+    }
+
+    fn of(rows: &[Past]) -> Self {
+        let mut labels = Self::default();
+        rows.iter().for_each(|past| labels.add(past.known_fraud));
+        labels
+    }
+}
+
 /// The case of one payment.
 #[derive(Clone, Debug)]
 pub struct CaseFile {
@@ -54,6 +82,8 @@ pub struct CaseFile {
     pub sample: Vec<Vec<Past>>,
     /// Whether the sample has all other cards.
     pub is_whole: bool,
+    /// Labels known by then.
+    pub labels: Labels,
     /// Number of rows in the data.
     pub rows: u64,
     /// The source of the data.
@@ -65,7 +95,7 @@ impl Past {
     fn of(row: Row, target: &Transaction) -> Option<Self> {
         let Row { transaction, is_fraud } = row;
         let is_earlier = transaction.at_ms <= target.at_ms && transaction.id != target.id;
-        let is_known = transaction.at_ms + LABEL_KNOWN_AFTER_MS <= target.at_ms;
+        let is_known = is_label_known(&transaction, target.at_ms);
         let known_fraud = is_fraud.filter(|_| is_known);
         let settles_at_ms = habits::plainly(&transaction, known_fraud);
         is_earlier.then_some(Self { transaction, known_fraud, settles_at_ms })
@@ -74,6 +104,11 @@ impl Past {
     /// Whether the payment was a known fraud.
     pub fn is_known_fraud(&self) -> bool {
         self.known_fraud == Some(true)
+    }
+
+    /// The label, if it was already known at an earlier time than the investigated payment's.
+    pub fn label_at(&self, at_ms: i64) -> Option<bool> {
+        self.known_fraud.filter(|_| is_label_known(&self.transaction, at_ms))
     }
 }
 
@@ -98,6 +133,7 @@ impl CaseFile {
         let mut histories = Histories::new(source, &target);
         scan(&mut |place, raw| histories.see(place, raw))?;
         let (card, merchant) = (of_card(histories.card), newest(histories.merchant));
+        let labels = histories.labels;
         let (chosen, is_whole) = histories.chosen.cards();
         let mut sample: BTreeMap<String, Vec<Past>> =
             chosen.into_iter().map(|card| (card, Vec::new())).collect();
@@ -107,9 +143,9 @@ impl CaseFile {
             }
             Ok(())
         })?;
-        let sample = sample.into_values().map(newest).filter(|rows| !rows.is_empty()).collect();
+        let sample = sample.into_values().map(of_card).filter(|rows| !rows.is_empty()).collect();
         let (merchant, source) = (Some(merchant), source.to_owned());
-        Ok(Self { target, card, merchant, sample, is_whole, rows, source })
+        Ok(Self { target, card, merchant, sample, is_whole, labels, rows, source })
     }
 
     /// A case from a service: the card's rows and, if available, the merchant's.
@@ -124,8 +160,9 @@ impl CaseFile {
             rows.into_iter().filter_map(|row| Past::of(row, &target)).collect()
         };
         let (card, merchant) = (of_card(earlier(card)), merchant.map(|rows| newest(earlier(rows))));
+        let labels = Labels::of(&card);
         let (sample, is_whole, source) = (Vec::new(), false, source.to_owned());
-        Self { target, card, merchant, sample, is_whole, rows, source }
+        Self { target, card, merchant, sample, is_whole, labels, rows, source }
     }
 
     /// All earlier payments with a known label, by card, each with the card's payments before it.
@@ -181,12 +218,14 @@ struct Histories<'a> {
     target: &'a Transaction,
     card: Vec<Past>,
     merchant: Vec<Past>,
+    labels: Labels,
     chosen: Chosen,
 }
 
 impl<'a> Histories<'a> {
     fn new(source: &'a str, target: &'a Transaction) -> Self {
-        Self { source, target, card: vec![], merchant: vec![], chosen: Chosen::default() }
+        let (labels, chosen) = (Labels::default(), Chosen::default());
+        Self { source, target, card: vec![], merchant: vec![], labels, chosen }
     }
 
     fn see(&mut self, place: RowPosition, raw: &Raw<'_>) -> Result<(), Error> {
@@ -195,10 +234,17 @@ impl<'a> Histories<'a> {
         let wrong = |error: row::FieldError| {
             Error::of_field(self.source, place, error.column, error.problem)
         };
+        let label = match row::label(raw).map_err(wrong)? {
+            Some(label)
+                if row::time(raw).map_err(wrong)? + LABEL_KNOWN_AFTER_MS <= target.at_ms =>
+            {
+                Some(label)
+            }
+            _ => None,
+        };
+        self.labels.add(label);
         if card != target.card {
-            let is_known_fraud = row::label(raw).map_err(wrong)? == Some(true)
-                && row::time(raw).map_err(wrong)? + LABEL_KNOWN_AFTER_MS <= target.at_ms;
-            self.chosen.offer(card, is_known_fraud);
+            self.chosen.offer(card, label == Some(true));
         }
         let is_merchant = row::merchant(raw).map_err(wrong)? == target.merchant;
         if card == target.card || is_merchant {
@@ -289,7 +335,7 @@ fn of_card(rows: Vec<Past>) -> Vec<Past> {
     rows
 }
 
-fn in_time(a: &Past, b: &Past) -> std::cmp::Ordering {
+pub fn in_time(a: &Past, b: &Past) -> std::cmp::Ordering {
     let key = |past: &Past| past.transaction.at_ms;
     key(a).cmp(&key(b)).then_with(|| a.transaction.id.cmp(&b.transaction.id))
 }

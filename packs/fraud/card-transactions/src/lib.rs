@@ -6,13 +6,15 @@
 //! by row and validates each `row`; `case_file` keeps the rows that matter for one payment. The
 //! analysis is pure: `features` (a payment in numbers, against its card's history), `patterns`
 //! (anomalies, with the rows that show them), `similarity` (the nearest past cases, by text too
-//! with an [`Embedding`]), `reasoning`, `recommendations` and `rules` (drafts, backtested
+//! with an [`Embedding`]), `calibration` (what share
+//! of such payments were frauds, by the labels known then), `reasoning`, `recommendations` and `rules` (drafts, backtested
 //! before they are shown). `generator` makes data sets in this format.
 //!
 //! The tools never see the label of the investigated payment: reading its row drops it. Labels of
 //! other rows count only if they were known by then.
 
 mod amount;
+mod calibration;
 mod case_file;
 mod csv_file;
 mod error;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::calibration::Calibration;
 use super::patterns::{Finding, Pattern};
 use super::similarity::Similarity;
 
@@ -30,8 +31,17 @@ pub struct Hypothesis {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Reasoning {
     pub transaction_id: String,
-    /// Likelihood of fraud, in thousandths.
+    /// Likelihood of fraud, in thousandths: the share of frauds among past payments with such evidence, or, if
+    /// uncalibrated, the weight of the evidence.
     pub likelihood_permille: u32,
+    /// Weight of the evidence, in thousandths: a judgement, comparable between all payments.
+    pub evidence_permille: u32,
+    /// The weight that decides, in thousandths: the evidence, bounded by what the labels say.
+    pub risk_permille: u32,
+    /// Whether the likelihood is calibrated.
+    pub is_calibrated: bool,
+    /// On which labels, or why not.
+    pub calibration: String,
     /// Most likely first.
     pub hypotheses: Vec<Hypothesis>,
     /// Summary in a few sentences.
@@ -78,6 +88,9 @@ fn is_proof(finding: &Finding) -> bool {
     shows_how && finding.strength_permille >= PROOF_FROM
 }
 
+/// Even odds, in thousandths: below them a calibrated payment is not blocked.
+const EVEN: u32 = 500;
+
 /// Weight of similar frauds, in thousandths.
 const WEIGHT_SIMILARITY: u64 = 450;
 
@@ -85,6 +98,38 @@ const WEIGHT_SIMILARITY: u64 = 450;
 pub fn weigh(evidence: &Evidence) -> Reasoning {
     let findings = evidence.findings.as_deref().unwrap_or_default();
     let near = evidence.similarity.as_ref().and_then(|similarity| similarity.near_fraud_permille);
+    let calibration = evidence.similarity.as_ref().and_then(|found| found.calibration.clone());
+    let calibration = calibration.unwrap_or_else(|| Calibration::Uncalibrated {
+        reason: "past cases were not compared".to_owned(),
+    });
+    let weight = evidence_permille(findings, near);
+    let probability = calibration.probability_permille(weight);
+    let hypotheses = hypotheses(findings, weight);
+    let mut gaps = Vec::new();
+    if evidence.findings.is_none() {
+        gaps.push("patterns were not checked".to_owned());
+    }
+    if near.is_none() {
+        gaps.push("no usable past cases".to_owned());
+    }
+    if probability.is_none() {
+        gaps.push(format!("the likelihood is {}", calibration.in_words()));
+    }
+    Reasoning {
+        transaction_id: evidence.transaction_id.clone(),
+        likelihood_permille: probability.unwrap_or(weight),
+        evidence_permille: weight,
+        risk_permille: risk_permille(weight, probability),
+        is_calibrated: probability.is_some(),
+        calibration: calibration.in_words(),
+        summary: summary(findings, near, hypotheses.first()),
+        hypotheses,
+        gaps,
+    }
+}
+
+/// Weighs findings and past cases, in thousandths. Labels do not change it.
+pub fn evidence_permille(findings: &[Finding], near: Option<u32>) -> u32 {
     let mut doubt = 1_000_000;
     for finding in findings {
         doubt = left(doubt, weight(finding.pattern) * u64::from(finding.strength_permille));
@@ -92,23 +137,18 @@ pub fn weigh(evidence: &Evidence) -> Reasoning {
     if let Some(near) = near {
         doubt = left(doubt, WEIGHT_SIMILARITY * u64::from(near));
     }
-    let likelihood = u32::try_from(1_000 - doubt / 1_000).unwrap_or_default();
+    let evidence = u32::try_from(1_000 - doubt / 1_000).unwrap_or_default();
     let is_proven = findings.iter().any(is_proof);
-    let likelihood = if is_proven { likelihood } else { likelihood.min(UNUSUAL_ONLY_MAX) };
-    let hypotheses = hypotheses(findings, likelihood);
-    let mut gaps = Vec::new();
-    if evidence.findings.is_none() {
-        gaps.push("patterns were not checked".to_owned());
-    }
-    if near.is_none() {
-        gaps.push("no usable past cases: the likelihood is uncalibrated".to_owned());
-    }
-    Reasoning {
-        transaction_id: evidence.transaction_id.clone(),
-        likelihood_permille: likelihood,
-        summary: summary(findings, near, hypotheses.first()),
-        hypotheses,
-        gaps,
+    if is_proven { evidence } else { evidence.min(UNUSUAL_ONLY_MAX) }
+}
+
+/// Labels may take a block back to a question, and raise a low weight. They release nothing that the
+/// evidence holds: frauds that were never seen before have no labels.
+fn risk_permille(evidence: u32, probability: Option<u32>) -> u32 {
+    match probability {
+        None => evidence,
+        Some(probability) if probability < EVEN => evidence.min(UNUSUAL_ONLY_MAX).max(probability),
+        Some(probability) => evidence.max(probability.min(UNUSUAL_ONLY_MAX)),
     }
 }
 

@@ -20,6 +20,9 @@ pub struct Known {
     pub transaction_id: String,
     /// Likelihood of fraud, in thousandths; absent if the evidence was not weighed.
     pub likelihood_permille: Option<u32>,
+    /// The weight that decides, in thousandths; absent for the likelihood.
+    #[serde(default)]
+    pub risk_permille: Option<u32>,
     /// The patterns found.
     pub findings: Vec<Finding>,
     /// The patterns that could not be checked; absent if none were checked.
@@ -30,6 +33,10 @@ pub struct Known {
 const NOT_CHECKED_MAX: usize = 1;
 
 impl Known {
+    fn risk(&self) -> Option<u32> {
+        self.risk_permille.or(self.likelihood_permille)
+    }
+
     /// Why the payment cannot be released although its likelihood of fraud is low.
     fn too_little(&self) -> Option<String> {
         let Some(not_checked) = &self.not_checked else {
@@ -87,7 +94,7 @@ pub struct Recommendations {
 pub fn recommend(known: &Known) -> Recommendations {
     let mut all = vec![about_the_card(known)];
     let of = |pattern| known.findings.iter().find(|finding| finding.pattern == pattern);
-    let is_likely = known.likelihood_permille.is_some_and(|likelihood| likelihood >= ASK_FROM);
+    let is_likely = known.risk().is_some_and(|risk| risk >= ASK_FROM);
     // The last row is the payment itself.
     if let Some(testing) =
         of(Pattern::CardTesting).filter(|found| is_likely && found.rows.len() > 1)
@@ -113,7 +120,7 @@ fn about_the_card(known: &Known) -> Recommendation {
             rows.push(row.clone());
         }
     }
-    let Some(likelihood) = known.likelihood_permille else {
+    let (Some(likelihood), Some(risk)) = (known.likelihood_permille, known.risk()) else {
         let reason = "the evidence was not weighed automatically".to_owned();
         return recommendation("manual_review", Priority::High, reason, &rows);
     };
@@ -124,7 +131,7 @@ fn about_the_card(known: &Known) -> Recommendation {
         .map_or_else(|| "no unusual patterns".to_owned(), |finding| finding.explanation.clone());
     let reason = format!("{percent} % likelihood of fraud: {because}");
     let own = std::slice::from_ref(&known.transaction_id);
-    match likelihood {
+    match risk {
         BLOCK_FROM.. => recommendation("block_card", Priority::Immediate, reason, &rows),
         ASK_FROM.. => recommendation("ask_cardholder", Priority::Immediate, reason, &rows),
         REVIEW_FROM.. => recommendation("manual_review", Priority::High, reason, &rows),

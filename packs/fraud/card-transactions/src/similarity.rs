@@ -5,7 +5,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::case_file::{CaseFile, Past};
+use super::calibration::{self, Calibration};
+use super::case_file::{CaseFile, Past, is_label_known};
 use super::features::Features;
 use super::row::Transaction;
 use super::statistics::{hash, permille};
@@ -59,6 +60,8 @@ pub struct SimilarityResults {
     /// Share of frauds among the nearest cases, in thousandths; absent with too few cases.
     pub near_fraud_permille: Option<u32>,
     pub cases: Vec<PastCase>,
+    /// What the known labels say about weights of evidence.
+    pub calibration: Calibration,
     /// Limitations of the result.
     pub gaps: Vec<String>,
 }
@@ -73,6 +76,9 @@ pub struct Similarity {
     pub frauds_compared: u32,
     /// Share of frauds among the nearest cases, in thousandths; absent with too few cases.
     pub near_fraud_permille: Option<u32>,
+    /// What the known labels say about weights of evidence; absent in records of earlier versions.
+    #[serde(default)]
+    pub calibration: Option<Calibration>,
 }
 
 /// A past case and its distance.
@@ -89,14 +95,9 @@ pub fn compare(case: &CaseFile, embedding: Option<&dyn Embedding>) -> Similarity
         case.known_cases().partition(|(_, past)| past.is_known_fraud());
     let (frauds, honest) = (chosen(frauds, FRAUDS_MAX), chosen(honest, HONEST_MAX));
     let compared = frauds.len() + honest.len();
-    let near = |(before, past): &Known<'_>| {
-        distance(&own, &vector(&Features::of(before, &past.transaction)))
-    };
-    let mut near: Vec<Near<'_>> = frauds
-        .iter()
-        .chain(&honest)
-        .map(|known| Near { past: known.1, distance: near(known), text: None })
-        .collect();
+    let all: Vec<Placed<'_>> = frauds.iter().chain(&honest).map(Placed::of).collect();
+    let calibration = calibrate(case, &all);
+    let mut near: Vec<Near<'_>> = all.iter().map(|placed| placed.near(&own)).collect();
     sort(&mut near);
     let mut gaps = Vec::new();
     let mut method = "features";
@@ -123,8 +124,58 @@ pub fn compare(case: &CaseFile, embedding: Option<&dyn Embedding>) -> Similarity
         frauds_compared: u32::try_from(frauds.len()).unwrap_or(u32::MAX),
         near_fraud_permille: says_something.then(|| permille(near_frauds, near.len())),
         cases: near.into_iter().take(SHOWN).map(shown).collect(),
+        calibration,
         gaps,
     }
+}
+
+/// A past case with its features.
+struct Placed<'a> {
+    before: &'a [Past],
+    past: &'a Past,
+    vector: [u32; DIMENSIONS],
+}
+
+impl<'a> Placed<'a> {
+    fn of((before, past): &Known<'a>) -> Self {
+        Self { before, past, vector: vector(&Features::of(before, &past.transaction)) }
+    }
+
+    fn near(&self, own: &[u32; DIMENSIONS]) -> Near<'a> {
+        Near { past: self.past, distance: distance(own, &self.vector), text: None }
+    }
+}
+
+/// Calibrates on some of the cases, each compared by its features with those known at its own time.
+fn calibrate(case: &CaseFile, all: &[Placed<'_>]) -> Calibration {
+    let (frauds, honest): (Vec<_>, Vec<_>) =
+        all.iter().partition(|placed| placed.past.is_known_fraud());
+    let some = frauds.into_iter().take(calibration::FRAUDS_MAX);
+    let some = some.chain(honest.into_iter().take(calibration::HONEST_MAX));
+    let known = some.map(|placed| calibration::Known {
+        before: placed.before,
+        past: placed.past,
+        near_fraud_permille: near_at_its_time(placed, all),
+    });
+    Calibration::of(case, &known.collect::<Vec<_>>())
+}
+
+/// Share of frauds among the nearest cases whose labels were known when a past case was made.
+fn near_at_its_time(placed: &Placed<'_>, all: &[Placed<'_>]) -> Option<u32> {
+    let at_ms = placed.past.transaction.at_ms;
+    let known = all.iter().filter(|other| is_label_known(&other.past.transaction, at_ms));
+    let mut near: Vec<(u32, &str, bool)> = known
+        .map(|other| {
+            let apart = distance(&placed.vector, &other.vector);
+            (apart, other.past.transaction.id.as_str(), other.past.is_known_fraud())
+        })
+        .collect();
+    if near.len() < CASES_MIN || !near.iter().any(|(_, _, is_fraud)| *is_fraud) {
+        return None;
+    }
+    near.sort_unstable();
+    near.truncate(NEIGHBOURS);
+    Some(permille(near.iter().filter(|(_, _, is_fraud)| *is_fraud).count(), near.len()))
 }
 
 fn sort(near: &mut [Near<'_>]) {
@@ -176,12 +227,10 @@ fn apart_permille(a: &[f32], b: &[f32]) -> u32 {
 
 type Known<'a> = (&'a [Past], &'a Past);
 
-/// The items with the smallest hashes, a reproducible random sample.
+/// The items with the smallest hashes, a reproducible random sample, in the order of their hashes.
 fn chosen(mut cases: Vec<Known<'_>>, cases_max: usize) -> Vec<Known<'_>> {
-    if cases.len() > cases_max {
-        cases.sort_by_cached_key(|(_, past)| hash(&past.transaction.id));
-        cases.truncate(cases_max);
-    }
+    cases.sort_by_cached_key(|(_, past)| hash(&past.transaction.id));
+    cases.truncate(cases_max);
     cases
 }
 
@@ -225,6 +274,7 @@ fn distance(a: &[u32; DIMENSIONS], b: &[u32; DIMENSIONS]) -> u32 {
 mod tests {
     use super::*;
     use crate::amount::Amount;
+    use crate::case_file::Labels;
     use crate::row::Channel;
 
     /// Distinguishes two kinds of shops by a word; fails on other texts.
@@ -272,6 +322,7 @@ mod tests {
             merchant: None,
             sample: (0..40).map(past).collect(),
             is_whole: true,
+            labels: Labels { frauds: 10, honest: 30 },
             rows: 41,
             source: "data.csv".to_owned(),
         }

@@ -1,6 +1,8 @@
 //! Investigations of generated payments with the real server.
 
+mod adversaries;
 mod backtest;
+mod calibration;
 mod injections;
 mod planning;
 mod ranking;

@@ -65,7 +65,7 @@ impl Scene<'_> {
         let alike: Vec<&Transaction> = self
             .before
             .iter()
-            .filter(|past| !past.is_known_fraud())
+            .filter(|past| past.label_at(self.payment.at_ms) != Some(true))
             .map(|past| &past.transaction)
             .filter(|past| {
                 past.merchant == self.payment.merchant

@@ -38,10 +38,12 @@ impl<'a> Scene<'a> {
         };
         let frauds: Vec<&Transaction> = merchant
             .iter()
-            .filter(|past| past.is_known_fraud() && past.transaction.card != self.payment.card)
+            .filter(|past| past.label_at(self.payment.at_ms) == Some(true))
+            .filter(|past| past.transaction.card != self.payment.card)
             .map(|past| &past.transaction)
             .collect();
-        let known = merchant.iter().filter(|past| past.known_fraud.is_some()).count();
+        let labels = merchant.iter().filter_map(|past| past.label_at(self.payment.at_ms));
+        let known = labels.count();
         // One fraud at a rarely used merchant proves little.
         let share = permille(frauds.len(), known + DOUBT_ROWS);
         let strength =
