@@ -55,11 +55,13 @@ pub fn idle(text: &str) {
     pass(Passing::Idle, text);
 }
 
-/// Shows a transient line, if stderr is a terminal.
-pub fn idle_on_terminal(text: &str) {
-    if io::stderr().is_terminal() {
+/// Shows a transient line, if stderr is a terminal. Returns whether it is.
+pub fn idle_on_terminal(text: &str) -> bool {
+    let is_terminal = io::stderr().is_terminal();
+    if is_terminal {
         passing(text);
     }
+    is_terminal
 }
 
 fn pass(what: Passing, text: &str) {

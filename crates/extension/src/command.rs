@@ -67,6 +67,10 @@ pub trait Host {
     /// Writes a line to stderr.
     fn say(&self, text: &str);
 
+    /// Shows a transient line on the terminal, which the next output overwrites. Returns whether there is a
+    /// terminal.
+    fn show_progress(&self, text: &str) -> bool;
+
     /// Runs sessions on the local stack and calls `ended` as each one ends.
     ///
     /// # Errors

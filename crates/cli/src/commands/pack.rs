@@ -66,6 +66,10 @@ impl Host for CommandHost<'_> {
         output::say(text);
     }
 
+    fn show_progress(&self, text: &str) -> bool {
+        output::idle_on_terminal(text)
+    }
+
     fn run_sessions<'a>(
         &'a self,
         batch: Batch,

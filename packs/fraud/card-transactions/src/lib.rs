@@ -36,9 +36,11 @@ mod statistics;
 mod summary;
 
 pub use error::Error;
+pub use row::Channel;
 pub use server::Server;
 pub use similarity::Embedding;
-pub use source::{Remote, Source};
+pub use source::{Labels, Remote, Source};
+pub use summary::Payment;
 
 use mcp::ServerInfo;
 

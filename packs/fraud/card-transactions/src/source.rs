@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use super::case_file::CaseFile;
 use super::error::{Error, RowPosition, shown};
-use super::row::{self, Column, Raw};
+use super::row::{self, Column, Raw, Row};
 use super::service::Service;
+use super::summary::Payment;
 use super::{csv_file, parquet_file};
 
 /// Visitor of rows.
@@ -80,21 +81,59 @@ impl Source {
     ///
     /// # Errors
     /// If the data are invalid.
-    pub fn labels(&self, ids: &BTreeSet<&str>) -> Result<BTreeMap<String, bool>, Error> {
-        let mut labels = BTreeMap::new();
-        let Self::File(path) = self else { return Ok(labels) };
-        let file = name_of(path);
-        Kind::of(path)?.scan(path, &mut |place, raw| {
+    pub fn labels(&self, ids: &BTreeSet<&str>) -> Result<Labels, Error> {
+        let mut labels = Labels::default();
+        self.each_row(|file, place, raw| {
+            let label = row::label(raw)
+                .map_err(|error| Error::of_field(file, place, error.column, error.problem))?;
+            let Some(is_fraud) = label else { return Ok(()) };
+            *if is_fraud { &mut labels.frauds } else { &mut labels.honest } += 1;
             let id = raw.get(Column::TransactionId).trim();
             if ids.contains(id) {
-                let label = row::label(raw)
-                    .map_err(|error| Error::of_field(&file, place, error.column, error.problem))?;
-                labels.extend(label.map(|label| (id.to_owned(), label)));
+                labels.of.insert(id.to_owned(), is_fraud);
             }
             Ok(())
         })?;
         Ok(labels)
     }
+
+    /// The payments with these ids, as far as a file has them. For reports.
+    ///
+    /// # Errors
+    /// If the data are invalid.
+    pub fn payments(&self, ids: &BTreeSet<&str>) -> Result<BTreeMap<String, Payment>, Error> {
+        let mut payments = BTreeMap::new();
+        self.each_row(|file, place, raw| {
+            if ids.contains(raw.get(Column::TransactionId).trim()) {
+                let row = Row::parse(raw)
+                    .map_err(|error| Error::of_field(file, place, error.column, error.problem))?;
+                payments.insert(row.transaction.id.clone(), Payment::of(&row.transaction));
+            }
+            Ok(())
+        })?;
+        Ok(payments)
+    }
+
+    /// Visits the rows of a file; a service has none to visit.
+    fn each_row(
+        &self,
+        mut visit: impl FnMut(&str, RowPosition, &Raw<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Self::File(path) = self else { return Ok(()) };
+        let file = name_of(path);
+        Kind::of(path)?.scan(path, &mut |place, raw| visit(&file, place, raw))
+    }
+}
+
+/// Labels of a data set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels {
+    /// Those of the payments that were asked for, by id.
+    pub of: BTreeMap<String, bool>,
+    /// Number of labelled frauds in all.
+    pub frauds: u64,
+    /// Number of labelled honest payments in all.
+    pub honest: u64,
 }
 
 /// A file's name for messages, without its folders, which may be private.

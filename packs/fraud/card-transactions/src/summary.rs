@@ -99,7 +99,7 @@ pub fn sum_up(case: &CaseFile) -> Context {
 }
 
 impl Payment {
-    fn of(transaction: &Transaction) -> Self {
+    pub(super) fn of(transaction: &Transaction) -> Self {
         Self {
             transaction_id: transaction.id.clone(),
             timestamp: transaction.at(),

@@ -1,10 +1,10 @@
 //! `daybook investigate`: investigates many payments, one session each, and summarises them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use card_transactions::{Remote, Source};
+use card_transactions::{Labels, Remote, Source};
 use clap::{ArgMatches, Args, FromArgMatches as _};
 use extension::command::{Batch, Command, Host};
 use extension::failure::{Exit, Failure};
@@ -13,7 +13,10 @@ use fraud::graph::GRAPH;
 use futures_util::future::{FutureExt as _, LocalBoxFuture};
 use serde_json::{Map, Value, json};
 
+use super::handover::{self, Case};
+use super::progress;
 use super::ranking::Ranking;
+use super::reliability::{self, Scored};
 use super::report::{self, Investigated};
 
 /// Most ids per batch.
@@ -35,6 +38,9 @@ struct Options {
     /// The model: policy, bedrock:ID, openai:NAME or transcript:FILE
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+    /// Also write a case file to this folder: case.html and case.csv, with the cited payments
+    #[arg(long, value_name = "DIR")]
+    case_file: Option<PathBuf>,
     /// Start a stack for this run if none is listening at the endpoint
     #[arg(long)]
     with_stack: bool,
@@ -48,6 +54,7 @@ impl Command for Investigate {
                 "\
 Examples:
   daybook investigate packs/fraud/transactions/sample.csv --ids suspicious.txt
+  daybook investigate transactions.csv --ids suspicious.txt --case-file case-17
   cut -d, -f1 alerts.csv | daybook investigate transactions.csv --ids - --parallel 8 --with-stack
 
 Exit codes: 0 all investigations succeeded · 1 some did not · 2 result unknown",
@@ -78,37 +85,117 @@ Exit codes: 0 all investigations succeeded · 1 some did not · 2 result unknown
 
 async fn investigate(options: Options, host: &dyn Host) -> Result<Exit, Failure> {
     let ids = ids(&options.ids)?;
-    let model = options.model.map(input::model_name);
+    if let Some(folder) = &options.case_file {
+        handover::check(folder).map_err(|problem| {
+            Failure::usage(problem).hint("name another folder: a case file is not overwritten")
+        })?;
+    }
+    let model = options.model.clone().map(input::model_name);
     let batch = Batch {
         details: ids.iter().map(|id| detail(id, &options.transactions, model.as_deref())).collect(),
         parallel: usize::from(options.parallel),
         with_stack: options.with_stack,
     };
-    let surroundings = host.surroundings();
     let mut done = Vec::with_capacity(ids.len());
-    let mut ended = |number: usize, session: Value| -> Result<(), Failure> {
-        if surroundings.json {
-            host.print_json(&session)?;
-        }
-        let investigated = Investigated { id: ids[number].clone(), session };
-        host.say(&format!("{} of {}: {}", done.len() + 1, ids.len(), investigated.in_short()));
-        done.push(investigated);
-        Ok(())
-    };
-    host.run_sessions(batch, &mut ended).await?;
-    let ranking = ranking(&options.transactions, &done, host);
-    if surroundings.json {
-        if let Some(Ranking { area, frauds, honest }) = ranking {
-            host.print_json(
-                &json!({"type": "ranking", "area": area, "frauds": frauds, "honest": honest}),
-            )?;
-        }
-    } else {
-        host.print(&report::table(surroundings.colour, &mut done))?;
-        host.print(&ranking.iter().map(Ranking::in_words).collect::<Vec<_>>())?;
+    let outcome = run_all(batch, &ids, &mut done, host).await;
+    // What was investigated is reported although the rest was not.
+    done.sort_by(Investigated::worst_first);
+    let has_report = !done.is_empty() || outcome.is_ok();
+    if has_report {
+        report(&options, &ids, &done, host)?;
     }
+    outcome?;
     let all_succeeded = done.iter().all(Investigated::has_succeeded);
     Ok(if all_succeeded { Exit::Succeeded } else { Exit::Failed })
+}
+
+async fn run_all(
+    batch: Batch,
+    ids: &[String],
+    done: &mut Vec<Investigated>,
+    host: &dyn Host,
+) -> Result<(), Failure> {
+    let json = host.surroundings().json;
+    host.show_progress(&progress::bar(0, ids.len(), None));
+    let mut ended = |number: usize, session: Value| -> Result<(), Failure> {
+        if json {
+            host.print_json(&session)?;
+        }
+        done.push(Investigated { id: ids[number].clone(), session });
+        let worst = done.iter().min_by(|a, b| a.worst_first(b)).map(Investigated::in_short);
+        if !host.show_progress(&progress::bar(done.len(), ids.len(), worst.as_deref())) {
+            let newest = done.last().map(Investigated::in_short).unwrap_or_default();
+            host.say(&format!("{} of {}: {newest}", done.len(), ids.len()));
+        }
+        Ok(())
+    };
+    host.run_sessions(batch, &mut ended).await
+}
+
+fn report(
+    options: &Options,
+    ids: &[String],
+    done: &[Investigated],
+    host: &dyn Host,
+) -> Result<(), Failure> {
+    let surroundings = host.surroundings();
+    let scored = scored(&options.transactions, done, host);
+    let ranking = Ranking::of(scored.of.iter().map(|one| (one.score, one.is_fraud)).collect());
+    let mut quality: Vec<String> = ranking.iter().map(Ranking::in_words).collect();
+    quality.extend(reliability::table(&scored.of, 1.0));
+    quality.extend(scored.selection_note());
+    if surroundings.json {
+        if let Some(ranking) = ranking {
+            host.print_json(&ranking_json(&ranking, &scored.of))?;
+        }
+    } else {
+        host.print(&report::table(surroundings.colour, done))?;
+        host.print(&quality)?;
+    }
+    match &options.case_file {
+        Some(folder) => write_case_file(folder, options, ids, done, &quality, host),
+        None => Ok(()),
+    }
+}
+
+fn ranking_json(ranking: &Ranking, scored: &[Scored]) -> Value {
+    let (low, high) = ranking.interval();
+    let bands = reliability::bands(scored, 1.0);
+    let band = |band: &reliability::Band| {
+        json!({"from": band.from, "to": band.to, "frauds": band.frauds, "honest": band.honest,
+            "score": band.score, "share": band.share, "low": band.low, "high": band.high})
+    };
+    json!({"type": "ranking", "area": ranking.area, "area_low": low, "area_high": high,
+        "interval": "95 %, Newcombe's method 5", "frauds": ranking.frauds, "honest": ranking.honest,
+        "uncalibrated": scored.iter().filter(|one| !one.is_calibrated).count(),
+        "reliability": bands.iter().map(band).collect::<Vec<_>>()})
+}
+
+fn write_case_file(
+    folder: &Path,
+    options: &Options,
+    ids: &[String],
+    done: &[Investigated],
+    quality: &[String],
+    host: &dyn Host,
+) -> Result<(), Failure> {
+    let cited = handover::cited(done);
+    let source = Source::new(&options.transactions, Remote::Refused);
+    let payments = source.and_then(|source| source.payments(&cited)).unwrap_or_else(|error| {
+        host.say(&format!("the case file cites ids only: {error}"));
+        BTreeMap::new()
+    });
+    let is_done = |id: &&String| done.iter().any(|one| one.id == **id);
+    let left_out: Vec<String> = ids.iter().filter(|id| !is_done(id)).cloned().collect();
+    let source = Path::new(&options.transactions).file_name();
+    let source =
+        source.map_or_else(|| "a service".to_owned(), |n| n.to_string_lossy().into_owned());
+    let case = Case { source: &source, done, left_out: &left_out, payments: &payments, quality };
+    let written = handover::write(folder, &case);
+    let [page, table] =
+        written.with_context(|| format!("cannot write the case file in {}", folder.display()))?;
+    host.say(&format!("case file: {} and {}", page.display(), table.display()));
+    Ok(())
 }
 
 fn detail(id: &str, transactions: &str, model: Option<&str>) -> Map<String, Value> {
@@ -121,22 +208,51 @@ fn detail(id: &str, transactions: &str, model: Option<&str>) -> Map<String, Valu
     detail
 }
 
-/// Ranks the labelled payments. Reads the data again for the labels, which agents never see.
-fn ranking(data: &str, done: &[Investigated], host: &dyn Host) -> Option<Ranking> {
+/// The labelled payments with their scores.
+struct Labelled {
+    of: Vec<Scored>,
+    /// Share of frauds among all labelled payments of the data; `None` without labels.
+    share: Option<f64>,
+}
+
+/// The labelled shares of a selection and of its data that differ by this factor are told.
+const SELECTION_FACTOR: f64 = 2.0;
+
+impl Labelled {
+    /// Shares of frauds hold for payments like the selected ones.
+    #[expect(clippy::cast_precision_loss, reason = "a batch has fewer than 2^53 payments")]
+    fn selection_note(&self) -> Option<String> {
+        let frauds = self.of.iter().filter(|one| one.is_fraud).count() as f64;
+        let (own, all) = (frauds / (self.of.len().max(1)) as f64, self.share?);
+        let is_alike = own <= all * SELECTION_FACTOR && own * SELECTION_FACTOR >= all;
+        (!is_alike && !self.of.is_empty()).then(|| {
+            format!(
+                "{:.1} % of the investigated payments are frauds, and {:.1} % of all in the data: scores are \
+                 probabilities for the data, so this selection has other shares",
+                own * 100.0,
+                all * 100.0
+            )
+        })
+    }
+}
+
+/// Reads the data again for the labels, which agents never see.
+#[expect(clippy::cast_precision_loss, reason = "a data set has fewer than 2^53 rows")]
+fn scored(data: &str, done: &[Investigated], host: &dyn Host) -> Labelled {
     let ids: BTreeSet<&str> = done.iter().map(|investigated| investigated.id.as_str()).collect();
     let labels = Source::new(data, Remote::Refused).and_then(|source| source.labels(&ids));
-    match labels {
-        Ok(labels) => {
-            let scored = done.iter().filter_map(|investigated| {
-                Some((investigated.score()?, *labels.get(&investigated.id)?))
-            });
-            Ranking::of(scored.collect())
-        }
-        Err(error) => {
-            host.say(&format!("cannot read the labels: {error}"));
-            None
-        }
-    }
+    let labels = labels.unwrap_or_else(|error| {
+        host.say(&format!("cannot read the labels: {error}"));
+        Labels::default()
+    });
+    let of = done.iter().filter_map(|investigated| {
+        let is_fraud = *labels.of.get(&investigated.id)?;
+        let is_calibrated = investigated.is_calibrated();
+        Some(Scored { score: investigated.score()?, is_calibrated, is_fraud })
+    });
+    let all = labels.frauds + labels.honest;
+    let share = (all > 0).then(|| labels.frauds as f64 / all as f64);
+    Labelled { of: of.collect(), share }
 }
 
 /// Reads ids, one per line, without duplicates, empty lines and `#` comments.

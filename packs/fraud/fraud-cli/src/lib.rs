@@ -1,8 +1,12 @@
-//! The fraud pack's extension of `daybook`: its MCP server, `investigate` and `generate`.
+//! The fraud pack's extension of `daybook`: its MCP server, `investigate` and `generate`. `ranking` and
+//! `reliability` measure scores against labels, for `investigate` and for the benchmark.
 
 mod generate;
+mod handover;
 mod investigate;
-mod ranking;
+mod progress;
+pub mod ranking;
+pub mod reliability;
 mod report;
 mod server;
 

@@ -27,6 +27,88 @@ impl Investigated {
         self.result()?.get("score")?.as_f64()
     }
 
+    /// Whether the score is a probability by labels known then.
+    pub fn is_calibrated(&self) -> bool {
+        self.calibration("is_calibrated").and_then(Value::as_bool) == Some(true)
+    }
+
+    pub fn score_is(&self) -> &'static str {
+        match (self.score(), self.is_calibrated()) {
+            (None, _) => "",
+            (Some(_), true) => "calibrated",
+            (Some(_), false) => "uncalibrated",
+        }
+    }
+
+    /// On which labels the score is calibrated, or why not.
+    pub fn basis(&self) -> Option<&str> {
+        self.calibration("basis").and_then(Value::as_str).filter(|basis| !basis.is_empty())
+    }
+
+    /// Weight of the evidence, from 0 to 1.
+    pub fn evidence(&self) -> Option<f64> {
+        self.calibration("evidence")?.as_f64()
+    }
+
+    pub fn confidence(&self) -> Option<f64> {
+        self.result()?.get("confidence_score")?.as_f64()
+    }
+
+    fn calibration(&self, field: &str) -> Option<&Value> {
+        self.result()?.get("calibration")?.get(field)
+    }
+
+    /// The first recommendation.
+    pub fn action(&self) -> Option<&str> {
+        self.recommendations().first().and_then(|advice| text(advice, "action"))
+    }
+
+    pub fn recommendations(&self) -> &[Value] {
+        self.list("recommendations")
+    }
+
+    pub fn findings(&self) -> &[Value] {
+        self.list("findings")
+    }
+
+    fn list(&self, field: &str) -> &[Value] {
+        let list = self.result().and_then(|result| result.get(field)?.as_array());
+        list.map_or(&[], Vec::as_slice)
+    }
+
+    pub fn session_id(&self) -> &str {
+        text(&self.session, "session_id").unwrap_or_default()
+    }
+
+    pub fn error(&self) -> Option<&str> {
+        text(&self.session, "error").or_else(|| text(self.result()?, "error"))
+    }
+
+    /// The conclusion in a sentence.
+    pub fn summary(&self) -> Option<&str> {
+        text(&self.session, "summary").filter(|_| self.score().is_some())
+    }
+
+    /// How urgent it is, 0 first: to block, to ask, to review, not assessed, released.
+    fn urgency(&self) -> u8 {
+        let severity = self.severity().map(str::to_ascii_lowercase);
+        match (severity.as_deref(), self.action()) {
+            (Some("critical"), _) => 0,
+            (Some("high"), _) => 1,
+            (Some("medium"), _) => 2,
+            (Some("low"), Some("release")) => 4,
+            _ => 3,
+        }
+    }
+
+    /// The order of a report: the most urgent first, and of these the highest score.
+    pub fn worst_first(&self, other: &Self) -> std::cmp::Ordering {
+        let score = |of: &Self| of.score().unwrap_or(-1.0);
+        let by_score = || score(other).total_cmp(&score(self));
+        let by_id = || self.id.cmp(&other.id);
+        self.urgency().cmp(&other.urgency()).then_with(by_score).then_with(by_id)
+    }
+
     pub fn in_short(&self) -> String {
         let id = clean(&self.id);
         if let (Some(score), Some(severity)) = (self.score(), self.severity()) {
@@ -36,7 +118,7 @@ impl Investigated {
         format!("{id} {}{}", self.status(), error.unwrap_or_default())
     }
 
-    fn status(&self) -> &str {
+    pub fn status(&self) -> &str {
         text(&self.session, "status").unwrap_or_default()
     }
 
@@ -44,7 +126,7 @@ impl Investigated {
         self.session.get("result").filter(|_| self.has_succeeded())
     }
 
-    fn severity(&self) -> Option<&str> {
+    pub fn severity(&self) -> Option<&str> {
         text(self.result()?, "severity")
     }
 
@@ -53,38 +135,43 @@ impl Investigated {
     }
 }
 
-/// All investigations, most likely frauds first, and counts by severity.
-pub fn table(colour: bool, done: &mut [Investigated]) -> Vec<String> {
-    done.sort_by(|a, b| {
-        let (x, y) = (a.score().unwrap_or(-1.0), b.score().unwrap_or(-1.0));
-        y.total_cmp(&x).then_with(|| a.id.cmp(&b.id))
-    });
+/// All investigations, in their order, and counts by severity.
+pub fn table(colour: bool, done: &[Investigated]) -> Vec<String> {
     let paint = |style: Style, text: &str| {
         if colour { style.style(text).to_string() } else { text.to_owned() }
     };
     let heading = format!(
-        "{:<16} {:<9} {:>7}  {:<18} SESSION",
-        "TRANSACTION", "SEVERITY", "FRAUD", "FINDING"
+        "{:<16} {:<9} {:>7}  {:<14} {:<18} SESSION",
+        "TRANSACTION", "SEVERITY", "FRAUD", "ACTION", "FINDING"
     );
     let mut lines = vec![paint(Style::new().dimmed(), &heading)];
-    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
-    for investigated in done.iter() {
+    for investigated in done {
         let severity = clean(investigated.severity().unwrap_or(investigated.status()));
         let fraud = investigated.score().map_or_else(|| "-".to_owned(), percent);
         lines.push(format!(
-            "{} {} {fraud:>7}  {:<18} {}",
+            "{} {} {fraud:>7}  {:<14} {:<18} {}",
             paint(Style::new().cyan(), &format!("{:<16}", clip(&investigated.id, 16))),
             paint(style_of(&severity), &format!("{severity:<9}")),
+            clip(&investigated.action().unwrap_or("-").replace('_', " "), 14),
             clip(investigated.finding().unwrap_or("-"), 18),
-            text(&investigated.session, "session_id").unwrap_or_default(),
+            investigated.session_id(),
         ));
+    }
+    lines.push(String::new());
+    lines.push(format!("{} investigated: {}", done.len(), counts(done)));
+    lines
+}
+
+/// Counts by severity, or by status where there is none.
+pub fn counts(done: &[Investigated]) -> String {
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    for investigated in done {
+        let severity = clean(investigated.severity().unwrap_or(investigated.status()));
         *counts.entry(severity).or_default() += 1;
     }
     let counts: Vec<String> =
         counts.iter().map(|(name, count)| format!("{count} {name}")).collect();
-    lines.push(String::new());
-    lines.push(format!("{} investigated: {}", done.len(), counts.join(", ")));
-    lines
+    counts.join(", ")
 }
 
 fn style_of(severity: &str) -> Style {
@@ -99,7 +186,7 @@ fn text<'a>(value: &'a Value, field: &str) -> Option<&'a str> {
     value.get(field)?.as_str()
 }
 
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", share.clamp(0.0, 1.0) * 100.0)
 }
 
@@ -116,8 +203,12 @@ mod tests {
     }
 
     #[test]
-    fn likely_frauds_come_first_and_failures_last() {
-        let result = |score: f64, severity: &str| json!({"score": score, "severity": severity, "findings": [{"pattern": "velocity"}]});
+    fn the_worst_come_first_and_the_released_last() {
+        let result = |score: f64, severity: &str| {
+            let action = if severity == "low" { "release" } else { "block_card" };
+            json!({"score": score, "severity": severity, "findings": [{"pattern": "velocity"}],
+                "recommendations": [{"action": action}]})
+        };
         let mut done = [
             investigated("t1", "FAILED", Value::Null),
             investigated("t2", SUCCEEDED, result(0.1, "low")),
@@ -125,9 +216,10 @@ mod tests {
         ];
         assert_eq!(done[0].in_short(), "t1 FAILED: NotFound: no row");
         assert_eq!(done[1].in_short(), "t2 low 10.0 %");
-        let lines = table(false, &mut done);
+        done.sort_by(Investigated::worst_first);
+        let lines = table(false, &done);
         let starts: Vec<_> = lines.iter().map(|line| line.split(' ').next().unwrap()).collect();
-        assert_eq!(starts, ["TRANSACTION", "t3", "t2", "t1", "", "3"]);
+        assert_eq!(starts, ["TRANSACTION", "t3", "t1", "t2", "", "3"]);
         assert_eq!(lines[5], "3 investigated: 1 FAILED, 1 critical, 1 low");
     }
 }
