@@ -346,14 +346,7 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
     check.unreadable_events();
     let verdict = check.verdict(&heads);
     let seal = verdict.as_ref().and_then(|verdict| verdict.seal.as_ref());
-    let anchor = match (&verdict, seal, &anchors.last_step) {
-        (Some(verdict), Some(seal), _) => {
-            Some((verdict.sk.clone(), seal.end_seq, seal.end_hash.clone()))
-        }
-        (_, _, Some((seq, hash))) => Some(("the witness".to_owned(), *seq, hash.clone())),
-        _ => None,
-    };
-    check.steps(anchor);
+    check.steps(last_step(verdict.as_ref(), anchors));
     check.payloads();
     check.requests();
     anchors.receipts.iter().for_each(|receipts| check.receipts(receipts));
@@ -411,6 +404,17 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
         log: log.map(|log| InLog { leaves: log.leaves().count(), unsigned: log.unsigned }),
         erased,
     }
+}
+
+/// What protects the last step, its number and its hash.
+fn last_step(verdict: Option<&Event>, anchors: &Anchors) -> Option<(String, u32, Hash)> {
+    if let Some(verdict) = verdict
+        && let Some(seal) = &verdict.seal
+    {
+        return Some((verdict.sk.clone(), seal.end_seq, seal.end_hash.clone()));
+    }
+    let (seq, hash) = anchors.last_step.as_ref()?;
+    Some(("the witness".to_owned(), *seq, hash.clone()))
 }
 
 /// The anchors of some heads, each once, weakest first.

@@ -154,6 +154,7 @@ async fn start(folder: &Path, time_scale: u32) -> Stack {
         accepts_loss: false,
         durability: Durability::Fsync,
         encrypt: false,
+        load: stack::load::Limits::default(),
         time_scale,
         clock: None,
         // As `daybook dev` does, checkpoints are signed.

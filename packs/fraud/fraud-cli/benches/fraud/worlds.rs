@@ -82,7 +82,7 @@ fn fjord() -> World {
 /// A week in the sun, booked or not; then a new sofa.
 fn fjord_holiday(world: &mut Writer) {
     let day = world.late_day();
-    if world.card % 2 == 0 {
+    if world.card.is_multiple_of(2) {
         let at = world.time(day - 20, (18, 22), 1);
         world.unusual(at, "NORWEGIAN AIR", "4511", 4_800.0, BERGEN, "online");
     }
