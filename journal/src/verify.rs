@@ -361,6 +361,9 @@ pub fn verify(session: &SessionId, items: &[Item], anchors: &Anchors, now: Stamp
     check.unnamed_parts();
     check.initiations();
     let log = anchors.log.as_ref();
+    if log.is_some_and(Judged::lacks_session) && !is_empty {
+        check.not_logged();
+    }
     let mut unmet = log.map_or_else(Vec::new, |log| check.log(log));
     unmet.extend(anchors.unmet.iter().cloned());
     let leaves = anchors.log.iter().flat_map(Judged::leaves);

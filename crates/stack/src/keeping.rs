@@ -182,6 +182,9 @@ impl Keeper {
         if let Some(keys) = keys {
             keys.check_log(&store).await.map_err(KeepError::Log)?;
         }
+        if let Some(problem) = store.hidden().await?.first() {
+            return Err(KeepError::Log(problem.clone()));
+        }
         let verifier = Verifier::new(store, keys, Trust::default(), None).await?;
         let mut fates = Vec::new();
         for session in sessions {

@@ -60,8 +60,17 @@ impl Verifier {
         {
             trust.log = keys.verifiers()?;
         }
-        let audit = Audit::of(&database, keys, older, &trust).await;
+        let mut audit = Audit::of(&database, keys, older, &trust).await;
+        match database.hidden().await {
+            Ok(hidden) => audit.problems.extend(hidden),
+            Err(error) => audit.problems.push(crate::stack::chain(&error)),
+        }
         Ok(Self { database, trust, audit })
+    }
+
+    /// Whether a signature was asked for that the log does not have.
+    pub fn lacks_signature(&self) -> bool {
+        self.trust.is_required && self.audit.signed_by.is_none()
     }
 
     /// Reads every leaf of the log, and names every session that there is a trace of.

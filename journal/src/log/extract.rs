@@ -149,6 +149,11 @@ impl Judged {
         }
     }
 
+    /// Whether a log that has a leaf for each session has none for this one.
+    pub(crate) fn lacks_session(&self) -> bool {
+        matches!(self.asked, Asked::Log) && self.leaves.is_empty()
+    }
+
     pub fn leaves(&self) -> impl Iterator<Item = &Leaf> {
         self.leaves.iter().map(|(leaf, _)| leaf)
     }

@@ -1,5 +1,6 @@
 //! Damage of the file itself: what a statement met, and what reading every page finds.
 
+use std::collections::BTreeMap;
 use std::error::Error as StdError;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -7,7 +8,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 
-use super::{OpenError, check_version, open_reading};
+use super::{CREATE, OpenError, SqliteStore, check_version, log, open_reading};
+use crate::store;
 
 /// Most findings of a check; one damaged page may cause many.
 const FINDINGS_MAX: usize = 20;
@@ -55,8 +57,8 @@ pub enum Pages {
     NotInTime,
 }
 
-/// Reads every page of a journal and checks its tables, with SQLite's `quick_check`. It does not compare indexes with
-/// their tables.
+/// Reads every page of a journal, checks its tables, and compares each index with its table, with SQLite's
+/// `integrity_check`: an index that lacks rows hides them from queries.
 ///
 /// # Errors
 /// The file cannot be opened as a journal.
@@ -85,7 +87,60 @@ pub async fn check_pages(path: &Path, limit: Duration) -> Result<Pages, OpenErro
 }
 
 fn findings(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    let mut statement = connection.prepare(&format!("PRAGMA quick_check({FINDINGS_MAX})"))?;
+    let mut statement = connection.prepare(&format!("PRAGMA integrity_check({FINDINGS_MAX})"))?;
+    let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let found: Vec<String> = rows.collect::<Result<_, _>>()?;
+    Ok(if found == ["ok"] { Vec::new() } else { found })
+}
+
+impl SqliteStore {
+    /// What keeps queries from showing what the tables hold: a table, index, view or trigger that is not this journal's,
+    /// or an index of the log's leaves that does not have each of them. Takes time with the number of leaves.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn hidden(&self) -> Result<Vec<String>, store::Error> {
+        self.read(|connection| {
+            let mut problems = foreign(connection)?;
+            if connection.table_exists(None, "log_leaf")? {
+                problems.extend(stale(connection)?);
+            }
+            Ok(problems)
+        })
+        .await
+    }
+}
+
+/// An object of a schema: its kind and its text.
+type Objects = BTreeMap<String, (String, String)>;
+
+fn objects(connection: &Connection) -> rusqlite::Result<Objects> {
+    let sql = "SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
+    rows.collect()
+}
+
+/// The objects of the schema that are not as this program creates them. An earlier version may lack some.
+fn foreign(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let ours = Connection::open_in_memory()?;
+    ours.execute_batch(CREATE)?;
+    ours.execute_batch(log::CREATE)?;
+    let (ours, found) = (objects(&ours)?, objects(connection)?);
+    let differs = |name: &str, object: &(String, String)| match ours.get(name) {
+        Some(own) => own != object,
+        None => object.0 == "trigger" || object.0 == "view",
+    };
+    let foreign = found.iter().filter(|(name, object)| differs(name, object));
+    Ok(foreign
+        .map(|(name, (kind, _))| format!("the {kind} `{name}` is not this journal's"))
+        .collect())
+}
+
+/// Where the leaves' table and its indexes differ.
+fn stale(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let sql = format!("SELECT * FROM pragma_integrity_check('log_leaf') LIMIT {FINDINGS_MAX}");
+    let mut statement = connection.prepare(&sql)?;
     let rows = statement.query_map([], |row| row.get::<_, String>(0))?;
     let found: Vec<String> = rows.collect::<Result<_, _>>()?;
     Ok(if found == ["ok"] { Vec::new() } else { found })

@@ -186,6 +186,17 @@ impl<'a> Check<'a> {
         unmet
     }
 
+    /// Reports the first record of a session without any leaf.
+    pub(super) fn not_logged(&mut self) {
+        let events = self.events.keys().map(|sk| (*sk).to_owned());
+        let first = events.chain(self.steps.keys().map(|seq| key::step(*seq))).next();
+        if let Some(place) = first
+            && self.reported.insert(place.clone())
+        {
+            self.report(Damage::NotLogged { place });
+        }
+    }
+
     pub(super) fn named_otherwise(&mut self, place: &str, by: &str, named: &Hash, found: &Hash) {
         let (by, named, found) = (by.to_owned(), named.clone(), found.clone());
         self.changed(place.to_owned(), Change::Named { by, named, found });

@@ -22,7 +22,7 @@ use crate::reader;
 use crate::resolve::Context;
 
 /// How long reading all pages of a backup may take. It is the whole purpose, so only a disk that hangs ends it.
-const PAGES_TIMEOUT: Duration = Duration::from_secs(86_400);
+pub(super) const PAGES_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 /// Copies the journal, verifies the copy, and gives it its name.
 ///

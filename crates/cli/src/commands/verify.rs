@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use journal::id::SessionId;
 use journal::item::Hash;
 use journal::log::Trust;
+use journal::sqlite::{Pages, check_pages};
 use journal::verify::{Outcome, Report, State};
 use serde_json::{Value, json};
 use stack::checkpoints::{self, Audit, Read};
@@ -18,6 +19,7 @@ use tlog::key::VerifierKey;
 #[cfg(feature = "live")]
 pub(super) mod account;
 
+use super::backup::PAGES_TIMEOUT;
 use super::transfer;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -157,7 +159,13 @@ async fn of_all(context: &Context, checks: Checks) -> Result<Exit, Failure> {
         return all_in_account(context, &reader, &checks).await;
     };
     let verifier = verifier(context, database, &checks).await?;
-    let whole = Whole::read(context, verifier, checks.head.as_slice(), Told::All).await?;
+    let mut whole = Whole::read(context, verifier, checks.head.as_slice(), Told::All).await?;
+    // Pages and indexes that no session's verification reads, such as those of lists.
+    match check_pages(database.path(), PAGES_TIMEOUT).await.map_err(reader::unusable)? {
+        Pages::Whole => {}
+        Pages::Damaged(found) => whole.audit.problems.extend(found),
+        Pages::NotInTime => whole.not_provable = true,
+    }
     whole.print(context)?;
     Ok(whole.exit())
 }
@@ -200,13 +208,24 @@ impl Whole {
         told: Told,
     ) -> Result<Self, Failure> {
         let named = verifier.read_all().await?;
+        let lacks_signature = verifier.lacks_signature();
         // Said once, not of every session.
         let audit = std::mem::take(&mut verifier.audit);
+        let logged = audit.sessions.clone();
         let mut whole = Self { strays: named.strays, ..Self::held_against(audit) };
+        if lacks_signature {
+            whole.not_provable = true;
+            output::say("the log has no checkpoint that a required key signed");
+        }
         for (done, id) in named.sessions.iter().enumerate() {
             progress::bar("verifying", done as u64, named.sessions.len() as u64, "sessions");
-            if let Some(found) = verifier.report(id, heads, reader::now()).await? {
-                whole.add(context, id, &found.report, told)?;
+            match verifier.report(id, heads, reader::now()).await? {
+                Some(found) => whole.add(context, id, &found.report, told)?,
+                None if logged.contains(id) => {
+                    let problem = format!("its leaf of session {id} is not found by its session");
+                    whole.audit.problems.push(problem);
+                }
+                None => {}
             }
         }
         Ok(whole)

@@ -269,13 +269,13 @@ fn sessions_on_a_full_disk_end_once_there_is_room() {
 
 async fn newer(path: &Path) {
     let store = SqliteStore::open(path, Durability::Relaxed).unwrap();
-    store.transact(|connection| connection.execute_batch("PRAGMA user_version = 3")).await.unwrap();
+    store.transact(|connection| connection.execute_batch("PRAGMA user_version = 4")).await.unwrap();
 }
 
 #[tokio::test]
 async fn an_unusable_journal_is_named_and_left_unchanged() {
     for (said, is_newer) in
-        [("has schema 3; this version supports 2", true), ("file is not a database", false)]
+        [("has schema 4; this version supports 3", true), ("file is not a database", false)]
     {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data").join(JOURNAL_FILE);

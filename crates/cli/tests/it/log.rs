@@ -5,6 +5,11 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
+use journal::chain::{Author, Head, append};
+use journal::clock::{Clock, Hlc, Stamp};
+use journal::id::{Runner, SessionId};
+use journal::sqlite::{Durability, SqliteStore};
+use journal::step::StepBody;
 use rusqlite::{Connection, params};
 
 use crate::harness::{Dev, Ran, daybook, free_endpoint, run_in};
@@ -308,4 +313,102 @@ fn a_session_of_a_log_that_is_gone_is_never_sound() {
     assert_eq!(asked.exit, 2, "{asked:#?}");
     let all = journal.run(&["verify", "--all", "--key", key]);
     assert_ne!(all.exit, 0, "{all:#?}");
+}
+
+/// Leaves an index of the journal without the rows of a condition, with its own text.
+fn make_stale(journal: &Journal, index: &str, lacking: &str) {
+    let open = || Connection::open(journal.path("data/journal.db")).unwrap();
+    let sql: String = open()
+        .query_row("SELECT sql FROM sqlite_schema WHERE name = ?", [index], |row| row.get(0))
+        .unwrap();
+    let and = if sql.contains(" WHERE ") { "AND" } else { "WHERE" };
+    let set = |text: &str| {
+        let connection = open();
+        connection.execute_batch("PRAGMA writable_schema = ON").unwrap();
+        let update = "UPDATE sqlite_schema SET sql = ? WHERE name = ?";
+        connection.execute(update, params![text, index]).unwrap();
+    };
+    set(&format!("{sql} {and} NOT ({lacking})"));
+    open().execute_batch(&format!("REINDEX {index}")).unwrap();
+    set(&sql);
+}
+
+#[test]
+fn an_index_that_hides_rows_is_named() {
+    let journal = Journal::new();
+    let id = &journal.ids[1];
+    make_stale(&journal, "log_leaf_by_session", &format!("session = '{id}'"));
+    for arguments in
+        [&["verify", "--all"][..], &["verify", "--all", "--key", "log.pub"], &["verify", id]]
+    {
+        let ran = journal.run(arguments);
+        assert_eq!(ran.exit, 1, "{ran:#?}");
+    }
+    assert_ne!(journal.run(&["backup", "kept.db"]).exit, 0);
+    let prune = ["prune", "--before", "2100-01-01T00:00:00Z", "--yes"];
+    let ran = journal.run(&prune);
+    assert!(journal.run(&["show", id]).exit == 0, "nothing is removed: {ran:#?}");
+
+    let journal = Journal::new();
+    make_stale(&journal, "item_by_day", "at LIKE '%1Z'");
+    make_stale(&journal, "item_by_day_with_status", "at LIKE '%1Z' OR at LIKE '%0Z'");
+    let hides = "SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'";
+    let file = Connection::open(journal.path("data/journal.db")).unwrap();
+    let hidden: i64 = file.query_row(hides, [], |row| row.get(0)).unwrap();
+    assert_eq!(journal.run(&["verify", "--all"]).exit, i32::from(hidden > 0));
+}
+
+#[test]
+fn a_schema_of_another_writer_is_named() {
+    for change in [
+        "CREATE TRIGGER quiet BEFORE INSERT ON item BEGIN SELECT RAISE(IGNORE); END",
+        "CREATE VIEW more AS SELECT * FROM item",
+        "ALTER TABLE item RENAME TO kept; CREATE VIEW item AS SELECT * FROM kept",
+        "DROP INDEX log_leaf_by_session;
+         CREATE INDEX log_leaf_by_session ON log_leaf(session) WHERE n > 1",
+    ] {
+        let journal = Journal::new();
+        journal.change(change);
+        let ran = journal.run(&["verify", "--all"]);
+        assert_eq!(ran.exit, 1, "{change}: {ran:#?}");
+        assert!(one_line(&ran).contains("is not this journal's"), "{change}: {ran:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_without_a_leaf_is_named() {
+    let journal = Journal::new();
+    let file = journal.path("data/journal.db");
+    let store = SqliteStore::open(&file, Durability::Relaxed).unwrap();
+    let (session, runner) = (SessionId::fresh(), Runner::fresh("agent"));
+    let author = Author { session, runner, expires_at: 4_000_000_000 };
+    let claim = StepBody::Claim {
+        supersedes: 0,
+        agent: "checkup".to_owned(),
+        graph_version: "1".to_owned(),
+        input: None,
+    };
+    let hlc = Hlc::new(Clock::system(), Stamp::default());
+    append(&store, &hlc, &author, &Head::genesis(), 1, claim).await.unwrap();
+    drop(store);
+    let ran = journal.run(&["verify", "--all"]);
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    assert!(one_line(&ran).contains("the log of sessions has no leaf for it"), "{ran:#?}");
+}
+
+/// The output without the breaks of its lines.
+fn one_line(ran: &Ran) -> String {
+    ran.stdout.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn an_emptied_journal_does_not_satisfy_a_key() {
+    let journal = Journal::new();
+    journal.change(
+        "DELETE FROM item; DELETE FROM partition; DELETE FROM log_leaf; DELETE FROM log_node;
+         DELETE FROM log_checkpoint; DELETE FROM execution_event; DELETE FROM execution",
+    );
+    fs::remove_dir_all(journal.path(".config")).unwrap_or_default();
+    let ran = journal.run(&["verify", "--all", "--key", "log.pub"]);
+    assert_ne!(ran.exit, 0, "{ran:#?}");
 }
