@@ -23,6 +23,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::json;
 use sha2::Sha256;
 
+use crate::clock::Stamp;
 use crate::event::EventStatus;
 use crate::id::SessionId;
 use crate::item::{Hash, Item};
@@ -33,6 +34,8 @@ use tlog::tree::TreeHead;
 
 use crate::store::Error;
 
+#[cfg(any(feature = "sqlite", feature = "clock"))]
+pub(crate) use extract::too_many;
 pub(crate) use extract::Missing;
 pub use extract::{ENTRIES_MAX, Entry, Extract, HeadEntry, Judged, Proof, PrunedBy, Trust};
 pub use retention::{
@@ -148,6 +151,13 @@ impl Leaf {
 
     pub fn stage(&self) -> Stage {
         stage(self.status).unwrap_or(Stage::Started)
+    }
+
+    /// When the record expires. `None` if the leaf names no time after that of its record: nothing expires before it is
+    /// written, so such a time excuses nothing.
+    pub fn expiry(&self) -> Option<i64> {
+        let written = Stamp::parse(self.sk.strip_prefix(key::EVENT_PREFIX)?).ok()?;
+        Some(self.expires_at).filter(|expires_at| *expires_at > written.seconds())
     }
 }
 
@@ -277,6 +287,17 @@ mod tests {
         let mut step = record("SESSION_FAILED");
         step.sk = key::step(1);
         assert_eq!(Leaf::of(&step), None);
+    }
+
+    #[test]
+    fn a_leaf_expires_only_after_its_record() {
+        let leaf = Leaf::of(&record("SESSION_INITIATED")).unwrap();
+        assert_eq!(leaf.expiry(), Some(1_800_000_000));
+        for absurd in [0, 17, -17, i64::MIN, 1_767_225_600] {
+            assert_eq!(Leaf { expires_at: absurd, ..leaf.clone() }.expiry(), None, "{absurd}");
+        }
+        let nowhere = Leaf { sk: "EVENT#never".to_owned(), ..leaf };
+        assert_eq!(nowhere.expiry(), None);
     }
 
     #[test]

@@ -53,6 +53,11 @@ class Leaf:
     def is_verdict(self) -> bool:
         return self.status in ENDING_OF_VERDICT
 
+    def expires_after_its_event(self) -> bool:
+        """A leaf states 0 for an event without `ExpiresAt`."""
+        instant = parse_time(self.sk.removeprefix("EVENT#")) if self.sk.startswith("EVENT#") else None
+        return instant is not None and self.expires_at > instant // 1_000_000_000
+
 
 @dataclass(frozen=True)
 class Retention:

@@ -652,7 +652,8 @@ def check_unnamed_parts(session: Session) -> None:
 def is_expired(session: Session) -> bool:
     times = vouched_expiry(session)
     if not times:
-        if session.anchors:
+        # What a leaf names is known to have been there.
+        if session.anchors or session.log.leaves:
             return False
         times = expiry_of(unsuspected_records(session))
     return bool(times) and max(times) <= session.now
@@ -663,8 +664,7 @@ def vouched_expiry(session: Session) -> list[int]:
     verdict = session.verdict
     if verdict is not None and (not session.anchors or is_anchored(session, verdict)):
         vouched.append(verdict)
-    # A leaf states 0 for an event without `ExpiresAt`.
-    leaves = [leaf.expires_at for leaf in session.log.leaves if leaf.expires_at]
+    leaves = [leaf.expires_at for leaf in session.log.leaves if leaf.expires_after_its_event()]
     return expiry_of(vouched) + leaves
 
 

@@ -379,21 +379,21 @@ impl Audit {
             let left = usize::try_from(size - tree.size()).unwrap_or(LEAVES);
             let leaves = store.log_leaves(tree.size(), LEAVES.min(left)).await?;
             if leaves.is_empty() {
-                self.problems.push(format!("it lacks leaf {} of {size}", tree.size()));
+                self.say(format!("it lacks leaf {} of {size}", tree.size()));
                 return Ok(());
             }
             let nodes = leaves.iter().flat_map(|leaf| self.add(leaf, &mut tree)).collect();
             if let Some(id) = store.log_differs(nodes).await? {
                 let (level, index) = (id.level, id.index);
-                self.problems.push(format!(
+                self.say(format!(
                     "node {index} of level {level} of its tree is not what its leaves give"
                 ));
             }
         }
         match store.log_head(size).await {
             Ok(Some(head)) if head == tree.head() => {}
-            Ok(_) => self.problems.push("its tree is not that of its leaves".to_owned()),
-            Err(error) => self.problems.push(chain(&error)),
+            Ok(_) => self.say("its tree is not that of its leaves".to_owned()),
+            Err(error) => self.say(chain(&error)),
         }
         Ok(())
     }
@@ -402,25 +402,30 @@ impl Audit {
     fn add(&mut self, stored: &Stored, tree: &mut Frontier) -> Vec<(NodeId, Hash)> {
         let expected = tree.size();
         if stored.index != expected {
-            self.problems.push(format!("it has leaf {} in the place of {expected}", stored.index));
+            self.say(format!("it has leaf {} in the place of {expected}", stored.index));
         }
         // The size was checked against the limit when the log was read.
         let nodes = tree.append(Hash::leaf(&stored.bytes)).unwrap_or_default();
         match AnyLeaf::parse(&stored.bytes) {
             None => {
-                self.problems.push(format!("its leaf {} is not that of a record", stored.index))
+                self.say(format!("its leaf {} is not that of a record", stored.index))
             }
             Some(leaf) => {
                 let of = leaf.session();
                 if of.as_str() != stored.session {
                     let (index, session) = (stored.index, &stored.session);
                     let found = format!("its leaf {index} of {of} is filed under {session}");
-                    self.problems.push(found);
+                    self.say(found);
                 }
                 self.sessions.insert(of.clone());
             }
         }
         nodes
+    }
+
+    /// Adds a problem, up to a bound: one leaf that is missing shifts all that follow.
+    fn say(&mut self, problem: String) {
+        walk::say(&mut self.problems, problem);
     }
 
     pub fn to_json(&self) -> Value {
@@ -476,12 +481,15 @@ impl Keys {
 
 #[cfg(test)]
 mod tests {
+    use journal::clock::Clock;
     use journal::event::EventStatus;
     use journal::key::{self, attribute};
-    use journal::log::Leaf;
+    use journal::log::{Decision, ENTRIES_MAX, Leaf, Retention};
+    use journal::principal::Principal;
     use journal::store::Condition;
 
     use super::*;
+    use crate::verifier::Verifier;
 
     fn record(session: &SessionId, second: u32, status: EventStatus) -> Item {
         let sk = format!("EVENT#2026-01-01T00:00:{second:02}.000000000Z");
@@ -496,6 +504,45 @@ mod tests {
             read.records.iter().filter(|item| is_verdict(Leaf::of(item))).count(),
             log.entries.iter().filter(|entry| is_verdict(Leaf::parse(&entry.leaf))).count(),
         )
+    }
+
+    /// An attacker may add leaves, and a person holds; neither may hide what follows.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_session_with_too_many_leaves_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journal.db");
+        let store = Database::open(&file, journal::sqlite::Durability::Relaxed).unwrap();
+        let (many, held) = (SessionId::fresh(), SessionId::fresh());
+        for n in 0..=ENTRIES_MAX {
+            let sk = format!("EVENT#2026-01-01T00:00:00.{n:09}Z");
+            let item = Item::new(key::session(&many), sk)
+                .with(attribute::STATUS, EventStatus::SessionInitiated.as_str());
+            store.put(item, Condition::Absent).await.unwrap();
+        }
+        let start = record(&held, 0, EventStatus::SessionInitiated);
+        store.put(start, Condition::Absent).await.unwrap();
+        let hold = |label: usize| Retention {
+            session: held.clone(),
+            decision: Decision::Hold(format!("case-{label}").parse().unwrap()),
+            at: Clock::system().now(),
+            by: Principal::Unknown,
+            reason: "a case".to_owned(),
+        };
+        let mut holds = 0;
+        while store.hold(hold(holds)).await.is_ok() {
+            holds += 1;
+        }
+        assert!((1..ENTRIES_MAX / 2).contains(&holds), "{holds}");
+        let verifier = Verifier::new(store.clone(), None, Trust::default(), None).await;
+        let mut verifier = verifier.unwrap();
+        assert_eq!(verifier.read_all().await.unwrap().sessions.len(), 2);
+        let problems = async |session| {
+            let found = verifier.report(session, &[], Clock::system().now()).await.unwrap();
+            format!("{:?}", found.unwrap().report.damage)
+        };
+        assert!(problems(&many).await.contains("more than 1000 leaves"));
+        assert!(!problems(&held).await.contains("more than 1000 leaves"));
+        assert!(Read::of(&store, &store, &many).await.unwrap().log.is_err());
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -320,13 +320,16 @@ impl Keeper {
                    AND stopped_ms < ? ORDER BY id LIMIT ?";
         let old = self.store.read(move |file| {
             let mut statement = file.prepare_cached(sql)?;
-            let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            // A damaged execution stays, and keeps no other.
+            let row = |row: &rusqlite::Row<'_>| {
+                Ok((row.get(0)?, row.get::<_, String>(1).ok().zip(row.get::<_, String>(2).ok())))
+            };
             let rows = statement.query_map([after, before, limit], row)?;
-            Ok(rows.collect::<rusqlite::Result<Vec<(i64, String, String)>>>()?)
+            Ok(rows.collect::<rusqlite::Result<Vec<(i64, _)>>>()?)
         });
         let old = old.await?;
         let mut arns = Vec::new();
-        for (_, arn, name) in &old {
+        for (arn, name) in old.iter().filter_map(|(_, named)| named.as_ref()) {
             let session = name.split("-resume-").next().and_then(|id| id.parse().ok());
             let is_held = match session {
                 Some(session) => !self.store.keeping(&session).await?.held.is_empty(),
@@ -340,7 +343,7 @@ impl Keeper {
             let arns = json!(arns).to_string();
             self.store.transact(move |file| remove_executions(file, &arns)).await?;
         }
-        Ok(old.last().filter(|_| old.len() == EXECUTIONS_AT_ONCE).map(|(id, _, _)| *id))
+        Ok(old.last().filter(|_| old.len() == EXECUTIONS_AT_ONCE).map(|(id, _)| *id))
     }
 }
 

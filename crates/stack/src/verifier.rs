@@ -12,7 +12,7 @@ use journal::store::Error;
 use journal::verify::{self, Anchor, Anchors, Report};
 
 use crate::checkpoints::{Audit, Read};
-use crate::executions;
+use crate::executions::{self, Heads};
 use crate::keys::Keys;
 use crate::store::Database;
 
@@ -42,6 +42,8 @@ pub struct Named {
     /// Partitions that no session has: of payloads of a session without records, or with a key that is no session's or
     /// that no query finds.
     pub strays: Vec<String>,
+    /// The damaged executions, each in a sentence.
+    pub executions: Vec<String>,
 }
 
 impl Verifier {
@@ -81,6 +83,7 @@ impl Verifier {
         self.audit.read_leaves(&self.database).await?;
         let mut named = partitions(&self.database).await?;
         named.sessions.extend(self.audit.sessions.iter().cloned());
+        named.executions = executions::damaged(&self.database).await?;
         Ok(named)
     }
 
@@ -104,9 +107,10 @@ impl Verifier {
             return Ok(None);
         }
         let given = given.iter().cloned().map(|head| (Anchor::Given, head));
-        let executed = executed.into_iter().map(|head| (Anchor::LocalExecution, head));
+        let Heads { found, unreadable } = executed;
+        let executed = found.into_iter().map(|head| (Anchor::LocalExecution, head));
         let heads = given.chain(executed).collect();
-        let anchors = Anchors { heads, log, ..Anchors::default() };
+        let anchors = Anchors { heads, log, unmet: unreadable, ..Anchors::default() };
         let report = verify::verify(id, &records, &anchors, now);
         Ok(Some(Verified { report, records: records.len() }))
     }
@@ -145,5 +149,5 @@ async fn partitions(database: &Database) -> Result<Named, Error> {
     payloads
         .retain(|pk| key::session_of_blob(pk).is_none_or(|session| !sessions.contains(&session)));
     strays.append(&mut payloads);
-    Ok(Named { sessions, strays })
+    Ok(Named { sessions, strays, ..Named::default() })
 }

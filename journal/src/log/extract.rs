@@ -12,10 +12,19 @@ use tlog::tree::TreeHead;
 use super::{AnyLeaf, Keeping, Leaf, Retention, Shard, ShardHead, Stage};
 use crate::id::SessionId;
 use crate::item;
+use crate::store::Error;
 use crate::verify::Anchor;
 
-/// Most leaves of a session that are read. A session has two, and a third if two components sealed it at once.
+/// Most leaves of a session. It has two, a third if two components sealed it at once, and one for each hold, release
+/// and prune. Of a session with more, nothing is proven: the answer names it instead of judging a part of them.
 pub const ENTRIES_MAX: usize = 1_000;
+
+/// The error of a session with more than [`ENTRIES_MAX`] leaves.
+pub(crate) fn too_many(session: &SessionId) -> Error {
+    let problem =
+        format!("session {session} has more than {ENTRIES_MAX} leaves in the log of sessions");
+    Error::Corrupt(problem.into())
+}
 
 /// A leaf of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -161,7 +161,8 @@ pub async fn continues<L: SessionLog>(
     }))
 }
 
-fn say(problems: &mut Vec<String>, problem: String) {
+/// Adds a problem to a list of at most a hundred; a last one says that there are more.
+pub fn say(problems: &mut Vec<String>, problem: String) {
     match problems.len() {
         ..PROBLEMS_MAX => problems.push(problem),
         PROBLEMS_MAX => problems.push("further problems are not listed".to_owned()),
@@ -202,8 +203,7 @@ impl Walk {
     /// The sessions whose records expire soon or have expired, and that never ended.
     pub fn never_ended(&self, now: Stamp) -> impl Iterator<Item = &SessionId> {
         let soon = now.after(DEADLINE_BEFORE_EXPIRY).seconds();
-        let due = move |expires_at: i64| expires_at > 0 && expires_at <= soon;
-        self.open.iter().filter(move |(_, at)| due(**at)).map(|(session, _)| session)
+        self.open.iter().filter(move |(_, at)| **at <= soon).map(|(session, _)| session)
     }
 
     /// The sessions that have a leaf of their start and none of a verdict.
@@ -255,7 +255,8 @@ impl Walk {
     fn record(&mut self, leaf: &Leaf) {
         match leaf.stage() {
             Stage::Started if !self.ended.contains(&leaf.session) => {
-                self.open.insert(leaf.session.clone(), leaf.expires_at);
+                // A start without a time after it never was one of a trigger: it is due at once.
+                self.open.insert(leaf.session.clone(), leaf.expiry().unwrap_or(i64::MIN));
             }
             Stage::Started => {}
             Stage::Ended => {
@@ -286,8 +287,8 @@ impl Walk {
         let Some(leaves) = shards.get_mut(shard.number()) else { return Ok(()) };
         let (old, new) = (leaves.computed.size(), stated.head.size);
         if new <= old {
-            self.problems
-                .push(format!("leaf {index} of the root log: {}", set_back(shard, old, new)));
+            let problem = format!("leaf {index} of the root log: {}", set_back(shard, old, new));
+            say(&mut self.problems, problem);
             return Ok(());
         }
         self.shard(leaves, Some(new)).await?;

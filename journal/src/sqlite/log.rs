@@ -9,6 +9,7 @@ use super::SqliteStore;
 use crate::id::SessionId;
 use crate::log::{
     Decision, ENTRIES_MAX, Entry, Extract, Leaf, LeafKey, Proof, Retention, SessionLog, Shard, Tree,
+    too_many,
 };
 use crate::store::Error;
 
@@ -289,20 +290,32 @@ fn extract(connection: &Connection, session: &SessionId) -> Result<Extract, Erro
         None => checkpoint(connection)?,
     };
     let size = checkpoint.as_deref().and_then(Extract::size_of).unwrap_or(0);
-    let entries = entries(connection, session, size)?;
+    let found = leaves_of(connection, session)?;
+    if found.len() > ENTRIES_MAX {
+        return Err(too_many(session));
+    }
+    let entries = prove(connection, found, size)?;
     Ok(Extract { checkpoint, entries })
 }
 
-fn entries(connection: &Connection, session: &SessionId, size: u64) -> Result<Vec<Entry>, Failure> {
-    let sql =
-        format!("SELECT n, leaf FROM log_leaf WHERE session = ? ORDER BY n LIMIT {ENTRIES_MAX}");
+/// A session's leaves, in the order of the log; at most one more than are allowed.
+fn leaves_of(connection: &Connection, session: &SessionId) -> rusqlite::Result<Vec<(i64, Vec<u8>)>> {
+    let limit = ENTRIES_MAX + 1;
+    let sql = format!("SELECT n, leaf FROM log_leaf WHERE session = ? ORDER BY n LIMIT {limit}");
     let mut statement = connection.prepare_cached(&sql)?;
     let found = statement.query_map([session.as_str()], |row| {
-        Ok((row.get::<_, i64>(0)?, bytes(row.get_ref(1)?).to_vec()))
+        Ok((row.get(0)?, bytes(row.get_ref(1)?).to_vec()))
     })?;
+    found.collect()
+}
+
+fn prove(
+    connection: &Connection,
+    found: Vec<(i64, Vec<u8>)>,
+    size: u64,
+) -> Result<Vec<Entry>, Failure> {
     let mut entries = Vec::new();
-    for row in found {
-        let (n, leaf) = row?;
+    for (n, leaf) in found {
         let index = u64::try_from(n).map_err(|_| Failure::Damaged(Damaged::Size))?;
         let prove = || tree::inclusion_proof(index, size, |id| node(connection, id));
         let path = (index < size).then(prove).transpose()?;

@@ -12,7 +12,7 @@ use crate::clock::Stamp;
 use crate::event::EventStatus;
 use crate::id::SessionId;
 use crate::key;
-use crate::log::{AnyLeaf, Decision, Keeping, Label, Retention};
+use crate::log::{AnyLeaf, Decision, ENTRIES_MAX, Keeping, Label, Retention};
 use crate::store::Error;
 
 /// Most rows of one batch, and most bytes of their bodies. Source: measured; a batch takes a few milliseconds.
@@ -24,6 +24,10 @@ const SHRINK_PAGES_MAX: u32 = 256;
 
 /// The partition keys of removed sessions begin with it.
 const REMOVED: &str = "PRUNED#";
+
+/// Most leaves of a session that is held once more. Each hold can be released, so twice as many fit into what is read
+/// ([`ENTRIES_MAX`]), and a few are left for verdicts and a prune.
+const LEAVES_BEFORE_HOLD_MAX: usize = ENTRIES_MAX / 2 - 10;
 
 /// What became of a prune.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +55,9 @@ impl SqliteStore {
     /// The file cannot be written.
     pub async fn hold(&self, leaf: Retention) -> Result<(), Error> {
         let write = move |connection: &Connection, key: Option<&_>| {
+            if matches!(leaf.decision, Decision::Hold(_)) {
+                room_for_a_hold(connection, &leaf.session)?;
+            }
             Ok(log::append_bytes(connection, &leaf.session, &leaf.to_bytes(), key)?)
         };
         self.writer()?.run_marking(write).await
@@ -211,6 +218,20 @@ fn ended(
     let rows = statement.query_map(params![until, value, limit], |row| row.get::<_, String>(0))?;
     let keys = rows.collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(keys.iter().filter_map(|pk| key::session_of(pk)).collect())
+}
+
+fn room_for_a_hold(connection: &Connection, session: &SessionId) -> Result<(), Failure> {
+    let sql = "SELECT count(*) FROM log_leaf WHERE session = ?";
+    let leaves: i64 =
+        connection.prepare_cached(sql)?.query_row([session.as_str()], |row| row.get(0))?;
+    if usize::try_from(leaves).is_ok_and(|leaves| leaves <= LEAVES_BEFORE_HOLD_MAX) {
+        return Ok(());
+    }
+    let problem = format!(
+        "session {session} has {leaves} leaves in the log of sessions; it can be held while it has at most \
+         {LEAVES_BEFORE_HOLD_MAX}"
+    );
+    Err(Error::Refused(problem.into()).into())
 }
 
 fn keeping(connection: &Connection, session: &SessionId) -> rusqlite::Result<Keeping> {

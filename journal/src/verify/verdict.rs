@@ -145,8 +145,11 @@ impl Check<'_> {
             let sound = records().filter(|item| !self.reported.contains(&item.sk));
             sound.filter(|item| item.attributes.contains_key(HASH)).filter_map(expiry).max()
         };
-        let expires_at = vouched.chain(leaves.map(|leaf| leaf.expires_at)).max();
-        let expires_at = expires_at.or_else(|| if is_anchored { None } else { claimed() });
+        let mut leaves = leaves.peekable();
+        // What a leaf names is known to have been there, so the records that are left do not say when it expired.
+        let is_known = is_anchored || leaves.peek().is_some();
+        let expires_at = vouched.chain(leaves.filter_map(Leaf::expiry)).max();
+        let expires_at = expires_at.or_else(|| if is_known { None } else { claimed() });
         expires_at.is_some_and(|expires_at| expires_at <= now.seconds())
     }
 }

@@ -11,6 +11,7 @@ use journal::id::Runner;
 use journal::item::{HASH, Hash, Item, Value};
 use journal::key;
 use journal::limits::STEPS_MAX;
+use journal::log::{Entry, Extract, Leaf, Trust};
 use journal::read;
 use journal::receipt::{self, Receipts};
 use journal::step::StepBody;
@@ -521,6 +522,26 @@ fn an_unvouched_expiry_excuses_no_missing_verdict() {
     let claim = records[3].clone().with("ExpiresAt", 1_i64).hashed();
     let report = verify(&session(), &[claim], &Anchors::default(), now());
     assert_eq!(report.outcome(), Outcome::NotProvable, "{report:?}");
+}
+
+/// A leaf proves that its record was there, and nothing expires before it is written.
+#[test]
+fn a_leaf_with_an_absurd_expiry_excuses_nothing() {
+    let records = small();
+    let leaf = Leaf::of(&records[0]).unwrap();
+    // What is left of the session claims to have expired.
+    let claim = records[3].clone().with("ExpiresAt", 1_i64).hashed();
+    for absurd in [0, 1, -1, i64::MIN] {
+        let leaf = Leaf { expires_at: absurd, ..leaf.clone() }.to_bytes();
+        let entries = vec![Entry { index: 0, leaf, proof: None }];
+        let extract = Extract { checkpoint: None, entries };
+        let log = extract.judge(&session(), &Trust::default()).with_problems(&[]);
+        let anchors = Anchors { log: Some(log), ..Anchors::default() };
+        for left in [&[][..], slice::from_ref(&claim)] {
+            let report = verify(&session(), left, &anchors, now());
+            assert_eq!(report.outcome(), Outcome::Damaged, "{absurd}: {report:?}");
+        }
+    }
 }
 
 /// The records of the small session, and its verdict's place.

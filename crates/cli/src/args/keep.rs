@@ -41,6 +41,9 @@ pub struct Restore {
     /// Restore although sessions in it are damaged; they stay so
     #[arg(long)]
     pub allow_damage: bool,
+    /// Restore although it does not prove what --key requires; with --key
+    #[arg(long, requires = "key")]
+    pub allow_unproven: bool,
 }
 
 /// `prune`.

@@ -39,6 +39,11 @@ pub async fn restore(context: &Context, options: &args::keep::Restore) -> Result
         return Err(Failure::damaged("the backup is damaged; nothing was restored")
             .hint("restore another one; or this one all the same with --allow-damage"));
     }
+    if whole.exit() == Exit::Unknown && options.key.is_some() && !options.allow_unproven {
+        output::lines(whole.lines(context))?;
+        return Err(Failure::unknown("the backup does not prove what --key requires; nothing was restored")
+            .hint("restore another one; or this one all the same with --allow-unproven"));
+    }
     let history = history(keys.as_ref(), restore.journal()).await?;
     let data = restore.data().to_owned();
     let former = restore.finish().map_err(failed)?;

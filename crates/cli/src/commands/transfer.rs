@@ -1,14 +1,15 @@
 //! `export` and `import`: moves sessions between journals.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use journal::cipher;
 use journal::clock::Clock;
 use journal::export::{self, Export, Here, ImportError};
 use journal::log::Leaf;
-use journal::sqlite::{Durability, is_journal};
+use journal::sqlite::{Durability, SESSION_KEYS_FILE, is_journal};
 use journal::verify::{Damage, Report, State};
 use serde_json::json;
 use stack::checkpoints::{self, Read};
@@ -43,10 +44,39 @@ pub async fn export(context: &Context, session: &str) -> Result<Exit, Failure> {
     if records.is_empty() && log.as_ref().is_none_or(|log| log.entries.is_empty()) {
         return Err(reader::no_session(id.as_str()));
     }
+    let is_encrypted = records.iter().any(cipher::is_encrypted);
+    if is_encrypted && let Some(database) = reader.store.here() {
+        apart_from_keys(database.path())?;
+    }
     let mut out = BufWriter::new(io::stdout().lock());
     export::write_with_log(&id, &records, log, &mut out)?;
     out.flush()?;
+    if is_encrypted {
+        output::say(&format!(
+            "its contents are encrypted, and erasing the session erases them in this file, too; \
+             keep the file apart from {SESSION_KEYS_FILE}: who has both reads the session"
+        ));
+    }
     Ok(Exit::Succeeded)
+}
+
+/// Refuses an export of encrypted contents into the folder of their keys.
+fn apart_from_keys(journal: &Path) -> Result<(), Failure> {
+    let (Some(file), Some(keys)) = (stdout_file(), journal.parent()) else { return Ok(()) };
+    let keys = keys.canonicalize().with_context(|| format!("cannot read {}", keys.display()))?;
+    if !file.starts_with(&keys) {
+        return Ok(());
+    }
+    let (file, keys) = (file.display(), keys.display());
+    Err(Failure::unknown(format!(
+        "{file} would lie beside its own key: {SESSION_KEYS_FILE} is in {keys}; nothing was exported"
+    ))
+    .hint("write the export to another folder"))
+}
+
+/// The file that stdout writes, where the system tells.
+fn stdout_file() -> Option<PathBuf> {
+    fs::read_link("/proc/self/fd/1").ok().filter(|file| file.is_file())
 }
 
 /// Imports an exported session into the local journal, also while a stack runs.

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use stack::checkpoints::{self, Audit, Read};
 use stack::keys::Keys;
 use stack::store::Database;
-use stack::verifier::Verifier;
+use stack::verifier::{Named, Verifier};
 use tlog::key::VerifierKey;
 
 #[cfg(feature = "live")]
@@ -189,6 +189,7 @@ pub(super) struct Whole {
     not_provable: bool,
     audit: Audit,
     strays: Vec<String>,
+    executions: Vec<String>,
 }
 
 impl Whole {
@@ -212,13 +213,14 @@ impl Whole {
         // Said once, not of every session.
         let audit = std::mem::take(&mut verifier.audit);
         let logged = audit.sessions.clone();
-        let mut whole = Self { strays: named.strays, ..Self::held_against(audit) };
+        let Named { sessions, strays, executions } = named;
+        let mut whole = Self { strays, executions, ..Self::held_against(audit) };
         if lacks_signature {
             whole.not_provable = true;
             output::say("the log has no checkpoint that a required key signed");
         }
-        for (done, id) in named.sessions.iter().enumerate() {
-            progress::bar("verifying", done as u64, named.sessions.len() as u64, "sessions");
+        for (done, id) in sessions.iter().enumerate() {
+            progress::bar("verifying", done as u64, sessions.len() as u64, "sessions");
             match verifier.report(id, heads, reader::now()).await? {
                 Some(found) => whole.add(context, id, &found.report, told)?,
                 None if logged.contains(id) => {
@@ -260,11 +262,12 @@ impl Whole {
         json!({
             "sessions": self.words.values().sum::<usize>(), "outcomes": self.words,
             "anchors": self.anchors, "log": self.audit.to_json(), "strays": self.strays,
+            "executions": self.executions,
         })
     }
 
     pub(super) fn lines(&self, context: &Context) -> Vec<String> {
-        report::whole(context.look, &self.words, &self.audit, &self.strays)
+        report::whole(context.look, &self.words, &self.audit, &self.strays, &self.executions)
     }
 
     fn print(&self, context: &Context) -> Result<(), Failure> {
@@ -278,7 +281,8 @@ impl Whole {
 
     pub(super) fn exit(&self) -> Exit {
         let is_damaged = self.damaged || !self.audit.problems.is_empty() || !self.strays.is_empty();
-        match (is_damaged, self.not_provable) {
+        // What a damaged execution recorded is unknown.
+        match (is_damaged, self.not_provable || !self.executions.is_empty()) {
             (true, _) => Exit::Failed,
             (false, true) => Exit::Unknown,
             (false, false) => Exit::Succeeded,

@@ -172,6 +172,7 @@ pub fn whole(
     words: &BTreeMap<&'static str, usize>,
     audit: &Audit,
     strays: &[String],
+    executions: &[String],
 ) -> Vec<String> {
     let mut lines: Vec<_> = words
         .iter()
@@ -188,6 +189,9 @@ pub fn whole(
     for stray in strays {
         let text = format!("{stray} was added: no session has such a partition");
         lines.extend(super::ending::indented(look, Ink::Bad, "  ", &text));
+    }
+    for execution in executions {
+        lines.extend(super::ending::indented(look, Ink::Bad, "  ", execution));
     }
     lines
 }

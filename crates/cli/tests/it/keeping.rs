@@ -148,6 +148,50 @@ fn a_backup_of_a_running_stack_restores_elsewhere() {
     place.is_sound("other", 3);
 }
 
+/// Its records fit together, so only the key that was asked for tells it from a forgery.
+#[test]
+fn a_restore_puts_nothing_unproven_by_its_key_in_place() {
+    let place = Place::with_sessions(1);
+    fs::write(place.path("log.pub"), place.over("data", &["keys", "show"]).stdout).unwrap();
+    assert_eq!(place.over("data", &["backup", "kept.db"]).exit, 0);
+    let kept = Connection::open(place.path("kept.db")).unwrap();
+    assert!(kept.execute("DELETE FROM log_checkpoint", []).unwrap() > 0);
+    drop(kept);
+    let restore = ["restore", "kept.db", "--data-dir", "signed", "--key", "log.pub"];
+    let ran = place.over("x", &restore);
+    assert_eq!(ran.exit, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("does not prove what --key requires"), "{ran:#?}");
+    assert!(!place.path("signed/journal.db").exists());
+    let ran = place.over("x", &[&restore[..], &["--allow-unproven"]].concat());
+    assert_eq!(ran.exit, 2, "{ran:#?}");
+    assert!(place.path("signed/journal.db").is_file(), "{ran:#?}");
+}
+
+/// Erasing the session would erase nothing in a copy of both.
+#[test]
+fn an_encrypted_export_does_not_lie_beside_its_key() {
+    let place = Place::new();
+    let mut command = daybook(place.folder.path());
+    let dev =
+        Dev::listening_with(&mut command, &place.path("data"), "127.0.0.1:0", &["--encrypt"]);
+    let id = place.trigger(&dev);
+    let export = |to: &str| {
+        let mut command = daybook(place.folder.path());
+        command.args(["--endpoint", &dev.endpoint, "export", &id]);
+        let file = fs::File::create(place.path(to)).unwrap();
+        command.stdout(file).stderr(Stdio::piped()).output().unwrap()
+    };
+    let beside = export("data/file.jsonl");
+    let said = String::from_utf8_lossy(&beside.stderr).into_owned();
+    assert!(said.contains("would lie beside its own key"), "{said}");
+    assert_eq!(beside.status.code(), Some(2));
+    assert_eq!(fs::read(place.path("data/file.jsonl")).unwrap(), b"");
+    let apart = export("file.jsonl");
+    let said = String::from_utf8_lossy(&apart.stderr).into_owned();
+    assert!(apart.status.success() && said.contains("its contents are encrypted"), "{said}");
+    assert_eq!(dev.stop("-TERM"), 0);
+}
+
 #[test]
 fn sessions_are_written_while_a_backup_is_made() {
     let place = Place::with_sessions(1);

@@ -70,7 +70,7 @@ impl Journal {
             Err(error) => return vec![error.to_string()],
         };
         let mut findings = std::mem::take(&mut verifier.audit.problems);
-        findings.extend(named.strays);
+        findings.extend(named.strays.into_iter().chain(named.executions));
         for id in sessions {
             match verifier.report(id, &[], Clock::system().now()).await {
                 Err(error) => findings.push(format!("{id}: {error}")),

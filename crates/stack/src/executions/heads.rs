@@ -11,6 +11,7 @@ use workflow::execution::{self, Past, RESUMES_MAX, What, head_in_output, heads_i
 
 use super::store::ExecutionStore;
 use crate::names;
+use crate::stack::chain;
 
 /// How many of the newest events of a history are searched: the poller's last reply is among them.
 const EVENTS_MAX: usize = 64;
@@ -25,42 +26,76 @@ pub async fn named<S: Store>(store: &S, session: &SessionId) -> Result<BTreeSet<
     Ok(arns.map(str::to_owned).collect())
 }
 
-/// All heads that the session's executions have recorded, in outputs and in replies of the poller, each once: one that
-/// was forged contradicts the others. `named` are the ARNs that its records name: a trigger may have named the first.
+/// What a session's executions have recorded of its verdict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heads {
+    /// Each head once: one that was forged contradicts the others.
+    pub found: Vec<Hash>,
+    /// The executions that cannot be read, and why. What they recorded is unknown.
+    pub unreadable: Vec<String>,
+}
+
+/// All heads that the session's executions have recorded, in outputs and in replies of the poller. `named` are the ARNs
+/// that its records name: a trigger may have named the first.
 ///
 /// # Errors
-/// If the store cannot be read.
+/// If the store cannot be read. A damaged execution is no error.
 pub async fn heads<S: ExecutionStore>(
     store: &S,
     session: &SessionId,
     named: BTreeSet<String>,
-) -> Result<Vec<Hash>, Error> {
-    let mut heads = BTreeSet::new();
+) -> Result<Heads, Error> {
     // The file of an imported session has no executions.
     if !store.holds_executions().await? {
-        return Ok(Vec::new());
+        return Ok(Heads::default());
     }
+    let (mut heads, mut unreadable) = (BTreeSet::new(), Vec::new());
     let arn =
         |resumes| names::execution_arn(names::STATE_MACHINE, &execution::name(session, resumes));
     for arn in named.into_iter().chain((0..=RESUMES_MAX).map(arn)).collect::<BTreeSet<_>>() {
-        let Some(found) = store.find(&arn).await? else { continue };
-        let events = store.history(found.id, i64::MAX, true, EVENTS_MAX).await?;
-        let history: Vec<_> = events.iter().filter_map(|event| past(event)).collect();
-        heads.extend(heads_in_history(session, &history));
-        let output = found.output.and_then(|output| serde_json::from_str(&output).ok());
-        heads.extend(output.and_then(|output: Value| head_in_output(session, &output)));
+        match heads_of(store, session, &arn).await {
+            Ok(found) => heads.extend(found),
+            Err(Error::Corrupt(why)) => {
+                unreadable.push(format!("execution {arn} cannot be read: {}", chain(&*why)));
+            }
+            Err(error) => return Err(error),
+        }
     }
-    Ok(heads.into_iter().collect())
+    Ok(Heads { found: heads.into_iter().collect(), unreadable })
 }
 
-fn past(event: &str) -> Option<Past> {
-    let event: Value = serde_json::from_str(event).ok()?;
+async fn heads_of<S: ExecutionStore>(
+    store: &S,
+    session: &SessionId,
+    arn: &str,
+) -> Result<Vec<Hash>, Error> {
+    let Some(found) = store.find(arn).await? else { return Ok(Vec::new()) };
+    let events = store.history(found.id, i64::MAX, true, EVENTS_MAX).await?;
+    let history = events.iter().map(|event| past(event)).collect::<Result<Vec<_>, _>>()?;
+    let mut heads = heads_in_history(session, &history);
+    if let Some(output) = found.output {
+        let output: Value = serde_json::from_str(&output).map_err(no_json)?;
+        heads.extend(head_in_output(session, &output));
+    }
+    Ok(heads)
+}
+
+fn no_json(error: serde_json::Error) -> Error {
+    Error::Corrupt(error.into())
+}
+
+fn past(event: &str) -> Result<Past, Error> {
+    let event: Value = serde_json::from_str(event).map_err(no_json)?;
     let text = |pointer: &str| Some(event.pointer(pointer)?.as_str()?.to_owned());
     let entered = || text("/stateEnteredEventDetails/name").map(What::Entered);
     let succeeded = || text("/taskSucceededEventDetails/output").map(What::Succeeded);
-    Some(Past {
-        id: event.get("id")?.as_i64()?,
-        previous: event.get("previousEventId")?.as_i64()?,
+    let number = |name: &str| {
+        let number = event.get(name).and_then(Value::as_i64);
+        number.ok_or_else(|| Error::Corrupt(format!("an event of it has no `{name}`").into()))
+    };
+    Ok(Past {
+        id: number("id")?,
+        previous: number("previousEventId")?,
         what: entered().or_else(succeeded).unwrap_or(What::Other),
     })
 }

@@ -2,10 +2,10 @@
 
 use futures_util::future::try_join;
 
-use super::super::{ENTRIES_MAX, Entry, Extract, HeadEntry, Proof, Shard, ShardHead, Tree};
+use super::super::{ENTRIES_MAX, Entry, Extract, HeadEntry, Proof, Shard, ShardHead, Tree, too_many};
 use super::{TableLog, items};
 use crate::id::SessionId;
-use crate::store::{Error, Transact};
+use crate::store::{Error, Query, Transact};
 
 /// Most checkpoints among which a cosigned one is looked for.
 const CHECKPOINTS_MAX: usize = 100;
@@ -22,9 +22,8 @@ impl<S: Transact> TableLog<S> {
     /// A session's leaves, proven in the tree of a checkpoint.
     pub(super) async fn extract(&self, session: &SessionId) -> Result<Extract, Error> {
         let shard = Shard::of(session);
-        let mut found = self.found(Tree::Shard(shard), &items::of_session(session)).await?;
+        let mut found = self.found_at_most(ENTRIES_MAX, shard, session).await?;
         found.sort_by_key(|found| found.index);
-        found.truncate(ENTRIES_MAX);
         let newest = match found.last() {
             Some(newest) => self.stated_over(shard, newest.index).await?,
             None => None,
@@ -43,6 +42,31 @@ impl<S: Transact> TableLog<S> {
             entries.push(self.entry(shard, found.index, size).await?);
         }
         Ok(Extract { checkpoint, entries })
+    }
+
+    /// Where a session's leaves are, unless there are more than `most`.
+    async fn found_at_most(
+        &self,
+        most: usize,
+        shard: Shard,
+        session: &SessionId,
+    ) -> Result<Vec<items::Found>, Error> {
+        let prefix = items::of_session(session);
+        let mut query = Query::prefix(items::partition(Tree::Shard(shard)), &prefix);
+        let mut found = Vec::new();
+        loop {
+            let page = self.store.query(query.clone()).await?;
+            for item in &page.items {
+                found.push(items::Found::read(item)?);
+            }
+            if found.len() > most {
+                return Err(too_many(session));
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(found),
+            }
+        }
     }
 
     /// A leaf of a shard, proven in a root log of `size` leaves if that covers it.
