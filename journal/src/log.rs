@@ -34,9 +34,9 @@ use tlog::tree::TreeHead;
 
 use crate::store::Error;
 
+pub(crate) use extract::Missing;
 #[cfg(any(feature = "sqlite", feature = "clock"))]
 pub(crate) use extract::too_many;
-pub(crate) use extract::Missing;
 pub use extract::{ENTRIES_MAX, Entry, Extract, HeadEntry, Judged, Proof, PrunedBy, Trust};
 pub use retention::{
     AnyLeaf, Decision, InvalidLabel, Keeping, LABEL_CHARS_MAX, Label, REASON_CHARS_MAX, Retention,

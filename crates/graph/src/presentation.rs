@@ -1,7 +1,10 @@
 //! How an agent's sessions are shown.
 //!
-//! Viewers (the terminal, the page, the session's JSON) use only this interface. A panic in the agent's
-//! code falls back to the default and never breaks a viewer.
+//! Viewers (the terminal, the page, the session's JSON) use only this interface. Advice and the words of a status are
+//! data. A panic in one of the two functions falls back to the default and never breaks a viewer; viewers call them with
+//! a time limit.
+
+use std::ptr::fn_addr_eq;
 
 use journal::status::Status;
 use serde_json::Value;
@@ -13,6 +16,9 @@ use crate::panics;
 /// Longest title of a session, in characters.
 pub const TITLE_CHARS_MAX: usize = 120;
 
+/// Advice by the error's code or category.
+pub type Advice = &'static [(&'static str, &'static [&'static str])];
+
 /// The presentation of an agent's sessions. All functions are pure.
 #[derive(Clone, Copy, Debug)]
 pub struct Presentation {
@@ -20,9 +26,8 @@ pub struct Presentation {
     pub title: fn(input: &Value) -> Option<String>,
     /// The conclusion of a result; `None` for the generic one.
     pub conclude: fn(result: &Value) -> Option<Conclusion>,
-    /// Advice on a failure, by the error's code or category; may be empty. Text in backticks is a
-    /// command.
-    pub advice: fn(code_or_category: &str) -> &'static [&'static str],
+    /// Advice on a failure; may be empty. Text in backticks is a command.
+    pub advice: Advice,
     /// The agent's own field in the session's JSON.
     pub state: Option<StateField>,
 }
@@ -31,10 +36,44 @@ pub struct Presentation {
 #[derive(Clone, Copy, Debug)]
 pub struct StateField {
     pub name: &'static str,
-    pub word: fn(&Standing<'_>) -> &'static str,
+    /// The first that fits counts.
+    pub words: &'static [Word],
 }
 
-/// A session's status, as [`StateField::word`] gets it.
+/// A word for some statuses.
+#[derive(Clone, Copy, Debug)]
+pub struct Word {
+    pub word: &'static str,
+    pub stages: &'static [Stage],
+    /// `None` for either.
+    pub has_run: Option<bool>,
+    pub category: Categories,
+}
+
+/// The categories of errors for which a word is.
+#[derive(Clone, Copy, Debug)]
+pub enum Categories {
+    /// Any, or none.
+    Any,
+    /// An error without a category, or no error.
+    None,
+    These(&'static [&'static str]),
+}
+
+impl Word {
+    fn fits(&self, standing: &Standing<'_>) -> bool {
+        let of_category = match self.category {
+            Categories::Any => true,
+            Categories::None => standing.category.is_none(),
+            Categories::These(these) => standing.category.is_some_and(|it| these.contains(&it)),
+        };
+        of_category
+            && self.stages.contains(&standing.stage)
+            && self.has_run.is_none_or(|has_run| has_run == standing.has_run)
+    }
+}
+
+/// A session's status, for which a [`Word`] is looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
     pub stage: Stage,
@@ -78,7 +117,13 @@ impl Default for Presentation {
 impl Presentation {
     /// The presentation of agents that set none and of unregistered agents.
     pub const DEFAULT: Self =
-        Self { title: |_| None, conclude: |_| None, advice: |_| &[], state: None };
+        Self { title: |_| None, conclude: |_| None, advice: &[], state: None };
+
+    /// Whether both functions are known to be the default ones.
+    pub fn has_default_functions(&self) -> bool {
+        fn_addr_eq(self.title, Self::DEFAULT.title)
+            && fn_addr_eq(self.conclude, Self::DEFAULT.conclude)
+    }
 
     /// The presentation of the agent with this name.
     pub fn among(agents: &[Agent], name: Option<&str>) -> Self {
@@ -104,13 +149,15 @@ impl Presentation {
 
     /// Advice on a failure.
     pub fn advice_on(&self, code_or_category: &str) -> &'static [&'static str] {
-        caught(|| (self.advice)(code_or_category)).unwrap_or_default()
+        let found = self.advice.iter().find(|(of, _)| *of == code_or_category);
+        found.map(|(_, advice)| *advice).unwrap_or_default()
     }
 
     /// The agent's own field in the session's JSON: its name and its word.
     pub fn state_of(&self, standing: &Standing<'_>) -> Option<(&'static str, &'static str)> {
         let field = self.state?;
-        Some((field.name, caught(|| (field.word)(standing))?))
+        let word = field.words.iter().find(|word| word.fits(standing))?;
+        Some((field.name, word.word))
     }
 }
 
@@ -130,15 +177,11 @@ mod tests {
         let broken = Presentation {
             title: |input| Some(input["a"]["b"].as_str().unwrap().to_owned()),
             conclude: |result| panic!("no result like {result}"),
-            advice: |_| panic!("no advice"),
-            state: Some(StateField { name: "state", word: |_| panic!("no state") }),
+            ..Presentation::DEFAULT
         };
         let result = json!({"a": 1});
         assert_eq!(broken.title_of(&result), None);
         assert_eq!(broken.conclusion_of(&result), Presentation::DEFAULT.conclusion_of(&result));
-        assert!(broken.advice_on("timeout").is_empty());
-        let standing = Standing { stage: Stage::Failed, category: None, has_run: true };
-        assert_eq!(broken.state_of(&standing), None);
     }
 
     #[test]

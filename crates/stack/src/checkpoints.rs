@@ -407,9 +407,7 @@ impl Audit {
         // The size was checked against the limit when the log was read.
         let nodes = tree.append(Hash::leaf(&stored.bytes)).unwrap_or_default();
         match AnyLeaf::parse(&stored.bytes) {
-            None => {
-                self.say(format!("its leaf {} is not that of a record", stored.index))
-            }
+            None => self.say(format!("its leaf {} is not that of a record", stored.index)),
             Some(leaf) => {
                 let of = leaf.session();
                 if of.as_str() != stored.session {

@@ -9,6 +9,7 @@
 mod busy;
 mod call;
 pub mod conformance;
+mod damaged;
 mod error;
 mod failures;
 mod heads;
@@ -40,9 +41,9 @@ use crate::names;
 use crate::services::Services;
 use crate::store::Database;
 use busy::Work;
+pub(crate) use damaged::damaged;
 use failures::Failures;
 pub use heads::{Heads, heads, named};
-pub(crate) use sqlite::damaged;
 use parked::Parked;
 use runner::Command;
 use store::until_known;

@@ -4,6 +4,7 @@
 //! are one record each; [`Record`] tags an object with its type. A tool's outcome does not repeat its
 //! call; [`Calls`] finds it again.
 
+mod bounded;
 mod calls;
 mod erased;
 mod fallback;
@@ -30,6 +31,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use views::text::clip;
 
+use bounded::asked;
 pub use calls::Calls;
 pub use erased::Erased;
 pub use fallback::Fallback;
@@ -262,13 +264,18 @@ impl Session {
             presentation.state_of(&standing).map(|(field, word)| AgentState { field, word });
         let input = tally.opening.as_ref().and_then(|opening| opening.get("input"));
         let result = tally.end.as_ref().and_then(Ended::result);
-        let conclusion = result.and_then(|result| presentation.conclusion_of(result));
+        let (own_title, conclusion) = asked(
+            presentation,
+            agent.as_deref(),
+            input.filter(|_| reported.title.is_none()),
+            result,
+        );
         let verdict = conclusion.as_ref().and_then(|found| found.verdict.as_ref());
         let summary = conclusion.as_ref().map(|found| clip(&found.summary, SUMMARY_CHARS));
         let end = reported.ended_at.unwrap_or(now);
         Self {
             session_id: id.clone(),
-            title: title(reported).or_else(|| input.and_then(|input| presentation.title_of(input))),
+            title: title(reported).or(own_title),
             status: reported.status,
             verdict: match verdict {
                 _ if reported.is_damaged => Some("damaged".to_owned()),

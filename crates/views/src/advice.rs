@@ -167,7 +167,7 @@ fn server(code: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use graph::presentation::Presentation;
+    use graph::presentation::{Advice, Presentation};
     use journal::status::Status;
 
     use super::*;
@@ -226,11 +226,8 @@ mod tests {
 
     #[test]
     fn an_agent_explains_its_own_categories_and_adds_to_the_breaker() {
-        let advice: fn(&str) -> &'static [&'static str] = |word| match word {
-            "BreakerOpen" => &["Raise its limit."],
-            "too_dark" => &["Switch the light on."],
-            _ => &[],
-        };
+        let advice: Advice =
+            &[("BreakerOpen", &["Raise its limit."]), ("too_dark", &["Switch the light on."])];
         let own = Presentation { advice, ..Presentation::DEFAULT };
         let text = said("LampError: Dark - x", Some("too_dark"), &own);
         assert_eq!(text, format!("Switch the light on.\n{AGAIN}"));

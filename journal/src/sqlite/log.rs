@@ -8,8 +8,8 @@ use tlog::tree::{self, Frontier, NodeId, OutOfRange, TreeHead};
 use super::SqliteStore;
 use crate::id::SessionId;
 use crate::log::{
-    Decision, ENTRIES_MAX, Entry, Extract, Leaf, LeafKey, Proof, Retention, SessionLog, Shard, Tree,
-    too_many,
+    Decision, ENTRIES_MAX, Entry, Extract, Leaf, LeafKey, Proof, Retention, SessionLog, Shard,
+    Tree, too_many,
 };
 use crate::store::Error;
 
@@ -299,13 +299,15 @@ fn extract(connection: &Connection, session: &SessionId) -> Result<Extract, Erro
 }
 
 /// A session's leaves, in the order of the log; at most one more than are allowed.
-fn leaves_of(connection: &Connection, session: &SessionId) -> rusqlite::Result<Vec<(i64, Vec<u8>)>> {
+fn leaves_of(
+    connection: &Connection,
+    session: &SessionId,
+) -> rusqlite::Result<Vec<(i64, Vec<u8>)>> {
     let limit = ENTRIES_MAX + 1;
     let sql = format!("SELECT n, leaf FROM log_leaf WHERE session = ? ORDER BY n LIMIT {limit}");
     let mut statement = connection.prepare_cached(&sql)?;
-    let found = statement.query_map([session.as_str()], |row| {
-        Ok((row.get(0)?, bytes(row.get_ref(1)?).to_vec()))
-    })?;
+    let found = statement
+        .query_map([session.as_str()], |row| Ok((row.get(0)?, bytes(row.get_ref(1)?).to_vec())))?;
     found.collect()
 }
 

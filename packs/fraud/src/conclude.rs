@@ -5,11 +5,11 @@ use graph::conclusion::{
     Action, Cell, Conclusion, Evidence, Fact, Finding, Headings, Note, Place, RecordAt, Table,
     Tone, Verdict,
 };
-use graph::presentation::Presentation;
+use graph::presentation::{Advice, Presentation};
 use serde_json::Value;
 
 pub const PRESENTATION: Presentation =
-    Presentation { title, conclude, advice, ..Presentation::DEFAULT };
+    Presentation { title, conclude, advice: ADVICE, ..Presentation::DEFAULT };
 
 /// Most rows named for a finding; the result has all of them.
 const ROWS: usize = 6;
@@ -315,17 +315,18 @@ fn amounts(by_currency: &Value) -> String {
     if amounts.is_empty() { "nothing".to_owned() } else { amounts.join(" and ") }
 }
 
-fn advice(code_or_category: &str) -> &'static [&'static str] {
-    match code_or_category {
-        super::conclusion::CATEGORY_NO_EVIDENCE => {
-            &["The tools that read the payment failed; see their records."]
-        }
-        super::graph::CATEGORY_PLANNER => &[
+const ADVICE: Advice = &[
+    (
+        super::conclusion::CATEGORY_NO_EVIDENCE,
+        &["The tools that read the payment failed; see their records."],
+    ),
+    (
+        super::graph::CATEGORY_PLANNER,
+        &[
             "The planner made an invalid choice and the fixed sequence is off. Set LANGGRAPH_ENABLE_PLANNER_FALLBACK to true.",
         ],
-        _ => &[],
-    }
-}
+    ),
+];
 
 #[cfg(test)]
 mod tests {

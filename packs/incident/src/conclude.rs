@@ -4,7 +4,7 @@ use graph::conclusion::read::{list, text, texts};
 use graph::conclusion::{
     Action, Conclusion, Evidence, Fact, Finding, Headings, Note, Place, RecordAt, Tone, Verdict,
 };
-use graph::presentation::{Presentation, Stage, Standing, StateField};
+use graph::presentation::{Advice, Categories, Presentation, Stage, StateField, Word};
 use serde_json::Value;
 
 use super::field_path::FieldPath;
@@ -14,8 +14,8 @@ use super::tool::Tool;
 pub const PRESENTATION: Presentation = Presentation {
     title,
     conclude,
-    advice,
-    state: Some(StateField { name: "incident_state", word: incident_state }),
+    advice: ADVICE,
+    state: Some(StateField { name: "incident_state", words: WORDS }),
 };
 
 /// Categories of errors that kept the agent from running.
@@ -137,37 +137,41 @@ fn action(step: &Value) -> Action {
     }
 }
 
-fn advice(code_or_category: &str) -> &'static [&'static str] {
-    match code_or_category {
-        "BreakerOpen" => &["If this many incidents are expected, raise MAX_INCIDENTS_PER_HOUR."],
-        super::graph::CATEGORY_UNDIAGNOSED => &[
+const ADVICE: Advice = &[
+    ("BreakerOpen", &["If this many incidents are expected, raise MAX_INCIDENTS_PER_HOUR."]),
+    (
+        super::graph::CATEGORY_UNDIAGNOSED,
+        &[
             "The rules cannot explain the tool results: read them in the records below.",
             "A model may find more: choose one with `--model`.",
         ],
-        _ => &[],
-    }
+    ),
+];
+
+const fn word(word: &'static str, stages: &'static [Stage]) -> Word {
+    Word { word, stages, has_run: None, category: Categories::Any }
 }
 
-fn incident_state(standing: &Standing<'_>) -> &'static str {
-    let Standing { stage, category, has_run } = *standing;
-    match stage {
-        Stage::Succeeded => "DIAGNOSED",
-        Stage::Rejected => "FAILED",
-        Stage::Failed | Stage::Stopped => match category {
-            Some(category) if ERROR_CATEGORIES.contains(&category) => "ERROR",
-            None if !has_run && stage == Stage::Failed => "ERROR",
-            _ => "FAILED",
-        },
-        Stage::Open if has_run => "INVESTIGATING",
-        Stage::Open => "RECEIVED",
-    }
-}
+/// The states of the incident specification.
+const WORDS: &[Word] = &[
+    Word { has_run: Some(true), ..word("INVESTIGATING", &[Stage::Open]) },
+    word("RECEIVED", &[Stage::Open]),
+    word("DIAGNOSED", &[Stage::Succeeded]),
+    word("FAILED", &[Stage::Rejected]),
+    Word {
+        category: Categories::These(&ERROR_CATEGORIES),
+        ..word("ERROR", &[Stage::Failed, Stage::Stopped])
+    },
+    Word { category: Categories::None, has_run: Some(false), ..word("ERROR", &[Stage::Failed]) },
+    word("FAILED", &[Stage::Failed, Stage::Stopped]),
+];
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use graph::presentation::Standing;
 
     #[test]
     fn a_diagnosis_leads_with_its_cause_and_ends_with_its_plan() {

@@ -5,13 +5,13 @@ use graph::conclusion::{
     Action, Cell, Conclusion, Evidence, Fact, Finding, Headings, Note, Place, RecordAt, Table,
     Tone, Verdict,
 };
-use graph::presentation::Presentation;
+use graph::presentation::{Advice, Presentation};
 use serde_json::Value;
 
 use super::report::{LOGGED, NOT_CHECKED};
 
 pub const PRESENTATION: Presentation =
-    Presentation { title, conclude, advice, ..Presentation::DEFAULT };
+    Presentation { title, conclude, advice: ADVICE, ..Presentation::DEFAULT };
 
 /// Recommended actions, by a text that the finding contains.
 const BY_FINDING: &[(&str, &str)] = &[
@@ -204,12 +204,8 @@ fn call(made: &Value) -> Cell {
     }
 }
 
-fn advice(code_or_category: &str) -> &'static [&'static str] {
-    match code_or_category {
-        super::graph::CATEGORY_INPUT => &["Correct the input; the result lists the known devices."],
-        _ => &[],
-    }
-}
+const ADVICE: Advice =
+    &[(super::graph::CATEGORY_INPUT, &["Correct the input; the result lists the known devices."])];
 
 #[cfg(test)]
 mod tests {

@@ -41,8 +41,10 @@ pub async fn restore(context: &Context, options: &args::keep::Restore) -> Result
     }
     if whole.exit() == Exit::Unknown && options.key.is_some() && !options.allow_unproven {
         output::lines(whole.lines(context))?;
-        return Err(Failure::unknown("the backup does not prove what --key requires; nothing was restored")
-            .hint("restore another one; or this one all the same with --allow-unproven"));
+        return Err(Failure::unknown(
+            "the backup does not prove what --key requires; nothing was restored",
+        )
+        .hint("restore another one; or this one all the same with --allow-unproven"));
     }
     let history = history(keys.as_ref(), restore.journal()).await?;
     let data = restore.data().to_owned();

@@ -172,8 +172,7 @@ fn a_restore_puts_nothing_unproven_by_its_key_in_place() {
 fn an_encrypted_export_does_not_lie_beside_its_key() {
     let place = Place::new();
     let mut command = daybook(place.folder.path());
-    let dev =
-        Dev::listening_with(&mut command, &place.path("data"), "127.0.0.1:0", &["--encrypt"]);
+    let dev = Dev::listening_with(&mut command, &place.path("data"), "127.0.0.1:0", &["--encrypt"]);
     let id = place.trigger(&dev);
     let export = |to: &str| {
         let mut command = daybook(place.folder.path());

@@ -3,8 +3,6 @@
 //! A history is stored in the API's JSON form. Inputs, outputs, failures and histories of a session that has a key are
 //! encrypted under it.
 
-use std::collections::BTreeMap;
-
 use asl::execution::Outcome;
 use asl::history::Event;
 use asl::time::Timestamp;
@@ -13,7 +11,7 @@ use journal::read::ENCRYPTED;
 use journal::sqlite::SqliteStore;
 use journal::sqlite::encrypted::session_of_text;
 use journal::store::Error;
-use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params, params_from_iter};
+use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
 use super::store::{ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record};
 
@@ -49,10 +47,7 @@ CREATE TABLE IF NOT EXISTS execution_event (
 ) WITHOUT ROWID;
 ";
 
-/// Most damaged executions that are named.
-const DAMAGED_MAX: usize = 100;
-
-const COLUMNS: &str = "execution.id, execution.arn, execution.name, machine, status, input, \
+pub(super) const COLUMNS: &str = "execution.id, execution.arn, execution.name, machine, status, input, \
                        output, error, cause, started_ms, stopped_ms, token_seed, execution_machine.arn";
 
 impl ExecutionStore for SqliteStore {
@@ -237,7 +232,8 @@ impl ExecutionStore for SqliteStore {
                 let mut rows = statement.query(params![execution, after, limit_of(limit)])?;
                 let mut bodies = Vec::new();
                 while let Some(row) = rows.next()? {
-                    bodies.push((row.get(0)?, row.get(1).map_err(unreadable)?));
+                    let body = row.get(0).and_then(|id| Ok((id, row.get(1)?)));
+                    bodies.push(body.map_err(unreadable)?);
                 }
                 Ok(bodies)
             })
@@ -435,7 +431,7 @@ async fn rows(
     Ok(found.into_iter().map(decrypt).collect())
 }
 
-fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
+pub(super) fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
     Ok(Record {
         id: row.get(0)?,
         arn: row.get(1)?,
@@ -450,79 +446,6 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         stopped_at: row.get::<_, Option<i64>>(10)?.map(Timestamp::from_millis),
         token_seed: row.get(11)?,
         machine_arn: row.get(12)?,
-    })
-}
-
-/// The damaged executions of a file, each in a sentence: with a cell that is not what a stack writes, or without its
-/// state machine. Queries may pass such a row over, so every row is read. At most [`DAMAGED_MAX`] are named, and one
-/// sentence says that there are more.
-///
-/// # Errors
-/// If the file cannot be read.
-pub(crate) async fn damaged(store: &SqliteStore) -> Result<Vec<String>, Error> {
-    if !store.holds_executions().await? {
-        return Ok(Vec::new());
-    }
-    let damaged = store.read(|connection| {
-        let mut damaged = BTreeMap::new();
-        let rows = format!(
-            "SELECT {COLUMNS} FROM execution LEFT JOIN execution_machine \
-             ON execution_machine.id = execution.machine"
-        );
-        let mut statement = connection.prepare(&rows)?;
-        let mut rows = statement.query([])?;
-        while damaged.len() <= DAMAGED_MAX
-            && let Some(row) = rows.next()?
-        {
-            if let Err(error) = record(row) {
-                damaged.insert(row.get(0)?, error.to_string());
-            }
-        }
-        let events = "SELECT execution, id, at_ms, body FROM execution_event";
-        let mut statement = connection.prepare(events)?;
-        let mut rows = statement.query([])?;
-        while damaged.len() <= DAMAGED_MAX
-            && let Some(row) = rows.next()?
-        {
-            if let Err(error) = event(row) {
-                let execution = row.get(0).unwrap_or(i64::MIN);
-                damaged.entry(execution).or_insert_with(|| format!("its history: {error}"));
-            }
-        }
-        Ok(damaged)
-    });
-    let mut named = Vec::new();
-    for (id, why) in damaged.await?.into_iter().take(DAMAGED_MAX + 1) {
-        if named.len() == DAMAGED_MAX {
-            named.push("further damaged executions are not listed".to_owned());
-            break;
-        }
-        named.push(format!("{} cannot be read: {why}", name_of(store, id).await?));
-    }
-    Ok(named)
-}
-
-/// An execution with this row id, as far as its ARN can be read.
-async fn name_of(store: &SqliteStore, id: i64) -> Result<String, Error> {
-    let arn = store.read(move |connection| {
-        let sql = "SELECT CAST(arn AS BLOB) FROM execution WHERE id = ?";
-        let bytes: Option<Option<Vec<u8>>> =
-            connection.query_row(sql, [id], |row| row.get(0)).optional()?;
-        Ok(bytes.flatten().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
-    });
-    Ok(arn.await?.map_or_else(|| format!("execution {id}"), |arn| format!("execution {arn}")))
-}
-
-/// Reads an event's row as [`ExecutionStore::history`] would.
-fn event(row: &Row<'_>) -> rusqlite::Result<()> {
-    let _: (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    let text = row.get_ref(3)?.as_str()?;
-    // Encrypted under the session's key, or JSON.
-    if session_of_text(text).is_some() {
-        return Ok(());
-    }
-    serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| ()).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, error.into())
     })
 }
 

@@ -2,7 +2,9 @@
 
 use futures_util::future::try_join;
 
-use super::super::{ENTRIES_MAX, Entry, Extract, HeadEntry, Proof, Shard, ShardHead, Tree, too_many};
+use super::super::{
+    ENTRIES_MAX, Entry, Extract, HeadEntry, Proof, Shard, ShardHead, Tree, too_many,
+};
 use super::{TableLog, items};
 use crate::id::SessionId;
 use crate::store::{Error, Query, Transact};
