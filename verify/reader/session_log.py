@@ -145,6 +145,8 @@ def check_log(
         _check_leaf(logged, session, checkpoint, report, held)
     if asked and any(leaf.proof is None for leaf in log.leaves):
         report.unmet.append("a leaf is newer than the checkpoint")
+    if asked and not report.leaves:
+        report.unmet.append("there is no leaf of a record of this session")
     return report
 
 

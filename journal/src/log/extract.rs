@@ -163,6 +163,13 @@ impl Judged {
         matches!(self.asked, Asked::Log) && self.leaves.is_empty()
     }
 
+    /// What is not proven of a session without a leaf of a record, if a signature was asked for: not even that there was
+    /// such a session, whatever its records are.
+    pub(crate) fn unproven(&self) -> Option<String> {
+        let unproven = self.is_required && self.leaves.is_empty() && self.asked != Asked::Log;
+        unproven.then(|| "the log of sessions has no leaf of this session".to_owned())
+    }
+
     pub fn leaves(&self) -> impl Iterator<Item = &Leaf> {
         self.leaves.iter().map(|(leaf, _)| leaf)
     }

@@ -174,6 +174,7 @@ impl<'a> Check<'a> {
         let due = self.events.values().filter_map(|item| Leaf::of(item));
         let missing: Vec<_> = due.filter(|leaf| !is_logged(leaf)).collect();
         let mut unmet = log.unmet.clone();
+        unmet.extend(log.unproven());
         for leaf in missing {
             match log.missing(&leaf) {
                 Missing::Added if self.reported.insert(leaf.sk.clone()) => {

@@ -1,8 +1,12 @@
 //! Proofs of sessions in a log with shards, and their exported form.
 
+use journal::clock::Stamp;
+use journal::item::Item;
+use journal::key;
 use journal::log::table::TableLog;
 use journal::log::{Entry, Extract, HeadEntry, Leaf, Proof, SHARDS, SessionLog as _, Shard, Tree};
 use journal::store::{Condition, Store as _};
+use journal::verify::{Anchors, verify};
 use tlog::hash::Hash;
 use tlog::proof::verify_inclusion;
 use tlog::tree::TreeHead;
@@ -191,4 +195,22 @@ async fn the_items_of_a_log_are_as_documented() {
     is_on_the_page(&format!("\n{}\n", extract.to_json()));
     is_on_the_page(&format!("`{}`", super::key().verifier()));
     is_on_the_page(&format!("in shard `{}`", Shard::of(&session)));
+}
+
+/// A checkpoint of the log's key, and records that were invented: no leaf shows that there was such a session.
+#[test]
+fn an_invented_session_without_a_leaf_is_not_provable() {
+    let session = sessions(SHARDS[3]).next().unwrap();
+    let head = TreeHead { size: 1, root: Hash::leaf(b"of another session") };
+    let extract = Extract { checkpoint: Some(sign(head)), entries: Vec::new() };
+    let log = Some(extract.judge(&session, &trust()));
+    let anchors = Anchors { log, ..Anchors::default() };
+    let now = Stamp::parse("2026-01-02T00:00:00Z").unwrap();
+    let invented = Item::new(key::session(&session), key::step(1)).hashed();
+    for left in [Vec::new(), vec![invented]] {
+        let report = verify(&session, &left, &anchors, now);
+        assert!(!report.is_sound(), "{report:?}");
+        let expected = "the log of sessions has no leaf of this session";
+        assert!(report.unmet.iter().any(|unmet| unmet == expected), "{report:?}");
+    }
 }
