@@ -2,7 +2,7 @@
 
 mod cosign;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,9 @@ use std::time::Duration;
 use journal::export;
 use journal::id::SessionId;
 use journal::item::Item;
-use journal::log::{AnyLeaf, Extract, SessionLog, State, Stored, Trust, walk};
+use journal::log::{
+    AnyLeaf, Decision, Extract, Label, Retention, SessionLog, State, Stored, Trust, walk,
+};
 use journal::store::{Error, Store};
 use serde_json::{Value, json};
 use tlog::checkpoint::{Checkpoint, SignedCheckpoint};
@@ -295,6 +297,8 @@ pub struct Audit {
     pub sessions: BTreeSet<SessionId>,
     /// What does not hold.
     pub problems: Vec<String>,
+    /// The labels that hold sessions, as far as the leaves were read.
+    held: BTreeMap<SessionId, BTreeSet<Label>>,
 }
 
 impl Audit {
@@ -416,9 +420,33 @@ impl Audit {
                     self.say(found);
                 }
                 self.sessions.insert(of.clone());
+                if let AnyLeaf::Retention(leaf) = &leaf {
+                    self.decided(stored.index, leaf);
+                }
             }
         }
         nodes
+    }
+
+    /// Follows the holds of a session, wherever its leaves are filed.
+    fn decided(&mut self, index: u64, leaf: &Retention) {
+        let held = self.held.entry(leaf.session.clone()).or_default();
+        match &leaf.decision {
+            Decision::Hold(label) => drop(held.insert(label.clone())),
+            Decision::Release(label) => drop(held.remove(label)),
+            Decision::Prune(_) => {
+                if let Some(label) = held.first() {
+                    let problem = format!(
+                        "its leaf {index} says that {} was pruned, which `{label}` holds",
+                        leaf.session
+                    );
+                    self.say(problem);
+                }
+            }
+        }
+        if self.held.get(&leaf.session).is_some_and(BTreeSet::is_empty) {
+            self.held.remove(&leaf.session);
+        }
     }
 
     /// Adds a problem, up to a bound: one leaf that is missing shifts all that follow.
@@ -482,7 +510,7 @@ mod tests {
     use journal::clock::Clock;
     use journal::event::EventStatus;
     use journal::key::{self, attribute};
-    use journal::log::{Decision, ENTRIES_MAX, Leaf, Retention};
+    use journal::log::{ENTRIES_MAX, Leaf};
     use journal::principal::Principal;
     use journal::store::Condition;
 
@@ -502,6 +530,37 @@ mod tests {
             read.records.iter().filter(|item| is_verdict(Leaf::of(item))).count(),
             log.entries.iter().filter(|entry| is_verdict(Leaf::parse(&entry.leaf))).count(),
         )
+    }
+
+    /// A BLOB of the same bytes equals no text, so no query for the session finds the leaf of its hold.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_leaf_that_its_session_does_not_find_is_named() {
+        for change in ["CAST(session AS BLOB)", "session || 'x'", "7"] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("journal.db");
+            let store = Database::open(&file, journal::sqlite::Durability::Relaxed).unwrap();
+            let session = SessionId::fresh();
+            let start = record(&session, 0, EventStatus::SessionInitiated);
+            store.put(start, Condition::Absent).await.unwrap();
+            let hold = Retention {
+                session: session.clone(),
+                decision: Decision::Hold("case-7".parse().unwrap()),
+                at: Clock::system().now(),
+                by: Principal::Unknown,
+                reason: "a case".to_owned(),
+            };
+            store.hold(hold).await.unwrap();
+            assert_eq!(store.hidden().await.unwrap(), Vec::<String>::new());
+            let sql = format!("UPDATE log_leaf SET session = {change} WHERE n = 1");
+            let sql = move |file: &rusqlite::Connection| Ok(file.execute(&sql, [])?);
+            assert_eq!(store.transact(sql).await.unwrap(), 1);
+            let hidden = store.hidden().await.unwrap();
+            assert_eq!(hidden, ["its leaf 1 is not filed under its session"], "{change}");
+            let mut audit = Audit::of(&store, None, None, &Trust::default()).await;
+            audit.read_leaves(&store).await.unwrap();
+            let found = |problem: &String| problem.contains("is filed under");
+            assert!(audit.problems.iter().any(found), "{change}: {:?}", audit.problems);
+        }
     }
 
     /// An attacker may add leaves, and a person holds; neither may hide what follows.

@@ -104,6 +104,7 @@ impl SqliteStore {
             let mut problems = foreign(connection)?;
             if connection.table_exists(None, "log_leaf")? {
                 problems.extend(stale(connection)?);
+                problems.extend(misfiled(connection)?);
             }
             Ok(problems)
         })
@@ -135,6 +136,18 @@ fn foreign(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     Ok(foreign
         .map(|(name, (kind, _))| format!("the {kind} `{name}` is not this journal's"))
         .collect())
+}
+
+/// The leaves that a query for their session does not find: a BLOB of the same bytes equals no text.
+fn misfiled(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let sql = format!(
+        "SELECT n FROM log_leaf WHERE typeof(session) <> 'text' OR typeof(leaf) <> 'blob' \
+         OR CASE WHEN json_valid(CAST(leaf AS TEXT)) \
+            THEN json_extract(CAST(leaf AS TEXT), '$[1]') END IS NOT session LIMIT {FINDINGS_MAX}"
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let rows = statement.query_map([], |row| row.get::<_, i64>(0))?;
+    rows.map(|n| Ok(format!("its leaf {} is not filed under its session", n?))).collect()
 }
 
 /// Where the leaves' table and its indexes differ.

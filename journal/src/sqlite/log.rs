@@ -340,7 +340,8 @@ fn leaves(connection: &Connection, from: u64, limit: usize) -> Result<Vec<Stored
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = statement.query_map(params![number(from), limit], |row| {
             let index = u64::try_from(row.get::<_, i64>(0)?).unwrap_or(u64::MAX);
-            let session = String::from_utf8_lossy(bytes(row.get_ref(1)?)).into_owned();
+            // Only a text is found by the session's queries.
+            let session = row.get_ref(1)?.as_str().unwrap_or_default().to_owned();
             let (leaf, mark) = (bytes(row.get_ref(2)?).to_vec(), bytes(row.get_ref(3)?).to_vec());
             Ok(Stored { index, session, bytes: leaf, mark })
         })?;
