@@ -1,8 +1,9 @@
 //! Signs checkpoints of the log of sessions, and compares the log with those that were signed.
 
 mod cosign;
+mod holds;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,9 +11,7 @@ use std::time::Duration;
 use journal::export;
 use journal::id::SessionId;
 use journal::item::Item;
-use journal::log::{
-    AnyLeaf, Decision, Extract, Label, Retention, SessionLog, State, Stored, Trust, walk,
-};
+use journal::log::{AnyLeaf, Extract, SessionLog, State, Stored, Trust, walk};
 use journal::store::{Error, Store};
 use serde_json::{Value, json};
 use tlog::checkpoint::{Checkpoint, SignedCheckpoint};
@@ -29,6 +28,7 @@ use crate::store::Database;
 
 use cosign::keep_cosigning;
 pub use cosign::{InvalidWitness, Witness};
+use holds::Holds;
 /// The key of an account's log.
 #[cfg(feature = "dynamodb")]
 pub use poller::{checkpoint::LogKey, kms::KmsKey};
@@ -297,8 +297,7 @@ pub struct Audit {
     pub sessions: BTreeSet<SessionId>,
     /// What does not hold.
     pub problems: Vec<String>,
-    /// The labels that hold sessions, as far as the leaves were read.
-    held: BTreeMap<SessionId, BTreeSet<Label>>,
+    holds: Holds,
 }
 
 impl Audit {
@@ -421,32 +420,12 @@ impl Audit {
                 }
                 self.sessions.insert(of.clone());
                 if let AnyLeaf::Retention(leaf) = &leaf {
-                    self.decided(stored.index, leaf);
+                    let problem = self.holds.add(stored.index, leaf);
+                    problem.into_iter().for_each(|problem| self.say(problem));
                 }
             }
         }
         nodes
-    }
-
-    /// Follows the holds of a session, wherever its leaves are filed.
-    fn decided(&mut self, index: u64, leaf: &Retention) {
-        let held = self.held.entry(leaf.session.clone()).or_default();
-        match &leaf.decision {
-            Decision::Hold(label) => drop(held.insert(label.clone())),
-            Decision::Release(label) => drop(held.remove(label)),
-            Decision::Prune(_) => {
-                if let Some(label) = held.first() {
-                    let problem = format!(
-                        "its leaf {index} says that {} was pruned, which `{label}` holds",
-                        leaf.session
-                    );
-                    self.say(problem);
-                }
-            }
-        }
-        if self.held.get(&leaf.session).is_some_and(BTreeSet::is_empty) {
-            self.held.remove(&leaf.session);
-        }
     }
 
     /// Adds a problem, up to a bound: one leaf that is missing shifts all that follow.
@@ -510,7 +489,7 @@ mod tests {
     use journal::clock::Clock;
     use journal::event::EventStatus;
     use journal::key::{self, attribute};
-    use journal::log::{ENTRIES_MAX, Leaf};
+    use journal::log::{Decision, ENTRIES_MAX, Leaf, Retention};
     use journal::principal::Principal;
     use journal::store::Condition;
 

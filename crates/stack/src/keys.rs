@@ -17,7 +17,8 @@ use crate::checkpoints::Signing;
 /// The signing key: readable by this user alone.
 const SIGNING_KEY: &str = "signing.key";
 
-/// The secret that marks leaves, in hexadecimal. It stays when the signing key is replaced.
+/// The secret that marks leaves, in hexadecimal. It stays when the signing key is replaced, and is replaced with
+/// the log.
 const LEAF_KEY: &str = "leaf.key";
 
 /// The public keys, newest first, one a line.
@@ -141,11 +142,19 @@ impl Keys {
 
     /// Begins a log under a new name, with a key of its own, for a journal that no longer continues what was signed here.
     /// Removes the former signing key from this machine; a copy of it can still sign. Its public keys stay, and so does its
-    /// newest checkpoint, under another name.
+    /// newest checkpoint, under another name. No stack may run: it would mark leaves with the former secret.
     ///
     /// # Errors
     /// As [`Self::rotate`].
     pub fn begin_log(&self) -> Result<SignerKey, Error> {
+        // Leaves of the former log are marked for the same places, and must not be taken for those of this one.
+        let leaf_key = self.folder.join(LEAF_KEY);
+        match fs::remove_file(&leaf_key) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::File { path: leaf_key, source });
+            }
+            _ => {}
+        }
         let key = self.make(self.fresh_name()?)?;
         let checkpoint = self.folder.join(CHECKPOINT);
         // With a crash before this, the stack signs nothing, and this can be done again.

@@ -1,7 +1,11 @@
 //! `keys`: the key that signs the log of sessions.
 
+use std::path::Path;
+
 use serde_json::json;
+use stack::folder::{self, FolderLock};
 use stack::keys::Keys;
+use stack::stack::StartError;
 
 use crate::args::{KeysAction, Target};
 use crate::failure::{Exit, Failure};
@@ -26,6 +30,7 @@ pub async fn keys(context: &Context, action: KeysAction) -> Result<Exit, Failure
     match action {
         KeysAction::Show => show(context, &keys),
         KeysAction::Rotate { new_log } => {
+            let _lock = if new_log { stopped(&folder)? } else { None };
             let key = if new_log { keys.begin_log()? } else { keys.rotate()? };
             let key = key.verifier().to_string();
             if context.json {
@@ -38,6 +43,19 @@ pub async fn keys(context: &Context, action: KeysAction) -> Result<Exit, Failure
             }
             Ok(Exit::Succeeded)
         }
+    }
+}
+
+/// Locks the folder of a stack that does not run.
+fn stopped(folder: &Path) -> Result<Option<FolderLock>, Failure> {
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    match folder::take(folder) {
+        Ok((_, lock)) => Ok(Some(lock)),
+        Err(error @ StartError::InUse(_)) => Err(Failure::from(error)
+            .hint("stop the stack first: it marks leaves with the secret that is replaced")),
+        Err(error) => Err(error.into()),
     }
 }
 

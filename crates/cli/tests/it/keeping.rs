@@ -296,6 +296,8 @@ fn a_restored_log_tells_no_second_history() {
         let dev = place.dev();
         let ran = place.at(&dev, &["doctor"]);
         assert!(ran.exit == 1 && ran.stdout.contains("not signed"), "{ran:#?}");
+        let ran = place.at(&dev, &["keys", "rotate", "--new-log"]);
+        assert!(ran.exit == 2 && ran.stderr.contains("stop the stack first"), "{ran:#?}");
         place.trigger(&dev);
         assert_eq!(dev.stop("-TERM"), 0);
     }

@@ -404,6 +404,21 @@ async fn beyond_loopback_a_stack_does_not_start_without_a_token() {
     assert!(matches!(refusal, StartError::Token(_)));
 }
 
+/// A leaf of the former log has the mark of its place, which may be free in the new one.
+#[test]
+fn a_new_log_marks_leaves_with_another_secret() {
+    let folder = TempDir::new().unwrap();
+    let keys = stack::keys::Keys::of(&folder.path().join("keys"), folder.path());
+    let secret = || keys.leaf_key().unwrap().unwrap();
+    keys.begin_log().unwrap();
+    let former = secret().mark(3, b"a leaf");
+    keys.begin_log().unwrap();
+    assert!(!secret().has_marked(3, b"a leaf", &former));
+    let mark = secret().mark(3, b"a leaf");
+    keys.rotate().unwrap();
+    assert!(secret().has_marked(3, b"a leaf", &mark), "the same log goes on");
+}
+
 /// Each cell of an execution and of its history that somebody may have damaged.
 const DAMAGED_CELLS: [&str; 11] = [
     "UPDATE execution SET status = x'ff' WHERE name = ?1",
