@@ -123,7 +123,9 @@ fn poller(names: &Names) -> Vec<Statement> {
     statements.extend([
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, LOG, LOG_ROOT]),
         journal(names, "Receipts", &[GET, PUT], &[RECEIPTS]),
-        journal(names, "Halts", &[QUERY], &[HALTS]),
+        // A person halts agents through its URL; those that an end of a halt lets go on are among the open leases.
+        journal(names, "Halts", &[PUT, QUERY], &[HALTS]),
+        open_leases(names),
         // To wake a session, and to resume one whose execution has ended.
         Statement::allow(
             "Wake",
@@ -138,11 +140,10 @@ fn poller(names: &Names) -> Vec<Statement> {
 }
 
 fn watchdog(names: &Names) -> Vec<Statement> {
-    let index = format!("{}/index/{}", names.table_arn(), journal::key::INDEX_OPEN_LEASES);
     let mut statements = function(names, "watchdog");
     statements.extend([
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, LOG]),
-        Statement::allow("OpenLeases", &[QUERY], &[index]).on_keys(&[LEASES]),
+        open_leases(names),
         Statement::allow("Executions", &["states:DescribeExecution"], &[names.executions_arn()])
             .wide("Executions of this state machine; their names are not known in advance."),
         on_runtime(names, "Stop", &["bedrock-agentcore:StopRuntimeSession"]),
@@ -153,6 +154,11 @@ fn watchdog(names: &Names) -> Vec<Statement> {
         ),
     ]);
     statements
+}
+
+fn open_leases(names: &Names) -> Statement {
+    let index = format!("{}/index/{}", names.table_arn(), journal::key::INDEX_OPEN_LEASES);
+    Statement::allow("OpenLeases", &[QUERY], &[index]).on_keys(&[LEASES])
 }
 
 fn runtime(names: &Names, config: &Config) -> Vec<Statement> {

@@ -6,6 +6,8 @@
 //! acts on the decision. [`checkpoint`] signs the log of sessions. `answer` and `url` pass a person's actions to `control`, whether they arrive
 //! with the callback's token, as an event or over the function's URL.
 
+use std::sync::Arc;
+
 use agentcore::Runtime;
 use journal::announce::Announcer;
 use journal::chain::{AppendError, Author, End, Head, append, end_session};
@@ -53,13 +55,15 @@ pub struct Poller<S> {
     clock: Clock,
     /// Whether an answer in a callback's output counts.
     callbacks_answer: bool,
+    /// The names of the agents that may be halted.
+    agents: Arc<[String]>,
 }
 
 impl<S: Store> Poller<S> {
     /// A poller over a journal, the state machine's callbacks and an agent runtime.
     pub fn new(store: S, callbacks: aws_sdk_sfn::Client, runtime: Runtime, clock: Clock) -> Self {
         let cloud = Cloud::new(callbacks, runtime);
-        Self { store, cloud, clock, callbacks_answer: true }
+        Self { store, cloud, clock, callbacks_answer: true, agents: Arc::default() }
     }
 
     /// Sets the state machine's ARN, which only resuming needs.
@@ -67,6 +71,12 @@ impl<S: Store> Poller<S> {
     pub fn with_state_machine(mut self, state_machine_arn: Option<String>) -> Self {
         self.cloud.state_machine_arn = state_machine_arn;
         self
+    }
+
+    /// Sets the names of the agents that may be halted.
+    #[must_use]
+    pub fn with_agents(self, agents: impl IntoIterator<Item = String>) -> Self {
+        Self { agents: agents.into_iter().collect(), ..self }
     }
 
     /// Ignores answers in a callback's output. In an account the agent, too, may send the token, and

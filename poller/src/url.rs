@@ -1,11 +1,13 @@
-//! A person's action over the function's URL: the routes and replies of a local stack's API.
+//! A person's action, or a change of the halts, over the function's URL: the routes and replies of a local stack's API.
 //!
 //! The URL requires IAM authorisation: Lambda checks the request's signature, and states the caller's
 //! ARN in the request's context. Nothing in the body or the headers changes it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use control::halt::HaltRequest;
 use control::{Action, Control, Error};
+use journal::halt::Change;
 use journal::id::SessionId;
 use journal::principal::Principal;
 use journal::store::Store;
@@ -20,6 +22,12 @@ const CALLER: &str = "/requestContext/authorizer/iam/userArn";
 
 /// A reply's status, and its body or the code and the message of an error.
 type Reply = (u16, Result<Value, (&'static str, String)>);
+
+/// What a request asks for.
+enum Requested {
+    Action(SessionId, Action),
+    Halts(Change, HaltRequest),
+}
 
 /// Whether the payload is a request to a function URL.
 pub(crate) fn is_request(payload: &Value) -> bool {
@@ -43,17 +51,25 @@ impl<S: Store> Poller<S> {
             let why = "the request has no caller: the function's URL must use AWS_IAM";
             return (403, Err(("Forbidden", why.to_owned())));
         };
-        let (session, action) = match requested(request) {
-            Ok(requested) => requested,
-            Err(refused) => return refused,
-        };
         let (store, clock) = (self.store.clone(), self.clock.clone());
         let control = Control { store, clock, executions: &self.cloud };
-        match control.act(&session, &action, &by).await {
-            Ok(done) => (202, Ok(json!(done))),
+        let done = match requested(request) {
+            Ok(Requested::Action(session, action)) => {
+                control.act(&session, &action, &by).await.map(|done| json!(done))
+            }
+            Ok(Requested::Halts(change, request)) => {
+                let known: Vec<&str> = self.agents.iter().map(String::as_str).collect();
+                let changed = control.change_halts(change, &request, &by, &known).await;
+                changed.map(|changed| json!(changed))
+            }
+            Err(refused) => return refused,
+        };
+        match done {
+            Ok(done) => (202, Ok(done)),
             Err(error) => {
                 if !matches!(error, Error::Refused(_)) {
-                    tracing::error!(session_id = %session, %error, "A person's action failed.");
+                    let path = request["rawPath"].as_str();
+                    tracing::error!(path, %error, "A person's action failed.");
                 }
                 let (status, code) = error.http();
                 (status, Err((code, error.to_string())))
@@ -67,21 +83,35 @@ fn caller(request: &Value) -> Option<Principal> {
     Some(Principal::AwsArn(arn))
 }
 
-/// The session and the action of `POST /api/sessions/{id}/{action}`.
-fn requested(request: &Value) -> Result<(SessionId, Action), Reply> {
-    let refused = |status, code, why: String| (status, Err((code, why)));
-    let unknown = || refused(404, "NoRoute", "expected POST /api/sessions/ID/ACTION".to_owned());
+fn refused(status: u16, code: &'static str, why: impl ToString) -> Reply {
+    (status, Err((code, why.to_string())))
+}
+
+/// Reads `POST /api/halt`, `POST /api/unhalt` or `POST /api/sessions/{id}/{action}`.
+fn requested(request: &Value) -> Result<Requested, Reply> {
+    let expected = "expected POST /api/sessions/ID/ACTION, /api/halt or /api/unhalt";
+    let unknown = || refused(404, "NoRoute", expected);
     let path = request["rawPath"].as_str().unwrap_or_default();
     let is_post = request.pointer("/requestContext/http/method").is_some_and(|it| it == "POST");
-    let route = path.strip_prefix("/api/sessions/").filter(|_| is_post);
-    let (id, name) = route.and_then(|route| route.split_once('/')).ok_or_else(unknown)?;
-    let id = id.parse().map_err(|error| refused(400, "InvalidSessionId", format!("{error}")))?;
-    let invalid = |why: String| refused(400, "InvalidBody", why);
+    let route = path.strip_prefix("/api/").filter(|_| is_post).ok_or_else(unknown)?;
+    let change = [Change::Halt, Change::Unhalt].into_iter().find(|it| it.as_str() == route);
+    if let Some(change) = change {
+        let halts = serde_json::from_slice(&body_of(request)?);
+        let halts = halts.map_err(|error| refused(400, "InvalidBody", error))?;
+        return Ok(Requested::Halts(change, halts));
+    }
+    let route = route.strip_prefix("sessions/").and_then(|route| route.split_once('/'));
+    let (id, name) = route.ok_or_else(unknown)?;
+    let id = id.parse().map_err(|error| refused(400, "InvalidSessionId", error))?;
+    let action = Action::of_request(name, &body_of(request)?);
+    let action = action.map_err(|error| refused(400, "InvalidBody", error))?;
+    Ok(Requested::Action(id, action.ok_or_else(unknown)?))
+}
+
+fn body_of(request: &Value) -> Result<Vec<u8>, Reply> {
     let text = request["body"].as_str().unwrap_or_default();
-    let body = match request["isBase64Encoded"].as_bool() {
-        Some(true) => BASE64.decode(text).map_err(|error| invalid(error.to_string()))?,
-        _ => text.as_bytes().to_vec(),
-    };
-    let action = Action::of_request(name, &body).map_err(|error| invalid(error.to_string()))?;
-    Ok((id, action.ok_or_else(unknown)?))
+    match request["isBase64Encoded"].as_bool() {
+        Some(true) => BASE64.decode(text).map_err(|error| refused(400, "InvalidBody", error)),
+        _ => Ok(text.as_bytes().to_vec()),
+    }
 }

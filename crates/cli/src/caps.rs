@@ -8,7 +8,7 @@ use graph::check::nearest;
 use stack::load::{self, Limits};
 use workflow::env::{self, Invalid, Lookup};
 
-use crate::args::load::{AgentMax, Caps, agent_max};
+use crate::args::load::{self as parse, AgentMax, Caps, agent_max};
 use crate::config::StackEnvironment;
 use crate::failure::Failure;
 
@@ -29,7 +29,15 @@ pub fn of_environment(lookup: &impl Lookup) -> Result<Limits, Invalid> {
         by_agent: by_agent(lookup)?,
         queue: usize::try_from(queue).unwrap_or(usize::MAX),
         executions: most(env::DAYBOOK_EXECUTIONS_MAX, load::EXECUTIONS_MAX)?,
+        disk_bytes: disk_bytes(lookup)?,
     })
+}
+
+fn disk_bytes(lookup: &impl Lookup) -> Result<Option<u64>, Invalid> {
+    let (name, expected) = (env::DAYBOOK_DISK_MAX, parse::SIZE);
+    let Some(value) = env::text(lookup, name) else { return Ok(None) };
+    let size = parse::size(&value);
+    size.map(Some).map_err(|_| Invalid::Malformed { name, value, expected })
 }
 
 fn by_agent(lookup: &impl Lookup) -> Result<BTreeMap<String, usize>, Invalid> {
@@ -49,6 +57,7 @@ pub fn with_options(environment: &StackEnvironment, caps: &Caps) -> StackEnviron
     let load = &mut with.load;
     load.at_work = caps.agents_max.map_or(load.at_work, size);
     load.executions = caps.executions_max.map_or(load.executions, size);
+    load.disk_bytes = caps.disk_max.or(load.disk_bytes);
     if let Some(queue) = caps.queue_max {
         load.queue = usize::try_from(queue).unwrap_or(usize::MAX);
     }
@@ -102,6 +111,9 @@ mod tests {
         let limits = limits.unwrap();
         let by_agent = [("a".to_owned(), 1), ("b".to_owned(), 2)].into();
         assert_eq!((limits.by_agent, limits.queue), (by_agent, 0));
+        for (text, bytes) in [("4096", 4_096), ("500MB", 500_000_000), ("2 GiB", 2 << 30)] {
+            assert_eq!(read(&[(env::DAYBOOK_DISK_MAX, text)]).unwrap().disk_bytes, Some(bytes));
+        }
         for (name, value) in [
             (env::DAYBOOK_AGENTS_MAX, "0"),
             (env::DAYBOOK_AGENTS_MAX, "many"),
@@ -110,6 +122,10 @@ mod tests {
             (env::DAYBOOK_AGENT_MAX, "a=1,b=0"),
             (env::DAYBOOK_QUEUE_MAX, "-1"),
             (env::DAYBOOK_EXECUTIONS_MAX, "1e3"),
+            (env::DAYBOOK_DISK_MAX, "0"),
+            (env::DAYBOOK_DISK_MAX, "20 gigs"),
+            (env::DAYBOOK_DISK_MAX, "-1GB"),
+            (env::DAYBOOK_DISK_MAX, "99999999TiB"),
         ] {
             let refusal = read(&[(name, value)]).unwrap_err().to_string();
             assert!(refusal.starts_with(name), "{value}: {refusal}");

@@ -84,6 +84,9 @@ pub struct Storage {
     pub journal_bytes: Option<u64>,
     pub log_bytes: u64,
     pub disk_left_bytes: Option<u64>,
+    /// Used of the disk budget, and the budget; `None` without one.
+    pub used_bytes: Option<u64>,
+    pub used_bytes_max: Option<u64>,
 }
 
 /// The steps of the machine's clock since the stack began.

@@ -163,6 +163,7 @@ impl Action {
                 | Self::Chat(_)
                 | Self::Export(_)
                 | Self::Ui(_)
+                | Self::Halts(..)
                 | Self::Verify(Subject::Session(_) | Subject::All, _)
         );
         let is_unnamed_trigger =
@@ -328,11 +329,9 @@ fn action_on_journal(command: args::Command, target: Target) -> Result<Action, F
             Action::Restore(restore)
         }
         C::Halt(halt) => {
-            only_local(target, HALTS_HERE)?;
             Action::Halts(Change::Halt, halting(halt.agent, halt.reason))
         }
         C::Unhalt(unhalt) => {
-            only_local(target, HALTS_HERE)?;
             Action::Halts(Change::Unhalt, halting(unhalt.agent, unhalt.reason))
         }
         C::Prune(prune) => {
@@ -366,9 +365,6 @@ fn action_on_journal(command: args::Command, target: Target) -> Result<Action, F
         | C::Workflow(_) => unreachable!("resolved by the caller"),
     })
 }
-
-const HALTS_HERE: &str =
-    "agents in an account cannot be halted yet; stop their triggers' rule instead";
 
 fn halting(agent: Option<String>, reason: String) -> HaltRequest {
     HaltRequest { scope: agent.map_or(Scope::All, Scope::Agent), reason }

@@ -316,6 +316,15 @@ impl Told {
         Storage::of(self.executions.store(), &self.data)
     }
 
+    /// What is stored, with the disk budget; null without one, or if the journal cannot be read.
+    async fn stored(&self) -> Value {
+        let mut stored = self.storage().to_json();
+        let used = self.load.used().await.ok().flatten();
+        stored["used_bytes"] = json!(used.map(|used| used.bytes));
+        stored["used_bytes_max"] = json!(used.map(|used| used.bytes_max));
+        stored
+    }
+
     /// Why sessions do not go on as they should, by what is concerned.
     async fn problems(&self) -> Map<String, Value> {
         let mut problems = self.storage().problems();
@@ -329,6 +338,9 @@ impl Told {
         }
         if let Some(problem) = store.write_problem() {
             problems.insert("journal".to_owned(), problem.why.into());
+        }
+        if let Ok(Some(refusal)) = self.load.disk_refusal(&self.executions).await {
+            problems.insert("disk_budget".to_owned(), refusal.to_string().into());
         }
         if let Some(problem) = self.load.drain_problem() {
             problems.insert("draining".to_owned(), problem.into());
@@ -374,7 +386,7 @@ async fn health(State(told): State<Told>) -> Response<Body> {
             "clock": told.clock_steps.to_json(),
             "agents": told.agents(),
             "load": told.load.to_json(&told.agents()),
-            "storage": told.storage().to_json(),
+            "storage": told.stored().await,
             "settings": told.settings,
             "halts": Halts::read(told.executions.store()).await.ok().map(|halts| halts.in_force),
         }),

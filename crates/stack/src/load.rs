@@ -1,10 +1,11 @@
-//! How much work a stack takes: caps on the sessions at work with a queue behind them (`turn`), a bound on new
-//! sessions, and the drain before a stop (`drain`). `questions` knows the oldest open question.
+//! How much work a stack takes: caps on the sessions at work with a queue behind them (`turn`), bounds on new
+//! sessions and on the disk (`disk`), and the drain before a stop (`drain`). `questions` knows the oldest open question.
 //!
 //! A session is at work from its invocation until the poller finds that it has ended or waits. The caps, and who is at
 //! work, are only in the memory of the stack. Each queued session says so in its lease, so a restart loses none: its
 //! workflow asks again.
 
+pub mod disk;
 mod drain;
 mod ledger;
 mod questions;
@@ -24,6 +25,7 @@ use crate::executions::{ExecutionStore, Executions};
 use ledger::{Ledger, Queued};
 use questions::Waits;
 
+use disk::{Budget, Used};
 use drain::Draining;
 pub(crate) use turn::{Turn, request_of};
 
@@ -50,6 +52,8 @@ pub struct Limits {
     pub queue: usize,
     /// Most executions under way, waiting ones included. Then new sessions are throttled.
     pub executions: usize,
+    /// The disk budget of the data folder, in bytes. Near it, new sessions are throttled.
+    pub disk_bytes: Option<u64>,
 }
 
 impl Default for Limits {
@@ -59,6 +63,7 @@ impl Default for Limits {
             by_agent: BTreeMap::new(),
             queue: QUEUE_MAX,
             executions: EXECUTIONS_MAX,
+            disk_bytes: None,
         }
     }
 }
@@ -92,6 +97,11 @@ pub enum NotAdmitted {
     #[error("Rate exceeded: {0} executions are under way, and no more may be")]
     Executions(usize),
     #[error(
+        "Rate exceeded: the data folder uses {bytes} bytes of its budget of {bytes_max} (--disk-max), which keeps room \
+         for the {under_way} sessions under way; prune ended sessions, or raise the budget"
+    )]
+    Disk { bytes: u64, bytes_max: u64, under_way: usize },
+    #[error(
         "the stack is draining and admits no new sessions; try again when it has started again"
     )]
     Draining,
@@ -106,7 +116,7 @@ impl NotAdmitted {
     /// The status and the error code of a whole request. AWS's clients retry both.
     pub const fn http(self) -> (u16, &'static str) {
         match self {
-            Self::Queue(_) | Self::Executions(_) => (400, Self::CODE),
+            Self::Queue(_) | Self::Executions(_) | Self::Disk { .. } => (400, Self::CODE),
             Self::Draining => (503, "ServiceUnavailable"),
         }
     }
@@ -119,6 +129,7 @@ pub struct Load(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     limits: Limits,
+    budget: Option<Budget>,
     clock: Clock,
     ledger: Mutex<Ledger>,
     /// Sessions whose turn has come, and whose workflows are to be woken.
@@ -135,14 +146,16 @@ struct Shared {
 
 impl Default for Load {
     fn default() -> Self {
-        Self::new(Limits::default(), &Clock::system())
+        Self::new(Limits::default(), &Clock::system(), None)
     }
 }
 
 impl Load {
-    pub fn new(limits: Limits, clock: &Clock) -> Self {
+    /// `budget` is that of the limits, if they have one.
+    pub fn new(limits: Limits, clock: &Clock, budget: Option<Budget>) -> Self {
         Self(Arc::new(Shared {
             limits,
+            budget,
             clock: clock.even(),
             ledger: Mutex::default(),
             released: Mutex::default(),
@@ -165,15 +178,18 @@ impl Load {
     ) -> Result<(usize, Option<NotAdmitted>), Error> {
         let Shared { limits, .. } = &*self.0;
         self.count(executions).await?;
+        let used = self.used().await?;
         let mut counted = self.counted();
         let (at, running) = counted.unwrap_or_else(|| (self.now(), 0));
-        let room = limits.executions.saturating_sub(running).min(new.len());
+        let on_disk = used.map_or(usize::MAX, |used| used.room(running));
+        let room = limits.executions.saturating_sub(running).min(on_disk).min(new.len());
         let admitted = self.ledger().admit(limits, &new[..room], self.now());
         *counted = Some((at, running + admitted));
         drop(counted);
         let why = match admitted {
             all if all == new.len() => None,
             _ if self.ledger().is_draining => Some(NotAdmitted::Draining),
+            by_disk if by_disk == on_disk => used.and_then(|it| it.refusal(running + admitted)),
             by_executions if by_executions == room => {
                 Some(NotAdmitted::Executions(limits.executions))
             }
@@ -196,6 +212,31 @@ impl Load {
             *self.counted() = Some((now, running));
         }
         Ok(())
+    }
+
+    /// How much of the disk budget is used; `None` without a budget.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub(crate) async fn used(&self) -> Result<Option<Used>, Error> {
+        match &self.0.budget {
+            Some(budget) => budget.used(self.now()).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Why the disk budget admits no new session now, if it does not.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub(crate) async fn disk_refusal<S: ExecutionStore>(
+        &self,
+        executions: &Executions<S>,
+    ) -> Result<Option<NotAdmitted>, Error> {
+        let Some(used) = self.used().await? else { return Ok(None) };
+        self.count(executions).await?;
+        let running = self.counted().map_or(0, |(_, running)| running);
+        Ok(used.refusal(running))
     }
 
     /// The load as `/healthz` shows it.

@@ -44,6 +44,7 @@ use crate::functions;
 use crate::host::{Agents, PROCESSES_MAX};
 use crate::keeping::{self, Keeper};
 use crate::keys::Keys;
+use crate::load::disk::Budget;
 use crate::load::{self, Load};
 use crate::memory;
 use crate::names;
@@ -209,7 +210,7 @@ impl Stack {
         let agents =
             agents(&config, &progress, &store, &clock, &aws, &data.folder, inside.as_ref())?;
         let rules = Rules { agents: Arc::clone(&config.agents), limits: config.admission.clone() };
-        let load = Load::new(limits(&config), &clock);
+        let load = load(&config, &store, &clock, &data);
         let of_file = std::mem::take(&mut config.functions);
         let functions = load.noting(functions(&store, &clock, &aws, rules)).with_file(of_file);
         let agent_core = Some(aws_sdk_bedrockagentcore::Client::new(&aws));
@@ -326,6 +327,11 @@ async fn executions(
     Ok(executions)
 }
 
+fn load(config: &Config, store: &Database, clock: &Clock, data: &Data) -> Load {
+    let budget = config.load.disk_bytes.map(|bytes| Budget::new(store, &data.folder, bytes));
+    Load::new(limits(config), clock, budget)
+}
+
 /// The limits of the load, as far as this stack's hosts can run as many sessions.
 fn limits(config: &Config) -> load::Limits {
     let hosted = match config.isolation {
@@ -365,6 +371,7 @@ fn settings(config: &Config) -> Value {
         "ttl_days": config.ttl_days, "durability": durability, "isolation": isolation,
         "time_scale": config.time_scale, "own_workflow": config.workflow.is_some(),
         "witnesses": config.witnesses.len(), "token": config.token.is_some(),
+        "disk_bytes_max": config.load.disk_bytes,
     })
 }
 

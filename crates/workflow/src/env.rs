@@ -93,6 +93,9 @@ pub const DAYBOOK_QUEUE_MAX: &str = "DAYBOOK_QUEUE_MAX";
 /// Most executions under way on a local stack.
 pub const DAYBOOK_EXECUTIONS_MAX: &str = "DAYBOOK_EXECUTIONS_MAX";
 
+/// The disk budget of a local stack's data folder, such as `20GiB`.
+pub const DAYBOOK_DISK_MAX: &str = "DAYBOOK_DISK_MAX";
+
 /// Folders and files that triggers may name, separated as in `PATH`.
 pub const DAYBOOK_ALLOWED_PATHS: &str = "DAYBOOK_ALLOWED_PATHS";
 /// The folder of the grants of paths that a person named, which the host of an agent's process sets.

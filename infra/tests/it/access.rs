@@ -154,8 +154,9 @@ fn is_rare(seen: &Seen, role: &str, action: &str, about: &str) -> bool {
     let of_parts = ["dynamodb:PutItem", "dynamodb:GetItem", "dynamodb:Query"];
     // People resume sessions; simulated ones do not.
     (role == "PollerRole" && action == "states:DescribeExecution" && about == "execution")
-        // No simulated session is halted; the poller reads the halts of those that are.
-        || (role == "PollerRole" && action == "dynamodb:Query" && about == "HALT#")
+        // No simulated session is halted; the poller reads the halts of those that are, and changes them.
+        || (role == "PollerRole" && action == "dynamodb:Query" && ["HALT#", "LEASE#"].contains(&about))
+        || (role == "PollerRole" && action == "dynamodb:PutItem" && about == "HALT#")
         || (about == "BLOB#" && of_parts.contains(&action))
         || (action == "dynamodb:GetItem" && role != "MachineRole" && seen.contains(&writes))
 }
@@ -230,6 +231,16 @@ fn only_the_poller_writes_receipts_of_answers() {
         let may = |action| allows(statements, &Request::listed(action, "RECEIPT#"));
         assert_eq!(may("dynamodb:PutItem"), role == "PollerRole", "{role}");
         assert_eq!(may("dynamodb:Query"), role == "RuntimeRole", "{role}");
+    }
+}
+
+#[test]
+fn only_the_poller_halts_agents() {
+    for (role, statements) in &roles(&read("daybook-dev.template.json")) {
+        let may = |action| allows(statements, &Request::listed(action, "HALT#"));
+        assert_eq!(may("dynamodb:PutItem"), role == "PollerRole", "{role}");
+        let reads = ["PollerRole", "InvokerRole", "RuntimeRole"].contains(&role.as_str());
+        assert_eq!(may("dynamodb:Query"), reads, "{role}");
     }
 }
 

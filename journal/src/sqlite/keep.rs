@@ -61,6 +61,22 @@ impl SqliteStore {
         done.unwrap_or_else(|error| Err(Error::Unavailable(error.into())))
     }
 
+    /// What the file's contents use, in bytes: without pages that are free again, with what is still in the write-ahead
+    /// log.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn used_bytes(&self) -> Result<u64, Error> {
+        self.read(|connection| {
+            let one = |name: &str| {
+                connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0))
+            };
+            let pages = one("page_count")? - one("freelist_count")?;
+            Ok(u64::try_from(pages * one("page_size")?).unwrap_or(0))
+        })
+        .await
+    }
+
     /// Size of the write-ahead log beside the file, in bytes.
     pub fn log_bytes(&self) -> u64 {
         std::fs::metadata(place::log_of(&self.shared.path)).map_or(0, |found| found.len())

@@ -1,6 +1,7 @@
 //! A person's actions: over the function's URL, over the bus, and in a callback's output.
 
 use journal::event::EventStatus;
+use journal::halt::Halts;
 use journal::read;
 use journal::step::StepBody;
 use serde_json::{Value, json};
@@ -137,4 +138,32 @@ async fn a_cancellation_by_event_has_no_known_principal() {
     assert_eq!(cancelled.principal.as_ref().unwrap().to_string(), "unknown");
     let refused = world.poller.serve(json!({ "cancel": { "session_id": 7 } })).await.unwrap();
     assert!(refused["refused"]["reason"].as_str().unwrap().starts_with("detail.session_id"));
+}
+
+#[tokio::test]
+async fn a_halt_over_the_url_has_the_callers_arn() {
+    let world = world();
+    let poller = world.poller.clone().with_agents(["checkup".to_owned()]);
+    let change = async |path: &str, body: &Value| {
+        let reply = poller.serve(request(path, &caller(), &body.to_string())).await.unwrap();
+        let body: Value = serde_json::from_str(reply["body"].as_str().unwrap()).unwrap();
+        (reply["statusCode"].as_u64().unwrap(), body)
+    };
+    let all = json!({ "scope": "all", "reason": "a bad release" });
+    let (status, halted) = change("/api/halt", &all).await;
+    assert_eq!((status, &halted["record"]), (202, &json!(1)), "{halted}");
+    let in_force = Halts::read(&world.store).await.unwrap().in_force;
+    assert_eq!((in_force.len(), in_force[0].by.as_str()), (1, format!("aws-arn:{CALLER}").as_str()));
+    let misspelt = json!({ "scope": "agent:chekup", "reason": "x" });
+    let (status, refused) = change("/api/halt", &misspelt).await;
+    assert!(status >= 400 && refused["error"].to_string().contains("checkup"), "{refused}");
+    for wrong in [json!({}), json!({ "scope": "everything" }), json!({ "scope": "all", "by": "x" })] {
+        assert_eq!(change("/api/halt", &wrong).await.0, 400, "{wrong}");
+    }
+    assert_eq!(change("/api/halt", &json!({ "scope": "all", "reason": "" })).await.0, 400);
+    let (status, unhalted) = change("/api/unhalt", &json!({ "scope": "all" })).await;
+    assert_eq!((status, &unhalted["halts"]), (202, &json!([])), "{unhalted}");
+    let nobody = request("/api/halt", &json!(null), &all.to_string());
+    assert_eq!(poller.serve(nobody).await.unwrap()["statusCode"], 403);
+    assert!(Halts::read(&world.store).await.unwrap().in_force.is_empty());
 }

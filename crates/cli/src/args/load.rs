@@ -20,6 +20,10 @@ pub struct Caps {
     /// Most executions under way; then new sessions are throttled [env: DAYBOOK_EXECUTIONS_MAX] [default: 100000]
     #[arg(long, value_name = "N")]
     pub executions_max: Option<NonZeroU32>,
+    /// Disk budget of the data folder; near it, new sessions are throttled, and those under way end
+    /// [env: DAYBOOK_DISK_MAX] [default: none]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub disk_max: Option<u64>,
     /// Most calls at once of one provider of models [env: DAYBOOK_MODEL_CALLS_MAX] [default: 64]
     #[arg(long, value_name = "N")]
     pub model_calls_max: Option<NonZeroU32>,
@@ -43,6 +47,33 @@ pub fn agent_max(text: &str) -> Result<AgentMax, String> {
     });
     parsed.ok_or_else(|| "expected NAME=N, with N at least 1".to_owned())
 }
+
+/// Parses a size in bytes: a whole number, with a unit or without.
+///
+/// # Errors
+/// If it is something else, or zero. The error says what is expected.
+pub fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let digits = text.find(|it: char| !it.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let bytes = match unit.trim() {
+        "" | "B" => Some(1),
+        "KiB" => Some(1 << 10),
+        "MiB" => Some(1 << 20),
+        "GiB" => Some(1 << 30),
+        "TiB" => Some(1_u64 << 40),
+        "KB" | "kB" => Some(1_000),
+        "MB" => Some(1_000_000),
+        "GB" => Some(1_000_000_000),
+        "TB" => Some(1_000_000_000_000),
+        _ => None,
+    };
+    let size = bytes.and_then(|unit: u64| unit.checked_mul(number.parse().ok()?));
+    size.filter(|size| *size > 0).ok_or_else(|| format!("expected {SIZE}"))
+}
+
+/// What [`size`] accepts.
+pub const SIZE: &str = "a size above zero, such as 500MB or 20GiB";
 
 /// `drain`.
 #[derive(Debug, Group)]

@@ -1,4 +1,4 @@
-//! A person's actions on an account's sessions, over the URL of the poller's function. Requests are signed, and
+//! A person's actions on an account's sessions, and changes of its halts, over the URL of the poller's function. Requests are signed, and
 //! Lambda passes the signer's ARN on.
 
 use std::time::{Duration, SystemTime};
@@ -9,8 +9,10 @@ use aws_credential_types::provider::ProvideCredentials as _;
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4;
 use control::Action;
+use control::halt::HaltRequest;
+use journal::halt::Change;
 use journal::id::SessionId;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::reader;
@@ -45,17 +47,44 @@ impl ActionsUrl {
         Self { url: url.trim_end_matches('/').to_owned(), aws: aws.clone() }
     }
 
-    /// Sends an action, signed with the caller's credentials.
+    /// Sends an action.
     ///
     /// # Errors
     /// When the function cannot be reached, or refuses the action, or something else replies.
     pub async fn send(&self, session: &SessionId, action: &Action) -> Result<Value, Failure> {
+        let path = format!("/api/sessions/{session}/{}", action.name());
+        let unsure = "the poller may have taken the action; read the session first";
+        accepted(session, self.post(&path, action.name(), &action.body(), unsure).await?)
+    }
+
+    /// Halts or unhalts agents. The reply has the halts in force.
+    ///
+    /// # Errors
+    /// As [`Self::send`].
+    pub async fn change_halts(
+        &self,
+        change: Change,
+        request: &HaltRequest,
+    ) -> Result<Value, Failure> {
+        let (path, body) = (format!("/api/{}", change.as_str()), json!(request));
+        let unsure = "the poller may have made the change; the reply to another one lists the halts in force";
+        halts_changed(self.post(&path, change.as_str(), &body, unsure).await?)
+    }
+
+    /// Sends a request that is signed with the caller's credentials. `what` names it in errors, and `unsure` is the hint
+    /// if the reply is lost.
+    async fn post(
+        &self,
+        path: &str,
+        what: &str,
+        body: &Value,
+        unsure: &str,
+    ) -> Result<Value, Failure> {
         if !self.url.starts_with("https://") {
             let problem = format!("ACTIONS_URL is `{}`, expected an https URL", self.url);
             return Err(Failure::usage(problem).hint("set it to the stack's output ActionsUrl"));
         }
-        let url = format!("{}/api/sessions/{session}/{}", self.url, action.name());
-        let body = action.body().to_string();
+        let (url, body) = (format!("{}{path}", self.url), body.to_string());
         // Credentials are for this host alone.
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none());
         let mut request = client.timeout(REQUEST_TIMEOUT).build()?.post(&url);
@@ -64,24 +93,18 @@ impl ActionsUrl {
             request = request.header(name, value);
         }
         let response = request.header("content-type", "application/json").body(body).send().await;
-        let response = response.map_err(|error| {
-            Failure::from(error)
-                .hint("the poller may have taken the action; read the session first")
-        })?;
+        let response = response.map_err(|error| Failure::from(error).hint(unsure))?;
         let status = response.status();
         let reply = read(response).await?;
         if status.is_success() {
-            return accepted(session, reply);
+            return Ok(reply);
         }
         let said =
             reply["error"].as_str().or(reply["Message"].as_str()).unwrap_or("no reason given");
-        let failure = Failure::unknown(format!(
-            "{} was refused ({}): {said}",
-            action.name(),
-            status.as_u16()
-        ));
+        let failure = Failure::unknown(format!("{what} was refused ({}): {said}", status.as_u16()));
         Err(match status.as_u16() {
             403 => failure.hint("this requires lambda:InvokeFunctionUrl; see DEPLOYMENT.md"),
+            404 if reply["code"] == "NoRoute" => failure.hint("the account's functions may be of an earlier version: deploy again"),
             _ => failure,
         })
     }
@@ -134,9 +157,18 @@ fn accepted(session: &SessionId, reply: Value) -> Result<Value, Failure> {
         .hint(format!("look at the session: daybook show {session}")))
 }
 
+/// A success is believed only if it has the halts in force, as the poller's does.
+fn halts_changed(reply: Value) -> Result<Value, Failure> {
+    if reply["halts"].is_array() && reply["record"].is_u64() {
+        return Ok(reply);
+    }
+    Err(Failure::unknown("ACTIONS_URL replied, but not as the poller does")
+        .hint("check that it is the stack's output ActionsUrl"))
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use journal::halt::Scope;
 
     use super::*;
 
@@ -150,6 +182,13 @@ mod tests {
         let aws = super::super::cloud::local("http://127.0.0.1:1");
         let plain = ActionsUrl::new("http://127.0.0.1:1", &aws);
         let refused = plain.send(&session, &Action::Cancel { reason: None }).await.unwrap_err();
+        assert!(refused.to_string().contains("expected an https URL"), "{refused}");
+        assert!(halts_changed(json!({ "record": 1, "halts": [], "woken": 0 })).is_ok());
+        for other in [Value::Null, json!({ "halts": [] }), json!({ "record": 1 })] {
+            assert!(halts_changed(other).is_err());
+        }
+        let halt = HaltRequest { scope: Scope::All, reason: "x".to_owned() };
+        let refused = plain.change_halts(Change::Halt, &halt).await.unwrap_err();
         assert!(refused.to_string().contains("expected an https URL"), "{refused}");
     }
 

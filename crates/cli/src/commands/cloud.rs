@@ -23,6 +23,8 @@ use aws_sdk_eventbridge::types::PutEventsRequestEntry;
 use aws_sdk_sfn::operation::describe_execution::DescribeExecutionError;
 use aws_sdk_sfn::types::{ExecutionStatus, HistoryEvent};
 use control::Action;
+use control::halt::HaltRequest;
+use journal::halt::Change;
 use journal::id::SessionId;
 use journal::principal::Name;
 use serde_json::{Map, Value, json};
@@ -190,6 +192,23 @@ impl Clients {
         detail["session_id"] = json!(session);
         let detail = detail.as_object().cloned().unwrap_or_default();
         self.put(bus, kind, &detail, None).await.map(|_| Sent::Put)
+    }
+
+    /// Has the account's poller halt or unhalt agents. Over a bus, nobody would learn whether it did.
+    ///
+    /// # Errors
+    /// When no URL of the poller is known, the caller may not use it, or the poller refuses.
+    pub async fn change_halts(
+        &self,
+        change: Change,
+        request: &HaltRequest,
+    ) -> Result<Value, Failure> {
+        let Some(url) = &self.actions_url else {
+            let problem = format!("{} requires the URL of the poller's function", change.as_str());
+            return Err(Failure::unknown(problem)
+                .hint("set ACTIONS_URL to the stack's output ActionsUrl"));
+        };
+        url.change_halts(change, request).await
     }
 
     /// Sends the trace context in X-Ray's header too, for services that ignore the detail's `traceparent`.

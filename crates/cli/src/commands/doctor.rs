@@ -116,6 +116,7 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
     checks.push(("log of sessions", signing(&seen)));
     checks.extend(journal(context, &seen).await);
     checks.push(("disk", disk(&seen)));
+    checks.push(("disk budget", disk_budget(&seen)));
     checks.push(("clock", clock(&seen)));
     checks.push(("halts", halted(&seen)));
     checks.push(("load", load(&seen)));
@@ -279,7 +280,7 @@ fn disk(seen: &Seen) -> Found {
         (Some(why), _) => {
             Found::bad(plain(why), "make room on the disk of the data folder: see docs/keeping.md")
         }
-        (None, Some(Storage { disk_left_bytes: Some(left), journal_bytes, log_bytes })) => {
+        (None, Some(Storage { disk_left_bytes: Some(left), journal_bytes, log_bytes, .. })) => {
             let journal = journal_bytes.unwrap_or(0);
             Found::good(format!(
                 "{left} bytes left; the journal has {journal}, its write-ahead log {log_bytes}"
@@ -287,6 +288,22 @@ fn disk(seen: &Seen) -> Found {
         }
         (None, Some(_)) => Found::good("the system does not say how much is left"),
         (None, None) => unsaid("how much of the disk is left"),
+    };
+    seen.find(running, "not watched now, because no stack runs")
+}
+
+/// How much of a running stack's disk budget is used.
+fn disk_budget(seen: &Seen) -> Found {
+    let running = |health: &Health| match (health.problems.get("disk_budget"), health.storage) {
+        (Some(why), _) => Found::bad(
+            plain(why),
+            "daybook prune --before 30d, or start the stack with a larger --disk-max: see docs/keeping.md",
+        ),
+        (None, Some(Storage { used_bytes: Some(used), used_bytes_max: Some(most), .. })) => {
+            Found::good(format!("{used} bytes used, of at most {most}"))
+        }
+        (None, Some(_)) => Found::good("none; set one with --disk-max"),
+        (None, None) => unsaid("its disk budget"),
     };
     seen.find(running, "not watched now, because no stack runs")
 }

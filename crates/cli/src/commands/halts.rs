@@ -4,23 +4,29 @@ use control::halt::HaltRequest;
 use journal::halt::{Change, Halt, Scope};
 use serde_json::{Value, json};
 
+use super::cloud::Clients;
+use crate::args::Target;
 use crate::endpoint::Endpoint;
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::resolve::Context;
 
-/// Halts or unhalts agents of the local stack.
+/// Halts or unhalts agents of the local stack, or of an account.
 ///
 /// # Errors
-/// When nothing listens, or the stack refuses.
+/// When the stack or the account's poller cannot be reached, or refuses.
 pub async fn change(
     context: &Context,
     change: Change,
     request: &HaltRequest,
 ) -> Result<Exit, Failure> {
-    let said = Endpoint::new(context)?
-        .post_to(&format!("/api/{}", change.as_str()), &json!(request))
-        .await?;
+    let said = match context.target {
+        Target::Local => {
+            let path = format!("/api/{}", change.as_str());
+            Endpoint::new(context)?.post_to(&path, &json!(request)).await?
+        }
+        Target::Aws => Clients::new(context).await.change_halts(change, request).await?,
+    };
     if context.json {
         output::json(&said)?;
         return Ok(Exit::Succeeded);

@@ -46,6 +46,12 @@ async fn here(context: &Context, order: Order) -> Result<Exit, Failure> {
                 format!("the stack at {} is draining: it admits no new sessions", endpoint.address);
             return Err(Failure::unknown(problem).hint("trigger again when it has started again"));
         }
+        if let Some(why) = running.problems.get("disk_budget") {
+            let why = why.as_str().unwrap_or_default();
+            let problem = format!("the stack at {} admits no new session: {why}", endpoint.address);
+            return Err(Failure::unknown(problem)
+                .hint("daybook prune --before 30d, or start the stack with a larger --disk-max"));
+        }
         let folder = running.data.or_else(|| context.data.clone());
         let folder = folder.unwrap_or_else(|| reader::DEFAULT_FOLDER.into());
         return triggered(context, &endpoint, &order, &folder).await;

@@ -39,6 +39,15 @@ async fn page(told: &Told) -> Result<String, Error> {
         // Left out if the system does not say: 0 would be an alarm.
         page.extend(bytes.map(|bytes| single(name, "gauge", what, bytes)));
     }
+    let used = load.used().await?;
+    for (name, what, bytes) in [
+        ("disk_used_bytes", "Used of the disk budget.", used.map(|used| used.bytes)),
+        ("disk_used_bytes_max", "The disk budget.", used.map(|used| used.bytes_max)),
+    ] {
+        // Without a budget there is no number.
+        page.push_str(&head(name, "gauge", what));
+        page.extend(bytes.map(|bytes| format!("daybook_{name} {bytes}\n")));
+    }
     page.push_str(&load.metrics(&told.agents()));
     page.push_str(&exporters::metrics::render());
     Ok(page)

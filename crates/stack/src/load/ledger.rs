@@ -304,7 +304,7 @@ mod tests {
 
     fn limits(at_work: usize, by_agent: &[(&str, usize)], queue: usize) -> Limits {
         let by_agent = by_agent.iter().map(|(name, most)| ((*name).to_owned(), *most)).collect();
-        Limits { at_work, by_agent, queue, executions: 1_000 }
+        Limits { at_work, by_agent, queue, executions: 1_000, disk_bytes: None }
     }
 
     fn released(ledger: &mut Ledger, limits: &Limits) -> Vec<SessionId> {

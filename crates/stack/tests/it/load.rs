@@ -400,3 +400,62 @@ async fn the_age_of_the_oldest_question_outlives_a_restart() {
     assert!(metric(&client, "disk_left_bytes").await.unwrap() > 0.0);
     stack.shutdown().await;
 }
+
+/// Triggers sessions of the agent, one after another, until one is refused. Returns those that were taken.
+async fn until_refused(client: &Client, agent: &str) -> (Vec<String>, Value) {
+    let mut taken = Vec::new();
+    let filling = async {
+        loop {
+            let (status, answer) =
+                client.aws("AWSEvents.PutEvents", &put(&[json!({ "agent": agent })])).await;
+            if status != 200 {
+                return answer;
+            }
+            let session = answer["Entries"][0]["EventId"].as_str().unwrap().to_owned();
+            client.ended(&session).await;
+            taken.push(session);
+        }
+    };
+    let refused = tokio::time::timeout(TIMEOUT, filling).await.unwrap();
+    (taken, refused)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_used_up_disk_budget_refuses_only_new_sessions() {
+    let folder = TempDir::new().unwrap();
+    let disk_bytes = Some(1_500_000);
+    let stack = start(folder.path(), Limits { disk_bytes, ..Limits::default() }, FAST).await;
+    let client = Client::new(&stack);
+    let waiting = begin(&client, json!({})).await;
+    let open = asked(&stack, &client, &waiting, 0).await;
+    assert_eq!(client.get("/readyz").await.0, 200);
+    let (taken, refused) = until_refused(&client, "sleeper").await;
+    assert_eq!(refused["__type"], "ThrottlingException", "{refused}");
+    assert!(refused["message"].as_str().unwrap().contains("--disk-max"), "{refused}");
+    let start_one = json!({ "stateMachineArn": stack::names::STATE_MACHINE_ARN });
+    assert_eq!(client.aws("AWSStepFunctions.StartExecution", &start_one).await.0, 400);
+    let (status, ready) = client.get("/readyz").await;
+    assert_eq!((status, &ready["storage"]["used_bytes_max"]), (503, &json!(disk_bytes)));
+    assert!(ready["problems"]["disk_budget"].as_str().unwrap().contains("prune"), "{ready}");
+    let used = metric(&client, "disk_used_bytes").await.unwrap();
+    assert!(used > 1_000_000.0 && used <= 1_500_000.0, "{used}");
+    // What is under way goes on to its end.
+    let id = open["question_id"].as_u64().unwrap();
+    let no = json!({ "question_id": id, "decision": "reject", "reason": "no" });
+    assert_eq!(answer(&client, &waiting, &no).await.0, 202);
+    finish(&stack, &client, &waiting, id).await;
+    // Pruning makes room.
+    for some in taken.chunks(25) {
+        let body = json!({ "sessions": some, "reason": "the budget is used up" });
+        let (status, pruned) = client.post("/api/prune", &body).await;
+        assert_eq!((status, &pruned["sessions"][0]["pruned"]), (200, &json!(true)), "{pruned}");
+    }
+    let lifted = async {
+        while client.get("/readyz").await.0 != 200 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(TIMEOUT, lifted).await.unwrap();
+    succeeded(&client, &trigger(&client, "sleeper").await).await;
+    stack.shutdown().await;
+}
