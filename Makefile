@@ -102,6 +102,10 @@ bench: ## measures appends, runs, sessions, lists, memory, an eight-hour session
 	cargo bench -p asl --bench asl
 	cargo bench -p cli --bench daybook
 
+.PHONY: bench-recovery
+bench-recovery: ## kill -9 of a stack with 50 sessions of each agent under way: the time from ready to the next step [KILLS=100]
+	cargo bench -p cli --bench daybook -- recovery kills='$(or $(KILLS),100)'
+
 .PHONY: instructions
 instructions: ## counts the instructions of an append, a step and a resumed step under valgrind (part of make verify)
 	@bash scripts/instructions.sh
@@ -114,6 +118,11 @@ bench-scale: ## measures lists and appends over up to 1,000,000 sessions; takes 
 soak: ## runs sessions of all agents while the stack is killed, stopped and given bad clocks and disks [HOURS=8] [RATE=20]
 	cargo build -p cli --bin daybook --release
 	python3 verify/soak/soak.py --daybook '$(CARGO_TARGET_DIR)/release/daybook' --hours '$(or $(HOURS),8)' --rate '$(or $(RATE),20)'
+
+.PHONY: soak-restart
+soak-restart: ## kills a stack with sessions of MCP servers in flight and starts it again; none may fail [SESSIONS=1000] [KILLS=3]
+	cargo build -p cli --bin daybook --release
+	python3 verify/soak/restart.py --daybook '$(CARGO_TARGET_DIR)/release/daybook' --sessions '$(or $(SESSIONS),1000)' --kills '$(or $(KILLS),3)'
 
 .PHONY: bench-peers
 bench-peers: ## ten durable steps with Daybook, LangGraph and Restate in turn [ROUNDS=3]; installs LangGraph and Restate

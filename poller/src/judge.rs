@@ -9,7 +9,7 @@ use journal::clock::Stamp;
 use journal::error_message::ErrorMessage;
 use journal::event::EventStatus;
 use journal::lease::{Holder, HostEnd, HowHostEnded};
-use journal::limits::DEADLINE_BEFORE_EXPIRY;
+use journal::limits::{DEADLINE_BEFORE_EXPIRY, SKEW_NOTED};
 use journal::step::{Ending, Step, StepBody};
 use journal::version;
 use serde_json::Value;
@@ -86,6 +86,18 @@ fn clocked(request: &CheckRequest) -> Watch {
     watch
 }
 
+/// How far the clock of a question's agent is ahead of the state machine's. An agent that is invoked after the clock was set
+/// forward, or after the machine slept, stamps by the new time, while the state machine counts on by the one before. Such a
+/// question seems to be asked in the future. After a restart of the stack, both clocks show the new time.
+fn ahead(step: &Step, observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Duration {
+    let Some(wall) = observed.wall else { return Duration::ZERO };
+    if step.stamp.since(request.now) > SKEW_NOTED {
+        watch.asked_ahead = step.seq;
+    }
+    let apart = wall.since(request.now);
+    if watch.asked_ahead == step.seq && apart > SKEW_NOTED { apart } else { Duration::ZERO }
+}
+
 fn decide(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Decision {
     let body = observed.step.as_ref().map(|step| &step.body);
     if let (Some(step), Some(StepBody::End { .. })) = (&observed.step, body) {
@@ -112,8 +124,9 @@ fn decide(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Dec
     if observed.lacks_version() {
         return wait_for_version(observed, request, watch);
     }
-    if let Some(StepBody::Ask { expires_at, .. }) = body {
-        if request.now >= *expires_at {
+    if let (Some(step), Some(StepBody::Ask { expires_at, .. })) = (&observed.step, body) {
+        let expires_at = expires_at.before(ahead(step, observed, request, watch));
+        if request.now >= expires_at {
             return again(watch, observed, || Decision::Expire { question: observed.seq() });
         }
         wait_for(watch, expires_at.since(request.now).min(PARK_LONGEST), PARK_LONGEST);

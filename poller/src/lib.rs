@@ -57,13 +57,16 @@ pub struct Poller<S> {
     callbacks_answer: bool,
     /// The names of the agents that may be halted.
     agents: Arc<[String]>,
+    /// Whether the state machine's clock does not follow the wall clock when it is set.
+    counts_even_time: bool,
 }
 
 impl<S: Store> Poller<S> {
     /// A poller over a journal, the state machine's callbacks and an agent runtime.
     pub fn new(store: S, callbacks: aws_sdk_sfn::Client, runtime: Runtime, clock: Clock) -> Self {
         let cloud = Cloud::new(callbacks, runtime);
-        Self { store, cloud, clock, callbacks_answer: true, agents: Arc::default() }
+        let (callbacks_answer, counts_even_time) = (true, false);
+        Self { store, cloud, clock, callbacks_answer, agents: Arc::default(), counts_even_time }
     }
 
     /// Sets the state machine's ARN, which only resuming needs.
@@ -77,6 +80,12 @@ impl<S: Store> Poller<S> {
     #[must_use]
     pub fn with_agents(self, agents: impl IntoIterator<Item = String>) -> Self {
         Self { agents: agents.into_iter().collect(), ..self }
+    }
+
+    /// For a state machine whose clock runs on evenly when the wall clock is set, as a local stack's.
+    #[must_use]
+    pub fn counting_even_time(self) -> Self {
+        Self { counts_even_time: true, ..self }
     }
 
     /// Ignores answers in a callback's output. In an account the agent, too, may send the token, and
@@ -192,7 +201,7 @@ impl<S: Store> Poller<S> {
                 tracing::warn!("An answer in a callback's output was ignored.");
             }
         }
-        let observed = observe::observe(&self.store, announcer.hlc, &request.session_id).await?;
+        let observed = self.observe(announcer, request).await?;
         self.repair(announcer, &observed).await;
         let (decision, mut watch) = judge::judge(&observed, request);
         watch.checks = watch.checks.saturating_add(1);
@@ -222,6 +231,16 @@ impl<S: Store> Poller<S> {
         }
     }
 
+    async fn observe(
+        &self,
+        announcer: &Announcer<'_, S>,
+        request: &CheckRequest,
+    ) -> Result<Observed, Error> {
+        let observed = observe::observe(&self.store, announcer.hlc, &request.session_id).await?;
+        let wall = self.counts_even_time.then(|| self.clock.wall());
+        Ok(Observed { wall, ..observed })
+    }
+
     /// Writes the token and *then* reads the journal again: a writer in between found no token to send,
     /// so it is sent here.
     async fn park(
@@ -235,7 +254,7 @@ impl<S: Store> Poller<S> {
         let turn = Turn { resumes, checks, retry: request.retry };
         let (session, expires_at) = (&request.session_id, request.expires_at);
         Wait::write(&self.store, session, &token, turn, expires_at).await?;
-        let observed = observe::observe(&self.store, announcer.hlc, &request.session_id).await?;
+        let observed = self.observe(announcer, request).await?;
         let (decision, _) = judge::judge(&observed, request);
         let judgement = match decision {
             Decision::Wait(judgement)

@@ -1,6 +1,6 @@
 //! Reads a session for the poller: two consistent reads, and a third one for sessions with many events.
 
-use journal::clock::Hlc;
+use journal::clock::{Hlc, Stamp};
 use journal::event::{Event, EventStatus};
 use journal::halt::Halts;
 use journal::id::SessionId;
@@ -24,6 +24,8 @@ pub struct Observed {
     pub lease: Option<Lease>,
     /// Whether a halt of its agent is in force. Read only if the lease says that one held the session.
     pub is_halted: bool,
+    /// What the wall clock shows, if the state machine's clock does not follow it when it is set.
+    pub wall: Option<Stamp>,
 }
 
 /// What a session waits for before its agent may be invoked.

@@ -292,6 +292,13 @@ def judge(stack, load, answers, vitals, faults_made, out):
     return len(problems)
 
 
+def built(folder):
+    """The library that makes the faults."""
+    library = folder / "faults.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, HERE / "faults.c", "-ldl"], check=True)
+    return library
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--daybook", required=True, help="the program")
@@ -301,8 +308,7 @@ def main():
     parser.add_argument("--pause", type=float, default=30, help="mean seconds between faults")
     asked = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="soak-"))
-    library = folder / "faults.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", library, HERE / "faults.c", "-ldl"], check=True)
+    library = built(folder)
     faults = Faults(folder / "faults")
     stack = Stack(asked.daybook, folder, faults, library)
     print(f"in {folder}", flush=True)

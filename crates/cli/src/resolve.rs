@@ -328,12 +328,8 @@ fn action_on_journal(command: args::Command, target: Target) -> Result<Action, F
             only_local(target, IN_ACCOUNT)?;
             Action::Restore(restore)
         }
-        C::Halt(halt) => {
-            Action::Halts(Change::Halt, halting(halt.agent, halt.reason))
-        }
-        C::Unhalt(unhalt) => {
-            Action::Halts(Change::Unhalt, halting(unhalt.agent, unhalt.reason))
-        }
+        C::Halt(halt) => Action::Halts(Change::Halt, halting(halt.agent, halt.reason)),
+        C::Unhalt(unhalt) => Action::Halts(Change::Unhalt, halting(unhalt.agent, unhalt.reason)),
         C::Prune(prune) => {
             only_local(target, EXPIRES_THERE)?;
             Action::Prune(prune)

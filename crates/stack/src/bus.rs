@@ -19,6 +19,7 @@ use crate::executions::{ExecutionStore, Executions, Request, StartError, Started
 use crate::functions::Functions;
 use crate::load::{Load, New, NotAdmitted};
 use crate::names;
+use crate::stack::chain;
 use crate::store::Database;
 
 /// Most entries of one request.
@@ -220,7 +221,7 @@ impl<S: ExecutionStore> Bus<S> {
                 tracing::error!(%error, "Cannot start the executions of accepted events.");
                 new.iter().for_each(|new| self.load.forget(new));
                 for (index, _) in matched {
-                    let message = "cannot write the event".to_owned();
+                    let message = format!("cannot write the event: {}", chain(&error));
                     judged[index] = Err(EntryError { code: "InternalFailure", message });
                 }
             }

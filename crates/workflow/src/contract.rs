@@ -180,6 +180,10 @@ pub struct Watch {
     /// When it was first seen, by the state machine's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pulse_at: Option<Stamp>,
+    /// The question whose agent stamps by a later clock than the state machine's: it was invoked after the clock was set
+    /// forward. 0 if there is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub asked_ahead: u32,
     /// Whether the state machine has missed a heartbeat since.
     #[serde(default)]
     pub silent: bool,

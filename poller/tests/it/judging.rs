@@ -537,3 +537,24 @@ fn a_halted_question_keeps_its_expiry() {
     let (decision, _) = judge(&asked, &request(100, invoked()));
     assert_eq!(decision, Decision::Expire { question: 2 });
 }
+
+#[test]
+fn a_question_of_a_later_clock_expires_no_later() {
+    const STEP: u64 = 10_800;
+    // Asked at second 100 of the state machine, after the clock was set forward by three hours.
+    let asked = Step { stamp: at(100 + STEP), ..step(2, 1, ask(at(700 + STEP))).unwrap() };
+    let seen =
+        |wall: Option<Stamp>| Observed { step: Some(asked.clone()), wall, ..Observed::default() };
+    let (decision, watch) = judge(&seen(Some(at(101 + STEP))), &request(101, invoked()));
+    assert_eq!((decision, watch.timeout_s), (Decision::Wait(Judgement::Waiting), 599));
+    let due = |wall, now| judge(&seen(wall), &request(now, watch.clone())).0;
+    let waits = Decision::Wait(Judgement::Waiting);
+    assert_eq!(due(Some(at(699 + STEP)), 699), waits);
+    assert_eq!(due(Some(at(700 + STEP)), 700), Decision::Expire { question: 2 });
+    // After a restart of the stack, both clocks show the new time.
+    assert_eq!(due(Some(at(600 + STEP)), 600 + STEP), waits);
+    // A question from before the step, and a state machine that follows the wall clock, are as they were.
+    let before = Observed { step: step(2, 1, ask(at(700))), ..seen(Some(at(600 + STEP))) };
+    assert_eq!(judge(&before, &request(600, invoked())).0, waits);
+    assert_eq!(due(None, 700), waits);
+}

@@ -153,11 +153,15 @@ async fn a_halt_over_the_url_has_the_callers_arn() {
     let (status, halted) = change("/api/halt", &all).await;
     assert_eq!((status, &halted["record"]), (202, &json!(1)), "{halted}");
     let in_force = Halts::read(&world.store).await.unwrap().in_force;
-    assert_eq!((in_force.len(), in_force[0].by.as_str()), (1, format!("aws-arn:{CALLER}").as_str()));
+    assert_eq!(
+        (in_force.len(), in_force[0].by.as_str()),
+        (1, format!("aws-arn:{CALLER}").as_str())
+    );
     let misspelt = json!({ "scope": "agent:chekup", "reason": "x" });
     let (status, refused) = change("/api/halt", &misspelt).await;
     assert!(status >= 400 && refused["error"].to_string().contains("checkup"), "{refused}");
-    for wrong in [json!({}), json!({ "scope": "everything" }), json!({ "scope": "all", "by": "x" })] {
+    for wrong in [json!({}), json!({ "scope": "everything" }), json!({ "scope": "all", "by": "x" })]
+    {
         assert_eq!(change("/api/halt", &wrong).await.0, 400, "{wrong}");
     }
     assert_eq!(change("/api/halt", &json!({ "scope": "all", "reason": "" })).await.0, 400);

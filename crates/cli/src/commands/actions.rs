@@ -104,7 +104,9 @@ impl ActionsUrl {
         let failure = Failure::unknown(format!("{what} was refused ({}): {said}", status.as_u16()));
         Err(match status.as_u16() {
             403 => failure.hint("this requires lambda:InvokeFunctionUrl; see DEPLOYMENT.md"),
-            404 if reply["code"] == "NoRoute" => failure.hint("the account's functions may be of an earlier version: deploy again"),
+            404 if reply["code"] == "NoRoute" => {
+                failure.hint("the account's functions may be of an earlier version: deploy again")
+            }
             _ => failure,
         })
     }

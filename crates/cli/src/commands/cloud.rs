@@ -205,8 +205,9 @@ impl Clients {
     ) -> Result<Value, Failure> {
         let Some(url) = &self.actions_url else {
             let problem = format!("{} requires the URL of the poller's function", change.as_str());
-            return Err(Failure::unknown(problem)
-                .hint("set ACTIONS_URL to the stack's output ActionsUrl"));
+            return Err(
+                Failure::unknown(problem).hint("set ACTIONS_URL to the stack's output ActionsUrl")
+            );
         };
         url.change_halts(change, request).await
     }

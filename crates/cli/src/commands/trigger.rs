@@ -23,6 +23,9 @@ use crate::resolve::{Context, Order};
 const CLOUD_POLL_FIRST: Duration = Duration::from_secs(1);
 const CLOUD_POLL: Duration = Duration::from_secs(5);
 
+/// How long the end of a session may take to be shown after a drain.
+const SHOWN_WITHIN: Duration = Duration::from_secs(2);
+
 /// Consecutive failed polls, or polls without an execution, before the command gives up.
 const CLOUD_MISSES_MAX: u32 = 6;
 
@@ -65,7 +68,8 @@ async fn here(context: &Context, order: Order) -> Result<Exit, Failure> {
     known_agent(&order, Some(&own))?;
     output::say(&format!("nothing listens at {}: starting a stack for this run", endpoint.address));
     let stack = own_stack::for_a_run(context, environment).await?;
-    let outcome = triggered(context, &endpoint, &order, stack.folder()).await;
+    let following = triggered(context, &endpoint, &order, stack.folder());
+    let outcome = until_drained(following, stack.drained()).await;
     if !matches!(outcome, Ok(Exit::Succeeded | Exit::Failed)) {
         output::hint(
             "the stack of this run stops now; start one that keeps running with: daybook dev",
@@ -73,6 +77,24 @@ async fn here(context: &Context, order: Order) -> Result<Exit, Failure> {
     }
     stack.stop().await;
     outcome
+}
+
+/// Follows the session, unless the stack is drained before the session ends: it waits for a person then, or was stopped.
+async fn until_drained(
+    following: impl Future<Output = Result<Exit, Failure>>,
+    drained: impl Future<Output = usize>,
+) -> Result<Exit, Failure> {
+    tokio::pin!(following);
+    // Following goes on after the drain: the session may have ended within it.
+    tokio::select! {
+        outcome = &mut following => return outcome,
+        _ = drained => {}
+    }
+    let last = tokio::time::timeout(SHOWN_WITHIN, following).await;
+    last.unwrap_or_else(|_| {
+        Err(Failure::unknown("the stack of this run was drained before the session ended")
+            .hint("the session goes on with the next stack of this folder: daybook dev"))
+    })
 }
 
 /// Refuses an agent that the stack does not know; an older stack does not say which it knows.
@@ -183,5 +205,24 @@ async fn outcome(
             }
             Ok(Execution::Absent) | Err(_) => misses + 1,
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_drain_of_its_own_stack_ends_a_trigger() {
+        let drained = || std::future::ready(0);
+        let never = until_drained(std::future::pending(), drained()).await.unwrap_err();
+        assert!(never.to_string().contains("drained before the session ended"), "{never}");
+        let ended = async {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            Ok(Exit::Failed)
+        };
+        assert!(matches!(until_drained(ended, drained()).await, Ok(Exit::Failed)));
+        let first = until_drained(std::future::ready(Ok(Exit::Succeeded)), std::future::pending());
+        assert!(matches!(first.await, Ok(Exit::Succeeded)));
     }
 }

@@ -12,8 +12,8 @@ use workflow::limits::DETAIL_BYTES_MAX;
 
 use crate::harness::{DEADLINE, Dev, Ran, daybook, free_endpoint, incident, run, run_in};
 
-/// The error of a trigger whose event cannot be written.
-const NOT_DURABLE: &str = "InternalFailure: cannot write the event";
+/// The error of a trigger whose event cannot be written, before the reason.
+const NOT_DURABLE: &str = "InternalFailure: cannot write the event: ";
 
 fn last(ran: &Ran) -> Value {
     ran.json().pop().unwrap_or_else(|| panic!("{ran:#?}"))

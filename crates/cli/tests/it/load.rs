@@ -85,3 +85,30 @@ fn a_limit_of_an_unknown_agent_is_refused() {
     let refused = crate::harness::run(&mut command);
     assert!(refused.stderr.contains("DAYBOOK_AGENTS_MAX is `none`"), "{refused:#?}");
 }
+
+#[test]
+fn a_used_up_disk_budget_is_told_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // An empty journal is larger than nine tenths of it.
+    let stack = dev(folder, &["--disk-max", "100KB"]);
+    let refused = typed(folder, &stack.endpoint, &["trigger", "--wait"]);
+    assert_eq!(refused.exit, 2, "{refused:#?}");
+    for line in
+        ["admits no new session", "of its budget of 100000 (--disk-max)", "hint: daybook prune"]
+    {
+        assert!(refused.stderr.contains(line), "no {line} in {refused:#?}");
+    }
+    let doctor = typed(folder, &stack.endpoint, &["doctor"]);
+    assert!(doctor.exit == 1 && doctor.stdout.contains("budget of 100000"), "{doctor:#?}");
+    assert_eq!(stack.stop("-TERM"), 0);
+    let mut command = daybook(folder);
+    command.env("DAYBOOK_DISK_MAX", "1GB");
+    let stack = Dev::listening_with(&mut command, &folder.join("data"), "127.0.0.1:0", &[]);
+    assert_eq!(typed(folder, &stack.endpoint, &["trigger", "--wait"]).exit, 0);
+    let doctor = typed(folder, &stack.endpoint, &["doctor"]);
+    assert!(doctor.stdout.contains("of at most 1000000000"), "{doctor:#?}");
+    assert_eq!(stack.stop("-TERM"), 0);
+    let wrong = run_in(folder, &["dev", "--listen", "127.0.0.1:0", "--disk-max", "20 gigs"]);
+    assert!(wrong.exit == 64 && wrong.stderr.contains("such as 500MB or 20GiB"), "{wrong:#?}");
+}

@@ -25,6 +25,7 @@ pub(super) fn functions(
     let callbacks = aws_sdk_sfn::Client::new(aws);
     let poller = Poller::new(store.clone(), callbacks, runtime, clock.clone());
     let poller = poller.with_state_machine(Some(names::STATE_MACHINE_ARN.to_owned()));
+    let poller = poller.counting_even_time();
     Functions::default()
         .with(names::INVOKER_ARN, move |payload| {
             let invoker = invoker.clone();

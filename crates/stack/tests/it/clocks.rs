@@ -187,3 +187,33 @@ async fn a_session_left_with_a_closed_token_is_woken() {
     assert_eq!(result(&client, &session).await["answers"][0]["decision"], "reject");
     stack.shutdown().await;
 }
+
+/// An agent that is invoked after the step stamps by the new time; its workflow counts on by the one before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sleep_after_a_clock_step_takes_no_longer() {
+    let folder = TempDir::new().unwrap();
+    let clock = Clock::scaled(now(), 50);
+    let stack = stack(folder.path(), Agent::of(&ASKER), Some(clock.clone())).await;
+    let client = Client::new(&stack);
+    let session = begin(&client, json!({ "naps": true })).await;
+    let first = asked(&stack, &client, &session, 0).await["question_id"].as_u64().unwrap();
+    clock.step(3 * HOUR_NS);
+    let approve = json!({ "question_id": first, "decision": "approve" });
+    assert_eq!(answer(&client, &session, &approve).await.0, 202);
+    // The nap of five minutes takes six seconds, three hours would take almost four minutes.
+    let napped = async {
+        loop {
+            let (_, shown) = client.get(&format!("/api/sessions/{session}")).await;
+            let open = &shown["session"]["open_question"];
+            if open.to_string().contains("Anything else?") {
+                return open["question_id"].clone();
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let last = tokio::time::timeout(TIMEOUT, napped).await.expect("the nap ends");
+    let words = json!({ "question_id": last, "decision": "say", "text": "thanks" });
+    assert_eq!(answer(&client, &session, &words).await.0, 202);
+    result(&client, &session).await;
+    stack.shutdown().await;
+}
