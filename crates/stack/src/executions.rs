@@ -13,6 +13,7 @@ mod damaged;
 mod error;
 mod failures;
 mod heads;
+pub mod packed;
 mod parked;
 mod runner;
 mod sqlite;

@@ -73,9 +73,10 @@ const STATEMENTS_MAX: usize = 64;
 
 /// The schema version, in `PRAGMA user_version`. Version 1 had no log of sessions; a program of that version must not
 /// write records that the log would miss. Version 3 has leaves of decisions to keep or prune a session, which a program
-/// of version 2 calls damage. A release with a new version keeps a file of the one before, see
+/// of version 2 calls damage. Version 4 has packed events in the histories of executions, which one of version 3 cannot
+/// read. A release with a new version keeps a file of the one before, see
 /// `crates/stack/tests/released`.
-pub const SCHEMA: i64 = 3;
+pub const SCHEMA: i64 = 4;
 
 /// The first version with a log of sessions.
 const SCHEMA_WITH_LOG: i64 = 2;

@@ -269,7 +269,7 @@ fn sessions_on_a_full_disk_end_once_there_is_room() {
 
 async fn newer(path: &Path) {
     let store = SqliteStore::open(path, Durability::Relaxed).unwrap();
-    store.transact(|connection| connection.execute_batch("PRAGMA user_version = 4")).await.unwrap();
+    store.transact(|connection| connection.execute_batch("PRAGMA user_version = 5")).await.unwrap();
 }
 
 #[tokio::test]

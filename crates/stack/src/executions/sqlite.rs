@@ -1,7 +1,7 @@
 //! Executions as rows of the SQLite file that holds the journal.
 //!
-//! A history is stored in the API's JSON form. Inputs, outputs, failures and histories of a session that has a key are
-//! encrypted under it.
+//! A history is stored in the API's JSON form, each event [packed](super::packed); earlier versions stored text. Inputs, outputs, failures and histories of a session that has a key are
+//! encrypted under it; an encrypted event is not packed.
 
 use asl::execution::Outcome;
 use asl::history::Event;
@@ -11,8 +11,10 @@ use journal::read::ENCRYPTED;
 use journal::sqlite::SqliteStore;
 use journal::sqlite::encrypted::session_of_text;
 use journal::store::Error;
+use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
+use super::packed;
 use super::store::{ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record};
 
 const CREATE: &str = "
@@ -139,6 +141,7 @@ impl ExecutionStore for SqliteStore {
             .collect::<Result<Vec<_>, Error>>()?;
         let ended = ended.cloned();
         let (bodies, ended) = encrypt_history(self, execution, bodies, ended).await?;
+        let bodies = stored(bodies)?;
         self.transact(move |connection| {
             let mut insert = connection.prepare_cached(
                 "INSERT INTO execution_event (execution, id, at_ms, body) VALUES (?, ?, ?, ?) \
@@ -232,8 +235,12 @@ impl ExecutionStore for SqliteStore {
                 let mut rows = statement.query(params![execution, after, limit_of(limit)])?;
                 let mut bodies = Vec::new();
                 while let Some(row) = rows.next()? {
-                    let body = row.get(0).and_then(|id| Ok((id, row.get(1)?)));
-                    bodies.push(body.map_err(unreadable)?);
+                    let id = row.get(0).map_err(unreadable)?;
+                    let body = match row.get_ref(1).map_err(unreadable)? {
+                        ValueRef::Blob(packed) => packed::unpack(packed)?,
+                        _ => row.get(1).map_err(unreadable)?,
+                    };
+                    bodies.push((id, body));
                 }
                 Ok(bodies)
             })
@@ -310,11 +317,7 @@ fn close(
 }
 
 /// The readable rows of a list: a damaged one hides no other.
-async fn select(
-    store: &SqliteStore,
-    rest: &str,
-    values: Vec<rusqlite::types::Value>,
-) -> Result<Vec<Record>, Error> {
+async fn select(store: &SqliteStore, rest: &str, values: Vec<Value>) -> Result<Vec<Record>, Error> {
     let readable = |row: Result<Record, Error>| {
         row.inspect_err(|error| tracing::warn!(%error, "An execution cannot be read.")).ok()
     };
@@ -332,6 +335,16 @@ fn encrypt_input(store: &SqliteStore, new: NewExecution) -> Result<NewExecution,
     let Some(session) = session_of(&new) else { return Ok(new) };
     let input = store.encrypt_text(&session, &place_of_input(&new.arn), &new.input)?;
     Ok(NewExecution { input, ..new })
+}
+
+/// Packs events, unless they are encrypted.
+fn stored(bodies: Vec<Body>) -> Result<Vec<(u64, i64, Value)>, Error> {
+    if bodies.first().is_some_and(|(_, _, body)| session_of_text(body).is_some()) {
+        return Ok(bodies.into_iter().map(|(id, at, body)| (id, at, body.into())).collect());
+    }
+    let packed = packed::pack_all(bodies.iter().map(|(_, _, body)| body.as_str()))?;
+    let stored = bodies.iter().zip(packed);
+    Ok(stored.map(|((id, at, _), packed)| (*id, *at, packed.into())).collect())
 }
 
 type Body = (u64, i64, String);
@@ -409,7 +422,7 @@ fn unreadable(error: rusqlite::Error) -> Error {
 async fn rows(
     store: &SqliteStore,
     rest: &str,
-    values: Vec<rusqlite::types::Value>,
+    values: Vec<Value>,
 ) -> Result<Vec<Result<Record, Error>>, Error> {
     let sql = format!(
         "SELECT {COLUMNS} FROM execution LEFT JOIN execution_machine \

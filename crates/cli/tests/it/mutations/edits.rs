@@ -6,6 +6,7 @@ use journal::id::SessionId;
 use journal::item::Item;
 use rusqlite::{Connection, OptionalExtension as _, Result, params};
 use serde_json::{Value, json};
+use stack::executions::packed;
 
 /// Numbers that a seed determines (splitmix64).
 pub struct Draw(u64);
@@ -313,11 +314,25 @@ fn verdict(file: &Connection, rows: &[Row], draw: &mut Draw) -> Result<bool> {
     relink(&mut rows);
     let after = rows[at].text("Hash").unwrap_or_default().to_owned();
     let changed = write(file, &rows[at])?;
-    for (table, column) in [("execution", "output"), ("execution_event", "body")] {
-        let sql = format!("UPDATE {table} SET {column} = replace({column}, ?1, ?2)");
-        file.execute(&sql, params![before, after])?;
-    }
+    let sql = "UPDATE execution SET output = replace(output, ?1, ?2)";
+    file.execute(sql, params![before, after])?;
+    replace_in_histories(file, &before, &after)?;
     Ok(changed)
+}
+
+/// Replaces a text in all packed events.
+fn replace_in_histories(file: &Connection, before: &str, after: &str) -> Result<()> {
+    let mut events = file.prepare("SELECT execution, id, body FROM execution_event")?;
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let events: Vec<(i64, i64, Vec<u8>)> =
+        events.query_map([], read)?.collect::<rusqlite::Result<_>>()?;
+    for (execution, id, body) in events {
+        let text = packed::unpack(&body).unwrap().replace(before, after);
+        let body = packed::pack_all([text.as_str()]).unwrap().remove(0);
+        let sql = "UPDATE execution_event SET body = ?1 WHERE execution = ?2 AND id = ?3";
+        file.execute(sql, params![body, execution, id])?;
+    }
+    Ok(())
 }
 
 fn junk(file: &Connection, rows: &[Row], draw: &mut Draw) -> Result<bool> {
