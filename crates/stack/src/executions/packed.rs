@@ -54,7 +54,7 @@ pub fn pack_all<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<Vec<
     let pack = |text: &str| {
         let frame = compressor.compress(text.as_bytes()).map_err(failed)?;
         let body = frame.strip_prefix(&MAGIC).unwrap_or(&frame);
-        Ok([&[NUMBER], body].concat())
+        Ok([&[NUMBER][..], body].concat())
     };
     texts.into_iter().map(pack).collect()
 }
@@ -67,7 +67,7 @@ pub fn unpack(packed: &[u8]) -> Result<String, Error> {
     let Some((&NUMBER, body)) = packed.split_first() else {
         return Err(damaged("it has no dictionary of this version"));
     };
-    let frame = [&MAGIC, body].concat();
+    let frame = [&MAGIC[..], body].concat();
     let bytes = get_frame_content_size(&frame).ok().flatten();
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
     let bytes = bytes.filter(|bytes| *bytes <= EVENT_BYTES_MAX);
