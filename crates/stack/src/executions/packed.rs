@@ -21,7 +21,7 @@ const DICTIONARY: &[u8] = include_bytes!("dictionary-1.json");
 /// Source: RFC 8878, section 3.1.1.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-const LEVEL: i32 = 3;
+const LEVEL: i32 = 1;
 
 /// Largest event, in bytes. Its texts are at most 256 KiB each, before JSON's escapes.
 const EVENT_BYTES_MAX: usize = 8 * 1024 * 1024;
