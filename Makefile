@@ -73,7 +73,7 @@ test: check ## make check, then unit and integration tests and the page's main p
 	@bash scripts/test.sh quick
 
 .PHONY: verify
-verify: ## everything else: fuzzing, planted defects, instruction counts, long simulations, DynamoDB, emulators, all browser tests
+verify: ## everything else: fuzzing, planted defects, instruction counts, long simulations, DynamoDB, emulators, all browser tests, the packs' evaluations
 	@bash scripts/verify.sh
 
 .PHONY: screenshots
@@ -98,14 +98,17 @@ conformance: ## replays recorded answers of AWS [CONFORMANCE_DIR=../shared/confo
 	@CONFORMANCE_DIR='$(CONFORMANCE_DIR)' cargo run --quiet -p asl --example conformance
 
 .PHONY: bench
-bench: ## measures appends, runs, sessions, lists, memory, an eight-hour session and state machines beside the raw disk
+bench: bench-fraud ## measures appends, runs, sessions, lists, memory, an eight-hour session and state machines beside the raw disk, and the fraud scores
 	cargo bench -p asl --bench asl
 	cargo bench -p cli --bench daybook
+
+.PHONY: bench-fraud
+bench-fraud: ## how well the fraud agent ranks frauds above honest payments, on worlds that no test uses (part of make bench)
+	cargo bench -p fraud-cli --bench fraud
 
 .PHONY: bench-recovery
 bench-recovery: ## kill -9 of a stack with 50 sessions of each agent under way: the time from ready to the next step [KILLS=100]
 	cargo bench -p cli --bench daybook -- recovery kills='$(or $(KILLS),100)'
-
 .PHONY: instructions
 instructions: ## counts the instructions of an append, a step and a resumed step under valgrind (part of make verify)
 	@bash scripts/instructions.sh

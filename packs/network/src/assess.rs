@@ -64,14 +64,95 @@ impl Assessment {
     }
 }
 
-/// The assessment by rules: a failed step may be retried, a step without a suitable tool is not.
+/// Parts of error messages that say that a repetition fails in the same way, in lower case.
+///
+/// The wording is that of gRPC's status codes, and of Cisco IOS, Junos and Arista EOS for commands that
+/// they do not know.
+const LASTING: &[&str] = &[
+    "not supported",
+    "unsupported",
+    "not implemented",
+    "unimplemented",
+    "does not support",
+    "not available on this",
+    "unavailable command",
+    "unknown command",
+    "invalid command",
+    "invalid input detected",
+    "incomplete command",
+    "ambiguous command",
+    "syntax error",
+    "unknown element",
+    "permission denied",
+    "permission_denied",
+    "permissiondenied",
+    "unauthorized",
+    "not authorized",
+    "unauthenticated",
+    "authorization failed",
+    "command authorization",
+    "access denied",
+    "forbidden",
+    "authentication failed",
+    "invalid argument",
+    "invalid_argument",
+    "invalidargument",
+    "unknown tool",
+    "unknown device",
+    "no such device",
+    "device not found",
+    "not in the inventory",
+];
+
+/// Parts of error messages after which a repetition may succeed, whatever else they say.
+const PASSING: &[&str] = &[
+    "timeout",
+    "timed out",
+    "deadline",
+    "code = unavailable",
+    "service unavailable",
+    "temporar",
+    "busy",
+    "try again",
+    "retry",
+    "reset by peer",
+    "refused",
+    "too many",
+    "resource exhausted",
+];
+
+/// Whether an error says that the tool or the device cannot do it: a repetition would fail in the same way.
+fn is_lasting(error: &str) -> bool {
+    let error = error.to_lowercase();
+    let says = |parts: &[&str]| parts.iter().any(|part| error.contains(part));
+    says(LASTING) && !says(PASSING)
+}
+
+/// The assessment by rules: a failed step may be retried, unless its errors are limitations of the tool or
+/// the device; a step without a suitable tool is not.
+///
+/// Source: the network specification, objective assessor, decision logic.
 pub(super) fn by_rules(state: &State) -> Assessment {
-    let failed = state.steps_with(StepStatus::Failed);
     let not_done = state.steps_with(StepStatus::NotDone);
     let answered = state.steps_with(StepStatus::Answered).len();
     let all = state.working_plan_steps.len();
-    if failed.is_empty() && not_done.is_empty() {
+    let (limited, failed): (Vec<usize>, Vec<usize>) = state
+        .steps_with(StepStatus::Failed)
+        .into_iter()
+        .partition(|index| state.work.version >= 5 && is_limited(state, *index));
+    if failed.is_empty() && limited.is_empty() && not_done.is_empty() {
         return done(met(state));
+    }
+    if failed.is_empty() && !limited.is_empty() {
+        let reasons: Vec<String> = limited.iter().map(|index| reason(state, *index)).collect();
+        let notes = format!(
+            "Objective partially met due to limitations: {answered} of {all} steps answered, {} cannot \
+             succeed when repeated, {} cannot be done with the available tools. {}",
+            limited.len(),
+            not_done.len(),
+            reasons.join(" ")
+        );
+        return done(notes);
     }
     if failed.is_empty() {
         let notes = format!(
@@ -87,7 +168,7 @@ pub(super) fn by_rules(state: &State) -> Assessment {
         notes: format!(
             "Objective not met: {answered} of {all} steps answered, {} failed, {} cannot be done \
              with the available tools.",
-            failed.len(),
+            failed.len() + limited.len(),
             not_done.len()
         ),
         feedback: format!("Repeat the failed steps. {}", reasons.join(" ")),
@@ -113,6 +194,13 @@ fn met(state: &State) -> String {
 
 fn done(notes: String) -> Assessment {
     Assessment { is_achieved: true, notes, feedback: String::new(), steps_to_repeat: vec![] }
+}
+
+/// Whether every error of a step's last attempt is a limitation.
+fn is_limited(state: &State, index: usize) -> bool {
+    let last = state.execution_results.iter().rev().find(|result| result.step_index == index);
+    let mut errors = last.into_iter().flat_map(|result| &result.executed_calls);
+    errors.all(|call| call.error.as_deref().is_some_and(is_lasting))
 }
 
 /// The error of a step's last attempt.

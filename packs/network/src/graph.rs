@@ -72,6 +72,19 @@ const ERROR_CHARS_MAX: usize = 500;
 pub const CATEGORY_INPUT: &str = "invalid_input";
 
 pub static GRAPH: Graph<State> = Graph {
+    version: "5",
+    init: |input, settings| {
+        let mut state = init(input, settings, query::intent)?;
+        state.work.version = 5;
+        Ok(state)
+    },
+    ..GRAPH_4
+};
+
+/// For the sessions that began with it.
+pub static EARLIER: Graph<State> = GRAPH_4;
+
+const GRAPH_4: Graph<State> = Graph {
     name: "network",
     version: "4",
     summary: "Checks a router against a plan and reports problems.",
@@ -90,7 +103,7 @@ pub static GRAPH: Graph<State> = Graph {
         Node { name: ASSESSOR, to: &[EXECUTOR, REPORTER], ask: ask_assessor, fold: fold_assessor },
         Node { name: REPORTER, to: &[], ask: ask_reporter, fold: fold_reporter },
     ],
-    init,
+    init: |input, settings| init(input, settings, query::intent_by_whole_words),
     budget: Budget {
         tokens: Some(400_000),
         calls: Some(300),
@@ -117,7 +130,11 @@ struct Options {
     plans: BTreeMap<String, Plan>,
 }
 
-fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
+fn init(
+    input: &Value,
+    settings: &Settings,
+    intent: fn(&str, &BTreeMap<String, Plan>) -> Intent,
+) -> Result<State, InputError> {
     let Input { query, has_inventory } = Input::parse(input)?;
     let options = match &settings.options {
         Value::Null => Ok(Options::default()),
@@ -127,7 +144,7 @@ fn init(input: &Value, settings: &Settings) -> Result<State, InputError> {
     let options: Options =
         options.map_err(|error| wrong(format!("the agent's options: {error}")))?;
     let plans = plan::with(options.plans).map_err(|error| wrong(error.to_string()))?;
-    let intent = query::intent(&query, &plans);
+    let intent = intent(&query, &plans);
     let steps = plans.get(&intent.name).map(|plan| plan.steps.clone()).unwrap_or_default();
     let has_plan = intent.is_recognised && intent.name != plan::GENERAL;
     let intent = if !has_plan && interpret::is_specific(&query) {
@@ -362,7 +379,14 @@ fn on_limit(state: &mut State, crossed: Crossed) -> Route {
     state.objective_achieved_assessment = Some(true);
     let notes = format!("Not assessed: the limit of {limit} was reached.");
     state.assessor_notes_for_final_report.get_or_insert(notes);
-    if is_second || state.device_name.is_empty() {
+    if state.device_name.is_empty() {
+        if let Some(named) = query::candidate(&state.user_query).map(cut) {
+            state.device_name = named;
+            state.limited("whether the device exists was not checked".to_owned());
+        }
+        return state.reported(None);
+    }
+    if is_second {
         return state.reported(None);
     }
     Route::To(REPORTER)

@@ -42,11 +42,16 @@ use ::graph::agent::Agent;
 pub fn agent() -> &'static Agent {
     static AGENT: OnceLock<Agent> = OnceLock::new();
     AGENT.get_or_init(|| {
-        Agent::of(&graph::GRAPH)
-            .with_input_schema(input_schema())
-            .with_profile(&profile::PROFILE)
-            .with_presentation(conclude::PRESENTATION)
+        with_descriptor(Agent::of(&graph::GRAPH))
+            .with_earlier(with_descriptor(Agent::of(&graph::EARLIER)))
     })
+}
+
+fn with_descriptor(agent: Agent) -> Agent {
+    agent
+        .with_input_schema(input_schema())
+        .with_profile(&profile::PROFILE)
+        .with_presentation(conclude::PRESENTATION)
 }
 
 /// The JSON schema of the input.

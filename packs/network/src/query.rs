@@ -227,11 +227,39 @@ pub(super) struct Intent {
     pub is_recognised: bool,
 }
 
-/// The intent: a plan that the query names, else the best match of its words.
+/// The intent: a plan that the query names, else the best match of its words, and of the parts of joined words:
+/// "BGP-neighbors", "P/PE". A device's name says nothing about the intent.
 pub(super) fn intent(query: &str, plans: &BTreeMap<String, Plan>) -> Intent {
-    let words: Vec<String> = words(query).map(str::to_lowercase).collect();
+    let device = candidate(query);
+    let parts =
+        words(query).filter(|word| Some(*word) != device && !is_interface(word)).flat_map(|word| {
+            let parts = word.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
+            let is_joined = parts.clone().nth(1).is_some();
+            parts.filter(move |_| is_joined).map(spelt)
+        });
+    let whole = words(query).map(|word| spelt(word));
+    intent_of(&whole.chain(parts).collect::<Vec<_>>(), query, plans)
+}
+
+/// The intent by whole words: that of sessions of version 4.
+pub(super) fn intent_by_whole_words(query: &str, plans: &BTreeMap<String, Plan>) -> Intent {
+    intent_of(&words(query).map(str::to_lowercase).collect::<Vec<_>>(), query, plans)
+}
+
+/// A word in lower case; a kind of BGP or VPN is BGP or VPN.
+fn spelt(word: &str) -> String {
+    let word = word.to_lowercase();
+    match word.as_str() {
+        "ebgp" | "ibgp" | "mbgp" | "peering" | "peerings" => "bgp".to_owned(),
+        "l2vpn" | "vpnv4" | "vpnv6" | "vpls" | "evpn" => "vpn".to_owned(),
+        "rsvp" | "srv6" | "labelled" | "labeled" => "mpls".to_owned(),
+        _ => word,
+    }
+}
+
+fn intent_of(words: &[String], query: &str, plans: &BTreeMap<String, Plan>) -> Intent {
     let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(&word.as_str()));
-    let named = plans.keys().find(|intent| words.contains(intent) || is_named_by(intent, &words));
+    let named = plans.keys().find(|intent| words.contains(intent) || is_named_by(intent, words));
     let is_review = has(&["review", "audit", "inspect"]);
     let by_words = if is_review && has(&["rr", "reflector"]) {
         Some("review_rr_device")
@@ -245,7 +273,7 @@ pub(super) fn intent(query: &str, plans: &BTreeMap<String, Plan>) -> Intent {
         "mpls", "ldp", "label", "labels", "lsp", "lsps", "sid", "sids", "segment", "sr",
     ]) {
         Some("check_mpls_state")
-    } else if let Some(intent) = by_subject(&words) {
+    } else if let Some(intent) = by_subject(words) {
         Some(intent)
     } else if has(&["bgp", "neighbor", "neighbors", "neighbour", "neighbours", "peer", "peers"]) {
         Some("check_bgp_neighbors")
@@ -304,6 +332,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn sessions_of_version_4_keep_their_intents() {
+        for (query, now, then) in [
+            ("Are the BGP-neighbors of pe1 up?", "check_bgp_neighbors", GENERAL),
+            ("Check BGP neighbors on pe1", "check_bgp_neighbors", "check_bgp_neighbors"),
+        ] {
+            assert_eq!(intent(query, shipped()).name, now, "{query}");
+            assert_eq!(intent_by_whole_words(query, shipped()).name, then, "{query}");
+        }
+    }
+
+    #[test]
     fn a_query_is_understood() {
         for (query, expected) in [
             ("Check BGP neighbors on xrd-1", "check_bgp_neighbors xrd-1"),
@@ -335,6 +374,14 @@ mod tests {
             ("Check the access-lists on fw1", "check_access_lists fw1"),
             ("Does DNS work on r1?", "check_name_resolution r1"),
             ("Check OSPF and BGP on r1", "check_bgp_neighbors r1"),
+            ("Are the BGP-neighbors of pe1 up?", "check_bgp_neighbors pe1"),
+            ("Check the eBGP sessions on pe1", "check_bgp_neighbors pe1"),
+            ("Is the iBGP/OSPF session of pe1 up?", "check_bgp_neighbors pe1"),
+            ("Are MPLS/LDP labels fine on pe1?", "check_mpls_state pe1"),
+            ("review the P-router p9", "review_p_device p9"),
+            ("Check the interfaces of bgp-rr-1", "check_interface_status bgp-rr-1"),
+            ("review core-rtr-2", "general_device_health_check? core-rtr-2"),
+            ("EVPN on pe1 lost a site", "troubleshoot_vpn_vrf pe1"),
             ("hello", "general_device_health_check? -"),
             ("Is IS-IS fine?", "general_device_health_check? -"),
         ] {

@@ -90,6 +90,9 @@ pub(super) fn by_rules(state: &State) -> Vec<String> {
     let judged = judge::judgements(state);
     let outcome = judge::outcome(state, &judged);
     let mut summary = vec![match (findings.len(), logged.len(), answered) {
+        (0, 0, 0) if device.is_empty() => {
+            "Nothing could be checked: no device was looked up.".to_owned()
+        }
         (0, 0, 0) => format!("{device}: nothing could be checked."),
         (0, _, _) if !others.is_empty() => {
             format!("{device}: problems found, none of them in what was asked about.")

@@ -79,6 +79,9 @@ pub struct State {
 /// The working state beside the specification's fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Work {
+    /// Version of the graph whose rules apply, from 5 on.
+    #[serde(default)]
+    pub version: u32,
     pub plans: BTreeMap<String, Plan>,
     /// Whether the bundled server reads a file that the input names.
     pub has_inventory: bool,

@@ -71,7 +71,7 @@ const fn weight(pattern: Pattern) -> u64 {
 const UNUSUAL_ONLY_MAX: u32 = 840;
 
 /// Least strength, in thousandths, of a finding that shows how the misuse works.
-const PROOF_FROM: u32 = 700;
+pub const PROOF_FROM: u32 = 700;
 
 fn is_proof(finding: &Finding) -> bool {
     let shows_how = matches!(

@@ -3,6 +3,7 @@
 mod adversaries;
 mod backtest;
 mod calibration;
+mod eval;
 mod injections;
 mod planning;
 mod ranking;

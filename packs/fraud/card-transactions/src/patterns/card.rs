@@ -160,19 +160,32 @@ impl<'a> Scene<'a> {
         if self.payment.amount.value() == 0 || self.purchase().is_some() {
             return Look::Nothing;
         }
-        let explanation = format!(
-            "a refund of {} {} at {}, where the card has no earlier purchase of that amount or more",
-            self.payment.amount, self.payment.currency, self.payment.merchant,
-        );
-        self.found(Pattern::UnmatchedRefund, 600, explanation, None)
+        let Transaction { amount, currency, merchant, .. } = self.payment;
+        let back = -amount.value();
+        let why = if self.paid_there().any(|past| past.amount.value() >= back) {
+            "where earlier refunds have returned what the card paid"
+        } else {
+            "where the card has no earlier purchase of that amount or more"
+        };
+        let explanation = format!("a refund of {amount} {currency} at {merchant}, {why}");
+        let refunds = self.paid_there().filter(|past| !past.amount.is_payment());
+        self.found(Pattern::UnmatchedRefund, 600, explanation, refunds)
     }
 
-    /// The purchase that a refund returns.
+    /// The purchase that a refund returns, if earlier refunds have left enough of it.
     pub(super) fn purchase(&self) -> Option<&'a Transaction> {
         let back = -self.payment.amount.value();
-        let before = self.last(RETURN_MS).filter(|past| past.merchant == self.payment.merchant);
-        let mut matching = before
-            .filter(|past| past.currency == self.payment.currency && past.amount.value() >= back);
-        matching.find(|past| back > 0 && kind_of(past) == self.kind)
+        let left =
+            self.paid_there().fold(0_i64, |sum, past| sum.saturating_add(past.amount.value()));
+        let mut matching = self.paid_there().filter(|past| past.amount.value() >= back);
+        matching.find(|past| back > 0 && left >= back && kind_of(past) == self.kind)
+    }
+
+    /// The card's purchases and refunds at the merchant, in the payment's currency.
+    fn paid_there(&self) -> impl Iterator<Item = &'a Transaction> {
+        let payment = self.payment;
+        self.last(RETURN_MS).filter(move |past| {
+            past.merchant == payment.merchant && past.currency == payment.currency
+        })
     }
 }

@@ -42,10 +42,8 @@ impl Scene<'_> {
             let explanation =
                 format!("the card paid {} times at this merchant, similar amounts", own.len());
             defences.push(defence("known_merchant", explanation, &own));
-            // A drip makes its merchant known.
-            let concerns =
-                |pattern: Pattern| pattern.is_about_the_card() && pattern != Pattern::SlowDrip;
-            weaken(findings, 3, concerns);
+            weaken(findings, 3, |pattern| pattern.is_about_the_card() && !is_a_series(pattern));
+            weaken(findings, 2, |pattern| pattern == Pattern::Velocity);
         }
         if self.is_everyday_at_home() {
             let explanation =
@@ -102,6 +100,15 @@ impl Scene<'_> {
         let is_usual = self.usual.is_some_and(|usual| self.payment.amount.value() <= usual * 2);
         is_usual && self.payment.channel != Channel::Atm && self.is_at_home(self.payment)
     }
+}
+
+/// Whether a known merchant explains little of it: a drip makes its merchant known, the usual machine is where
+/// withdrawals are split, and a stored card is misused where it is stored. What is usual there is counted already.
+fn is_a_series(pattern: Pattern) -> bool {
+    matches!(
+        pattern,
+        Pattern::SlowDrip | Pattern::Structuring | Pattern::ContactlessLimit | Pattern::Velocity
+    )
 }
 
 fn weaken(findings: &mut [Finding], divisor: u32, concerns: impl Fn(Pattern) -> bool) {

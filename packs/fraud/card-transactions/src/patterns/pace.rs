@@ -252,7 +252,11 @@ impl<'a> Scene<'a> {
         let all = || taps.iter().copied().chain([self.payment]);
         let strangers = count(all().filter(|payment| !self.knows_merchant(payment)).count());
         let is_quick = all().filter(|p| p.at_ms >= self.payment.at_ms - 3 * HOUR_MS).count() > 2;
-        let strength = ramp(together, (2, 5), (300, 950)) + if is_quick { 150 } else { 0 };
+        // Prices end anywhere; who tries the limit out ends at it.
+        let is_at_limit = all().all(is_at_the_tap_limit);
+        let strength = ramp(together, (2, 5), (300, 950))
+            + if is_quick { 150 } else { 0 }
+            + if is_at_limit && together >= 3 { 100 } else { 0 };
         let strength = if strangers * 2 >= together { strength } else { strength / 2 };
         let limit = contactless_limit(&self.payment.currency).unwrap_or_default();
         let explanation = format!(
@@ -266,9 +270,18 @@ impl<'a> Scene<'a> {
 }
 
 fn is_under_the_tap_limit(payment: &Transaction) -> bool {
+    is_near_the_tap_limit(payment, 82)
+}
+
+fn is_at_the_tap_limit(payment: &Transaction) -> bool {
+    is_near_the_tap_limit(payment, 95)
+}
+
+/// Whether a contactless payment is below the limit, and at least this percentage of it.
+fn is_near_the_tap_limit(payment: &Transaction, percent: i64) -> bool {
     let Some(units) = contactless_limit(&payment.currency) else { return false };
     let (value, limit) = (payment.amount.value(), units * 10_000);
-    payment.channel == Channel::Contactless && value <= limit && value * 100 >= limit * 82
+    payment.channel == Channel::Contactless && value <= limit && value * 100 >= limit * percent
 }
 
 /// Whether payments come at a regular interval of at least six days: a subscription.

@@ -12,6 +12,9 @@ const IMPOSSIBLE_KMH: i64 = 900;
 /// Longest time between a booking and its trip.
 const TICKET_MS: i64 = 180 * 24 * HOUR_MS;
 
+/// As many tickets of one carrier within [`TICKET_MS`] are those of a commuter.
+const COMMUTER_TICKETS_MIN: usize = 5;
+
 /// Longest time that another payment abroad still explains a trip.
 const STAY_MS: i64 = 21 * 24 * HOUR_MS;
 
@@ -76,7 +79,8 @@ impl<'a> Scene<'a> {
         if !is_new_country && !is_far {
             return Look::Nothing;
         }
-        let base = strength_of_a_place(is_new_country, payment);
+        let has_swiped = self.knows(|past| past.channel == Channel::Swipe);
+        let base = strength_of_a_place(is_new_country, has_swiped, payment);
         let far = nearest.map_or(String::new(), |km| format!(", {km} km from any earlier payment"));
         let (place, way) = (&payment.city, if payment.is_card_present() { "in" } else { "from" });
         let country = if is_new_country {
@@ -98,14 +102,21 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// A booking or a carrier's payment before this one that may explain a trip.
+    /// A booking or a carrier's payment before this one that may explain a trip. Tickets that the card buys
+    /// all the time, as commuters do, explain none.
     pub(super) fn booking(&self) -> Option<&'a Transaction> {
-        let before = self.before.iter().rev().map(|past| &past.transaction);
-        let mut near = before.take_while(|past| past.at_ms + TICKET_MS >= self.payment.at_ms);
+        let bookings: Vec<&Transaction> =
+            self.last(TICKET_MS).filter(|past| kind_of(past) == Kind::Travel).collect();
+        let is_routine = |booking: &Transaction| {
+            bookings.iter().filter(|past| past.merchant == booking.merchant).count()
+                >= COMMUTER_TICKETS_MIN
+        };
         // A booking of the last hours may be part of the misuse.
-        near.find(|past| {
-            kind_of(past) == Kind::Travel && past.at_ms + HOUR_MS * 12 <= self.payment.at_ms
-        })
+        bookings
+            .iter()
+            .rev()
+            .copied()
+            .find(|past| past.at_ms + HOUR_MS * 12 <= self.payment.at_ms && !is_routine(past))
     }
 
     /// Whether the card was used in two other countries before.
@@ -136,7 +147,12 @@ impl<'a> Scene<'a> {
         let night = (0..6).contains(&hour) || hour >= 23;
         let base = ramp(share, (0, 40), (400, 150));
         let strength = if night { base } else { base / 3 };
-        let strength = if self.kind == Kind::Transit { strength / 2 } else { strength };
+        let strength = match self.kind {
+            Kind::Transit => strength / 2,
+            // Their merchants charge at night, in batches.
+            Kind::Recurring if !self.payment.is_card_present() => strength / 4,
+            _ => strength,
+        };
         let whose = if self.payment.is_card_present() { "" } else { " of the cardholder" };
         let explanation = format!(
             "paid at {hour} o'clock solar time{whose}; {} % of {} earlier payments were within two \
@@ -148,12 +164,14 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// A PIN was known to whoever pays by chip; a stolen or copied card needs none elsewhere.
-fn strength_of_a_place(is_new_country: bool, payment: &Transaction) -> i64 {
+/// Who pays by chip knew the PIN; a stolen or copied card needs none elsewhere. A counterfeit has only the magnetic
+/// stripe, which cardholders with a chip rarely use.
+fn strength_of_a_place(is_new_country: bool, has_swiped: bool, payment: &Transaction) -> i64 {
     let base = match payment.channel {
         Channel::Chip => 300,
         Channel::Contactless => 380,
-        Channel::Swipe => 450,
+        Channel::Swipe if !has_swiped => 650,
+        Channel::Swipe => 500,
         Channel::Atm => 500,
         Channel::Online => 500,
     };

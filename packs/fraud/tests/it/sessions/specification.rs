@@ -1,8 +1,10 @@
 //! The specification's lists: fields, in their order, with their defaults.
 
 use graph::agent::Settings;
+use graph::effect::Content;
+use graph::outcome::{Brought, Failure};
 use graph::testing::{TestSession, World};
-use journal::step::{Step, StepBody};
+use journal::step::{Step, StepBody, Usage};
 use serde_json::{Value, json};
 
 use super::Desk;
@@ -142,4 +144,93 @@ fn records_follow_the_specified_order_and_the_end_is_last() {
         .chain(["planner", "tool_executor", "planner", "audit", "end"])
         .collect();
     assert_eq!(records, expected);
+}
+
+/// Source: the fraud specification, section 5, "Current Confidence", "Current Severity" and rule 7.
+#[test]
+fn the_planner_reads_confidence_severity_and_rule_7() {
+    let desk = Desk::generated(12, 600, 60);
+    let fraud = desk.targets(1).0.last().unwrap().id.clone();
+    let settings = Settings { model: Some("m".to_owned()), ..Settings::default() };
+    let mut session = TestSession::start(super::agent(), desk.input(&fraud), settings).unwrap();
+    let mut prompts = Vec::new();
+    let mut world = World::new(|call| desk.serve(call)).models(|chat| {
+        let Content::User(text) = &chat.messages[0].content else { panic!("{chat:?}") };
+        prompts.push(text.clone());
+        let refused = Failure::refused("unknown", "no");
+        (Brought::Failure(refused), Usage::default())
+    });
+    let result = super::completed(session.drive(&mut world));
+    drop(world);
+    let line = |prompt: &str, name: &str| {
+        let line = prompt.lines().find(|line| line.starts_with(name)).unwrap();
+        line.rsplit_once(": ").unwrap().1.to_owned()
+    };
+    let first = prompts.first().unwrap();
+    assert_eq!(line(first, "Confidence so far"), "0 of 1000");
+    assert_eq!(line(first, "Severity so far"), "not judged yet");
+    let last = prompts.last().unwrap();
+    let confidence = result["confidence_score"].as_f64().unwrap();
+    assert_eq!(line(last, "Confidence so far"), format!("{:.0} of 1000", confidence * 1_000.0));
+    assert_eq!(line(last, "Severity so far"), result["severity"].as_str().unwrap());
+    assert!(last.contains("\n7. Consider confidence and severity when you decide"), "{last}");
+}
+
+#[test]
+fn vector_search_is_reported_only_if_texts_were_compared() {
+    let desk = Desk::generated(12, 600, 60);
+    let fraud = desk.targets(1).0.last().unwrap().id.clone();
+    for (method, expected) in [("features and text", true), ("features", false)] {
+        let mut session =
+            TestSession::start(super::agent(), desk.input(&fraud), Settings::default()).unwrap();
+        let mut world = World::new(|call| match desk.serve(call) {
+            Brought::Ok(mut content) if call.tool == "similarity_tool" => {
+                content["method"] = json!(method);
+                Brought::Ok(content)
+            }
+            other => other,
+        });
+        let result = super::completed(session.drive(&mut world));
+        assert_eq!(result["feature_flags"]["vector_search_enabled"], expected, "{method}");
+    }
+    let mut session =
+        TestSession::start(super::agent(), desk.input(&fraud), Settings::default()).unwrap();
+    let mut world = World::new(|call| match call.tool.as_str() {
+        "similarity_tool" => Brought::Error("no model".to_owned()),
+        _ => desk.serve(call),
+    });
+    let result = super::completed(session.drive(&mut world));
+    assert_eq!(result["feature_flags"]["vector_search_enabled"], false);
+}
+
+/// The record comes before the call of the recommendation tool, and has what the advice rests on.
+#[test]
+fn the_evidence_is_recorded_before_the_recommendations() {
+    let desk = Desk::generated(12, 600, 60);
+    let fraud = desk.targets(1).0.last().unwrap().id.clone();
+    let mut session =
+        TestSession::start(super::agent(), desk.input(&fraud), Settings::default()).unwrap();
+    let result = super::completed(session.drive(&mut World::new(|call| desk.serve(call))));
+    let recorded: Vec<&Value> = session
+        .steps()
+        .iter()
+        .filter_map(|step| match &step.body {
+            StepBody::Note { subject, payload, .. } if subject == "evidence" => Some(payload),
+            _ => None,
+        })
+        .collect();
+    let [recorded] = recorded[..] else { panic!("{recorded:?}") };
+    let rows = |evidence: &Value| -> Vec<Value> {
+        let evidence = evidence.as_array().unwrap().iter();
+        evidence.map(|piece| json!([piece["tool"], piece["pattern"], piece["rows"]])).collect()
+    };
+    assert!(!rows(&recorded["evidence"]).is_empty());
+    assert_eq!(rows(&recorded["evidence"]), rows(&result["evidence"]));
+    assert_eq!(recorded["severity"], result["severity"]);
+    let tools: Vec<Value> =
+        recorded["tools"].as_array().unwrap().iter().map(|tool| tool[0].clone()).collect();
+    assert_eq!(
+        json!(tools),
+        json!(["context_tool", "pattern_tool", "similarity_tool", "reasoning_tool"])
+    );
 }

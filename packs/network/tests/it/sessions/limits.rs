@@ -164,6 +164,63 @@ fn a_tool_that_always_fails_is_retried_within_bounds() {
 }
 
 #[test]
+fn what_the_tool_cannot_do_is_not_retried() {
+    // The words of Cisco IOS, gRPC, Junos, Arista EOS and Nokia SR Linux.
+    for refusal in [
+        "% Invalid input detected at '^' marker.",
+        "rpc error: code = Unimplemented desc = Get is not supported for this path",
+        "rpc error: code = PermissionDenied desc = user is not authorized",
+        "unknown command.",
+        "% Unavailable command (not supported on this hardware platform)",
+        "% Authorization failed: command authorization failed",
+    ] {
+        let mut calls = 0;
+        let result = completed(by_rules("Check BGP on pe1", |call| {
+            if call.tool != "get_bgp_routing" {
+                return well(call);
+            }
+            calls += 1;
+            Brought::Error(refusal.to_owned())
+        }));
+        assert_eq!((&result["current_retries"], calls), (&json!(0), 2), "{refusal}");
+        assert_eq!(result["verdict"], "unknown");
+        let notes = result["assessor_notes_for_final_report"].as_str().unwrap();
+        let said = "Objective partially met due to limitations: ";
+        assert!(
+            notes.starts_with(said) && notes.contains(refusal.trim_end_matches('.')),
+            "{notes}"
+        );
+    }
+}
+
+#[test]
+fn only_passing_failures_are_repeated_among_limitations() {
+    let lasting = "gNMI: path not supported";
+    let result = completed(by_rules("Is pe1 healthy?", |call| match call.tool.as_str() {
+        "get_bgp_routing" => Brought::Error(lasting.to_owned()),
+        "get_interfaces" => Brought::Error("connection reset by peer".to_owned()),
+        _ => well(call),
+    }));
+    assert_eq!(result["current_retries"], 2);
+    let done = result["execution_results"].as_array().unwrap();
+    let first: Vec<_> = done
+        .iter()
+        .scan(None, |last, step| {
+            let index = step["step_index"].as_u64();
+            (index > *last).then(|| *last = index)
+        })
+        .collect();
+    let (attempted, repeated) = done.split_at(first.len());
+    assert!(json!(attempted).to_string().contains(lasting), "{attempted:#?}");
+    assert!(!repeated.is_empty());
+    for step in repeated {
+        assert!(step.to_string().contains("connection reset by peer"), "{step:#}");
+    }
+    let notes = result["assessor_notes_for_final_report"].as_str().unwrap();
+    assert!(notes.ends_with("Proceeding after max retries (2)."), "{notes}");
+}
+
+#[test]
 fn only_a_failed_step_is_retried() {
     let mut asked: Vec<String> = Vec::new();
     let mut is_first = true;
@@ -281,6 +338,26 @@ fn a_limit_ends_in_a_report() {
         );
         assert!(!texts(&result["summary"]).is_empty());
     }
+}
+
+#[test]
+fn a_limit_before_the_device_is_known_names_the_asked_one() {
+    let cut_off = |query: &str, visits: u64| {
+        let budget = Budget { visits: Some(visits), ..Budget::UNLIMITED };
+        let settings = Settings { budget, ..Settings::default() };
+        completed(run(query, settings, &mut World::new(well)))
+    };
+    for visits in [1, 2] {
+        let result = cut_off("Check BGP on pe1", visits);
+        assert_eq!(result["limit_reached"], "visits");
+        assert_eq!(result["verdict"], "unknown");
+        let summary = texts(&result["summary"]);
+        assert_eq!(summary[0], "pe1: nothing could be checked.");
+        let limitations = result["tool_limitations_report"].as_str().unwrap();
+        assert!(limitations.contains("whether the device exists was not checked"), "{limitations}");
+    }
+    let result = cut_off("Check BGP", 2);
+    assert_eq!(texts(&result["summary"])[0], "Nothing could be checked: no device was looked up.");
 }
 
 #[test]
