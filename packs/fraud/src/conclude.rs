@@ -17,6 +17,9 @@ const ROWS: usize = 6;
 /// Minimum confidence, in thousandths, for a low score to mean no sign of fraud.
 const SUPPORTED: u16 = 500;
 
+/// The verdict of a payment of which too little is known.
+const NOT_ASSESSED: &str = "not assessed";
+
 fn title(input: &Value) -> Option<String> {
     text(input, "transaction_id").map(|id| format!("payment {id}"))
 }
@@ -32,6 +35,8 @@ fn conclude(result: &Value) -> Option<Conclusion> {
     let confidence = permille(result, "confidence_score").unwrap_or_default();
     let severity = text(result, "severity").unwrap_or("unknown");
     let tone = tone(severity);
+    let verdict = verdict(result, severity, confidence);
+    let is_assessed = verdict.word != NOT_ASSESSED;
     let share = |name: &str, share: u16, tone| Fact {
         share_permille: Some(share),
         ..Fact::new(name, percent(share)).toned(tone)
@@ -41,8 +46,10 @@ fn conclude(result: &Value) -> Option<Conclusion> {
         Fact::new("status", text(result, "status").unwrap_or("unknown")),
     ];
     if let Some(score) = score {
-        facts.push(Fact::new("severity", severity).toned(tone));
-        facts.push(share("fraud", score, tone));
+        if is_assessed {
+            facts.push(Fact::new("severity", severity).toned(tone));
+            facts.push(share("fraud", score, tone));
+        }
         facts.push(share("supported", confidence, Tone::Neutral));
     }
     facts.extend(text(result, "error").map(|error| Fact::new("error", error).toned(Tone::Bad)));
@@ -69,16 +76,20 @@ fn conclude(result: &Value) -> Option<Conclusion> {
     }
     Some(Conclusion {
         title: "Investigation",
-        verdict: Some(verdict(result, severity, confidence)),
-        summary: score.map_or_else(
-            || "The investigation has no evidence: the payment was not assessed.".to_owned(),
-            |score| summary(result, score, severity),
-        ),
+        verdict: Some(verdict),
+        summary: match score {
+            None => "The investigation has no evidence: the payment was not assessed.".to_owned(),
+            Some(_) if !is_assessed => not_assessed(result),
+            Some(score) => summary(result, score, severity),
+        },
         headings: Headings { actions: "Recommendations", ..Headings::default() },
         facts,
         findings: list(result, "findings").iter().enumerate().map(finding).collect(),
         actions: list(result, "recommendations").iter().map(action).collect(),
-        tables: [cases(result), hypotheses(result), steps(result)].into_iter().flatten().collect(),
+        tables: [cases(result), hypotheses(result).filter(|_| is_assessed), steps(result)]
+            .into_iter()
+            .flatten()
+            .collect(),
         notes,
     })
 }
@@ -101,7 +112,7 @@ fn verdict(result: &Value, severity: &str, confidence: u16) -> Verdict {
         "low" if is_completed && confidence >= SUPPORTED && is_released(result) => {
             ("no sign of fraud", Tone::Good)
         }
-        _ => ("not assessed", Tone::Warn),
+        _ => (NOT_ASSESSED, Tone::Warn),
     };
     Verdict::new(word, tone)
 }
@@ -112,10 +123,25 @@ fn is_released(result: &Value) -> bool {
     !advised.is_empty() && advised.iter().all(|advice| text(advice, "action") == Some("release"))
 }
 
+/// Without a number and without a story: neither would rest on anything.
+fn not_assessed(result: &Value) -> String {
+    let advice = list(result, "recommendations").first().and_then(|advice| text(advice, "reason"));
+    let why = advice.and_then(|reason| reason.strip_prefix("too little is known to release it: "));
+    let why = why.or_else(|| text(result, "error")).unwrap_or("the evidence is not sufficient");
+    format!("The payment was not assessed: {why}.")
+}
+
 fn summary(result: &Value, score: u16, severity: &str) -> String {
     // `name: statement`, most likely first.
-    let stated = texts(result, "hypotheses").first().copied().unwrap_or("no hypothesis");
-    let stated = stated.split_once(": ").map_or(stated, |(_, statement)| statement);
+    let mut stated = texts(result, "hypotheses")
+        .into_iter()
+        .map(|stated| stated.split_once(": ").map_or(stated, |(_, statement)| statement));
+    let first = stated.next().unwrap_or("no hypothesis");
+    // An undecided case has two stories.
+    let stated = match stated.next() {
+        Some(second) if severity.eq_ignore_ascii_case("medium") => format!("{first} Or: {second}"),
+        _ => first.to_owned(),
+    };
     let severity = severity.to_lowercase();
     // Truncates to hundredths, without rounding up.
     format!("{} % likelihood of fraud, severity {severity}: {stated}", score / 10)
@@ -361,6 +387,32 @@ mod tests {
     #[test]
     fn an_investigation_shows_likelihood_reasons_and_actions() {
         insta::assert_json_snapshot!(conclude(&result()).unwrap());
+    }
+
+    #[test]
+    fn what_was_not_assessed_has_no_number_and_no_story() {
+        let mut result = result();
+        result["severity"] = json!("LOW");
+        result["score"] = json!(0.0);
+        result["hypotheses"] = json!(["cardholder: The cardholder made the payment."]);
+        let reason = "too little is known to release it: the card has too few earlier payments";
+        result["recommendations"] = json!([{"action": "manual_review", "reason": reason}]);
+        let conclusion = conclude(&result).unwrap();
+        assert_eq!(
+            conclusion.summary,
+            "The payment was not assessed: the card has too few earlier payments."
+        );
+        let shown = json!([conclusion.facts, conclusion.tables]).to_string();
+        assert!(!shown.contains("\"fraud\"") && !shown.contains("copied"), "{shown}");
+    }
+
+    #[test]
+    fn an_undecided_case_names_two_stories() {
+        let mut result = result();
+        result["severity"] = json!("MEDIUM");
+        result["hypotheses"] = json!(["cardholder: It is honest.", "collusion: It is not."]);
+        let said = conclude(&result).unwrap().summary;
+        assert!(said.ends_with("severity medium: It is honest. Or: It is not."), "{said}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::fields::{is_identifier, shows_state};
 use super::interpret::{device_of, name_words};
 use super::object::{Location, Object, plain, snake};
-use super::{lexicon, logs, tables};
+use super::{lexicon, logs, tables, vocabulary};
 
 /// Maximum depth and number of objects read of one answer.
 pub(super) const DEPTH_MAX: usize = 24;
@@ -128,7 +128,7 @@ pub(super) fn read(tool: &str, arguments: &Value, content: &Value) -> Read {
     let content = parsed.as_ref().unwrap_or(content);
     let mut said = name_words(tool);
     said.extend(arguments.get("protocol").and_then(Value::as_str).into_iter().flat_map(name_words));
-    let tool = lexicon::subjects(&said);
+    let tool = vocabulary::answered(lexicon::subjects(&said), content);
     let mut reader = Reader {
         read: Read { tokens: vec![Vec::new()], ..Read::default() },
         objects: 0,
@@ -238,7 +238,7 @@ impl Reader {
             return text.lines().for_each(|line| self.log_line(line));
         }
         let printed = tables::printed(text);
-        for line in tables::bad(&printed.lines) {
+        for line in tables::bad(text, &printed.lines) {
             self.wrong(&subjects, format!("shown: {line}"));
         }
         if !printed.rows.is_empty() {

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::across::{across, targets};
+use super::across::{across, mtus, targets, uneven};
 use super::asks::{self, Ask};
 use super::figures::UTILIZATION_PERCENT_MIN;
 use super::findings::{Fine, Read, read};
@@ -13,6 +13,7 @@ use super::interpret::{self, condition, words};
 use super::lexicon;
 use super::query::normal_interface;
 use super::state::{ExecutedToolCall, Finding, State, StepStatus};
+use super::vocabulary::SYMPTOMS;
 
 /// Subjects that are in order only if a state says so. A counter or an uptime in order proves nothing.
 const WITH_STATE: &[&str] = &[
@@ -73,35 +74,6 @@ pub(super) enum Outcome {
     Unknown,
 }
 
-/// Words with which a person reports a fault. That everything else is in order does not explain it.
-const SYMPTOMS: &[&str] = &[
-    "why",
-    "cannot",
-    "can't",
-    "unable",
-    "complain",
-    "complaint",
-    "lost",
-    "lose",
-    "slow",
-    "broken",
-    "fail",
-    "failing",
-    "outage",
-    "unreachable",
-    "doesn't",
-    "isn't",
-    "won't",
-    "dropping",
-    "stopped",
-    "longer",
-    "wrong",
-    "intermittent",
-    "drops",
-    "timeouts",
-    "problems",
-];
-
 pub(super) fn outcome(state: &State, judged: &[Judgement]) -> Outcome {
     let has = |verdict| judged.iter().any(|judgement| judgement.verdict == verdict);
     if !state.work.findings.is_empty() || has(Verdict::NotFine) {
@@ -127,8 +99,12 @@ pub(super) fn judgements(state: &State) -> Vec<Judgement> {
         let at: Vec<usize> = calls.iter().filter_map(|call| position(&mut reads, call)).collect();
         of_steps.push((calls, at));
     }
+    let answers =
+        reads.iter().filter_map(|(call, read)| Some((read.device.clone(), call.result.as_ref()?)));
+    let mut lost: Vec<(&'static str, String)> =
+        mtus(answers).into_iter().map(|why| ("interface", why)).collect();
     let mut owned: Vec<Read> = reads.into_iter().map(|(_, read)| read).collect();
-    let mut lost = across(&owned);
+    lost.extend(across(&owned));
     lost.extend(targets(&mut owned).into_iter().map(|why| ("vpn", why)));
     let reads: Vec<&Read> = owned.iter().collect();
     let mut all = Vec::new();
@@ -136,15 +112,23 @@ pub(super) fn judgements(state: &State) -> Vec<Judgement> {
         let seen: Vec<&Read> = at.into_iter().map(|at| reads[at]).collect();
         all.extend(of_sentences(state, index, calls, &seen));
     }
+    let uneven = uneven(&owned);
     for judged in &mut all {
-        let subjects = lexicon::subjects(&words(&judged.sentence));
+        let said = words(&judged.sentence);
+        let subjects = lexicon::subjects(&said);
+        if uneven.is_some()
+            && judged.verdict == Verdict::Fine
+            && lexicon::attributes(&said).contains(&"prefixes")
+        {
+            (judged.verdict, judged.reason) = (Verdict::NotJudged, uneven.clone());
+        }
         if let Some((_, why)) = lost.iter().find(|(subject, _)| subjects.contains(subject))
             && matches!(judged.verdict, Verdict::Fine | Verdict::NotJudged)
         {
             (judged.verdict, judged.reason) = (Verdict::NotFine, Some(why.clone()));
         }
     }
-    let mut question = of_question(state, &reads);
+    let mut question = of_question(state, &reads, &all);
     let asked = lexicon::subjects(&words(&state.user_query));
     let about = |subject: &str| asked.is_empty() || asked.contains(&subject);
     if let Some((_, why)) = lost.iter().find(|(subject, _)| about(subject))
@@ -171,7 +155,7 @@ fn words_of(text: &str) -> Vec<String> {
         .collect()
 }
 
-fn of_question(state: &State, reads: &[&Read]) -> Judgement {
+fn of_question(state: &State, reads: &[&Read], sentences: &[Judgement]) -> Judgement {
     let query = state.user_query.as_str();
     let judge = |verdict, reason: Option<String>| Judgement {
         step_index: None,
@@ -188,6 +172,15 @@ fn of_question(state: &State, reads: &[&Read]) -> Judgement {
         && lexicon::attributes(&words(query)).is_empty()
         && (state.work.is_intent_recognised || !named);
     let (verdict, reason) = sentence_by(state, query, reads, is_general);
+    // That one part is in order says nothing about the whole that was asked about.
+    let is_open =
+        |judged: &&Judgement| matches!(judged.verdict, Verdict::NotJudged | Verdict::NotAnswered);
+    let open = sentences.iter().filter(is_open).count();
+    if is_general && verdict == Verdict::Fine && open > 0 {
+        let all = sentences.len();
+        let reason = format!("{open} of {all} sentences of the plan were not judged");
+        return judge(Verdict::NotJudged, Some(reason));
+    }
     judge(verdict, reason)
 }
 
@@ -345,7 +338,11 @@ fn judge_device(
         let number = high.number.unwrap_or_default();
         return (Verdict::NotFine, Some(format!("{number}% is used, not under {limit}%")));
     }
-    if reads.iter().flat_map(|read| &read.wrong).any(|wrong| concerns(&wrong.subjects)) {
+    // A question about one interface is not answered by another one.
+    let asked = state.work.interface.as_deref().filter(|_| sentence == state.user_query);
+    let is_asked = |text: &str| asked.is_none_or(|interface| mentions(text, interface));
+    let mut wrong = reads.iter().flat_map(|read| &read.wrong);
+    if wrong.any(|wrong| concerns(&wrong.subjects) && is_asked(&wrong.text)) {
         return (Verdict::NotFine, None);
     }
     let is_counted = |fine: &&&Fine| fine.attribute == "state" && concerns(&fine.subjects);
@@ -488,13 +485,16 @@ pub(super) fn is_relevant(state: &State, finding: &Finding) -> bool {
         return true;
     }
     if let Some(interface) = &state.work.interface {
-        let is_this = |word: &str| normal_interface(word) == normal_interface(interface);
-        return finding.finding.split(|c: char| c.is_whitespace() || c == ',').any(is_this);
+        return mentions(&finding.finding, interface);
     }
     finding.subjects.is_empty() || finding.subjects.iter().any(|s| subjects.contains(&s.as_str()))
 }
 
-/// The judgements as the session's result shows them.
+fn mentions(text: &str, interface: &str) -> bool {
+    let is_this = |word: &str| normal_interface(word) == normal_interface(interface);
+    text.split(|c: char| c.is_whitespace() || c == ',' || c == ':').any(is_this)
+}
+
 pub(super) fn shown(judged: &[Judgement]) -> Value {
     serde_json::to_value(judged).unwrap_or_default()
 }

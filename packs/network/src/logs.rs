@@ -101,8 +101,14 @@ const GOOD: &[&str] = &[
     "received",
 ];
 
-/// States that an operator chose.
-const CHOSEN: &[&str] = &["administratively down", "admin down", "adm down"];
+/// States that an operator chose, the longer first, and counts of nothing.
+const CHOSEN: &[&str] = &[
+    "administratively down down",
+    "administratively down",
+    "admin down",
+    "adm down",
+    "down peers 0",
+];
 
 /// Words that turn the next few around.
 const NEGATIONS: &[&str] = &["no", "not", "without", "never", "zero", "0", "none", "neither"];
@@ -142,7 +148,9 @@ pub(super) fn is_bad_or_severe(line: &str) -> bool {
 
 /// Whether a line says that something is bad. "no failed items" and "errors: 0" do not.
 pub(super) fn is_bad(line: &str) -> bool {
-    let small = line.to_lowercase();
+    let parts = line.split(|c: char| c.is_whitespace() || ":,;=()[]\"".contains(c));
+    let plain: Vec<&str> = parts.filter(|word| !word.is_empty() && !is_address(word)).collect();
+    let small = plain.join(" ").to_lowercase();
     let said = words(&CHOSEN.iter().fold(small, |line, state| line.replace(state, "")));
     said.iter().enumerate().any(|(at, word)| {
         let is_negated =
@@ -151,6 +159,15 @@ pub(super) fn is_bad(line: &str) -> bool {
         let list = if is_negated { GOOD } else { BAD };
         list.contains(&word.as_str())
     })
+}
+
+/// Whether a word is an interface or an address, such as `ge-0/0/0` or `10.0.0.2`: a zero in it negates nothing.
+fn is_address(word: &str) -> bool {
+    let word = word.trim_end_matches('.');
+    word.contains(['/', '.'])
+        && word.chars().any(|c| c.is_ascii_digit())
+        && word.parse::<f64>().is_err()
+        && !word.starts_with('%')
 }
 
 #[cfg(test)]

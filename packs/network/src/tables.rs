@@ -99,8 +99,42 @@ fn narrow(line: &str) -> Vec<&str> {
 }
 
 /// The lines that say that something is bad.
-pub(super) fn bad(lines: &[String]) -> impl Iterator<Item = &String> {
-    lines.iter().filter(|line| logs::is_bad(line) && !is_refusal(line))
+pub(super) fn bad<'a>(text: &str, lines: &'a [String]) -> impl Iterator<Item = &'a String> {
+    let has_admin = text.lines().any(is_header_with_admin);
+    lines.iter().filter(move |line| {
+        let of_port = if has_admin { port(line) } else { None };
+        of_port.unwrap_or_else(|| logs::is_bad(line) && !is_header(line)) && !is_refusal(line)
+    })
+}
+
+/// Whether a line names the columns below it.
+fn is_header(line: &str) -> bool {
+    let small = line.to_lowercase();
+    let names = ["up/down", "up/dwn", "state", "status", "link", "protocol"];
+    !line.chars().any(|c| c.is_ascii_digit())
+        && line.split_whitespace().count() >= COLUMNS_MIN
+        && names.iter().filter(|name| small.contains(*name)).count() >= 1
+        && !small.contains(" is ")
+        && !small.contains(": ")
+}
+
+/// Whether a header has the columns name, admin and link: `show interfaces terse` of Junos, `show port` of SR OS.
+fn is_header_with_admin(line: &str) -> bool {
+    let small = line.to_lowercase();
+    let mut names = small.split_whitespace().skip(1);
+    names.next() == Some("admin") && names.next() == Some("link")
+}
+
+/// Whether a port below such a header is down although it is switched on; `None` for another line.
+fn port(line: &str) -> Option<bool> {
+    let small = line.to_lowercase();
+    let cells: Vec<&str> = small.split_whitespace().collect();
+    let [name, admin, link, rest @ ..] = cells.as_slice() else { return None };
+    if !name.chars().any(|c| c.is_ascii_digit()) || !["up", "down"].contains(admin) {
+        return None;
+    }
+    let is_down = ["down", "no"].contains(link) || rest.first() == Some(&"down");
+    Some(*admin == "up" && is_down)
 }
 
 /// Whether a device refuses a command with this line.
@@ -125,6 +159,31 @@ mod tests {
                 json!({"Neighbor": "10.0.0.2", "V": "4", "AS": "65000", "Up/Down": "2w3d", "State/PfxRcd": "120"})
             ]
         );
+    }
+
+    #[test]
+    fn a_port_is_bad_only_if_it_is_switched_on() {
+        let bad_of = |text: &str| -> Vec<String> {
+            let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            bad(text, &lines).cloned().collect()
+        };
+        // Nokia SR OS, `show port`.
+        let sros = "Port          Admin Link Port    Cfg\n1/1/1         Up    Yes  Up      9212\n\
+            1/1/2         Down  No   Down    9212\n1/1/3         Up    No   Down    9212";
+        assert_eq!(bad_of(sros), ["1/1/3         Up    No   Down    9212"]);
+        // Junos, `show interfaces terse` and `show bgp summary`.
+        let terse = "Interface   Admin Link Proto\nge-0/0/0    up    up\nge-0/0/0.0  up    up   inet\n\
+            ge-0/0/3    down  down\nge-0/0/4    up    down";
+        assert_eq!(bad_of(terse), ["ge-0/0/4    up    down"]);
+        let summary = "Groups: 2 Peers: 2 Down peers: 0\n\
+            Peer  AS  InPkt OutPkt OutQ Flaps Last Up/Dwn State|#Active/Received/Accepted/Damped...\n\
+            10.0.0.2 65000 13120 13101 0 0 4d 3:02:11 Establ";
+        assert_eq!(bad_of(summary), Vec::<String>::new());
+        assert_eq!(bad_of("Groups: 2 Peers: 2 Down peers: 1").len(), 1);
+        // Cisco IOS, `show ip interface brief`.
+        let brief = "GigabitEthernet0/2 unassigned YES NVRAM  administratively down down\n\
+            GigabitEthernet0/3 unassigned YES NVRAM  down                  down";
+        assert_eq!(bad_of(brief).len(), 1);
     }
 
     #[test]

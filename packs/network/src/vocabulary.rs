@@ -3,6 +3,8 @@
 //! Sources: the command references of Cisco IOS, IOS XR and NX-OS, Junos, Arista EOS and Nokia SR OS;
 //! RFC 2328 and RFC 4271 for neighbor states, RFC 2863 for interfaces, RFC 5798 for VRRP.
 
+use serde_json::Value;
+
 /// What a state means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
@@ -30,7 +32,7 @@ const STP_ROLES: &str = "blocking|blk|altn|alternate|discarding|backup|root|desg
 
 const OFF: &str = "admin down|administratively down|adm down|admindown|shutdown|shut|admin shutdown|disabled|admin disabled|idle admin|adminstate down|oper admin down";
 
-const BAD: &str = "down|idle|connect|opensent|openconfirm|open sent|open confirm|openrec|init|initializing|initialize|exstart|ex start|exch start|exchstart|lshut|act lshut|sus|secure shutdown|err|exchange|loading|attempt|nonexistent|non existent|lower layer down|lowerlayerdown|not present|notpresent|err disabled|errdisabled|err disable|errdisable|error disabled|error|failed|failure|fail|conflict|flapping|unreachable|degraded|missing|dead|retrying|severe|critical|major|minor|alarm|warning|notconnect|not connect|not connected|no link|linkdown|link down|oper down|operdown|nolink|lost|loss of signal|los|lof|lol|inconsistent|root inconsistent|loop inconsistent|type inconsistent|pvid inconsistent|broken|bkn|suspended|suspend|suspnd|individual|stand alone|standalone|hot standby missing|unsynchronized|unsynchronised|unsync|not synced|not synchronized|out of sync|servfail|nxdomain|refused|timeout|timed out|no response|expired|invalid|inaccessible|hidden|rejected|stale|mismatch|peer not ok|absent|faulty|fault|halted|crashed|off line|offline|blackhole|inactive|sfp absent|sfpabsent|xcvr absent|xcvrabsen|psecure violation|port security violation|bpduguard|bpduguard error disabled|udld|dampened|rootguard|stuck|incomplete|unresolved|speak|learn|not operational|not ready|overloaded|overload|exhausted|full table|exceeded|noncompliant|not compliant|link failure|hardware failure|unknown peer|dormant|testing|lowerlayer down|red|no light|unlabelled|unlabeled|no label|false|not established|disconnected|unavailable|unstable|blocked|denied|violation|isolated|orphan|loop|looped";
+const BAD: &str = "down|idle|connect|opensent|openconfirm|open sent|open confirm|openrec|init|initializing|initialize|exstart|ex start|exch start|exchstart|lshut|act lshut|sus|secure shutdown|err|exchange|loading|attempt|nonexistent|non existent|lower layer down|lowerlayerdown|not present|notpresent|err disabled|errdisabled|err disable|errdisable|error disabled|error|failed|failure|fail|conflict|flapping|unreachable|degraded|missing|dead|retrying|severe|critical|major|minor|alarm|warning|notconnect|not connect|not connected|no link|linkdown|link down|oper down|operdown|nolink|lost|loss of signal|los|lof|lol|inconsistent|root inconsistent|loop inconsistent|type inconsistent|pvid inconsistent|broken|bkn|suspended|suspend|suspnd|individual|stand alone|standalone|hot standby missing|unsynchronized|unsynchronised|unsync|not synced|not synchronized|out of sync|servfail|nxdomain|refused|timeout|timed out|no response|expired|invalid|inaccessible|hidden|rejected|stale|mismatch|peer not ok|absent|faulty|fault|halted|crashed|off line|offline|blackhole|inactive|sfp absent|sfpabsent|xcvr absent|xcvrabsen|notconnec|link flap e|linkflape|psecure violation|port security violation|bpduguard|bpduguard error disabled|udld|dampened|rootguard|stuck|incomplete|unresolved|speak|learn|not operational|not ready|overloaded|overload|exhausted|full table|exceeded|noncompliant|not compliant|link failure|hardware failure|unknown peer|dormant|testing|lowerlayer down|red|no light|unlabelled|unlabeled|no label|false|not established|disconnected|unavailable|unstable|blocked|denied|violation|isolated|orphan|loop|looped";
 
 /// Words that make any longer state bad.
 const BAD_PARTS: &[&str] = &[
@@ -66,6 +68,61 @@ const BAD_PARTS: &[&str] = &[
     "suspended",
     "exceeded",
 ];
+
+/// Words with which a person reports a fault. That everything else is in order does not explain it.
+pub(super) const SYMPTOMS: &[&str] = &[
+    "why",
+    "cannot",
+    "can't",
+    "unable",
+    "complain",
+    "complaint",
+    "lost",
+    "lose",
+    "slow",
+    "broken",
+    "fail",
+    "failing",
+    "outage",
+    "unreachable",
+    "doesn't",
+    "isn't",
+    "won't",
+    "dropping",
+    "stopped",
+    "longer",
+    "wrong",
+    "intermittent",
+    "drops",
+    "timeouts",
+    "problems",
+];
+
+/// Marks of routing protocols in an answer, in lower case.
+const MARKS: &[(&str, &[&str])] = &[
+    ("bgp", &["bgp", "prefixreceived", "prefix_received", "pfxrcd", "remoteas", "remote_as"]),
+    ("ospf", &["ospf", "dead time", "deadtime", "nbrstate", "drother"]),
+    ("isis", &["isis", "is-is", "is_is", "snpa"]),
+    ("ldp", &["ldp", "label space", "lsr"]),
+];
+
+/// The tool's subjects, but the protocol that the answer is about: a server may answer with another one's table
+/// than was asked for.
+pub(super) fn answered(tool: Vec<&'static str>, content: &Value) -> Vec<&'static str> {
+    let Some((asked, own)) = MARKS.iter().find(|(name, _)| tool.contains(name)) else {
+        return tool;
+    };
+    let text = content.to_string().to_lowercase();
+    let has = |marks: &&[&str]| marks.iter().any(|mark| text.contains(mark));
+    if has(&own) {
+        return tool;
+    }
+    let other = MARKS.iter().find(|(_, marks)| has(&marks)).map(|(name, _)| *name);
+    let named = tool
+        .into_iter()
+        .filter_map(|name| if name == *asked { other.or(Some(name)) } else { Some(name) });
+    named.collect()
+}
 
 fn is_in(list: &str, word: &str) -> bool {
     list.split('|').any(|known| known == word)

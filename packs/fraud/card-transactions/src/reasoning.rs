@@ -167,6 +167,25 @@ struct Explanation {
     explains: &'static [Pattern],
 }
 
+const STOLEN: &str = "stolen_card_spending";
+
+/// The story of a stolen card with what was found, and nothing else.
+fn stolen(findings: &[Finding]) -> String {
+    let has = |pattern| findings.iter().any(|finding| finding.pattern == pattern);
+    let parts: Vec<&str> = [
+        (Pattern::AmountOutlier, "for more than the cardholder pays"),
+        (Pattern::MerchantCategory, "for what the cardholder does not pay for"),
+        (Pattern::OddHour, "at an hour at which the cardholder does not pay"),
+        (Pattern::DormantCard, "after a long pause"),
+        (Pattern::UnusualPlace, "in a place where the cardholder does not pay"),
+    ]
+    .into_iter()
+    .filter(|(pattern, _)| has(*pattern))
+    .map(|(_, words)| words)
+    .collect();
+    format!("Another person uses the card, {}.", parts.join(", "))
+}
+
 const EXPLANATIONS: [Explanation; 8] = [
     Explanation {
         name: "card_testing",
@@ -187,8 +206,8 @@ const EXPLANATIONS: [Explanation; 8] = [
         explains: &[Pattern::AmountOutlier, Pattern::MerchantCategory],
     },
     Explanation {
-        name: "stolen_card_spending",
-        statement: "A thief buys what the cardholder does not buy, or at unusual hours.",
+        name: STOLEN,
+        statement: "Another person uses the card.",
         needs: &[
             Pattern::AmountOutlier,
             Pattern::MerchantCategory,
@@ -236,7 +255,11 @@ fn hypotheses(findings: &[Finding], likelihood: u32) -> Vec<Hypothesis> {
                 left(doubt, weight(finding.pattern) * u64::from(finding.strength_permille))
             });
             let support_permille = u32::try_from(1_000 - doubt / 1_000).unwrap_or_default();
-            (support_permille > 0).then(|| hypothesis(name, statement, support_permille))
+            let statement = match *name {
+                STOLEN => stolen(findings),
+                _ => (*statement).to_owned(),
+            };
+            (support_permille > 0).then(|| hypothesis(name, &statement, support_permille))
         })
         .collect();
     let honest = "The cardholder made the payment; its unusual features have an ordinary reason.";

@@ -131,7 +131,9 @@ impl<'a> Scene<'a> {
         let repeated = by_card.values().filter(|times| **times >= 2).count();
         let odd = series().filter(|payment| is_odd(payment)).count();
         let together = round.len() + 1;
-        let is_few = by_card.len() <= COLLUSION_CARDS_MAX && by_card.len() * 3 <= together * 2;
+        // One card alone colludes with nobody.
+        let is_few =
+            (2..=COLLUSION_CARDS_MAX).contains(&by_card.len()) && by_card.len() * 3 <= together * 2;
         // Prices of a jeweller are round, too: but most of its customers pay once, by day.
         let is_most = together * 2 > all.len();
         let is_dear = self.usual.is_none_or(|usual| self.payment.amount.value() >= usual * 2);

@@ -32,6 +32,10 @@ const DRIP_MS: i64 = 60 * DAY_MS;
 const DRIP_ROWS_MIN: usize = 3;
 const DRIP_EURO_CENTS: i64 = 1_500;
 
+/// Fewest purchases of a spree, and least sum, in usual amounts.
+const SPREE_ROWS_MIN: usize = 3;
+const SPREE_TIMES_MIN: i64 = 15;
+
 impl<'a> Scene<'a> {
     pub(super) fn velocity(&self) -> Look {
         let hour: Vec<&Transaction> = self.last(HOUR_MS).collect();
@@ -43,15 +47,17 @@ impl<'a> Scene<'a> {
             0
         };
         // The rate of a burst identifies it before its length does.
-        let in_quick = count(self.last(QUICK_MS).filter(|p| !p.is_card_present()).count() + 1);
-        let most_quick = busiest_online(&self.habits);
         let is_online = !self.payment.is_card_present();
+        let before = self.last(QUICK_MS).filter(|p| !p.is_card_present()).count();
+        let in_quick = count(before + usize::from(is_online));
+        let most_quick = busiest_online(&self.habits);
         let by_pace = if is_online && in_quick > most_quick && in_quick >= 2 {
             ramp(in_quick, (2, 5), (250, 850))
         } else {
             0
         };
-        let strength = by_hour.max(by_pace);
+        let (by_value, spree) = self.spree(&hour);
+        let strength = by_hour.max(by_pace).max(by_value);
         if strength == 0 {
             return Look::Nothing;
         }
@@ -61,10 +67,34 @@ impl<'a> Scene<'a> {
         };
         let explanation = format!(
             "{in_hour} payments within one hour, {in_quick} of them online within ten minutes; in {} earlier \
-             payments the card never made more than {busiest} in an hour{why}",
+             payments the card never made more than {busiest} in an hour{spree}{why}",
             self.habits.len()
         );
         self.found(Pattern::Velocity, strength, explanation, hour)
+    }
+
+    /// Strength and words of an hour's large online purchases at merchants that are new to the card: each alone is
+    /// unusual at most, together they are a spree.
+    fn spree(&self, hour: &[&Transaction]) -> (i64, String) {
+        let all = || hour.iter().copied().chain([self.payment]);
+        let is_new = |payment: &&Transaction| {
+            !payment.is_card_present()
+                && payment.currency == self.payment.currency
+                && payment.amount.is_payment()
+                && !self.knows_merchant(payment)
+        };
+        let sum: Amount = all().filter(is_new).map(|payment| payment.amount).sum();
+        let (purchases, usual) = (all().filter(is_new).count(), self.usual.unwrap_or_default());
+        let times = if usual > 0 { sum.value() / usual } else { 0 };
+        if purchases < SPREE_ROWS_MIN || times < SPREE_TIMES_MIN || !is_new(&self.payment) {
+            return (0, String::new());
+        }
+        let currency = &self.payment.currency;
+        let words = format!(
+            "; {purchases} online purchases of {sum} {currency} together, {times} times the usual amount, at \
+             merchants that are new to the card"
+        );
+        (ramp(times, (SPREE_TIMES_MIN, 60), (450, 690)), words)
     }
 
     /// Why a series of payments is an ordinary one: a fair or a night out, or rides and parking.

@@ -9,6 +9,13 @@ use super::{JOURNEY_KM_MIN, Look, Pattern, ROUTINE_ROWS_MIN, Scene};
 /// Faster than an airliner, including transfers, in kilometres per hour.
 const IMPOSSIBLE_KMH: i64 = 900;
 
+/// Faster than any train or car, on average, in kilometres per hour: only an airliner is.
+const FLIGHT_KMH: i64 = 350;
+
+/// Speed of an airliner, in kilometres per hour, and least time at the two airports, in minutes.
+const AIRLINER_KMH: i64 = 800;
+const AIRPORTS_MINUTES: i64 = 40;
+
 /// Longest time between a booking and its trip.
 const TICKET_MS: i64 = 180 * 24 * HOUR_MS;
 
@@ -47,7 +54,13 @@ impl<'a> Scene<'a> {
 
     fn travelled(&self, journey: Journey<'_>, to: &Transaction) -> Look {
         let Journey { from, km, kmh } = journey;
-        let strength = ramp(i64::from(kmh), (IMPOSSIBLE_KMH, 3_000), (750, 1_000));
+        let kmh_shown = kmh;
+        let kmh = i64::from(kmh);
+        let strength = if kmh >= IMPOSSIBLE_KMH {
+            ramp(kmh, (IMPOSSIBLE_KMH, 3_000), (750, 1_000))
+        } else {
+            ramp(kmh, (FLIGHT_KMH, IMPOSSIBLE_KMH), (600, 690))
+        };
         let minutes = (to.at_ms - from.at_ms) / 60_000;
         // Of two places, the card's usual one is the cardholder's.
         let is_home = self.is_at_home(self.payment) && !self.is_at_home(from);
@@ -58,7 +71,7 @@ impl<'a> Scene<'a> {
         };
         let explanation = format!(
             "the card was in {} ({}) and {minutes} minutes later in {} ({}), {km} km away: \
-             {kmh} km/h{whose}",
+             {kmh_shown} km/h{whose}",
             from.city, from.country, to.city, to.country,
         );
         let rows = if to.id == self.payment.id { vec![from] } else { vec![from, to] };
@@ -178,6 +191,10 @@ fn strength_of_a_place(is_new_country: bool, has_swiped: bool, payment: &Transac
     if is_new_country { base } else { base * 2 / 3 }
 }
 
+/// Whether nobody travels that fast: not even by air, or too fast for the ground and too soon for airports.
 fn is_impossible(journey: &Journey<'_>) -> bool {
-    journey.km >= JOURNEY_KM_MIN && i64::from(journey.kmh) >= IMPOSSIBLE_KMH
+    let (km, kmh) = (i64::from(journey.km), i64::from(journey.kmh));
+    let minutes = km * 60 / kmh.max(1);
+    let by_air = km * 60 / AIRLINER_KMH + AIRPORTS_MINUTES;
+    journey.km >= JOURNEY_KM_MIN && (kmh >= IMPOSSIBLE_KMH || kmh >= FLIGHT_KMH && minutes < by_air)
 }

@@ -474,3 +474,101 @@ fn a_neighbor_that_another_tool_knows_is_missed() {
         result["summary"]
     );
 }
+
+/// The table of another protocol than the one that was asked for.
+#[test]
+fn a_bgp_table_proves_nothing_about_isis() {
+    let table = json!({"vrfs": {"default": {"peers": {
+        "10.0.0.1": {"peerState": "Established", "prefixReceived": 812, "asn": "65000"},
+        "10.0.0.2": {"peerState": "Established", "prefixReceived": 812, "asn": "65000"},
+    }}}});
+    let result = asked("Are the IS-IS adjacencies of r1 up?", "get_isis_adjacencies", &table);
+    assert_ne!(result["verdict"], "fine", "{:#}", result["judgements"]);
+    for judged in result["judgements"].as_array().unwrap() {
+        let is_about = judged["sentence"].as_str().unwrap().contains("IS-IS");
+        assert!(!is_about || judged["verdict"] != "fine", "{judged:#}");
+    }
+}
+
+/// The MTUs of the two ends are in the answers of two devices.
+#[test]
+fn the_ends_of_a_link_are_compared_across_devices() {
+    let ends = |far: u32, is_discovered: bool| {
+        let result = completed(by_rules("Check the link between r1 and r2", |call| {
+            let device = call.arguments["device_name"].as_str().unwrap_or_default().to_owned();
+            let (mtu, other) = if device == "r1" { (9_216, "r2") } else { (far, "r1") };
+            match call.tool.as_str() {
+                "configured_servers" => Brought::Ok(json!({"servers": ["theirs"]})),
+                CATALOGUE => {
+                    let schema = json!({"type": "object", "required": ["device_name"], "properties": {"device_name": {"type": "string"}}});
+                    let spec = |name: &str| json!({"server": "theirs", "name": name, "description": "", "input_schema": schema});
+                    let names = ["get_devices", "get_interface_info", "get_topology_neighbors"];
+                    Brought::Ok(json!({"tools": names.map(spec), "reads": names}))
+                }
+                "get_devices" => Brought::Ok(json!(["r1", "r2"])),
+                "get_interface_info" => Brought::Ok(json!({"interfaces": [
+                    {"name": "Eth1/1", "oper_status": "up", "admin_status": "up", "mtu": mtu},
+                ]})),
+                _ if !is_discovered => Brought::Ok(json!({"neighbors": []})),
+                _ => Brought::Ok(json!({"neighbors": [{"local_interface": "Ethernet1/1",
+                    "remote_device": format!("{other}.example.net"), "remote_interface": "Eth1/1"}]})),
+            }
+        }));
+        (result["verdict"].clone(), json!(result["judgements"]).to_string())
+    };
+    let (verdict, said) = ends(1_500, true);
+    assert_eq!(verdict, "not_fine", "{said}");
+    assert!(said.contains("the MTUs of a link differ: r1 Eth1/1 9216, r2 Eth1/1 1500"), "{said}");
+    for (far, is_discovered) in [(9_216, true), (1_500, false)] {
+        assert!(!ends(far, is_discovered).1.contains("MTUs of a link differ"));
+    }
+}
+
+/// One interface that is up is no healthy router.
+#[test]
+fn a_general_question_is_open_while_sentences_are() {
+    let answer =
+        json!({"interfaces": [{"name": "Eth1", "oper_status": "up", "admin_status": "up"}]});
+    let result = asked("Is r1 healthy?", "get_interface_info", &answer);
+    assert_eq!(result["verdict"], "unknown");
+    let question = &result["judgements"][0];
+    assert_eq!(question["verdict"], "not_judged", "{question:#}");
+    assert!(
+        question["reason"].as_str().unwrap().ends_with("sentences of the plan were not judged")
+    );
+}
+
+/// A fault elsewhere is said, but it is not the answer to the question.
+#[test]
+fn a_question_about_one_interface_is_answered_by_it() {
+    let answer = json!({"interfaces": [
+        {"name": "GigabitEthernet0/0", "oper_status": "up", "admin_status": "up"},
+        {"name": "GigabitEthernet0/1", "oper_status": "down", "admin_status": "up"},
+    ]});
+    let of_question = |name: &str| {
+        let result = asked(&format!("Is {name} on r1 up?"), "get_interface_info", &answer);
+        assert_eq!(result["verdict"], "not_fine", "another interface is down");
+        result["judgements"][0]["verdict"].clone()
+    };
+    assert_eq!(of_question("GigabitEthernet0/0"), "fine");
+    assert_eq!(of_question("Gi0/1"), "not_fine");
+    assert_eq!(of_question("GigabitEthernet0/7"), "not_judged");
+}
+
+/// The plan: "none, or far fewer than its partner".
+#[test]
+fn a_neighbor_with_far_fewer_prefixes_is_not_cleared() {
+    let of = |prefixes: u32| {
+        let neighbor = |name: &str, prefixes: u32| {
+            json!({"neighbor": name, "remote_as": 65_000, "state": "Established",
+                "uptime": "8w5d", "prefixes_received": prefixes})
+        };
+        let answer =
+            json!({"bgp_neighbors": [neighbor("10.0.0.1", 940), neighbor("10.0.0.2", prefixes)]});
+        let result = asked("Check the prefixes of the BGP neighbors on r1", "get_bgp", &answer);
+        result["judgements"].to_string()
+    };
+    let said = of(3);
+    assert!(said.contains("10.0.0.2 sends 3 prefixes and 10.0.0.1 940"), "{said}");
+    assert!(!of(930).contains("whether they are partners"));
+}
