@@ -141,6 +141,18 @@ impl AgentState {
                 {
                     return (base, whole.clone());
                 }
+                let orders = request::orders(before, &models);
+                if !orders && alone.is_err() {
+                    // The message before has no regimen to keep: this one stands for itself.
+                    return (base, text.to_owned());
+                }
+                if let (Ok(_), Some(rest)) = (&alone, without(before, &question))
+                    && read(&rest, goal.as_ref()).is_ok()
+                {
+                    // An answer in place of the part: the rest of the sentence stays.
+                    base.push(rest);
+                    return (base, text.to_owned());
+                }
                 let is_fragment = text.split_whitespace().count() <= FRAGMENT_WORDS;
                 match candidates.last().filter(|_| is_fragment && alone.is_err()) {
                     Some(whole) => (base, whole.clone()),
@@ -269,6 +281,50 @@ impl AgentState {
         lines
     }
 
+    /// Values that the request sets, and that the simulation of this turn's last run or change has not.
+    pub(super) fn unmet(&self, request: &Request) -> Vec<String> {
+        let steps = self.turn_steps();
+        let is_act = |step: &&LoggedStep| {
+            [tool::LOAD, tool::SET, tool::RUN].contains(&step.tool.as_str()) && step.error.is_none()
+        };
+        let acted = steps.iter().rev().find(is_act).and_then(|step| {
+            step.result.get("simulation_id").or_else(|| step.arguments.get("simulation_id"))
+        });
+        let Some(id) = acted.and_then(Value::as_str) else { return Vec::new() };
+        let models = self.models().unwrap_or_default();
+        let path = self.model_of(id).unwrap_or_default();
+        let is_other = |chosen: &Model| !path.is_empty() && chosen.path != path;
+        if (request.drug.is_some() || request.model.is_some())
+            && let Ok(chosen) = self.chosen(request, &models)
+            && is_other(&chosen)
+        {
+            return vec![format!("The request is about {}; {path} was used.", chosen.path)];
+        }
+        let model = models.iter().find(|model| model.path == path).cloned();
+        let model = model.unwrap_or(Model { path: path.clone(), ..Model::default() });
+        let is_new = steps.iter().any(|step| step.tool == tool::LOAD);
+        let defaults = || self.defaults(&path);
+        let base = if is_new { defaults().or_else(|| self.base(id)) } else { self.base(id) };
+        let unknown =
+            "The program does not know the values that were used, so it did not compare them.";
+        let Some(values) = self.values(id).or_else(|| defaults().filter(|_| is_new)) else {
+            return vec![unknown.to_owned()];
+        };
+        let base = base.unwrap_or_else(|| values.clone());
+        let Ok(targets) = regimen::targets(request, &model, &base, is_new) else {
+            return vec![unknown.to_owned()];
+        };
+        let differing = targets.iter().filter_map(|target| {
+            let now = values.get(target.path)?;
+            let (wanted, used) = (request::number(target.value), request::number(now.value));
+            let unit = &now.unit;
+            (!regimen::same(now.value, target.value)).then(|| {
+                format!("The request says {} {wanted} {unit}; {used} {unit} was used.", target.path)
+            })
+        });
+        differing.collect()
+    }
+
     fn shown_change(&self, id: &str, arguments: &Value) -> Vec<String> {
         let path = arguments.get("parameter_path").and_then(Value::as_str).unwrap_or_default();
         let values = self.values(id);
@@ -301,12 +357,48 @@ fn changed(values: Option<Values>, result: &Value) -> Option<Values> {
     Some(values)
 }
 
+/// The request without the part that was asked about.
+fn without(before: &str, question: &Question) -> Option<String> {
+    let (start, end) = question.part?;
+    let part = &before[start..end];
+    // A number of the part would be lost.
+    if part.contains(|c: char| c.is_ascii_digit()) || request::names_tablets(part) {
+        return None;
+    }
+    Some(format!("{}{}", &before[..start], &before[end..]))
+}
+
 /// The request with the answer in place of what was asked about, after it, and at the end.
 fn completions(before: &str, text: &str, question: &Question) -> Vec<String> {
     let mut all = Vec::new();
     if let Some((start, end)) = question.part {
         let (head, part, tail) = (&before[..start], &before[start..end], &before[end..]);
+        if request::names_tablets(part) {
+            // Their number and their strength belong together: neither replaces the other.
+            let leads =
+                ["a tablet has", "each tablet has", "each is", "each has", "they are", "of"];
+            let mut answer = text.trim();
+            for lead in leads {
+                answer = answer.strip_prefix(lead).map_or(answer, str::trim);
+            }
+            let answer = answer.trim_end_matches(['.', '!']).trim_end_matches(" each");
+            let answer = answer.trim_end_matches(" per tablet").trim_end_matches(" tablets");
+            let whole = request::names_tablets(text).then(|| format!("{head}{text}{tail}"));
+            return [
+                format!("{head}{part} of {answer}{tail}"),
+                format!("{head}{answer} {part}{tail}"),
+            ]
+            .into_iter()
+            .chain(whole)
+            .collect();
+        }
         all.push(format!("{head}{text}{tail}"));
+        let unit = part.trim_start_matches(|c: char| !c.is_ascii_digit());
+        let unit = &unit[unit.rfind(|c: char| c.is_ascii_digit()).map_or(0, |last| last + 1)..];
+        if text.trim().parse::<f64>().is_ok() && !unit.is_empty() {
+            // Of "15-20 mg/kg", "15" is 15 mg/kg.
+            all.push(format!("{head}{}{unit}{tail}", text.trim()));
+        }
         all.push(format!("{head}{part} {text}{tail}"));
     }
     all.push(format!("{before}, {text}"));

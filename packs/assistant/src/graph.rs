@@ -69,7 +69,7 @@ every 8 h for 3 days.";
 
 pub static GRAPH: Graph<AgentState> = Graph {
     name: "assistant",
-    version: "3",
+    version: "4",
     summary: "Runs pharmacokinetic simulations; asks before each change.",
     start: BEGIN,
     nodes: &[
@@ -205,7 +205,10 @@ fn fold_plan(state: &mut AgentState, outcome: Outcome) -> Route {
             // A different prompt summarises replies after tool calls.
             Some(text) if by == Author::Policy || state.turn_steps().is_empty() => {
                 state.turn.unclear = true;
-                let text = if by == Author::Policy { text } else { witness::reply(state, &text) };
+                let text = match by {
+                    Author::Policy => text,
+                    Author::Model(_) => witness::reply(state, Some(&text)).0,
+                };
                 state.respond(source, text)
             }
             _ => {
@@ -379,12 +382,12 @@ fn fold_response(state: &mut AgentState, outcome: Outcome) -> Route {
         _ => (None, Author::Policy),
     };
     let text = text.filter(|text| !text.trim().is_empty());
-    let reply = match (text, by) {
-        (Some(text), Author::Policy) => text,
-        (Some(text), _) => witness::reply(state, &witness::short(&text)),
-        (None, _) => policy::summary(state),
+    let (reply, is_unchecked) = match (text, by) {
+        (Some(text), Author::Policy) => (text, false),
+        (None, Author::Policy) => (policy::summary(state), false),
+        (text, _) => witness::reply(state, text.map(|text| witness::short(&text)).as_deref()),
     };
-    state.respond(source, reply)
+    state.respond_with(source, reply, is_unchecked)
 }
 
 fn listen(state: &AgentState, context: &Context<'_>) -> Effect {
@@ -475,7 +478,12 @@ impl AgentState {
 
     /// Ends the turn with a reply and clears its state.
     fn respond(&mut self, source: u32, reply: String) -> Route {
-        self.ending = self.judged(false);
+        self.respond_with(source, reply, false)
+    }
+
+    /// The same, for a reply that leaves open whether everything was done.
+    fn respond_with(&mut self, source: u32, reply: String, is_unchecked: bool) -> Route {
+        self.ending = self.judged(is_unchecked);
         self.say(source, Said::Reply(reply.clone()));
         self.reply = reply;
         self.plan = None;

@@ -11,6 +11,9 @@ use super::request::{
 /// Doses below this share of the model's default, or above its inverse, are pointed out.
 const UNUSUAL_SHARE: f64 = 0.1;
 
+/// A dose of more than so many times the model's is warned about.
+const UNUSUAL_FACTOR: f64 = 5.0;
+
 /// Smaller relative differences are rounding errors.
 pub(crate) const SAME: f64 = 1e-9;
 
@@ -265,6 +268,11 @@ impl Planned<'_> {
         }
         let by_weight = self.request.changes.iter().any(|change| change.computed.is_some());
         match self.request.weight {
+            Some(weight) if !by_weight && !self.is_new => Err(Question::new(format!(
+                "`{} kg`: the dose of the loaded simulation would stay as it is. State the dose for \
+                 this weight, in mg or in mg/kg.",
+                number(weight)
+            ))),
             Some(weight) if !by_weight && !self.is_of(weight) => Err(Question::new(format!(
                 "`{} kg`: the model does not scale with weight. State its clearance and volume, or \
                  leave the weight out.",
@@ -366,7 +374,7 @@ impl Shown<'_> {
         }
         let default = self.defaults.and_then(|defaults| defaults.get(path::DOSE));
         if let (Some(dose), Some(default)) = (of(path::DOSE), default)
-            && (dose < default.value * UNUSUAL_SHARE || dose * UNUSUAL_SHARE > default.value)
+            && (dose < default.value * UNUSUAL_SHARE || dose > default.value * UNUSUAL_FACTOR)
         {
             let default = number(default.value);
             warnings.push(format!("the dose is far from the model's default, {default} mg"));

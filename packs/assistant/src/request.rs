@@ -112,6 +112,38 @@ pub(crate) struct Change {
     pub said: String,
     /// How the value was computed from what was said.
     pub computed: Option<String>,
+    /// What it was computed with.
+    pub inputs: Inputs,
+}
+
+/// What a dose was computed with. When one of them changes, so does the dose.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Inputs {
+    /// Body weight in kg, of a dose per kg.
+    pub weight: Option<f64>,
+    /// Interval in hours, of a daily amount.
+    pub interval: Option<f64>,
+}
+
+impl Change {
+    /// The change with other inputs.
+    fn derived_again(mut self, weight: Option<f64>, interval: Option<f64>) -> Self {
+        self.scale(self.inputs.weight, weight, |kg| format!("× {} kg", number(kg)));
+        self.scale(self.inputs.interval, interval, |h| format!("divided every {} h", number(h)));
+        self.inputs.weight = self.inputs.weight.and(weight).or(self.inputs.weight);
+        self.inputs.interval = self.inputs.interval.and(interval).or(self.inputs.interval);
+        self
+    }
+
+    /// The dose is proportional to each of its inputs.
+    fn scale(&mut self, before: Option<f64>, now: Option<f64>, shown: impl Fn(f64) -> String) {
+        let (Some(before), Some(now), Amount::To(quantity)) = (before, now, self.amount) else {
+            return;
+        };
+        let value = rounded(quantity.value * now / before);
+        self.amount = Amount::To(Quantity { value, ..quantity });
+        self.computed = self.computed.take().map(|text| text.replace(&shown(before), &shown(now)));
+    }
 }
 
 /// A request that was understood whole.
@@ -189,6 +221,19 @@ pub(crate) fn read(text: &str, context: Context<'_>) -> Result<Request, Question
         folding.add(phrase, item)?;
     }
     folding.finish()
+}
+
+/// Whether a text names a drug or a dose, and so has a regimen to keep.
+pub(crate) fn orders(text: &str, models: &[Model]) -> bool {
+    let (_, phrases) = grammar::phrases(text, models);
+    let is_part = |item: &Item| matches!(item, Item::Drug(_) | Item::Model(_) | Item::Dose(..));
+    phrases.iter().any(|phrase| matches!(&phrase.item, Some(Ok(item)) if is_part(item)))
+}
+
+/// Whether a text has a word for tablets.
+pub(crate) fn names_tablets(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    lower.split(|c: char| !c.is_alphabetic()).any(|word| lexicon::TABLETS.contains(&word))
 }
 
 /// Accepts the words for a patient that the description of the drug's models has too.
@@ -295,10 +340,20 @@ pub(crate) fn dimension_of(path: &str) -> Option<Dimension> {
 impl Request {
     /// This request, amended by a later one.
     pub(crate) fn amended(&self, later: &Self) -> Self {
-        let is_value =
-            |change: &Change| !matches!(change.amount, Amount::By(..) | Amount::Times(_));
+        // A change that starts from the earlier value keeps it.
+        let is_value = |change: &Change| matches!(change.amount, Amount::To(_));
         let replaced = |path: &str| later.changes.iter().any(|c| c.path == path && is_value(c));
         let kept = self.changes.iter().filter(|change| !replaced(change.path)).cloned();
+        let interval = later.changes.iter().find_map(|change| match change.amount {
+            Amount::To(hours) if change.path == path::INTERVAL => Some(hours.canonical()),
+            _ => None,
+        });
+        let kept = kept.map(|change| change.derived_again(later.weight, interval));
+        // A dose in mg replaces one per kg, and its weight.
+        let is_plain = |change: &Change| {
+            change.path == path::DOSE && is_value(change) && change.inputs.weight.is_none()
+        };
+        let weight = self.weight.filter(|_| !later.changes.iter().any(is_plain));
         Self {
             drug: later.drug.clone().or_else(|| self.drug.clone()),
             model: later.model.clone().or_else(|| self.model.clone()),
@@ -309,7 +364,7 @@ impl Request {
             runs: later.runs.or(self.runs),
             route: later.route.or(self.route),
             changes: kept.chain(later.changes.iter().cloned()).collect(),
-            weight: later.weight.or(self.weight),
+            weight: later.weight.or(weight),
             reads: later.reads.clone(),
             figures: self.figures.iter().chain(&later.figures).cloned().collect(),
             listing: None,

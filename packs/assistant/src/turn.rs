@@ -13,6 +13,44 @@ pub(super) fn is_farewell(text: &str) -> bool {
     FAREWELLS.contains(&text.trim().to_ascii_lowercase().as_str())
 }
 
+/// Words with which people begin a change at a confirmation. They say only that the call is not approved as it stands.
+const LEADS: [&str; 21] = [
+    "no", "nope", "yes", "ok", "okay", "wait", "hold on", "sorry", "actually", "oops", "but",
+    "same", "i meant", "i mean", "please", "no wait", "instead", "rather", "and", "hm", "hmm",
+];
+
+/// Those that lead whatever follows them. After the others stand a comma or another lead.
+const PLAIN_LEADS: [&str; 10] =
+    ["yes", "ok", "okay", "same", "but", "sorry", "i meant", "i mean", "actually", "please"];
+
+const VERBS: [&str; 4] = ["make", "set", "use", "give"];
+
+/// A change without the words that lead to it: `no, wait, make it 300` is `make it 300`. Words that could say more, as in
+/// `no infusion`, stay.
+fn without_lead(text: &str) -> &str {
+    let mut rest = text.trim();
+    loop {
+        let lower = rest.to_ascii_lowercase();
+        let found = LEADS.iter().filter_map(|lead| {
+            let after = lower.strip_prefix(lead)?;
+            let trimmed = after.trim_start_matches([',', ';', ':', '.', '!', '-', ' ', '\u{2014}']);
+            let is_cut = after.starts_with([',', ';', ':', '.', '!', '\u{2014}']);
+            let begins = |next: &&str| {
+                let rest = trimmed.strip_prefix(*next);
+                rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+            };
+            let leads_on =
+                PLAIN_LEADS.contains(lead) || LEADS.iter().chain(&VERBS).any(|next| begins(&next));
+            let is_lead = is_cut || (after.starts_with(' ') && leads_on);
+            (!trimmed.is_empty() && is_lead).then_some(rest.len() - trimmed.len())
+        });
+        match found.max() {
+            Some(cut) => rest = &rest[cut..],
+            None => return rest,
+        }
+    }
+}
+
 impl AgentState {
     /// The confirmation of a call, with what the program knows about it.
     pub(super) fn confirmation(&self, call: &ToolCall) -> String {
@@ -50,7 +88,7 @@ impl AgentState {
     /// Amends the turn's request with words at a confirmation.
     pub(super) fn amend(&mut self, source: u32, at_ms: i64, words: &str) {
         let before = std::mem::take(&mut self.turn);
-        self.begin_turn(source, at_ms, words, words.to_owned());
+        self.begin_turn(source, at_ms, words, without_lead(words).to_owned());
         let is_read = before.rejected.is_none() && !before.request.is_empty();
         let base = before.base.into_iter().chain(is_read.then_some(before.request));
         self.turn.base = base.collect();
@@ -83,5 +121,31 @@ impl AgentState {
             return Vec::new();
         }
         self.turn.base.iter().chain([&self.turn.request]).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_lead_to_a_change_are_left_out() {
+        for (text, expected) in [
+            ("no, make it 1.25 g q8h", "make it 1.25 g q8h"),
+            ("No wait, make it 300", "make it 300"),
+            ("yes but with 6 doses", "with 6 doses"),
+            ("Yes, but over 2 hours", "over 2 hours"),
+            ("same but over 2 hours", "over 2 hours"),
+            ("wait, q24h instead", "q24h instead"),
+            ("no, I meant theophylline 200 mg", "theophylline 200 mg"),
+            ("ok make it 300", "make it 300"),
+            ("no infusion", "no infusion"),
+            ("no", "no"),
+            ("stop after 3 doses", "stop after 3 doses"),
+            ("no, not 300 mg", "not 300 mg"),
+            ("notably 300", "notably 300"),
+        ] {
+            assert_eq!(without_lead(text), expected, "{text}");
+        }
     }
 }

@@ -57,33 +57,67 @@ pub(super) fn short(text: &str) -> String {
     format!("{kept}…\n(The model's reply had {count} characters; the rest was cut.)")
 }
 
-/// A model's reply, followed by the program's account of the turn.
-pub(super) fn reply(state: &AgentState, text: &str) -> String {
-    let mut lines = vec![text.to_owned(), String::new(), "Program:".to_owned()];
+/// A model's reply, followed by the program's account of the turn, and whether the account leaves open that everything
+/// was done as asked.
+pub(super) fn reply(state: &AgentState, text: Option<&str>) -> (String, bool) {
+    let said = text.map(|text| [text.to_owned(), String::new(), "Program:".to_owned()]);
+    let mut lines: Vec<String> = said.into_iter().flatten().collect();
     let steps = state.turn_steps();
-    let made = |tool: &str| steps.iter().any(|step| step.tool == tool && step.error.is_none());
-    let has_changed = tool::CRITICAL.iter().any(|tool| made(tool));
-    if !has_changed {
+    if !tool::CRITICAL.iter().any(|tool| made(steps, tool)) {
         lines.push("Nothing was loaded, changed or run in this turn.".to_owned());
     }
     if !steps.is_empty() {
         lines.push(policy::summary(state));
     }
+    let doubts = doubts(state, text.unwrap_or_default());
+    lines.extend(doubts.iter().map(|doubt| format!("! {doubt}")));
+    (lines.join("\n"), !doubts.is_empty())
+}
+
+fn made(steps: &[LoggedStep], tool: &str) -> bool {
+    steps.iter().any(|step| step.tool == tool && step.error.is_none())
+}
+
+/// What nothing supports in a model's reply, and what differs from the request in what was done.
+fn doubts(state: &AgentState, text: &str) -> Vec<String> {
+    let steps = state.turn_steps();
+    let mut doubts = Vec::new();
     for (tool, words) in CLAIMS {
-        if let Some(claim) = words.iter().find(|claim| !made(tool) && claims(text, claim)) {
-            lines.push(format!(
-                "! The reply says `{claim}`, but no `{tool}` succeeded in this turn."
-            ));
+        if let Some(claim) = words.iter().find(|claim| !made(steps, tool) && claims(text, claim)) {
+            doubts
+                .push(format!("The reply says `{claim}`, but no `{tool}` succeeded in this turn."));
         }
     }
     let unknown = unsupported(state, text);
     if !unknown.is_empty() {
-        lines.push(format!(
-            "! No tool returned these numbers of the reply: {}.",
-            unknown.join(", ")
-        ));
+        doubts
+            .push(format!("No tool returned these numbers of the reply: {}.", unknown.join(", ")));
     }
-    lines.join("\n")
+    doubts.extend(departures(state));
+    doubts
+}
+
+/// Where what was done differs from the request, as the rules read it.
+fn departures(state: &AgentState) -> Vec<String> {
+    let steps = state.turn_steps();
+    let Ok(request) = state.goal() else {
+        let acted = tool::CRITICAL.iter().any(|tool| made(steps, tool));
+        let unread = "The program did not understand the request, so it did not compare what was done with it.";
+        return acted.then(|| unread.to_owned()).into_iter().collect();
+    };
+    let mut found = Vec::new();
+    if request.runs.unwrap_or(request.simulates) && !made(steps, tool::RUN) {
+        found.push("The request asks for a run, and none was made.".to_owned());
+    }
+    let has_read = made(steps, tool::RUN) || made(steps, tool::GET_RESULTS);
+    if !request.figures.is_empty() && !has_read {
+        found.push("The request asks for figures, and none were read.".to_owned());
+    }
+    // What a person edited is the person's.
+    if steps.iter().all(|step| step.planned.is_none()) {
+        found.extend(state.unmet(&request));
+    }
+    found
 }
 
 /// Whether the text has these words as whole words.

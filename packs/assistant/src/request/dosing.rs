@@ -10,6 +10,44 @@ use super::{number, path};
 /// From this many hours on, "over" can also mean the simulated time.
 const OVER_HOURS: f64 = 12.0;
 
+/// Periods after a number of doses: in `x 2 daily` the number may be of each period, or of all.
+const PER_PERIOD: &[&str] = &[
+    "daily",
+    "weekly",
+    "nightly",
+    "hourly",
+    "fortnightly",
+    "monthly",
+    "a day",
+    "a week",
+    "a night",
+    "an hour",
+    "per day",
+    "per week",
+    "per night",
+    "per hour",
+    "each day",
+    "each week",
+    "each night",
+    "each morning",
+    "each evening",
+    "every day",
+    "every week",
+    "every night",
+    "every morning",
+    "every evening",
+    "every hour",
+    "every month",
+    "in 24 hours",
+    "/ day",
+    "/ d",
+    "/ week",
+    "/ wk",
+];
+
+const SO_MANY_OF: &str = "so many doses in each of these periods, or so many in all? Say for example \
+                          `twice a day`, or `2 doses, every 24 h`.";
+
 impl Reader<'_> {
     /// `q8h`, `every 8 hours`, `8 hourly`, `3 times a day`, `bid`.
     pub(super) fn frequency(&self, at: usize) -> Match {
@@ -39,7 +77,8 @@ impl Reader<'_> {
         if self.word(at + used + hyphen) == "hourly" {
             return interval(value, used + hyphen + 1);
         }
-        let x = usize::from(["x", "times", "doses", "dose"].contains(&self.word(at + used)));
+        let counted = COUNTED.contains(&self.word(at + used));
+        let x = usize::from(counted || self.word(at + used) == "x");
         let x = x.max(usize::from(self.symbol(at + used) == Some('\u{d7}')));
         let day =
             ["a day", "per day", "each day", "every day", "daily", "in 24 hours", "/ day", "/ d"];
@@ -241,6 +280,15 @@ impl Reader<'_> {
             }
             let (quantity, length) = self.quantity(at + 1)?;
             let counted = usize::from(COUNTED.contains(&self.word(at + 1 + length)));
+            if let Some(period) = self.one_of(at + 1 + length + counted, PER_PERIOD) {
+                return ask(SO_MANY_OF, 1 + length + counted + period);
+            }
+            let before = (1..=4.min(at)).map(|back| self.word(at - back));
+            let is_rate =
+                before.into_iter().any(|word| ["times", "twice", "thrice"].contains(&word));
+            if quantity.unit.is_none() && counted == 0 && is_rate {
+                return ask("so many doses, or so many days", 1 + length);
+            }
             return match quantity.unit {
                 None => doses(quantity.value, 1 + length + counted),
                 Some(_) => ask("so many doses of which amount", 1 + length),
@@ -248,6 +296,9 @@ impl Reader<'_> {
         }
         let (value, used) = self.number(at)?;
         let is_x = self.word(at + used) == "x" || self.symbol(at + used) == Some('\u{d7}');
+        if is_x && let Some(period) = self.one_of(at + used + 1, PER_PERIOD) {
+            return ask(SO_MANY_OF, used + 1 + period);
+        }
         if is_x && self.number(at + used + 1).is_none() {
             return doses(value, used + 1);
         }
@@ -255,6 +306,9 @@ impl Reader<'_> {
         let word = self.word(at + used + route);
         if !COUNTED.contains(&word) {
             return None;
+        }
+        if let Some(period) = self.one_of(at + used + route + 1, PER_PERIOD) {
+            return ask(SO_MANY_OF, used + route + 1 + period);
         }
         let next = self.word(at + used + route + 1);
         let a_week = ["a", "per", "each", "weekly", "monthly", "yearly", "in", "within"];

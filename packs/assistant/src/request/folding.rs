@@ -4,12 +4,15 @@ use super::grammar::{Item, Phrase};
 use super::quantity::{Dimension, Quantity};
 use super::reader::Reader;
 use super::{
-    Amount, Change, Context, Figure, Question, Request, Route, dimension_of, number, path, quoted,
-    rounded,
+    Amount, Change, Context, Figure, Inputs, Question, Request, Route, dimension_of, number, path,
+    quoted, rounded,
 };
 
 /// Words for a time of the day.
 const PARTS_OF_THE_DAY: [&str; 7] = ["morning", "evening", "night", "bedtime", "qam", "qpm", "qhs"];
+
+/// A number alone is taken for a new dose if it is between this share of the dose before and the reciprocal.
+const NEAR_SHARE: f64 = 0.2;
 
 /// Collects the phrases of a text.
 pub(super) struct Folding<'a> {
@@ -128,6 +131,22 @@ impl<'a> Folding<'a> {
         })
     }
 
+    /// A number without a unit as a dose, in the unit of the dose before or in mg, where it is near that dose.
+    fn like_the_dose_before(&self, quantity: Quantity) -> Option<Quantity> {
+        let goal = self.goal_dose()?;
+        let in_mg = Quantity::of(quantity.value, Dimension::Mass);
+        let by_weight = !goal.is(Dimension::Mass);
+        let same = Quantity { unit: goal.unit, ..quantity };
+        [same, in_mg].into_iter().find(|dose| {
+            let share = match by_weight {
+                true if dose.unit == goal.unit => dose.value / goal.value,
+                true => return false,
+                false => dose.canonical() / goal.canonical(),
+            };
+            (NEAR_SHARE..=1.0 / NEAR_SHARE).contains(&share)
+        })
+    }
+
     fn set(&mut self, phrase: &Phrase, path: &'static str, amount: Amount) -> Result<(), Question> {
         let amount = match amount {
             Amount::To(quantity) => Amount::To(self.fitting(phrase, path, quantity)?),
@@ -145,7 +164,7 @@ impl<'a> Folding<'a> {
             }
             Amount::Times(factor) => Amount::Times(factor),
         };
-        self.push(phrase, path, amount, None)
+        self.push(phrase, path, amount, None, Inputs::default())
     }
 
     /// The quantity with a unit that fits the parameter.
@@ -164,8 +183,8 @@ impl<'a> Folding<'a> {
             None if matches!(dimension, Dimension::Count | Dimension::Fraction) => {
                 Quantity::of(quantity.value, dimension)
             }
-            None => match self.goal_dose().filter(|_| path == path::DOSE) {
-                Some(goal) => Quantity { unit: goal.unit, ..quantity },
+            None => match self.like_the_dose_before(quantity).filter(|_| path == path::DOSE) {
+                Some(dose) => dose,
                 None => {
                     let words = format!(
                         "{} of what? State the unit, such as {example}.",
@@ -176,9 +195,13 @@ impl<'a> Folding<'a> {
             },
         };
         if !quantity.is(dimension) {
-            return Err(
-                self.ask(phrase, &format!("this unit does not fit {path}; such as {example}"))
-            );
+            return Err(self.ask(
+                phrase,
+                &format!(
+                    "this unit does not fit {path}. State it in {}, for the whole person",
+                    dimension.canonical()
+                ),
+            ));
         }
         let is_whole = dimension != Dimension::Count || quantity.value.fract() == 0.0;
         if !is_whole {
@@ -193,6 +216,7 @@ impl<'a> Folding<'a> {
         path: &'static str,
         amount: Amount,
         computed: Option<String>,
+        inputs: Inputs,
     ) -> Result<(), Question> {
         let said = self.said(phrase);
         let is_value = |amount: &Amount| {
@@ -222,7 +246,7 @@ impl<'a> Folding<'a> {
             );
             return Err(self.ask(phrase, &words));
         }
-        self.request.changes.push(Change { path, amount, said, computed });
+        self.request.changes.push(Change { path, amount, said, computed, inputs });
         Ok(())
     }
 
@@ -241,8 +265,8 @@ impl<'a> Folding<'a> {
     pub(super) fn finish(mut self) -> Result<Request, Question> {
         self.resolve_bare()?;
         for (phrase, quantity, computed) in std::mem::take(&mut self.doses) {
-            let (quantity, computed) = self.dose(&phrase, quantity, computed)?;
-            self.push(&phrase, path::DOSE, Amount::To(quantity), computed)?;
+            let (quantity, computed, inputs) = self.dose(&phrase, quantity, computed)?;
+            self.push(&phrase, path::DOSE, Amount::To(quantity), computed, inputs)?;
         }
         self.resolve_before()?;
         self.resolve_parameters()?;
@@ -267,8 +291,13 @@ impl<'a> Folding<'a> {
             && quantity.unit.is_none()
             && self.doses.is_empty()
             && !self.request.changes.iter().any(|change| change.path == path::DOSE);
-        if let Some(goal) = self.goal_dose().filter(|_| is_dose) {
-            self.doses.push((phrase.clone(), Quantity { unit: goal.unit, ..*quantity }, None));
+        if is_dose && self.goal_dose().is_some() {
+            let Some(dose) = self.like_the_dose_before(*quantity) else {
+                let words =
+                    format!("{value} mg, {value} doses, or every {value} h? Say it with its unit.");
+                return Err(self.ask(phrase, &words));
+            };
+            self.doses.push((phrase.clone(), dose, None));
             return Ok(());
         }
         if bare.len() == 1 && self.is_course(*quantity) {
@@ -305,22 +334,23 @@ impl<'a> Folding<'a> {
             && interval.is_some_and(|interval| interval < quantity.canonical())
     }
 
-    /// A dose in mg.
+    /// A dose in mg, and how and with what it was computed.
     fn dose(
         &self,
         phrase: &Phrase,
         quantity: Quantity,
         computed: Option<String>,
-    ) -> Result<(Quantity, Option<String>), Question> {
+    ) -> Result<(Quantity, Option<String>, Inputs), Question> {
         let Some(dimension) = quantity.dimension() else {
-            return Ok((quantity, computed));
+            return Ok((quantity, computed, Inputs::default()));
         };
         let by_weight =
             matches!(dimension, Dimension::MassPerWeight | Dimension::MassPerWeightAndDay);
         let by_day = matches!(dimension, Dimension::MassPerDay | Dimension::MassPerWeightAndDay);
         if !by_weight && !by_day {
-            return Ok((quantity, computed));
+            return Ok((quantity, computed, Inputs::default()));
         }
+        let mut used = Inputs::default();
         let mut value = quantity.canonical();
         let mut shown = format!("{} {}", number(value), dimension.canonical());
         if by_weight {
@@ -332,6 +362,7 @@ impl<'a> Folding<'a> {
                 });
             };
             value *= weight;
+            used.weight = Some(weight);
             shown = format!("{shown} × {} kg", number(weight));
         }
         if by_day {
@@ -339,15 +370,16 @@ impl<'a> Folding<'a> {
                 Amount::To(hours) if change.path == path::INTERVAL => Some(hours.canonical()),
                 _ => None,
             });
-            let (true, Some(interval)) = (self.divided, interval) else {
+            let Some(interval) = interval else {
                 let words = "a daily amount. State each dose and its interval, or for example: \
                              divided every 8 h";
                 return Err(self.ask(phrase, words));
             };
             value *= interval / 24.0;
+            used.interval = Some(interval);
             shown = format!("{shown}, divided every {} h", number(interval));
         }
-        Ok((Quantity::of(rounded(value), Dimension::Mass), Some(shown)))
+        Ok((Quantity::of(rounded(value), Dimension::Mass), Some(shown), used))
     }
 
     /// `instead of 250 mg`: the change of the same dimension starts there.
@@ -395,6 +427,25 @@ impl<'a> Folding<'a> {
         Ok(())
     }
 
+    /// Whether a quoted time says how many days the doses go on, and not how long is simulated.
+    fn is_course_of_days(&self, quoted: &str) -> bool {
+        let said = quoted.trim_matches('`').to_lowercase();
+        let text = self.reader.text.to_lowercase();
+        let before = text.find(&said).map(|at| text[..at].trim_end()).unwrap_or_default();
+        let is_simulated = |text: &str| {
+            let last = text.split(|c: char| !c.is_alphabetic()).rfind(|word| !word.is_empty());
+            last.is_some_and(|word| {
+                ["simulat", "observ", "watch", "run", "model", "duration"]
+                    .iter()
+                    .any(|stem| word.starts_with(stem))
+            })
+        };
+        let is_named = said.starts_with("simulat") || is_simulated(before);
+        let words = said.split(|c: char| !c.is_alphabetic());
+        let mut units = words.filter(|word| ["day", "days", "d", "week", "weeks"].contains(word));
+        !is_named && units.next().is_some()
+    }
+
     /// Parts that contradict each other.
     fn check(&self) -> Result<(), Question> {
         let value = |path: &str| {
@@ -418,6 +469,18 @@ impl<'a> Folding<'a> {
         {
             return Err(Question::new(format!(
                 "{doses} {every} do not fit into {long}. Which of these is to change?"
+            )));
+        }
+        if let (Some((hours, every)), Some((count, doses)), Some((total, long))) =
+            (&interval, &doses, &duration)
+            && self.is_course_of_days(long)
+            && (hours * count - total).abs() > 1e-9
+        {
+            return Err(Question::new(format!(
+                "{doses}, {every} and {long} say different things: {} h of doses, and {} h. Which of \
+                 these is to change? To watch for longer, say `simulate`.",
+                number(hours * count),
+                number(*total)
             )));
         }
         if let (Some((hours, every)), None, Some((total, long))) = (&interval, &doses, &duration)

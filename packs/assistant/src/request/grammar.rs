@@ -9,6 +9,9 @@ use super::reader::Reader;
 use super::token::{Kind, tokens};
 use super::{Amount, Figure, Listing, Model, Route, number, path};
 
+/// Shortest beginning of a drug's name that stands for it, in characters.
+const SHORT_CHARS_MIN: usize = 4;
+
 /// A phrase's meaning.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Item {
@@ -95,6 +98,7 @@ impl<'a> Reader<'a> {
         Self::loading,
         Self::quantity_alone,
         Self::verb,
+        Self::shortened,
         Self::asked,
         Self::filler,
     ];
@@ -114,6 +118,22 @@ impl<'a> Reader<'a> {
         let found = paths.chain(drugs).filter_map(|(name, item)| Some((length(name)?, item)));
         let (length, item) = found.max_by_key(|(length, _)| *length)?;
         said(item, length)
+    }
+
+    /// `vanc`, `gent`: the beginning of one drug's name, and of no other.
+    pub(super) fn shortened(&self, at: usize) -> Match {
+        let word = self.word(at);
+        if word.len() < SHORT_CHARS_MIN || !word.chars().all(|c| c.is_ascii_alphabetic()) {
+            return None;
+        }
+        let begins = |drug: &&str| drug.to_lowercase().starts_with(word);
+        let drugs = self.models.iter().map(|model| model.drug.as_str());
+        let mut found: Vec<&str> = drugs.filter(begins).collect();
+        found.dedup();
+        match found.as_slice() {
+            [drug] => said(Item::Drug((*drug).to_owned()), 1),
+            _ => None,
+        }
     }
 
     pub(super) fn not_running(&self, at: usize) -> Match {
@@ -194,7 +214,14 @@ impl<'a> Reader<'a> {
             Some((path, _)) => Item::Set(path, amount),
             None => Item::Relative(amount),
         };
-        for (phrase, factor) in [("by half", 0.5), ("in half", 0.5)] {
+        for (phrase, factor) in [
+            ("by half", 0.5),
+            ("in half", 0.5),
+            ("by a quarter", 0.25),
+            ("by one quarter", 0.25),
+            ("by a third", 1.0 / 3.0),
+            ("by one third", 1.0 / 3.0),
+        ] {
             if let Some(length) = self.phrase(at + used, phrase) {
                 let factor = if sign > 0.0 { 1.0 + factor } else { 1.0 - factor };
                 return said(of(Amount::Times(factor)), used + length);

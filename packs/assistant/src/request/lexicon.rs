@@ -7,6 +7,8 @@ use super::{Figure, Listing, Route, path};
 
 /// Phrases for an interval, in hours.
 pub(super) const FREQUENCIES: &[(&str, f64)] = &[
+    ("every third day", 72.0),
+    ("every 3rd day", 72.0),
     ("every other day", 48.0),
     ("every second day", 48.0),
     ("on alternate days", 48.0),
@@ -464,6 +466,41 @@ pub(super) const ASKED: &[(&[&str], &str)] = &[
         ],
         "the models have equal doses at equal intervals. State one dose, and simulate other doses \
          on their own.",
+    ),
+    (
+        &[
+            "gives", "reaches", "reach", "achieves", "achieve", "attain", "attains", "optimal",
+            "find",
+        ],
+        "I cannot search for a dose. Try one, and I report trough, peak and area.",
+    ),
+    (
+        &["safe", "toxic", "dangerous", "recommend", "recommended"],
+        "I judge no safety. I compute concentrations; a person of the trade judges them.",
+    ),
+    (
+        &[
+            "aminophylline",
+            "tobramycin",
+            "amikacin",
+            "digoxin",
+            "phenytoin",
+            "lithium",
+            "warfarin",
+            "meropenem",
+            "piperacillin",
+            "ciprofloxacin",
+            "linezolid",
+            "teicoplanin",
+            "cefazolin",
+            "paracetamol",
+            "acetaminophen",
+            "ibuprofen",
+            "caffeine",
+            "aspirin",
+            "morphine",
+        ],
+        "there is no model of this drug. Say `which models are there`.",
     ),
     (&["versus", "vs"], "I compare finished runs. Simulate each regimen, then say `compare`."),
     (

@@ -176,7 +176,14 @@ impl Reader<'_> {
             return Some((hours + unit_hours / 2.0, used + half));
         }
         let and = usize::from(self.word(at + used) == "and");
+        let is_of_other = |end: usize| {
+            const OTHERS: [&str; 7] =
+                ["infusion", "infusions", "apart", "interval", "intervals", "lag", "later"];
+            OTHERS.contains(&self.word(end + self.hyphen(end)))
+        };
         match self.plain_time(at + used + and) {
+            // "for 3 days and 1 hour infusion" has two times.
+            Some((_, length, _)) if is_of_other(at + used + and + length) => Some((hours, used)),
             Some((more, length, smaller)) if smaller < unit_hours && self.number(at).is_some() => {
                 Some((hours + more, used + and + length))
             }

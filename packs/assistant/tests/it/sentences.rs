@@ -193,6 +193,43 @@ const RUN: &[(&str, &str)] = &[
     ),
 ];
 
+/// Sentences that other people wrote who had not seen the rules.
+const FRESH: &[(&str, &str)] = &[
+    (
+        "theophylline 2 tablets q12h 3 days || 200 mg each",
+        "theophylline-oral 400 mg x6 q12h for 72h",
+    ),
+    (
+        "theophylline 2 tablets q12h 3 days || a tablet has 200 mg",
+        "theophylline-oral 400 mg x6 q12h for 72h",
+    ),
+    (
+        "theophylline 200 mg tablets q12h for 3 days || 2",
+        "theophylline-oral 400 mg x6 q12h for 72h",
+    ),
+    (
+        "vancomycin 1 g every 12 hours for 3 days and 1 hour infusion",
+        "vancomycin-infusion 1000 mg x6 q12h for 72h",
+    ),
+    (
+        "vancomycin 15-20 mg/kg q12h for 3 days, 80 kg || 15",
+        "vancomycin-infusion 1200 mg x6 q12h for 72h",
+    ),
+    ("gentamicin 5 mg/kg/day q12h for 2 days, 70 kg", "gentamicin-bolus 175 mg x4 q12h for 48h"),
+    ("vancomycin 1 g every third day for 9 days", "vancomycin-infusion 1000 mg x3 q72h for 216h"),
+    ("Vanc 1 g IV q12h over 60 min for 3 days", "vancomycin-infusion 1000 mg x6 q12h for 72h"),
+    ("gent 80 mg TDS x 9 doses", "gentamicin-bolus 80 mg x9 q8h for 72h"),
+    ("vancomycin 1 g, 2 infusions daily for 3 days", "vancomycin-infusion 1000 mg x6 q12h for 72h"),
+    (
+        "theophylline 400 mg q12h for 2 days || reduce by a quarter and run",
+        "theophylline-oral 300 mg x4 q12h for 48h",
+    ),
+    (
+        "vancomycin 1 g q12h, 4 doses, simulate for 4 days",
+        "vancomycin-infusion 1000 mg x4 q12h for 96h",
+    ),
+];
+
 /// Sentences that are not run, and the part that the question quotes.
 const ASKED: &[(&str, &str)] = &[
     ("theophylline 100-200 mg tid for 3 days", "`100-200 mg`"),
@@ -240,7 +277,18 @@ const ASKED: &[(&str, &str)] = &[
     ("theophylline 200mg 2-0-2 for 3 days", "`2-0`"),
     ("theophylline 200 mg q8h for 3 days; compare with 300 mg q12h", "`q12h`"),
     ("gentamicin 5mg/kg in a patient weighing 154 lb, once", "`lb`"),
-    ("theophylline 250 mg x 3 daily for 2 days", "`x 3`"),
+    ("theophylline 250 mg x 3 daily for 2 days", "`x 3 daily`"),
+    ("vancomycin 1 g x 2 daily for 3 days", "`x 2 daily`"),
+    ("vancomycin 1 g x 2 weekly for 2 weeks", "`x 2 weekly`"),
+    ("vancomycin 1 g 2x weekly for 2 weeks", "`2x weekly`"),
+    ("vancomycin 1 g, 3 IV doses daily for 3 days", "`3 IV doses daily`"),
+    ("vancomycin 1 g \u{d7}2 per day for 3 days", "2 per day"),
+    ("vancomycin 1 g, 2 doses, daily, for 3 days", "48 h of doses, and 72 h"),
+    ("gentamicin 240 mg daily x 2 for a week", "48 h of doses, and 168 h"),
+    ("vancomycin 1 g four times a day x 2", "`x 2`"),
+    ("vancomycin 1 g q12h with CL 0.06 L/h/kg for 3 days, 75 kg", "for the whole person"),
+    ("what dose of vancomycin gives a trough of 15", "cannot search"),
+    ("simulate tobramycin 120 mg q8h for 1 day", "no model of this drug"),
     ("theophylline 250 mg q8h for 3 days, half-life 6 h", "`half-life 6 h`"),
     ("theophylline 250 mg on days 1, 3 and 5", "`days`"),
     ("theophylline 100 mg and 200 mg alternating q8h", "`alternating`"),
@@ -253,7 +301,7 @@ fn lines(text: &str) -> Vec<&str> {
 
 #[test]
 fn sentences_of_the_trade_are_run_as_they_say() {
-    let wrong = RUN.iter().filter_map(|(text, expected)| {
+    let wrong = RUN.iter().chain(FRESH).filter_map(|(text, expected)| {
         let heard = hear(&lines(text));
         let is_right = heard.ran.last().map(String::as_str) == Some(*expected);
         (!is_right || heard.ending != "done")
@@ -331,6 +379,97 @@ fn words_at_the_gate_change_the_plan_and_keep_the_rest() {
         if std::mem::take(&mut first) { Decision::Say } else { Decision::Approve }
     });
     assert_eq!(heard.ran, ["theophylline-oral 300 mg x6 q8h for 48h"], "{}", heard.reply);
+}
+
+/// What people write there instead of an approval, with the regimen that is run.
+#[test]
+fn corrections_at_the_gate_are_taken_as_they_are_written() {
+    for (words, expected) in [
+        ("no, make it 1.25 g q8h", "vancomycin-infusion 1250 mg x9 q8h for 72h"),
+        ("yes but with 6 doses", "vancomycin-infusion 1000 mg x6 q12h for 72h"),
+        ("drop the dose to 750", "vancomycin-infusion 750 mg x6 q12h for 72h"),
+        ("lower the dose from 1 g to 750 mg", "vancomycin-infusion 750 mg x6 q12h for 72h"),
+        (
+            "same but over 2 hours",
+            "vancomycin-infusion 1000 mg x6 q12h for 72h Dosing|InfusionDuration=2",
+        ),
+        (
+            "no, I meant theophylline 200 mg q8h for 1 day",
+            "theophylline-oral 200 mg x3 q8h for 24h",
+        ),
+    ] {
+        let mut first = true;
+        let heard = hear_with(&["vancomycin 1 g q12h for 3 days", words], |_| {
+            if std::mem::take(&mut first) { Decision::Say } else { Decision::Approve }
+        });
+        assert_eq!(heard.ran, [expected], "{words}: {}", heard.reply);
+    }
+}
+
+#[test]
+fn another_weight_at_the_gate_computes_the_dose_again() {
+    let mut first = true;
+    let said = ["gentamicin 5 mg/kg q24h 3 doses", "80 kg", "for 90 kg"];
+    let heard = hear_with(&said, |_| {
+        if std::mem::take(&mut first) { Decision::Say } else { Decision::Approve }
+    });
+    assert_eq!(heard.ran, ["gentamicin-bolus 450 mg x3 q24h for 72h"], "{}", heard.reply);
+    let last = heard.confirmations.last().unwrap();
+    assert!(last.contains("5 mg/kg × 90 kg") && !last.contains("80 kg"), "{last}");
+}
+
+/// Words at the first confirmations, one after the other, and the regimen that is run.
+#[test]
+fn what_was_computed_is_computed_again_when_its_inputs_change() {
+    for (said, words, expected) in [
+        (
+            "vancomycin 2 g/day divided every 12 h for 3 days",
+            &["divided every 8 h"][..],
+            "666.6666667 mg x9 q8h",
+        ),
+        (
+            "vancomycin 15 mg/kg q12h for 3 days, 80 kg",
+            &["double the dose", "for 100 kg"],
+            "3000 mg x6 q12h",
+        ),
+        ("vancomycin 15 mg/kg q12h for 3 days, 80 kg", &["weight 90 kg"], "1350 mg x6 q12h"),
+        ("vancomycin 15 mg/kg q12h for 3 days, 80 kg", &["1 g"], "1000 mg x6 q12h"),
+        ("vancomycin 1 g q12h for 3 days", &["dose 750"], "750 mg x6 q12h"),
+    ] {
+        let lines: Vec<&str> = [said].iter().chain(words).copied().collect();
+        let mut left = words.len();
+        let heard = hear_with(&lines, |_| {
+            if left > 0 {
+                left -= 1;
+                return Decision::Say;
+            }
+            Decision::Approve
+        });
+        let ran = heard.ran.last().map(String::as_str).unwrap_or_default();
+        assert!(ran.contains(expected), "{said} || {words:?}: {ran} {}", heard.reply);
+    }
+    let heard = hear(&["gentamicin 5 mg/kg q24h 3 doses, 80 kg", "run it for 70 kg"]);
+    assert_eq!(heard.ran.len(), 1, "{:?}", heard.ran);
+    assert!(heard.reply.contains("`70 kg`"), "{}", heard.reply);
+}
+
+#[test]
+fn a_question_of_before_is_not_complained_about_again() {
+    let heard =
+        hear(&["theophylline 250 mg q8h for 2 days", "level at the fourth gizmo", "AUC0-24"]);
+    assert!(!heard.reply.contains("gizmo"), "{}", heard.reply);
+    let heard =
+        hear(&["theophylline 250 mg q8h for 2 days", "level at the fourth gizmo", "trough"]);
+    assert!(heard.reply.contains("trough") && !heard.reply.contains("gizmo"), "{}", heard.reply);
+}
+
+#[test]
+fn a_number_far_from_the_dose_is_asked_about() {
+    let mut first = true;
+    let heard = hear_with(&["theophylline 250 mg q8h for 2 days", "make it 6"], |_| {
+        if std::mem::take(&mut first) { Decision::Say } else { Decision::Approve }
+    });
+    assert!(heard.ran.is_empty() && heard.reply.contains("6 doses"), "{}", heard.reply);
 }
 
 #[test]

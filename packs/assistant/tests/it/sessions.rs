@@ -471,7 +471,12 @@ fn a_model_that_misbehaves_ends_in_one_of_three_values() {
                 Reply::calls(vec![call("run_simulation")]),
                 Reply::says(""),
             ],
-            "done",
+            "open",
+        ),
+        (
+            "lies after a look",
+            vec![Reply::calls(vec![call("list_models")]), Reply::says("It is all set.")],
+            "open",
         ),
         ("another language", vec![Reply::says("Die Simulation wurde ausgef\u{fc}hrt.")], "open"),
         ("200 KB", vec![Reply::says("x".repeat(200_000))], "open"),
@@ -504,6 +509,33 @@ fn a_claim_of_a_call_that_was_not_made_is_marked() {
         "! No tool returned these numbers of the reply: 99.9.",
     ] {
         assert!(reply.contains(line), "{reply}");
+    }
+}
+
+#[test]
+fn a_run_of_another_regimen_than_asked_for_is_not_done() {
+    let list = ToolCall::built_in("list_models", json!({}));
+    let load = ToolCall::built_in(
+        "load_simulation",
+        json!({ "model_path": "theophylline-oral", "simulation_id": "s" }),
+    );
+    let of = |tool: &str| ToolCall::built_in(tool, json!({ "simulation_id": "s" }));
+    let set = |path: &str, value: f64, unit: &str| {
+        ToolCall::built_in(
+            "set_parameter_value",
+            json!({ "simulation_id": "s", "parameter_path": path, "value": value, "unit": unit }),
+        )
+    };
+    let asked = [set("Dosing|Dose", 250.0, "mg"), set("Dosing|Doses", 3.0, "count")];
+    for (sets, expected) in [(&asked[..], "done"), (&asked[1..], "open"), (&[], "open")] {
+        let mut calls = vec![list.clone(), load.clone(), of("list_parameters")];
+        calls.extend(sets.iter().cloned());
+        calls.push(of("run_simulation"));
+        let (_, result) = talk_with_model(vec![Reply::calls(calls), Reply::says("Here you are.")]);
+        assert_eq!(result["last_turn"], expected, "{result:#}");
+        let reply = result["reply"].as_str().unwrap();
+        let named = "! The request says Dosing|Dose 250 mg; 320 mg was used.";
+        assert_eq!(reply.contains(named), expected == "open", "{reply}");
     }
 }
 
