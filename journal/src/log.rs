@@ -35,7 +35,7 @@ use tlog::tree::TreeHead;
 use crate::store::Error;
 
 pub(crate) use extract::Missing;
-#[cfg(any(feature = "sqlite", feature = "clock"))]
+#[cfg(feature = "clock")]
 pub(crate) use extract::too_many;
 pub use extract::{ENTRIES_MAX, Entry, Extract, HeadEntry, Judged, Proof, PrunedBy, Trust};
 pub use retention::{

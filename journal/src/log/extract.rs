@@ -12,7 +12,6 @@ use tlog::tree::TreeHead;
 use super::{AnyLeaf, Keeping, Leaf, Retention, Shard, ShardHead, Stage};
 use crate::id::SessionId;
 use crate::item;
-use crate::store::Error;
 use crate::verify::Anchor;
 
 /// Most leaves of a session. It has two, a third if two components sealed it at once, and one for each hold, release
@@ -20,10 +19,11 @@ use crate::verify::Anchor;
 pub const ENTRIES_MAX: usize = 1_000;
 
 /// The error of a session with more than [`ENTRIES_MAX`] leaves.
-pub(crate) fn too_many(session: &SessionId) -> Error {
+#[cfg(feature = "clock")]
+pub(crate) fn too_many(session: &SessionId) -> crate::store::Error {
     let problem =
         format!("session {session} has more than {ENTRIES_MAX} leaves in the log of sessions");
-    Error::Corrupt(problem.into())
+    crate::store::Error::Corrupt(problem.into())
 }
 
 /// A leaf of a session.
