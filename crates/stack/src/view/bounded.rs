@@ -130,7 +130,9 @@ mod tests {
     #[test]
     fn an_endless_loop_costs_a_viewer_one_wait() {
         let (told, hears) = mpsc::channel::<()>();
-        let endless = move || drop(hears.recv());
+        let endless = move || {
+            let _ = hears.recv();
+        };
         assert_eq!(bounded("quick", || 7), Some(7));
         assert_eq!(bounded("endless", endless), None);
         // Not asked again, and no other agent is affected.
