@@ -173,12 +173,11 @@ fn of_question(state: &State, reads: &[&Read], sentences: &[Judgement]) -> Judge
         && (state.work.is_intent_recognised || !named);
     let (verdict, reason) = sentence_by(state, query, reads, is_general);
     // That one part is in order says nothing about the whole that was asked about.
-    let is_open =
-        |judged: &&Judgement| matches!(judged.verdict, Verdict::NotJudged | Verdict::NotAnswered);
+    let is_open = |judged: &&Judgement| judged.verdict == Verdict::NotAnswered;
     let open = sentences.iter().filter(is_open).count();
     if is_general && verdict == Verdict::Fine && open > 0 {
         let all = sentences.len();
-        let reason = format!("{open} of {all} sentences of the plan were not judged");
+        let reason = format!("{open} of {all} sentences of the plan were not answered");
         return judge(Verdict::NotJudged, Some(reason));
     }
     judge(verdict, reason)

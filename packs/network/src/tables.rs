@@ -103,8 +103,21 @@ pub(super) fn bad<'a>(text: &str, lines: &'a [String]) -> impl Iterator<Item = &
     let has_admin = text.lines().any(is_header_with_admin);
     lines.iter().filter(move |line| {
         let of_port = if has_admin { port(line) } else { None };
-        of_port.unwrap_or_else(|| logs::is_bad(line) && !is_header(line)) && !is_refusal(line)
+        let is_bad = || is_lost_neighbor(line) || logs::is_bad(line) && !is_header(line);
+        of_port.unwrap_or_else(is_bad) && !is_refusal(line)
     })
+}
+
+/// Whether a line begins with an address and has a state of a BGP session that is not established.
+fn is_lost_neighbor(line: &str) -> bool {
+    let states = ["active", "connect", "idle", "opensent", "openconfirm"];
+    let small = line.to_lowercase();
+    let mut words = small.split_whitespace();
+    let is_address = words.next().is_some_and(|first| {
+        first.contains(['.', ':'])
+            && first.chars().all(|c| c.is_ascii_hexdigit() || ".:".contains(c))
+    });
+    is_address && words.any(|word| states.contains(&word.split('(').next().unwrap_or(word)))
 }
 
 /// Whether a line names the columns below it.

@@ -1,8 +1,8 @@
 //! The specification's lists: fields, in their order, with their defaults.
 
 use graph::agent::Settings;
-use graph::effect::Content;
-use graph::outcome::{Brought, Failure};
+use graph::effect::{Author, Content, Reply, ToolCall};
+use graph::outcome::Brought;
 use graph::testing::{TestSession, World};
 use journal::step::{Step, StepBody, Usage};
 use serde_json::{Value, json};
@@ -157,8 +157,11 @@ fn the_planner_reads_confidence_severity_and_rule_7() {
     let mut world = World::new(|call| desk.serve(call)).models(|chat| {
         let Content::User(text) = &chat.messages[0].content else { panic!("{chat:?}") };
         prompts.push(text.clone());
-        let refused = Failure::refused("unknown", "no");
-        (Brought::Failure(refused), Usage::default())
+        // Each choice is rejected but the last, and the fixed sequence goes on.
+        let arguments = json!({"tool": "COMPLETE", "reason": "enough", "confidence": 1.0});
+        let calls = vec![ToolCall::built_in("select_next_step", arguments)];
+        let by = Author::Model("m".to_owned());
+        (Brought::Reply(Reply { text: None, calls, by }), Usage::default())
     });
     let result = super::completed(session.drive(&mut world));
     drop(world);
