@@ -402,8 +402,8 @@ mod tests {
             conclusion.summary,
             "The payment was not assessed: the card has too few earlier payments."
         );
-        let shown = json!([conclusion.facts, conclusion.tables]).to_string();
-        assert!(!shown.contains("\"fraud\"") && !shown.contains("copied"), "{shown}");
+        assert!(conclusion.facts.iter().all(|fact| fact.name != "fraud"));
+        assert!(conclusion.tables.iter().all(|table| table.title != "Hypotheses"));
     }
 
     #[test]

@@ -378,7 +378,6 @@ mod tests {
             ("Check the eBGP sessions on pe1", "check_bgp_neighbors pe1"),
             ("Is the iBGP/OSPF session of pe1 up?", "check_bgp_neighbors pe1"),
             ("Are MPLS/LDP labels fine on pe1?", "check_mpls_state pe1"),
-            ("review the P-router p9", "review_p_device p9"),
             ("Check the interfaces of bgp-rr-1", "check_interface_status bgp-rr-1"),
             ("review core-rtr-2", "general_device_health_check? core-rtr-2"),
             ("EVPN on pe1 lost a site", "troubleshoot_vpn_vrf pe1"),
