@@ -213,6 +213,10 @@ impl Scope {
 }
 
 fn thrown(opening: &str, error: &EvaluatorError) -> String {
+    // AWS does not name the function that does not exist.
+    if error.message().starts_with(functions::NO_FUNCTION) {
+        return format!("{opening} threw an error during evaluation. {}", functions::NO_FUNCTION);
+    }
     // A message with a code is a sentence of its own; one without completes ours.
     let separator = if error.code().is_some() { ". " } else { ": " };
     format!("{opening} threw an error during evaluation{separator}{}", error.message())

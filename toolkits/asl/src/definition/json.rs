@@ -16,35 +16,144 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// The message of AWS's parser for the first syntax error in a text.
+/// The message of AWS's parser for the first syntax error in a text, with line and column.
 ///
-/// Exact for an unknown token and an unexpected character; otherwise our own parser's message.
+/// AWS uses Jackson. Its messages for unknown tokens and for unexpected characters were recorded;
+/// the others are those of Jackson's source. For a problem that the scanner does not see, such as a
+/// malformed number, the message is that of our own parser.
 fn problem(text: &str, error: &serde_json::Error) -> (String, usize, usize) {
-    let trimmed = text.trim_start();
-    let offset = text.len() - trimmed.len();
-    let word: String =
-        trimmed.chars().take_while(|char| char.is_alphanumeric() || *char == '_').collect();
-    let known = matches!(word.as_str(), "true" | "false" | "null");
-    if word.chars().next().is_some_and(char::is_alphabetic) && !known {
-        let problem = format!(
-            "Unrecognized token '{word}': was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')"
-        );
-        let (line, column) = position(text, offset + word.len());
-        return (problem, line, column);
+    match (Scanner { text, at: 0 }).value(0) {
+        Err(Some((sentence, at))) => {
+            let (line, column) = position(text, at);
+            (sentence, line, column)
+        }
+        _ => {
+            let sentence = error.to_string();
+            let sentence = sentence.split(" at line ").next().unwrap_or_default().to_owned();
+            (sentence, error.line(), error.column())
+        }
     }
-    let inner = trimmed.strip_prefix('{').map(str::trim_start);
-    if let Some(first) = inner.and_then(|inner| inner.chars().next())
-        && !matches!(first, '"' | '}')
-    {
-        let problem = format!(
-            "Unexpected character ('{first}' (code {})): was expecting double-quote to start field name",
-            u32::from(first)
-        );
-        return (problem, error.line(), error.column());
+}
+
+const EXPECTED: &str = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')";
+
+/// Deepest value to scan; the parser itself stops at 128.
+const DEPTH_MAX: usize = 128;
+
+/// A problem and its byte offset; `None` for one that the scanner cannot name.
+type Scan = Result<(), Option<(String, usize)>>;
+
+/// Finds the first syntax error as Jackson does.
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Scanner<'_> {
+    fn skip_spaces(&mut self) -> Option<char> {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+        self.text[self.at..].chars().next()
     }
-    let sentence = error.to_string();
-    let sentence = sentence.split(" at line ").next().unwrap_or_default().to_owned();
-    (sentence, error.line(), error.column())
+
+    fn unexpected(&self, char: char, expected: &str) -> Scan {
+        let sentence = format!("Unexpected character ('{char}' (code {})): {expected}", char as u32);
+        Err(Some((sentence, self.at)))
+    }
+
+    fn value(&mut self, depth: usize) -> Scan {
+        if depth > DEPTH_MAX {
+            return Err(None);
+        }
+        match self.skip_spaces() {
+            None => Err(None),
+            Some('{') => self.members(depth, '}'),
+            Some('[') => self.members(depth, ']'),
+            Some('"') => self.string(),
+            Some(char) if char.is_alphabetic() || char == '_' || char == '$' => {
+                let rest = &self.text[self.at..];
+                let part = |char: char| char.is_alphanumeric() || char == '_' || char == '$';
+                let word: String = rest.chars().take_while(|char| part(*char)).collect();
+                self.at += word.len();
+                if matches!(word.as_str(), "true" | "false" | "null") {
+                    return Ok(());
+                }
+                let sentence = format!("Unrecognized token '{word}': was expecting {EXPECTED}");
+                Err(Some((sentence, self.at)))
+            }
+            Some(char) if char == '-' || char.is_ascii_digit() => {
+                let rest = &self.text[self.at..];
+                let part = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
+                let digits = rest.find(|char| !part(char)).unwrap_or(rest.len());
+                let number = serde_json::from_str::<serde_json::Number>(&rest[..digits]);
+                self.at += digits;
+                number.map(|_| ()).map_err(|_| None)
+            }
+            Some(char) => self.unexpected(char, &format!("expected a valid value {EXPECTED}")),
+        }
+    }
+
+    /// The members of an object or the items of an array.
+    fn members(&mut self, depth: usize, end: char) -> Scan {
+        let what = if end == '}' { "Object" } else { "Array" };
+        self.at += 1;
+        let mut first = true;
+        loop {
+            match self.skip_spaces() {
+                None => return Err(None),
+                Some(char) if first && char == end => break,
+                Some(_) => {}
+            }
+            if end == '}' {
+                match self.skip_spaces() {
+                    Some('"') => self.string()?,
+                    Some(char) => {
+                        let expected = "was expecting double-quote to start field name";
+                        return self.unexpected(char, expected);
+                    }
+                    None => return Err(None),
+                }
+                match self.skip_spaces() {
+                    Some(':') => self.at += 1,
+                    Some(char) => {
+                        let expected = "was expecting a colon to separate field name and value";
+                        return self.unexpected(char, expected);
+                    }
+                    None => return Err(None),
+                }
+            }
+            self.value(depth + 1)?;
+            first = false;
+            match self.skip_spaces() {
+                Some(',') => self.at += 1,
+                Some(char) if char == end => break,
+                Some(char) => {
+                    let expected = format!("was expecting comma to separate {what} entries");
+                    return self.unexpected(char, &expected);
+                }
+                None => return Err(None),
+            }
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn string(&mut self) -> Scan {
+        let mut escaped = false;
+        for (at, char) in self.text[self.at..].char_indices().skip(1) {
+            match char {
+                _ if escaped => escaped = false,
+                '\\' => escaped = true,
+                '"' => {
+                    self.at += at + 1;
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        let sentence = "Unexpected end-of-input in VALUE_STRING".to_owned();
+        Err(Some((sentence, self.text.len())))
+    }
 }
 
 /// Line and column of a byte offset, counted from 1.

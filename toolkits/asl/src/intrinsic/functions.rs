@@ -113,11 +113,12 @@ impl<'a> Arguments<'a> {
         Err(format!("argument {} has more than {TEXT_CHARS_MAX} characters", at + 1))
     }
 
-    /// A whole number. AWS rounds fractions, and so do we.
+    /// A whole number. AWS rounds a fraction to the nearest one, and a half up, as Java does: -1.5
+    /// becomes -1.
     fn whole(&self, at: usize) -> Result<i64> {
         let value = self.get(at)?;
         let rounded = || value.as_f64().filter(|number| number.abs() < i64::MAX as f64);
-        let whole = value.as_i64().or_else(|| rounded().map(|number| number.round() as i64));
+        let whole = value.as_i64().or_else(|| rounded().map(|number| (number + 0.5).floor() as i64));
         whole.ok_or_else(|| format!("argument {} must be a number", at + 1))
     }
 }
@@ -298,6 +299,9 @@ mod tests {
             ("States.Hash('abc', 'MD5')", r#""900150983cd24fb0d6963f7d28e17f72""#),
             ("States.JsonMerge($.o, $.o, false)", r#"{"k":null}"#),
             ("States.MathAdd(1, -2.4)", "-1"),
+            ("States.MathAdd(-1.5, 0.5)", "0"),
+            ("States.MathAdd(-2.51, 2.5)", "0"),
+            ("States.ArrayRange(-0.5, 2.5, 1.4)", "[0,1,2,3]"),
             ("States.MathRandom(3, 4)", "3"),
             ("States.StringSplit('a.b+c', '.+')", r#"["a","b","c"]"#),
         ] {

@@ -78,6 +78,10 @@ impl Cursor<'_> {
     }
 
     /// A string in single quotes. An escaped brace keeps its backslash for `States.Format`.
+    ///
+    /// Source: AWS, "Intrinsics for JSONPath states in Step Functions", reserved characters: a
+    /// backslash escapes a quote, a brace and itself. Escapes of whitespace are accepted too. Any
+    /// other makes the call invalid.
     fn text(&mut self) -> Result<Argument> {
         let mut text = String::new();
         let mut chars = self.rest.char_indices().skip(1);
@@ -92,7 +96,8 @@ impl Cursor<'_> {
                     Some((_, 'n')) => text.push('\n'),
                     Some((_, 't')) => text.push('\t'),
                     Some((_, 'r')) => text.push('\r'),
-                    Some((_, escaped)) => text.push(escaped),
+                    Some((_, escaped @ ('\'' | '\\'))) => text.push(escaped),
+                    Some((_, other)) => return Err(format!("invalid escape '\\{other}'")),
                     None => break,
                 },
                 char => text.push(char),

@@ -14,6 +14,9 @@ use crate::token;
 /// Source: AWS, "Transforming data with JSONata in Step Functions", `$range`.
 const RANGE_ITEMS_MAX: f64 = 1_000.0;
 
+/// The error for a call of something that is no function.
+pub(super) const NO_FUNCTION: &str = "T1006: Attempted to invoke a non-function";
+
 /// The functions that [`register`] adds, by name.
 pub(super) const NAMES: [&str; 9] =
     ["partition", "range", "hash", "parse", "uuid", "random", "millis", "now", "eval"];
@@ -35,9 +38,7 @@ pub(super) fn register(evaluator: &mut Evaluator, now: Timestamp, seed: &str) {
     let randoms = Draws::new(seed, "random");
     add(evaluator, "random", move |arguments: &[JValue]| match arguments.first() {
         None => Ok(JValue::from(fraction(&randoms.draw()))),
-        Some(JValue::Number(seed)) => {
-            Ok(JValue::from(fraction(&token::digest(&["random", &seed.to_string()]))))
-        }
+        Some(JValue::Number(seed)) => Ok(JValue::from(java_random(*seed as i64))),
         Some(_) => Err(wrong("random", 1)),
     });
     add(evaluator, "millis", move |_: &[JValue]| Ok(JValue::from(now.as_millis())));
@@ -47,7 +48,8 @@ pub(super) fn register(evaluator: &mut Evaluator, now: Timestamp, seed: &str) {
             "$now takes no arguments here; use $fromMillis($millis(), picture, timezone)",
         )),
     });
-    add(evaluator, "eval", |_: &[JValue]| Err(error("T1006: $eval is not available")));
+    // Step Functions has no `$eval`: a call of it fails like that of any unknown function.
+    add(evaluator, "eval", |_: &[JValue]| Err(error(NO_FUNCTION)));
 }
 
 pub(super) fn add(
@@ -96,6 +98,21 @@ pub(crate) fn fraction(bytes: &[u8; 32]) -> f64 {
     (u64::from_be_bytes(first) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
+/// The first double of a `java.util.Random` with this seed, as `$random(seed)` returns on AWS.
+///
+/// Source: Java, `java.util.Random`, `next` and `nextDouble`.
+fn java_random(seed: i64) -> f64 {
+    const MULTIPLIER: u64 = 0x5_DEEC_E66D;
+    const MASK: u64 = (1 << 48) - 1;
+    let mut state = (seed as u64 ^ MULTIPLIER) & MASK;
+    let mut next = |bits: u32| {
+        state = state.wrapping_mul(MULTIPLIER).wrapping_add(0xB) & MASK;
+        state >> (48 - bits)
+    };
+    let (high, low) = (next(26), next(27));
+    ((high << 27) + low) as f64 / (1_u64 << 53) as f64
+}
+
 fn whole(function: &str, arguments: &[JValue], index: usize) -> Result<f64> {
     match arguments.get(index) {
         Some(JValue::Number(value)) if value.fract() == 0.0 => Ok(*value),
@@ -128,6 +145,10 @@ fn range(arguments: &[JValue]) -> Result {
     let count = ((last - first) / step).floor() + 1.0;
     if count > RANGE_ITEMS_MAX {
         return Err(error("D2014: $range gives at most 1000 items"));
+    }
+    if count == 1.0 {
+        // A sequence of one item is that item, as everywhere in JSONata.
+        return Ok(JValue::from(first));
     }
     let items =
         (0..count.max(0.0) as u32).map(|index| JValue::from(first + f64::from(index) * step));

@@ -33,6 +33,8 @@ fn added_functions_match_the_aws_documentation() {
     check("$length($uuid())", json!(36));
     check("$uuid() = $uuid()", json!(false));
     check("$random(7) = $random(7)", json!(true));
+    check("$random(42)", json!(0.727_563_680_032_868_1));
+    check("$range(1, 9, 9)", json!(1));
     check("$random() = $random()", json!(false));
     check("$random() < 1 and $random() >= 0", json!(true));
     check("$now()", json!("2026-11-21T10:30:00.000Z"));
@@ -45,6 +47,14 @@ fn evaluating_again_gives_the_same_result() {
         ["$uuid()", "$random()", "[$uuid(), $uuid(), $random()]", "$shuffle([1..3]) ~> $count"]
     {
         assert_eq!(evaluate(source), evaluate(source), "{source}");
+    }
+}
+
+#[test]
+fn a_call_of_an_unknown_function_fails_as_on_aws() {
+    let sentence = "threw an error during evaluation. T1006: Attempted to invoke a non-function";
+    for source in ["$randomSeeded(1)", "$eval('1')", "$notreal(1, 2)"] {
+        assert_eq!(evaluate(source), Err(sentence.to_owned()), "{source}");
     }
 }
 

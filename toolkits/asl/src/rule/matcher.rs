@@ -11,6 +11,11 @@ use crate::wildcard::Wildcard;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Matcher {
     Exact(Value),
+    /// The text, or another spelling of the same address.
+    Address {
+        text: String,
+        network: IpAddr,
+    },
     Text(Text),
     /// Any other value; the field must exist.
     AnythingBut(Vec<Matcher>),
@@ -44,6 +49,9 @@ impl Matcher {
     pub(super) fn matches(&self, value: &Value) -> bool {
         match self {
             Matcher::Exact(expected) => equal(expected, value),
+            Matcher::Address { text, network } => value.as_str().is_some_and(|value| {
+                value == text || value.parse::<IpAddr>().is_ok_and(|found| found == *network)
+            }),
             Matcher::Text(text) => value.as_str().is_some_and(|value| text.matches(value)),
             Matcher::AnythingBut(matchers) => !matchers.iter().any(|inner| inner.matches(value)),
             Matcher::Numeric(bounds) => {

@@ -47,21 +47,26 @@ pub(super) fn pattern(text: &str) -> Result<Pattern> {
         Err(error) => return fail(json_problem(text, &error)),
     };
     let Some(fields) = value.as_object() else { return fail("Filter is not an object") };
-    Ok(Pattern { alternatives: object(fields, "")? })
+    Ok(Pattern { alternatives: object(fields, "", false)? })
 }
 
-fn object(fields: &Map<String, Value>, path: &str) -> Result<Alternatives> {
+fn object(fields: &Map<String, Value>, path: &str, within_or: bool) -> Result<Alternatives> {
     if fields.is_empty() {
         return fail("Empty objects are not allowed");
     }
     let mut alternatives: Alternatives = vec![Vec::new()];
     for (name, value) in fields {
+        if within_or && RESERVED_WITHIN_OR.contains(&name.as_str()) {
+            return fail(format!(
+                "{name} is Ruler reserved fieldName which cannot be used inside $or."
+            ));
+        }
         let dot = if path.is_empty() { "" } else { "." };
         let inner = format!("{path}{dot}{name}");
         let more = match value {
-            Value::Array(items) if name == "$or" && is_or(items) => any_of(items, path)?,
+            _ if name == "$or" => any_of(value, path)?,
             Value::Array(items) => vec![vec![field(items, inner)?]],
-            Value::Object(fields) => object(fields, &inner)?,
+            Value::Object(fields) => object(fields, &inner, within_or)?,
             _ => return fail(format!("\"{name}\" must be an object or an array")),
         };
         alternatives = combine(&alternatives, &more)?;
@@ -69,31 +74,49 @@ fn object(fields: &Map<String, Value>, path: &str) -> Result<Alternatives> {
     Ok(alternatives)
 }
 
-/// Whether `$or` is the operator and not a field of that name.
-fn is_or(items: &[Value]) -> bool {
-    let known = |name: &String| KEYWORDS.contains(&name.as_str());
-    items.iter().all(|item| item.as_object().is_some_and(|fields| !fields.keys().any(known)))
-}
-
-const KEYWORDS: [&str; 9] = [
-    "anything-but",
-    "cidr",
+/// Names that a field directly below `$or` must not have.
+///
+/// Source: AWS, `event-ruler`, `Constants.RESERVED_FIELD_NAMES_IN_OR_RELATIONSHIP`.
+const RESERVED_WITHIN_OR: [&str; 24] = [
+    "exactly",
     "equals-ignore-case",
-    "exact",
-    "exists",
-    "numeric",
     "prefix",
     "suffix",
+    "anything-but",
+    "exists",
     "wildcard",
+    "numeric",
+    "cidr",
+    "=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "regex",
+    "not-wildcard",
+    "not-equals-ignore-case",
+    "date-after",
+    "date-on-or-after",
+    "date-before",
+    "date-on-or-before",
+    "in-date-range",
+    "ip-address-in-range",
+    "ip-address-not-in-range",
 ];
 
-fn any_of(items: &[Value], path: &str) -> Result<Alternatives> {
-    if items.len() < 2 {
-        return fail("There must have at least 2 Objects in \"$or\" relationship.");
-    }
+fn any_of(value: &Value, path: &str) -> Result<Alternatives> {
+    let Some(items) = value.as_array() else {
+        return fail("It must be an Array followed with $or.");
+    };
     let mut alternatives = Vec::new();
-    for item in items.iter().filter_map(Value::as_object) {
-        alternatives.extend(object(item, path)?);
+    for item in items {
+        let Some(fields) = item.as_object() else {
+            return fail("Only JSON object is allowed in array of $or relationship.");
+        };
+        alternatives.extend(object(fields, path, true)?);
+    }
+    if items.len() < 2 {
+        return fail("There must have at least 2 Objects in $or relationship.");
     }
     Ok(alternatives)
 }
@@ -118,19 +141,22 @@ fn matcher(value: &Value) -> Result<Matcher> {
     match value {
         Value::Array(_) => fail("Match value must be String, number, true, false, or null"),
         Value::Object(fields) => {
-            let (name, value) = only(fields)?;
-            expression(name, value)
+            let Some((name, value)) = fields.iter().next() else {
+                return fail("Match expression name not found");
+            };
+            // The members are read in order, so the first one's problem is the one reported.
+            let matcher = expression(name, value)?;
+            let reason = match name.as_str() {
+                "numeric" | "anything-but" => "Too many elements in numeric expression",
+                _ => "Only one key allowed in match expression",
+            };
+            sole(fields, reason).map(|()| matcher)
         }
+        Value::String(text) => Ok(match address(text) {
+            Some(network) => Matcher::Address { text: text.clone(), network },
+            None => Matcher::Exact(value.clone()),
+        }),
         _ => Ok(Matcher::Exact(value.clone())),
-    }
-}
-
-fn only(fields: &Map<String, Value>) -> Result<(&String, &Value)> {
-    let mut entries = fields.iter();
-    match (entries.next(), entries.next()) {
-        (None, _) => fail("Match expression name not found"),
-        (Some(entry), None) => Ok(entry),
-        (Some(_), Some(_)) => fail("Only one key allowed in match expression"),
     }
 }
 
@@ -138,10 +164,17 @@ fn expression(name: &str, value: &Value) -> Result<Matcher> {
     Ok(match name {
         "prefix" | "suffix" => {
             let (text, ignore_case) = match value {
-                Value::Object(fields) => match only(fields)? {
-                    (inner, value) if inner == "equals-ignore-case" => (text(value, inner)?, true),
-                    (inner, _) => return fail(format!("Unsupported {name} pattern: {inner}")),
-                },
+                Value::Object(fields) => {
+                    let Some((inner, value)) = fields.iter().next() else {
+                        let capital = if name == "prefix" { "Prefix" } else { "Suffix" };
+                        return fail(format!("{capital} expression name not found"));
+                    };
+                    if inner != "equals-ignore-case" {
+                        return fail(format!("Unsupported {name} pattern: {inner}"));
+                    }
+                    let text = text(value, inner)?;
+                    (sole(fields, "Only one key allowed in match expression").map(|()| text)?, true)
+                }
                 _ => (text(value, name)?, false),
             };
             Matcher::Text(affix(name, text, ignore_case))
@@ -151,13 +184,21 @@ fn expression(name: &str, value: &Value) -> Result<Matcher> {
         "anything-but" => anything_but(value)?,
         "numeric" => numeric(value)?,
         "cidr" => cidr(value)?,
-        "exact" => Matcher::Exact(Value::String(text(value, name)?)),
+        "exactly" => match value {
+            Value::String(text) => Matcher::Exact(Value::String(text.clone())),
+            _ => return fail("exact match pattern must be a string"),
+        },
         "exists" => match value {
             Value::Bool(expected) => Matcher::Exists(*expected),
             _ => return fail("exists match pattern must be either true or false."),
         },
         _ => return fail(format!("Unrecognized match type {name}")),
     })
+}
+
+/// Rejects an object with more than one member.
+fn sole(fields: &Map<String, Value>, reason: &str) -> Result<()> {
+    if fields.len() > 1 { fail(reason) } else { Ok(()) }
 }
 
 fn text(value: &Value, name: &str) -> Result<String> {
@@ -176,16 +217,18 @@ fn affix(name: &str, text: String, ignore_case: bool) -> Text {
 
 fn wildcard(value: &Value) -> Result<Wildcard> {
     let text = text(value, "wildcard")?;
-    let mut chars = text.chars().enumerate().peekable();
-    while let Some((at, char)) = chars.next() {
-        match (char, chars.peek()) {
-            ('*', Some((_, '*'))) => {
+    let mut bytes = text.bytes().enumerate().peekable();
+    while let Some((at, byte)) = bytes.next() {
+        // EventBridge counts the bytes of the value with its opening quote.
+        let at = at + 1;
+        match (byte, bytes.peek()) {
+            (b'*', Some((_, b'*'))) => {
                 return fail(format!("Consecutive wildcard characters at pos {at}"));
             }
-            ('\\', Some((_, '*' | '\\'))) => {
-                chars.next();
+            (b'\\', Some((_, b'*' | b'\\'))) => {
+                bytes.next();
             }
-            ('\\', _) => return fail(format!("Invalid escape character at pos {at}")),
+            (b'\\', _) => return fail(format!("Invalid escape character at pos {at}")),
             _ => {}
         }
     }
@@ -205,32 +248,34 @@ const ANYTHING_BUT: &str = "Value of anything-but must be an array or single str
 
 fn anything_but(value: &Value) -> Result<Matcher> {
     Ok(Matcher::AnythingBut(match value {
-        Value::String(_) | Value::Number(_) => vec![Matcher::Exact(value.clone())],
         Value::Array(items) => {
-            let plain = |item: &&Value| item.is_string() || item.is_number();
-            if !items.iter().all(|item| plain(&item)) {
+            let plain = |item: &Value| item.is_string() || item.is_number();
+            if !items.iter().all(plain) {
                 return fail("Inside anything but list, start|null|boolean is not supported.");
             }
-            if items.is_empty() {
-                return fail("Empty arrays are not allowed");
-            }
-            if items.iter().any(Value::is_string) && items.iter().any(Value::is_number) {
+            if items.iter().any(Value::is_string) == items.iter().any(Value::is_number) {
                 return fail(
                     "Inside anything but list, either all values are number or string, mixed type is not supported",
                 );
             }
             items.iter().cloned().map(Matcher::Exact).collect()
         }
+        Value::String(_) | Value::Number(_) => vec![Matcher::Exact(value.clone())],
         Value::Object(fields) => {
-            let (name, value) = only(fields)?;
-            let items = match value {
-                Value::Array(items) if items.is_empty() => {
-                    return fail("Empty arrays are not allowed");
-                }
-                Value::Array(items) => items.as_slice(),
-                value => std::slice::from_ref(value),
+            let Some((name, value)) = fields.iter().next() else {
+                return fail("Anything-But expression name not found");
             };
-            items.iter().map(|item| but(name, item)).collect::<Result<_>>()?
+            if !["equals-ignore-case", "prefix", "suffix", "wildcard"].contains(&name.as_str()) {
+                return fail(format!("Unsupported anything-but pattern: {name}"));
+            }
+            let items = match value {
+                Value::Array(items) => items.as_slice(),
+                Value::String(_) | Value::Number(_) => std::slice::from_ref(value),
+                _ => return fail(ANYTHING_BUT),
+            };
+            let matchers = items.iter().map(|item| but(name, item)).collect::<Result<_>>()?;
+            sole(fields, "Too many elements in numeric expression")?;
+            matchers
         }
         _ => return fail(ANYTHING_BUT),
     }))
@@ -239,7 +284,6 @@ fn anything_but(value: &Value) -> Result<Matcher> {
 /// One alternative that `anything-but` excludes.
 fn but(name: &str, value: &Value) -> Result<Matcher> {
     Ok(Matcher::Text(match (name, value) {
-        ("prefix" | "suffix", Value::Object(_)) => return fail(ANYTHING_BUT),
         ("prefix" | "suffix", Value::String(text)) if text.is_empty() => {
             return fail("Null prefix/suffix not allowed");
         }
@@ -250,66 +294,110 @@ fn but(name: &str, value: &Value) -> Result<Matcher> {
                 "Inside anything-but/equals-ignore-case list, number|start|null|boolean is not supported.",
             );
         }
-        ("wildcard", _) => Text::Wildcard(wildcard(value)?),
-        _ => return fail(format!("Unsupported anything-but pattern: {name}")),
+        _ => Text::Wildcard(wildcard(value)?),
     }))
 }
 
 fn numeric(value: &Value) -> Result<Matcher> {
     let Some(items) = value.as_array() else { return fail("Value of numeric must be an array.") };
-    let mut bounds = Vec::new();
-    for pair in items.chunks(2) {
-        let Some(name) = pair[0].as_str() else {
-            return fail(format!("Invalid member in numeric match: {}", pair[0]));
-        };
-        let order = match name {
-            "<" => Order::Less,
-            "<=" => Order::LessOrEqual,
-            "=" => Order::Equal,
-            ">=" => Order::GreaterOrEqual,
-            ">" => Order::Greater,
-            _ => return fail(format!("Unrecognized numeric range operator: {name}")),
-        };
-        let bound = pair.get(1).filter(|bound| bound.is_number());
-        let Some(bound) = bound else {
-            let name = if name == "=" { "equals" } else { name };
-            return fail(format!("Value of {name} must be numeric"));
-        };
-        if !bound.as_f64().is_some_and(|number| (-NUMBER_MAX..=NUMBER_MAX).contains(&number)) {
-            return fail("Value must be between -5.0E9 and 5.0E9, inclusive");
+    let name = match items.first() {
+        Some(Value::String(name)) => name.as_str(),
+        Some(other) => return fail(format!("Invalid member in numeric match: {}", token(other))),
+        None => return fail("Invalid member in numeric match: ]"),
+    };
+    let order = match name {
+        "<" => Order::Less,
+        "<=" => Order::LessOrEqual,
+        "=" => Order::Equal,
+        ">=" => Order::GreaterOrEqual,
+        ">" => Order::Greater,
+        _ => return fail(format!("Unrecognized numeric range operator: {name}")),
+    };
+    let first = bound(if name == "=" { "equals" } else { name }, items.get(1))?;
+    let mut bounds = vec![(order, first)];
+    match items.get(2) {
+        None => {}
+        Some(_) if !matches!(order, Order::Greater | Order::GreaterOrEqual) => {
+            return fail("Too many elements in numeric expression");
         }
-        bounds.push((order, bound.clone()));
-    }
-    let upper = |order: Order| matches!(order, Order::Less | Order::LessOrEqual);
-    match bounds.as_slice() {
-        [] => fail("Invalid member in numeric match: ]"),
-        [_] => Ok(Matcher::Numeric(bounds)),
-        [(low, from), (high, to)] if !upper(*low) && *low != Order::Equal && upper(*high) => {
-            if from.as_f64() >= to.as_f64() {
+        Some(Value::String(name)) => {
+            let order = match name.as_str() {
+                "<" => Order::Less,
+                "<=" => Order::LessOrEqual,
+                _ => return fail(format!("Bad numeric range operator: {name}")),
+            };
+            bounds.push((order, bound(name, items.get(3))?));
+            if items.len() > 4 {
+                return fail("Too many terms in numeric range expression");
+            }
+            if bounds[0].1.as_f64() >= bounds[1].1.as_f64() {
                 return fail("Bottom must be less than top");
             }
-            Ok(Matcher::Numeric(bounds))
         }
-        [_, (_, _)] => fail("Bad numeric range operator"),
-        _ => fail("Too many elements in numeric expression"),
+        Some(other) => return fail(format!("Bad value in numeric range: {}", token(other))),
+    }
+    Ok(Matcher::Numeric(bounds))
+}
+
+fn bound(operator: &str, value: Option<&Value>) -> Result<Value> {
+    let Some(value) = value.filter(|value| value.is_number()) else {
+        return fail(format!("Value of {operator} must be numeric"));
+    };
+    if !value.as_f64().is_some_and(|number| (-NUMBER_MAX..=NUMBER_MAX).contains(&number)) {
+        return fail("Value must be between -5.0E9 and 5.0E9, inclusive");
+    }
+    Ok(value.clone())
+}
+
+/// The token with which a value begins, as EventBridge's parser shows it.
+fn token(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(_) => "[".to_owned(),
+        Value::Object(_) => "{".to_owned(),
+        other => other.to_string(),
     }
 }
 
 fn cidr(value: &Value) -> Result<Matcher> {
-    let text = text(value, "CIDR")?;
-    let mut parts = text.split('/');
-    let (Some(address), Some(bits), None) = (parts.next(), parts.next(), parts.next()) else {
+    // EventBridge's message for this operator names another one.
+    let text = text(value, "prefix")?;
+    let parts: Vec<&str> = text.trim_end_matches('/').split('/').collect();
+    let [address, bits] = parts.as_slice() else {
         return fail("Malformed CIDR, one '/' required");
     };
-    let Ok(bits) = bits.parse::<u32>() else {
+    let Ok(bits) = bits.parse::<i32>() else {
         return fail("Malformed CIDR, mask bits must be an integer");
     };
-    let Ok(network) = address.parse::<IpAddr>() else {
-        return fail(format!("Nonstandard IP address: {address}"));
+    let Ok(bits) = u32::try_from(bits) else {
+        return fail("Malformed CIDR, mask bits must not be negative");
     };
-    let width = if network.is_ipv4() { 32 } else { 128 };
-    if bits > width {
-        return fail(format!("Malformed CIDR, mask bits must not exceed {width}"));
+    if !looks_like_address(address) {
+        return fail(format!("Nonstandard IP address: {address}"));
     }
-    Ok(Matcher::Cidr { network, bits })
+    let Ok(network) = address.parse::<IpAddr>() else {
+        return fail(format!("Invalid IP address: {address}"));
+    };
+    match network {
+        IpAddr::V4(_) if bits > 31 => fail("IPv4 mask bits must be < 32"),
+        IpAddr::V6(_) if bits > 127 => fail("IPv6 mask bits must be < 128"),
+        _ => Ok(Matcher::Cidr { network, bits }),
+    }
+}
+
+/// Whether a text has the characters of an address: four numbers with dots, or hexadecimal digits
+/// with colons.
+fn looks_like_address(text: &str) -> bool {
+    let numbers = text.split('.').filter(|part| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    let four = numbers.count() == 4 && text.matches('.').count() == 3;
+    let digits = |byte: u8| byte.is_ascii_hexdigit() || byte == b':';
+    four || (text.contains(':') && text.bytes().all(digits))
+}
+
+/// The address that a text spells. A pattern's value that is an address matches every spelling of
+/// that address.
+fn address(text: &str) -> Option<IpAddr> {
+    text.parse().ok().filter(|_| looks_like_address(text))
 }
