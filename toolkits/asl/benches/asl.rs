@@ -86,7 +86,7 @@ fn map(items: usize, mode: &str) -> (Value, Value) {
     let machine = json!({"StartAt": "M", "States": {"M": {
         "Type": "Map", "End": true,
         "ItemProcessor": {
-            "ProcessorConfig": {"Mode": mode},
+            "ProcessorConfig": {"Mode": mode, "ExecutionType": "STANDARD"},
             "StartAt": "P", "States": {"P": {"Type": "Pass", "End": true}}
         }
     }}});

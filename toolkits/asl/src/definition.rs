@@ -108,14 +108,28 @@ impl Definition {
     }
 }
 
-/// A validation error, worded as AWS words it.
+/// A validation error, worded as AWS words it; where AWS does not name the cause, in parentheses
+/// after it.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: {problem}{}", .problem.code(), .location.as_deref().map_or(String::new(), |pointer| format!(" at {pointer}")))]
+#[error(
+    "{}: {problem}{}{}",
+    .problem.code(),
+    .location.as_deref().map_or(String::new(), |pointer| format!(" at {pointer}")),
+    .problem.detail().map_or(String::new(), |detail| format!(" ({detail})"))
+)]
 pub struct DefinitionError {
     /// JSON pointer to the invalid value, `/` for the whole definition; `None` if the text is not
     /// JSON.
     pub location: Option<String>,
     pub problem: Problem,
+}
+
+impl DefinitionError {
+    /// The error as `CreateStateMachine` words it, without what AWS does not say.
+    pub fn in_words_of_aws(&self) -> String {
+        let place = self.location.as_deref().map_or(String::new(), |place| format!(" at {place}"));
+        format!("{}: {}{place}", self.problem.code(), self.problem)
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +152,38 @@ pub enum Problem {
     Empty,
     #[error("The field '{0}' should have one of these values: [{1}]")]
     OneOf(&'static str, &'static str),
+    #[error("Value should be one of the following: [{0}]")]
+    Among(&'static str),
+    /// More than one of the fields is present.
+    #[error("There should only be one of the following fields: [{0}]")]
+    Exclusive(String),
+    /// None of the fields is present.
+    #[error("This object should have only one of the following fields: [{0}]")]
+    NoneOf(&'static str),
+    #[error("Minimum value is {0}")]
+    Minimum(u64),
+    #[error("Maximum value is {0}")]
+    Maximum(u64),
+    #[error("Expected value of type {0}")]
+    Type(&'static str),
+    #[error("The field '{0}' is required but was missing")]
+    Missing(&'static str),
+    /// The field belongs to the other query language.
+    #[error(
+        "The QueryLanguage is set to '{0}', but field '{1}' is only supported for the '{2}' QueryLanguage"
+    )]
+    OtherLanguage(&'static str, String, &'static str),
+    /// A field whose name ends in `.$`, and what is wrong with its value.
+    #[error(
+        "The value for the field '{field}' must be a valid JSONPath or a valid intrinsic function call"
+    )]
+    Dynamic { field: String, detail: Option<String> },
+    #[error("Workflow has no terminal state")]
+    NoEnd,
+    #[error("Cannot assign to reserved variable '${0}'.")]
+    ReservedVariable(String),
+    #[error("Invalid variable name '{0}': the variable name contains invalid characters.")]
+    VariableName(String),
     /// `Next`, `Default` or `StartAt` names a state that does not exist.
     #[error("Missing '{0}' target: {1}")]
     UnknownState(&'static str, String),
@@ -153,7 +199,7 @@ pub enum Problem {
         "The resource provided {0} is not recognized. The value is not a valid resource ARN, or the resource is not available in this region."
     )]
     Resource(String),
-    #[error(transparent)]
+    #[error("{}", .0.as_aws_words_it())]
     Expression(#[from] CompileError),
     #[error(transparent)]
     Path(#[from] PathError),
@@ -168,7 +214,20 @@ impl Problem {
             Problem::NotJson(_) => "INVALID_JSON_DESCRIPTION",
             Problem::UnknownState(..) | Problem::Unreachable(_) => "MISSING_TRANSITION_TARGET",
             Problem::DuplicateState(_) => "DUPLICATE_STATE_NAME",
+            Problem::NoEnd => "MISSING_END_STATE",
+            Problem::ReservedVariable(_) => "RESERVED_VARIABLE_NAME",
+            Problem::VariableName(_) => "INVALID_VARIABLE_NAME",
+            Problem::Expression(CompileError::Syntax(_)) => "INVALID_JSONATA_EXPRESSION",
+            Problem::Expression(CompileError::TopLevel(_)) => "UNSUPPORTED_JSONATA_EXPRESSION",
             _ => "SCHEMA_VALIDATION_FAILED",
+        }
+    }
+
+    /// What AWS does not say.
+    pub fn detail(&self) -> Option<&str> {
+        match self {
+            Problem::Dynamic { detail, .. } => detail.as_deref(),
+            _ => None,
         }
     }
 }

@@ -95,7 +95,33 @@ pub enum CompileError {
     TopLevel(String),
 }
 
+impl CompileError {
+    /// The message of AWS's validation: that of the parser without its code.
+    ///
+    /// Source: measured diagnostics of `ValidateStateMachineDefinition`, quoted in issues 2670 and
+    /// 2745 of floci-io/floci.
+    pub(crate) fn as_aws_words_it(&self) -> String {
+        match self {
+            CompileError::TopLevel(name) => {
+                format!("Reference to '{name}' at the top level is not supported.")
+            }
+            CompileError::Syntax(error) => {
+                let text = error.to_string();
+                let coded = text.split_once(": ").filter(|(code, _)| {
+                    code.len() == 5 && code[1..].bytes().all(|byte| byte.is_ascii_digit())
+                });
+                coded.map_or(text.clone(), |(_, sentence)| sentence.to_owned())
+            }
+        }
+    }
+}
+
 impl Expression {
+    /// The text between `{%` and `%}`.
+    pub(crate) fn source(&self) -> &str {
+        &self.source
+    }
+
     /// The error for a value whose type is not `expected`.
     pub(crate) fn wrong_type(&self, location: &str, expected: &str, value: &Value) -> Fault {
         let cause = format!(

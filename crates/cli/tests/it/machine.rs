@@ -31,8 +31,8 @@ fn check_reports_every_error_with_its_location() {
     let ran = tried("check", machine, "");
     assert_eq!(ran.exit, 1, "{ran:#?}");
     insta::assert_snapshot!(ran.stdout, @r"
-    SCHEMA_VALIDATION_FAILED: Field 'Foo' is not supported at /States/A/Foo
-    SCHEMA_VALIDATION_FAILED: Exactly one of 'Seconds' and 'Timestamp' is required at /States/B
+    SCHEMA_VALIDATION_FAILED: Field 'Foo' is not supported at /States/A
+    SCHEMA_VALIDATION_FAILED: This object should have only one of the following fields: [SecondsPath, Seconds, TimestampPath, Timestamp] at /States/B
     ");
 }
 

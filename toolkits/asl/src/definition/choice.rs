@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use serde_json::Value;
 
-use super::fields::{Fields, Result, error};
+use super::fields::{Fields, Result, error, unfit};
 use super::template::accept;
 use super::{Problem, Slot, Yield};
 use crate::expression::{Fault, Language, Scope};
@@ -126,7 +126,7 @@ impl Rule {
     pub(super) fn parse(fields: Fields<'_>) -> Result<Rule> {
         let condition = match fields.language() {
             Language::Jsonata => {
-                fields.require(&["Condition"])?;
+                selected(&fields)?;
                 let slot =
                     fields.slot("Condition", "", "a boolean or an expression", accept::boolean)?;
                 let required = || fields.error(Problem::Required(vec!["Condition"]));
@@ -180,9 +180,35 @@ fn test(fields: &Fields<'_>, depth: usize) -> Result<Test> {
     if let Some(fields) = fields.object("Not")? {
         return Ok(Test::Not(Box::new(inner(fields, depth)?)));
     }
-    fields.require(&["Variable"])?;
-    let variable = fields.reference("Variable")?;
+    selected(fields)?;
+    let variable = reference(fields, "Variable")?;
     leaf(fields, variable)
+}
+
+/// Checks that a rule is of exactly one kind.
+fn selected(fields: &Fields<'_>) -> Result<()> {
+    let foreign = match fields.language() {
+        Language::Jsonata => "Variable",
+        Language::JsonPath => "Condition",
+    };
+    if fields.has(foreign) {
+        return Err(fields.error(fields.unexpected(foreign)));
+    }
+    let kinds = ["And", "Or", "Not", "Variable", "Condition"];
+    if kinds.iter().filter(|name| fields.has(name)).count() == 1 {
+        return Ok(());
+    }
+    let problem = "The object must have only one of the following fields, [And, Or, Not, Variable, Condition]";
+    Err(fields.error(Problem::Conflict(problem)))
+}
+
+/// A path of a rule, which AWS checks more strictly than that of a state.
+fn reference(fields: &Fields<'_>, name: &'static str) -> Result<Reference> {
+    if fields.take(name).and_then(Value::as_str).is_some_and(|text| !text.starts_with('$')) {
+        let problem = "Value is not a Reference Path: Reference path didn't start with '$'";
+        return Err(fields.error_at(name, Problem::Conflict(problem)));
+    }
+    fields.reference(name)
 }
 
 fn inner(fields: Fields<'_>, depth: usize) -> Result<Test> {
@@ -204,7 +230,7 @@ fn leaf(fields: &Fields<'_>, variable: Reference) -> Result<Test> {
     for (name, path, kind, order) in COMPARISONS {
         if let Some(value) = fields.take(name) {
             if !kind.takes(value) {
-                return Err(fields.error_at(name, Problem::Value(kind.expected())));
+                return Err(fields.error_at(name, unfit(name, value, kind.expected())));
             }
             return Ok(Test::Compare {
                 variable,
@@ -214,7 +240,7 @@ fn leaf(fields: &Fields<'_>, variable: Reference) -> Result<Test> {
             });
         }
         if fields.take(path).is_some() {
-            let with = Operand::Path(fields.reference(path)?);
+            let with = Operand::Path(reference(fields, path)?);
             return Ok(Test::Compare { variable, kind, order, with });
         }
     }

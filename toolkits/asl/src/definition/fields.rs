@@ -86,7 +86,7 @@ impl<'a> Fields<'a> {
             None => Ok(None),
             Some(value) => match accept(value) {
                 Some(accepted) => Ok(Some(accepted)),
-                None => Err(self.error_at(name, Problem::Value(expected))),
+                None => Err(self.error_at(name, unfit(name, value, expected))),
             },
         }
     }
@@ -133,8 +133,7 @@ impl<'a> Fields<'a> {
             && let Some(text) = self.text(path)?
         {
             if self.map.contains_key(name) {
-                return Err(self
-                    .error_at(path, Problem::Conflict("A field and its path exclude each other")));
+                return Err(self.error(Problem::Exclusive(format!("{name}, {path}"))));
             }
             let expression = super::template::path_or_call(text, &self.at(path))?;
             return Ok(Some(Slot::Computed { field: path, expression }));
@@ -148,7 +147,7 @@ impl<'a> Fields<'a> {
         }
         match accept(value) {
             Some(_) => Ok(Some(Slot::Literal(value.clone()))),
-            None => Err(self.error_at(name, Problem::Value(expected))),
+            None => Err(self.error_at(name, unfit(name, value, expected))),
         }
     }
 
@@ -166,6 +165,9 @@ impl<'a> Fields<'a> {
 
     pub(super) fn reference(&self, name: &'static str) -> Result<Reference> {
         let text = self.required_text(name)?;
+        if !text.starts_with('$') {
+            return Err(self.error_at(name, Problem::Conflict("Value must be a valid JSONPath.")));
+        }
         Reference::compile(text).map_err(|problem| self.error_at(name, problem))
     }
 
@@ -194,7 +196,76 @@ impl<'a> Fields<'a> {
         let taken = self.taken.borrow();
         match self.map.keys().find(|name| !taken.contains(name.as_str())) {
             None => Ok(()),
-            Some(name) => Err(self.error_at(name, Problem::Unexpected(name.clone()))),
+            Some(name) => Err(self.error(self.unexpected(name))),
         }
+    }
+
+    /// The problem with a field that the state does not have.
+    pub(super) fn unexpected(&self, name: &str) -> Problem {
+        let (own, fields, other) = match self.language {
+            Language::Jsonata => ("JSONata", PATH_FIELDS.as_slice(), "JSONPath"),
+            Language::JsonPath => ("JSONPath", JSONATA_FIELDS.as_slice(), "JSONata"),
+        };
+        match fields.contains(&name) {
+            true => Problem::OtherLanguage(own, name.to_owned(), other),
+            false => Problem::Unexpected(name.to_owned()),
+        }
+    }
+}
+
+/// Fields that only states in JSONPath have.
+const PATH_FIELDS: [&str; 17] = [
+    "InputPath",
+    "OutputPath",
+    "ResultPath",
+    "Parameters",
+    "ResultSelector",
+    "Result",
+    "ItemsPath",
+    "TimeoutSecondsPath",
+    "HeartbeatSecondsPath",
+    "SecondsPath",
+    "TimestampPath",
+    "MaxConcurrencyPath",
+    "ToleratedFailurePercentagePath",
+    "ToleratedFailureCountPath",
+    "ErrorPath",
+    "CausePath",
+    "Variable",
+];
+
+/// Fields that only states in JSONata have.
+const JSONATA_FIELDS: [&str; 4] = ["Arguments", "Output", "Items", "Condition"];
+
+/// Least and greatest values of the numeric fields.
+///
+/// Source: diagnostics of `ValidateStateMachineDefinition` that badmintoncryer/cdk-preflight
+/// measured.
+const RANGES: [(&str, u64, u64); 9] = [
+    ("TimeoutSeconds", 1, 99_999_999),
+    ("HeartbeatSeconds", 1, 99_999_999),
+    ("Seconds", 0, 99_999_999),
+    ("MaxConcurrency", 0, u64::MAX),
+    ("ToleratedFailureCount", 0, u64::MAX),
+    ("ToleratedFailurePercentage", 0, 100),
+    ("MaxAttempts", 0, 99_999_999),
+    ("MaxDelaySeconds", 1, 31_622_400),
+    ("BackoffRate", 1, u64::MAX),
+];
+
+/// The problem with a value that its field does not accept; `expected` completes "Value must be",
+/// where AWS's own words are not known.
+pub(super) fn unfit(name: &str, value: &Value, expected: &'static str) -> Problem {
+    if name.starts_with("Timestamp") && value.is_string() {
+        return Problem::Conflict("String does not match RFC3339 timestamp");
+    }
+    let Some((_, least, greatest)) = RANGES.iter().find(|(known, ..)| *known == name) else {
+        return Problem::Value(expected);
+    };
+    match value.as_f64() {
+        None if value.is_string() => Problem::Type("Integer"),
+        Some(number) if number < *least as f64 => Problem::Minimum(*least),
+        Some(number) if number > *greatest as f64 => Problem::Maximum(*greatest),
+        _ => Problem::Value(expected),
     }
 }

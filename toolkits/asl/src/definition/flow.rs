@@ -16,12 +16,8 @@ pub(super) fn transition(fields: &Fields<'_>) -> Result<Transition> {
     match (fields.text("Next")?, end) {
         (Some(next), false) => Ok(Transition::Next(next.to_owned())),
         (None, true) => Ok(Transition::End),
-        (Some(_), true) => {
-            Err(fields.error(Problem::Conflict("'Next' and 'End' exclude each other")))
-        }
-        (None, false) => {
-            Err(fields.error(Problem::Conflict("One of 'Next' and 'End' is required")))
-        }
+        (Some(_), true) => Err(fields.error(Problem::Exclusive("Next, End".to_owned()))),
+        (None, false) => Err(fields.error(Problem::NoneOf("Next, End"))),
     }
 }
 
@@ -33,8 +29,13 @@ fn handed_on(fields: &Fields<'_>, shape: Shape) -> Result<Yield> {
     let assign = Template::compile_fields(assign, &location, fields.language())?;
     if let Some((name, _)) = assign.iter().find(|(name, _)| !is_variable_name(name)) {
         let location = format!("{location}/{name}");
-        let expected = "a variable: an identifier of at most 80 characters, not 'states'";
-        return Err(error(&location, Problem::Value(expected)));
+        return Err(error(
+            &location,
+            match name.as_str() {
+                "states" => Problem::ReservedVariable(name.clone()),
+                _ => Problem::VariableName(name.clone()),
+            },
+        ));
     }
     Ok(Yield { assign, shape })
 }
@@ -102,10 +103,12 @@ fn error_equals(fields: &Fields<'_>, last: bool) -> Result<Vec<String>> {
     fields.require(&["ErrorEquals"])?;
     let items = fields.optional("ErrorEquals", NAMES, Value::as_array)?.into_iter().flatten();
     let names: Option<Vec<String>> = items.map(|item| item.as_str().map(str::to_owned)).collect();
-    let names = names.filter(|names| !names.is_empty());
     let names = names.ok_or_else(|| fields.error_at("ErrorEquals", Problem::Value(NAMES)))?;
+    if names.is_empty() {
+        return Err(fields.error_at("ErrorEquals", Problem::Empty));
+    }
     if names.iter().any(|name| name == error_name::ALL) && !(names.len() == 1 && last) {
-        let problem = Problem::Conflict("'States.ALL' must stand alone and last");
+        let problem = Problem::Conflict("States.ALL must appear alone and at end of list");
         return Err(fields.error_at("ErrorEquals", problem));
     }
     Ok(names)
@@ -114,14 +117,13 @@ fn error_equals(fields: &Fields<'_>, last: bool) -> Result<Vec<String>> {
 fn retrier(fields: Fields<'_>, last: bool) -> Result<Retrier> {
     let jitter = fields.text("JitterStrategy")?.unwrap_or("NONE");
     if !matches!(jitter, "FULL" | "NONE") {
-        let problem = Problem::OneOf("JitterStrategy", "FULL, NONE");
-        return Err(fields.error_at("JitterStrategy", problem));
+        return Err(fields.error_at("JitterStrategy", Problem::Among("NONE, FULL")));
     }
     let rate = |value: &Value| value.as_f64().filter(|rate| *rate >= 1.0);
     let positive = "a positive whole number";
     let retrier = Retrier {
         error_equals: error_equals(&fields, last)?,
-        interval_s: fields.optional("IntervalSeconds", positive, accept::limit)?.unwrap_or(1),
+        interval_s: fields.optional("IntervalSeconds", positive, accept::seconds)?.unwrap_or(1),
         max_attempts: fields
             .optional("MaxAttempts", "a whole number", accept::seconds)?
             .unwrap_or(3),

@@ -57,7 +57,8 @@ impl Scanner<'_> {
     }
 
     fn unexpected(&self, char: char, expected: &str) -> Scan {
-        let sentence = format!("Unexpected character ('{char}' (code {})): {expected}", char as u32);
+        let sentence =
+            format!("Unexpected character ('{char}' (code {})): {expected}", char as u32);
         Err(Some((sentence, self.at)))
     }
 

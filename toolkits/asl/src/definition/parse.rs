@@ -66,7 +66,9 @@ impl Reader {
     fn definition(&mut self, value: &Value) -> Result<Definition> {
         let fields = Fields::of(value, String::new(), Language::JsonPath)?;
         self.language = language(&fields)?.unwrap_or(Language::JsonPath);
-        fields.text("Version")?;
+        if fields.text("Version")?.is_some_and(|version| version != "1.0") {
+            return Err(fields.error_at("Version", Problem::Among("1.0")));
+        }
         let timeout_s =
             fields.optional("TimeoutSeconds", "a whole number of seconds", accept::limit)?;
         let machine = self.machine(&fields, value, 0)?;
@@ -167,12 +169,19 @@ impl Reader {
     }
 
     fn map(&mut self, fields: &Fields<'_>, depth: usize) -> Result<State> {
-        let name = if fields.has("Iterator") { "Iterator" } else { "ItemProcessor" };
-        fields.require(&[name])?;
-        let Some(inner) = fields.object(name)? else { unreachable!("it is required above") };
+        let name = match (fields.has("ItemProcessor"), fields.has("Iterator")) {
+            (true, false) => "ItemProcessor",
+            (false, true) => "Iterator",
+            (false, false) => return Err(fields.error(Problem::NoneOf("ItemProcessor, Iterator"))),
+            (true, true) => {
+                let both = "ItemProcessor, Iterator".to_owned();
+                return Err(fields.error(Problem::Exclusive(both)));
+            }
+        };
+        let Some(inner) = fields.object(name)? else { unreachable!("it is present") };
         let value = fields.take(name).unwrap_or(&Value::Null);
         let processor = self.machine(&inner, value, depth + 1)?;
-        let distributed = processor_config(&inner)?;
+        let distributed = processor_config(&inner, self.workflow)?;
         inner.finish()?;
         let jsonata = fields.language() == Language::Jsonata;
         let items = match jsonata {
@@ -219,14 +228,13 @@ fn language(fields: &Fields<'_>) -> Result<Option<Language>> {
         Some("JSONata") => Some(Language::Jsonata),
         Some("JSONPath") => Some(Language::JsonPath),
         Some(_) => {
-            let problem = Problem::OneOf("QueryLanguage", "JSONPath, JSONata");
-            return Err(fields.error_at("QueryLanguage", problem));
+            return Err(fields.error_at("QueryLanguage", Problem::Among("JSONPath, JSONata")));
         }
     })
 }
 
 /// Whether iterations are child executions.
-fn processor_config(fields: &Fields<'_>) -> Result<bool> {
+fn processor_config(fields: &Fields<'_>, workflow: Workflow) -> Result<bool> {
     let Some(config) = fields.object("ProcessorConfig")? else { return Ok(false) };
     let distributed = match config.text("Mode")?.unwrap_or("INLINE") {
         "INLINE" => false,
@@ -236,8 +244,14 @@ fn processor_config(fields: &Fields<'_>) -> Result<bool> {
     match config.text("ExecutionType")? {
         None | Some("STANDARD" | "EXPRESS") => {}
         Some(_) => {
-            let problem = Problem::OneOf("ExecutionType", "STANDARD, EXPRESS");
-            return Err(config.error_at("ExecutionType", problem));
+            return Err(config.error_at("ExecutionType", Problem::Among("STANDARD, EXPRESS")));
+        }
+    }
+    if distributed {
+        config.require(&["ExecutionType"])?;
+        if workflow == Workflow::Express {
+            let problem = "The field 'Mode' with value 'DISTRIBUTED' is not supported inside 'EXPRESS' state machines";
+            return Err(config.error_at("Mode", Problem::Conflict(problem)));
         }
     }
     config.finish()?;
@@ -294,7 +308,7 @@ fn check_paths(machine: &Machine, fields: &Fields<'_>, states: &Fields<'_>) -> R
     let ends =
         |state: &State| state.next == Transition::End && !matches!(state.kind, Kind::Choice { .. });
     if !machine.states.values().any(ends) {
-        return Err(fields.error_at("States", Problem::Conflict("No state ends the execution")));
+        return Err(fields.error_at("States", Problem::NoEnd));
     }
     Ok(())
 }
@@ -337,15 +351,25 @@ fn fail(fields: &Fields<'_>) -> Result<State> {
 }
 
 fn until(fields: &Fields<'_>) -> Result<Until> {
+    const FIELDS: [&str; 4] = ["SecondsPath", "Seconds", "TimestampPath", "Timestamp"];
     let time = "an RFC 3339 time or an expression";
+    match FIELDS.iter().filter(|name| fields.has(name)).count() {
+        0 => {
+            let none = "SecondsPath, Seconds, TimestampPath, Timestamp";
+            return Err(fields.error(Problem::NoneOf(none)));
+        }
+        1 => {}
+        _ => return Err(fields.error(Problem::Exclusive(FIELDS.join(", ")))),
+    }
     let seconds = fields.slot("Seconds", "SecondsPath", SECONDS, accept::seconds)?;
     let timestamp = fields.slot("Timestamp", "TimestampPath", time, accept::time)?;
     match (seconds, timestamp) {
         (Some(seconds), None) => Ok(Until::Seconds(seconds)),
         (None, Some(timestamp)) => Ok(Until::Timestamp(timestamp)),
+        // One of the other language's fields.
         _ => {
-            Err(fields
-                .error(Problem::Conflict("Exactly one of 'Seconds' and 'Timestamp' is required")))
+            let field = FIELDS.iter().find(|name| fields.has(name)).unwrap_or(&"Seconds");
+            Err(fields.error(fields.unexpected(field)))
         }
     }
 }
@@ -369,10 +393,26 @@ fn arguments(fields: &Fields<'_>) -> Result<Option<super::Template>> {
     })
 }
 
+/// `Credentials` select a role. This engine has no roles, so they are only checked.
+fn credentials(fields: &Fields<'_>) -> Result<()> {
+    let Some(value) = fields.take("Credentials") else { return Ok(()) };
+    let resource = fields.take("Resource").and_then(Value::as_str).unwrap_or_default();
+    if resource.contains(":activity:") {
+        let problem = "The field 'Credentials' is not supported for activities";
+        return Err(fields.error_at("Credentials", Problem::Conflict(problem)));
+    }
+    match value.as_object() {
+        Some(members) if members.contains_key("RoleArn") || members.contains_key("RoleArn.$") => {
+            Ok(())
+        }
+        Some(_) => Err(fields.error_at("Credentials", Problem::Missing("RoleArn"))),
+        None => Ok(()),
+    }
+}
+
 fn task(fields: &Fields<'_>, workflow: Workflow) -> Result<State> {
     fields.require(&["Resource"])?;
-    // `Credentials` select a role. This engine has no roles, so they are ignored.
-    fields.take("Credentials");
+    credentials(fields)?;
     let seconds = |name, path| fields.slot(name, path, LIMIT, accept::limit);
     let timeout = seconds("TimeoutSeconds", "TimeoutSecondsPath")?;
     let heartbeat = seconds("HeartbeatSeconds", "HeartbeatSecondsPath")?;

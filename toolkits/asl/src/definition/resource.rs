@@ -65,6 +65,31 @@ const SERVICES: [&str; 15] = [
     "sagemaker",
 ];
 
+/// Services whose calls end with the call: they have no `.sync`.
+///
+/// Source: diagnostics of `ValidateStateMachineDefinition` that badmintoncryer/cdk-preflight
+/// measured; AWS, "Integrating optimized services with Step Functions".
+const WITHOUT_JOB: [&str; 8] =
+    ["lambda", "sns", "sqs", "dynamodb", "events", "apigateway", "aws-sdk", "bedrock-agentcore"];
+
+/// Services without `.waitForTaskToken`.
+///
+/// Source: as [`WITHOUT_JOB`].
+const WITHOUT_TOKEN: [&str; 12] = [
+    "athena",
+    "batch",
+    "codebuild",
+    "elasticmapreduce",
+    "emr-containers",
+    "emr-serverless",
+    "glue",
+    "databrew",
+    "mediaconvert",
+    "sagemaker",
+    "dynamodb",
+    "bedrock-agentcore",
+];
+
 pub(super) fn resource(fields: &Fields<'_>, workflow: Workflow) -> Result<Resource> {
     let text = fields.required_text("Resource")?;
     let arn = text.to_owned();
@@ -72,6 +97,10 @@ pub(super) fn resource(fields: &Fields<'_>, workflow: Workflow) -> Result<Resour
     let parts: Vec<&str> = text.split(':').collect();
     match parts.as_slice() {
         ["arn", _, "lambda", _, _, "function", ..] => Ok(Resource::Function { arn }),
+        ["arn", _, "states", _, _, "activity", _] if workflow == Workflow::Express => {
+            let problem = "Express state machine does not support Activity ARN";
+            Err(fields.error_at("Resource", Problem::Conflict(problem)))
+        }
         ["arn", _, "states", _, _, "activity", _] => Ok(Resource::Activity { arn }),
         ["arn", _, "states", "", "", service @ .., "2"] if text.ends_with(".sync:2") => {
             let Some((action, service)) = service.split_last() else { return Err(wrong()) };
@@ -81,7 +110,11 @@ pub(super) fn resource(fields: &Fields<'_>, workflow: Workflow) -> Result<Resour
         ["arn", _, "states", "", "", service @ .., resource] => {
             integration(fields, arn.clone(), service, resource, workflow)?.ok_or_else(wrong)
         }
-        _ => Err(wrong()),
+        ["arn", ..] => Err(wrong()),
+        _ => {
+            let problem = "Value is not a valid resource ARN";
+            Err(fields.error_at("Resource", Problem::Conflict(problem)))
+        }
     }
 }
 
@@ -103,7 +136,15 @@ fn integration(
         _ => false,
     };
     let waits_for_token = !pattern.is_empty();
-    if !known || !matches!(pattern, "" | "waitForTaskToken" | "sync" | "sync:2") {
+    let name = service.first().copied().unwrap_or_default();
+    let offered = match pattern {
+        "" => true,
+        "waitForTaskToken" => !WITHOUT_TOKEN.contains(&name),
+        "sync" => !WITHOUT_JOB.contains(&name),
+        "sync:2" => name == "states",
+        _ => false,
+    };
+    if !known || !offered {
         return Ok(None);
     }
     if workflow == Workflow::Express && waits_for_token {

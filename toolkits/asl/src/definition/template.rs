@@ -147,12 +147,17 @@ impl Template {
 fn dynamic(value: &Value, location: &str) -> Result<Expression> {
     let text = value.as_str().filter(|text| text.starts_with('$') || text.starts_with("States."));
     match text {
-        Some(text) => path_or_call(text, location),
-        None => {
-            let expected = "a valid JSONPath or a valid intrinsic function call";
-            Err(error(location, Problem::Value(expected)))
-        }
+        Some(text) => path_or_call(text, location)
+            .map_err(|error| undynamic(location, Some(error.problem.to_string()))),
+        None => Err(undynamic(location, None)),
     }
+}
+
+/// The error for a field whose name ends in `.$`. AWS points to the object that has the field.
+fn undynamic(location: &str, detail: Option<String>) -> super::DefinitionError {
+    let (object, field) = location.rsplit_once('/').unwrap_or(("", location));
+    let field = field.replace("~1", "/").replace("~0", "~");
+    error(object, Problem::Dynamic { field, detail })
 }
 
 /// A path, or the call of an intrinsic function.
@@ -168,7 +173,13 @@ pub(super) fn path_or_call(text: &str, location: &str) -> Result<Expression> {
 
 /// Compiles the JSONata in a text; `None` if there is none.
 pub(super) fn compile(text: &str, location: &str) -> Result<Option<Expression>> {
-    let Some(source) = jsonata::embedded(text) else { return Ok(None) };
+    let Some(source) = jsonata::embedded(text) else {
+        if text.starts_with("{%") {
+            let problem = "JSONata string must start with {% and end with %}";
+            return Err(error(location, Problem::Conflict(problem)));
+        }
+        return Ok(None);
+    };
     match jsonata::Expression::compile(source) {
         Ok(expression) => Ok(Some(Expression::Jsonata(expression))),
         Err(problem) => Err(error(location, problem)),
@@ -200,6 +211,11 @@ impl Slot {
                 let location = format!("{prefix}{field}");
                 let value = match (expression, *field) {
                     // AWS words these two errors like those of template fields.
+                    (Expression::Reference(reference), "SecondsPath" | "TimestampPath") => {
+                        let found = scope.lookup(reference, root);
+                        let found = found.and_then(std::result::Result::ok);
+                        found.ok_or_else(|| no_input(field, &reference.text))?
+                    }
                     (Expression::Reference(reference), name)
                         if !matches!(name, "ErrorPath" | "CausePath") =>
                     {
@@ -209,7 +225,10 @@ impl Slot {
                 };
                 let wrong = || match expression {
                     Expression::Jsonata(expression) => {
-                        expression.wrong_type(&location, expected, &value)
+                        match wrong_result(field, expression.source(), &value) {
+                            Some(cause) => Fault::query(&location, cause),
+                            None => expression.wrong_type(&location, expected, &value),
+                        }
                     }
                     Expression::Reference(reference) => {
                         Fault::runtime(wrong_reference(field, &reference.text, expected, &value))
@@ -221,6 +240,37 @@ impl Slot {
                 accept(&value).ok_or_else(wrong)
             }
         }
+    }
+}
+
+/// A wait's path selects nothing.
+fn no_input(field: &str, path: &str) -> Fault {
+    Fault::runtime(format!("The {field} parameter does not reference an input value: {path}"))
+}
+
+/// AWS's message for the result of a JSONata expression that has the right type and a wrong value;
+/// `None` if the type is wrong.
+///
+/// Known for `Timestamp` and `TimeoutSeconds`; assumed for the other fields, which have the same
+/// form in JSONPath.
+fn wrong_result(field: &str, source: &str, value: &Value) -> Option<String> {
+    match (field, value) {
+        ("Timestamp", Value::String(text)) => Some(format!(
+            "The Timestamp parameter does not reference a valid ISO-8601 extended offset date-time format string: {source} == {text}"
+        )),
+        ("Seconds", Value::Number(number)) if number.as_i64().is_some_and(|whole| whole < 0) => {
+            Some(format!("The Seconds parameter references a negative value: {source} == {number}"))
+        }
+        ("Seconds", Value::Number(number)) if !number.is_i64() => Some(format!(
+            "The Seconds parameter cannot be parsed as a long value: {source} == {number}"
+        )),
+        ("TimeoutSeconds" | "HeartbeatSeconds", Value::Number(number)) if number.is_f64() => {
+            Some(format!("The {field} field cannot be parsed as an integer: {number}"))
+        }
+        ("TimeoutSeconds" | "HeartbeatSeconds", Value::Number(number)) => {
+            Some(format!("{field} must be between 0 and {SECONDS_MAX} but was: {number}"))
+        }
+        _ => None,
     }
 }
 

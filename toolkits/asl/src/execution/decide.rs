@@ -222,7 +222,7 @@ impl Execution {
                 view.visit.entered_at.plus_seconds(seconds)
             }
             Until::Timestamp(slot) => {
-                let until = slot.evaluate(&mut scope, &input, "", "timestamp", accept::time)?;
+                let until = slot.evaluate(&mut scope, &input, "", "string", accept::time)?;
                 until.plus_millis(self.wall_ahead_ms.saturating_neg())
             }
         })
@@ -317,10 +317,7 @@ fn faulted(view: View<'_>, stage: &Stage, fault: Fault) -> Step {
     if fault.error != error_name::QUERY_EVALUATION_ERROR && (!seen || catching) {
         return Step::Fail(failure);
     }
-    let previous_event_id = match stage {
-        Stage::Entered => view.visit.previous_event_id,
-        _ => view.last,
-    };
+    let previous_event_id = view.before_evaluation(stage);
     let state = view.visit.state.clone();
     let kind = EventKind::EvaluationFailed { state, location: fault.location, failure };
     Step::Record { previous_event_id, kind }

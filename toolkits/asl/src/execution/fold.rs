@@ -235,11 +235,7 @@ impl Execution {
         location: Option<&str>,
         failure: &Failure,
     ) -> Option<Turn> {
-        let previous_event_id = match stage {
-            Stage::Entered => view.visit.previous_event_id,
-            _ => view.last,
-        };
-        if event.previous_event_id != previous_event_id {
+        if event.previous_event_id != view.before_evaluation(stage) {
             return None;
         }
         let mut visit = view.visit.clone();

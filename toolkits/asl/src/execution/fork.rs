@@ -46,6 +46,7 @@ impl Execution {
     pub(super) fn fork_started(&self, view: View<'_>, now: Timestamp) -> Result<EventKind> {
         Ok(match &view.state.kind {
             Kind::Map(map) => {
+                self.concurrency(view, map, now)?;
                 let items = self.items(view, map, now)?;
                 EventKind::MapStateStarted { length: items.len() as u64 }
             }
@@ -104,9 +105,8 @@ impl Execution {
             }
             Kind::Map(map) => {
                 let items = self.items(view, map, now)?;
-                let settings = settings(view, &mut scope, map, items.len());
-                let concurrency = settings.as_ref().map_or(0, |(concurrency, _)| *concurrency);
-                fork.tolerated = settings.map(|(_, tolerated)| tolerated);
+                let concurrency = self.concurrency(view, map, now)?;
+                fork.tolerated = tolerated(view, &mut scope, map, items.len());
                 if map.distributed {
                     fork.run = Some(Run::default());
                 }
@@ -117,6 +117,19 @@ impl Execution {
             _ => unreachable!("nothing else forks"),
         }
         Ok(fork)
+    }
+
+    /// The most iterations of a `Map` that run at once.
+    ///
+    /// AWS evaluates it with the state's entry, before the items, but what is tolerated only after
+    /// the start.
+    fn concurrency(&self, view: View<'_>, map: &Map, now: Timestamp) -> Result<usize> {
+        let context = || self.context(view, None, None);
+        let mut scope = self.scope(view, &context, now, &view.visit.entered_event_id.to_string());
+        Ok(match whole(view, &mut scope, &map.max_concurrency)?.unwrap_or_default() {
+            0 => CONCURRENCY_MAX,
+            given => given.min(CONCURRENCY_MAX),
+        })
     }
 
     /// The items of a `Map`.
@@ -296,33 +309,24 @@ fn no_array(view: View<'_>, input: &Value) -> Stopped {
     Stopped::Fault(Fault { error, location: None, cause })
 }
 
-/// Maximum concurrency and tolerated failures.
-fn settings(
-    view: View<'_>,
-    scope: &mut Scope<'_>,
-    map: &Map,
-    items: usize,
-) -> Result<(usize, usize)> {
+/// A number in the state, a whole one.
+fn whole(view: View<'_>, scope: &mut Scope<'_>, slot: &Option<Slot>) -> Result<Option<usize>> {
+    let Some(slot) = slot else { return Ok(None) };
     let input = effective(view, scope)?;
-    let mut whole = |slot: &Option<Slot>| -> Result<Option<usize>> {
-        let value = slot
-            .as_ref()
-            .map(|slot| slot.evaluate(scope, &input, "", "number", accept::whole_or_text));
-        Ok(value.transpose()?.map(|value| usize::try_from(value).unwrap_or(usize::MAX)))
-    };
-    let concurrency = whole(&map.max_concurrency)?.unwrap_or_default();
-    let count = whole(&map.tolerated_count)?;
+    let value = slot.evaluate(scope, &input, "", "number", accept::whole_or_text)?;
+    Ok(Some(usize::try_from(value).unwrap_or(usize::MAX)))
+}
+
+/// The number of failed iterations that a `Map` tolerates.
+fn tolerated(view: View<'_>, scope: &mut Scope<'_>, map: &Map, items: usize) -> Result<usize> {
+    let count = whole(view, scope, &map.tolerated_count)?;
+    let input = effective(view, scope)?;
     let percentage = map
         .tolerated_percentage
         .as_ref()
         .map(|slot| slot.evaluate(scope, &input, "", "number", accept::percentage_or_text));
     let share = percentage.transpose()?.map(|share| (share * items as f64 / 100.0) as usize);
-    let concurrency = match concurrency {
-        0 => CONCURRENCY_MAX,
-        given => given.min(CONCURRENCY_MAX),
-    };
-    let tolerated = [count, share].into_iter().flatten().min().unwrap_or_default();
-    Ok((concurrency, tolerated))
+    Ok([count, share].into_iter().flatten().min().unwrap_or_default())
 }
 
 /// Groups items into batches, each with `BatchInput`.

@@ -105,6 +105,23 @@ pub(super) struct View<'a> {
     pub(super) last: u64,
 }
 
+impl View<'_> {
+    /// `previousEventId` of an expression's failure in this stage.
+    ///
+    /// AWS decides a state's entry and the start of its first iterations at once. A failure in that
+    /// decision names the event before it, not the entry or the start. Recorded for a state that
+    /// fails after its entry; assumed for a `Map` that fails after its start.
+    pub(super) fn before_evaluation(&self, stage: &Stage) -> u64 {
+        match stage {
+            Stage::Entered => self.visit.previous_event_id,
+            Stage::Forked(fork) if self.visit.failed == 0 && fork.begun == 0 => {
+                self.visit.previous_event_id
+            }
+            _ => self.last,
+        }
+    }
+}
+
 impl Thread {
     pub(super) fn begin(
         machine: &Arc<Machine>,

@@ -118,7 +118,8 @@ impl<'a> Arguments<'a> {
     fn whole(&self, at: usize) -> Result<i64> {
         let value = self.get(at)?;
         let rounded = || value.as_f64().filter(|number| number.abs() < i64::MAX as f64);
-        let whole = value.as_i64().or_else(|| rounded().map(|number| (number + 0.5).floor() as i64));
+        let whole =
+            value.as_i64().or_else(|| rounded().map(|number| (number + 0.5).floor() as i64));
         whole.ok_or_else(|| format!("argument {} must be a number", at + 1))
     }
 }

@@ -388,9 +388,9 @@ fn cidr(value: &Value) -> Result<Matcher> {
 /// Whether a text has the characters of an address: four numbers with dots, or hexadecimal digits
 /// with colons.
 fn looks_like_address(text: &str) -> bool {
-    let numbers = text.split('.').filter(|part| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit())
-    });
+    let numbers = text
+        .split('.')
+        .filter(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
     let four = numbers.count() == 4 && text.matches('.').count() == 3;
     let digits = |byte: u8| byte.is_ascii_hexdigit() || byte == b':';
     four || (text.contains(':') && text.bytes().all(digits))

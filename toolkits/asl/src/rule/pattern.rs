@@ -135,6 +135,70 @@ mod tests {
         check(pattern, two, false);
     }
 
+    /// Invalid patterns, each with its reason.
+    const INVALID: &[(&str, &str)] = &[
+        (r#"{"a": [{"wildcard": "arn:**:x"}]}"#, "Consecutive wildcard characters at pos 5"),
+        (r#"{"a": [{"wildcard": "x\\y"}]}"#, "Invalid escape character at pos 2"),
+        (r#"{"a": 1}"#, "\"a\" must be an object or an array"),
+        (r#"{"a": [[1]]}"#, "Match value must be String, number, true, false, or null"),
+        (r#"{"a": [{}]}"#, "Match expression name not found"),
+        (r#"{"a": [{"prefix": "x", "suffix": "y"}]}"#, "Only one key allowed in match expression"),
+        (r#"{"a": [{"numeric": 5}]}"#, "Value of numeric must be an array."),
+        (r#"{"a": [{"numeric": []}]}"#, "Invalid member in numeric match: ]"),
+        (r#"{"a": [{"numeric": [5]}]}"#, "Invalid member in numeric match: 5"),
+        (r#"{"a": [{"numeric": ["!", 5]}]}"#, "Unrecognized numeric range operator: !"),
+        (r#"{"a": [{"numeric": ["=", "5"]}]}"#, "Value of equals must be numeric"),
+        (r#"{"a": [{"numeric": ["<"]}]}"#, "Value of < must be numeric"),
+        (r#"{"a": [{"numeric": ["=", 1, "<", 2]}]}"#, "Too many elements in numeric expression"),
+        (r#"{"a": [{"numeric": [">", 1, ">", 2]}]}"#, "Bad numeric range operator: >"),
+        (r#"{"a": [{"numeric": [">", 1, 2]}]}"#, "Bad value in numeric range: 2"),
+        (
+            r#"{"a": [{"numeric": [">", 1, "<", 2, 3]}]}"#,
+            "Too many terms in numeric range expression",
+        ),
+        (r#"{"a": [{"numeric": [">", 2, "<", 1]}]}"#, "Bottom must be less than top"),
+        (r#"{"a": [{"cidr": "10.0.0.0/"}]}"#, "Malformed CIDR, one '/' required"),
+        (r#"{"a": [{"cidr": "10.0.0.0/32"}]}"#, "IPv4 mask bits must be < 32"),
+        (r#"{"a": [{"cidr": "::1/128"}]}"#, "IPv6 mask bits must be < 128"),
+        (r#"{"a": [{"cidr": "10.0.0.0/-1"}]}"#, "Malformed CIDR, mask bits must not be negative"),
+        (r#"{"a": [{"cidr": "10.0.0.300/8"}]}"#, "Invalid IP address: 10.0.0.300"),
+        (r#"{"a": [{"exists": "x"}]}"#, "exists match pattern must be either true or false."),
+        (r#"{"a": [{"anything-but": {"x": 1}}]}"#, "Unsupported anything-but pattern: x"),
+        (
+            r#"{"a": [{"anything-but": [1, "x"]}]}"#,
+            "Inside anything but list, either all values are number or string, mixed type is not supported",
+        ),
+        (r#"{"$or": [{"a": [1]}]}"#, "There must have at least 2 Objects in $or relationship."),
+        (r#"{"$or": [1, 2]}"#, "Only JSON object is allowed in array of $or relationship."),
+        (
+            r#"{"$or": [{"prefix": [1]}, {"b": [1]}]}"#,
+            "prefix is Ruler reserved fieldName which cannot be used inside $or.",
+        ),
+        (
+            r#"{"a": closed"#,
+            "Unrecognized token 'closed': was expecting (JSON String, Number, Array, Object or token 'null', 'true' or 'false')",
+        ),
+        (
+            r#"{"a": [1] "b"}"#,
+            "Unexpected character ('\"' (code 34)): was expecting comma to separate Object entries",
+        ),
+    ];
+
+    #[test]
+    fn an_invalid_pattern_has_the_reason_of_event_ruler() {
+        for (pattern, reason) in INVALID {
+            let refused = Pattern::parse(pattern).unwrap_err();
+            assert_eq!(refused.reason, *reason, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn an_address_matches_its_other_spellings() {
+        let pattern = json!({"ip": ["2001:db8::1"]});
+        check(pattern.clone(), json!({"ip": "2001:0DB8:0:0::1"}), true);
+        check(pattern, json!({"ip": "2001:db8::2"}), false);
+    }
+
     #[test]
     fn or_combines_with_other_conditions_and_nests() {
         let pattern =

@@ -230,3 +230,102 @@ fn a_plain_function_has_lambda_function_events() {
     ExecutionStarted TaskStateEntered LambdaFunctionScheduled LambdaFunctionStarted LambdaFunctionTimedOut ExecutionFailed
     ");
 }
+
+/// The error and the cause, without its opening, of a machine with one state.
+fn failure_of(state: Value, input: Value) -> (String, String) {
+    let machine = json!({"StartAt": "A", "States": {"A": state}});
+    let run = run(&definition(&machine.to_string()), &input, &|_, _| Vec::new());
+    let (error, cause) = run.failure();
+    let cause = cause.split_once("#2). ").map_or(cause.clone(), |(_, cause)| cause.to_owned());
+    (error, cause)
+}
+
+#[test]
+fn a_wait_that_cannot_be_computed_has_the_cause_of_aws() {
+    let wait = |fields: Value| {
+        let mut wait = json!({"Type": "Wait", "End": true});
+        wait.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        failure_of(wait, json!({"at": "2016-13-05T21:29:29Z", "n": -1}))
+    };
+    let jsonata = |field: &str, source: &str| {
+        wait(json!({"QueryLanguage": "JSONata", field: format!("{{% {source} %}}")}))
+    };
+    let (runtime, query) = ("States.Runtime", "States.QueryEvaluationError");
+    for ((error, cause), (expected, words)) in [
+        (
+            wait(json!({"SecondsPath": "$.none"})),
+            (runtime, "The SecondsPath parameter does not reference an input value: $.none"),
+        ),
+        (
+            wait(json!({"TimestampPath": "$.none"})),
+            (runtime, "The TimestampPath parameter does not reference an input value: $.none"),
+        ),
+        (
+            jsonata("Timestamp", "$states.input.at"),
+            (
+                query,
+                "The Timestamp parameter does not reference a valid ISO-8601 extended offset date-time format string: $states.input.at == 2016-13-05T21:29:29Z",
+            ),
+        ),
+        (
+            jsonata("Seconds", "$states.input.n"),
+            (query, "The Seconds parameter references a negative value: $states.input.n == -1"),
+        ),
+        (
+            jsonata("Seconds", "$states.input.at"),
+            (
+                query,
+                "The JSONata expression '$states.input.at' specified for the field 'Seconds' returned an unexpected result type. Expected 'number', but was 'string' for value: \"2016-13-05T21:29:29Z\"",
+            ),
+        ),
+    ] {
+        assert_eq!((error.as_str(), cause.as_str()), (expected, words));
+    }
+}
+
+#[test]
+fn a_wrong_concurrency_fails_a_map_before_its_items() {
+    let processor = json!({"StartAt": "B", "States": {"B": {"Type": "Pass", "End": true}}});
+    let map = json!({"StartAt": "A", "States": {"A": {
+        "Type": "Map", "MaxConcurrencyPath": "$.n", "ItemsPath": "$.none",
+        "ItemProcessor": processor, "End": true,
+    }}});
+    let run = run(&definition(&map.to_string()), &json!({"n": "many"}), &|_, _| Vec::new());
+    let (error, cause) = run.failure();
+    assert_eq!(error, "States.Runtime");
+    let words =
+        r#"The MaxConcurrencyPath field refers to value "many" which is not a valid integer: $.n"#;
+    assert!(cause.ends_with(words), "{cause}");
+    let types: Vec<String> = run.history.iter().map(|event| event.kind.type_name()).collect();
+    assert_eq!(types, ["ExecutionStarted", "MapStateEntered", "ExecutionFailed"]);
+}
+
+#[test]
+fn a_failed_item_selector_names_the_event_before_its_map() {
+    let processor = json!({"StartAt": "B", "States": {"B": {"Type": "Pass", "End": true}}});
+    let map = json!({"QueryLanguage": "JSONata", "StartAt": "First", "States": {
+        "First": {"Type": "Pass", "Next": "A"},
+        "A": {
+            "Type": "Map", "Items": [1], "ItemSelector": {"x": "{% $none %}"},
+            "ItemProcessor": processor, "End": true,
+        },
+    }});
+    let run = run(&definition(&map.to_string()), &json!({}), &|_, _| Vec::new());
+    let ids: Vec<(u64, u64, String)> = run
+        .history
+        .iter()
+        .map(|event| (event.id, event.previous_event_id, event.kind.type_name()))
+        .collect();
+    let named: Vec<(u64, u64, &str)> =
+        ids.iter().map(|(id, before, name)| (*id, *before, name.as_str())).collect();
+    assert_eq!(
+        named[3..],
+        [
+            (4, 3, "MapStateEntered"),
+            (5, 4, "MapStateStarted"),
+            (6, 3, "EvaluationFailed"),
+            (7, 6, "MapStateFailed"),
+            (8, 7, "ExecutionFailed"),
+        ]
+    );
+}

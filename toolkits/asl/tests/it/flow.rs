@@ -74,12 +74,12 @@ fn a_wrong_type_names_the_expected_type() {
     insta::assert_snapshot!(causes.join("\n"), @r#"
     The JSONata expression '1' specified for the field 'Choices[0]/Condition' returned an unexpected result type. Expected 'boolean', but was 'number' for value: 1
     The JSONata expression ''x'' specified for the field 'Seconds' returned an unexpected result type. Expected 'number', but was 'string' for value: "x"
-    The JSONata expression '$states.input' specified for the field 'Timestamp' returned an unexpected result type. Expected 'timestamp', but was 'object' for value: {}
+    The JSONata expression '$states.input' specified for the field 'Timestamp' returned an unexpected result type. Expected 'string', but was 'object' for value: {}
     The JSONata expression '[1]' specified for the field 'Error' returned an unexpected result type. Expected 'string', but was 'array' for value: [1]
     The JSONata expression ''a' + 1' specified for the field 'Output[1]/a' threw an error during evaluation. T2001: The left side of the + operator must evaluate to a number
     The JSONata expression 'function($x) { $x }' specified for the field 'Output' returned an unsupported result type.
-    The JSONata expression '$eval('1')' specified for the field 'Output' threw an error during evaluation. T1006: $eval is not available
-    The JSONata expression '$nosuch(1)' specified for the field 'Output' threw an error during evaluation. T1006: Attempted to invoke a non-function: $nosuch
+    The JSONata expression '$eval('1')' specified for the field 'Output' threw an error during evaluation. T1006: Attempted to invoke a non-function
+    The JSONata expression '$nosuch(1)' specified for the field 'Output' threw an error during evaluation. T1006: Attempted to invoke a non-function
     "#);
 }
 

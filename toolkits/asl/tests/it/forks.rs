@@ -96,7 +96,7 @@ fn a_map_tolerates_its_configured_failures() {
         for mode in ["INLINE", "DISTRIBUTED"] {
             let mut machine = each(fields.clone(), judge.clone());
             let processor = &mut machine["States"]["Each"]["ItemProcessor"];
-            processor["ProcessorConfig"] = json!({"Mode": mode});
+            processor["ProcessorConfig"] = json!({"Mode": mode, "ExecutionType": "STANDARD"});
             processor["States"]["Good"] = json!({"Type": "Succeed"});
             processor["States"]["Bad"] = json!({"Type": "Fail", "Error": "E"});
             let (_, outcome, _) = whole(&machine, &json!([0, 1, 2, 3]));
@@ -138,7 +138,8 @@ fn iterations_read_outer_variables_and_keep_their_own() {
 fn a_distributed_map_rejects_waiting_iterations() {
     let wait = json!({"Type": "Wait", "Seconds": 1, "End": true});
     let mut machine = each(json!({}), wait);
-    machine["States"]["Each"]["ItemProcessor"]["ProcessorConfig"] = json!({"Mode": "DISTRIBUTED"});
+    machine["States"]["Each"]["ItemProcessor"]["ProcessorConfig"] =
+        json!({"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"});
     let (_, outcome, _) = whole(&machine, &json!([1]));
     let (error, cause) = outcome.unwrap_err();
     assert_eq!(error, "States.Runtime");

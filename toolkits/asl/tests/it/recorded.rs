@@ -169,10 +169,19 @@ impl<'a> Replay<'a> {
     fn behave(&self, request: &TaskRequest) -> Option<Event> {
         let functions = self.record["tasks"]["functions"].as_array().into_iter().flatten();
         let behaviour = functions
-            .filter(|function| request.resource == function["arn"])
+            .filter(|function| {
+                let named = &request.arguments["FunctionName"];
+                request.resource == function["arn"]
+                    || *named == function["arn"]
+                    || *named == function["name"]
+            })
             .map(|function| &function["behaviour"])
             .next()?;
         let (id, now) = (request.event_id, self.now);
+        let service = request.resource.starts_with("arn:aws:states:::lambda:invoke");
+        if let Some(output) = output(behaviour, request, now, service) {
+            return self.execution.task_succeeded(id, &output, now).ok();
+        }
         let error = behaviour["errorType"].as_str()?;
         let cause = json!({
             "errorMessage": behaviour["errorMessage"], "errorType": error,
@@ -197,6 +206,75 @@ impl<'a> Replay<'a> {
             None => self.execution.callback_failed(&token, failure(result), self.now).ok(),
         }
     }
+}
+
+/// The result of a function that returns one; `None` if it raises an error or sleeps too long.
+fn output(
+    behaviour: &Value,
+    request: &TaskRequest,
+    now: Timestamp,
+    service: bool,
+) -> Option<Value> {
+    let given = if service { &request.arguments["Payload"] } else { &request.arguments };
+    let payload = match behaviour["kind"].as_str()? {
+        "echo" => given.clone(),
+        "constant" => behaviour["output"].clone(),
+        "sleep-then-echo" => {
+            let seconds = behaviour["seconds"].as_u64()?;
+            (now.plus_seconds(seconds) < request.timeout_at).then(|| given.clone())?
+        }
+        _ => return None,
+    };
+    Some(if service { invoked(payload) } else { payload })
+}
+
+/// Length of a value's JSON text as the recorded functions, in Python, write it: with a space after each
+/// colon and comma.
+fn spaced(value: &Value) -> usize {
+    let commas = |count: usize| 2 * count.saturating_sub(1);
+    match value {
+        Value::Object(fields) => {
+            let name = |name: &String| json!(name).to_string().len() + 2;
+            let members = fields.iter().map(|(key, value)| name(key) + spaced(value));
+            2 + commas(fields.len()) + members.sum::<usize>()
+        }
+        Value::Array(items) => 2 + commas(items.len()) + items.iter().map(spaced).sum::<usize>(),
+        other => other.to_string().len(),
+    }
+}
+
+/// What the optimised integration returns for a function's result.
+fn invoked(payload: Value) -> Value {
+    let length = spaced(&payload).to_string();
+    json!({
+        "ExecutedVersion": "$LATEST",
+        "Payload": payload,
+        "SdkHttpMetadata": {
+            "AllHttpHeaders": {
+                "X-Amz-Executed-Version": ["$LATEST"],
+                "x-amzn-Remapped-Content-Length": ["0"],
+                "Connection": ["keep-alive"],
+                "x-amzn-RequestId": "x-amzn-RequestId",
+                "Content-Length": [length],
+                "Date": "date",
+                "X-Amzn-Trace-Id": "X-Amzn-Trace-Id",
+                "Content-Type": ["application/json"],
+            },
+            "HttpHeaders": {
+                "Connection": "keep-alive",
+                "Content-Length": length,
+                "Content-Type": "application/json",
+                "Date": "date",
+                "X-Amz-Executed-Version": "$LATEST",
+                "x-amzn-Remapped-Content-Length": "0",
+                "x-amzn-RequestId": "x-amzn-RequestId",
+                "X-Amzn-Trace-Id": "X-Amzn-Trace-Id",
+            },
+            "HttpStatusCode": 200,
+        },
+        "SdkResponseMetadata": {"RequestId": "RequestId"},
+        "StatusCode": 200,
+    })
 }
 
 /// The start of a recorded execution; an express execution's ARN has another format.
