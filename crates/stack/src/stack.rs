@@ -6,6 +6,7 @@
 mod agents;
 mod data;
 mod lambdas;
+mod load;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -41,11 +42,10 @@ use crate::endpoint::{Aws, Callers, Endpoint, Guard, Reader, Running, Slots, Str
 use crate::executions::{self, Executions};
 use crate::folder::Missing;
 use crate::functions;
-use crate::host::{Agents, PROCESSES_MAX};
+use crate::host::Agents;
 use crate::keeping::{self, Keeper};
 use crate::keys::Keys;
-use crate::load::disk::Budget;
-use crate::load::{self, Load};
+use crate::load::{Limits as LoadLimits, Load};
 use crate::memory;
 use crate::names;
 use crate::recover::end_former_runners;
@@ -107,7 +107,7 @@ pub struct Config {
     /// Admission limits.
     pub admission: Limits,
     /// Limits of the load.
-    pub load: load::Limits,
+    pub load: LoadLimits,
     /// The agents that triggers may name. Their graphs also name the tool calls of recorded sessions.
     pub agents: Arc<[Agent]>,
 }
@@ -210,7 +210,7 @@ impl Stack {
         let agents =
             agents(&config, &progress, &store, &clock, &aws, &data.folder, inside.as_ref())?;
         let rules = Rules { agents: Arc::clone(&config.agents), limits: config.admission.clone() };
-        let load = load(&config, &store, &clock, &data);
+        let load = load::of(&config, &store, &clock, &data);
         let of_file = std::mem::take(&mut config.functions);
         let functions = load.noting(functions(&store, &clock, &aws, rules)).with_file(of_file);
         let agent_core = Some(aws_sdk_bedrockagentcore::Client::new(&aws));
@@ -325,20 +325,6 @@ async fn executions(
     let executions = Executions::open(store.clone(), clock.clone(), &text, services).await?;
     executions.wake_when_taken_up(end_former_runners(store, clock.now()).await);
     Ok(executions)
-}
-
-fn load(config: &Config, store: &Database, clock: &Clock, data: &Data) -> Load {
-    let budget = config.load.disk_bytes.map(|bytes| Budget::new(store, &data.folder, bytes));
-    Load::new(limits(config), clock, budget)
-}
-
-/// The limits of the load, as far as this stack's hosts can run as many sessions.
-fn limits(config: &Config) -> load::Limits {
-    let hosted = match config.isolation {
-        Isolation::None => agent::host::SESSIONS_MAX,
-        Isolation::Processes { .. } => PROCESSES_MAX,
-    };
-    load::Limits { at_work: config.load.at_work.min(hosted), ..config.load.clone() }
 }
 
 fn running(

@@ -68,7 +68,7 @@ async fn here(context: &Context, order: Order) -> Result<Exit, Failure> {
     known_agent(&order, Some(&own))?;
     output::say(&format!("nothing listens at {}: starting a stack for this run", endpoint.address));
     let stack = own_stack::for_a_run(context, environment).await?;
-    let following = triggered(context, &endpoint, &order, stack.folder());
+    let following = Box::pin(triggered(context, &endpoint, &order, stack.folder()));
     let outcome = until_drained(following, stack.drained()).await;
     if !matches!(outcome, Ok(Exit::Succeeded | Exit::Failed)) {
         output::hint(

@@ -19,7 +19,7 @@ fn main() -> Result<(), Error> {
         let callbacks = aws_sdk_sfn::Client::new(&base.aws);
         let poller = Poller::new(base.store, callbacks, base.runtime, Clock::system());
         let machine = (base.lookup)(workflow::env::STATE_MACHINE_ARN);
-        let agents = packs::all().into_iter().map(|agent| agent.name().to_owned());
+        let agents = packs::all().iter().map(|agent| agent.name().to_owned());
         let poller = poller.with_state_machine(machine).with_agents(agents);
         let poller = poller.ignoring_answers_of_callbacks();
         Ok(async move |payload: Value| {
