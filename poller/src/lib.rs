@@ -168,7 +168,7 @@ impl<S: Store> Poller<S> {
     /// As [`Self::handle`] and [`Self::answer`], and if the payload is none of their requests.
     pub async fn serve(&self, payload: Value) -> Result<Value, Error> {
         if url::is_request(&payload) {
-            return Ok(self.respond(&payload).await);
+            return Ok(Box::pin(self.respond(&payload)).await);
         }
         self.serve_for(payload, &Principal::Unknown).await
     }
