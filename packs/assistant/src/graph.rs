@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use graph::agent::Settings;
 use graph::budget::{Budget, Crossed};
-use graph::definition::{Attempts, Context, Finish, Graph, InputError, Node, Route, Scope};
+use graph::definition::{Attempts, Context, Graph, InputError, Node, Route, Scope};
 use graph::effect::{Author, Chat, Effect, INPUT_STEP, Reply, ToolCall, ToolChoice, ToolSpec};
 use graph::outcome::{CATEGORY_TOOL_CHANGED, Outcome, ToolOutcome};
 use graph::question::{Decision, Question};
@@ -492,15 +492,5 @@ impl AgentState {
         self.confirmation_prompt = None;
         self.turn.responding = false;
         Route::To(LISTEN)
-    }
-
-    fn end(&self, why: &str) -> Route {
-        Route::End(Finish::Completed(json!({
-            "reply": self.reply,
-            "thread": self.thread,
-            "ended": why,
-            "last_turn": self.ending,
-            "intermediate_steps": self.intermediate_steps,
-        })))
     }
 }

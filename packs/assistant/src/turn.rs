@@ -1,5 +1,6 @@
 //! How a turn goes on after a person's words, and what its confirmations say.
 
+use graph::definition::{Finish, Route};
 use graph::effect::ToolCall;
 use serde_json::{Value, json};
 
@@ -39,8 +40,7 @@ fn without_lead(text: &str) -> &str {
                 let rest = trimmed.strip_prefix(*next);
                 rest.is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
             };
-            let leads_on =
-                PLAIN_LEADS.contains(lead) || LEADS.iter().chain(&VERBS).any(|next| begins(&next));
+            let leads_on = PLAIN_LEADS.contains(lead) || LEADS.iter().chain(&VERBS).any(begins);
             let is_lead = is_cut || (after.starts_with(' ') && leads_on);
             (!trimmed.is_empty() && is_lead).then_some(rest.len() - trimmed.len())
         });
@@ -52,6 +52,17 @@ fn without_lead(text: &str) -> &str {
 }
 
 impl AgentState {
+    /// Ends the thread.
+    pub(super) fn end(&self, why: &str) -> Route {
+        Route::End(Finish::Completed(json!({
+            "reply": self.reply,
+            "thread": self.thread,
+            "ended": why,
+            "last_turn": self.ending,
+            "intermediate_steps": self.intermediate_steps,
+        })))
+    }
+
     /// The confirmation of a call, with what the program knows about it.
     pub(super) fn confirmation(&self, call: &ToolCall) -> String {
         let known = self.shown(&call.tool, &call.arguments);

@@ -237,7 +237,7 @@ pub(super) fn intent(query: &str, plans: &BTreeMap<String, Plan>) -> Intent {
             let is_joined = parts.clone().nth(1).is_some();
             parts.filter(move |_| is_joined).map(spelt)
         });
-    let whole = words(query).map(|word| spelt(word));
+    let whole = words(query).map(spelt);
     intent_of(&whole.chain(parts).collect::<Vec<_>>(), query, plans)
 }
 

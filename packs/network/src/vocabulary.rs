@@ -114,10 +114,10 @@ pub(super) fn answered(tool: Vec<&'static str>, content: &Value) -> Vec<&'static
     };
     let text = content.to_string().to_lowercase();
     let has = |marks: &&[&str]| marks.iter().any(|mark| text.contains(mark));
-    if has(&own) {
+    if has(own) {
         return tool;
     }
-    let other = MARKS.iter().find(|(_, marks)| has(&marks)).map(|(name, _)| *name);
+    let other = MARKS.iter().find(|(_, marks)| has(marks)).map(|(name, _)| *name);
     let named = tool
         .into_iter()
         .filter_map(|name| if name == *asked { other.or(Some(name)) } else { Some(name) });

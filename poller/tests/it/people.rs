@@ -145,7 +145,8 @@ async fn a_halt_over_the_url_has_the_callers_arn() {
     let world = world();
     let poller = world.poller.clone().with_agents(["checkup".to_owned()]);
     let change = async |path: &str, body: &Value| {
-        let reply = poller.serve(request(path, &caller(), &body.to_string())).await.unwrap();
+        let asked = request(path, &caller(), &body.to_string());
+        let reply = Box::pin(poller.serve(asked)).await.unwrap();
         let body: Value = serde_json::from_str(reply["body"].as_str().unwrap()).unwrap();
         (reply["statusCode"].as_u64().unwrap(), body)
     };

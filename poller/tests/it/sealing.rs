@@ -127,7 +127,7 @@ impl World {
             "expires_at": self.expires_at(), "seen": now(), "now": now(), "woken": "callback",
             "watch": Watch { invocation: 1, ..Watch::default() }, "callback": output,
         });
-        poller.serve(request).await.unwrap();
+        Box::pin(poller.serve(request)).await.unwrap();
     }
 
     fn expires_at(&self) -> i64 {

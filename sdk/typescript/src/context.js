@@ -1,5 +1,6 @@
 // What an agent's function gets: the effects, by name.
 
+import { canonical } from "./json.js";
 import { UsageError } from "./program.js";
 import { schemaOf, validated } from "./schema.js";
 
@@ -35,7 +36,7 @@ export class Context {
 
   async _chat(prompt, options = {}) {
     const { context, messages = [], tools = [], schema, policy, system, choice } = options;
-    const text = context === undefined ? prompt : `${prompt}\n\n${JSON.stringify(context, exact)}`;
+    const text = context === undefined ? prompt : `${prompt}\n\n${textOf(context)}`;
     const asked = prompt === null || prompt === undefined ? messages : [...messages, { role: "user", text }];
     const fields = { kind: "chat", messages: asked, tools, choice, schema: schema ? schemaOf(schema) : null };
     Object.assign(fields, { system, policy: policy !== undefined, max_output_tokens: options.maxOutputTokens });
@@ -116,7 +117,8 @@ export class Context {
   }
 }
 
-const exact = (_, value) => (typeof value === "bigint" ? String(value) : value);
+// Every kit writes a context alike, so that one agent has the same digests in each language.
+const textOf = (context) => (typeof context === "string" ? context : canonical(context));
 
 function replyOf(reply) {
   return typeof reply === "string" ? { text: reply, calls: [] } : reply;

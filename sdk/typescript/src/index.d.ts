@@ -86,7 +86,7 @@ export type Message =
 
 export interface ChatOptions {
   system?: string;
-  /** Written behind the prompt as JSON. */
+  /** Written behind the prompt: a text as it is, anything else as JSON with sorted keys. */
   context?: unknown;
   /** The conversation before the prompt. */
   messages?: Message[];

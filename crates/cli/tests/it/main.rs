@@ -25,6 +25,7 @@ mod in_account;
 mod journal_file;
 mod keeping;
 mod kills;
+mod kits;
 mod lambdas;
 #[cfg(feature = "live")]
 mod live;

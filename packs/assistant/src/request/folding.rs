@@ -8,7 +8,6 @@ use super::{
     quoted, rounded,
 };
 
-/// Words for a time of the day.
 const PARTS_OF_THE_DAY: [&str; 7] = ["morning", "evening", "night", "bedtime", "qam", "qpm", "qhs"];
 
 /// A number alone is taken for a new dose if it is between this share of the dose before and the reciprocal.
@@ -319,8 +318,7 @@ impl<'a> Folding<'a> {
         Err(self.ask(phrase, &words))
     }
 
-    /// Whether a time alone is how long the doses go on: days or weeks beside an interval, as in
-    /// "bid 6 days".
+    /// Whether a time alone is how long the doses go on: days or weeks beside an interval, as in "bid 6 days".
     fn is_course(&self, quantity: Quantity) -> bool {
         let interval = self.request.changes.iter().find_map(|change| match change.amount {
             Amount::To(hours) if change.path == path::INTERVAL => Some(hours.canonical()),
@@ -440,10 +438,9 @@ impl<'a> Folding<'a> {
                     .any(|stem| word.starts_with(stem))
             })
         };
-        let is_named = said.starts_with("simulat") || is_simulated(before);
         let words = said.split(|c: char| !c.is_alphabetic());
         let mut units = words.filter(|word| ["day", "days", "d", "week", "weeks"].contains(word));
-        !is_named && units.next().is_some()
+        !said.starts_with("simulat") && !is_simulated(before) && units.next().is_some()
     }
 
     /// Parts that contradict each other.

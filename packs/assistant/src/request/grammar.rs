@@ -250,7 +250,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A parameter's name.
     pub(super) fn named(&self, at: usize) -> Option<(&'static str, usize)> {
         let found =
             PARAMETERS.iter().filter_map(|(name, path)| Some((*path, self.phrase(at, name)?)));

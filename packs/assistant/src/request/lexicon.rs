@@ -356,6 +356,8 @@ pub(super) const FILLERS: &[&str] = &[
 pub(super) const PUNCTUATION: &[char] =
     &[',', '&', ';', '.', '!', '?', ':', '(', ')', '"', '\'', '\u{201c}', '\u{201d}', '\u{2019}'];
 
+const NO_MODEL: &str = "there is no model of this drug. Say `which models are there`.";
+
 /// Words that need an answer, with what to say.
 pub(super) const ASKED: &[(&[&str], &str)] = &[
     (
@@ -478,30 +480,8 @@ pub(super) const ASKED: &[(&[&str], &str)] = &[
         &["safe", "toxic", "dangerous", "recommend", "recommended"],
         "I judge no safety. I compute concentrations; a person of the trade judges them.",
     ),
-    (
-        &[
-            "aminophylline",
-            "tobramycin",
-            "amikacin",
-            "digoxin",
-            "phenytoin",
-            "lithium",
-            "warfarin",
-            "meropenem",
-            "piperacillin",
-            "ciprofloxacin",
-            "linezolid",
-            "teicoplanin",
-            "cefazolin",
-            "paracetamol",
-            "acetaminophen",
-            "ibuprofen",
-            "caffeine",
-            "aspirin",
-            "morphine",
-        ],
-        "there is no model of this drug. Say `which models are there`.",
-    ),
+    (&["amikacin", "aspirin", "caffeine", "digoxin", "lithium", "morphine", "warfarin"], NO_MODEL),
+    (&["aminophylline", "meropenem", "paracetamol", "phenytoin", "tobramycin"], NO_MODEL),
     (&["versus", "vs"], "I compare finished runs. Simulate each regimen, then say `compare`."),
     (
         &["er", "sr", "xr", "cr", "extended", "sustained", "modified", "release"],
