@@ -275,7 +275,7 @@ async fn newer(path: &Path) {
 #[tokio::test]
 async fn an_unusable_journal_is_named_and_left_unchanged() {
     for (said, is_newer) in
-        [("has schema 4; this version supports 3", true), ("file is not a database", false)]
+        [("has schema 5; this version supports 4", true), ("file is not a database", false)]
     {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data").join(JOURNAL_FILE);

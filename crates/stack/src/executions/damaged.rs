@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use journal::sqlite::SqliteStore;
 use journal::sqlite::encrypted::session_of_text;
 use journal::store::Error;
-use rusqlite::types::Type;
+use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension as _, Row};
 use serde::de::IgnoredAny;
 
+use super::packed;
 use super::sqlite::{COLUMNS, record};
 use super::store::ExecutionStore as _;
 
@@ -76,14 +77,19 @@ async fn name_of(store: &SqliteStore, id: i64) -> Result<String, Error> {
 }
 
 /// Reads an event's row as [`ExecutionStore::history`] would.
-fn event(row: &Row<'_>) -> rusqlite::Result<()> {
-    let _: (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    let text = row.get_ref(3)?.as_str()?;
+fn event(row: &Row<'_>) -> Result<(), String> {
+    let text = text_of(row).map_err(|error| error.to_string())?;
     // Encrypted under the session's key, or JSON.
-    if session_of_text(text).is_some() {
+    if session_of_text(&text).is_some() {
         return Ok(());
     }
-    serde_json::from_str::<IgnoredAny>(text)
-        .map(|_| ())
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(3, Type::Text, error.into()))
+    serde_json::from_str::<IgnoredAny>(&text).map(|_| ()).map_err(|error| error.to_string())
+}
+
+fn text_of(row: &Row<'_>) -> Result<String, Error> {
+    let _: (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    match row.get_ref(3)? {
+        ValueRef::Blob(bytes) => packed::unpack(bytes),
+        _ => Ok(row.get(3)?),
+    }
 }
