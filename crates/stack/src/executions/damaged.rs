@@ -76,7 +76,7 @@ async fn name_of(store: &SqliteStore, id: i64) -> Result<String, Error> {
     Ok(arn.await?.map_or_else(|| format!("execution {id}"), |arn| format!("execution {arn}")))
 }
 
-/// Reads an event's row as [`ExecutionStore::history`] would.
+/// Reads an event's row as [`history`](super::store::ExecutionStore::history) would.
 fn event(row: &Row<'_>) -> Result<(), String> {
     let text = text_of(row).map_err(|error| error.to_string())?;
     // Encrypted under the session's key, or JSON.

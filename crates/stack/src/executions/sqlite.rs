@@ -1,6 +1,6 @@
 //! Executions as rows of the SQLite file that holds the journal.
 //!
-//! A history is stored in the API's JSON form, each event [packed](super::packed); earlier versions stored text. Inputs, outputs, failures and histories of a session that has a key are
+//! A history is stored in the API's JSON form, each event [packed]; earlier versions stored text. Inputs, outputs, failures and histories of a session that has a key are
 //! encrypted under it; an encrypted event is not packed.
 
 use asl::execution::Outcome;
