@@ -4,14 +4,17 @@
 //! and lists the halts in force after it. So one read of the newest record is enough, and two writers cannot undo each
 //! other's change: the one that comes second reads again.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::clock::Stamp;
 use crate::item::{Hash, Item, ItemError};
 use crate::key::{self, attribute};
+use crate::log::LEAF_BYTES_MAX;
 use crate::principal::Principal;
 use crate::store::{Condition, Error, Query, Retry, Store, Written, query_all};
 
@@ -317,6 +320,119 @@ async fn put<S: Store>(store: &S, item: &Item) -> Result<Written, Error> {
         }
     }
     known
+}
+
+/// The first element of a record's leaf in the log of sessions: what it is, and the version of its form.
+const FORM: &str = "daybook halts 1";
+
+/// The leaf of a record in the log of sessions, so that a removed record is missed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HaltLeaf {
+    pub number: u32,
+    pub hash: Hash,
+}
+
+impl HaltLeaf {
+    /// The leaf of a record; `None` if the item is none of halts.
+    pub fn of(item: &Item) -> Option<Self> {
+        let number = item.sk.strip_prefix(key::HALT_PREFIX).filter(|_| item.pk == key::HALTS)?;
+        Some(Self { number: number.parse().ok()?, hash: item.hash() })
+    }
+
+    /// The contents of the leaf in the tree.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        json!([FORM, key::HALTS, self.number, self.hash.as_str()]).to_string().into_bytes()
+    }
+
+    /// Reads what [`Self::to_bytes`] writes; `None` for anything else.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > LEAF_BYTES_MAX {
+            return None;
+        }
+        let (_, _, number, hash): (String, String, u32, String) =
+            serde_json::from_slice(bytes).ok()?;
+        let leaf = Self { number, hash: Hash::from_record(&hash) };
+        (leaf.to_bytes() == bytes).then_some(leaf)
+    }
+}
+
+/// Most problems of the chain that are named.
+const PROBLEMS_MAX: usize = 20;
+
+/// What does not hold in the chain of halts, each in a sentence: a record that was changed, removed or added between
+/// others, or whose halts in force do not follow from those before it. `leaves` are those of the log of sessions, in its
+/// order: each has its record, and so has each record after the first of them. Without leaves, nothing shows that the
+/// newest records were removed.
+///
+/// # Errors
+/// The store cannot be read.
+pub async fn verify<S: Store>(store: &S, leaves: &[HaltLeaf]) -> Result<Vec<String>, Error> {
+    let items = query_all(store, Query::all(key::HALTS)).await?;
+    let mut problems = of_leaves(&items, leaves);
+    let mut halts = Halts::default();
+    for item in &items {
+        if problems.len() >= PROBLEMS_MAX {
+            problems.truncate(PROBLEMS_MAX);
+            problems.push("further records of halts are not listed".to_owned());
+            break;
+        }
+        let record = match Record::from_item(item) {
+            Ok(record) => record,
+            Err(error) => {
+                // What follows cannot be held against it.
+                problems.push(format!("the record {} of halts cannot be read: {error}", item.sk));
+                return Ok(problems);
+            }
+        };
+        problems.extend(
+            halts
+                .differs(item, &record)
+                .map(|what| format!("the record {} of halts {what}", item.sk)),
+        );
+        halts = Halts { number: record.number, hash: record.hash, in_force: record.in_force };
+    }
+    Ok(problems)
+}
+
+/// Where records and leaves differ.
+fn of_leaves(items: &[Item], leaves: &[HaltLeaf]) -> Vec<String> {
+    let records: BTreeMap<u32, Hash> =
+        items.iter().filter_map(HaltLeaf::of).map(|leaf| (leaf.number, leaf.hash)).collect();
+    let named: BTreeMap<u32, &Hash> = leaves.iter().map(|leaf| (leaf.number, &leaf.hash)).collect();
+    let mut problems = Vec::new();
+    for HaltLeaf { number, hash } in leaves {
+        let what = match records.get(number) {
+            Some(found) if found == hash => continue,
+            Some(_) => "was changed: the log of sessions names another hash",
+            None => "is missing: the log of sessions names it",
+        };
+        problems.push(format!("the record {} of halts {what}", key::halt(*number)));
+    }
+    if let Some(first) = named.keys().next() {
+        let added = records.keys().filter(|number| *number > first && !named.contains_key(number));
+        problems.extend(added.map(|number| {
+            format!("the record {} of halts was added: it has no leaf", key::halt(*number))
+        }));
+    }
+    problems
+}
+
+impl Halts {
+    /// Why a record is not the next one.
+    fn differs(&self, item: &Item, record: &Record) -> Option<String> {
+        let next = self.number + 1;
+        if record.number != next {
+            return Some(format!("is in the place of {}", key::halt(next)));
+        }
+        if record.to_item() != *item {
+            return Some("was changed: its content and its hash differ".to_owned());
+        }
+        if record.prev_hash != self.hash {
+            return Some("does not follow from the one before it".to_owned());
+        }
+        let is_next = self.after(&record.wanted).is_ok_and(|halts| halts == record.in_force);
+        (!is_next).then(|| "names other halts in force than its change leaves".to_owned())
+    }
 }
 
 /// All changes, oldest first.

@@ -116,6 +116,15 @@ pub fn halt(number: u32) -> String {
     format!("{HALT_PREFIX}{number:08}")
 }
 
+/// Prefix of every partition that the journal's own tool of the deployment agent writes.
+pub const PROBE_PREFIX: &str = "PROBE#";
+
+/// Whether a partition that is neither a session's nor of payloads has its place in a journal.
+pub fn is_of_journal(pk: &str) -> bool {
+    let prefixes = [RECEIPT_PREFIX, "DEDUPE#", "ADMIT#", PROBE_PREFIX];
+    [HALTS, ERASED].contains(&pk) || prefixes.iter().any(|prefix| pk.starts_with(prefix))
+}
+
 /// The last digits of the index partitions.
 pub const SHARDS: &str = "0123456789abcdef";
 

@@ -10,6 +10,7 @@ use journal::chain::put_until_known;
 use journal::clock::Stamp;
 use journal::event::Writer;
 use journal::item::Item;
+use journal::key::PROBE_PREFIX;
 use journal::key::attribute::EXPIRES_AT;
 use journal::read;
 use journal::step::Usage;
@@ -64,7 +65,7 @@ impl<S: Store> BuiltIn<S> {
         let clock = self.session.hlc.clock();
         let (begun_at, stamp) = (clock.now(), self.session.hlc.tick());
         let author = &self.session.author;
-        let key = Key::new(format!("PROBE#{}", author.session), stamp.to_string());
+        let key = Key::new(format!("{PROBE_PREFIX}{}", author.session), stamp.to_string());
         let item = Item::new(&key.pk, &key.sk)
             .with(EXPIRES_AT, author.expires_at)
             .with(PROBE, author.runner.as_str());

@@ -9,8 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use journal::export;
+use journal::halt::HaltLeaf;
 use journal::id::SessionId;
 use journal::item::Item;
+use journal::key;
 use journal::log::{AnyLeaf, Extract, SessionLog, State, Stored, Trust, walk};
 use journal::store::{Error, Store};
 use serde_json::{Value, json};
@@ -145,13 +147,26 @@ impl Keys {
         signed.unwrap_or(false)
     }
 
-    /// Signs the log, if it has grown and continues what was signed before.
-    async fn sign(&self, store: &Database) -> Result<bool, String> {
+    /// Signs the log, if it has grown and continues what was signed before. Returns whether there is a new checkpoint.
+    ///
+    /// # Errors
+    /// Why it is not signed.
+    pub async fn sign(&self, store: &Database) -> Result<bool, String> {
         let state = store.log().await.map_err(text)?.ok_or("the journal has no log")?;
-        let kept = self.checkpoint().map_err(text)?;
-        let kept = kept.as_deref().map(parse).transpose()?;
+        let note = self.checkpoint().map_err(text)?;
+        let kept = note.as_deref().map(parse).transpose()?;
         let kept = kept.map(|kept| kept.checkpoint().head());
-        if kept == Some(state.head) || (kept.is_none() && state.head.size == 0) {
+        if kept.is_none() && state.head.size == 0 {
+            return Ok(false);
+        }
+        if let Some(note) = note
+            && kept == Some(state.head)
+        {
+            // A backup may be older than the signature of its last leaf.
+            let stored = state.checkpoint.as_deref().and_then(Extract::size_of);
+            if stored != Some(state.head.size) {
+                store.put_checkpoint(state.head.size, note).await.map_err(text)?;
+            }
             return Ok(false);
         }
         if let Some(kept) = &kept {
@@ -295,6 +310,8 @@ pub struct Audit {
     pub signed_by: Option<String>,
     /// The sessions that the log names, if all leaves were read.
     pub sessions: BTreeSet<SessionId>,
+    /// The leaves of halts, if all leaves were read.
+    pub halts: Vec<HaltLeaf>,
     /// What does not hold.
     pub problems: Vec<String>,
     holds: Holds,
@@ -338,7 +355,13 @@ impl Audit {
             return known.map_or(Ok(()), Err);
         };
         let signed = parse(newest)?;
-        self.signed = Some(signed.checkpoint().head().size);
+        let size = signed.checkpoint().head().size;
+        self.signed = Some(size);
+        if let Some(kept) = kept.as_deref().and_then(Extract::size_of).filter(|kept| *kept > size) {
+            self.say(format!(
+                "its newest checkpoint has {size} leaves, but one of {kept} was signed"
+            ));
+        }
         if !trust.log.is_empty() {
             let by = signed.note().verify(&trust.log).map_err(|error| {
                 format!("its newest checkpoint is not signed by its key: {error}")
@@ -352,6 +375,33 @@ impl Audit {
             signed.note().verify(&trust.log).map_err(|error| {
                 format!("the checkpoint that was given is not signed by its key: {error}")
             })?;
+        }
+        Ok(())
+    }
+
+    /// Reads every checkpoint of a file: only one of the log itself, under its own size, may be there.
+    ///
+    /// # Errors
+    /// The journal cannot be read.
+    pub async fn read_checkpoints(&mut self, store: &Database) -> Result<(), Error> {
+        // Before the head: a leaf is there before its checkpoint.
+        let checkpoints = store.log_checkpoints().await?;
+        let Some(State { head, .. }) = store.log().await? else { return Ok(()) };
+        for (size, note) in checkpoints {
+            let size_of = || size.map_or_else(|| "no number".to_owned(), |size| size.to_string());
+            match parse(&note).map(|note| note.checkpoint().head()) {
+                Err(problem) => self.say(format!("of {} leaves, {problem}", size_of())),
+                Ok(signed) if Some(signed.size) != size => self.say(format!(
+                    "a checkpoint of {} leaves is stored as one of {}",
+                    signed.size,
+                    size_of()
+                )),
+                Ok(signed) => {
+                    if let Err(problem) = continues(store, &signed, &head).await {
+                        self.say(problem);
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -398,6 +448,12 @@ impl Audit {
             Ok(_) => self.say("its tree is not that of its leaves".to_owned()),
             Err(error) => self.say(chain(&error)),
         }
+        let strays = store.log_strays().await?;
+        if strays > 0 {
+            self.say(format!(
+                "{strays} rows of its tables are neither a leaf nor given by its leaves"
+            ));
+        }
         Ok(())
     }
 
@@ -410,7 +466,11 @@ impl Audit {
         // The size was checked against the limit when the log was read.
         let nodes = tree.append(Hash::leaf(&stored.bytes)).unwrap_or_default();
         match AnyLeaf::parse(&stored.bytes) {
-            None => self.say(format!("its leaf {} is not that of a record", stored.index)),
+            None => match HaltLeaf::parse(&stored.bytes) {
+                Some(leaf) if stored.session == key::HALTS => self.halts.push(leaf),
+                Some(_) => self.say(format!("its leaf {} of halts is not found", stored.index)),
+                None => self.say(format!("its leaf {} is not that of a record", stored.index)),
+            },
             Some(leaf) => {
                 let of = leaf.session();
                 if of.as_str() != stored.session {
@@ -488,7 +548,7 @@ impl Keys {
 mod tests {
     use journal::clock::Clock;
     use journal::event::EventStatus;
-    use journal::key::{self, attribute};
+    use journal::key::attribute;
     use journal::log::{Decision, ENTRIES_MAX, Leaf, Retention};
     use journal::principal::Principal;
     use journal::store::Condition;

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use journal::clock::Stamp;
+use journal::halt;
 use journal::id::SessionId;
 use journal::item::Hash;
 use journal::key;
@@ -39,9 +40,11 @@ pub struct Verified {
 #[derive(Debug, Default)]
 pub struct Named {
     pub sessions: BTreeSet<SessionId>,
-    /// Partitions that no session has: of payloads of a session without records, or with a key that is no session's or
-    /// that no query finds.
+    /// Partitions that a journal does not have: of payloads of a session without records, or with a key that nothing of
+    /// ours has or that no query finds.
     pub strays: Vec<String>,
+    /// What does not hold in the chain of halts, each in a sentence.
+    pub halts: Vec<String>,
     /// The damaged executions, each in a sentence.
     pub executions: Vec<String>,
 }
@@ -67,6 +70,9 @@ impl Verifier {
             Ok(hidden) => audit.problems.extend(hidden),
             Err(error) => audit.problems.push(crate::stack::chain(&error)),
         }
+        if let Err(error) = audit.read_checkpoints(&database).await {
+            audit.problems.push(crate::stack::chain(&error));
+        }
         Ok(Self { database, trust, audit })
     }
 
@@ -84,6 +90,7 @@ impl Verifier {
         let mut named = partitions(&self.database).await?;
         named.sessions.extend(self.audit.sessions.iter().cloned());
         named.executions = executions::damaged(&self.database).await?;
+        named.halts = halt::verify(&self.database, &self.audit.halts).await?;
         Ok(named)
     }
 
@@ -147,7 +154,8 @@ async fn partitions(database: &Database) -> Result<Named, Error> {
                 Some(session) => drop(sessions.insert(session)),
                 None if pk.starts_with("SESSION#") => strays.push(pk),
                 None if pk.starts_with("BLOB#") => payloads.push(pk),
-                None => {}
+                None if key::is_of_journal(&pk) => {}
+                None => strays.push(pk),
             }
         }
     }

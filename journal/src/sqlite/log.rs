@@ -6,7 +6,10 @@ use tlog::hash::Hash;
 use tlog::tree::{self, Frontier, NodeId, OutOfRange, TreeHead};
 
 use super::SqliteStore;
+use crate::halt::HaltLeaf;
 use crate::id::SessionId;
+use crate::item::Item;
+use crate::key;
 use crate::log::{
     Decision, ENTRIES_MAX, Entry, Extract, Leaf, LeafKey, Proof, Retention, SessionLog, Shard,
     Tree, too_many,
@@ -105,6 +108,26 @@ impl SqliteStore {
         Ok(differs.flatten())
     }
 
+    /// All checkpoints, each with the size that it is stored under, newest first.
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    pub async fn log_checkpoints(&self) -> Result<Vec<(Option<u64>, String)>, Error> {
+        let read = |connection: &Connection| -> rusqlite::Result<Vec<_>> {
+            let sql = "SELECT size, note FROM log_checkpoint ORDER BY size DESC";
+            connection.prepare_cached(sql)?.query_map([], checkpoint_row)?.collect()
+        };
+        Ok(self.read_log(move |connection| Ok(read(connection)?)).await?.unwrap_or_default())
+    }
+
+    /// How many rows of the tree are none of its nodes: before its first leaf, or with a node that no leaf completes.
+    ///
+    /// # Errors
+    /// As [`Self::log`].
+    pub async fn log_strays(&self) -> Result<u64, Error> {
+        Ok(self.read_log(|connection| Ok(strays(connection)?)).await?.unwrap_or_default())
+    }
+
     /// The head of the log when it had this many leaves.
     ///
     /// # Errors
@@ -197,28 +220,56 @@ impl SessionLog for SqliteStore {
     }
 }
 
-/// Appends the leaf of a record, unless the log has it.
+/// A leaf to append.
+#[derive(Clone, Debug)]
+pub(super) struct NewLeaf {
+    /// Under what it is found: a session, or the partition of halts.
+    place: String,
+    bytes: Vec<u8>,
+}
+
+impl NewLeaf {
+    /// The leaf of a record; `None` if the log has none for records of its kind.
+    pub(super) fn of(item: &Item) -> Option<Self> {
+        let of_halts = || {
+            let bytes = HaltLeaf::of(item)?.to_bytes();
+            Some(Self { place: key::HALTS.to_owned(), bytes })
+        };
+        Leaf::of(item).as_ref().map(Self::from).or_else(of_halts)
+    }
+}
+
+impl From<&Leaf> for NewLeaf {
+    fn from(leaf: &Leaf) -> Self {
+        Self { place: leaf.session.as_str().to_owned(), bytes: leaf.to_bytes() }
+    }
+}
+
+/// Appends a leaf, unless the log has it.
 pub(super) fn append(
     connection: &Connection,
-    leaf: &Leaf,
+    leaf: &NewLeaf,
     key: Option<&LeafKey>,
 ) -> Result<(), Error> {
     Ok(try_append(connection, leaf, key)?)
 }
 
-fn try_append(connection: &Connection, leaf: &Leaf, key: Option<&LeafKey>) -> Result<(), Failure> {
-    let bytes = leaf.to_bytes();
-    if is_known(connection, &leaf.session, &bytes)? {
+fn try_append(
+    connection: &Connection,
+    NewLeaf { place, bytes }: &NewLeaf,
+    key: Option<&LeafKey>,
+) -> Result<(), Failure> {
+    if is_known(connection, place, bytes)? {
         return Ok(());
     }
-    push(connection, &leaf.session, &bytes, key)
+    push(connection, place, bytes, key)
 }
 
 /// Whether the log has a leaf. Records that are written again after the prune of their session get new leaves.
-fn is_known(connection: &Connection, session: &SessionId, leaf: &[u8]) -> rusqlite::Result<bool> {
+fn is_known(connection: &Connection, place: &str, leaf: &[u8]) -> rusqlite::Result<bool> {
     let newest_first = "SELECT leaf FROM log_leaf WHERE session = ? ORDER BY n DESC";
     let mut statement = connection.prepare_cached(newest_first)?;
-    let mut rows = statement.query([session.as_str()])?;
+    let mut rows = statement.query([place])?;
     while let Some(row) = rows.next()? {
         let found = bytes(row.get_ref(0)?);
         let is_prune = || {
@@ -239,12 +290,12 @@ pub(super) fn append_bytes(
     leaf: &[u8],
     key: Option<&LeafKey>,
 ) -> Result<(), Error> {
-    Ok(push(connection, session, leaf, key)?)
+    Ok(push(connection, session.as_str(), leaf, key)?)
 }
 
 fn push(
     connection: &Connection,
-    session: &SessionId,
+    place: &str,
     bytes: &[u8],
     key: Option<&LeafKey>,
 ) -> Result<(), Failure> {
@@ -252,13 +303,10 @@ fn push(
     let index = tree.size();
     let mark = key.map(|key| key.mark(index, bytes));
     let insert = "INSERT INTO log_leaf (n, session, leaf, mark) VALUES (?, ?, ?, ?)";
-    connection.prepare_cached(insert)?.execute(params![
-        number(index),
-        session.as_str(),
-        bytes,
-        mark
-    ])?;
-    let insert = "INSERT INTO log_node (level, i, hash) VALUES (?, ?, ?)";
+    connection.prepare_cached(insert)?.execute(params![number(index), place, bytes, mark])?;
+    // A node that is there already is of no leaf. Were it in the way, no session could start.
+    let insert = "INSERT INTO log_node (level, i, hash) VALUES (?, ?, ?) \
+                  ON CONFLICT (level, i) DO UPDATE SET hash = excluded.hash";
     let mut insert = connection.prepare_cached(insert)?;
     for (id, hash) in tree.append(Hash::leaf(bytes))? {
         insert.execute(params![id.level, number(id.index), hash.as_bytes()])?;
@@ -267,8 +315,9 @@ fn push(
 }
 
 fn state(connection: &Connection) -> Result<State, Error> {
-    let head = head(connection, size(connection)?)?;
-    Ok(State { head, checkpoint: checkpoint(connection)? })
+    // The checkpoint first: a leaf is there before its checkpoint.
+    let checkpoint = checkpoint(connection)?;
+    Ok(State { head: head(connection, size(connection)?)?, checkpoint })
 }
 
 /// The root of the log when it had this many leaves.
@@ -362,20 +411,34 @@ fn put_checkpoint(connection: &Connection, size: u64, note: &str) -> rusqlite::R
     connection.prepare_cached(&drop)?.execute([]).map(|_| ())
 }
 
+/// The newest checkpoint that is stored under its own size. Another one would keep later signatures from counting.
 fn checkpoint(connection: &Connection) -> Result<Option<String>, Failure> {
-    let sql = "SELECT note FROM log_checkpoint ORDER BY size DESC LIMIT 1";
-    let text = |row: &Row<'_>| Ok(String::from_utf8_lossy(bytes(row.get_ref(0)?)).into_owned());
-    Ok(connection.prepare_cached(sql)?.query_row([], text).optional()?)
+    let sql = "SELECT size, note FROM log_checkpoint ORDER BY size DESC";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (size, note) = checkpoint_row(row)?;
+        if size.is_some() && Extract::size_of(&note) == size {
+            return Ok(Some(note));
+        }
+    }
+    Ok(None)
+}
+
+/// A checkpoint, and the size that it is stored under.
+fn checkpoint_row(row: &Row<'_>) -> rusqlite::Result<(Option<u64>, String)> {
+    let size = row.get_ref(0)?.as_i64().ok().and_then(|size| u64::try_from(size).ok());
+    Ok((size, String::from_utf8_lossy(bytes(row.get_ref(1)?)).into_owned()))
 }
 
 /// The newest checkpoint with a cosignature that covers a leaf.
 fn cosigned(connection: &Connection, leaf: i64) -> Result<Option<String>, Failure> {
-    let sql = "SELECT note FROM log_checkpoint WHERE size > ? ORDER BY size DESC";
+    let sql = "SELECT size, note FROM log_checkpoint WHERE size > ? ORDER BY size DESC";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([leaf])?;
     while let Some(row) = rows.next()? {
-        let note = String::from_utf8_lossy(bytes(row.get_ref(0)?)).into_owned();
-        if Extract::signatures_of(&note) > 1 {
+        let (size, note) = checkpoint_row(row)?;
+        if Extract::size_of(&note) == size && Extract::signatures_of(&note) > 1 {
             return Ok(Some(note));
         }
     }
@@ -389,6 +452,29 @@ fn size(connection: &Connection) -> Result<u64, Failure> {
         .query_row([], |row| row.get(0))?;
     let size = newest.map_or(Some(0), |newest| newest.checked_add(1));
     size.and_then(|size| u64::try_from(size).ok()).ok_or(Failure::Damaged(Damaged::Size))
+}
+
+/// Counts what the leaves do not give. The nodes of a level have indexes from 0 on.
+fn strays(connection: &Connection) -> Result<u64, Failure> {
+    // All counts are of one moment.
+    let connection = connection.unchecked_transaction()?;
+    let size = size(&connection)?;
+    let before: i64 =
+        connection.query_row("SELECT count(*) FROM log_leaf WHERE n < 0", [], |row| row.get(0))?;
+    let mut statement = connection.prepare(
+        "SELECT level, count(*), sum(typeof(i) <> 'integer' OR i < 0 OR i >= (?1 >> level)) \
+         FROM log_node WHERE typeof(level) = 'integer' AND level BETWEEN 0 AND 62 GROUP BY level",
+    )?;
+    let levels = statement
+        .query_map([number(size)], |row| Ok((row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?;
+    let (mut on_levels, mut strays) = (0, before);
+    for level in levels {
+        let (nodes, beyond) = level?;
+        on_levels += nodes;
+        strays += beyond;
+    }
+    let nodes: i64 = connection.query_row("SELECT count(*) FROM log_node", [], |row| row.get(0))?;
+    Ok(u64::try_from(strays + nodes - on_levels).unwrap_or(u64::MAX))
 }
 
 fn differs(connection: &Connection, nodes: &[(NodeId, Hash)]) -> rusqlite::Result<Option<NodeId>> {

@@ -411,7 +411,7 @@ fn add_log(connection: &Connection, key: Option<&LeafKey>) -> Result<Option<i64>
         return Ok(Some(version));
     }
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let added = rows::leaves(connection, |leaf| log::append(connection, &leaf, key));
+    let added = rows::leaves(connection, |leaf| log::append(connection, &(&leaf).into(), key));
     let added = added.and_then(|()| Ok(connection.pragma_update(None, "user_version", SCHEMA)?));
     connection.execute_batch(if added.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
     added.map(|()| Some(version))

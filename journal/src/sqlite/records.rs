@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::log::NewLeaf;
 use super::{POLL_INTERVAL, READ_HERE_BYTES_MAX, SqliteStore, rows};
 use crate::cipher::{KeyChange, KeyRefused, KeyState};
 use crate::id::SessionId;
 use crate::item::{Item, Value};
 use crate::key::EVENT_PREFIX;
-use crate::log::Leaf;
 use crate::store::{Condition, Error, Key, Page, Query, Store, Written};
 
 impl Store for SqliteStore {
     async fn put(&self, item: Item, condition: Condition) -> Result<Written, Error> {
         rows::check_size(&item)?;
         self.check_encrypted(&item)?;
-        let leaf = Leaf::of(&item);
+        let leaf = NewLeaf::of(&item);
         let item = rows::Encoded::of(item);
         let put = move |connection: &Connection| rows::put(connection, &item, &condition);
         let mut written = match leaf {
@@ -44,7 +44,7 @@ impl Store for SqliteStore {
         }
         let leaf = move |connection: &Connection| {
             let item = rows::get(connection, &at).ok().flatten();
-            item.as_ref().and_then(Leaf::of)
+            item.as_ref().and_then(NewLeaf::of)
         };
         self.writer()?.run_logged(update, leaf).await
     }

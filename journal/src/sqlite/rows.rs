@@ -167,10 +167,14 @@ struct Found {
     index: [Option<String>; 3],
     /// Whether the key is text as queries compare it: a BLOB of the same bytes is greater than any text.
     is_text: bool,
+    /// The same of the index columns.
+    is_index_text: bool,
 }
 
 impl Found {
     fn from_row(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let is_index_text =
+            |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null().is_ok());
         Ok(Self {
             pk: key(row.get_ref(0)?),
             sk: key(row.get_ref(1)?),
@@ -181,6 +185,7 @@ impl Found {
                 optional(row.get_ref(6)?),
             ],
             is_text: row.get_ref(0)?.as_str().is_ok() && row.get_ref(1)?.as_str().is_ok(),
+            is_index_text: is_index_text(3)? && is_index_text(5)? && is_index_text(6)?,
         })
     }
 
@@ -207,7 +212,8 @@ impl Found {
             return unreadable("its body repeats its key");
         }
         // A record that is missing in the index, or elsewhere in it, is in no list.
-        if indexed(&item) != self.index.each_ref().map(Option::as_deref) {
+        let is_there = indexed(&item) == self.index.each_ref().map(Option::as_deref);
+        if !is_there || !self.is_index_text {
             return unreadable("its place in the index differs from its content");
         }
         item

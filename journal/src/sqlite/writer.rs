@@ -21,10 +21,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::failure::Failure;
 use super::integrity::Met;
+use super::log::NewLeaf;
 use super::place::Place;
 use super::{BUSY_TIMEOUT, OpenError};
 use super::{log, rows};
-use crate::log::{Leaf, LeafKey};
+use crate::log::LeafKey;
 use crate::store::{Error, Written};
 
 /// Most pieces of work in one commit.
@@ -97,6 +98,8 @@ struct Progress {
     failure: Option<String>,
     /// How many failed since the journal was opened.
     failures: u64,
+    /// Why the log of sessions took no leaf the last time. No session can start or end then.
+    no_leaf: Option<String>,
 }
 
 impl Progress {
@@ -144,7 +147,10 @@ impl Writer {
         if let Some(time) = stalled {
             return lasting(format!("a commit has not ended for {} s", time.as_secs()));
         }
-        let why = format!("the last commit failed: {}", progress.failure.as_ref()?);
+        let failed = |why: &String| format!("the last commit failed: {why}");
+        let no_leaf = |why: &String| format!("the log of sessions takes no leaf: {why}");
+        let why = progress.failure.as_ref().map(failed);
+        let why = why.or_else(|| progress.no_leaf.as_ref().map(no_leaf))?;
         Some(WriteProblem { why, is_lasting: false })
     }
 
@@ -190,16 +196,18 @@ impl Writer {
     pub(super) async fn run_logged(
         &self,
         work: impl FnOnce(&Connection) -> rows::Outcome + Send + 'static,
-        leaf: impl FnOnce(&Connection) -> Option<Leaf> + Send + 'static,
+        leaf: impl FnOnce(&Connection) -> Option<NewLeaf> + Send + 'static,
     ) -> Result<Written, Error> {
-        let key = self.shared.key.clone();
+        let shared = Arc::clone(&self.shared);
         self.have_done(move |connection| {
             in_savepoint(connection, |connection| {
                 let written = work(connection)??;
                 if written == Written::Done
                     && let Some(leaf) = leaf(connection)
                 {
-                    log::append(connection, &leaf, key.as_ref())?;
+                    let appended = log::append(connection, &leaf, shared.key.as_ref());
+                    shared.progress().no_leaf = appended.as_ref().err().map(chain);
+                    appended?;
                 }
                 Ok::<_, Failure>(written)
             })
@@ -262,6 +270,12 @@ impl Drop for Writer {
 
 fn closed() -> Error {
     Error::Unavailable("the journal's writer has stopped".into())
+}
+
+/// An error with its causes.
+fn chain(error: &Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn say(connection: &Connection, sql: &str) -> rusqlite::Result<()> {

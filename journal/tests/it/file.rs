@@ -29,6 +29,29 @@ async fn refuses(store: &SqliteStore, n: u32, file: &Path) {
     assert!(problem.is_lasting && problem.why.contains(&file.display().to_string()), "{problem:?}");
 }
 
+/// A row that somebody planted leaves no place for the next leaf.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_takes_no_leaf_is_a_problem_of_the_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.db");
+    let store = SqliteStore::open(&path, Durability::Relaxed).unwrap();
+    let start = |n: u32| {
+        let sk = format!("EVENT#2026-01-01T00:00:{n:02}.000000000Z");
+        Item::new(item(0).pk, sk).with("Status", "SESSION_INITIATED")
+    };
+    let file = Connection::open(&path).unwrap();
+    let plant =
+        format!("INSERT INTO log_leaf (n, session, leaf) VALUES ({}, 'x', x'00')", i64::MAX);
+    file.execute(&plant, []).unwrap();
+    assert!(store.put(start(1), Condition::Absent).await.is_err());
+    assert_eq!(store.put(item(1), Condition::Absent).await.unwrap(), Written::Done);
+    let problem = store.write_problem().unwrap();
+    assert!(!problem.is_lasting && problem.why.contains("takes no leaf"), "{problem:?}");
+    file.execute("DELETE FROM log_leaf WHERE session = 'x'", []).unwrap();
+    assert_eq!(store.put(start(1), Condition::Absent).await.unwrap(), Written::Done);
+    assert_eq!(store.write_problem(), None);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_acknowledged_into_a_removed_or_replaced_file() {
     for ending in ["", "-wal"] {

@@ -23,6 +23,7 @@ use crate::resolve::Context;
 
 #[cfg(feature = "live")]
 mod account;
+mod stopped;
 
 /// How long `doctor` reads the pages of the journal. A disk reads ten gigabytes in less.
 const PAGES_TIMEOUT: Duration = Duration::from_secs(60);
@@ -49,11 +50,13 @@ impl Seen {
         }
     }
 
-    /// What a check finds in a running stack's health, or without one.
-    fn find(&self, running: impl FnOnce(&Health) -> Found, not_running: &str) -> Found {
+    /// What a check finds in a running stack's health; `what` it does is not there to look at without one.
+    fn find(&self, running: impl FnOnce(&Health) -> Found, what: &str) -> Found {
         match self {
             Self::Running(health) => running(health),
-            Self::NotRunning => Found::good(not_running),
+            Self::NotRunning => {
+                Found::Skipped(format!("no stack runs, so {what} was not looked at"))
+            }
             Self::Unclear(failure) => of_failure(failure),
         }
     }
@@ -77,6 +80,7 @@ pub async fn doctor(
                 Found::Good(seen) => ("ok", seen, None),
                 Found::Bad { wrong, fix } => ("failed", wrong, Some(fix)),
                 Found::Unknown { why, fix } => ("unknown", why, Some(fix)),
+                Found::Skipped(why) => ("skipped", why, None),
             };
             output::json(&json!({
                 "type": "check", "name": name, "state": state, "detail": detail, "fix": fix,
@@ -113,12 +117,17 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
         _ => of_environment(context, environment).await,
     };
     checks.push(("stack", stack(context, &endpoint, &seen)));
-    checks.push(("log of sessions", signing(&seen)));
     checks.extend(journal(context, &seen).await);
-    checks.push(("disk", disk(&seen)));
+    match &seen {
+        Seen::NotRunning => checks.extend(stopped::checks(context).await),
+        _ => checks.extend([
+            ("log of sessions", signing(&seen)),
+            ("disk", disk(&seen)),
+            ("halts", halted(&seen)),
+        ]),
+    }
     checks.push(("disk budget", disk_budget(&seen)));
     checks.push(("clock", clock(&seen)));
-    checks.push(("halts", halted(&seen)));
     checks.push(("load", load(&seen)));
     checks
 }
@@ -200,14 +209,19 @@ fn halted(seen: &Seen) -> Found {
         if health.halts.is_null() {
             return unsaid("which agents are halted");
         }
-        let halts = halts::in_force(&health.halts);
-        if halts.is_empty() {
-            return Found::good("no agent is halted");
-        }
-        let said: Vec<String> = halts.iter().map(halts::describe).collect();
-        Found::bad(said.join("; "), "daybook unhalt --agent NAME, or --all, when it is over")
+        of_halts(&health.halts)
     };
-    seen.find(running, "not read now, because no stack runs")
+    seen.find(running, "which agents are halted")
+}
+
+/// What is found of the halts in force, as the API lists them.
+fn of_halts(in_force: &Value) -> Found {
+    let halts = halts::in_force(in_force);
+    if halts.is_empty() {
+        return Found::good("no agent is halted");
+    }
+    let said: Vec<String> = halts.iter().map(halts::describe).collect();
+    Found::bad(said.join("; "), "daybook unhalt --agent NAME, or --all, when it is over")
 }
 
 /// How many sessions are at work, and how many wait for their turn.
@@ -228,7 +242,7 @@ fn load(seen: &Seen) -> Found {
         )),
         None => unsaid("how many sessions are at work"),
     };
-    seen.find(running, "nothing is at work, because no stack runs")
+    seen.find(running, "its load")
 }
 
 /// A text as it is, and anything else as JSON.
@@ -258,7 +272,7 @@ fn clock(seen: &Seen) -> Found {
             )
         }
     };
-    seen.find(running, "not watched now, because no stack runs")
+    seen.find(running, "its clock")
 }
 
 /// Whether a running stack signs the log of sessions.
@@ -271,7 +285,7 @@ fn signing(seen: &Seen) -> Found {
         ),
         None => unsaid("whether it signs it"),
     };
-    seen.find(running, "not signed now, because no stack runs")
+    seen.find(running, "its signing")
 }
 
 /// How much of the disk is left. The stack's own threshold decides whether that is a problem.
@@ -289,7 +303,7 @@ fn disk(seen: &Seen) -> Found {
         (None, Some(_)) => Found::good("the system does not say how much is left"),
         (None, None) => unsaid("how much of the disk is left"),
     };
-    seen.find(running, "not watched now, because no stack runs")
+    seen.find(running, "the disk")
 }
 
 /// How much of a running stack's disk budget is used.
@@ -305,7 +319,7 @@ fn disk_budget(seen: &Seen) -> Found {
         (None, Some(_)) => Found::good("none; set one with --disk-max"),
         (None, None) => unsaid("its disk budget"),
     };
-    seen.find(running, "not watched now, because no stack runs")
+    seen.find(running, "its disk budget")
 }
 
 async fn journal(context: &Context, seen: &Seen) -> Vec<Check> {

@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use journal::sqlite::Durability;
 use serde_json::json;
 use stack::folder::{self, FolderLock};
 use stack::keys::Keys;
-use stack::stack::StartError;
+use stack::stack::{JOURNAL_FILE, StartError};
+use stack::store::Database;
+use tlog::key::SignerKey;
 
 use crate::args::{KeysAction, Target};
 use crate::failure::{Exit, Failure};
@@ -31,7 +34,7 @@ pub async fn keys(context: &Context, action: KeysAction) -> Result<Exit, Failure
         KeysAction::Show => show(context, &keys),
         KeysAction::Rotate { new_log } => {
             let _lock = if new_log { stopped(&folder)? } else { None };
-            let key = if new_log { keys.begin_log()? } else { keys.rotate()? };
+            let key = if new_log { begin_log(&keys, &folder).await? } else { keys.rotate()? };
             let key = key.verifier().to_string();
             if context.json {
                 output::json(&json!({ "key": key, "folder": keys.folder() }))?;
@@ -44,6 +47,24 @@ pub async fn keys(context: &Context, action: KeysAction) -> Result<Exit, Failure
             Ok(Exit::Succeeded)
         }
     }
+}
+
+/// Begins a log under a new name, and signs what the journal holds now: what is written into the file later, before the
+/// next stack starts, must not be signed with it.
+async fn begin_log(keys: &Keys, folder: &Path) -> Result<SignerKey, Failure> {
+    let file = folder.join(JOURNAL_FILE);
+    // Before the key: a journal that cannot be opened needs no new log.
+    let journal = file.exists().then(|| Database::open(&file, Durability::Fsync));
+    let journal = journal.transpose().map_err(reader::unusable)?;
+    let key = keys.begin_log()?;
+    if let Some(journal) = journal {
+        let signed = keys.sign(&journal).await;
+        signed.map_err(|problem| {
+            Failure::unknown(format!("the new log is not signed: {problem}"))
+                .hint("run this again; until then, the next stack signs what the file holds when it starts")
+        })?;
+    }
+    Ok(key)
 }
 
 /// Locks the folder of a stack that does not run.

@@ -189,6 +189,7 @@ pub(super) struct Whole {
     not_provable: bool,
     audit: Audit,
     strays: Vec<String>,
+    halts: Vec<String>,
     executions: Vec<String>,
 }
 
@@ -213,8 +214,8 @@ impl Whole {
         // Said once, not of every session.
         let audit = std::mem::take(&mut verifier.audit);
         let logged = audit.sessions.clone();
-        let Named { sessions, strays, executions } = named;
-        let mut whole = Self { strays, executions, ..Self::held_against(audit) };
+        let Named { sessions, strays, halts, executions } = named;
+        let mut whole = Self { strays, halts, executions, ..Self::held_against(audit) };
         if lacks_signature {
             whole.not_provable = true;
             output::say("the log has no checkpoint that a required key signed");
@@ -262,12 +263,13 @@ impl Whole {
         json!({
             "sessions": self.words.values().sum::<usize>(), "outcomes": self.words,
             "anchors": self.anchors, "log": self.audit.to_json(), "strays": self.strays,
-            "executions": self.executions,
+            "halts": self.halts, "executions": self.executions,
         })
     }
 
     pub(super) fn lines(&self, context: &Context) -> Vec<String> {
-        report::whole(context.look, &self.words, &self.audit, &self.strays, &self.executions)
+        let damage = [&self.strays, &self.halts, &self.executions].map(Vec::as_slice);
+        report::whole(context.look, &self.words, &self.audit, damage)
     }
 
     fn print(&self, context: &Context) -> Result<(), Failure> {
@@ -280,7 +282,8 @@ impl Whole {
     }
 
     pub(super) fn exit(&self) -> Exit {
-        let is_damaged = self.damaged || !self.audit.problems.is_empty() || !self.strays.is_empty();
+        let lists = [&self.audit.problems, &self.strays, &self.halts];
+        let is_damaged = self.damaged || lists.iter().any(|problems| !problems.is_empty());
         // What a damaged execution recorded is unknown.
         match (is_damaged, self.not_provable || !self.executions.is_empty()) {
             (true, _) => Exit::Failed,

@@ -14,6 +14,8 @@ pub enum Found {
     Bad { wrong: String, fix: String },
     /// Not determined.
     Unknown { why: String, fix: String },
+    /// Nothing to look at: it concerns a stack, and none runs. Neither a pass nor a failure.
+    Skipped(String),
 }
 
 impl Found {
@@ -42,6 +44,7 @@ pub fn checks(look: Look, checks: &[Check]) -> Vec<String> {
             Found::Good(seen) => ("✓", Ink::Good, seen, None),
             Found::Bad { wrong, fix } => ("✗", Ink::Bad, wrong, Some(fix)),
             Found::Unknown { why, fix } => ("?", Ink::Warn, why, Some(fix)),
+            Found::Skipped(why) => ("-", Ink::Faint, why, None),
         };
         let name = format!("{name:<column$}");
         let head = format!("{} {}", look.ink(ink, glyph), look.ink(Ink::Name, &name));

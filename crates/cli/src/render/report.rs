@@ -171,8 +171,7 @@ pub fn whole(
     look: Look,
     words: &BTreeMap<&'static str, usize>,
     audit: &Audit,
-    strays: &[String],
-    executions: &[String],
+    [strays, halts, executions]: [&[String]; 3],
 ) -> Vec<String> {
     let mut lines: Vec<_> = words
         .iter()
@@ -187,11 +186,11 @@ pub fn whole(
         lines.extend(super::ending::indented(look, Ink::Bad, "  ", &text));
     }
     for stray in strays {
-        let text = format!("{stray} was added: no session has such a partition");
+        let text = format!("{stray} was added: a journal has no such partition");
         lines.extend(super::ending::indented(look, Ink::Bad, "  ", &text));
     }
-    for execution in executions {
-        lines.extend(super::ending::indented(look, Ink::Bad, "  ", execution));
+    for problem in halts.iter().chain(executions) {
+        lines.extend(super::ending::indented(look, Ink::Bad, "  ", problem));
     }
     lines
 }

@@ -40,6 +40,7 @@ mod network;
 mod own_agent;
 mod page;
 mod people;
+mod planted;
 mod pruning;
 mod reader;
 mod recovery;

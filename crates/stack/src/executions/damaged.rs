@@ -6,18 +6,28 @@ use journal::sqlite::SqliteStore;
 use journal::sqlite::encrypted::session_of_text;
 use journal::store::Error;
 use rusqlite::types::ValueRef;
-use rusqlite::{OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row};
 use serde::de::IgnoredAny;
 
 use super::packed;
 use super::sqlite::{COLUMNS, record};
-use super::store::ExecutionStore as _;
+use super::store::{ExecutionStore as _, RUNNING};
+
+/// The type of the last event of a history, by the status that it gives.
+///
+/// Source: AWS, "HistoryEvent" of the Step Functions API.
+const LAST_EVENTS: [(&str, &str); 4] = [
+    ("SUCCEEDED", "ExecutionSucceeded"),
+    ("FAILED", "ExecutionFailed"),
+    ("ABORTED", "ExecutionAborted"),
+    ("TIMED_OUT", "ExecutionTimedOut"),
+];
 
 /// Most damaged executions that are named.
 const DAMAGED_MAX: usize = 100;
 
-/// The damaged executions of a file, each in a sentence: with a cell that is not what a stack writes, or without its
-/// state machine. Queries may pass such a row over, so every row is read. At most [`DAMAGED_MAX`] are named, and one
+/// The damaged executions of a file, each in a sentence: with a cell that is not what a stack writes, without its
+/// state machine, or with a status that is not that of its history. Queries may pass such a row over, so every row is read. At most [`DAMAGED_MAX`] are named, and one
 /// sentence says that there are more.
 ///
 /// # Errors
@@ -52,6 +62,7 @@ pub(crate) async fn damaged(store: &SqliteStore) -> Result<Vec<String>, Error> {
                 damaged.entry(execution).or_insert_with(|| format!("its history: {error}"));
             }
         }
+        unlike_history(connection, &mut damaged)?;
         Ok(damaged)
     });
     let mut named = Vec::new();
@@ -60,9 +71,43 @@ pub(crate) async fn damaged(store: &SqliteStore) -> Result<Vec<String>, Error> {
             named.push("further damaged executions are not listed".to_owned());
             break;
         }
-        named.push(format!("{} cannot be read: {why}", name_of(store, id).await?));
+        named.push(format!("{} is damaged: {why}", name_of(store, id).await?));
     }
     Ok(named)
+}
+
+/// Names the executions whose status is not what the last event of their history says. Both are written in one commit.
+fn unlike_history(
+    connection: &Connection,
+    damaged: &mut BTreeMap<i64, String>,
+) -> Result<(), Error> {
+    let sql = "SELECT execution.id, CAST(status AS TEXT), 0, (SELECT body FROM execution_event \
+               WHERE execution = execution.id ORDER BY id DESC LIMIT 1) FROM execution";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while damaged.len() <= DAMAGED_MAX
+        && let Some(row) = rows.next()?
+    {
+        let (id, status): (i64, String) = (row.get(0)?, row.get(1)?);
+        if let Some(why) = unlike_last(&status, last_type(row).as_deref()) {
+            damaged.entry(id).or_insert(why);
+        }
+    }
+    Ok(())
+}
+
+/// The type of the last event; `None` if it is encrypted, or named as damaged already.
+fn last_type(row: &Row<'_>) -> Option<String> {
+    let text = text_of(row).ok().filter(|text| session_of_text(text).is_none())?;
+    let event: serde_json::Value = serde_json::from_str(&text).ok()?;
+    event.get("type")?.as_str().map(str::to_owned)
+}
+
+fn unlike_last(status: &str, last: Option<&str>) -> Option<String> {
+    let last = last?;
+    let said = LAST_EVENTS.iter().find(|(_, event)| *event == last);
+    let said = said.map_or(RUNNING, |(status, _)| status);
+    (said != status).then(|| format!("its status is {status}, but its history ends with {last}"))
 }
 
 /// An execution with this row id, as far as its ARN can be read.
@@ -78,6 +123,8 @@ async fn name_of(store: &SqliteStore, id: i64) -> Result<String, Error> {
 
 /// Reads an event's row as [`history`](super::store::ExecutionStore::history) would.
 fn event(row: &Row<'_>) -> Result<(), String> {
+    let numbers = [0, 1, 2].map(|column| row.get::<_, i64>(column));
+    numbers.into_iter().collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
     let text = text_of(row).map_err(|error| error.to_string())?;
     // Encrypted under the session's key, or JSON.
     if session_of_text(&text).is_some() {
@@ -87,7 +134,6 @@ fn event(row: &Row<'_>) -> Result<(), String> {
 }
 
 fn text_of(row: &Row<'_>) -> Result<String, Error> {
-    let _: (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
     match row.get_ref(3)? {
         ValueRef::Blob(bytes) => packed::unpack(bytes),
         _ => Ok(row.get(3)?),
