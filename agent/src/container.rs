@@ -1,6 +1,7 @@
 //! The program of the container: the agent host with the `AgentCore` HTTP contract and a `DynamoDB`
 //! journal.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -21,12 +22,13 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
+use workflow::env::{self, Invalid};
 
 use crate::config::{Config, bundled_program};
 use crate::host::{self, Host};
 use crate::model::Models;
 use crate::progress::Broadcast;
-use crate::tool::parameters::ParameterStore;
+use crate::tool::parameters::{self, ParameterStore};
 use crate::tool::{Servers, Timeouts};
 use crate::{health, http, measure, trace};
 
@@ -117,6 +119,14 @@ fn environment(name: &str) -> Option<String> {
 async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     let config = Config::read(&agents, &environment)?;
     let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
+    let (name, expected) = (env::AWS_REGION, "a region, such as us-east-1");
+    aws.region().ok_or(Invalid::Missing { name, expected })?;
+    let config = match openai_key(&ParameterStore::ssm(&aws, None)).await? {
+        None => config,
+        Some(key) => Config::read(&agents, &|name: &str| {
+            if name == env::OPENAI_API_KEY { Some(key.clone()) } else { environment(name) }
+        })?,
+    };
     let bundled = bundled_program(&std::env::current_exe()?);
     // Without a host that keeps it, the servers' state ends with the process.
     let own_folder = tempfile::Builder::new().prefix("daybook-").tempdir()?;
@@ -163,6 +173,15 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     stop.cancel();
     server.join().map_err(|_| Error("the server's thread panicked".into()))??;
     Ok(())
+}
+
+/// The key of the OpenAI-compatible server, if its variable refers to a parameter: `${ssm:/name}`.
+async fn openai_key(store: &ParameterStore) -> Result<Option<String>, parameters::Error> {
+    let value = environment(env::OPENAI_API_KEY);
+    let name = value.as_deref().and_then(|it| it.strip_prefix("${ssm:")?.strip_suffix('}'));
+    let Some(name) = name else { return Ok(None) };
+    let read = store.read(&BTreeSet::from([name.to_owned()])).await?;
+    Ok(read.get(name).map(|key| key.reveal().to_owned()))
 }
 
 /// The configuration of the clients of the journal and the workflow. On the local stack they send the

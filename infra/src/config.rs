@@ -6,9 +6,14 @@ use jsii::Value;
 use workflow::limits::{TTL_DAYS, TTL_DAYS_MIN};
 
 use crate::cdk::aws_logs::RetentionDays;
+use crate::variables;
 
-/// The names of all settings.
-pub const NAMES: &[&str] = &[
+/// The names of all settings: those of the stack, and the agent's variables.
+pub fn names() -> Vec<&'static str> {
+    NAMES.iter().copied().chain(variables::names()).collect()
+}
+
+const NAMES: &[&str] = &[
     STAGE,
     BUS,
     IMAGE_TAG,
@@ -21,6 +26,7 @@ pub const NAMES: &[&str] = &[
     IDLE,
     MODEL,
     API_KEY,
+    OPENAI_KEY,
     DIAGNOSTICS,
     LOG_GROUPS,
     PEOPLE,
@@ -40,6 +46,7 @@ const PER_HOUR: &str = "incidentsPerHour";
 const IDLE: &str = "idleSeconds";
 const MODEL: &str = "model";
 const API_KEY: &str = "mcpApiKeyParameter";
+const OPENAI_KEY: &str = "openaiApiKeyParameter";
 const DIAGNOSTICS: &str = "diagnostics";
 const LOG_GROUPS: &str = "logGroups";
 const PEOPLE: &str = "people";
@@ -57,6 +64,8 @@ pub const DEFAULT_BUS: &str = "default";
 ///
 /// Source: the incident specification, section 7.
 const API_KEY_PARAMETER: &str = "/incident-response/mcp-api-key";
+
+const PARAMETER_FORM: &str = "a parameter's full name: /, then A-Z, a-z, 0-9, ., _, - and /";
 
 /// Default log retention, in days.
 const LOG_DAYS_DEFAULT: u32 = 90;
@@ -118,10 +127,14 @@ pub struct Config {
     pub incidents_per_hour: u32,
     /// Timeout of an idle runtime session, in seconds.
     pub idle_seconds: u32,
-    /// The Bedrock model of sessions that name none; `None` for the agent's rules.
+    /// The model of sessions that name none; `None` for the agent's rules.
     pub model: Option<String>,
     /// The SSM parameter with the MCP servers' key.
     pub api_key_parameter: String,
+    /// The SSM parameter with the key of the OpenAI-compatible server, if it needs one.
+    pub openai_key_parameter: Option<String>,
+    /// Further variables of the agent.
+    pub variables: Vec<(&'static str, String)>,
     /// Whether the agent may inspect the account's functions, their logs and roles.
     pub diagnostics: bool,
     /// Prefixes of the log groups that it may read besides those of functions.
@@ -161,16 +174,29 @@ impl Lock {
 
 /// An invalid setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Invalid {
-    name: &'static str,
-    value: String,
-    expected: String,
+pub enum Invalid {
+    Value {
+        name: &'static str,
+        value: String,
+        expected: String,
+    },
+    /// An agent cannot use its variables, for this reason.
+    Agent {
+        agent: &'static str,
+        why: String,
+    },
 }
 
 impl std::fmt::Display for Invalid {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { name, value, expected } = self;
-        write!(f, "invalid context `{name}={value}`: expected {expected}")
+        match self {
+            Self::Value { name, value, expected } => {
+                write!(f, "invalid context `{name}={value}`: expected {expected}")
+            }
+            Self::Agent { agent, why } => {
+                write!(f, "the agent `{agent}` cannot use its variables: {why}")
+            }
+        }
     }
 }
 
@@ -233,18 +259,16 @@ impl Config {
                 1..=RateLimit::PER_HOUR_MAX,
             )?,
             idle_seconds: within(lookup, IDLE, IDLE_SECONDS_DEFAULT, IDLE_SECONDS)?,
-            model: match matching(lookup, MODEL, "", |v| v.is_empty() || is_model(v), "bedrock:ID")?
-            {
-                none if none.is_empty() => None,
-                model => Some(model),
-            },
+            model: optional(lookup, MODEL, is_model, "bedrock:ID or openai:NAME")?,
             api_key_parameter: matching(
                 lookup,
                 API_KEY,
                 API_KEY_PARAMETER,
                 is_parameter,
-                "a parameter's full name: /, then A-Z, a-z, 0-9, ., _, - and /",
+                PARAMETER_FORM,
             )?,
+            openai_key_parameter: optional(lookup, OPENAI_KEY, is_parameter, PARAMETER_FORM)?,
+            variables: variables::read(lookup)?,
             diagnostics: truth(lookup, DIAGNOSTICS, true)?,
             log_groups: list(
                 lookup,
@@ -276,7 +300,18 @@ fn matching(
     if fits(&value) {
         return Ok(value);
     }
-    Err(Invalid { name, value, expected: expected.to_owned() })
+    Err(Invalid::Value { name, value, expected: expected.to_owned() })
+}
+
+/// A value that need not be set; an empty one is none.
+fn optional(
+    lookup: &impl Fn(&str) -> Option<String>,
+    name: &'static str,
+    fits: impl Fn(&str) -> bool,
+    expected: &str,
+) -> Result<Option<String>, Invalid> {
+    let value = matching(lookup, name, "", |v| v.is_empty() || fits(v), expected)?;
+    Ok(Some(value).filter(|value| !value.is_empty()))
 }
 
 fn list(
@@ -301,7 +336,7 @@ fn within(
     let expected = || format!("a whole number from {} to {}", range.start(), range.end());
     match value.parse() {
         Ok(number) if range.contains(&number) => Ok(number),
-        _ => Err(Invalid { name, value, expected: expected() }),
+        _ => Err(Invalid::Value { name, value, expected: expected() }),
     }
 }
 
@@ -311,7 +346,7 @@ fn truth(
     default: bool,
 ) -> Result<bool, Invalid> {
     let Some(value) = lookup(name) else { return Ok(default) };
-    value.parse().map_err(|_| Invalid { name, value, expected: "true or false".to_owned() })
+    value.parse().map_err(|_| Invalid::Value { name, value, expected: "true or false".to_owned() })
 }
 
 fn log_retention(lookup: &impl Fn(&str) -> Option<String>) -> Result<RetentionDays, Invalid> {
@@ -321,7 +356,7 @@ fn log_retention(lookup: &impl Fn(&str) -> Option<String>) -> Result<RetentionDa
         return Ok(*retention);
     }
     let known: Vec<String> = RETENTIONS.iter().map(|(days, _)| days.to_string()).collect();
-    Err(Invalid { name: LOG_DAYS, value, expected: format!("one of {}", known.join(", ")) })
+    Err(Invalid::Value { name: LOG_DAYS, value, expected: format!("one of {}", known.join(", ")) })
 }
 
 fn architecture(lookup: &impl Fn(&str) -> Option<String>) -> Result<Architecture, Invalid> {
@@ -345,7 +380,7 @@ fn one_of<T: Copy>(
         Some(given) if given == first.0 => Ok(first.1),
         Some(given) if given == second.0 => Ok(second.1),
         Some(value) => {
-            Err(Invalid { name, value, expected: format!("{} or {}", first.0, second.0) })
+            Err(Invalid::Value { name, value, expected: format!("{} or {}", first.0, second.0) })
         }
     }
 }
@@ -367,9 +402,15 @@ fn is_name(value: &str) -> bool {
 
 fn is_model(value: &str) -> bool {
     let of = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
-    value
-        .strip_prefix("bedrock:")
-        .is_some_and(|id| (1..=256).contains(&id.len()) && id.chars().all(of))
+    // A server's own names may have more.
+    let of_server = |c: char| of(c) || "/+@".contains(c);
+    let fits =
+        |id: &str, of: &dyn Fn(char) -> bool| (1..=256).contains(&id.len()) && id.chars().all(of);
+    match value.split_once(':') {
+        Some(("bedrock", id)) => fits(id, &of),
+        Some(("openai", name)) => fits(name, &of_server),
+        _ => false,
+    }
 }
 
 fn is_log_group(value: &str) -> bool {
@@ -468,7 +509,7 @@ mod tests {
                 "invalid context `idleSeconds=30`: expected a whole number from 60 to 28800",
             ),
             (ARCHITECTURE, "mips", "invalid context `architecture=mips`: expected arm64 or x86_64"),
-            (MODEL, "claude", "invalid context `model=claude`: expected bedrock:ID"),
+            (MODEL, "claude", "invalid context `model=claude`: expected bedrock:ID or openai:NAME"),
             (
                 CHECKPOINT_LOCK,
                 "on",

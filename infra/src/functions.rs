@@ -15,7 +15,7 @@ use crate::cdk::aws_sqs::Queue;
 use crate::cdk::{Duration, RemovalPolicy, Stack};
 use crate::config::{self, Config};
 use crate::names::Names;
-use crate::{log, roles};
+use crate::{log, roles, variables};
 
 /// Timeout of the invoker and the poller, in seconds: less than the 120 s after which the state
 /// machine treats a call as lost.
@@ -98,6 +98,7 @@ impl Maker<'_> {
             (env::AGENT_RUNTIME_ARN, runtime_arn.to_owned()),
         ];
         environment.extend(log::environment(names, name));
+        environment.extend(variables::of_functions(&config.variables));
         if name == "poller" {
             environment.push((env::STATE_MACHINE_ARN, names.machine_arn()));
         }

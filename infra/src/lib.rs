@@ -55,6 +55,7 @@ mod runtime;
 pub mod stack;
 mod table;
 mod triggers;
+pub mod variables;
 
 use std::path::Path;
 
@@ -110,8 +111,8 @@ fn read_config(app: &App) -> Result<Config> {
     let root: Construct = jsii::Is::upcast(app);
     let node = root.node()?;
     let mut given = Vec::new();
-    for name in config::NAMES {
-        given.push((*name, node.try_get_context(*name)?));
+    for name in config::names() {
+        given.push((name, node.try_get_context(name)?));
     }
     let lookup = |name: &str| {
         given.iter().find(|(known, _)| *known == name).and_then(|(_, value)| config::text(value))

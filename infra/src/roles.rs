@@ -182,15 +182,17 @@ fn runtime(names: &Names, config: &Config) -> Vec<Statement> {
     statements
 }
 
-/// Reading and decrypting this one parameter.
+/// Reading and decrypting these parameters alone.
 fn api_key(names: &Names, config: &Config) -> [Statement; 2] {
-    let parameter = names.arn("ssm", &format!("parameter{}", config.api_key_parameter));
+    let parameters = [&config.api_key_parameter].into_iter().chain(&config.openai_key_parameter);
+    let parameters: Vec<String> =
+        parameters.map(|name| names.arn("ssm", &format!("parameter{name}"))).collect();
     let through = format!("ssm.{}.amazonaws.com", names.arn_parts().region);
     [
-        Statement::allow("ApiKey", &["ssm:GetParameter"], std::slice::from_ref(&parameter)),
+        Statement::allow("ApiKey", &["ssm:GetParameter"], &parameters),
         Statement::allow("DecryptApiKey", &["kms:Decrypt"], &[names.arn("kms", "key/*")])
             .when("StringEquals", "kms:ViaService", through)
-            .when("StringEquals", "kms:EncryptionContext:PARAMETER_ARN", parameter)
+            .when("StringEquals", "kms:EncryptionContext:PARAMETER_ARN", parameters)
             .wide("Any key that encrypts the parameter, but only to read that parameter."),
     ]
 }

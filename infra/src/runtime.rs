@@ -22,6 +22,8 @@ pub(crate) fn make(stack: &Stack, names: &Names, config: &Config) -> Result<Runt
     let kernel = stack.object().kernel();
     let longest = u32::try_from(workflow::limits::RUNNING_MAX.as_secs())?;
     let mut environment = vec![
+        // Neither the runtime nor the image sets it, and without it the AWS clients have no endpoint.
+        (env::AWS_REGION, names.arn_parts().region.clone()),
         (env::JOURNAL_TABLE_NAME, names.of("journal")),
         (env::JOURNAL_LOG, "on".to_owned()),
         (env::MCP_API_KEY_PARAMETER, config.api_key_parameter.clone()),
@@ -29,6 +31,10 @@ pub(crate) fn make(stack: &Stack, names: &Names, config: &Config) -> Result<Runt
     if let Some(model) = &config.model {
         environment.push((env::DAYBOOK_MODEL, model.clone()));
     }
+    if let Some(parameter) = &config.openai_key_parameter {
+        environment.push((env::OPENAI_API_KEY, format!("${{ssm:{parameter}}}")));
+    }
+    environment.extend(config.variables.iter().cloned());
     let lifecycle = LifecycleConfiguration::new()
         .idle_runtime_session_timeout(&Duration::seconds(kernel, config.idle_seconds)?)
         .max_lifetime(&Duration::seconds(kernel, longest)?);

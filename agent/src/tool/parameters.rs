@@ -11,7 +11,7 @@ pub struct Secret(String);
 pub type Parameters = BTreeMap<String, Secret>;
 
 impl Secret {
-    pub(super) fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 }

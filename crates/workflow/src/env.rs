@@ -9,6 +9,11 @@ use std::time::Duration;
 
 use crate::limits::{TTL_DAYS, TTL_DAYS_MIN};
 
+/// The region of the AWS clients. Lambda sets it for the functions, and the stack for the agent.
+///
+/// Source: AWS SDKs and Tools Reference Guide, "AWS Region".
+pub const AWS_REGION: &str = "AWS_REGION";
+
 /// The journal's table. Set by the stack.
 pub const JOURNAL_TABLE_NAME: &str = "JOURNAL_TABLE_NAME";
 
