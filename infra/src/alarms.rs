@@ -237,11 +237,20 @@ fn graphs(names: &Names) -> Vec<Vec<Graph>> {
         "ExecutionsTimedOut",
         "ExecutionsAborted",
     ];
+    let waiting = shown(metric::NAMESPACE, metric::SESSIONS_WAITING_FOR_CAPACITY, &[]);
+    let waiting = Watched { level: true, ..waiting };
     let units = ["ConsumedWriteCapacityUnits", "ConsumedReadCapacityUnits"];
     vec![
         vec![
             ("Executions", of("AWS/States", &executions, &machine)),
             ("Silent agents", of(metric::NAMESPACE, &[metric::AGENTS_LOST], &[])),
+        ],
+        vec![
+            (
+                "Invocations without a place",
+                of(metric::NAMESPACE, &[metric::INVOCATIONS_WITHOUT_CAPACITY], &[]),
+            ),
+            ("Sessions that wait for a place", vec![waiting]),
         ],
         vec![
             ("Errors of functions", each_function("Errors")),

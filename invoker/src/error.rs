@@ -41,7 +41,9 @@ impl Error {
 impl From<CallError> for Error {
     fn from(error: CallError) -> Self {
         match error {
-            CallError::NotAccepted { message } => Self::Throttled(message.to_string()),
+            CallError::NotAccepted { message } | CallError::NoCapacity { message } => {
+                Self::Throttled(message.to_string())
+            }
             CallError::Refused { message, .. } => Self::Failed(message.to_string()),
             CallError::MayBeAccepted { what } => Self::Unknown(what),
         }

@@ -3,7 +3,7 @@
 //! [`Invoker::handle`] validates the trigger, admits the session ([`admission`]), journals the start of
 //! the invocation, calls the agent runtime ([`agentcore`]) and journals the outcome. It distinguishes a
 //! call that was refused from one that may have been accepted: only a refused call is retried or fails
-//! the session.
+//! the session. A session for which the runtime has no place waits ([`capacity`]).
 
 use agentcore::Runtime;
 use agentcore::invoke::CallError;
@@ -28,6 +28,7 @@ use workflow::trace::{self, Trace};
 use workflow::trigger::{InvalidTrigger, Trigger};
 
 pub mod admission;
+mod capacity;
 pub mod error;
 mod halted;
 mod kept;
@@ -151,7 +152,7 @@ impl<S: Store> Invoker<S> {
         let asked = agent_request(&request, trigger, hlc.tick());
         let invoked = self.runtime.invoke(&asked, parent);
         let (called, ()) = join(invoked, self.log(&request.session_id)).await;
-        self.conclude(&announcer, &request, called).await
+        self.conclude(&announcer, &request, &asked.trigger.agent, called).await
     }
 
     /// Adds the session's start to the log of sessions. If that fails, its verdict adds it.
@@ -165,6 +166,7 @@ impl<S: Store> Invoker<S> {
         &self,
         announcer: &Announcer<'_, S>,
         request: &InvokeRequest,
+        agent: &str,
         called: Result<workflow::contract::AgentReply, CallError>,
     ) -> Result<InvokeReply, Error> {
         let about = About::Attempt(request.attempt());
@@ -175,6 +177,9 @@ impl<S: Store> Invoker<S> {
                     .with_detail(json!({ "outcome": reply.outcome }));
                 announce(announcer, succeeded).await;
                 Ok(InvokeReply { outcome: reply.outcome, seen: announcer.hlc.newest() })
+            }
+            Err(CallError::NoCapacity { message }) => {
+                self.without_capacity(announcer, request, agent, &message).await
             }
             Err(error) => {
                 if let Some(seen) = error.seen() {

@@ -66,6 +66,8 @@ pub enum WhyHeld {
     Queued,
     /// It was queued, and it is its turn.
     Released,
+    /// The agent runtime has no place for it. The time of the lease's last heartbeat is when it first asked.
+    Capacity,
 }
 
 impl WhyHeld {
@@ -74,6 +76,7 @@ impl WhyHeld {
             Self::Halted => "halted",
             Self::Queued => "queued",
             Self::Released => "released",
+            Self::Capacity => "capacity",
         }
     }
 }
@@ -129,7 +132,11 @@ impl Hold {
             "halted" => WhyHeld::Halted,
             "queued" => WhyHeld::Queued,
             "released" => WhyHeld::Released,
-            _ => return Err(item.malformed(HELD, "`halted`, `queued` or `released`")),
+            "capacity" => WhyHeld::Capacity,
+            _ => {
+                let expected = "`halted`, `queued`, `released` or `capacity`";
+                return Err(item.malformed(HELD, expected));
+            }
         };
         let is_declined = item.get(HELD_INVOCATION).is_some();
         let invocation = is_declined.then(|| item.small(HELD_INVOCATION)).transpose()?;

@@ -15,7 +15,7 @@ names! {
         Initiated = "INITIATED",
         /// An agent is being invoked or is working.
         Running = "RUNNING",
-        /// Waits for an answer, a point in time, or a version of its agent.
+        /// Waits for an answer, a point in time, a version of its agent, or its turn.
         Waiting = "WAITING",
         Succeeded = "SUCCEEDED",
         Failed = "FAILED",
@@ -54,6 +54,8 @@ impl Status {
 pub struct Lanes {
     /// Invocations, by attempt.
     pub invocation: Option<(u32, EventStatus)>,
+    /// The newest attempt after which the session waits for its turn: for a place, or for the end of a halt.
+    pub declined: Option<u32>,
     /// Requests received by the agent, by attempt.
     pub entrypoint: Option<(u32, EventStatus)>,
     /// The background task and its suspensions, by step.
@@ -75,6 +77,9 @@ impl Lanes {
             E::SessionInitiated | E::ResumeRequested | E::SessionErased => {}
             E::AgentInvocationStarted | E::AgentInvocationSucceeded | E::AgentInvocationFailed => {
                 self.invocation = self.invocation.max(seen);
+                if is_declined(event) {
+                    self.declined = self.declined.max(Some(event.about.ordinal()));
+                }
             }
             E::AgentEntrypointStarted | E::AgentEntrypointFailed | E::AgentVersionMissing => {
                 self.entrypoint = self.entrypoint.max(seen);
@@ -108,12 +113,28 @@ impl Lanes {
         match self.task {
             Some((_, E::AgentBackgroundTaskSuspended)) => Status::Waiting,
             _ if matches!(self.entrypoint, Some((_, E::AgentVersionMissing))) => Status::Waiting,
+            None if self.awaits_its_turn() => Status::Waiting,
             _ if self.invocation.is_some() || self.entrypoint.is_some() || self.task.is_some() => {
                 Status::Running
             }
             _ => Status::Initiated,
         }
     }
+}
+
+impl Lanes {
+    /// Whether nothing has happened since the agent was not taken.
+    fn awaits_its_turn(&self) -> bool {
+        let newest = self.invocation.max(self.entrypoint).map(|(attempt, _)| attempt);
+        self.declined.is_some() && self.declined == newest
+    }
+}
+
+/// Whether the agent was not invoked after all, because it is not the session's turn.
+fn is_declined(event: &Event) -> bool {
+    let outcome = event.detail.as_ref().and_then(|detail| detail["outcome"].as_str());
+    event.status == EventStatus::AgentInvocationSucceeded
+        && matches!(outcome, Some("queued" | "halted"))
 }
 
 /// The lanes of events in any order.
@@ -213,6 +234,30 @@ mod tests {
         let later = event(EventStatus::SessionSucceeded, 2, 6);
         assert_eq!(status([&failed, &later]), Status::Failed);
         assert_eq!(status([&later, &failed]), Status::Failed);
+    }
+
+    #[test]
+    fn a_session_that_awaits_its_turn_is_waiting() {
+        let told = |status, attempt, outcome: Option<&str>| {
+            let session = "0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f".parse().unwrap();
+            let draft = Draft::new(status, About::Attempt(attempt));
+            let draft = match outcome {
+                Some(outcome) => draft.with_detail(serde_json::json!({ "outcome": outcome })),
+                None => draft,
+            };
+            let at = Stamp::from_nanos(i64::from(attempt));
+            Event::from_item(&draft.to_item(&session, Writer::Invoker, at, None, 0)).unwrap()
+        };
+        let (started, taken) =
+            (EventStatus::AgentInvocationStarted, EventStatus::AgentInvocationSucceeded);
+        let mut events = vec![told(started, 10, None), told(taken, 10, Some("queued"))];
+        assert_eq!(status(&events), Status::Waiting);
+        events.push(told(started, 20, None));
+        assert_eq!(status(&events), Status::Running);
+        events.push(told(taken, 20, Some("accepted")));
+        assert_eq!(status(&events), Status::Running);
+        let halted = [told(started, 10, None), told(taken, 10, Some("halted"))];
+        assert_eq!(status(&halted), Status::Waiting);
     }
 
     proptest! {

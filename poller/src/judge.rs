@@ -21,6 +21,7 @@ use workflow::limits::{
     RESTARTS_WITHOUT_PAUSE, RUNNING_MAX, SILENCE_CONFIRMED_AFTER, SILENT_AFTER, START_GRACE,
 };
 
+use crate::capacity;
 use crate::observe::{Held, Observed};
 
 /// How much later than planned a check may come, and count as running: the poller was retried, or an
@@ -42,6 +43,8 @@ pub enum Decision {
     Expire { question: u32 },
     /// The question was answered: invoke the agent again.
     Resume,
+    /// The runtime had no place for the agent: ask again.
+    AskAgain,
     /// The agent stopped responding: announce the loss and invoke it again.
     Lost {
         /// The lost epoch, 0 if the agent never claimed.
@@ -168,10 +171,10 @@ fn wait_while_held(
         Held::Nothing => true,
         Held::Queue => request.woken != Woken::Not,
         Held::Halt => false,
+        Held::Capacity => return capacity::wait(observed, request, watch),
     };
     if is_due {
-        watch.after_restart = watch.after_restart.saturating_add(1);
-        return again(watch, observed, || Decision::Resume);
+        return again_uncounted(watch, observed, || Decision::Resume);
     }
     wait_for(watch, POLL_LONGEST, POLL_LONGEST);
     Decision::Wait(Judgement::Waiting)
@@ -205,6 +208,16 @@ fn deadline(request: &CheckRequest, watch: &Watch) -> Option<End> {
 /// The invocations that count.
 fn invocations(watch: &Watch) -> u32 {
     watch.invocation.saturating_sub(watch.after_restart)
+}
+
+/// Invokes the agent again. That does not count towards the limit.
+pub(crate) fn again_uncounted(
+    watch: &mut Watch,
+    observed: &Observed,
+    decision: impl FnOnce() -> Decision,
+) -> Decision {
+    watch.after_restart = watch.after_restart.saturating_add(1);
+    again(watch, observed, decision)
 }
 
 /// Invokes the agent again, up to the limit.
@@ -242,6 +255,7 @@ fn liveness(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> D
         poll(watch, Some(START_GRACE.saturating_sub(waited)));
         return Decision::Wait(Judgement::Busy);
     };
+    (watch.capacity_since, watch.capacity_asks) = (None, 0);
     if lease.runner().is_none() {
         return lost(observed, watch, "the agent was stopped");
     }
@@ -415,7 +429,7 @@ fn poll(watch: &mut Watch, at_most: Option<Duration>) {
 }
 
 /// The state machine takes whole seconds, and a heartbeat shorter than the timeout.
-fn wait_for(watch: &mut Watch, wait: Duration, silence: Duration) {
+pub(crate) fn wait_for(watch: &mut Watch, wait: Duration, silence: Duration) {
     let seconds = |duration: Duration| {
         u32::try_from(duration.as_millis().div_ceil(1_000)).unwrap_or(u32::MAX)
     };

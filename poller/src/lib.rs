@@ -32,6 +32,7 @@ use workflow::metric;
 use workflow::trace::{Trace, lifecycle};
 
 mod answer;
+mod capacity;
 pub mod checkpoint;
 mod cloud;
 pub mod error;
@@ -216,6 +217,7 @@ impl<S: Store> Poller<S> {
                 self.expire(announcer, request, question).await?;
                 Ok(reply(announcer.hlc, Judgement::Resume, watch, None))
             }
+            Decision::AskAgain => Ok(reply(announcer.hlc, Judgement::Resume, watch, None)),
             Decision::Resume => {
                 self.cloud.runtime.stop_session(&request.session_id).await;
                 Ok(reply(announcer.hlc, Judgement::Resume, watch, None))
@@ -328,6 +330,7 @@ impl<S: Store> Poller<S> {
             // The watchdog closes what it finds sealed.
             tracing::warn!(session_id = %request.session_id, %error, "The lease was not closed.");
         }
+        self.offer_place(&request.session_id).await;
         let judgement = judge::judgement_of(*ending);
         let verdict = verdict(request, judgement, error.as_ref(), sealed.hash.as_str());
         let verdict = Verdict { answered_by: *answered_by, ..verdict };

@@ -35,6 +35,8 @@ pub enum Held {
     Halt,
     /// Its turn.
     Queue,
+    /// A place in the agent runtime.
+    Capacity,
     /// Nothing any more.
     Nothing,
 }
@@ -61,6 +63,7 @@ impl Observed {
         let held = match hold.why {
             WhyHeld::Halted if self.is_halted => Held::Halt,
             WhyHeld::Queued => Held::Queue,
+            WhyHeld::Capacity => Held::Capacity,
             WhyHeld::Halted | WhyHeld::Released => Held::Nothing,
         };
         is_newest.then_some(held)

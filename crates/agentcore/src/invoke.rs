@@ -19,6 +19,9 @@ use crate::Runtime;
 pub enum CallError {
     /// It was certainly not accepted; a retry may be.
     NotAccepted { message: ErrorMessage },
+    /// It was certainly not accepted: the runtime has no place for another session, or takes no more requests for
+    /// now. That can last for hours.
+    NoCapacity { message: ErrorMessage },
     /// The runtime or the agent refused it.
     Refused {
         message: ErrorMessage,
@@ -33,7 +36,9 @@ impl CallError {
     /// The error to journal; `None` if the call may have been accepted.
     pub fn message(&self) -> Option<ErrorMessage> {
         match self {
-            Self::NotAccepted { message } | Self::Refused { message, .. } => Some(message.clone()),
+            Self::NotAccepted { message }
+            | Self::NoCapacity { message }
+            | Self::Refused { message, .. } => Some(message.clone()),
             Self::MayBeAccepted { .. } => None,
         }
     }
@@ -123,9 +128,14 @@ fn judge_answer(error: &InvokeAgentRuntimeError) -> CallError {
     let text = error.message().unwrap_or("the agent runtime gave no reason");
     let message = ErrorMessage::new("ClientError", code, text);
     match error {
-        E::ThrottlingException(_)
-        | E::InternalServerException(_)
-        | E::RetryableConflictException(_) => CallError::NotAccepted { message },
+        // Source: Bedrock AgentCore API reference, `InvokeAgentRuntime`, errors. The message of the second is
+        // `maxVms limit exceeded` when the account has as many runtime sessions as it may.
+        E::ThrottlingException(_) | E::ServiceQuotaExceededException(_) => {
+            CallError::NoCapacity { message }
+        }
+        E::InternalServerException(_) | E::RetryableConflictException(_) => {
+            CallError::NotAccepted { message }
+        }
         E::RuntimeClientError(_) => judge_container(text),
         _ => CallError::Refused { message, seen: None },
     }

@@ -73,6 +73,13 @@ const BY_CATEGORY: &[(&str, &[&str])] = &[
             "Raise the budget in the trigger, such as `\"budget\": {\"tokens\": 200000}`, and trigger it again.",
         ],
     ),
+    (
+        "capacity",
+        &[
+            "The agent runtime took no more sessions for hours. Raise its quota of active sessions, or its rate of new ones (docs/cost.md).",
+            AGAIN,
+        ],
+    ),
     ("timeout", &["The session timed out. The timeline shows its last wait.", AGAIN]),
     (
         "payload",

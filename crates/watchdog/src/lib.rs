@@ -10,8 +10,9 @@ use journal::chain::{Author, End, end_session};
 use journal::clock::{Clock, Hlc, Stamp};
 use journal::event::{Event as Announcement, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
+use journal::item::Item;
 use journal::key;
-use journal::lease;
+use journal::lease::{self, Lease, WhyHeld};
 use journal::read;
 use journal::seal::{seal, suspension, task_announcement};
 use journal::step::{Step, StepBody};
@@ -37,6 +38,12 @@ use judge::{Decision, Execution, Observed};
 
 /// Maximum number of sessions per sweep; the next sweep continues with others.
 pub const SESSIONS_PER_SWEEP_MAX: usize = 200;
+
+/// Most open leases that a sweep reads in one partition.
+const LEASES_PER_PARTITION_MAX: usize = 5_000;
+
+/// Open leases of one page.
+const LEASES_PER_PAGE: usize = 500;
 
 /// The watchdog with its clients.
 #[derive(Clone, Debug)]
@@ -102,26 +109,29 @@ impl<S: Store> Watchdog<S> {
         Ok(report)
     }
 
-    /// Sessions with a stale open lease. The partitions take turns in being first, so that one large
-    /// partition does not starve the others.
+    /// Sessions with a stale open lease; those that a halt or a queue holds back come last, because their silence is
+    /// expected. The partitions take turns in being first, so that one large partition does not starve the others.
     async fn neglected(&self) -> Result<Vec<SessionId>, Error> {
         let now = self.clock.now();
-        let mut sessions = Vec::new();
+        let mut stale = Stale::default();
         let shards: Vec<char> = key::SHARDS.chars().collect();
         let sweeps = now.since(Stamp::default()).as_secs() / SWEEP_EVERY.as_secs();
         let turn = usize::try_from(sweeps).unwrap_or(0);
         for n in 0..shards.len() {
-            let room = SESSIONS_PER_SWEEP_MAX.saturating_sub(sessions.len());
-            if room == 0 {
-                break;
-            }
             let digit = shards[(turn + n) % shards.len()];
-            let mut query = Query::open(lease::shard(digit)).limited(room);
+            let mut query = Query::open(lease::shard(digit)).limited(LEASES_PER_PAGE);
             query.to = Some(now.before(STALE_AFTER).to_string());
-            let page = self.store.query(query).await?;
-            sessions.extend(page.items.iter().filter_map(|item| key::session_of(&item.pk)));
+            for _ in 0..LEASES_PER_PARTITION_MAX / LEASES_PER_PAGE {
+                let page = self.store.query(query.clone()).await?;
+                page.items.iter().for_each(|item| stale.add(item));
+                query.after = page.next;
+                if query.after.is_none() {
+                    break;
+                }
+            }
         }
-        Ok(sessions)
+        metrics::gauge!(metric::SESSIONS_WAITING_FOR_CAPACITY).set(stale.without_capacity);
+        Ok(stale.in_order())
     }
 
     /// Returns whether this call sealed the session.
@@ -249,6 +259,32 @@ impl<S: Store> Watchdog<S> {
             "A session without a workflow was closed."
         );
         Ok(())
+    }
+}
+
+/// The sessions of stale open leases.
+#[derive(Debug, Default)]
+struct Stale {
+    silent: Vec<SessionId>,
+    held: Vec<SessionId>,
+    /// How many of the held ones wait for a place in the agent runtime.
+    without_capacity: u32,
+}
+
+impl Stale {
+    fn add(&mut self, item: &Item) {
+        let Some(session) = key::session_of(&item.pk) else { return };
+        let lease = Lease::from_item(item).ok();
+        let why = lease.as_ref().and_then(Lease::hold).map(|hold| hold.why);
+        self.without_capacity += u32::from(why == Some(WhyHeld::Capacity));
+        let list = if why.is_some() { &mut self.held } else { &mut self.silent };
+        if list.len() < SESSIONS_PER_SWEEP_MAX {
+            list.push(session);
+        }
+    }
+
+    fn in_order(self) -> Vec<SessionId> {
+        self.silent.into_iter().chain(self.held).take(SESSIONS_PER_SWEEP_MAX).collect()
     }
 }
 

@@ -81,7 +81,7 @@ pub enum InvokeOutcome {
     VersionMissing,
     /// The agent is halted. The session waits.
     Halted,
-    /// As many agents are at work as may be. The session waits for its turn.
+    /// As many agents are at work as may be, or the agent runtime has no place. The session waits for its turn.
     Queued,
 }
 
@@ -174,6 +174,12 @@ pub struct Watch {
     /// The newest end of the agent's host that was taken into account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_ended_at: Option<Stamp>,
+    /// Since when the session has waited for a place in the agent runtime, by the state machine's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_since: Option<Stamp>,
+    /// How often it has asked for one again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub capacity_asks: u32,
     /// The last heartbeat seen.
     #[serde(default)]
     pub pulse: String,

@@ -45,6 +45,19 @@ pub const HOST_PAUSE_FIRST: Duration = Duration::from_secs(2);
 /// The longest pause after an end of the agent's host.
 pub const HOST_PAUSE_LONGEST: Duration = Duration::from_secs(60);
 
+/// The first pause of a session for which the agent runtime has no place, before it asks again.
+pub const CAPACITY_PAUSE_FIRST: Duration = Duration::from_secs(15);
+
+/// Each further pause is this percentage of the previous one.
+pub const CAPACITY_PAUSE_FACTOR_PERCENT: u32 = 150;
+
+/// The longest of these pauses. Ten thousand sessions that wait then ask about 20 times a second, which is less than
+/// `AgentCore` takes.
+pub const CAPACITY_PAUSE_LONGEST: Duration = Duration::from_secs(10 * 60);
+
+/// The longest wait for a place in the agent runtime. Then the session fails, by name.
+pub const CAPACITY_WAIT_MAX: Duration = Duration::from_secs(6 * 3_600);
+
 /// Maximum number of invocations of a session's agent, those after a restart of its host not counted.
 pub const INVOCATIONS_MAX: u32 = 100;
 

@@ -24,6 +24,12 @@ pub const BREAKER_OPEN: &str = "BreakerOpen";
 
 pub const AGENTS_LOST: &str = "AgentsLost";
 
+/// Invocations that the agent runtime did not take, because it had no place or throttled. Their sessions wait.
+pub const INVOCATIONS_WITHOUT_CAPACITY: &str = "InvocationsWithoutCapacity";
+
+/// Sessions that have waited for a place in the agent runtime for ten minutes or longer, at the watchdog's last sweep.
+pub const SESSIONS_WAITING_FOR_CAPACITY: &str = "SessionsWaitingForCapacity";
+
 /// Requests to the poller. Label: `status`, the judgement or `error`.
 pub const POLLS: &str = "Polls";
 
@@ -68,6 +74,12 @@ pub fn describe() {
     describe_counter!(ADMISSIONS, Unit::Count, "Sessions judged by admission.");
     describe_counter!(BREAKER_OPEN, Unit::Count, "Sessions refused by the hourly breaker.");
     describe_counter!(AGENTS_LOST, Unit::Count, "Agents that stopped responding.");
+    describe_counter!(INVOCATIONS_WITHOUT_CAPACITY, Unit::Count, "Invocations not taken.");
+    describe_gauge!(
+        SESSIONS_WAITING_FOR_CAPACITY,
+        Unit::Count,
+        "Sessions that have waited for a place for ten minutes or longer."
+    );
     describe_counter!(POLLS, Unit::Count, "Requests to the poller, by judgement.");
     describe_counter!(WATCHDOG_CLOSED, Unit::Count, "Sessions that the watchdog closed.");
     describe_counter!(MODEL_CALLS, Unit::Count, "Calls of a model or of the policy.");

@@ -19,8 +19,10 @@ use invoker::{Error, Invoker};
 use journal::clock::{Clock, Stamp};
 use journal::event::EventStatus;
 use journal::id::SessionId;
+use journal::lease::{Lease, WhyHeld};
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
+use journal::status::Status;
 use journal::tally::Reported;
 use serde_json::{Value, json};
 use workflow::contract::{AgentRequest, InvokeOutcome, InvokeReply, InvokeRequest};
@@ -179,11 +181,6 @@ async fn a_refused_call_differs_from_one_maybe_accepted() {
     let wrapped = format!("Received error (400) from runtime: {refusal}");
     for (answer, name, failed) in [
         (
-            fault(429, "ThrottlingException", "slow down"),
-            "InvocationThrottled",
-            Some("ClientError: ThrottlingException - slow down"),
-        ),
-        (
             fault(500, "InternalServerException", "oops"),
             "InvocationThrottled",
             Some("ClientError: InternalServerException - oops"),
@@ -215,6 +212,38 @@ async fn a_refused_call_differs_from_one_maybe_accepted() {
         told.extend(failed.map(|text| (EventStatus::AgentInvocationFailed, Some(text.to_owned()))));
         assert_eq!(world.journal().await, told, "{what}");
         assert_eq!(world.calls.lock().unwrap().len(), 1, "{what}: one call, no retries of the SDK");
+    }
+}
+
+#[tokio::test]
+async fn a_session_without_a_place_waits_since_it_first_asked() {
+    for (status, code, message) in [
+        (429, "ThrottlingException", "Rate exceeded"),
+        (402, "ServiceQuotaExceededException", "maxVms limit exceeded"),
+    ] {
+        let world = world(Some(fault(status, code, message))).await;
+        let reply = world.invoke(json!({ "agent": "incident" })).await.unwrap();
+        assert_eq!(reply.outcome, InvokeOutcome::Queued, "{code}");
+        let events = read::events(&world.store, &session()).await.unwrap();
+        let told = events[1].detail.as_ref().unwrap();
+        assert_eq!(told["outcome"], "queued");
+        assert_eq!(told["why"], format!("ClientError: {code} - {message}"));
+        assert_eq!(journal::status::status(&events), Status::Waiting);
+        let lease = Lease::read(&world.store, &session()).await.unwrap().unwrap();
+        let hold = lease.hold().unwrap();
+        assert_eq!((hold.why, hold.agent.as_str()), (WhyHeld::Capacity, "incident"));
+        assert_eq!((hold.invocation, lease.heartbeat_at), (Some(1), now()));
+
+        // It asks again, and keeps its place.
+        let since = now().before(Duration::from_secs(3_600));
+        let waiting = Lease { heartbeat_at: since, ..lease };
+        waiting.write(&world.store, &session(), request(json!({})).expires_at).await.unwrap();
+        let again = InvokeRequest { invocation: 2, ..request(json!({ "agent": "incident" })) };
+        let reply = world.invoker.handle(again).await.unwrap();
+        assert_eq!(reply.outcome, InvokeOutcome::Queued, "{code}");
+        let lease = Lease::read(&world.store, &session()).await.unwrap().unwrap();
+        assert_eq!(lease.hold().unwrap().invocation, Some(2));
+        assert_eq!(lease.heartbeat_at, since);
     }
 }
 

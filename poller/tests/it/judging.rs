@@ -528,6 +528,57 @@ fn a_queued_session_asks_again_when_it_is_woken() {
     assert_eq!(judge(&released, &request(2, invoked())).0, Decision::Resume);
 }
 
+/// The checks of a session that finds no place, until it ends: when it asked, and how it ended.
+fn asks_without_a_place() -> (Vec<u64>, String) {
+    let (mut now, mut watch, mut asks) = (0, invoked(), vec![]);
+    loop {
+        let waits = held(WhyHeld::Capacity, 0, Some(watch.invocation), false);
+        let (decision, next) = judge(&waits, &request(now, watch));
+        if let Decision::End(end) = &decision {
+            assert_eq!(end.category.as_deref(), Some("capacity"));
+            return (asks, ended(&decision));
+        }
+        assert_eq!(decision, Decision::Wait(Judgement::Waiting));
+        now += u64::from(next.timeout_s);
+        let asked = CheckRequest { woken: Woken::Timeout, ..request(now, next) };
+        let (decision, next) = judge(&waits, &asked);
+        if matches!(decision, Decision::End(_)) {
+            return (asks, ended(&decision));
+        }
+        assert_eq!(decision, Decision::AskAgain);
+        asks.push(now);
+        watch = next;
+    }
+}
+
+#[test]
+fn a_session_without_a_place_asks_for_hours_then_ends_by_name() {
+    let (asks, error) = asks_without_a_place();
+    assert_eq!(
+        error,
+        "NoCapacity: WaitedTooLong - the agent runtime had no place for this session for 6 hours"
+    );
+    assert!(asks[0] <= 15, "{asks:?}");
+    assert!(asks.windows(2).all(|pair| pair[1] - pair[0] <= 600), "{asks:?}");
+    assert!((30..=100).contains(&asks.len()), "{asks:?}");
+    // Far fewer events than a session may have: two with each ask.
+    assert!(*asks.last().unwrap() > 5 * 3_600, "{asks:?}");
+}
+
+#[test]
+fn a_place_that_is_offered_is_asked_for_at_once() {
+    let waits = held(WhyHeld::Capacity, 0, Some(1), false);
+    let (_, watch) = judge(&waits, &request(1, invoked()));
+    let woken = CheckRequest { woken: Woken::Callback, ..request(2, watch) };
+    let (decision, watch) = judge(&waits, &woken);
+    assert_eq!(decision, Decision::AskAgain);
+    assert_eq!((watch.invocation, watch.after_restart, watch.running_ms), (2, 1, 0));
+    // Once the agent is at work, the wait is forgotten.
+    let begun = Observed { step: step(1, 1, claim()), lease: lease(1, 7), ..Observed::default() };
+    let (_, watch) = judge(&begun, &request(9, watch));
+    assert_eq!((watch.capacity_since, watch.capacity_asks), (None, 0));
+}
+
 #[test]
 fn a_halted_question_keeps_its_expiry() {
     let halted = held(WhyHeld::Halted, 1, None, true);

@@ -130,7 +130,16 @@ impl World {
         Box::pin(poller.serve(request)).await.unwrap();
     }
 
-    fn expires_at(&self) -> i64 {
+    pub fn now(&self) -> Stamp {
+        now()
+    }
+
+    /// Checks once.
+    pub async fn check(&self) -> CheckReply {
+        self.ask(Mode::Check, None).await
+    }
+
+    pub fn expires_at(&self) -> i64 {
         now().after(Duration::from_secs(90 * 86_400)).seconds()
     }
 

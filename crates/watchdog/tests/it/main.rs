@@ -20,7 +20,7 @@ use journal::event::{About, Draft, EventStatus, Writer};
 use journal::id::{Runner, SessionId};
 use journal::item::{Hash, Item};
 use journal::key;
-use journal::lease::{self, Lease};
+use journal::lease::{self, Hold, Lease, WhyHeld};
 use journal::read;
 use journal::sqlite::{Durability, SqliteStore};
 use journal::step::{EffectKind, EffectRef, Ending, StepBody};
@@ -62,6 +62,7 @@ on_both_stores!(
     a_cancelled_session_is_ended_as_cancelled,
     a_sweep_finds_unannounced_ends_and_closes_leases,
     a_sweep_looks_at_no_more_than_its_limit,
+    sessions_that_wait_for_a_place_do_not_hide_a_lost_one,
     an_unreadable_execution_does_not_block_the_sweep,
 );
 
@@ -408,6 +409,19 @@ async fn a_sweep_looks_at_no_more_than_its_limit<S: Store>(world: World<S>) {
         Lease::unclaimed(0, began()).create(&world.store, &id, expires_at()).await.unwrap();
     }
     assert_eq!(world.sweep().await.looked_at, watchdog::SESSIONS_PER_SWEEP_MAX);
+}
+
+async fn sessions_that_wait_for_a_place_do_not_hide_a_lost_one<S: Store>(world: World<S>) {
+    let hold = Hold { why: WhyHeld::Capacity, agent: "a".to_owned(), invocation: Some(1) };
+    for _ in 0..watchdog::SESSIONS_PER_SWEEP_MAX + 5 {
+        let id = SessionId::fresh();
+        let at = began().before(MINUTE);
+        lease::hold(&world.store, &id, 0, hold.clone(), at, expires_at()).await.unwrap();
+    }
+    let lost = world.session("FAILED", HOUR).await;
+    world.invoked(&lost).await;
+    let report = world.sweep().await;
+    assert_eq!((report.looked_at, report.closed), (watchdog::SESSIONS_PER_SWEEP_MAX, vec![lost]));
 }
 
 async fn an_unreadable_execution_does_not_block_the_sweep<S: Store>(world: World<S>) {
