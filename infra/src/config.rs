@@ -32,6 +32,8 @@ const NAMES: &[&str] = &[
     PEOPLE,
     CHECKPOINT_LOCK,
     PROTECT,
+    NOTIFY,
+    LINK,
 ];
 
 const STAGE: &str = "stage";
@@ -52,6 +54,8 @@ const LOG_GROUPS: &str = "logGroups";
 const PEOPLE: &str = "people";
 const CHECKPOINT_LOCK: &str = "checkpointLock";
 const PROTECT: &str = "protect";
+const NOTIFY: &str = "notify";
+const LINK: &str = "link";
 
 /// Longest stage name. With prefix and suffix the longest name stays within 64 characters, the
 /// limit for functions and roles.
@@ -144,6 +148,10 @@ pub struct Config {
     /// Whether the journal outlives its stack.
     pub protect: bool,
     pub checkpoint_lock: Lock,
+    /// Whether events about sessions are put on the bus for triggers.
+    pub notify: bool,
+    /// The base of the links to sessions in those events.
+    pub link: Option<String>,
 }
 
 /// The processor architecture of the functions.
@@ -284,9 +292,21 @@ impl Config {
             )?,
             checkpoint_lock: checkpoint_lock(lookup)?,
             protect: truth(lookup, PROTECT, true)?,
+            notify: truth(lookup, NOTIFY, false)?,
+            link: match matching(lookup, LINK, "", |v| v.is_empty() || is_link(v), "an https URL")?
+            {
+                none if none.is_empty() => None,
+                link => Some(link),
+            },
             stage,
         })
     }
+}
+
+fn is_link(value: &str) -> bool {
+    value.strip_prefix("https://").is_some_and(|rest| {
+        !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/".contains(c))
+    })
 }
 
 fn matching(

@@ -102,6 +102,10 @@ impl Maker<'_> {
         if name == "poller" {
             environment.push((env::STATE_MACHINE_ARN, names.machine_arn()));
         }
+        if config.notify && ["poller", "watchdog"].contains(&name) {
+            environment.push((env::NOTIFY_BUS_NAME, config.bus.clone()));
+            environment.extend(config.link.clone().map(|link| (env::NOTIFY_LINK, link)));
+        }
         if name == "invoker" {
             environment.push((MAX_INCIDENTS_PER_HOUR, config.incidents_per_hour.to_string()));
         }

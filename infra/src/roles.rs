@@ -25,6 +25,8 @@ const SLOTS: &str = "ADMIT#*";
 const HALTS: &str = journal::key::HALTS;
 /// The receipts of people's answers, which no other role than the poller's may write.
 const RECEIPTS: &str = "RECEIPT#*";
+/// The deliveries of notices.
+const NOTICES: &str = "NOTIFY#*";
 /// What `checkup` writes and reads back.
 const PROBES: &str = "PROBE#*";
 /// The shards of the log of sessions. They are in one statement with the sessions: a transaction writes both.
@@ -52,8 +54,8 @@ pub fn all(names: &Names, config: &Config) -> Vec<Grant> {
     vec![
         grant("MachineRole", "states.amazonaws.com", machine(names)),
         grant("InvokerRole", "lambda.amazonaws.com", invoker(names)),
-        grant("PollerRole", "lambda.amazonaws.com", poller(names)),
-        grant("WatchdogRole", "lambda.amazonaws.com", watchdog(names)),
+        grant("PollerRole", "lambda.amazonaws.com", poller(names, config)),
+        grant("WatchdogRole", "lambda.amazonaws.com", watchdog(names, config)),
         grant("CheckpointsRole", "states.amazonaws.com", checkpoints(names)),
         grant("RuntimeRole", "bedrock-agentcore.amazonaws.com", runtime(names, config)),
         grant("TriggerRole", "events.amazonaws.com", trigger(names)),
@@ -118,7 +120,7 @@ fn invoker(names: &Names) -> Vec<Statement> {
     statements
 }
 
-fn poller(names: &Names) -> Vec<Statement> {
+fn poller(names: &Names, config: &Config) -> Vec<Statement> {
     let mut statements = function(names, "poller");
     statements.extend([
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, LOG, LOG_ROOT]),
@@ -136,10 +138,27 @@ fn poller(names: &Names) -> Vec<Statement> {
             .wide("Executions of this state machine; their names are not known in advance."),
         on_runtime(names, "Stop", &["bedrock-agentcore:StopRuntimeSession"]),
     ]);
+    statements.extend(notices(names, config));
     statements
 }
 
-fn watchdog(names: &Names) -> Vec<Statement> {
+/// Telling of sessions, if somebody wants that: events of one source, and the records of their deliveries.
+fn notices(names: &Names, config: &Config) -> Vec<Statement> {
+    if !config.notify {
+        return Vec::new();
+    }
+    let bus = names.arn("events", &format!("event-bus/{}", config.bus));
+    vec![
+        journal(names, "Notices", &[PUT, QUERY], &[NOTICES]),
+        Statement::allow("Notify", &["events:PutEvents"], &[bus]).when(
+            "StringEquals",
+            "events:source",
+            notify::notice::SOURCE,
+        ),
+    ]
+}
+
+fn watchdog(names: &Names, config: &Config) -> Vec<Statement> {
     let mut statements = function(names, "watchdog");
     statements.extend([
         journal(names, "Journal", &[GET, PUT, QUERY], &[SESSIONS, BLOBS, LOG]),
@@ -153,6 +172,7 @@ fn watchdog(names: &Names) -> Vec<Statement> {
             &[names.arn("sqs", &names.of("dead-letters"))],
         ),
     ]);
+    statements.extend(notices(names, config));
     statements
 }
 

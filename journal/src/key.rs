@@ -78,6 +78,22 @@ pub fn receipts(id: &SessionId) -> String {
 /// Prefix of every partition of receipts.
 pub const RECEIPT_PREFIX: &str = "RECEIPT#";
 
+/// The partition of a session's deliveries: who was told of it, and what became of that.
+pub fn notices(id: &SessionId) -> String {
+    format!("{NOTICE_PREFIX}{id}")
+}
+
+/// The session of a partition of deliveries, if it is one.
+pub fn session_of_notices(pk: &str) -> Option<SessionId> {
+    pk.strip_prefix(NOTICE_PREFIX)?.parse().ok()
+}
+
+/// Prefix of every partition of deliveries.
+pub const NOTICE_PREFIX: &str = "NOTIFY#";
+
+/// Partition and sort key of the place up to which a stack has told of what happened.
+pub const OUTBOX: &str = "OUTBOX";
+
 /// The sort key of one part of a large payload.
 pub fn part(number: u32) -> String {
     format!("PART#{number:04}")
@@ -121,8 +137,8 @@ pub const PROBE_PREFIX: &str = "PROBE#";
 
 /// Whether a partition that is neither a session's nor of payloads has its place in a journal.
 pub fn is_of_journal(pk: &str) -> bool {
-    let prefixes = [RECEIPT_PREFIX, "DEDUPE#", "ADMIT#", PROBE_PREFIX];
-    [HALTS, ERASED].contains(&pk) || prefixes.iter().any(|prefix| pk.starts_with(prefix))
+    let prefixes = [RECEIPT_PREFIX, NOTICE_PREFIX, "DEDUPE#", "ADMIT#", PROBE_PREFIX];
+    [HALTS, ERASED, OUTBOX].contains(&pk) || prefixes.iter().any(|prefix| pk.starts_with(prefix))
 }
 
 /// The last digits of the index partitions.

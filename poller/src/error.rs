@@ -22,6 +22,9 @@ pub enum Error {
     /// The key that signs the log of sessions cannot be used.
     #[error("the log's key cannot be used: {0}")]
     LogKey(String),
+    /// An event could not be put on the bus, and may be once more.
+    #[error("{0}")]
+    Notice(notify::bus::Error),
     #[error("invalid request: {0}")]
     Malformed(#[from] serde_json::Error),
     #[error("{0}")]
@@ -32,11 +35,20 @@ impl Error {
     /// The name that the state machine matches.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::JournalUnavailable(_) | Self::Callback(_) | Self::LogKey(_) => {
+            Self::JournalUnavailable(_) | Self::Callback(_) | Self::LogKey(_) | Self::Notice(_) => {
                 error_name::JOURNAL_UNAVAILABLE
             }
             Self::JournalDamaged(_) | Self::Log(_) => error_name::JOURNAL_DAMAGED,
             Self::Malformed(_) | Self::Request(_) => error_name::INVALID_REQUEST,
+        }
+    }
+}
+
+impl From<notify::bus::Error> for Error {
+    fn from(error: notify::bus::Error) -> Self {
+        match error {
+            notify::bus::Error::Journal(error) => error.into(),
+            undelivered @ notify::bus::Error::Undelivered(_) => Self::Notice(undelivered),
         }
     }
 }

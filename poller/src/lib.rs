@@ -22,6 +22,7 @@ use journal::seal::{announcement, seal, suspension, task_announcement};
 use journal::step::{Ending, Step, StepBody};
 use journal::store::Store;
 use journal::wait::{Turn, Wait};
+use notify::bus::Notices;
 use serde_json::{Map, Value, json};
 use telemetry::{attribute, export};
 use tracing::Instrument as _;
@@ -60,6 +61,7 @@ pub struct Poller<S> {
     agents: Arc<[String]>,
     /// Whether the state machine's clock does not follow the wall clock when it is set.
     counts_even_time: bool,
+    notices: Option<Notices>,
 }
 
 impl<S: Store> Poller<S> {
@@ -67,7 +69,8 @@ impl<S: Store> Poller<S> {
     pub fn new(store: S, callbacks: aws_sdk_sfn::Client, runtime: Runtime, clock: Clock) -> Self {
         let cloud = Cloud::new(callbacks, runtime);
         let (callbacks_answer, counts_even_time) = (true, false);
-        Self { store, cloud, clock, callbacks_answer, agents: Arc::default(), counts_even_time }
+        let agents = Arc::default();
+        Self { store, cloud, clock, callbacks_answer, agents, counts_even_time, notices: None }
     }
 
     /// Sets the state machine's ARN, which only resuming needs.
@@ -87,6 +90,12 @@ impl<S: Store> Poller<S> {
     #[must_use]
     pub fn counting_even_time(self) -> Self {
         Self { counts_even_time: true, ..self }
+    }
+
+    /// Puts events about sessions on an event bus.
+    #[must_use]
+    pub fn with_notices(self, notices: Option<Notices>) -> Self {
+        Self { notices, ..self }
     }
 
     /// Ignores answers in a callback's output. In an account the agent, too, may send the token, and
@@ -258,6 +267,7 @@ impl<S: Store> Poller<S> {
         Wait::write(&self.store, session, &token, turn, expires_at).await?;
         let observed = self.observe(announcer, request).await?;
         let (decision, _) = judge::judge(&observed, request);
+        self.tell_of_question(&observed).await?;
         let judgement = match decision {
             Decision::Wait(judgement)
                 if observed.seq() == request.watch.seq || judgement == Judgement::Busy =>
@@ -270,6 +280,19 @@ impl<S: Store> Poller<S> {
             }
         };
         Ok(reply(announcer.hlc, judgement, request.watch.clone(), None))
+    }
+
+    /// Tells of the open question, once it is announced. A session without one parks, too.
+    async fn tell_of_question(&self, observed: &Observed) -> Result<(), Error> {
+        let Some(notices) = &self.notices else { return Ok(()) };
+        let is_asked = |event: &&Event| {
+            event.status == EventStatus::AgentBackgroundTaskSuspended
+                && event.about == About::Step(observed.seq())
+        };
+        match observed.events.iter().find(is_asked) {
+            Some(event) => Ok(notices.tell(&self.store, &self.clock, event).await?),
+            None => Ok(()),
+        }
     }
 
     async fn close(
@@ -325,6 +348,10 @@ impl<S: Store> Poller<S> {
         let sealed = seal(&self.store, announcer, &end).await?;
         self.count(&sealed, seen).await;
         self.cloud.runtime.stop_session(&request.session_id).await;
+        if let Some(notices) = &self.notices {
+            // Before the lease is closed: the watchdog tells of a sealed session whose lease is open.
+            notices.tell(&self.store, &self.clock, &sealed).await?;
+        }
         let closed = lease::close(&self.store, &request.session_id, request.expires_at).await;
         if let Err(error) = closed {
             // The watchdog closes what it finds sealed.

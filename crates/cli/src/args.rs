@@ -256,6 +256,9 @@ pub struct Dev {
     /// Start although the journal, or the end of it, is missing
     #[arg(long)]
     pub accept_loss: bool,
+    /// Tell the targets in this JSON file what became of sessions: see docs/notify.md [env: DAYBOOK_NOTIFY]
+    #[arg(long, value_name = "FILE")]
+    pub notify: Option<PathBuf>,
     /// Let triggers name files below this folder, as they may below the working directory; repeatable
     #[arg(long, value_name = "PATH")]
     pub allow: Vec<PathBuf>,

@@ -107,6 +107,8 @@ pub struct StackEnvironment {
     pub load: stack::load::Limits,
     /// `DAYBOOK_WITNESSES`.
     pub witnesses: Vec<Witness>,
+    /// `DAYBOOK_NOTIFY`.
+    pub notify: Option<PathBuf>,
     /// `DAYBOOK_ALLOWED_PATHS`.
     pub allowed: Vec<PathBuf>,
     /// The environment of isolated agents.
@@ -201,6 +203,7 @@ impl Config {
             admission: Limits::read(&self.agents, &Environment::of(&lookup))?,
             load: caps::of_environment(&lookup)?,
             witnesses: witnesses(&lookup)?,
+            notify: env::text(&lookup, env::DAYBOOK_NOTIFY).map(PathBuf::from),
             allowed: env::text(&lookup, env::DAYBOOK_ALLOWED_PATHS)
                 .map(|paths| std::env::split_paths(&paths).collect())
                 .unwrap_or_default(),

@@ -53,8 +53,34 @@ pub struct Health {
     pub problems: Map<String, Value>,
     /// The halts in force; null if the stack cannot read them.
     pub halts: Value,
+    /// What is known of notices; null without targets.
+    pub notices: Option<Notices>,
     /// The sessions at work and in the queue; `None` if the stack does not say.
     pub load: Option<Load>,
+}
+
+/// What a running stack knows of notices.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Notices {
+    pub targets: Vec<String>,
+    pub failing: Vec<FailingTarget>,
+    pub undelivered: Vec<Undelivered>,
+}
+
+/// A target whose notices fail, and are tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct FailingTarget {
+    pub target: String,
+    pub notices: usize,
+    pub reason: String,
+}
+
+/// A notice that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Undelivered {
+    pub session_id: String,
+    pub target: String,
+    pub reason: String,
 }
 
 /// The load of a running stack.
@@ -157,8 +183,10 @@ impl Endpoint {
         let settings = serde_json::from_value(read("settings")).ok();
         let storage = serde_json::from_value(read("storage")).ok();
         let load = serde_json::from_value(read("load")).ok();
+        let notices = serde_json::from_value(read("notices")).ok();
         let (halts, problems) = (read("halts"), problems.unwrap_or_default());
-        Ok(Some(Health { data, signing, agents, clock, settings, storage, problems, halts, load }))
+        let of_load = Health { load, halts, notices, ..Health::default() };
+        Ok(Some(Health { data, signing, agents, clock, settings, storage, problems, ..of_load }))
     }
 
     /// Gets a route of the stack's API; `None` when nothing listens.

@@ -13,6 +13,7 @@ use agentcore::Runtime;
 use aws_config::SdkConfig;
 use journal::dynamo::DynamoStore;
 use lambda_runtime::Diagnostic;
+use notify::bus::Notices;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -46,6 +47,14 @@ pub struct Base {
     pub aws: SdkConfig,
     /// Environment lookup, for settings of one function.
     pub lookup: Lookup,
+}
+
+/// What puts events about sessions on a bus; `None` in an account where nobody wants them.
+pub fn notices(base: &Base) -> Option<Notices> {
+    let bus = workflow::env::text(&base.lookup, workflow::env::NOTIFY_BUS_NAME)?;
+    let link = workflow::env::text(&base.lookup, workflow::env::NOTIFY_LINK);
+    let client = aws_sdk_eventbridge::Client::new(&base.aws);
+    Some(Notices::new(client, bus, packs::all().into(), link))
 }
 
 /// Runs a function: serves the handler that `make` returns until Lambda stops the program. Its spans

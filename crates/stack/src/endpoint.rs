@@ -51,6 +51,7 @@ use crate::host::Agents;
 use crate::keeping::Keeper;
 use crate::keys::Keys;
 use crate::load::Load;
+use crate::notices::Notices;
 pub(crate) use wire::unsupported;
 
 use crate::stack::chain;
@@ -103,6 +104,8 @@ pub struct Running {
     pub clock_steps: ClockSteps,
     /// The settings that it was started with, without secrets.
     pub settings: Value,
+    /// What is known of notices.
+    pub notices: Notices,
 }
 
 /// The AWS services of a local stack.
@@ -148,6 +151,7 @@ impl Endpoint {
             load: aws.load.clone(),
             clock: reader.clock.clone(),
             settings: stack.map(|it| it.settings.clone()).unwrap_or_default(),
+            notices: stack.map(|it| it.notices.clone()).unwrap_or_default(),
         };
         let state = Router::new()
             .route("/healthz", get(health))
@@ -305,6 +309,7 @@ struct Told {
     load: Load,
     clock: Clock,
     settings: Value,
+    notices: Notices,
 }
 
 impl Told {
@@ -388,6 +393,7 @@ async fn health(State(told): State<Told>) -> Response<Body> {
             "load": told.load.to_json(&told.agents()),
             "storage": told.stored().await,
             "settings": told.settings,
+            "notices": told.notices.to_json(told.clock.now()),
             "halts": Halts::read(told.executions.store()).await.ok().map(|halts| halts.in_force),
         }),
     )))

@@ -15,6 +15,7 @@
 //! - [`folder`] locks the data folder and knows whether its journal is missing. [`backup`] writes a journal as one file,
 //!   and restores it. [`storage`] is what is stored, and when that is a problem.
 //! - [`keeping`] holds, releases and prunes sessions, and removes what has expired.
+//! - [`notices`] tells systems outside what became of sessions.
 //! - [`list`] and [`view`] are the JSON shapes of sessions, from either kind of journal ([`store`]).
 
 pub mod backup;
@@ -34,6 +35,7 @@ pub mod list;
 pub mod load;
 mod memory;
 pub mod names;
+pub mod notices;
 mod process;
 pub mod recover;
 mod restart;

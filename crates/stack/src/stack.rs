@@ -48,6 +48,7 @@ use crate::keys::Keys;
 use crate::load::{Limits as LoadLimits, Load};
 use crate::memory;
 use crate::names;
+use crate::notices::{Notices, Outbox};
 use crate::recover::end_former_runners;
 use crate::restart::after_panics;
 use crate::services::Services;
@@ -106,6 +107,8 @@ pub struct Config {
     pub defaults: Defaults,
     /// Admission limits.
     pub admission: Limits,
+    /// Who is told what became of sessions.
+    pub notify: Option<notify::Settings>,
     /// Limits of the load.
     pub load: LoadLimits,
     /// The agents that triggers may name. Their graphs also name the tool calls of recorded sessions.
@@ -217,7 +220,8 @@ impl Stack {
         let services = Services { functions: functions.clone(), agent_core, load: load.clone() };
         let executions = executions(&config, &store, &clock, services).await?;
         let stop_serving = CancellationToken::new();
-        let running = running(&config, &executions, &signing, &steps);
+        let notices = Notices::default();
+        let running = running(&config, &executions, &signing, &steps, &notices);
         let reader = reader(&config, &store, &clock, keys.clone(), running);
         let streams = Streams {
             reader: reader.clone(),
@@ -226,6 +230,7 @@ impl Stack {
             stopping: stop_serving.clone(),
         };
         let bus = Bus::new(executions.clone(), functions, clock.clone())?.with_load(load.clone());
+        let endpoint_bus = bus.clone();
         let services =
             Aws { executions: executions.clone(), bus, agents: agents.clone(), load: load.clone() };
         let endpoint = Endpoint { reader, streams, aws: services, data: data.folder.clone() };
@@ -247,6 +252,18 @@ impl Stack {
         supervisor.spawn(data.noting(&store, &stop_watching));
         supervisor.spawn(expiring(&store, keys.clone(), &clock, &stop_watching));
         supervisor.spawn(load.kept(&executions, &stop_watching));
+        if let Some(settings) = config.notify.take() {
+            let outbox = Outbox {
+                store: store.clone(),
+                executions: executions.clone(),
+                bus: endpoint_bus,
+                clock: clock.clone(),
+                agents: Arc::clone(&config.agents),
+                link: format!("http://{address}"),
+                notices,
+            };
+            outbox.start(&settings, &mut supervisor, &stop_watching)?;
+        }
         let signer = Signer::start(&store, keys, signing, std::mem::take(&mut config.witnesses));
         Ok(Self {
             address,
@@ -332,6 +349,7 @@ fn running(
     executions: &Executions,
     signing: &Signing,
     steps: &ClockSteps,
+    notices: &Notices,
 ) -> Running {
     Running {
         executions: executions.clone(),
@@ -339,6 +357,7 @@ fn running(
         signing: signing.clone(),
         clock_steps: steps.clone(),
         settings: settings(config),
+        notices: notices.clone(),
     }
 }
 

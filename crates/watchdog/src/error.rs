@@ -11,6 +11,9 @@ pub enum Error {
     /// The session could not be ended.
     #[error(transparent)]
     Append(#[from] AppendError),
+    /// The session's end could not be told.
+    #[error(transparent)]
+    Notice(#[from] notify::bus::Error),
     /// The state of the session's execution is unknown.
     #[error("the executions could not be read: {0}")]
     Executions(String),

@@ -17,6 +17,7 @@ use journal::read;
 use journal::seal::{seal, suspension, task_announcement};
 use journal::step::{Step, StepBody};
 use journal::store::{Query, Store};
+use notify::bus::Notices;
 use serde::Serialize;
 use serde_json::Value;
 use telemetry::export;
@@ -51,6 +52,7 @@ pub struct Watchdog<S> {
     store: S,
     cloud: Cloud,
     clock: Clock,
+    notices: Option<Notices>,
 }
 
 /// The outcome of a run of the watchdog.
@@ -67,7 +69,13 @@ pub struct Report {
 impl<S: Store> Watchdog<S> {
     /// A watchdog over a journal, the executions and an agent runtime.
     pub fn new(store: S, cloud: Cloud, clock: Clock) -> Self {
-        Self { store, cloud, clock }
+        Self { store, cloud, clock, notices: None }
+    }
+
+    /// Puts events about sessions on an event bus.
+    #[must_use]
+    pub fn with_notices(self, notices: Option<Notices>) -> Self {
+        Self { notices, ..self }
     }
 
     /// Handles an event. Idempotent.
@@ -178,10 +186,21 @@ impl<S: Store> Watchdog<S> {
                 true
             }
         };
-        // Export the trace before closing the lease: the next sweep finds an open lease again.
+        // Export the trace, and tell of the verdict, before closing the lease: the next sweep finds an open lease again.
         self.tell_of(session, &events).await;
+        self.notify(session).await?;
         lease::close(&self.store, session, expires_at).await?;
         Ok(sealed)
+    }
+
+    /// Tells of the verdict of a session, if it has one that was not told.
+    async fn notify(&self, session: &SessionId) -> Result<(), Error> {
+        let Some(notices) = &self.notices else { return Ok(()) };
+        let events = read::events(&self.store, session).await?;
+        match events.iter().find(|event| event.status.is_verdict()) {
+            Some(verdict) => Ok(notices.tell(&self.store, &self.clock, verdict).await?),
+            None => Ok(()),
+        }
     }
 
     /// Exports the spans of a sealed session.

@@ -41,6 +41,12 @@ pub const ACTIONS_URL: &str = "ACTIONS_URL";
 /// The event bus for a person's actions on sessions in AWS.
 pub const ACTIONS_BUS_NAME: &str = "ACTIONS_BUS_NAME";
 
+/// The bus on which the poller puts events about sessions; none if it is not set. Set by the stack.
+pub const NOTIFY_BUS_NAME: &str = "NOTIFY_BUS_NAME";
+
+/// The base of the links to sessions in those events. Set by the stack.
+pub const NOTIFY_LINK: &str = "NOTIFY_LINK";
+
 /// Retention of records, in days.
 pub const JOURNAL_TTL_DAYS: &str = "JOURNAL_TTL_DAYS";
 
@@ -100,6 +106,9 @@ pub const DAYBOOK_EXECUTIONS_MAX: &str = "DAYBOOK_EXECUTIONS_MAX";
 
 /// The disk budget of a local stack's data folder, such as `20GiB`.
 pub const DAYBOOK_DISK_MAX: &str = "DAYBOOK_DISK_MAX";
+
+/// The notify file of a local stack: who is told what became of sessions.
+pub const DAYBOOK_NOTIFY: &str = "DAYBOOK_NOTIFY";
 
 /// Folders and files that triggers may name, separated as in `PATH`.
 pub const DAYBOOK_ALLOWED_PATHS: &str = "DAYBOOK_ALLOWED_PATHS";

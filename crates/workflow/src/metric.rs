@@ -24,12 +24,13 @@ pub const BREAKER_OPEN: &str = "BreakerOpen";
 
 pub const AGENTS_LOST: &str = "AgentsLost";
 
+/// Events about sessions that could not be put on the bus.
+pub const NOTICES_UNDELIVERED: &str = "NoticesUndelivered";
+
 /// Invocations that the agent runtime did not take, because it had no place or throttled. Their sessions wait.
 pub const INVOCATIONS_WITHOUT_CAPACITY: &str = "InvocationsWithoutCapacity";
-
 /// Sessions that have waited for a place in the agent runtime for ten minutes or longer, at the watchdog's last sweep.
 pub const SESSIONS_WAITING_FOR_CAPACITY: &str = "SessionsWaitingForCapacity";
-
 /// Requests to the poller. Label: `status`, the judgement or `error`.
 pub const POLLS: &str = "Polls";
 
@@ -74,6 +75,7 @@ pub fn describe() {
     describe_counter!(ADMISSIONS, Unit::Count, "Sessions judged by admission.");
     describe_counter!(BREAKER_OPEN, Unit::Count, "Sessions refused by the hourly breaker.");
     describe_counter!(AGENTS_LOST, Unit::Count, "Agents that stopped responding.");
+    describe_counter!(NOTICES_UNDELIVERED, Unit::Count, "Events about sessions given up.");
     describe_counter!(INVOCATIONS_WITHOUT_CAPACITY, Unit::Count, "Invocations not taken.");
     describe_gauge!(
         SESSIONS_WAITING_FOR_CAPACITY,

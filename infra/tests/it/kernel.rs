@@ -67,4 +67,6 @@ pub const OTHER: &[(&str, &str)] = &[
     ("people", "arn:aws:iam::123456789012:role/Operators"),
     ("checkpointLock", "compliance"),
     ("protect", "false"),
+    ("notify", "true"),
+    ("link", "https://daybook.example"),
 ];

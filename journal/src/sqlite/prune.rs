@@ -251,18 +251,19 @@ fn keeping(connection: &Connection, session: &SessionId) -> rusqlite::Result<Kee
 /// Takes the partitions of a session out of sight of every query.
 fn hide(connection: &Connection, session: &SessionId) -> rusqlite::Result<()> {
     let (partition, blobs) = (key::session(session), key::blob(session, ""));
+    let notices = key::notices(session);
     // The character after `#`.
     let after = format!("{}$", blobs.trim_end_matches('#'));
-    let of_session = "SELECT id FROM partition WHERE pk = ?1 OR (pk >= ?2 AND pk < ?3)";
+    let of_session = "SELECT id FROM partition WHERE pk IN (?1, ?4) OR (pk >= ?2 AND pk < ?3)";
     let unlist = format!(
         "UPDATE item SET day = NULL, at = NULL, open = NULL \
          WHERE partition IN ({of_session}) AND (day IS NOT NULL OR open IS NOT NULL)"
     );
-    connection.execute(&unlist, params![partition, blobs, after])?;
+    connection.execute(&unlist, params![partition, blobs, after, notices])?;
     let rename = format!(
         "UPDATE partition SET pk = '{REMOVED}' || id || '#' || pk WHERE id IN ({of_session})"
     );
-    connection.execute(&rename, params![partition, blobs, after])?;
+    connection.execute(&rename, params![partition, blobs, after, notices])?;
     Ok(())
 }
 

@@ -18,6 +18,40 @@ impl SqliteStore {
         Ok(landed)
     }
 
+    /// The events of all sessions written after a position, with their positions, in the order of their first write; and
+    /// the position up to which `rows` rows were examined, which is `after` if there are no more.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn events_landed(
+        &self,
+        after: i64,
+        rows: u32,
+    ) -> Result<(Vec<(i64, Item)>, i64), Error> {
+        let (mut landed, examined) =
+            self.read(move |connection| rows::events_landed(connection, after, rows)).await?;
+        self.open_items(landed.iter_mut().map(|(_, item)| item))?;
+        Ok((landed, examined))
+    }
+
+    /// The position of the newest row; 0 in an empty file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn newest_position(&self) -> Result<i64, Error> {
+        let newest = "SELECT ifnull(max(pos), 0) FROM item";
+        self.read(move |connection| Ok(connection.query_row(newest, [], |row| row.get(0))?)).await
+    }
+
+    /// The items of partitions whose keys begin with `prefix`, the newest first.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn newest_of(&self, prefix: &str, limit: usize) -> Result<Vec<Item>, Error> {
+        let prefix = prefix.to_owned();
+        self.read(move |connection| rows::newest_of(connection, &prefix, limit)).await
+    }
+
     /// The items of all partitions after a key, ordered by partition and sort key.
     ///
     /// # Errors

@@ -264,6 +264,46 @@ pub(super) fn landed(
     Ok(found.into_iter().map(|(place, found)| (place, found.item())).collect())
 }
 
+/// Events of all sessions after a position, and the position of the last of `rows` rows.
+pub(super) fn events_landed(
+    connection: &Connection,
+    after: i64,
+    rows: u32,
+) -> Result<(Vec<(i64, Item)>, i64), Error> {
+    let last = "SELECT ifnull(max(pos), ?1) FROM \
+                (SELECT pos FROM item WHERE pos > ?1 ORDER BY pos LIMIT ?2)";
+    let examined: i64 =
+        connection.prepare_cached(last)?.query_row(params![after, rows], |row| row.get(0))?;
+    let sql = format!(
+        "{SELECT} WHERE item.pos > ? AND item.pos <= ? AND item.sk >= 'EVENT#' AND item.sk < 'EVENT$' \
+         ORDER BY item.pos"
+    );
+    let select = || -> rusqlite::Result<Vec<(i64, Found)>> {
+        let mut statement = connection.prepare_cached(&sql)?;
+        let found = |row: &Row<'_>| Ok((row.get(4)?, Found::from_row(row)?));
+        statement.query_map(params![after, examined], found)?.collect()
+    };
+    let found = select()?;
+    Ok((found.into_iter().map(|(place, found)| (place, found.item())).collect(), examined))
+}
+
+/// The newest items of partitions whose keys begin with a prefix that ends with `#`.
+pub(super) fn newest_of(
+    connection: &Connection,
+    prefix: &str,
+    limit: usize,
+) -> Result<Vec<Item>, Error> {
+    let after = format!("{}$", prefix.trim_end_matches('#'));
+    let sql = format!(
+        "{SELECT} WHERE partition.pk >= ? AND partition.pk < ? ORDER BY item.pos DESC LIMIT {limit}"
+    );
+    let select = || -> rusqlite::Result<Vec<Found>> {
+        let mut statement = connection.prepare_cached(&sql)?;
+        statement.query_map(params![prefix, after], Found::from_row)?.collect()
+    };
+    Ok(select()?.into_iter().map(Found::item).collect())
+}
+
 /// Items of all partitions in key order; all keys are greater than two empty texts.
 pub(super) fn scan(
     connection: &Connection,

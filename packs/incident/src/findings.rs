@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::diagnosis::{EvidencePointer, FaultType, Severity};
+use super::egress;
 use super::field_path::FieldPath;
 use super::log_lines::{self, Level, Line, LogLines};
 use super::message::Incident;
@@ -155,11 +156,17 @@ pub(super) fn network(incident: &Incident, seen: &Observations) -> Option<Findin
     let mut evidence: Vec<EvidencePointer> = shown.iter().map(cite).collect();
     let proofs = evidence.len();
     evidence.extend(vpc_pointers(&config));
-    let egress = egress(seen);
+    let calls: Vec<_> = shown.iter().map(|stuck| (stuck.line.message, stuck.peer)).collect();
+    let egress = egress::of(seen, &calls);
     let fits = match &egress {
         Some(egress) => {
             evidence.extend(egress.evidence.iter().cloned());
             egress.fits.clone()
+        }
+        None if seen.security_groups().is_some() => {
+            "which fits rules of its security groups that do not let this out, removed routes of its \
+             subnets, or a peer that does not answer"
+                .to_owned()
         }
         None => format!(
             "which fits removed outbound rules of its security groups ({}) or removed routes of its subnets",
@@ -184,53 +191,6 @@ pub(super) fn network(incident: &Incident, seen: &Observations) -> Option<Findin
             .collect(),
         steps: remediation::restore_egress(&groups, (0..evidence.len()).collect(), proofs),
         evidence,
-    })
-}
-
-/// What the security groups let out.
-struct Egress {
-    fits: String,
-    evidence: Vec<EvidencePointer>,
-}
-
-fn egress(seen: &Observations) -> Option<Egress> {
-    let groups = seen.security_groups()?.security_groups;
-    let place = |group: &str| FieldPath::key("security_groups").then(group).then("egress");
-    let closed: Vec<&str> = groups
-        .iter()
-        .filter(|(_, rules)| rules.egress.is_empty())
-        .map(|(group, _)| group.as_str())
-        .collect();
-    // The rules of all groups of an interface add up.
-    if !closed.is_empty() && closed.len() == groups.len() {
-        let cite = |group: &&str| {
-            let meaning = "the group has no outbound rule, so it lets nothing out";
-            pointer(Tool::SecurityGroupRules, &place(group), "[]", meaning)
-        };
-        return Some(Egress {
-            fits: format!(
-                "because its security groups ({}) have no outbound rule",
-                closed.join(", ")
-            ),
-            evidence: closed.iter().map(cite).collect(),
-        });
-    }
-    let open = groups.iter().find_map(|(group, rules)| {
-        let is_open = |rule: &super::tool::Rule| rule.protocol == "-1" && rule.peer == "0.0.0.0/0";
-        Some((group, rules.egress.iter().position(is_open)?))
-    });
-    let (group, index) = open?;
-    Some(Egress {
-        fits:
-            "which fits removed routes of its subnets or their network ACLs: its security groups \
-               let everything out"
-                .to_owned(),
-        evidence: vec![pointer(
-            Tool::SecurityGroupRules,
-            &place(group).at(index).then("peer"),
-            "0.0.0.0/0",
-            "this rule lets everything out, so the security groups do not block",
-        )],
     })
 }
 
@@ -281,7 +241,7 @@ fn failed_connections<'a>(read: &LogLines<'a>) -> Vec<FailedConnection<'a>> {
                 let (quote, peer) = (unreachable.quote, unreachable.peer);
                 stuck.push(FailedConnection { line: *line, quote, peer });
             }
-        } else if let Some(at) = log_lines::find(line.message, "Task timed out after")
+        } else if let Some(at) = log_lines::task_timeout(line.message)
             && waited_for_a_call(read, line)
         {
             let quote = log_lines::quote(line.message, at);

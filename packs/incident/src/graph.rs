@@ -85,7 +85,7 @@ pub const CATEGORY_UNDIAGNOSED: &str = "undiagnosed";
 
 pub static GRAPH: Graph<State> = Graph {
     name: "incident",
-    version: "1",
+    version: "2",
     summary: "Finds out why a Lambda function fails and proposes a remedy, with evidence.",
     start: CATALOGUE,
     nodes: &[

@@ -10,6 +10,7 @@ mod changes;
 mod citations;
 pub mod conclude;
 pub mod diagnosis;
+mod egress;
 pub mod evidence;
 pub mod field_path;
 mod findings;

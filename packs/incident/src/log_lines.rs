@@ -199,7 +199,21 @@ impl Platform {
 
 /// Whether a line reports the invocation's timeout.
 pub(super) fn is_task_timeout(message: &str) -> bool {
-    find(message, "Task timed out after").is_some()
+    task_timeout(message).is_some()
+}
+
+/// Where Lambda's own words about a timeout begin. They follow a time and a request's id at most; other words before them
+/// make them a quotation.
+pub(super) fn task_timeout(message: &str) -> Option<usize> {
+    let at = find(message, "Task timed out after")?;
+    let is_stamp = |word: &str| {
+        let word = word.trim_matches(['[', ']', ':']);
+        matches!(word, "ERROR" | "RequestId")
+            || word.chars().any(|c| c.is_ascii_digit())
+                && word.chars().all(|c| c.is_ascii_hexdigit() || "-:.TZ+".contains(c))
+    };
+    let line = message[..at].rfind('\n').map_or(0, |end| end + 1);
+    message[line..at].split_whitespace().all(is_stamp).then_some(at)
 }
 
 fn level_of(message: &str) -> Level {

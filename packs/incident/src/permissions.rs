@@ -230,6 +230,9 @@ impl<'a> Case<'a> {
     }
 
     fn finding(mut self, read: &LogLines<'_>) -> Option<Finding> {
+        if self.is_over(read) {
+            return None;
+        }
         self.cite_logs(read);
         let (sentence, step) = match self.verdict.clone() {
             Some(Verdict::NotAllowed) => self.conclude_revoked(),
@@ -252,6 +255,22 @@ impl<'a> Case<'a> {
             resources,
             evidence: self.evidence,
             steps: vec![step],
+        })
+    }
+
+    /// Whether the role is allowed the call now, and the function has failed otherwise since.
+    fn is_over(&self, read: &LogLines<'_>) -> bool {
+        let first = self.denied[0];
+        let is_allowed = matches!(self.verdict, Some(Verdict::Allowed(_)));
+        let Some(denied) =
+            first.line.filter(|_| is_allowed && first.denial.reason == Reason::NoIdentityPolicy)
+        else {
+            return false;
+        };
+        read.errors().any(|line| {
+            line.index > denied.index
+                && line.invocation != denied.invocation
+                && signals::denial(line.message).is_none()
         })
     }
 
@@ -342,11 +361,65 @@ impl<'a> Case<'a> {
             );
             return (sentence, remediation::confirm_restored(self.basis()));
         }
-        let sentence = format!(
-            "{refused} although the policies of role {role} allow it, so another policy denies the \
-             call: a resource policy, an organisation policy or a permissions boundary"
-        );
+        let missing = self.may_be_missing();
+        let sentence = match (self.named_policy(), missing) {
+            (Some(policy), _) => {
+                format!(
+                    "{refused} although the policies of role {role} allow it: AWS names {policy}"
+                )
+            }
+            (None, Some(bucket)) => format!(
+                "{refused} although the policies of role {role} allow it: the object does not exist, \
+                 for which S3 answers 403 to a caller without s3:ListBucket on {bucket}, or another \
+                 policy denies the call"
+            ),
+            (None, None) => format!(
+                "{refused} although the policies of role {role} allow it, so another policy denies the \
+                 call: a resource policy, a VPC endpoint's policy, an organisation policy or a \
+                 permissions boundary"
+            ),
+        };
         (sentence, remediation::look_beyond_the_role(&self.resource_or_all(), self.basis()))
+    }
+
+    /// The kind of policy that AWS's message names.
+    ///
+    /// Source: IAM User Guide, "Troubleshoot access denied error messages".
+    fn named_policy(&self) -> Option<&'static str> {
+        const KINDS: [(&str, &str); 7] = [
+            ("VPC endpoint policy", "the policy of a VPC endpoint"),
+            ("service control policy", "a service control policy of the organisation"),
+            ("resource control policy", "a resource control policy of the organisation"),
+            ("permissions boundary", "a permissions boundary"),
+            ("session policy", "a session policy"),
+            ("resource-based policy", "the resource's own policy"),
+            ("identity-based policy", "a policy of the role itself"),
+        ];
+        let first = self.denied[0];
+        let said = first.line.as_ref().map_or(first.denial.quote.as_str(), |line| line.message);
+        KINDS.into_iter().find(|(phrase, _)| said.contains(phrase)).map(|(_, kind)| kind)
+    }
+
+    /// The bucket of a read that S3 may have refused because the object does not exist: it answers 403 for it to a caller
+    /// who may not list the bucket.
+    ///
+    /// Source: Amazon S3 API Reference, `HeadObject` and `GetObject`, "Permissions".
+    fn may_be_missing(&self) -> Option<String> {
+        let first = self.denied[0];
+        let is_read = first.denial.action.as_deref() == Some("s3:GetObject");
+        let is_bare = first.denial.reason == Reason::Unstated && self.named_policy().is_none();
+        let lists = self.iam.is_some_and(|iam| {
+            let inline = serde_json::to_string(&iam.inline_policies).unwrap_or_default();
+            let is_wide = |arn: &String| {
+                ["S3", "ReadOnly", "Administrator", "PowerUser"]
+                    .iter()
+                    .any(|name| arn.contains(name))
+            };
+            ["s3:ListBucket", "s3:List*", "s3:*", "\"*\""].iter().any(|name| inline.contains(name))
+                || iam.attached_policies.iter().any(is_wide)
+        });
+        let bucket = first.denial.resource.as_deref().and_then(bucket_of).unwrap_or("the bucket");
+        (is_read && is_bare && !lists).then(|| bucket.to_owned())
     }
 
     fn conclude_unread(&mut self) -> (String, Step) {

@@ -218,6 +218,11 @@ pub struct GroupRules {
 pub struct Rule {
     /// `-1` for all.
     pub protocol: String,
+    /// First port; absent when the protocol has no ports or all are meant.
+    #[serde(default)]
+    pub from_port: Option<i64>,
+    #[serde(default)]
+    pub to_port: Option<i64>,
     /// The other end.
     pub peer: String,
 }

@@ -4,6 +4,7 @@
 
 mod checkpoints;
 mod judging;
+mod notices;
 mod parking;
 mod people;
 mod sealing;

@@ -155,6 +155,7 @@ async fn start(folder: &Path, time_scale: u32) -> Stack {
         durability: Durability::Fsync,
         encrypt: false,
         load: stack::load::Limits::default(),
+        notify: None,
         time_scale,
         clock: None,
         // As `daybook dev` does, checkpoints are signed.

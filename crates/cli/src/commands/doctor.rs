@@ -14,7 +14,9 @@ use stack::store::Database;
 use super::{halts, servers};
 use crate::args::Target;
 use crate::config::{ServersEnvironment, StackEnvironment};
-use crate::endpoint::{Clock, ClockStep, Endpoint, Health, Load, Settings, Storage};
+use crate::endpoint::{
+    Clock, ClockStep, Endpoint, FailingTarget, Health, Load, Notices, Settings, Storage,
+};
 use crate::failure::{Exit, Failure};
 use crate::output;
 use crate::reader;
@@ -129,6 +131,7 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
     checks.push(("disk budget", disk_budget(&seen)));
     checks.push(("clock", clock(&seen)));
     checks.push(("load", load(&seen)));
+    checks.push(("notices", notices(&seen)));
     checks
 }
 
@@ -243,6 +246,34 @@ fn load(seen: &Seen) -> Found {
         None => unsaid("how many sessions are at work"),
     };
     seen.find(running, "its load")
+}
+
+/// Whether the targets of a running stack are told what became of sessions.
+fn notices(seen: &Seen) -> Found {
+    let running = |health: &Health| {
+        let Some(Notices { targets, failing, undelivered }) = &health.notices else {
+            return Found::good("no target is configured");
+        };
+        let fix = "look at the target, and at the session's deliveries: see docs/notify.md";
+        if let Some(first) = undelivered.first() {
+            let (count, target, why) = (undelivered.len(), &first.target, &first.reason);
+            let session = &first.session_id;
+            return Found::bad(
+                format!(
+                    "{count} undelivered in the last day; the newest is of session {session} to {target}: {why}"
+                ),
+                fix,
+            );
+        }
+        match failing.first() {
+            Some(FailingTarget { target, notices, reason }) => {
+                let wrong = format!("{target}: {reason}; {notices} notices are tried again");
+                Found::bad(wrong, fix)
+            }
+            None => Found::good(targets.join(", ")),
+        }
+    };
+    seen.find(running, "nothing is told, because no stack runs")
 }
 
 /// A text as it is, and anything else as JSON.

@@ -266,15 +266,18 @@ impl Runner<'_> {
         &self,
         case: &Case,
         session: &Session,
-        answered: &mut Vec<u32>,
+        answered: &mut Vec<(u32, bool)>,
     ) -> Result<bool, Failure> {
         let Some(question) = &session.open_question else { return Ok(true) };
-        if answered.contains(&question.question_id) {
+        if answered.iter().any(|(id, _)| *id == question.question_id) {
             return Ok(true);
         }
-        let Some(answer) = case.answer(answered.len()) else { return Ok(false) };
-        answered.push(question.question_id);
-        let mut body = Value::Object(answer.clone());
+        let used = answered.iter().filter(|(_, is_of_case)| *is_of_case).count();
+        let Some((answer, is_of_case)) = case.answer(question.tool.is_some(), used) else {
+            return Ok(false);
+        };
+        answered.push((question.question_id, is_of_case));
+        let mut body = Value::Object(answer);
         body["question_id"] = question.question_id.into();
         body["digest"] = question.digest.as_str().into();
         let action = Action::Answer(body);

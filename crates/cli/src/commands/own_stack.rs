@@ -10,6 +10,7 @@ use extension::server::socket_address;
 use files::{GRANTS_FOLDER, Roots};
 use graph::profile::Limits;
 use journal::sqlite::{Durability, Migrated};
+use notify::Settings;
 use stack::functions::File;
 use stack::stack::{Config, Isolation, Stack, StartError};
 
@@ -76,6 +77,9 @@ pub async fn for_dev(
     config.encrypt |= options.encrypt;
     config.time_scale = options.time_scale.get();
     config.accepts_loss = options.accept_loss;
+    if let Some(file) = &options.notify {
+        config.notify = Some(notify(file)?);
+    }
     if options.isolate {
         config.isolation = isolation(context, environment, &roots)?;
     }
@@ -117,6 +121,7 @@ pub async fn for_eval(
     let roots = roots(&context, &[], environment)?;
     let mut config = config(&context, "127.0.0.1:0", environment, &roots).await?;
     config.admission = Limits::off();
+    config.notify = None;
     start(config).await
 }
 
@@ -176,6 +181,7 @@ async fn config(
         models: Models::new(environment.models.clone()).with_roots(roots.clone()),
         defaults: environment.defaults.clone(),
         admission: environment.admission.clone(),
+        notify: environment.notify.as_deref().map(notify).transpose()?,
         load: caps::checked(&environment.load, &context.agents)?,
     })
 }
@@ -229,6 +235,18 @@ pub(super) fn functions(file: &Path) -> Result<File, Failure> {
         Failure::from(anyhow!("{}: {error}", file.display())).hint(
             "its format is {\"functions\": {NAME: {\"command\", \"args\", \"env\", \"timeout_s\"} or {\"url\", \"timeout_s\"}}}",
         )
+    })
+}
+
+/// Reads a notify file, and the secrets that it names from the environment.
+///
+/// # Errors
+/// When the file cannot be read or is invalid, or a secret is missing.
+fn notify(file: &Path) -> Result<Settings, Failure> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Settings::parse(&text, config::variable).map_err(|error| {
+        Failure::usage(format!("{}: {error}", file.display())).hint("docs/notify.md has an example")
     })
 }
 

@@ -69,6 +69,9 @@ struct Written {
     trigger: Map<String, Value>,
     #[serde(default)]
     answers: Vec<Map<String, Value>>,
+    /// Whether every call that is asked about is approved; then `answers` are for the other questions.
+    #[serde(default)]
+    approves: bool,
     transcript: Option<PathBuf>,
     expect: Expect,
     #[serde(default)]
@@ -258,9 +261,13 @@ impl Case {
         &self.written.forbidden_calls
     }
 
-    /// The answer to the question of this number, from 0.
-    pub fn answer(&self, number: usize) -> Option<&Map<String, Value>> {
-        self.written.answers.get(number)
+    /// The answer to a question, after `used` of its answers were given; and whether it is one of those.
+    pub fn answer(&self, is_about_call: bool, used: usize) -> Option<(Map<String, Value>, bool)> {
+        if is_about_call && self.written.approves {
+            let approval = [("decision".to_owned(), Value::from("approve"))];
+            return Some((approval.into_iter().collect(), false));
+        }
+        self.written.answers.get(used).map(|answer| (answer.clone(), true))
     }
 
     /// Its recording.

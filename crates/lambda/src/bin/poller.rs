@@ -16,12 +16,14 @@ const ENDS: Ends =
 fn main() -> Result<(), Error> {
     lambda::main("daybook-poller", ENDS, |base| {
         let checkpoints = checkpoints(&base);
+        let notices = lambda::notices(&base);
         let callbacks = aws_sdk_sfn::Client::new(&base.aws);
         let poller = Poller::new(base.store, callbacks, base.runtime, Clock::system());
         let machine = (base.lookup)(workflow::env::STATE_MACHINE_ARN);
         let agents = packs::all().iter().map(|agent| agent.name().to_owned());
         let poller = poller.with_state_machine(machine).with_agents(agents);
         let poller = poller.ignoring_answers_of_callbacks();
+        let poller = poller.with_notices(notices);
         Ok(async move |payload: Value| {
             let served = match &checkpoints {
                 Some(checkpoints) if checkpoint::is_request(&payload) => {

@@ -13,9 +13,10 @@ const ENDS: Ends = Ends { malformed: FAILED, late: FAILED };
 
 fn main() -> Result<(), Error> {
     lambda::main("daybook-watchdog", ENDS, |base| {
+        let notices = lambda::notices(&base);
         let executions = aws_sdk_sfn::Client::new(&base.aws);
         let cloud = Cloud { executions, runtime: base.runtime };
-        let watchdog = Watchdog::new(base.store, cloud, Clock::system());
+        let watchdog = Watchdog::new(base.store, cloud, Clock::system()).with_notices(notices);
         Ok(async move |event: Value| {
             watchdog.handle(&Event::parse(&event)).await.map_err(|error| diagnostic(FAILED, &error))
         })

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use journal::event::EventStatus;
 use journal::item::{Item, Value};
 use journal::key::attribute::{EXECUTION_ARN, STATUS};
-use journal::key::{ERASED, EVENT_PREFIX, HALTS, LEASE, RECEIPT_PREFIX, STEP_PREFIX, WAIT};
+use journal::key::{
+    ERASED, EVENT_PREFIX, HALTS, LEASE, NOTICE_PREFIX, OUTBOX, RECEIPT_PREFIX, STEP_PREFIX, WAIT,
+};
 use journal::limits::ITEM_BYTES_MAX;
 use journal::receipt;
 use journal::store::{self, Key, Store, Written};
@@ -50,7 +52,9 @@ pub(super) async fn put_item<S: Store>(store: &S, request: &Request) -> Result<J
     let condition = translate(&condition, &Key::new(item.pk.as_str(), item.sk.as_str()))?;
     keep_immutable(&item, &condition)?;
     let of_people = receipt::is_due_of(&item)
-        || [RECEIPT_PREFIX, HALTS, ERASED].iter().any(|taken| item.pk.starts_with(taken));
+        || [RECEIPT_PREFIX, HALTS, ERASED, NOTICE_PREFIX, OUTBOX]
+            .iter()
+            .any(|taken| item.pk.starts_with(taken));
     if of_people {
         return Err(ApiError::access_denied(OF_PEOPLE));
     }

@@ -183,7 +183,22 @@ async fn show_session(reader: &Reader, id: &str) -> Reply {
         .iter()
         .map(|step| view::Step::of(step, calls.of(step)).traced(&records.steps))
         .collect();
-    Ok((200, json!({ "session": session, "events": events, "steps": steps })))
+    let mut shown = json!({ "session": session, "events": events, "steps": steps });
+    let told = deliveries(reader, &records.id).await?;
+    if !told.is_empty() {
+        shown["deliveries"] = told.into();
+    }
+    Ok((200, shown))
+}
+
+/// Who was told of a session. None of a journal elsewhere, where a reader may not be permitted to read it.
+async fn deliveries(reader: &Reader, id: &SessionId) -> Result<Vec<Value>, Refusal> {
+    if reader.stack.is_none() {
+        return Ok(Vec::new());
+    }
+    let told = notify::delivery::of_session(&reader.store, id).await;
+    let told = told.map_err(|error| Refusal::journal(&error))?;
+    Ok(told.iter().map(notify::Delivery::to_json).collect())
 }
 
 /// A session whose execution has started and has not written its first record yet.

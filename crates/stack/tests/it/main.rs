@@ -14,6 +14,7 @@ mod isolated;
 mod list;
 mod load;
 mod ministack;
+mod notices;
 mod page;
 mod people;
 mod released;

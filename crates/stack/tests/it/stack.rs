@@ -46,6 +46,7 @@ pub fn config(data: &Path, time_scale: u32) -> Config {
         defaults: Defaults::default(),
         admission: Limits::default(),
         load: Default::default(),
+        notify: None,
         agents: packs::all().into(),
     }
 }

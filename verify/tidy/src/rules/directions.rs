@@ -31,9 +31,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     // The graph decides what a person may answer.
     ("crates/control", &["journal", "workflow", "graph"]),
+    // It words what became of a session, as its agent shows it.
+    ("crates/notify", &["journal", "workflow", "graph"]),
     // It signs checkpoints of the log of sessions.
-    ("poller", &["telemetry", "tlog", "journal", "workflow", "control", "agentcore"]),
-    ("crates/watchdog", &["telemetry", "journal", "workflow", "agentcore"]),
+    ("poller", &["telemetry", "tlog", "journal", "workflow", "control", "notify", "agentcore"]),
+    ("crates/watchdog", &["telemetry", "journal", "workflow", "notify", "agentcore"]),
     (
         "crates/lambda",
         &[
@@ -42,6 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "journal",
             "workflow",
             "graph",
+            "notify",
             "agentcore",
             "invoker",
             "packs",
@@ -95,6 +98,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "packs",
             "agent",
             "control",
+            "notify",
             "poller",
             "watchdog",
             "guard",
@@ -115,6 +119,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "packs",
             "agent",
             "control",
+            "notify",
             "mcp",
             "extension",
             "packs-cli",
@@ -130,7 +135,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("toolkits/jsii", &[]),
     ("toolkits/jsii-codegen", &[]),
     // Only names, the agents' variables, and the code that converts alarms to triggers.
-    ("infra", &["journal", "workflow", "graph", "incident", "packs", "jsii"]),
+    ("infra", &["journal", "workflow", "graph", "incident", "notify", "packs", "jsii"]),
     // It assembles the whole path over a simulated cloud.
     (
         "verify/sim",
