@@ -28,6 +28,7 @@ use crate::halts;
 use crate::jitter::{JITTER, share};
 use crate::measure;
 use crate::model::Models;
+use crate::program::Local;
 use crate::session::ClaimedSession;
 use crate::tool::{Toolbox, built_in};
 use crate::trace::Spans;
@@ -84,10 +85,14 @@ pub struct Driver<S> {
     pub spans: Spans,
     /// Says which metrics and log lines the agent wants.
     pub profile: &'static Profile,
+    /// Effects that the agent's program performs itself, if the agent is one.
+    pub local: Local,
+    /// Those of them that the program has not been told of.
+    pub to_tell: Vec<u32>,
 }
 
 /// A performed request with its outcome.
-struct Performed {
+pub(crate) struct Performed {
     request: Request,
     started_at: Stamp,
     brought: Brought,
@@ -97,19 +102,26 @@ struct Performed {
 }
 
 /// How a request ended that was under way.
-enum Ended {
+pub(crate) enum Ended {
     Performed(Box<Performed>),
     /// A halt or a stop came before it began. The number of its call.
     Withheld(u32),
 }
 
-type UnderWay = FuturesUnordered<BoxFuture<'static, Ended>>;
+pub(crate) type UnderWay = FuturesUnordered<BoxFuture<'static, Ended>>;
+
+/// The calls under way.
+pub(crate) type Begun = BTreeSet<u32>;
 
 impl<S: Store> Driver<S> {
     /// Drives the session until it ends, waits for input, or this runner must stop.
     pub async fn drive(mut self) -> Driven {
+        if let Some(hosted) = self.run.hosted() {
+            let launch = hosted.launch.clone();
+            return self.drive_program(launch).await;
+        }
         let mut under_way = UnderWay::new();
-        let mut begun = BTreeSet::new();
+        let mut begun = Begun::new();
         loop {
             if self.stop.is_cancelled() {
                 return self.wind_down(under_way).await;
@@ -121,7 +133,7 @@ impl<S: Store> Driver<S> {
                 Next::Sleep(sleep) => self.sleep(sleep).await,
                 Next::End(finish) => self.record(self.run.end(finish)).await,
                 Next::Wait(open) => Err(Driven::Suspended { question: open.question_id }),
-                Next::Claim | Next::Closed => Err(Driven::Fenced),
+                Next::Claim | Next::Idle | Next::Closed => Err(Driven::Fenced),
             };
             if let Err(driven) = done {
                 if let Driven::Ended(end) = &driven {
@@ -137,8 +149,30 @@ impl<S: Store> Driver<S> {
         &mut self,
         requests: Vec<Request>,
         under_way: &mut UnderWay,
-        begun: &mut BTreeSet<u32>,
+        begun: &mut Begun,
     ) -> Result<(), Driven> {
+        if self.begin(requests, under_way, begun).await? {
+            return Ok(());
+        }
+        // A stop drops nothing: `wind_down` waits for the running effects.
+        let performed = tokio::select! {
+            performed = under_way.next() => performed,
+            () = self.stop.cancelled() => return Ok(()),
+        };
+        match performed {
+            Some(ended) => self.ended(ended, begun).await,
+            None => Err(Driven::Fenced),
+        }
+    }
+
+    /// Starts the requests that are not running yet. Returns whether it journaled a step instead: then they may be
+    /// others.
+    pub(crate) async fn begin(
+        &mut self,
+        requests: Vec<Request>,
+        under_way: &mut UnderWay,
+        begun: &mut Begun,
+    ) -> Result<bool, Driven> {
         let may_begin = self.may_begin(&requests, begun).await;
         if !may_begin && under_way.is_empty() && !self.stop.is_cancelled() {
             return Err(Driven::Halted);
@@ -150,46 +184,52 @@ impl<S: Store> Driver<S> {
             if begun.contains(&request.effect.call) {
                 continue;
             }
-            if let Work::Tool { intent: Intent::Needed, .. } = &request.work {
-                return self.record(request.intent()).await;
+            if let Work::Tool { intent: Intent::Needed, .. }
+            | Work::Local { intent: Intent::Needed, .. } = &request.work
+            {
+                self.record(request.intent()).await?;
+                return Ok(true);
             }
             if let Some(note) = self.prepared(&request, false).and_then(|prepared| prepared.note())
             {
-                return self.record(note).await;
+                self.record(note).await?;
+                return Ok(true);
             }
             begun.insert(request.effect.call);
             under_way.push(self.start(request));
         }
-        // A stop drops nothing: `wind_down` waits for the running effects.
-        let performed = tokio::select! {
-            performed = under_way.next() => performed,
-            () = self.stop.cancelled() => return Ok(()),
-        };
-        match performed {
-            Some(Ended::Performed(performed)) => {
+        Ok(false)
+    }
+
+    /// Journals the outcome of a request that was under way.
+    pub(crate) async fn ended(&mut self, ended: Ended, begun: &mut Begun) -> Result<(), Driven> {
+        match ended {
+            Ended::Performed(performed) => {
                 begun.remove(&performed.request.effect.call);
                 self.record_outcome(*performed).await
             }
-            Some(Ended::Withheld(call)) => {
+            Ended::Withheld(call) => {
                 begun.remove(&call);
                 Ok(())
             }
-            None => Err(Driven::Fenced),
         }
     }
 
     /// Whether no halt keeps these requests from beginning.
-    async fn may_begin(&self, requests: &[Request], begun: &BTreeSet<u32>) -> bool {
+    async fn may_begin(&self, requests: &[Request], begun: &Begun) -> bool {
         let begins = |it: &Request| !begun.contains(&it.effect.call) && !is_promised(it);
         !requests.iter().any(begins) || halts::may_begin(&self.session, &self.stop).await
     }
 
     fn start(&mut self, request: Request) -> BoxFuture<'static, Ended> {
+        if let Some(work) = self.local_work(&request) {
+            return self.start_local(request, work);
+        }
         let (hlc, session) = (Arc::clone(&self.session.hlc), self.session.clone());
         let stop = self.stop.clone();
         let policy = match &request.work {
             Work::Policy { chat } => Some(self.run.policy(chat)),
-            Work::Model { .. } | Work::Tool { .. } => None,
+            _ => None,
         };
         let (toolbox, models) = (Arc::clone(&self.toolbox), self.models.clone());
         let timeout = self.timeout_of_call(&request);
@@ -230,10 +270,34 @@ impl<S: Store> Driver<S> {
                     let brought = attempt.brought.map_or_else(Brought::Failure, Brought::Reply);
                     (brought, attempt.usage)
                 }
-                (Work::Policy { .. }, None) => unreachable!("the policy was asked above"),
+                (_, None) => unreachable!("served above"),
             };
             let performed = Performed { request, started_at, brought, usage, in_words };
             Ended::Performed(Box::new(performed))
+        })
+    }
+
+    /// Work of the program or of this host, which no stop waits for.
+    fn start_local(
+        &mut self,
+        request: Request,
+        work: BoxFuture<'static, Brought>,
+    ) -> BoxFuture<'static, Ended> {
+        let (started_at, stop) = (self.session.hlc.now(), self.stop.clone());
+        self.spans.begin(&request, started_at);
+        Box::pin(async move {
+            let brought = tokio::select! {
+                brought = work => brought,
+                () = stop.cancelled() => return Ended::Withheld(request.effect.call),
+            };
+            let usage = Usage::default();
+            Ended::Performed(Box::new(Performed {
+                request,
+                started_at,
+                brought,
+                usage,
+                in_words: false,
+            }))
         })
     }
 
@@ -314,11 +378,12 @@ impl<S: Store> Driver<S> {
             Work::Model { model, .. } => Some(model.clone()),
             Work::Policy { .. } => self.run.named_model().map(str::to_owned),
             Work::Tool { call, .. } => built_in::model_of(call).map(str::to_owned),
+            Work::Local { .. } | Work::Sleep { .. } | Work::Probe(_) => None,
         }
     }
 
     /// Journals a question. One about a call includes the tool as its server offers it now.
-    async fn ask(&mut self, ask: Ask) -> Result<(), Driven> {
+    pub(crate) async fn ask(&mut self, ask: Ask) -> Result<(), Driven> {
         let mut ask = self.within_the_session(ask);
         if let Some(call) = ask.question.call() {
             let offer = tokio::select! {
@@ -356,7 +421,7 @@ impl<S: Store> Driver<S> {
 
     /// Journals the outcomes that arrive within [`STOP_TIMEOUT`]; starts nothing, and does not end the
     /// session.
-    async fn wind_down(&mut self, mut under_way: UnderWay) -> Driven {
+    pub(crate) async fn wind_down(&mut self, mut under_way: UnderWay) -> Driven {
         let clock = self.session.hlc.clock().clone();
         let until = clock.now().after(STOP_TIMEOUT);
         while let Some(Some(ended)) =
@@ -372,7 +437,7 @@ impl<S: Store> Driver<S> {
     }
 
     /// Journals a step and folds it. If another writer's step came first, folds that one.
-    async fn record(&mut self, body: Body) -> Result<(), Driven> {
+    pub(crate) async fn record(&mut self, body: Body) -> Result<(), Driven> {
         match self.append(body).await {
             Ok(step) => self.fold(step).await,
             Err(AppendError::Collision(theirs)) => match &theirs.body {
@@ -455,7 +520,7 @@ impl<S: Store> Driver<S> {
     }
 
     /// Ends a session that cannot continue.
-    async fn give_up(&mut self, finish: Finish) -> Driven {
+    pub(crate) async fn give_up(&mut self, finish: Finish) -> Driven {
         match self.append(self.run.end(finish)).await {
             Ok(step) => {
                 measure::observed(&self.observe(&step));
@@ -473,7 +538,10 @@ impl<S: Store> Driver<S> {
 /// Whether the call's intent is journaled. It is then made although its agent is halted: without its outcome, the next
 /// runner could not know whether it was made.
 fn is_promised(request: &Request) -> bool {
-    matches!(&request.work, Work::Tool { intent: Intent::Written, .. })
+    matches!(
+        &request.work,
+        Work::Tool { intent: Intent::Written, .. } | Work::Local { intent: Intent::Written, .. }
+    )
 }
 
 fn may_pass(error: &Error) -> bool {

@@ -405,6 +405,8 @@ impl<S: Store> Host<S> {
                             stop,
                             spans,
                             profile,
+                            local: crate::program::Local::new(),
+                            to_tell: Vec::new(),
                         };
                         work(driver, callbacks, lease).await;
                     }

@@ -26,6 +26,7 @@ pub mod http;
 mod jitter;
 pub mod measure;
 pub mod model;
+pub mod program;
 pub mod progress;
 pub mod session;
 pub mod settings;

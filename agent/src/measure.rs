@@ -103,6 +103,7 @@ pub fn performed(agent: &'static str, request: &Request, brought: &Brought, elap
             retried("tool", request.attempt);
             return;
         }
+        Work::Local { .. } | Work::Sleep { .. } | Work::Probe(_) => return,
         Work::Policy { .. } => "policy",
         Work::Model { model, .. } => provider(model),
     };

@@ -152,6 +152,9 @@ impl Active {
                 attributes.push((attribute::REQUEST_MODEL, "policy".into()));
                 own.unwrap_or_else(|| format!("{} policy", attribute::CHAT))
             }
+            Work::Local { call, .. } => own.unwrap_or_else(|| format!("step {}", call.tool)),
+            Work::Sleep { .. } => own.unwrap_or_else(|| "sleep".to_owned()),
+            Work::Probe(probe) => own.unwrap_or_else(|| probe.as_str().to_owned()),
             Work::Tool { call, .. } => {
                 attributes.push((attribute::TOOL, call.tool.as_str().into()));
                 if let Some(server) = &call.server {

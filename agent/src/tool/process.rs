@@ -173,18 +173,18 @@ impl Drop for Process {
 /// threads may exit long before the process does (those of `spawn_blocking` after ten idle seconds), so
 /// each server has its own thread, which only waits.
 #[derive(Debug)]
-struct Keeper {
+pub(crate) struct Keeper {
     /// Dropped to end the thread.
     _release: std::sync::mpsc::Sender<()>,
 }
 
 impl Keeper {
-    async fn start(mut command: Command) -> io::Result<(Child, Self)> {
+    pub(crate) async fn start(mut command: Command) -> io::Result<(Child, Self)> {
         os::die_with_parent(&mut command);
         let (release, released) = std::sync::mpsc::channel();
         let (started, child) = oneshot::channel();
         let runtime = tokio::runtime::Handle::current();
-        std::thread::Builder::new().name("mcp-server".to_owned()).spawn(move || {
+        std::thread::Builder::new().name("child".to_owned()).spawn(move || {
             let child = {
                 let _context = runtime.enter();
                 command.spawn()
@@ -198,6 +198,8 @@ impl Keeper {
         Ok((child, Self { _release: release }))
     }
 }
+
+pub(crate) use os::{has_exited, kill_group};
 
 /// The last bytes of a stream.
 #[derive(Debug, Default)]
@@ -255,7 +257,7 @@ mod os {
 
     /// Whether a child has exited. Does not reap it.
     #[expect(unsafe_code, reason = "the standard library reaps what it finds exited")]
-    pub(super) fn has_exited(child: u32) -> bool {
+    pub(crate) fn has_exited(child: u32) -> bool {
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         // SAFETY: zeroes are a valid `siginfo_t`, and the call writes to nothing else.
         let (found, id) = unsafe {
@@ -269,7 +271,7 @@ mod os {
 
     /// Kills a process group whose leader has not been reaped.
     #[expect(unsafe_code, reason = "the standard library kills single processes only")]
-    pub(super) fn kill_group(leader: u32) {
+    pub(crate) fn kill_group(leader: u32) {
         let Ok(leader) = i32::try_from(leader) else { return };
         assert!(leader > 1, "not init and not our own group");
         // SAFETY: one system call on integers; it fails if there is no such group.

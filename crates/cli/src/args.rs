@@ -68,6 +68,9 @@ pub struct Global {
     /// Folder of the local stack [default: the folder of the running stack, else .daybook]
     #[arg(long, global = true, help_heading = "Global options", value_name = "DIR")]
     pub data: Option<PathBuf>,
+    /// Agents and MCP servers [default: daybook.toml, if it is there]
+    #[arg(long, global = true, help_heading = "Global options", value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// Print one JSON object per line
     #[arg(long, global = true, help_heading = "Global options")]
     pub json: bool,

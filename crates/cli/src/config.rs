@@ -77,6 +77,8 @@ pub struct Config {
     pub aws_endpoint_url: Option<String>,
     /// The path of this binary.
     pub binary: PathBuf,
+    /// The MCP servers of `daybook.toml`, in the form of the servers file.
+    pub project_servers: Option<String>,
     pub agents: Arc<[Agent]>,
     pub extensions: Arc<[Extension]>,
 }
@@ -142,6 +144,8 @@ fn keys(lookup: &impl Fn(&str) -> Option<String>) -> Option<PathBuf> {
 pub struct ServersEnvironment {
     /// `DAYBOOK_MCP_SERVERS`.
     pub file: Option<PathBuf>,
+    /// Those of `daybook.toml`, in the form of the file; the file takes precedence.
+    pub project: Option<String>,
     pub timeouts: Timeouts,
     /// The SSM endpoint for parameters that the file refers to.
     #[cfg_attr(not(feature = "live"), expect(dead_code, reason = "other builds read them"))]
@@ -171,6 +175,7 @@ impl Config {
             endpoint: env::text(&lookup, env::DAYBOOK_ENDPOINT),
             aws_endpoint_url: env::text(&lookup, AWS_ENDPOINT_URL),
             binary: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("daybook")),
+            project_servers: None,
             agents,
             extensions,
         }
@@ -228,6 +233,7 @@ impl Config {
         let of_ssm = env::text(&lookup, AWS_ENDPOINT_URL_SSM);
         Ok(ServersEnvironment {
             file: env::text(&lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
+            project: self.project_servers.clone(),
             timeouts: Timeouts {
                 connect: env::seconds(&lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,
                 init: env::seconds(&lookup, env::MCP_INIT_TIMEOUT, MCP_TIMEOUT)?,

@@ -34,6 +34,7 @@ mod output;
 #[cfg(feature = "live")]
 mod outputs;
 mod progress;
+mod project;
 mod reader;
 mod render;
 mod resolve;
@@ -50,6 +51,7 @@ use packs::RegisterError;
 use crate::args::packs::{Parsed, parse};
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
+use crate::project::Project;
 use crate::resolve::Action;
 
 /// Runs `daybook` with the bundled agents and `own`.
@@ -88,6 +90,8 @@ fn optional() -> packs_cli::Optional {
 const BLOCKING_THREADS_MAX: usize = 16;
 
 fn run(args: Parsed, own: Vec<Agent>, extensions: Arc<[Extension]>) -> Result<Exit, Failure> {
+    let project = Project::read(args.global.config.as_deref())?;
+    let own = with_programs(own, &args, &project)?;
     let agents = packs::all_and(own).map_err(|refused| {
         let hint = match &refused {
             RegisterError::NameTaken(_) => {
@@ -97,7 +101,9 @@ fn run(args: Parsed, own: Vec<Agent>, extensions: Arc<[Extension]>) -> Result<Ex
         };
         Failure::usage(refused).hint(hint)
     })?;
-    let command = resolve::resolve(args, &Config::from_environment(agents, extensions))?;
+    let mut config = Config::from_environment(agents, extensions);
+    config.project_servers = project.servers;
+    let command = resolve::resolve(args, &config)?;
     if let Some(service) = service(&command.action) {
         config::export_spans(service).map_err(|error| Failure::usage(error.to_string()))?;
     }
@@ -110,6 +116,19 @@ fn run(args: Parsed, own: Vec<Agent>, extensions: Arc<[Extension]>) -> Result<Ex
     runtime.shutdown_background();
     telemetry::export::flush();
     exit
+}
+
+/// Adds the agents of `daybook.toml`, for commands that run agents or list them. Viewers start no program.
+fn with_programs(
+    mut own: Vec<Agent>,
+    args: &Parsed,
+    project: &Project,
+) -> Result<Vec<Agent>, Failure> {
+    if project.has_agents() && args.command.uses_agents(&args.global) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        own.extend(runtime.block_on(project.agents())?);
+    }
+    Ok(own)
 }
 
 /// The service name in a command's spans; `None` for commands without spans.
@@ -134,7 +153,7 @@ fn usage(refusal: &clap::Error) -> ExitCode {
 fn start_logging(verbose: u8) {
     let level = match verbose {
         // The SDK warns when it finds no region; locally none is needed.
-        0 => "warn,aws_config=error",
+        0 => "warn,program=info,aws_config=error",
         1 => "info",
         2 => "debug",
         _ => "trace",

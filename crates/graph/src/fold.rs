@@ -34,6 +34,9 @@ impl Run {
         self.core.now = step.stamp;
         // First, because the next effect is judged by all that the session holds.
         self.sources.fold(step);
+        if let Phase::Program(_) = &self.phase {
+            return self.fold_program(step);
+        }
         match &step.body {
             StepBody::Claim { agent, graph_version, .. } => self.claim(step, agent, graph_version),
             StepBody::Intent { effect, .. } => self.intent(step, effect),
@@ -63,22 +66,22 @@ impl Run {
             (Phase::Unclaimed, _) => unexpected("the session is not claimed"),
             (Phase::Open(Open { asked: Some(_), .. }), StepBody::Answer { .. }) => Ok(()),
             (Phase::Open(Open { asked: Some(_), .. }), _) => unexpected("a question is open"),
+            (Phase::Program(_), _) => Ok(()),
             (_, StepBody::Answer { .. }) => unexpected("no question is open"),
             _ => Ok(()),
         }
     }
 
     fn claim(&mut self, step: &Step<Value>, agent: &str, version: &str) -> Result<(), FoldError> {
-        if agent != self.sheet.name {
-            return Err(malformed(
-                step,
-                format!("claim by agent `{agent}`, expected `{}`", self.sheet.name),
-            ));
-        }
+        self.same_agent(step, agent)?;
         version.clone_into(&mut self.core.recorded_version);
         self.core.meter.start_clock(step.stamp);
         let by_model = self.model().is_some();
         match &mut self.phase {
+            Phase::Unclaimed if self.sheet.hosted.is_some() => {
+                self.phase = Phase::Program(Box::default());
+                return self.fold_program(step);
+            }
             Phase::Unclaimed => {
                 self.go(Route::To(self.sheet.start));
             }
@@ -99,6 +102,25 @@ impl Run {
             _ => {}
         }
         Ok(())
+    }
+
+    pub(crate) fn same_agent(&self, step: &Step<Value>, agent: &str) -> Result<(), FoldError> {
+        if agent == self.sheet.name {
+            return Ok(());
+        }
+        let reason = format!("claim by agent `{agent}`, expected `{}`", self.sheet.name);
+        Err(malformed(step, reason))
+    }
+
+    /// The limit that a note says was reached.
+    pub(crate) fn crossed(
+        &self,
+        step: &Step<Value>,
+        payload: &Value,
+    ) -> Result<Crossed, FoldError> {
+        let Crossing { limit, used, allowed } = read(step, payload)?;
+        let node = payload["node"].as_str().unwrap_or_default().to_owned();
+        Ok(Crossed { limit, used, allowed, node, seq: step.seq, at: step.stamp })
     }
 
     fn intent(&mut self, step: &Step<Value>, effect: &EffectRef) -> Result<(), FoldError> {
@@ -384,14 +406,17 @@ fn place(effect: &EffectRef) -> usize {
     usize::try_from(effect.call).unwrap_or(usize::MAX)
 }
 
-fn read<T: DeserializeOwned>(step: &Step<Value>, payload: &Value) -> Result<T, FoldError> {
+pub(crate) fn read<T: DeserializeOwned>(
+    step: &Step<Value>,
+    payload: &Value,
+) -> Result<T, FoldError> {
     serde_json::from_value(payload.clone()).map_err(|error| malformed(step, error.to_string()))
 }
 
-fn malformed(step: &Step<Value>, reason: String) -> FoldError {
+pub(crate) fn malformed(step: &Step<Value>, reason: String) -> FoldError {
     FoldError::Malformed { seq: step.seq, reason }
 }
 
-fn unexpected(step: &Step<Value>, why: &'static str) -> FoldError {
+pub(crate) fn unexpected(step: &Step<Value>, why: &'static str) -> FoldError {
     FoldError::Unexpected { seq: step.seq, kind: step.body.kind(), why }
 }

@@ -14,6 +14,7 @@
 //! - [`testing`]: runs agents in memory.
 //! - [`presentation`]: how an agent's sessions are shown. [`conclusion`]: a result for viewers.
 //! - [`panics`]: a panic of an agent's code ends its session and nothing else.
+//! - [`program`]: agents that are programs of their own, in any language.
 //! - [`profile`]: an agent's requirements of its host: settings, admission, metrics, MCP servers.
 //!
 //! This crate performs no IO and reads no clock: time comes from the timestamps of steps.
@@ -24,6 +25,7 @@ pub mod built_in;
 pub mod check;
 pub mod conclusion;
 pub mod definition;
+pub mod desk;
 pub mod digest;
 pub mod effect;
 pub mod error;
@@ -36,6 +38,7 @@ pub mod panics;
 mod plan;
 pub mod presentation;
 pub mod profile;
+pub mod program;
 pub mod question;
 pub mod request;
 pub mod run;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::definition::Finish;
 use crate::effect::{Author, Chat, Reply, ToolCall, ToolOffer};
 use crate::outcome::{Brought, Failure, FailureKind};
+use crate::program::Probe;
 use crate::question::{Decision, OpenQuestion, Question, SCHEMA_UNKNOWN};
 
 /// Default time until a question expires.
@@ -36,6 +37,8 @@ pub enum Next {
     Wait(OpenQuestion),
     /// Wait until this time, which is near, then journal [`Sleep::body`].
     Sleep(Sleep),
+    /// The agent is a program, and the program is computing: wait for its next frame.
+    Idle,
     /// Journal the end, [`Finish::body`].
     End(Finish),
     /// The end is journaled: nothing to do.
@@ -69,6 +72,12 @@ pub enum Work {
         /// Hash of the tool that a person approved: if the server offers another one, the call fails.
         schema: Option<String>,
     },
+    /// A step that the program performs itself.
+    Local { call: ToolCall, intent: Intent },
+    /// A short sleep.
+    Sleep { until: Stamp },
+    /// A value that the host supplies.
+    Probe(Probe),
 }
 
 /// Whether a tool call needs an intent.
@@ -120,7 +129,8 @@ impl Request {
     pub fn call(&self) -> Option<&ToolCall> {
         match &self.work {
             Work::Tool { call, .. } => Some(call),
-            Work::Model { .. } | Work::Policy { .. } => None,
+            Work::Local { call, .. } => Some(call),
+            _ => None,
         }
     }
 
@@ -153,7 +163,7 @@ impl Request {
                 Work::Model { model, .. } => {
                     Brought::Failure(Failure { model: Some(model.clone()), ..failure })
                 }
-                Work::Policy { .. } | Work::Tool { .. } => Brought::Failure(failure),
+                _ => Brought::Failure(failure),
             },
             other => other,
         };
@@ -170,14 +180,14 @@ impl Request {
     fn author(&self) -> Author {
         match &self.work {
             Work::Model { model, .. } => Author::Model(model.clone()),
-            Work::Policy { .. } | Work::Tool { .. } => Author::Policy,
+            _ => Author::Policy,
         }
     }
 
     fn complete(&self, calls: &mut [ToolCall]) {
         let offered = match &self.work {
             Work::Model { chat, .. } | Work::Policy { chat } => chat.tools.as_slice(),
-            Work::Tool { .. } => &[],
+            _ => &[],
         };
         let prefix: String = self.effect.digest.as_str().chars().take(8).collect();
         for (index, call) in calls.iter_mut().enumerate() {

@@ -211,7 +211,7 @@ impl Question {
 }
 
 /// Neither question offers an edit: other arguments are a new call, which the graph must request.
-fn approval_question(call: &ToolCall) -> Question {
+pub(crate) fn approval_question(call: &ToolCall) -> Question {
     let prompt = format!("{}\n{APPROVE}", describe(call));
     Question {
         choices: vec![Decision::Approve, Decision::Reject],
@@ -219,7 +219,7 @@ fn approval_question(call: &ToolCall) -> Question {
     }
 }
 
-fn doubt_question(call: &ToolCall, reason: &str) -> Question {
+pub(crate) fn doubt_question(call: &ToolCall, reason: &str) -> Question {
     let prompt = format!(
         "{}\nIt is not known whether this call was made: {reason}.\n\
          Approve to make it again, reject to go on without it, or say what it returned.",

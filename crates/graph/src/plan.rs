@@ -24,6 +24,7 @@ impl Run {
             Phase::Unclaimed => return Next::Claim,
             Phase::Closed => return Next::Closed,
             Phase::Over(finish) => return Next::End(finish.clone()),
+            Phase::Program(desk) => return self.next_of_program(desk),
             Phase::Open(open) => open,
         };
         if let Some(asked) = &open.asked {
@@ -185,7 +186,7 @@ pub(crate) fn graph_failed(code: &str, message: &str) -> Finish {
 }
 
 impl Asked {
-    fn open_question(&self) -> OpenQuestion {
+    pub(crate) fn open_question(&self) -> OpenQuestion {
         OpenQuestion {
             question_id: self.seq,
             question: self.question.clone(),

@@ -30,6 +30,8 @@ pub struct Presentation {
     pub advice: Advice,
     /// The agent's own field in the session's JSON.
     pub state: Option<StateField>,
+    /// A title in which `{field}` stands for a field of the input; used if `title` gives none.
+    pub template: Option<&'static str>,
 }
 
 /// A field in the session's JSON with the agent's own word for its status.
@@ -117,7 +119,7 @@ impl Default for Presentation {
 impl Presentation {
     /// The presentation of agents that set none and of unregistered agents.
     pub const DEFAULT: Self =
-        Self { title: |_| None, conclude: |_| None, advice: &[], state: None };
+        Self { title: |_| None, conclude: |_| None, advice: &[], state: None, template: None };
 
     /// Whether both functions are known to be the default ones.
     pub fn has_default_functions(&self) -> bool {
@@ -133,7 +135,9 @@ impl Presentation {
 
     /// The title of a session with this input.
     pub fn title_of(&self, input: &Value) -> Option<String> {
-        let mut title = caught(|| (self.title)(input)).flatten()?.trim().to_owned();
+        let own = caught(|| (self.title)(input)).flatten();
+        let own = own.or_else(|| Some(filled(self.template?, input)))?;
+        let mut title = own.trim().to_owned();
         clip(&mut title, TITLE_CHARS_MAX);
         (!title.is_empty()).then_some(title)
     }
@@ -161,6 +165,27 @@ impl Presentation {
     }
 }
 
+/// Fills the fields of an input into a template.
+fn filled(template: &str, input: &Value) -> String {
+    let mut text = String::new();
+    let mut rest = template;
+    while let Some((before, after)) = rest.split_once('{') {
+        text.push_str(before);
+        let Some((name, after)) = after.split_once('}') else {
+            text.push('{');
+            rest = after;
+            continue;
+        };
+        match &input[name] {
+            Value::String(value) => text.push_str(value),
+            Value::Null => {}
+            other => text.push_str(&other.to_string()),
+        }
+        rest = after;
+    }
+    text + rest
+}
+
 /// The result of the agent's code; `None` if it panics.
 fn caught<T>(ask: impl FnOnce() -> T) -> Option<T> {
     panics::caught("the presentation", ask).ok()
@@ -182,6 +207,14 @@ mod tests {
         let result = json!({"a": 1});
         assert_eq!(broken.title_of(&result), None);
         assert_eq!(broken.conclusion_of(&result), Presentation::DEFAULT.conclusion_of(&result));
+    }
+
+    #[test]
+    fn a_template_is_filled_from_the_input() {
+        let template = Some("Notes since {since} for {n} {none}{open");
+        let with = Presentation { template, ..Presentation::DEFAULT };
+        let title = with.title_of(&json!({"since": "v1", "n": 2}));
+        assert_eq!(title.as_deref(), Some("Notes since v1 for 2 {open"));
     }
 
     #[test]

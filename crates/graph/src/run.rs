@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::agent::{Outline, Program, Settings, Sheet, StateError};
 use crate::budget::{Budget, Meter, Used};
 use crate::definition::{Context, Finish, Route};
+use crate::desk::Desk;
 use crate::digest;
 use crate::effect::{CATALOGUE, CATALOGUE_AT_MOST_ONCE, Chat, Effect, Reply, ToolCall};
 use crate::open::{CallState, CallWork, Open, Pending};
@@ -97,6 +98,8 @@ impl From<RecordedApproval> for Approval {
 pub(crate) enum Phase {
     Unclaimed,
     Open(Open),
+    /// The agent is a program.
+    Program(Box<Desk>),
     Over(Finish),
     Closed,
 }
@@ -209,7 +212,7 @@ impl Run {
     pub(crate) fn open(&self) -> Option<&Open> {
         match &self.phase {
             Phase::Open(open) => Some(open),
-            Phase::Unclaimed | Phase::Over(_) | Phase::Closed => None,
+            Phase::Unclaimed | Phase::Program(_) | Phase::Over(_) | Phase::Closed => None,
         }
     }
 
@@ -297,31 +300,46 @@ impl Run {
         }
     }
 
+    /// A call, and whether it needs a person's approval.
+    pub(crate) fn call_work(&mut self, call: ToolCall) -> CallWork {
+        let Self { sheet, settings, critical, core, sources, .. } = self;
+        call_work(sheet, settings, critical, core, sources, call)
+    }
+
     fn opened(&mut self, node: &str, effect: Effect) -> Option<Open> {
         let Self { sheet, settings, critical, core, sources, .. } = self;
-        Open::new(node, effect, |call: ToolCall| {
-            let is_critical = call.is_in(critical);
-            let needs_approval = is_critical || is_breach(rules(sheet, settings), sources, &call);
-            let at_most_once = needs_approval
-                || call.is_in(sheet.at_most_once)
-                || call.is_in(&settings.at_most_once)
-                || call.is_in(&core.at_most_once);
-            let approval = core.use_approval(&call);
-            let state = if needs_approval && approval.is_none() {
-                CallState::Unapproved
-            } else {
-                CallState::Ready { not_before: None }
-            };
-            let schema = approval.and_then(|approval| approval.schema);
-            CallWork { call, at_most_once, failed: 0, state, schema }
-        })
-        .map(|mut open| {
-            if let Pending::Chat(work) = &mut open.pending {
-                work.unsettled_tokens = std::mem::take(&mut self.core.left_tokens);
-            }
-            open
-        })
+        Open::new(node, effect, |call| call_work(sheet, settings, critical, core, sources, call))
+            .map(|mut open| {
+                if let Pending::Chat(work) = &mut open.pending {
+                    work.unsettled_tokens = std::mem::take(&mut self.core.left_tokens);
+                }
+                open
+            })
     }
+}
+
+fn call_work(
+    sheet: &Sheet,
+    settings: &Settings,
+    critical: &[String],
+    core: &mut Core,
+    sources: &Sources,
+    call: ToolCall,
+) -> CallWork {
+    let is_critical = call.is_in(critical);
+    let needs_approval = is_critical || is_breach(rules(sheet, settings), sources, &call);
+    let at_most_once = needs_approval
+        || call.is_in(sheet.at_most_once)
+        || call.is_in(&settings.at_most_once)
+        || call.is_in(&core.at_most_once);
+    let approval = core.use_approval(&call);
+    let state = if needs_approval && approval.is_none() {
+        CallState::Unapproved
+    } else {
+        CallState::Ready { not_before: None }
+    };
+    let schema = approval.and_then(|approval| approval.schema);
+    CallWork { call, at_most_once, failed: 0, state, schema }
 }
 
 fn rules<'a>(sheet: &'a Sheet, settings: &'a Settings) -> impl Iterator<Item = &'a Rule> {

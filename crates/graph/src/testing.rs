@@ -205,6 +205,7 @@ impl TestSession {
                     self.append(end);
                     return finish;
                 }
+                Next::Idle => panic!("a program is tested with its kit"),
                 Next::Closed => panic!("the session has ended before"),
             }
         }
@@ -220,6 +221,9 @@ impl TestSession {
             Work::Policy { chat } => {
                 let reply = self.run.policy(chat);
                 (reply.map_or_else(Brought::Failure, Brought::Reply), Usage::default())
+            }
+            Work::Local { .. } | Work::Sleep { .. } | Work::Probe(_) => {
+                panic!("a program is tested with its kit")
             }
         };
         self.performed.push(request.effect.clone());

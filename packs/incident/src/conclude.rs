@@ -16,6 +16,7 @@ pub const PRESENTATION: Presentation = Presentation {
     conclude,
     advice: ADVICE,
     state: Some(StateField { name: "incident_state", words: WORDS }),
+    ..Presentation::DEFAULT
 };
 
 /// Categories of errors that kept the agent from running.

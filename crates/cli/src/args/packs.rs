@@ -21,6 +21,22 @@ pub enum Typed {
     OfPack(String, ArgMatches),
 }
 
+impl Typed {
+    /// Whether it runs agents, or lists them. A trigger of a stack at another place runs none.
+    pub fn uses_agents(&self, global: &Global) -> bool {
+        match self {
+            Self::Own(command) => match **command {
+                Command::Dev(_) | Command::Agents => true,
+                Command::Trigger(_) | Command::Eval(_) | Command::Chat(_) => {
+                    global.endpoint.is_none()
+                }
+                _ => false,
+            },
+            Self::OfPack(..) => false,
+        }
+    }
+}
+
 /// Parses the command line of this process.
 ///
 /// # Errors

@@ -23,13 +23,19 @@ pub async fn configured(
     context: &Context,
     environment: &ServersEnvironment,
 ) -> Result<Servers, Failure> {
-    let Some(file) = &environment.file else { return Ok(Servers::default()) };
+    let mut servers = Servers::default();
+    if let Some(text) = &environment.project {
+        let store = parameter_store(context, environment).await;
+        let of_project = Servers::load(text, config::variable, &store).await;
+        servers = of_project.map_err(|error| anyhow!("{}: {error}", crate::project::FILE))?;
+    }
+    let Some(file) = &environment.file else { return Ok(servers) };
     let name = workflow::env::DAYBOOK_MCP_SERVERS;
     let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read {}, set by {name}", file.display()))?;
     let store = parameter_store(context, environment).await;
-    let servers = Servers::load(&text, config::variable, &store).await;
-    servers.map_err(|error| {
+    let of_file = Servers::load(&text, config::variable, &store).await;
+    of_file.map(|of_file| servers.with(of_file)).map_err(|error| {
         let hint = match &error {
             LoadError::File(_) => None,
             LoadError::Parameter(_) => Some(

@@ -40,6 +40,7 @@ mod network;
 mod own_agent;
 mod page;
 mod people;
+mod programs;
 mod planted;
 mod pruning;
 mod reader;
