@@ -87,8 +87,6 @@ pub struct Driver<S> {
     pub profile: &'static Profile,
     /// Effects that the agent's program performs itself, if the agent is one.
     pub local: Local,
-    /// Those of them that the program has not been told of.
-    pub to_tell: Vec<u32>,
 }
 
 /// A performed request with its outcome.

@@ -405,8 +405,7 @@ impl<S: Store> Host<S> {
                             stop,
                             spans,
                             profile,
-                            local: crate::program::Local::new(),
-                            to_tell: Vec::new(),
+                            local: crate::program::Local::default(),
                         };
                         work(driver, callbacks, lease).await;
                     }

@@ -28,7 +28,13 @@ pub(crate) const PARALLEL_MAX: usize = 64;
 const BEFORE_QUESTION: Duration = Duration::from_millis(30);
 
 /// The effects that the program performs itself.
-pub type Local = BTreeMap<u32, oneshot::Sender<Result<Value, Raised>>>;
+#[derive(Debug, Default)]
+pub struct Local {
+    /// By ordinal, what waits for their outcomes.
+    waiting: BTreeMap<u32, oneshot::Sender<Result<Value, Raised>>>,
+    /// Those of them that the program has not been told of.
+    to_tell: Vec<u32>,
+}
 
 /// What happened first.
 enum Event {
@@ -162,7 +168,7 @@ impl<S: Store> Driver<S> {
         let clock: Clock = self.session.hlc.clock().clone();
         let is_over = matches!(self.run.next(), Next::End(_));
         let is_idle = !self.run.awaits() && !is_over;
-        let is_at_work = under_way.is_empty() || !self.local.is_empty();
+        let is_at_work = under_way.is_empty() || !self.local.waiting.is_empty();
         let left = self.run.time_left(self.session.hlc.now()).filter(|_| is_at_work);
         // An outcome that arrives is taken by `under_way`, so dropping the other futures loses nothing: `frame`
         // keeps what it has read.
@@ -193,7 +199,7 @@ impl<S: Store> Driver<S> {
         let now = self.session.hlc.now();
         let served = match said {
             Said::Effect { ordinal, asked, line } => self.run.request(ordinal, asked, line, now),
-            Said::Performed { ordinal, outcome } => match self.local.remove(&ordinal) {
+            Said::Performed { ordinal, outcome } => match self.local.waiting.remove(&ordinal) {
                 Some(waiting) => {
                     let _ = waiting.send(outcome);
                     Ok(())
@@ -202,7 +208,7 @@ impl<S: Store> Driver<S> {
             },
             Said::End(outcome) => {
                 // What it was performing has no outcome.
-                self.local.clear();
+                self.local.waiting.clear();
                 let finish = self.finish(outcome);
                 self.run.program_ended(finish)
             }
@@ -244,7 +250,7 @@ impl<S: Store> Driver<S> {
 
     /// Tells the program to perform what only it can perform.
     async fn tell(&mut self, process: &mut Process) -> Result<(), Driven> {
-        for ordinal in std::mem::take(&mut self.to_tell) {
+        for ordinal in std::mem::take(&mut self.local.to_tell) {
             if let Err(gone) = process.send(&frame::run(ordinal)).await {
                 return Err(self.gone(process, gone).await);
             }
@@ -299,8 +305,8 @@ impl<S: Store> Driver<S> {
 
     fn to_perform(&mut self, ordinal: u32) -> oneshot::Receiver<Result<Value, Raised>> {
         let (send, performed) = oneshot::channel();
-        self.local.insert(ordinal, send);
-        self.to_tell.push(ordinal);
+        self.local.waiting.insert(ordinal, send);
+        self.local.to_tell.push(ordinal);
         performed
     }
 }

@@ -74,7 +74,7 @@ impl Process {
     /// The operating system cannot start it.
     pub(super) async fn start(
         launch: &Launch,
-        mask: impl Fn(&str) -> String + Send + 'static,
+        mask: impl Fn(&str) -> String + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let (mut child, keeper) = Keeper::start(command(launch)?).await?;
         let (Some(stdin), Some(stdout), Some(stderr)) =

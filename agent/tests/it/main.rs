@@ -6,6 +6,7 @@ mod host;
 mod journaling;
 mod model;
 mod ping;
+mod programs;
 mod receipts;
 mod tool;
 mod versions;

@@ -161,6 +161,7 @@ pub async fn run(store: &SqliteStore, steps: u32, bytes: usize) -> SessionId {
         stop: CancellationToken::new(),
         spans: Spans::default(),
         profile: STEPS.profile(),
+        local: agent::program::Local::default(),
     };
     match Box::pin(driver.drive()).await {
         Driven::Ended(end) => assert_eq!(end.seq, steps + 2),

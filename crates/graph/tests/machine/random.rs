@@ -61,7 +61,7 @@ fn drive_at_random(session: &mut TestSession, mut dice: impl FnMut(usize) -> usi
             }
             Next::Sleep(sleep) => session.append(sleep.body(session.now())),
             Next::End(finish) => session.append(finish.body()),
-            Next::Claim | Next::Closed => return,
+            Next::Claim | Next::Idle | Next::Closed => return,
         }
         if dice(5) == 0 && !matches!(session.run().next(), Next::Wait(_) | Next::Closed) {
             session.claim(None);
