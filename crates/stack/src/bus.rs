@@ -111,6 +111,20 @@ pub enum Refused {
     NotAdmitted(#[from] NotAdmitted),
 }
 
+/// Why a session does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum NotStarted {
+    /// The id belongs to a session with another detail.
+    #[error("session {0} has this id and another detail")]
+    IdTaken(String),
+    #[error("{message}")]
+    Refused { code: &'static str, message: String },
+    #[error(transparent)]
+    NotAdmitted(#[from] NotAdmitted),
+    #[error(transparent)]
+    Store(#[from] Error),
+}
+
 /// An entry's error, as the API words it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct EntryError {
@@ -164,7 +178,7 @@ impl<S: ExecutionStore> Bus<S> {
         let entries = entries(body)?;
         let mut judged: Vec<Result<Accepted, EntryError>> = Vec::new();
         for entry in entries {
-            judged.push(self.judge(entry, by)?);
+            judged.push(self.judge(entry, by, Uuid::new_v4().to_string())?);
         }
         self.start(&mut judged).await?;
         self.act(&mut judged).await;
@@ -177,6 +191,45 @@ impl<S: ExecutionStore> Bus<S> {
             })
             .collect();
         Ok(json!({ "FailedEntryCount": failed, "Entries": entries }))
+    }
+
+    /// Starts a session with this id and trigger's detail. Returns whether it is new: the same id and detail
+    /// start one session, however often they are sent. `by` is the sender.
+    ///
+    /// # Errors
+    /// If the id has another detail, the detail is too large, no session is admitted now, or the store fails.
+    pub async fn trigger(
+        &self,
+        id: &str,
+        detail: &Value,
+        by: &Principal,
+    ) -> Result<bool, NotStarted> {
+        if self.holds(id, detail).await? {
+            return Ok(false);
+        }
+        let entry = json!({
+            "Source": rule::SOURCE, "DetailType": rule::DETAIL_TYPE, "Detail": detail.to_string(),
+        });
+        let judged = self.judge(&entry, by, id.to_owned()).map_err(|refused| {
+            NotStarted::Refused { code: "InvalidTrigger", message: refused.to_string() }
+        })?;
+        let mut judged = [judged];
+        self.start(&mut judged).await?;
+        let [judged] = judged;
+        match judged {
+            Ok(_) => Ok(true),
+            // Another request with the same id came first.
+            Err(_) if self.holds(id, detail).await? => Ok(false),
+            Err(EntryError { code, message }) => Err(NotStarted::Refused { code, message }),
+        }
+    }
+
+    /// Whether a session with this id and detail was started before.
+    async fn holds(&self, id: &str, detail: &Value) -> Result<bool, NotStarted> {
+        let arn = names::execution_arn(names::STATE_MACHINE, id);
+        let Some(known) = self.executions.describe(&arn).await? else { return Ok(false) };
+        let input: Value = serde_json::from_str(&known.input).unwrap_or_default();
+        if input["detail"] == *detail { Ok(true) } else { Err(NotStarted::IdTaken(id.to_owned())) }
     }
 
     /// Starts the executions of admitted triggers in one commit. An entry whose execution does not start
@@ -263,6 +316,7 @@ impl<S: ExecutionStore> Bus<S> {
         &self,
         entry: &Value,
         by: &Principal,
+        id: String,
     ) -> Result<Result<Accepted, EntryError>, Refused> {
         let Some(fields) = entry.as_object() else {
             return Err(Refused::Serialization("Expected a structure in Entries".to_owned()));
@@ -280,7 +334,6 @@ impl<S: ExecutionStore> Bus<S> {
             })?,
         };
         Ok(check(entry).map(|detail| {
-            let id = Uuid::new_v4().to_string();
             let event = event_of(entry, &id, &time, detail);
             let ingested = whole_second(self.clock.now());
             let input = self.triggers.input(&event, &ingested);

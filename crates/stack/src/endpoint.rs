@@ -7,7 +7,10 @@
 
 pub mod actions;
 mod agentcore;
+mod begin;
+mod changes;
 mod compare;
+mod compression;
 mod drain;
 mod elsewhere;
 mod guard;
@@ -32,7 +35,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Response};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 use control::Control;
 use graph::agent::Agent;
@@ -162,7 +165,9 @@ impl Endpoint {
             .merge(drain::routes(aws.load.clone()));
         let streaming = Router::new()
             .route("/api/sessions/{id}/events", get(stream::events))
+            .route("/api/changes", get(changes::changes))
             .with_state(streams);
+        let begun_by = aws.bus.clone();
         let aws = Router::new()
             .route("/", post(of_anyone))
             .route("/runtimes/{arn}/invocations", post(agentcore::invoke))
@@ -170,7 +175,9 @@ impl Endpoint {
             .with_state(aws);
         let halting = halts::router(control.clone(), Arc::clone(&reader.graphs));
         let keeping = keeping::router(keeper);
-        let routes = aws.merge(state).merge(streaming).merge(halting).merge(keeping);
+        let beginning = begin::routes(begun_by, Arc::clone(&reader.graphs));
+        let routes =
+            aws.merge(beginning).merge(state).merge(streaming).merge(halting).merge(keeping);
         guarded(routes.merge(reading(reader)).merge(actions::router(control)), guard, callers)
     }
 }
@@ -191,8 +198,10 @@ fn reading(reader: Reader) -> Router {
         .route("/api/sessions", get(sessions::list))
         .route("/api/histogram", get(sessions::histogram))
         .route("/api/sessions/{id}", get(sessions::show))
+        .route("/api/agents", get(begin::agents))
         .merge(page::views())
         .with_state(reader)
+        .layer(from_fn(compression::compress))
 }
 
 /// The routes behind a guard, with the page's files and the login.

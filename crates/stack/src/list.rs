@@ -1,10 +1,12 @@
 //! A list of sessions: those that match a filter, newest first, one page at a time.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use graph::agent::Agent;
 use journal::clock::Stamp;
+use journal::id::SessionId;
 use journal::listing::{Filter, ListCursor, Search, Summary, SummaryCache};
 use journal::payload::Payload;
 use journal::read;
@@ -12,7 +14,7 @@ use journal::store::{Error, Store};
 use journal::tally::{Asked, Ended, Tally};
 use serde_json::Value;
 
-use crate::view::Session;
+use crate::view::{Calls, Session};
 
 /// Largest result that a list reads to show its verdict, in bytes of its JSON text.
 const CONCLUDED_BYTES_MAX: usize = 256 * 1024;
@@ -20,12 +22,21 @@ const CONCLUDED_BYTES_MAX: usize = 256 * 1024;
 /// Largest result in a list over HTTP, in bytes of its JSON text. The session has it whole.
 pub const RESULT_BYTES_MAX: usize = 16 * 1024;
 
+/// Most sessions that a page reads whole to find the calls of a tool. It then returns a cursor.
+pub const READ_WHOLE_MAX: usize = 200;
+
 /// A list request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wish {
     pub filter: Filter,
-    /// Only sessions with this text in the id, title, agent, error or open question, case-insensitively.
+    /// Only sessions with this text in the id, title, agent, input, verdict, summary, error or open question,
+    /// case-insensitively.
     pub text: Option<String>,
+    /// Only sessions with this verdict of their agent, case-insensitively.
+    pub verdict: Option<String>,
+    /// Only sessions that called a tool with this text in its name or arguments, case-insensitively. Each
+    /// examined session is read whole, so a page examines at most [`READ_WHOLE_MAX`].
+    pub tool: Option<String>,
     /// Most sessions per page.
     pub limit: usize,
     /// The largest result to include, in bytes of its JSON text. For a larger one, only its size.
@@ -100,27 +111,40 @@ pub async fn list<S: Store>(
     now: Stamp,
 ) -> Result<List, Error> {
     let text = wish.text.as_deref().map(str::to_lowercase);
+    let verdict = wish.verdict.as_deref().map(str::to_lowercase);
+    let tool = wish.tool.as_deref().map(|tool| (tool.to_lowercase(), Arc::from(agents)));
+    let mut read_whole = 0;
     let mut search = Search::new(store, summary_cache, &wish.filter, now);
     let mut sessions = Vec::new();
     while sessions.len() < wish.limit
+        && read_whole < READ_WHOLE_MAX
         && let Some(summary) = search.next().await?
     {
-        let session = session(store, &summary, wish.result_bytes_max, agents, now).await?;
-        if text.as_deref().is_none_or(|text| mentions(&session, text)) {
-            sessions.push(session);
+        let (session, input) = session(store, &summary, wish.result_bytes_max, agents, now).await?;
+        let is_listed = text.as_deref().is_none_or(|text| mentions(&session, &input, text))
+            && verdict.as_deref().is_none_or(|verdict| has_verdict(&session, verdict));
+        if !is_listed {
+            continue;
         }
+        if let Some((tool, agents)) = &tool {
+            read_whole += 1;
+            if !has_called(store, &session.session_id, tool, agents).await? {
+                continue;
+            }
+        }
+        sessions.push(session);
     }
     Ok(List { sessions, searched: search.searched(), more: search.more() })
 }
 
-/// A listed session, with its question and result read.
+/// A listed session, with its question and result read, and its input.
 async fn session<S: Store>(
     store: &S,
     summary: &Summary,
     result_bytes_max: usize,
     agents: &[Agent],
     now: Stamp,
-) -> Result<Session, Error> {
+) -> Result<(Session, Value), Error> {
     let Summary { session: id, reported, tally, .. } = summary;
     let ask = match tally.ask.as_ref().filter(|_| !reported.status.is_terminal()) {
         Some(Asked { seq, expires_at, payload }) => {
@@ -155,12 +179,13 @@ async fn session<S: Store>(
         Some(payload) => Some(readable(read::shown_payload(store, id, payload).await)?),
         None => None,
     };
+    let input = opening.as_ref().map(|opening: &Value| opening["input"].clone());
     let Tally { steps, spent, answered_by, .. } = *tally;
     let (agent, version) = (tally.agent.clone(), tally.version.clone());
     let tally = Tally { steps, agent, version, opening, spent, answered_by, fallback, ask, end };
     let session = Session::adding_up(id, reported, &tally, agents, now);
     let result = session.result.filter(|_| left_out.is_none());
-    Ok(Session { result, result_bytes: left_out, ..session })
+    Ok((Session { result, result_bytes: left_out, ..session }, input.unwrap_or_default()))
 }
 
 /// A damaged payload is reported where the session is read; a list omits it.
@@ -171,17 +196,43 @@ fn readable(payload: Result<Value, Error>) -> Result<Value, Error> {
     }
 }
 
-/// Whether the text, in lower case, is in what a list shows of a session.
-fn mentions(session: &Session, text: &str) -> bool {
+fn has_verdict(session: &Session, verdict: &str) -> bool {
+    session.verdict.as_deref().is_some_and(|word| word.to_lowercase() == verdict)
+}
+
+/// Whether the session called a tool with this text, in lower case, in its name or arguments.
+async fn has_called<S: Store>(
+    store: &S,
+    session: &SessionId,
+    text: &str,
+    agents: &Arc<[Agent]>,
+) -> Result<bool, Error> {
+    let steps = match read::shown_steps(store, session).await {
+        // It is reported where the session is read.
+        Err(Error::Corrupt(_)) => return Ok(false),
+        steps => steps?,
+    };
+    let mut calls = Calls::new(Arc::clone(agents));
+    Ok(steps.iter().filter_map(|step| calls.of(step)).any(|call| {
+        call.tool.to_lowercase().contains(text)
+            || call.arguments.to_string().to_lowercase().contains(text)
+    }))
+}
+
+/// Whether the text, in lower case, is in the session's input or in what a list shows of it.
+fn mentions(session: &Session, input: &Value, text: &str) -> bool {
+    let is_in_input = || !input.is_null() && input.to_string().to_lowercase().contains(text);
     let prompt = session.open_question.as_ref().map(|question| question.prompt.as_str());
     let words = [
         Some(session.session_id.as_str()),
         session.title.as_deref(),
         session.agent.as_deref(),
+        session.verdict.as_deref(),
+        session.summary.as_deref(),
         session.error.as_deref(),
         prompt,
     ];
-    words.into_iter().flatten().any(|words| words.to_lowercase().contains(text))
+    words.into_iter().flatten().any(|words| words.to_lowercase().contains(text)) || is_in_input()
 }
 
 #[cfg(test)]

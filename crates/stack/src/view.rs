@@ -14,7 +14,7 @@ mod request;
 mod version;
 
 use graph::agent::Agent;
-use graph::conclusion::Conclusion;
+use graph::conclusion::{Conclusion, Tone};
 use graph::digest;
 use graph::effect::ToolCall;
 use graph::origin::Traced;
@@ -60,6 +60,9 @@ pub struct Session {
     pub status: Status,
     /// The agent's verdict, one or two words.
     pub verdict: Option<String>,
+    /// How the agent assesses that verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict_tone: Option<Tone>,
     /// The agent, if known.
     pub agent: Option<String>,
     /// The version of the agent's graph, from the newest claim.
@@ -280,6 +283,10 @@ impl Session {
             verdict: match verdict {
                 _ if reported.is_damaged => Some("damaged".to_owned()),
                 verdict => verdict.map(|verdict| verdict.word.clone()),
+            },
+            verdict_tone: match verdict {
+                _ if reported.is_damaged => Some(Tone::Bad),
+                verdict => verdict.map(|verdict| verdict.tone),
             },
             agent,
             answered_by: tally.answered_by,

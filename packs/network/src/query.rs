@@ -12,6 +12,7 @@ pub const INPUT_SCHEMA: &str = r#"{
   "type": "object",
   "required": ["query"],
   "additionalProperties": false,
+  "examples": [{"query": "Check BGP neighbors on pe1"}, {"query": "Is p3's interface to p4 healthy?"}],
   "properties": {
     "query": {"type": "string", "minLength": 1, "maxLength": 2000, "description": "A question about one device, such as: Check BGP neighbors on pe1"},
     "inventory": {"type": "string", "minLength": 1, "description": "File of a simulated network, for the bundled server"}

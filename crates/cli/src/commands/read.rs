@@ -49,7 +49,14 @@ pub async fn sessions(context: &Context, wish: args::Sessions) -> Result<Exit, F
         statuses: wish.status,
         agent: wish.agent,
     };
-    let mut wish = Wish { filter, text: wish.text, limit, result_bytes_max: usize::MAX };
+    let mut wish = Wish {
+        filter,
+        text: wish.text,
+        verdict: None,
+        tool: None,
+        limit,
+        result_bytes_max: usize::MAX,
+    };
     let summary_cache = SummaryCache::default();
     let (mut shown, mut searched) = (0, 0);
     let mut table = report::Sessions::new(context.look, now);

@@ -14,6 +14,7 @@ use journal::principal::Principal;
 use serde_json::{Value, json};
 
 use super::Aws;
+use super::begin;
 use super::keeping::{HOLD, RELEASE};
 use super::sessions::{Reply, session_id};
 use super::wire::{self, Refusal};
@@ -44,7 +45,7 @@ where
 /// The routes for a journal whose sessions cannot be controlled. They respond with the reason.
 pub fn refused(reason: &'static str) -> Router {
     let refuse = move || async move { wire::api(Err(Refusal::new(409, "Refused", reason))) };
-    [ANSWER, CANCEL, RESUME, ERASE, HOLD, RELEASE]
+    [ANSWER, CANCEL, RESUME, ERASE, HOLD, RELEASE, begin::SESSIONS]
         .iter()
         .fold(Router::new(), |router, path| router.route(path, post(refuse)))
 }

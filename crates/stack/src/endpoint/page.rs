@@ -9,6 +9,7 @@ use axum::http::Response;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY,
 };
+use axum::middleware::from_fn;
 use axum::routing::get;
 use graph::effect::ToolCall;
 use graph::presentation::Presentation;
@@ -28,9 +29,9 @@ use views::page::{FILES, File, POLICY};
 use views::runs::runs;
 use views::waterfall::Waterfall;
 
-use super::sessions::{Records, Reply, existing, session_id};
+use super::sessions::{Records, Reply, known, session_id};
 use super::wire::{self, Refusal};
-use super::{Reader, compare, health, machine};
+use super::{Reader, compare, compression, health, machine};
 use crate::stack::chain;
 use crate::verifier::{Verified, Verifier};
 use crate::view;
@@ -52,9 +53,10 @@ const HEADERS: [(HeaderName, HeaderValue); 5] = [
 ];
 
 pub(super) fn files() -> Router {
-    FILES.iter().fold(Router::new(), |router, file| {
+    let files = FILES.iter().fold(Router::new(), |router, file| {
         router.route(file.path, get(|| std::future::ready(serve(file))))
-    })
+    });
+    files.layer(from_fn(compression::compress))
 }
 
 /// The API that only the page uses.
@@ -110,9 +112,8 @@ pub(super) struct Drawn {
 
 impl Drawn {
     pub(super) async fn of(reader: &Reader, id: &str) -> Result<Self, Refusal> {
-        let records = existing(reader, id).await?;
         let now = reader.clock.now();
-        let session = records.view(reader, now);
+        let (records, session) = known(reader, id, now).await?;
         let calls = calls(reader, &records.steps);
         let with_calls = || records.steps.iter().zip(&calls);
         let waterfall = Waterfall::of(

@@ -44,7 +44,8 @@ pub(super) struct Records {
 }
 
 /// `GET /api/sessions`, newest first. Filters: `?status=` (comma-separated or repeated), `?agent=`,
-/// `?text=` (in the id, title, agent, error or open question), and `?since=` and `?until=` (RFC 3339, or
+/// `?verdict=`, `?text=` (in the id, title, agent, input, verdict, summary, error or open question),
+/// `?tool=` (in the name or arguments of a tool call), and `?since=` and `?until=` (RFC 3339, or
 /// relative as in `24h`) for the begin. `?limit=` is the page size. The response has the number of
 /// sessions `searched`, and in `more` the cursor for `?after=`, null on the last page.
 pub(super) async fn list(
@@ -89,6 +90,8 @@ pub(super) fn wish(query: &str, limit: usize, now: Stamp) -> Result<Wish, Refusa
             agent: None,
         },
         text: None,
+        verdict: None,
+        tool: None,
         limit,
         result_bytes_max: RESULT_BYTES_MAX,
     };
@@ -115,6 +118,8 @@ pub(super) fn wish(query: &str, limit: usize, now: Stamp) -> Result<Wish, Refusa
             "since" => wish.filter.since = time(&value)?,
             "until" => wish.filter.until = time(&value)?,
             "text" => wish.text = Some(value.into_owned()),
+            "verdict" => wish.verdict = Some(value.into_owned()),
+            "tool" => wish.tool = Some(value.into_owned()),
             "limit" => {
                 let limit = value.parse().map(|limit: usize| limit.clamp(1, LIST_MAX));
                 wish.limit = limit.map_err(|_| {
@@ -168,14 +173,7 @@ async fn count_sessions(reader: &Reader, query: &str) -> Reply {
 
 async fn show_session(reader: &Reader, id: &str) -> Reply {
     let now = reader.clock.now();
-    let (records, session) = match existing(reader, id).await {
-        Ok(records) => {
-            let session = records.view(reader, now);
-            (records, session)
-        }
-        Err(absent) if absent.status == 404 => begun(reader, id, now).await?.ok_or(absent)?,
-        Err(refused) => return Err(refused),
-    };
+    let (records, session) = known(reader, id, now).await?;
     let events: Vec<_> = records.events.iter().map(view::Event::of).collect();
     let mut calls = view::Calls::new(Arc::clone(&reader.graphs));
     let steps: Vec<_> = records
@@ -199,6 +197,22 @@ async fn deliveries(reader: &Reader, id: &SessionId) -> Result<Vec<Value>, Refus
     let told = notify::delivery::of_session(&reader.store, id).await;
     let told = told.map_err(|error| Refusal::journal(&error))?;
     Ok(told.iter().map(notify::Delivery::to_json).collect())
+}
+
+/// A session with records, or one whose execution has started.
+pub(super) async fn known(
+    reader: &Reader,
+    id: &str,
+    now: Stamp,
+) -> Result<(Records, view::Session), Refusal> {
+    match existing(reader, id).await {
+        Ok(records) => {
+            let session = records.view(reader, now);
+            Ok((records, session))
+        }
+        Err(absent) if absent.status == 404 => begun(reader, id, now).await?.ok_or(absent),
+        Err(refused) => Err(refused),
+    }
 }
 
 /// A session whose execution has started and has not written its first record yet.

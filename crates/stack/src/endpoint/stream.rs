@@ -35,7 +35,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::Reader;
-use super::sessions::existing;
+use super::sessions::known;
 use super::wire::{self, Refusal};
 use crate::executions::Executions;
 use crate::view::{self, Calls, Record, Session};
@@ -130,7 +130,8 @@ async fn open(
     };
     let request =
         Request { last, records: !query.split('&').any(|field| field == "only=progress") };
-    let session = existing(&streams.reader, id).await?.id;
+    let (records, _) = known(&streams.reader, id, streams.reader.clock.now()).await?;
+    let session = records.id;
     let slot = streams.reader.slots.acquire()?;
     let mut stream = Stream::new(streams, session, request, slot);
     stream.read().await.map_err(|error| Refusal::journal(&error))?;

@@ -26,10 +26,10 @@ use crate::world::TIMEOUT;
 
 /// One server-sent event.
 #[derive(Clone, Debug, PartialEq)]
-struct Sent {
-    kind: String,
+pub struct Sent {
+    pub kind: String,
     id: Option<String>,
-    data: Value,
+    pub data: Value,
 }
 
 fn sent(text: &str) -> Option<Sent> {
@@ -52,7 +52,15 @@ async fn open(client: &Client, session: &str, last: Option<&str>) -> reqwest::Re
 }
 
 /// Reads a stream until an event matches or the stream ends.
-async fn read(mut response: reqwest::Response, until: impl Fn(&Sent) -> bool) -> Vec<Sent> {
+async fn read(response: reqwest::Response, until: impl Fn(&Sent) -> bool) -> Vec<Sent> {
+    read_to(response, until).await.0
+}
+
+/// The same, and the stream after that event.
+pub async fn read_to(
+    mut response: reqwest::Response,
+    until: impl Fn(&Sent) -> bool,
+) -> (Vec<Sent>, reqwest::Response) {
     let (mut text, mut events) = (String::new(), Vec::new());
     let reading = async {
         while let Some(bytes) = response.chunk().await.unwrap() {
@@ -69,7 +77,7 @@ async fn read(mut response: reqwest::Response, until: impl Fn(&Sent) -> bool) ->
         }
     };
     tokio::time::timeout(TIMEOUT, reading).await.expect("the stream continues or ends");
-    events
+    (events, response)
 }
 
 fn kinds(events: &[Sent]) -> Vec<String> {
