@@ -49,11 +49,13 @@ async function picture(name, route, shows, scheme = "light") {
 }
 
 await picture("sessions", "#/", ".histogram .column:enabled");
-await picture("diagnosis", `#/session/${ids.throttled}`, '.seal:has-text("verifies")');
+await picture("start", "#/new/assistant", "form .form");
+await picture("diagnosis", `#/session/${ids.throttled}`, ".summary button.chip");
 await page.locator(".conclusion .cite").first().click();
 await picture("evidence", new URL(page.url()).hash, "mark.cited");
-await picture("failure", `#/session/${ids.failed}`, '.seal:has-text("verifies")', "dark");
-await picture("question", `#/session/${ids.asking}`, ".question h2");
+await picture("conversation", `#/session/${ids.diagnosed}?tab=talk`, ".said.tool");
+await picture("failure", `#/session/${ids.failed}`, ".summary button.chip", "dark");
+await picture("question", "#/inbox", ".ask h2");
 await picture("compare", `#/compare/${ids.diagnosed}/${ids.throttled}`, ".compared");
 await picture("health", "#/health", ".bars");
 await browser.close();

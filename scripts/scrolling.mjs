@@ -34,7 +34,8 @@ timeline.waterfall.span_ms = span_ms * runs;
 const browser = await browse();
 const page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
 await page.route("**/timeline", (route) => route.fulfill({ json: timeline }));
-await page.goto(`${endpoint}/#/session/${id}`);
+await page.goto(`${endpoint}/#/session/${id}?tab=timeline`);
+await page.locator("#infrastructure").check();
 await page.locator(".row").first().waitFor();
 const loadBefore = loadavg()[0];
 const { frames, reached } = await page.evaluate((step) => new Promise((done) => {

@@ -1,38 +1,111 @@
-// Compares two sessions step by step: the first difference, durations and tokens.
+// Compares sessions: what differs in input and result first, then two of them step by step, with the changed paths of each step.
 
-import { get } from "./api.js";
-import { badge, dollars, duration, el, number, when } from "./dom.js";
+import { get, path } from "./api.js";
+import { badge, button, dollars, duration, el, number, skeleton, titled, verdictBadge, visible, when } from "./dom.js";
 
 const SAYS = { same: "same", differs: "≠ differs", only_a: "− only in A", only_b: "+ only in B" };
-
 const ROWS_MAX = 1000;
+/** Changed paths that are shown of one value. */
+const PATHS_MAX = 200;
+const NAMES = "ABCDEFGH";
 
-export async function compare(frame, [a, b], { place }) {
+/** The paths at which values differ, with each side's value there; undefined where it is absent. */
+export function differences(values) {
+  const found = [];
+  const walk = (parts, at) => {
+    if (found.length > PATHS_MAX) return;
+    const texts = parts.map((part) => JSON.stringify(part));
+    if (texts.every((text) => text === texts[0])) return;
+    const isOpen = (part) => part !== null && typeof part === "object" && Object.keys(part).length > 0;
+    const kinds = new Set(parts.map((part) => (isOpen(part) ? (Array.isArray(part) ? "list" : "object") : "plain")));
+    if (kinds.size > 1 || kinds.has("plain")) { found.push([at, parts]); return; }
+    for (const name of new Set(parts.flatMap((part) => Object.keys(part)))) walk(parts.map((part) => part[name]), `${at}/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`);
+  };
+  walk(values, "");
+  return found;
+}
+
+const shown = (value) => (value === undefined ? "absent" : typeof value === "string" ? value : JSON.stringify(value, null, 1));
+
+/** A text with the part marked in which it differs from another. */
+function marked(text, other, tag) {
+  if (other === undefined) return [text];
+  let from = 0;
+  while (from < Math.min(text.length, other.length) && text[from] === other[from]) from += 1;
+  let to = 0;
+  while (to < Math.min(text.length, other.length) - from && text.at(-1 - to) === other.at(-1 - to)) to += 1;
+  const end = text.length - to;
+  return [text.slice(0, from), from < end ? el(tag, {}, text.slice(from, end)) : "", text.slice(end)];
+}
+
+/** A table of changed paths; null if the values are equal. */
+function changes(title, values, names) {
+  const found = differences(values);
+  if (found.length === 0) return null;
+  const isTwo = values.length === 2;
+  const rows = found.slice(0, PATHS_MAX).map(([at, parts]) => {
+    const texts = parts.map(shown);
+    return el("tr", {}, el("th", { scope: "row" }, el("code", {}, at || "/")), texts.map((text, index) => el("td", {}, isTwo ? marked(text, texts[1 - index], index ? "ins" : "del") : text)));
+  });
+  return el("section", { class: "panel" }, el("h2", {}, title), el("p", { class: "faint" }, `${number(found.length)}${found.length > PATHS_MAX ? "+" : ""} changed ${found.length === 1 ? "path" : "paths"}`),
+    el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": title }, el("table", { class: "small changed" },
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Path"), names.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, rows))));
+}
+
+export async function compare(frame, ids, { name }) {
+  const [a, b, ...others] = ids;
   const found = await get(`/api/compare?a=${encodeURIComponent(a)}&b=${encodeURIComponent(b)}`);
+  const whole = await Promise.all([found.a.session_id, found.b.session_id, ...others].slice(0, NAMES.length).map((id) => get(path(id))));
+  const sessions = whole.map(({ session }, index) => (index < 2 ? [found.a, found.b][index] : session));
+  const names = sessions.map((_, index) => NAMES[index]);
   const { comparison } = found;
-  place.append(" / compare");
   const { first_difference: first, pairs } = comparison;
   const same = first === null;
-  frame.append(
+  name(`${titled(found.a)} and ${titled(found.b)}`);
+  const openings = whole.map(({ steps }) => steps[0]?.outcome ?? null);
+  const inputs = changes("Input and settings", openings, names);
+  const results = changes("Result", whole.map(({ session }) => session.result), names);
+  frame.append(...[
     el("h1", {}, "Session comparison"),
-    el("div", { class: "sides" }, side("A", found.a), side("B", found.b)),
-    el("p", { role: "status", class: same ? "good" : "warn" },
-      same ? `✓ No difference: all ${pairs.length} steps have the same input and outcome.`
+    sessions.length > 2 ? many(sessions, names) : el("div", { class: "sides" }, side("A", found.a), side("B", found.b)),
+    el("p", { role: "status", class: same ? "" : "warn" },
+      same ? `No difference: all ${pairs.length} steps have the same input and outcome.`
         : `${comparison.is_same_path ? "Same path" : "Different paths"}: ${comparison.same} of ${pairs.length} steps are identical. `,
       same ? null : el("a", { href: "#", onclick: (event) => { event.preventDefault(); show(first); } }, `First difference: ${title(pairs[first])}`)),
+    inputs ?? el("p", { class: "faint" }, "Input and settings are equal."), results ?? el("p", { class: "faint" }, "The results are equal."),
+    el("h2", {}, sessions.length > 2 ? "Steps of A and B" : "Steps"),
     comparison.is_cut ? el("p", { class: "faint" }, "Only the first 1,000 steps of each session are compared.") : "",
     el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": "Steps of both sessions" }, el("table", { class: "small compared" },
-      el("thead", {}, el("tr", {}, ["", "Step of A", "Step of B", "Duration A", "Duration B", "Difference", "Tokens A", "Tokens B", "Difference"].map((name) => el("th", { scope: "col" }, name)))),
-      el("tbody", {}, pairs.slice(0, ROWS_MAX).map(row)), total(pairs))));
+      el("thead", {}, el("tr", {}, ["", "Step of A", "Step of B", "Duration A", "Duration B", "Difference", "Tokens A", "Tokens B", "Difference"].map((words, index) => el("th", { scope: "col", class: index > 2 ? "figure" : undefined }, words)))),
+      el("tbody", {}, pairs.slice(0, ROWS_MAX).map(row)), total(pairs)))].filter(Boolean));
 
   function row(pair, index) {
-    const { a, b } = pair;
+    const { a: left, b: right } = pair;
+    const isBoth = left && right && pair.verdict === "differs";
+    const words = index === first ? "▶ first difference" : SAYS[pair.verdict];
     return el("tr", { class: `${pair.verdict}${index === first ? " first" : ""}`, id: `pair-${index}`, tabIndex: index === first ? -1 : undefined },
-      el("td", {}, index === first ? "▶ first difference" : SAYS[pair.verdict]), cell(found.a, a), cell(found.b, b),
-      el("td", { class: "figure" }, a ? duration(a.ms) : ""), el("td", { class: "figure" }, b ? duration(b.ms) : ""),
-      el("td", { class: "figure" }, a && b ? more(b.ms - a.ms, duration) : ""),
-      el("td", { class: "figure" }, a?.tokens ? number(a.tokens) : ""), el("td", { class: "figure" }, b?.tokens ? number(b.tokens) : ""),
-      el("td", { class: "figure" }, a && b && a.tokens !== b.tokens ? more(b.tokens - a.tokens, number) : ""));
+      el("td", {}, isBoth ? button(words, (event) => unfold(event.currentTarget, index), { class: "quiet icon", "aria-expanded": "false", title: "Show what changed" }) : words), cell(found.a, left), cell(found.b, right),
+      el("td", { class: "figure" }, left ? duration(left.ms) : ""), el("td", { class: "figure" }, right ? duration(right.ms) : ""),
+      el("td", { class: "figure" }, left && right ? more(right.ms - left.ms, duration) : ""),
+      el("td", { class: "figure" }, left?.tokens ? number(left.tokens) : ""), el("td", { class: "figure" }, right?.tokens ? number(right.tokens) : ""),
+      el("td", { class: "figure" }, left && right && left.tokens !== right.tokens ? more(right.tokens - left.tokens, number) : ""));
+  }
+
+  /** Shows what differs in the request, the call and the outcome of two steps. */
+  async function unfold(pressed, index) {
+    const item = document.getElementById(`pair-${index}`);
+    const known = document.getElementById(`changes-${index}`);
+    pressed.setAttribute("aria-expanded", String(!known));
+    if (known) { known.remove(); return; }
+    const inside = el("td", { colSpan: 9 }, skeleton());
+    item.after(el("tr", { id: `changes-${index}` }, inside));
+    try {
+      const records = await Promise.all([[found.a, pairs[index].a], [found.b, pairs[index].b]].map(([of, step]) => get(path(of.session_id, `/record?sk=${encodeURIComponent(step.sk)}`))));
+      const parts = [["Call", "call"], ["Request", "request"], ["Reply or result", "outcome"]].map(([words, field]) => changes(words, records.map((record) => record[field] ?? null), ["A", "B"]));
+      inside.replaceChildren(...(parts.some(Boolean) ? parts.filter(Boolean) : [el("p", { class: "faint" }, "Call, request and outcome are equal: the steps differ in what came before them.")]));
+    } catch (error) {
+      inside.replaceChildren(el("p", { class: "bad" }, visible(error.message)));
+    }
   }
 
   function show(index) {
@@ -41,17 +114,30 @@ export async function compare(frame, [a, b], { place }) {
     item?.focus();
   }
 
-  return { key: (name) => { if (name === "Escape") location.hash = "#/"; return name === "Escape"; }, leave: () => {} };
+  return { key: (pressed) => { if (pressed === "Escape") location.hash = "#/"; return pressed === "Escape"; }, leave: () => {} };
 }
 
-function side(name, session) {
-  const { input, output, unsettled } = session.tokens;
+const used = ({ tokens: { input, output, unsettled } }) => input + output + unsettled;
+
+function side(letter, session) {
   return el("section", { class: "panel" },
-    el("h2", {}, `${name} `, badge(session.status), " ", session.agent ?? "no agent"),
-    el("p", {}, el("a", { href: `#/session/${encodeURIComponent(session.session_id)}` }, session.session_id)),
-    el("p", { class: "faint" }, "began ", when(session.initiated_at), ` · ${session.steps} steps · ${duration(session.elapsed_ms)} · ${number(input + output + unsettled)} tokens`,
+    el("h2", {}, `${letter} `, el("a", { href: `#/session/${encodeURIComponent(session.session_id)}` }, titled(session))),
+    el("p", {}, badge(session.status), " ", session.verdict ? verdictBadge(session.verdict, session.verdict_tone) : null, " ", el("span", { class: "faint" }, session.agent ?? "no agent")),
+    el("p", { class: "faint" }, "began ", when(session.initiated_at), ` · ${session.steps} steps · ${duration(session.elapsed_ms)} · ${number(used(session))} tokens`,
       session.usd ? ` · ${dollars(session.usd)}` : ""),
+    el("p", { class: "faint" }, el("code", {}, session.session_id)),
     session.error ? el("p", { class: "bad text" }, session.error) : null);
+}
+
+/** Several sessions, one a row. */
+function many(sessions, names) {
+  const heads = ["", "Session", "Run", "Verdict", "Version", "Steps", "Duration", "Tokens", "Cost"];
+  return el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": "Sessions" }, el("table", { class: "small" },
+    el("thead", {}, el("tr", {}, heads.map((words, index) => el("th", { scope: "col", class: index > 4 ? "figure" : undefined }, words)))),
+    el("tbody", {}, sessions.map((session, index) => el("tr", {}, el("th", { scope: "row" }, names[index]),
+      el("td", {}, el("a", { href: `#/session/${encodeURIComponent(session.session_id)}` }, titled(session))), el("td", {}, badge(session.status)),
+      el("td", {}, session.verdict ? verdictBadge(session.verdict, session.verdict_tone) : ""), el("td", {}, session.version ?? ""),
+      [number(session.steps), duration(session.elapsed_ms), number(used(session)), session.usd ? dollars(session.usd) : ""].map((text) => el("td", { class: "figure" }, text)))))));
 }
 
 function cell(session, step) {

@@ -1,15 +1,10 @@
 // Renders a conclusion, in the same way for every agent.
 
-import { el } from "./dom.js";
-
-/** A sign for each tone, so that colour is not the only cue. */
-const SIGNS = { good: "✓ ", bad: "✗ ", warn: "! ", neutral: "" };
+import { SIGNS, el, verdictBadge } from "./dom.js";
 
 const toned = (tone) => (tone === "neutral" ? "" : tone);
 
-export function badgeOf({ word, tone }) {
-  return el("span", { class: `verdict ${toned(tone)}` }, `${SIGNS[tone]}${word}`);
-}
+export const badgeOf = ({ word, tone }) => verdictBadge(word, tone);
 
 /** Renders text in backticks as code. */
 export function coded(text) {

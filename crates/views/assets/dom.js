@@ -39,24 +39,40 @@ function fill(element, properties, children) {
   return element;
 }
 
-/** Glyph and tone of each status; the glyph tells them apart without colour. */
+/** What became of a run: its glyph and class. The glyph tells them apart without colour. An ended run is not green: whether its
+ * result is good is the agent's verdict, which has a badge of its own. */
 export const STATUS = {
-  INITIATED: ["▸", "begun"],
-  RUNNING: ["▸", "begun"],
-  WAITING: ["‖", "warn"],
-  SUCCEEDED: ["✓", "good"],
-  FAILED: ["✗", "bad"],
-  TIMED_OUT: ["✗", "bad"],
-  CANCELLED: ["■", "warn"],
-  REJECTED: ["■", "warn"],
+  INITIATED: ["▸", "running"],
+  RUNNING: ["▸", "running"],
+  WAITING: ["‖", "waiting"],
+  SUCCEEDED: ["✓", "ended"],
+  FAILED: ["✗", "failed"],
+  TIMED_OUT: ["✗", "failed"],
+  CANCELLED: ["■", "stopped"],
+  REJECTED: ["■", "stopped"],
 };
 
 export const OPEN = ["INITIATED", "RUNNING", "WAITING"];
 
+export const worded = (status) => status.replace("_", " ").toLowerCase();
+
+/** What became of the run. */
 export function badge(status) {
-  const [glyph, tone] = STATUS[status] ?? ["?", "plain"];
-  return el("span", { class: `badge ${tone}` }, `${glyph} ${status.replace("_", " ").toLowerCase()}`);
+  const [glyph, state] = STATUS[status] ?? ["?", "ended"];
+  return el("span", { class: `badge ${state}`, title: "what became of the run" }, `${glyph} ${worded(status)}`);
 }
+
+/** A sign for each tone, so that colour is not the only cue. */
+export const SIGNS = { good: "✓ ", bad: "✗ ", warn: "! ", neutral: "" };
+
+/** The agent's verdict. A verdict without an assessment has no colour. */
+export function verdictBadge(word, tone = "neutral") {
+  const known = tone in SIGNS ? tone : "neutral";
+  return el("span", { class: `verdict ${known === "neutral" ? "" : known}`.trim(), title: "the agent's verdict" }, `${SIGNS[known]}${word}`);
+}
+
+/** What a session is called where its agent gave it no title. */
+export const titled = (session) => session.title || `${session.agent ?? "session"} ${session.session_id.slice(0, 8)}`;
 
 /** A time span: `12 ms`, `1.234 s`, `2 min 03 s`, `1 h 02 min`. */
 export function duration(ms) {
@@ -96,6 +112,39 @@ export function clock(stamp) {
 export function when(stamp) {
   return el("time", { dateTime: stamp ?? "", title: stamp ?? "" }, clock(stamp));
 }
+
+/** How long ago a time was: `now`, `5 min`, `3 h`, `2 d`. */
+export function age(stamp, now = Date.now()) {
+  if (!stamp) return "";
+  const s = Math.max(0, Math.floor((now - Date.parse(stamp)) / 1000));
+  if (s < 60) return s < 5 ? "now" : `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min`;
+  if (s < 86400) return `${Math.floor(s / 3600)} h`;
+  return `${Math.floor(s / 86400)} d`;
+}
+
+/** The time that is left until then: `in 6 d 23 h`. */
+export function until(stamp, now = Date.now()) {
+  const ms = Date.parse(stamp) - now;
+  return ms > 0 ? `in ${duration(ms)}` : "now";
+}
+
+/** A button. */
+export function button(label, onclick, properties = {}) {
+  return el("button", { type: "button", onclick, ...properties }, label);
+}
+
+/** Copies a text; the button says whether that worked. */
+export function copier(label, text) {
+  const made = button(label, async () => {
+    try { await navigator.clipboard.writeText(text()); made.textContent = "Copied"; } catch { made.textContent = "Not copied"; }
+    setTimeout(() => { made.textContent = label; }, 1500);
+  });
+  return made;
+}
+
+/** Grey bars in the place of what is being fetched. */
+export const skeleton = () => el("div", { class: "skeleton", role: "status", "aria-label": "Loading" }, [1, 2, 3, 4].map(() => el("span")));
 
 /** Renders any JSON value as nested lists; text keeps its line breaks. */
 export function readable(value, depth = 0) {

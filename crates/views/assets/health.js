@@ -2,11 +2,17 @@
 
 import { get } from "./api.js";
 import { clock, dollars, duration, el, number, svg } from "./dom.js";
+import { written } from "./filter.js";
 
 const EVERY_MS = 5000;
 /** Stacked from bottom to top; each has a glyph, so that colour is not the only cue. */
 const KINDS = [["succeeded", "✓"], ["running", "▸"], ["waiting", "‖"], ["stopped", "■"], ["failed", "✗"]];
 const [WIDE, HIGH] = [960, 120];
+/** The statuses that a kind counts. */
+const STATUSES = { succeeded: "SUCCEEDED", running: "RUNNING,INITIATED", waiting: "WAITING", stopped: "CANCELLED,REJECTED", failed: "FAILED,TIMED_OUT" };
+
+/** The address of the list with these filters. */
+const listed = (fields) => `#/?${new URLSearchParams({ q: written(fields) })}`;
 
 export async function health(frame, _, { connected }) {
   let hours = 24;
@@ -37,7 +43,7 @@ export async function health(frame, _, { connected }) {
       el("p", { class: "faint", role: "status" }, is_cut
         ? `Only the newest ${number(sessions_max)} sessions of this time range are counted.`
         : `${number(sessions)} sessions began in this time range; at most the newest ${number(sessions_max)} are counted.`),
-      el("p", { class: "figures" }, KINDS.map(([kind, glyph]) => el("span", { class: `kind ${kind}` }, `${glyph} ${number(seen.total[kind])} ${kind}`)),
+      el("p", { class: "figures" }, KINDS.map(([kind, glyph]) => el("a", { class: `kind ${kind}`, href: listed({ status: STATUSES[kind], since: `${hours}h` }) }, `${glyph} ${number(seen.total[kind])} ${kind}`)),
         el("span", { class: seen.lost ? "warn" : "faint" }, `! ${number(seen.lost)} agents stopped responding`)),
       harmed(damaged), unsigned(log_problem), restarted(restarted_executions), bars(seen), agents(seen.agents), breaker(breakers));
   }
@@ -67,13 +73,15 @@ export async function health(frame, _, { connected }) {
       "aria-label": `Sessions by start time; failures in ${bad} of ${seen.bars.length} intervals; at most ${most} sessions in one interval` });
     seen.bars.forEach((bar, index) => {
       let y = HIGH;
-      const group = svg("g", {}, svg("title", {}, `${clock(bar.at)}: ${KINDS.map(([kind]) => `${bar[kind]} ${kind}`).join(", ")}`));
+      const group = svg("g", { class: "bar-link" }, svg("title", {}, `${clock(bar.at)}: ${KINDS.map(([kind]) => `${bar[kind]} ${kind}`).join(", ")}`));
       group.append(svg("rect", { x: index * wide, y: 0, width: wide - 2, height: HIGH, class: "empty" }));
       for (const [kind] of KINDS) {
         const height = (bar[kind] / most) * (HIGH - 4);
         y -= height;
         if (height > 0) group.append(svg("rect", { x: index * wide, y, width: wide - 2, height, class: kind }));
       }
+      const to = new Date(Date.parse(bar.at) + seen.bar_ms).toISOString();
+      if (total(bar)) group.addEventListener("click", () => { location.hash = listed({ since: bar.at, until: to }); });
       picture.append(group);
     });
     return el("figure", {}, picture, el("figcaption", { class: "bar faint" }, clock(seen.bars[0].at), el("span", { class: "grow" }), `${duration(seen.bar_ms)} per bar, at most ${most} sessions`, el("span", { class: "grow" }), "now"));
@@ -84,11 +92,12 @@ export async function health(frame, _, { connected }) {
     const heads = ["Agent", "Sessions", "Succeeded", "Failed", "Stopped", "Waiting", "Running", "p50", "p95", "Tokens", "Cost", "Stopped responding"];
     const count = (value) => (value ? number(value) : "");
     return el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": "By agent" }, el("table", { class: "small" },
-      el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name)))),
+      el("thead", {}, el("tr", {}, heads.map((name, index) => el("th", { scope: "col", class: index ? "figure" : undefined }, name)))),
       el("tbody", {}, all.map((agent) => el("tr", {},
         el("td", {}, agent.name === null ? el("span", { class: "faint" }, "rejected before start") : el("a", { href: `#/?agent=${encodeURIComponent(agent.name)}` }, agent.name)),
-        [KINDS.reduce((sum, [kind]) => sum + agent[kind], 0), agent.succeeded, agent.failed, agent.stopped, agent.waiting, agent.running]
-          .map((value, index) => el("td", { class: index === 2 && value ? "figure bad" : "figure" }, count(value))),
+        [["", KINDS.reduce((sum, [kind]) => sum + agent[kind], 0)], ...["succeeded", "failed", "stopped", "waiting", "running"].map((kind) => [kind, agent[kind]])]
+          .map(([kind, value]) => el("td", { class: "figure" }, value && agent.name !== null
+            ? el("a", { class: kind === "failed" ? "bad" : undefined, href: listed({ status: STATUSES[kind], agent: agent.name, since: `${hours}h` }) }, count(value)) : count(value))),
         [duration(agent.p50_ms), duration(agent.p95_ms), count(agent.tokens), agent.micro_usd ? dollars(agent.micro_usd / 1e6) : "", count(agent.lost)]
           .map((text) => el("td", { class: "figure" }, text)))))),
     el("p", { class: "faint" }, "p50 and p95: time from start to verdict of ended sessions, waits included."));

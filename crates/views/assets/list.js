@@ -1,175 +1,202 @@
-// The list of sessions, newest first, with filters and a histogram.
+// The list of sessions, newest first: search, facets, a histogram, and actions on selected rows.
 
-import { get } from "./api.js";
-import { OPEN, STATUS, badge, clock, duration, el, needs, number, tokens, when } from "./dom.js";
+import { get, path, post, start, watchList } from "./api.js";
+import { OPEN, STATUS, age, badge, button, clock, dollars, duration, el, needs, number, titled, tokens, verdictBadge, worded } from "./dom.js";
+import { asked, parameters, parsed, written } from "./filter.js";
+import { offers } from "./start.js";
 
-const EVERY_MS = 2000;
 const PAGE = 50;
-const HOUR_MS = 3600e3;
-const COUNT_MS = 10000;
+const COUNT_MS = 10_000;
 /** Time ranges; the stack's own default is seven days. */
-const SPANS = [["", "last 7 days", null], ["1h", "last hour", HOUR_MS], ["24h", "last 24 hours", 24 * HOUR_MS]];
-const FILTERS = ["status", "agent", "text", "span", "since", "until"];
-/** Delay after a keystroke before the search text is sent. */
-const PAUSE_MS = 250;
+const SPANS = [["", "last 7 days"], ["1h", "last hour"], ["24h", "last 24 hours"], ["30d", "last 30 days"], ["90d", "last 90 days"]];
+/** Delay after a keystroke before the search is sent. */
+const PAUSE_MS = 300;
+const SAVED = "views";
+const STATUSES = Object.keys(STATUS);
 
 export async function list(frame, _, { connected, query }) {
-  const wish = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""]));
+  let wish = asked(query);
   const marked = new Set();
-  /** Rendered rows of the loaded sessions, by session id. */
+  /** Sessions by id: those of the stream, and older ones. */
+  const known = new Map();
+  /** Rendered rows by session id. */
   const drawn = new Map();
-  let newest = [];
+  let order = [];
   let older = [];
   /** The stack's cursor to the next older page. */
   let next = null;
+  let searched = 0;
   let chosen = -1;
-  let head = null;
-  let timer = null;
-  let counting = null;
-  let pause = null;
+  let unwatch = null;
+  let isRead = false;
+  let [ticking, counting, pause] = [null, null, null];
   let left = false;
 
-  const choose = (name, label, values) => el("label", {}, label, " ", el("select", {
-    name, onchange: (event) => wishFor({ [name]: event.target.value, ...(name === "span" ? { since: "", until: "" } : {}) }),
-  }, values.map(([value, words]) => el("option", { value, selected: value === wish[name] }, words))));
   const search = el("input", {
-    type: "search", placeholder: "id, title, agent, error, question", "aria-label": "Search these sessions", value: wish.text,
-    oninput: () => { draw(); clearTimeout(pause); pause = setTimeout(typed, PAUSE_MS); }, onblur: typed,
+    type: "search", placeholder: "Search, or tool:get_iam_state status:failed since:7d", "aria-label": "Search these sessions", value: wish, spellcheck: false,
+    oninput: () => { clearTimeout(pause); pause = setTimeout(typed, PAUSE_MS); }, onblur: typed,
   });
-  const known = wish.agent ? [["", "all"], [wish.agent, wish.agent]] : [["", "all"]];
-  const agents = choose("agent", "Agent", known);
-  const span = choose("span", "Time range", SPANS);
-  const hour = el("button", { type: "button", onclick: () => wishFor({ since: "", until: "" }) });
+  const span = el("select", { name: "span", "aria-label": "Time range", onchange: () => change({ since: span.value, until: "" }) },
+    SPANS.map(([value, words]) => el("option", { value }, words)), el("option", { value: "other", hidden: true }, "this time"));
+  const facets = el("div", { class: "facets", role: "group", "aria-label": "Filters" });
   const histogram = el("div", { class: "histogram", role: "group", "aria-label": "Sessions in the last 24 hours, by hour" });
   const body = el("tbody");
-  const more = el("button", { type: "button", class: "more", onclick: () => further().catch(() => connected(false)) }, "Older sessions");
-  const both = el("a", { class: "both", hidden: true }, "Compare selected");
+  const more = button("Older sessions", () => further().catch(() => connected(false)), { class: "more" });
+  const said = el("p", { class: "faint", role: "status" });
   const count = el("p", { class: "faint", role: "status" });
+  const both = el("a", { class: "button", hidden: true }, "Compare selected");
+  const picked = el("div", { class: "bar picked", hidden: true, role: "group", "aria-label": "Selected sessions" });
+  const heads = [["", ""], ["Session", ""], ["Run", ""], ["Verdict", ""], ["Agent", ""], ["Age", "figure"], ["Duration", "figure"], ["Cost", "figure"]];
   frame.append(
-    el("div", { class: "bar" }, el("h1", {}, "Sessions"), el("span", { class: "grow" }), hour, span,
-      choose("status", "Status", [["", "all"], ...Object.keys(STATUS).map((status) => [status, status.replace("_", " ").toLowerCase()])]), agents, search),
-    histogram,
+    el("div", { class: "bar" }, el("h1", {}, "Sessions"), el("div", { class: "search" }, search), span,
+      button("Save this view", save, { class: "quiet" })),
+    facets, histogram,
     el("table", { class: "sessions" },
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, el("span", { class: "unseen" }, "Compare")),
-        ["Status", "Agent", "Started", "Duration", "Tokens and cost", "Finding"].map((name) => el("th", { scope: "col" }, name)))),
+      el("thead", {}, el("tr", {}, heads.map(([words, kind]) => el("th", { scope: "col", class: kind || undefined }, words || el("span", { class: "unseen" }, "Select"))))),
       body),
-    el("div", { class: "bar" }, count, both, more));
+    el("div", { class: "bar" }, count, said, more), picked);
 
-  /** Runs when the search field loses focus: the address is updated before another view replaces it. */
+  // --- what is asked for ---
+
+  /** Sends what was typed; also when the search field loses focus, so that the address is right before another view replaces it. */
   function typed() {
     clearTimeout(pause);
-    if (search.value !== wish.text) wishFor({ text: search.value });
+    if (search.value.trim() !== wish) wishFor(search.value.trim());
   }
 
-  /** Keeps the filters in the address, so that reloads and links restore them. */
-  function wishFor(change) {
-    Object.assign(wish, change);
-    span.querySelector("select").value = wish.span;
-    older = [];
-    next = null;
-    const kept = new URLSearchParams(FILTERS.filter((name) => wish[name]).map((name) => [name, wish[name]]));
-    history.replaceState(null, "", kept.size ? `#/?${kept}` : "#/");
-    again();
+  function change(fields) {
+    wishFor(written({ ...parsed(search.value), ...fields }));
   }
 
-  function ask(after) {
-    const asked = new URLSearchParams({ limit: PAGE });
-    for (const name of ["status", "agent", "text", "since", "until"]) if (wish[name]) asked.set(name, wish[name]);
-    const [, , back] = SPANS.find(([name]) => name === wish.span) ?? SPANS[0];
-    if (back && !wish.since) asked.set("since", new Date(Date.now() - back).toISOString());
-    if (after) asked.set("after", after);
-    return get(`/api/sessions?${asked}`);
+  /** Keeps the query in the address, so that reloads and links restore it. */
+  function wishFor(text) {
+    wish = text;
+    if (search.value.trim() !== text) search.value = text;
+    history.replaceState(null, "", text ? `#/?${new URLSearchParams({ q: text })}` : "#/");
+    known.clear();
+    [order, older, next] = [[], [], null];
+    follow();
   }
 
-  async function refresh() {
-    clearTimeout(timer);
-    const asked = JSON.stringify(wish);
-    try {
-      const found = await ask();
-      connected(true);
-      // The filters have changed since the request: discard the response.
-      if (asked !== JSON.stringify(wish)) return;
-      newest = found.sessions;
-      const first = newest[0]?.session_id ?? "";
-      if (first !== head) count24();
-      head = first;
-      if (older.length === 0) next = found.more ?? null;
-      draw();
-    } catch (error) {
-      if (error.status) throw error;
-      connected(false);
-    } finally {
-      if (!left) timer = setTimeout(tick, EVERY_MS);
+  function follow() {
+    unwatch?.();
+    isRead = false;
+    const sent = wish;
+    unwatch = watchList(parameters(wish, PAGE), { connected, changed: (news) => { if (sent === wish) take(news); } });
+    drawFacets();
+  }
+
+  function take({ sessions, order: ids, more: cursor, searched: examined }) {
+    const first = order[0];
+    for (const session of sessions) known.set(session.session_id, { ...session, read_at: Date.now() });
+    if (ids) {
+      // What newer sessions pushed off a full page stays, as an older one. What no longer matches goes.
+      const newest = new Set(ids);
+      const last = known.get(ids.at(-1))?.initiated_at;
+      const pushed = ids.length < PAGE ? [] : order.filter((id) => !newest.has(id) && known.get(id).initiated_at <= last);
+      older = pushed.concat(older.filter((id) => !newest.has(id)));
+      order = ids;
     }
+    if (older.length === 0) next = cursor ?? null;
+    [isRead, searched] = [true, examined];
+    if (order[0] !== first) count24();
+    draw();
   }
 
   async function further() {
-    const found = await ask(next);
-    older = older.concat(found.sessions);
+    const sent = parameters(wish, PAGE);
+    sent.set("after", next);
+    const found = await get(`/api/sessions?${sent}`);
+    for (const session of found.sessions) known.set(session.session_id, { ...session, read_at: Date.now() });
+    older = older.concat(found.sessions.map((session) => session.session_id));
     next = found.more ?? null;
     draw();
   }
 
-  /** Skips the refresh while the page is hidden. */
-  function tick() {
-    if (document.hidden) timer = setTimeout(tick, EVERY_MS);
-    else again();
+  const shown = () => [...new Set([...order, ...older])].map((id) => known.get(id)).filter(Boolean);
+
+  // --- facets: counts among the sessions that are shown ---
+
+  function drawFacets() {
+    const fields = parsed(wish);
+    const sessions = shown();
+    const counted = (name, pick) => {
+      const counts = new Map();
+      for (const session of sessions) { const value = pick(session); if (value) counts.set(value, (counts.get(value) ?? 0) + 1); }
+      if (fields[name] && !counts.has(fields[name])) counts.set(fields[name], 0);
+      return [...counts].sort(([a], [b]) => (a < b ? -1 : 1));
+    };
+    const facet = (name, label, values, words) => (values.length ? el("div", {}, el("span", { class: "name" }, label),
+      values.map(([value, n]) => {
+        const isOn = fields[name]?.toLowerCase() === value.toLowerCase();
+        return el("button", { type: "button", class: "chip", "data-facet": `${name}:${value}`, "aria-pressed": String(isOn),
+          onclick: () => change({ [name]: isOn ? "" : value }) }, isOn ? "× " : "", words(value), el("span", { class: "count" }, number(n)));
+      })) : null);
+    const plain = (value) => value;
+    const of = fields.status?.includes(",") ? [] : counted("status", (session) => session.status);
+    of.sort(([a], [b]) => STATUSES.indexOf(a) - STATUSES.indexOf(b));
+    const held = document.activeElement?.dataset?.facet;
+    const views = saved().map(({ name, q }) => el("span", {}, el("a", { class: "chip", href: `#/?${new URLSearchParams({ q })}` }, name),
+      button("×", () => { keep(saved().filter((view) => view.q !== q)); drawFacets(); }, { class: "quiet icon", "aria-label": `Forget the view ${name}` })));
+    facets.replaceChildren(...[facet("status", "Run", of, worded), facet("verdict", "Verdict", counted("verdict", (session) => session.verdict), plain),
+      facet("agent", "Agent", counted("agent", (session) => session.agent), plain),
+      fields.until ? el("div", {}, el("button", { type: "button", class: "chip", "aria-pressed": "true", onclick: () => change({ since: "", until: "" }) },
+        `× ${clock(fields.since)} to ${clock(fields.until)}`)) : null,
+      views.length ? el("div", {}, el("span", { class: "name" }, "Views"), views) : null].filter(Boolean));
+    if (held) [...facets.querySelectorAll("[data-facet]")].find((item) => item.dataset.facet === held)?.focus();
+    const since = fields.until ? "other" : fields.since ?? "";
+    span.value = SPANS.some(([value]) => value === since) ? since : "other";
   }
 
-  /** Once the list is shown, a refusal counts as a connection problem: the next request may succeed. */
-  function again() {
-    refresh().catch(() => connected(false));
+  function saved() {
+    try { return JSON.parse(localStorage.getItem(SAVED)) ?? []; } catch { return []; }
   }
 
-  /** The newest page is refreshed; older pages stay as they were fetched. */
-  function loaded() {
-    const ids = new Set(newest.map((session) => session.session_id));
-    return newest.concat(older.filter((session) => !ids.has(session.session_id)));
+  function keep(views) {
+    localStorage.setItem(SAVED, JSON.stringify(views.slice(-12)));
   }
 
-  function shown() {
-    const text = search.value.toLowerCase();
-    const words = (session) => [session.session_id, session.title, session.agent, session.error, session.open_question?.prompt].join(" ").toLowerCase();
-    const until = wish.until ? Date.parse(wish.until) : Infinity;
-    return loaded().filter((session) => words(session).includes(text) && Date.parse(session.initiated_at) <= until);
+  /** A view is its query; it stays in this browser. */
+  function save() {
+    if (!wish) { said.textContent = "Search or filter first: a view is a query with a name."; return; }
+    keep([...saved().filter(({ q }) => q !== wish), { name: wish, q: wish }]);
+    drawFacets();
   }
+
+  // --- rows ---
 
   function draw() {
-    const found = shown();
-    const sessions = loaded();
-    const isNew = [...new Set(sessions.map((session) => session.agent).filter(Boolean))].sort();
-    const select = agents.querySelector("select");
-    for (const name of isNew) {
-      if (![...select.options].some((option) => option.value === name)) select.append(el("option", { value: name }, name));
-    }
+    const sessions = shown();
+    drawFacets();
     // The focused checkbox or link keeps the focus.
     const held = document.activeElement?.closest("tr[data-id]");
     const [heldId, heldTag] = [held?.dataset.id, document.activeElement?.tagName];
-    const wanted = found.map(made);
-    const known = new Set(sessions.map((session) => session.session_id));
-    for (const id of drawn.keys()) if (!known.has(id)) drawn.delete(id);
+    const wanted = sessions.map(made);
+    const ids = new Set(sessions.map((session) => session.session_id));
+    for (const id of drawn.keys()) if (!ids.has(id)) drawn.delete(id);
     const stays = new Set(wanted);
     for (const item of [...body.children]) if (!stays.has(item)) item.remove();
     wanted.forEach((item, index) => { if (body.children[index] !== item) body.insertBefore(item, body.children[index] ?? null); });
     if (held) [...body.querySelectorAll("tr[data-id]")].find((item) => item.dataset.id === heldId)?.querySelector(heldTag)?.focus();
-    if (found.length === 0) {
-      body.append(el("tr", {}, el("td", { colSpan: 7, class: "empty" },
-        sessions.length === 0 && !FILTERS.some((name) => wish[name])
-          ? el("span", {}, "No sessions yet. Start one: ", el("code", {}, "daybook trigger")) : "No matching sessions.")));
+    if (sessions.length === 0 && isRead) {
+      body.append(el("tr", {}, el("td", { colSpan: 8, class: "empty" },
+        wish ? ["No matching sessions", next ? ` among the newest ${number(searched)}. Search older ones below.` : ` among ${number(searched)} searched.`]
+          : el("div", {}, el("p", {}, "No sessions yet. Run one of these, or ", el("code", {}, "daybook trigger"), ":"), offers()))));
     }
-    hour.hidden = !wish.since;
-    hour.textContent = wish.since ? `× ${clock(wish.since)} to ${clock(wish.until)}` : "";
-    count.textContent = `${number(found.length)} of the newest ${number(sessions.length)} sessions`;
+    count.textContent = sessions.length ? `${number(sessions.length)} sessions${next === null ? "" : ", and there are older ones"}` : "";
     more.hidden = next === null;
-    pair();
+    for (const id of marked) if (!known.has(id)) marked.delete(id);
+    pick();
     mark();
+    tick();
   }
 
   /** Reuses unchanged rows: a row that is replaced while a mouse button is down gets no click. */
   function made(session) {
-    const text = JSON.stringify(session);
-    const known = drawn.get(session.session_id);
-    if (known?.text === text) return known.item;
+    const { read_at: _at, ...rest } = session;
+    const text = JSON.stringify(rest);
+    const found = drawn.get(session.session_id);
+    if (found?.text === text) return found.item;
     const item = row(session);
     drawn.set(session.session_id, { text, item });
     return item;
@@ -178,40 +205,99 @@ export async function list(frame, _, { connected, query }) {
   function row(session) {
     const id = session.session_id;
     const href = `#/session/${encodeURIComponent(id)}`;
-    const box = el("input", { type: "checkbox", checked: marked.has(id), "aria-label": `Compare session ${id}`, onchange: () => toggle(id) });
-    return el("tr", { "data-id": id, onclick: (event) => { if (!event.target.closest("input")) location.hash = href; } },
+    const box = el("input", { type: "checkbox", checked: marked.has(id), "aria-label": `Select session ${id}`, onchange: () => toggle(id) });
+    return el("tr", { "data-id": id, onclick: (event) => { if (!event.target.closest("input, a")) location.hash = href; } },
       el("td", { class: "pick" }, box),
+      el("td", { class: "line" }, el("a", { href, title: id }, titled(session)), el("span", { class: "note" }, note(session))),
       el("td", {}, badge(session.status)),
+      el("td", {}, session.verdict ? verdictBadge(session.verdict, session.verdict_tone) : ""),
       el("td", {}, session.agent ?? "—"),
-      el("td", {}, el("a", { href, title: id }, when(session.initiated_at))),
-      el("td", { class: "figure" }, duration(session.elapsed_ms)),
-      el("td", { class: "figure" }, tokens(session.tokens, session.usd)),
-      el("td", { class: "line" }, session.title ? el("strong", {}, session.title, " ") : null,
-        session.fallback ? el("span", { class: "warn" }, session.fallback.message, " ") : null, line(session)));
+      el("td", { class: "figure age", title: session.initiated_at ?? "" }, age(session.initiated_at)),
+      el("td", { class: "figure took" }, duration(session.elapsed_ms)),
+      el("td", { class: "figure", title: tokens(session.tokens, session.usd) }, cost(session)));
   }
 
-  /** Keeps the last two selected sessions. */
-  function toggle(id) {
-    if (!marked.delete(id)) marked.add(id);
-    if (marked.size > 2) marked.delete(marked.values().next().value);
-    for (const item of body.querySelectorAll("tr[data-id]")) item.querySelector("input").checked = marked.has(item.dataset.id);
-    pair();
-  }
-
-  function pair() {
-    both.hidden = marked.size !== 2;
-    if (!both.hidden) both.href = `#/compare/${[...marked].map(encodeURIComponent).join("/")}`;
-  }
-
-  /** The session's finding, in one line. */
-  function line(session) {
+  /** The session's most important fact, in one line. */
+  function note(session) {
+    const fallback = session.fallback ? el("span", { class: "warn" }, session.fallback.message, " ") : null;
     if (session.open_question) return el("span", { class: "warn" }, `asks: ${session.open_question.prompt}`);
     if (session.needs_version) return el("span", { class: "warn" }, needs(session.needs_version));
     if (session.asleep_until) return el("span", { class: "faint" }, `sleeping until ${clock(session.asleep_until)}`);
-    if (session.error) return el("span", { class: "bad" }, session.error);
-    const said = [session.verdict, session.summary].filter(Boolean).join(": ");
-    return el("span", { class: "faint" }, said || (OPEN.includes(session.status) ? `${session.steps} steps so far` : `${session.steps} steps`));
+    if (session.error) return el("span", { class: session.status === "CANCELLED" ? "faint" : "bad" }, session.error);
+    const steps = `${session.steps} ${session.steps === 1 ? "step" : "steps"}${OPEN.includes(session.status) ? " so far" : ""}`;
+    return el("span", { class: "faint" }, fallback, session.summary || steps);
   }
+
+  function cost({ tokens: used, usd }) {
+    const all = used.input + used.output + used.unsettled;
+    return usd > 0 ? dollars(usd) : all ? `${number(all)} tokens` : "";
+  }
+
+  /** Ages, and the durations of open sessions, go on without a redraw. */
+  function tick() {
+    clearTimeout(ticking);
+    const now = Date.now();
+    for (const item of body.querySelectorAll("tr[data-id]")) {
+      const session = known.get(item.dataset.id);
+      if (!session) continue;
+      put(item.querySelector(".age"), age(session.initiated_at, now));
+      if (OPEN.includes(session.status) && session.elapsed_ms !== null) put(item.querySelector(".took"), duration(session.elapsed_ms + now - session.read_at));
+    }
+    if (!left) ticking = setTimeout(tick, 1000);
+  }
+
+  function put(cell, words) {
+    if (cell.textContent !== words) cell.textContent = words;
+  }
+
+  // --- selected rows ---
+
+  function toggle(id) {
+    if (!marked.delete(id)) marked.add(id);
+    for (const item of body.querySelectorAll("tr[data-id]")) item.querySelector("input").checked = marked.has(item.dataset.id);
+    pick();
+  }
+
+  function pick() {
+    const ids = [...marked];
+    both.hidden = ids.length !== 2;
+    if (ids.length > 2) { both.hidden = false; both.textContent = `Compare ${ids.length}`; } else both.textContent = "Compare selected";
+    if (!both.hidden) both.href = `#/compare/${ids.map(encodeURIComponent).join("/")}`;
+    const text = ids.map((id) => `${id} ${known.get(id).status}`).join();
+    picked.hidden = ids.length === 0;
+    if (picked.dataset.text === text) return;
+    picked.dataset.text = text;
+    const open = ids.filter((id) => OPEN.includes(known.get(id).status));
+    picked.replaceChildren(...[el("strong", {}, `${ids.length} selected`), both,
+      button("Run again", () => each("started again", ids, again)),
+      open.length ? button(`Cancel ${open.length} open`, () => each("cancelled", open, (id) => post(path(id, "/cancel"), { reason: "cancelled from the list" })), { class: "danger" }) : null,
+      button("Export as JSON", () => exported(ids).catch((error) => { said.textContent = error.message; })),
+      button("Clear", () => { marked.clear(); draw(); for (const box of body.querySelectorAll("input")) box.checked = false; }, { class: "quiet" })].filter(Boolean));
+  }
+
+  async function each(done, ids, act) {
+    const failed = [];
+    for (const id of ids) await act(id).catch((error) => failed.push(error.message));
+    said.className = failed.length ? "bad" : "faint";
+    said.textContent = `${ids.length - failed.length} ${done}${failed.length ? `; ${failed.length} not: ${failed[0]}` : ""}`;
+  }
+
+  async function again(id) {
+    const { steps } = await get(path(id));
+    const opening = steps[0]?.outcome;
+    if (!opening) throw new Error(`session ${id} has no input`);
+    await start({ agent: known.get(id).agent, input: opening.input, dedupe_key: crypto.randomUUID() });
+  }
+
+  async function exported(ids) {
+    const all = [];
+    for (const id of ids) all.push(await get(path(id)));
+    const address = URL.createObjectURL(new Blob([JSON.stringify(all, null, 2)], { type: "application/json" }));
+    el("a", { href: address, download: "sessions.json" }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }
+
+  // --- the histogram ---
 
   /** Draws the sessions started in each of the last 24 hours, failures on top; a click filters by one hour. */
   async function count24() {
@@ -229,26 +315,32 @@ export async function list(frame, _, { connected, query }) {
       return { since: from, until: to, began, bad, good: Math.max(0, began - bad) };
     });
     const most = Math.max(1, ...bins.map((bin) => bin.good + bin.bad));
-    const held = [...histogram.children].indexOf(document.activeElement);
-    histogram.replaceChildren(...bins.map((bin) => {
+    const held = [...histogram.querySelectorAll(".column")].indexOf(document.activeElement);
+    const columns = bins.map((bin) => {
       const words = `${clock(bin.since)} · ${number(bin.began)} sessions started, ${number(bin.bad)} failed`;
       const column = el("button", { type: "button", class: "column", title: words, "aria-label": words,
-        disabled: bin.began === 0, onclick: () => wishFor({ since: bin.since, until: bin.until, span: "" }) });
+        disabled: bin.began === 0, onclick: () => change({ since: bin.since, until: bin.until }) });
       for (const tone of ["bad", "good"]) {
         const part = el("span", { class: tone });
         part.style.height = `${(bin[tone] / most) * 100}%`;
         column.append(part);
       }
       return column;
-    }));
-    histogram.children[held]?.focus();
+    });
+    const hour = (at) => new Date(at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+    const labels = bins.filter((_, index) => index % 6 === 0).map((bin) => el("span", {}, hour(bin.since)));
+    const began = bins.reduce((sum, bin) => sum + bin.began, 0);
+    histogram.replaceChildren(el("div", { class: "columns24" }, columns),
+      el("div", { class: "hours" }, labels, el("span", {}, `now · ${number(began)} started in 24 hours, at most ${number(most)} an hour`)));
+    histogram.querySelectorAll(".column")[held]?.focus();
   }
+
+  // --- keyboard ---
 
   function mark() {
     const rows = [...body.querySelectorAll("tr[data-id]")];
     chosen = Math.min(chosen, rows.length - 1);
     rows.forEach((item, index) => item.classList.toggle("chosen", index === chosen));
-    rows[chosen]?.scrollIntoView({ block: "nearest" });
   }
 
   function key(name) {
@@ -257,6 +349,7 @@ export async function list(frame, _, { connected, query }) {
     if (step) {
       chosen = Math.max(0, chosen + step);
       mark();
+      body.querySelectorAll("tr[data-id]")[chosen]?.scrollIntoView({ block: "nearest" });
     } else if (name === "Enter" && row) row.querySelector("a")?.click();
     else if (name === "x" && row) toggle(row.dataset.id);
     else if (name === "c" && !both.hidden) location.hash = both.hash;
@@ -265,6 +358,13 @@ export async function list(frame, _, { connected, query }) {
     return true;
   }
 
-  await refresh();
-  return { key, leave: () => { left = true; [timer, pause, counting].forEach(clearTimeout); } };
+  // The first read tells whether the stack answers at all.
+  await get("/api/sessions?limit=1");
+  follow();
+  count24();
+  return {
+    key,
+    go: (_rest, text) => { const other = asked(new URLSearchParams(text)); if (other !== wish) wishFor(other); return true; },
+    leave: () => { left = true; unwatch?.(); [ticking, pause, counting].forEach(clearTimeout); },
+  };
 }

@@ -1,17 +1,17 @@
-// Routes addresses to views, and holds what views share: theme, keyboard shortcuts, connection status.
+// Routes addresses to views, and holds what views share: theme, keyboard shortcuts, title, connection status, and how many
+// questions wait.
 
-import { AGAIN_MS, Refused, logIn } from "./api.js";
-import { compare } from "./compare.js";
-import { el, visible } from "./dom.js";
-import { health } from "./health.js";
+import { AGAIN_MS, Refused, get, logIn } from "./api.js";
+import { el, skeleton, visible } from "./dom.js";
 import { list } from "./list.js";
-import { session } from "./session.js";
 
 const main = document.getElementById("main");
-const place = document.getElementById("place");
 const connection = document.getElementById("connection");
+const needs = document.getElementById("needs");
 let view = null;
 let shownKind = null;
+let title = "";
+let waiting = 0;
 
 /** Shows a view's connection status: true, false with the reason, or null if the view keeps no connection. */
 function connected(state, wrong) {
@@ -19,8 +19,21 @@ function connected(state, wrong) {
   connection.className = state === false ? "bad" : "";
 }
 
-/** Views by the first segment of the address; each gets the other segments. */
-const VIEWS = { session, compare, health, "": list };
+/** Names the tab: what is shown, and how many questions wait. */
+function name(words = title) {
+  title = words;
+  document.title = visible(`${waiting ? `(${waiting}) ` : ""}${title ? `${title} · ` : ""}Daybook`);
+}
+
+/** Views by the first segment of the address; each gets the other segments. All but the list are fetched when they are first shown. */
+const VIEWS = {
+  session: async (...given) => (await import("./session.js")).session(...given),
+  compare: async (...given) => (await import("./compare.js")).compare(...given),
+  health: async (...given) => (await import("./health.js")).health(...given),
+  inbox: async (...given) => (await import("./inbox.js")).inbox(...given),
+  new: async (...given) => (await import("./start.js")).begin(...given),
+  "": list,
+};
 
 async function route() {
   const [where, query = ""] = location.hash.split("?");
@@ -32,21 +45,26 @@ async function route() {
   view = null;
   shownKind = kind;
   connected(null);
-  const frame = el("div");
-  main.replaceChildren(frame);
-  place.replaceChildren();
+  const frame = el("div", { class: "view" });
+  const wait = skeleton();
+  main.replaceChildren(frame, wait);
+  name({ inbox: "Needs you", health: "Health", new: "New session", compare: "Comparison", session: "Session" }[kind] ?? "Sessions");
+  // One solid button a view: the others have their own.
+  document.getElementById("new").classList.toggle("primary", kind === "" || kind === "health");
   for (const item of document.querySelectorAll("nav a")) {
     if (item.dataset.kind === kind) item.setAttribute("aria-current", "page");
     else item.removeAttribute("aria-current");
   }
   try {
-    const made = await (VIEWS[kind] ?? list)(frame, rest, { place, connected, query: new URLSearchParams(query) });
+    const made = await (VIEWS[kind] ?? list)(frame, rest, { name, connected, counted, query: new URLSearchParams(query) });
     // The user has navigated away while this view was loading.
     if (!frame.isConnected) return made.leave();
     view = made;
     pause = AGAIN_MS[0];
   } catch (error) {
     fail(frame, error);
+  } finally {
+    wait.remove();
   }
 }
 
@@ -74,18 +92,46 @@ function askForToken(frame) {
   const said = el("p", { role: "alert", class: "bad" });
   const form = el("form", { class: "notice" },
     el("label", { for: "token" }, "Token of this stack (DAYBOOK_TOKEN)"), token,
-    el("button", {}, "Log in"), said);
+    el("button", { class: "primary" }, "Log in"), said);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
       await logIn(token.value);
       route();
+      count();
     } catch (error) {
       said.textContent = visible(error.message);
     }
   });
   frame.replaceChildren(form);
   token.focus();
+}
+
+// --- how many questions wait ---
+
+const COUNTED_MS = 4000;
+const COUNTED_MAX = 50;
+let counting = null;
+
+/** Shows the number of open questions in the header and in the tab's title, and notifies if there are more than before. */
+function counted(open, isMore = false) {
+  if (open.length > waiting && document.hidden && globalThis.Notification?.permission === "granted") {
+    const { prompt } = open[0].open_question;
+    new Notification("Daybook needs you", { body: visible(prompt).slice(0, 200), tag: "daybook" });
+  }
+  waiting = open.length;
+  needs.textContent = waiting ? `Needs you (${waiting}${isMore ? "+" : ""})` : "Needs you";
+  needs.classList.toggle("asks", waiting > 0);
+  name();
+}
+
+async function count() {
+  clearTimeout(counting);
+  try {
+    const { sessions, more } = await get(`/api/sessions?status=WAITING&limit=${COUNTED_MAX}`);
+    counted(sessions.filter((session) => session.open_question), more !== null);
+  } catch { /* The view reports connection problems. */ }
+  counting = setTimeout(count, document.hidden ? 5 * COUNTED_MS : COUNTED_MS);
 }
 
 // --- theme: the system's until the user chooses one ---
@@ -112,15 +158,18 @@ paint();
 
 const help = document.getElementById("help");
 document.getElementById("keys").addEventListener("click", () => help.showModal());
+const GOES = { n: "#/new", i: "#/inbox" };
 
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target.closest("input, textarea, select, dialog[open]");
   if (event.key === "Escape" && event.target.matches("input, textarea")) event.target.blur();
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "?") help.showModal();
-  else if (!view?.key(event.key)) return;
+  else if (view?.key(event.key)) { /* The view handled it. */ } else if (GOES[event.key]) location.hash = GOES[event.key];
+  else return;
   event.preventDefault();
 });
 
 addEventListener("hashchange", route);
 route();
+count();

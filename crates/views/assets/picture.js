@@ -4,7 +4,8 @@ import { el, svg } from "./dom.js";
 
 const [WIDE, HIGH, BESIDE, BELOW, EDGE] = [128, 28, 10, 24, 24];
 
-export function picture(title, drawn, note) {
+/** `chosen`, if there is one, is called with the name of a visited node that was clicked. */
+export function picture(title, drawn, note, chosen) {
   const layers = Math.max(...drawn.nodes.map((node) => node.layer)) + 1;
   const columns = Math.max(...drawn.nodes.map((node) => node.place)) + 1;
   const x = (node) => EDGE + node.place * (WIDE + BESIDE);
@@ -20,10 +21,12 @@ export function picture(title, drawn, note) {
     const state = [(node.visits || node.is_passed) && "visited", node.is_newest && "newest", node.is_failed && "failed"].filter(Boolean).join(" ");
     const times = node.visits > 1 ? ` ×${node.visits}` : "";
     const words = `${node.is_failed ? "✗ " : ""}${short(node.name, 20 - times.length)}${times}`;
-    drawing.append(svg("g", { class: `node ${state}` },
+    const item = svg("g", { class: `node ${state}`, ...(chosen && node.visits ? { "data-go": node.name } : {}) },
       svg("title", {}, `${node.name}: ${visited(node)}`),
       svg("rect", { x: x(node), y: y(node), width: WIDE, height: HIGH, rx: 6 }),
-      svg("text", { x: x(node) + WIDE / 2, y: y(node) + HIGH / 2 + 4, "text-anchor": "middle" }, words)));
+      svg("text", { x: x(node) + WIDE / 2, y: y(node) + HIGH / 2 + 4, "text-anchor": "middle" }, words));
+    if (chosen && node.visits) item.addEventListener("click", () => chosen(node.name));
+    drawing.append(item);
   }
   return el("figure", {}, el("figcaption", {}, el("h2", {}, title), note ? el("p", { class: "faint" }, note) : null),
     el("div", { class: "picture", tabIndex: 0, role: "group", "aria-label": title }, drawing));

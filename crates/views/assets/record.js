@@ -1,55 +1,30 @@
-// Shows one record: its content as JSON, with the cited part marked.
+// Shows one record: what it holds, with the cited part marked.
 
-import { duration, el, readable, tokens, visible } from "./dom.js";
+import { dataView } from "./data.js";
+import { duration, el, readable, tokens } from "./dom.js";
+import { markdown } from "./markdown.js";
 
-/** Characters of a payload that are shown at first; a click shows the rest. */
-const SHOWN_CHARS = 100_000;
-
-/** Formats the value as indented JSON and marks the part at the JSON pointer. */
-export function printed(value, pointer) {
-  const parts = [];
-  let text = "";
-  const walk = (item, indent, at) => {
-    const isCited = pointer !== null && at === pointer;
-    if (isCited) { parts.push(text); text = ""; }
-    const inner = `${indent}  `;
-    if (item === null || typeof item !== "object") text += visible(JSON.stringify(item));
-    else {
-      const entries = Array.isArray(item) ? item.map((child, index) => [index, child]) : Object.entries(item);
-      const [open, close] = Array.isArray(item) ? "[]" : "{}";
-      text += open;
-      entries.forEach(([name, child], index) => {
-        text += `${index ? "," : ""}\n${inner}${Array.isArray(item) ? "" : `${visible(JSON.stringify(name))}: `}`;
-        walk(child, inner, `${at}/${String(name).replaceAll("~", "~0").replaceAll("/", "~1")}`);
-      });
-      text += entries.length ? `\n${indent}${close}` : close;
-    }
-    if (isCited) { parts.push(el("mark", { class: "cited", tabIndex: -1 }, text)); text = ""; }
-  };
-  walk(value, "", "");
-  parts.push(text);
-  return parts;
-}
-
-function payload(value, pointer) {
-  const parts = printed(value, pointer);
-  const all = parts.reduce((sum, part) => sum + (part.textContent ?? part).length, 0);
-  const frame = el("pre", { tabIndex: 0, "aria-label": "Output, as JSON" });
-  if (parts.length > 1 || all <= SHOWN_CHARS) {
-    frame.append(...parts);
-    return [frame];
+/** What the model was sent, or why there is nothing to show: the system prompt folded, messages as text, the rest as data. */
+export function requested({ state, sent, problem }) {
+  if (state !== "recorded") {
+    const why = { policy: "None: the agent's policy answered.", unrecorded: "An earlier version did not record it." };
+    return el("p", { class: problem ? "bad" : "faint" }, why[state] ?? `It cannot be shown: ${problem}.`);
   }
-  frame.append(parts[0].slice(0, SHOWN_CHARS));
-  const more = el("button", { type: "button", onclick: () => { frame.replaceChildren(...parts); more.remove(); } },
-    `Show all (${Math.ceil(all / 1000)} kB)`);
-  return [frame, more];
+  const { system, messages = [], ...rest } = sent;
+  const fold = (words, isOpen, ...inside) => el("details", { open: isOpen }, el("summary", {}, words), ...inside);
+  return el("div", { class: "request" },
+    system ? fold("System prompt", false, markdown(textOf(system))) : null,
+    messages.map((message, index) => fold(`Message ${index + 1}: ${message.role ?? "message"}`, index === messages.length - 1,
+      markdown(textOf(message.text ?? message.content ?? message)))),
+    fold("Model, tools and settings", false, dataView(rest, { label: "Model request" })));
 }
 
-/** What the model was sent, or why there is nothing to show. */
-function requested({ state, sent, problem }) {
-  if (state === "recorded") return payload(sent, null);
-  const why = { policy: "None: the agent's policy answered.", unrecorded: "An earlier version did not record it." };
-  return el("p", { class: problem ? "bad" : "faint" }, why[state] ?? `It cannot be shown: ${problem}.`);
+/** A text, or anything else as JSON. */
+function textOf(value) {
+  if (typeof value === "string") return value;
+  if (typeof value?.text === "string") return value.text;
+  if (Array.isArray(value) && value.every((part) => typeof part?.text === "string")) return value.map((part) => part.text).join("\n\n");
+  return `\`\`\`\n${JSON.stringify(value, null, 2)}\n\`\`\``;
 }
 
 /** Renders a record below its title; `row` is its line in the timeline, `pointer` the cited part. */
@@ -65,9 +40,9 @@ export function drawRecord(row, found, pointer) {
   return [
     row.more ? el("p", { class: `text ${row.tone}` }, row.more) : null,
     isCited ? el("p", { class: "faint" }, "cited: ", el("code", {}, pointer)) : null,
-    call ? el("div", {}, el("h3", {}, `Call to ${call.tool}`), el("pre", { tabIndex: 0, "aria-label": "Arguments" }, JSON.stringify(call.arguments, null, 2))) : null,
+    call ? el("div", {}, el("h3", {}, `Call to ${call.tool}`), dataView(call.arguments, { label: "Arguments" })) : null,
     request ? el("div", {}, el("h3", {}, "Model request"), requested(request)) : null,
-    held === null || held === undefined ? null : el("div", {}, el("h3", {}, "Output"), payload(held, isCited ? pointer : null)),
+    held === null || held === undefined ? null : el("div", {}, el("h3", {}, "Output"), dataView(held, { pointer: isCited ? pointer : null, label: "Output" })),
     el("h3", {}, "Record"), readable(facts),
   ].filter(Boolean);
 }

@@ -1,75 +1,69 @@
-// Shows one session: conclusion, open question, timeline, the selected record, both graphs with the path taken,
-// usage and runs.
+// Shows one session: a summary that stays in sight, the open question, the conclusion, and tabs: conversation, timeline, graph,
+// cost and audit.
 
 import { get, path, post, watch } from "./api.js";
-import { badgeOf, coded, conclusion as concluded } from "./conclusion.js";
-import { OPEN, badge, duration, el, needs, number, readable, tokens, visible, when } from "./dom.js";
+import { coded, badgeOf, conclusion as concluded } from "./conclusion.js";
+import { dataView } from "./data.js";
+import { OPEN, age, badge, button, clock, copier, duration, el, needs, number, titled, tokens, visible, when } from "./dom.js";
+import { keyOf, questionCard } from "./inbox.js";
 import { picture } from "./picture.js";
-import { drawRecord } from "./record.js";
+import { again } from "./start.js";
 import { ledger, runs } from "./tables.js";
+import { conversation } from "./talk.js";
+import { timeline } from "./timeline.js";
 
-const ROW_PX = 26;
-/** The shortest bar, as the style sheet has it. */
-const BAR_PX = 3;
-/** Rows that are drawn above and below the visible ones. */
-const SPARE = 12;
-const ZOOM_MAX = 4096;
 /** Longer sessions are verified on request only: verification reads every payload. */
 const VERIFIED_STEPS = 2000;
 const LIVE_MS = 1000;
-/** How long the buttons of a new question do nothing: a click on the previous question must not answer it. */
-const UNREAD_MS = 700;
-/** Where an argument came from, and why that is not certain, in words. */
-const ORIGINS = {
-  person: "a person's words", input: "the session's input", program: "the program", tool: "a tool's answer",
-  model: "the model's invention", undetermined: "not determined",
-};
-const WHY = {
-  ambiguous: ", too weak a match to tell", none: ", found nowhere in the session", not_searched: ", too much to search",
+const TABS = [["summary", "Summary"], ["talk", "Conversation"], ["timeline", "Timeline"], ["graph", "Graph"], ["cost", "Cost"], ["audit", "Audit"]];
+/** The chip of a verification, by the word of `daybook verify`. Only an anchored session is verified. */
+const SEALS = {
+  sound: ["✓ Verified", "verified"], consistent: ["Consistent, no anchor", "unproven"], open: ["Consistent, still open", "unproven"],
+  "not provable": ["Not provable", "unproven"], damaged: ["✗ Damaged", "damaged"],
 };
 
-export async function session(frame, [id, ...wanted], { place, connected }) {
+export async function session(frame, [id, ...wanted], { name, connected, query }) {
   let shown = null;
-  let chosen = null;
-  let cited = null;
-  let zoom = 1;
-  let origin = 0;
+  let tab = null;
   let unwatch = null;
   let ticking = null;
   let left = false;
-  /** Whether the timeline follows the newest row: until the user scrolls away or opens a record. */
-  let follows = true;
+  /** Cards of questions: those that were answered stay in their place. */
+  const cards = [];
+  /** The result of the verification, once it is known. */
+  let verified = null;
 
-  const head = el("section", { class: "head" });
-  const acts = el("p", { class: "acts" });
-  const question = el("section", { class: "question", "aria-live": "polite" });
-  const conclusion = el("section", { class: "conclusion", "aria-label": "Conclusion" });
-  const result = el("section", { class: "panel result" });
-  const axis = el("div", { class: "axis", "aria-hidden": "true" });
-  const rows = el("div", { class: "rows", role: "presentation" });
-  const scroll = el("div", { class: "scroll", tabIndex: 0, role: "listbox", "aria-label": "Records, in order of time" }, rows);
-  const graphs = el("section", { class: "graphs", "aria-label": "Paths taken" });
-  const spent = el("div", { class: "graphs" });
-  const seal = el("p", { class: "faint seal", role: "status" });
-  const record = el("aside", { class: "record", "aria-label": "Selected record" });
+  const heading = el("div", { class: "line1" });
+  const facts = el("div", { class: "facts" });
+  const acts = el("div", { class: "acts" });
+  const seal = el("button", { type: "button", class: "chip unproven", hidden: true, onclick: () => choose("audit") });
+  const tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Views of this session" }, TABS.map(([key, words]) =>
+    el("button", { type: "button", role: "tab", id: `tab-${key}`, "aria-controls": "panel", onclick: () => choose(key) }, words)));
   const said = el("p", { class: "faint", role: "status" });
-  record.hidden = true;
-  scroll.addEventListener("scroll", () => {
-    follows = scroll.scrollTop + scroll.clientHeight >= scroll.scrollHeight - ROW_PX;
-    moveRows();
-  }, { passive: true });
-  scroll.addEventListener("keydown", (event) => {
-    if (["ArrowDown", "ArrowUp"].includes(event.key) && key(event.key)) { event.preventDefault(); event.stopPropagation(); }
+  const question = el("section", { class: "question", "aria-label": "Open questions", "aria-live": "polite" });
+  const conclusion = el("section", { class: "conclusion", "aria-label": "Conclusion" });
+  const result = el("section", { class: "result" });
+  const panel = el("div", { id: "panel", role: "tabpanel", class: "panel-body" });
+  const rows = timeline(id, { moved: (rest) => remember(rest), connected });
+  const talk = conversation(id, { send, reveal: (sk) => { choose("timeline"); rows.go(sk, ""); } });
+  const bodies = { graph: el("section", { class: "graphs", "aria-label": "Paths taken" }), cost: el("div"), audit: el("div") };
+  const aside = el("div", { class: "aside" }, conclusion, result);
+  const told = el("div", { class: "told" }, aside, panel);
+  frame.append(el("header", { class: "summary" }, heading, facts, acts, said, tabs), question, told);
+  // A wide screen has room for the summary beside every tab.
+  const wide = matchMedia("(min-width: 1600px)");
+  const rearrange = () => { if (tab) choose(tab); };
+  wide.addEventListener("change", rearrange);
+  tabs.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const there = TABS.filter(([key]) => !tabs.querySelector(`#tab-${key}`).hidden);
+    const place = there.findIndex(([key]) => key === tab);
+    choose(there[(place + step + there.length) % there.length][0]);
+    document.getElementById(`tab-${tab}`).focus();
+    event.preventDefault();
+    event.stopPropagation();
   });
-  const tools = el("div", { class: "bar" }, el("h2", {}, "Timeline"), el("span", { class: "grow" }),
-    el("button", { type: "button", onclick: () => key("-"), "aria-label": "Zoom out" }, "−"),
-    el("button", { type: "button", onclick: () => key("0") }, "All"),
-    el("button", { type: "button", onclick: () => key("+"), "aria-label": "Zoom in" }, "+"));
-  frame.append(head, seal, acts, question, conclusion, el("div", { class: "columns" },
-    el("section", { class: "timeline" }, tools, axis, scroll, said), record), result, graphs, spent);
-  place.append(" / ", el("code", {}, id));
-  const resized = new ResizeObserver(drawRows);
-  resized.observe(scroll);
 
   async function refresh() {
     shown = await get(path(id, "/timeline"));
@@ -78,86 +72,129 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
   }
 
   function draw() {
-    drawHead();
+    const { session: drawn } = shown;
+    const isOpen = OPEN.includes(drawn.status);
+    name(`${titled(drawn)} · ${drawn.agent ?? "no agent"}`);
+    drawSummary();
     drawQuestion();
     drawOnce(conclusion, [shown.failure, shown.conclusion, shown.citations], conclude);
-    drawOnce(result, [shown.session.result], results);
-    drawOnce(graphs, [shown.machine, shown.graph], pictures);
-    drawOnce(spent, [shown.ledger, shown.runs, shown.lease], () => [ledger(shown.ledger), runs(shown.runs, shown.lease, shown.machine)]);
-    drawRows();
-    if (!OPEN.includes(shown.session.status)) offerVerifying();
-    const isOpen = OPEN.includes(shown.session.status);
+    drawOnce(result, [drawn.result], results);
+    arrange();
+    drawTab();
+    if (!isOpen) offerVerifying();
     clearTimeout(ticking);
-    if (isOpen && !left) ticking = setTimeout(draw, LIVE_MS);
+    if (isOpen && !left) ticking = setTimeout(tick, LIVE_MS);
   }
 
-  /** The length of the axis, in milliseconds; it grows while the session is open. */
-  function span() {
-    const { waterfall, session } = shown;
-    const grown = OPEN.includes(session.status) ? performance.now() - shown.at : 0;
-    return Math.max(1, waterfall.span_ms + grown);
+  /** Time goes on without new records. */
+  function tick() {
+    drawSummary();
+    if (tab === "timeline") rows.grow();
+    if (!left) ticking = setTimeout(tick, LIVE_MS);
   }
 
-  // --- header ---
+  // --- summary ---
 
-  function drawHead() {
-    const { session, waterfall } = shown;
-    const isOpen = OPEN.includes(session.status);
-    const elapsed = session.elapsed_ms === null ? null : session.elapsed_ms + (isOpen ? performance.now() - shown.at : 0);
-    const facts = [session.version ? `version ${session.version}` : "", `${session.steps} steps`, duration(elapsed), tokens(session.tokens, session.usd),
-      waterfall.lanes.filter((lane) => lane.epoch).length > 1 ? `${waterfall.lanes.filter((lane) => lane.epoch).length} claims` : ""];
-    head.replaceChildren(...[
-      el("h1", {}, badge(session.status), " ", shown.conclusion?.verdict ? [badgeOf(shown.conclusion.verdict), " "] : null,
-        session.agent ?? "no agent", session.title ? el("span", { class: "faint" }, ` ${session.title}`) : null),
-      el("p", {}, "started ", when(session.initiated_at), ...facts.filter(Boolean).map((fact) => ` · ${fact}`)),
-      session.error && !shown.failure ? el("p", { class: "bad text" }, session.error) : null,
-      session.fallback ? el("p", { class: "warn" }, session.fallback.message) : null,
-      session.asleep_until ? el("p", { class: "warn" }, "sleeping until ", when(session.asleep_until)) : null,
-      session.needs_version ? el("p", { class: "warn" }, needs(session.needs_version)) : null,
-    ].filter(Boolean));
+  function drawSummary() {
+    const { session: drawn, waterfall } = shown;
+    const isOpen = OPEN.includes(drawn.status);
+    const elapsed = drawn.elapsed_ms === null ? null : drawn.elapsed_ms + (isOpen ? performance.now() - shown.at : 0);
+    const claims = waterfall.lanes.filter((lane) => lane.epoch).length;
+    const verdict = shown.conclusion?.verdict ?? (drawn.verdict ? { word: drawn.verdict, tone: drawn.verdict_tone ?? "neutral" } : null);
+    drawOnce(heading, [drawn.title, drawn.agent, drawn.status, verdict], () => [el("h1", {}, titled(drawn)), badge(drawn.status), verdict ? badgeOf(verdict) : null, seal]);
+    const words = [drawn.agent ?? "no agent", drawn.version ? `version ${drawn.version}` : "", duration(elapsed), `${number(drawn.steps)} ${drawn.steps === 1 ? "step" : "steps"}`,
+      tokens(drawn.tokens, drawn.usd), claims > 1 ? `${claims} claims` : ""].filter(Boolean);
+    drawOnce(facts, [words, age(drawn.initiated_at), drawn.error, drawn.fallback, drawn.asleep_until, drawn.needs_version], () => [
+      ...words.map((fact) => el("span", {}, fact)), el("span", {}, "started ", when(drawn.initiated_at), ` (${age(drawn.initiated_at)})`), el("code", { class: "id" }, id),
+      drawn.error && !shown.failure ? el("span", { class: "bad text" }, drawn.error) : null,
+      drawn.fallback ? el("span", { class: "warn" }, drawn.fallback.message) : null,
+      drawn.asleep_until ? el("span", { class: "warn" }, "sleeping until ", when(drawn.asleep_until)) : null,
+      drawn.needs_version ? el("span", { class: "warn" }, needs(drawn.needs_version)) : null]);
     drawActs();
   }
 
   /** Redraws the buttons only when they change: a replaced button loses the keyboard focus. */
   function drawActs() {
-    const { status } = shown.session;
+    const { status, needs_version: lacking } = shown.session;
     // A verdict is final: only an open session without a running workflow can be resumed.
     const isLeft = OPEN.includes(status) && shown.machine && shown.machine.status !== "RUNNING";
-    const lacking = shown.session.needs_version;
-    const text = `${status} ${isLeft} ${lacking?.registered}`;
-    if (acts.dataset.text === text) return;
-    acts.dataset.text = text;
-    const act = (name, words) => el("button", { type: "button", onclick: () => send(name, {}) }, words);
-    acts.replaceChildren(...[
-      OPEN.includes(status) ? act("cancel", "Cancel session") : null,
-      isLeft ? act("resume", "Resume: its workflow has stopped") : null,
-      lacking ? act("resume", `Try again with version ${lacking.version}`) : null,
-      ...(lacking?.registered ?? []).map((version) =>
-        el("button", { type: "button", onclick: () => send("resume", { as_version: version }) }, `Continue with version ${version}`)),
-      el("a", { href: `#/compare/${encodeURIComponent(id)}/before` }, "Compare with previous run"),
-    ].filter(Boolean));
+    drawOnce(acts, [status, isLeft, lacking?.registered], () => [
+      isLeft ? button("Resume: its workflow has stopped", () => send("resume", {}), { class: "primary" }) : null,
+      lacking ? button(`Try again with version ${lacking.version}`, () => send("resume", {})) : null,
+      ...(lacking?.registered ?? []).map((version) => button(`Continue with version ${version}`, () => send("resume", { as_version: version }))),
+      button("Run again", runAgain),
+      el("a", { class: "button", href: `#/new/${encodeURIComponent(shown.session.agent ?? "")}?from=${encodeURIComponent(id)}` }, "Edit and run"),
+      el("a", { class: "button", href: `#/compare/${encodeURIComponent(id)}/before` }, "Compare with previous run"),
+      copier("Copy id", () => id),
+      OPEN.includes(status) ? button("Cancel session", askToCancel, { class: "danger" }) : null,
+    ]);
+  }
+
+  async function runAgain(event) {
+    const pressed = event.currentTarget;
+    pressed.disabled = true;
+    try {
+      location.hash = `#/session/${await again(id, crypto.randomUUID())}`;
+    } catch (error) {
+      tell(error.message, true);
+      pressed.disabled = false;
+    }
+  }
+
+  /** Asks once, with a reason. */
+  function askToCancel() {
+    const reason = el("input", { id: "reason", maxLength: 500, autocomplete: "off", placeholder: "Why (optional)" });
+    const dialog = el("dialog", { "aria-labelledby": "cancel-title", onclose: () => dialog.remove() },
+      el("h2", { id: "cancel-title" }, "Cancel this session?"), el("p", { class: "faint" }, "Its effects so far stay. It cannot be continued."),
+      el("form", { onsubmit: (event) => { event.preventDefault(); dialog.close(); send("cancel", reason.value ? { reason: reason.value } : {}); } },
+        el("label", { for: "reason" }, "Reason"), reason,
+        el("div", { class: "acts" }, button("Keep it", () => dialog.close()), el("button", { class: "danger" }, "Cancel it"))));
+    document.body.append(dialog);
+    dialog.showModal();
   }
 
   /** Redraws a section only when its data change, so that focus and scroll position stay. */
-  function drawOnce(frame, data, make) {
+  function drawOnce(into, data, make) {
     const text = JSON.stringify(data);
-    if (frame.dataset.text === text) return;
-    frame.dataset.text = text;
-    frame.replaceChildren(...make().filter(Boolean));
+    if (into.dataset.text === text) return;
+    into.dataset.text = text;
+    into.replaceChildren(...make().flat().filter(Boolean));
+  }
+
+  function tell(words, isBad = false) {
+    said.className = isBad ? "bad" : "faint";
+    said.textContent = visible(words);
+  }
+
+  // --- the open question ---
+
+  function drawQuestion() {
+    const { session: drawn } = shown;
+    const current = drawn.open_question ? keyOf(drawn) : null;
+    for (const card of cards) if (card.key !== current && !card.isOver()) card.elsewhere();
+    // No further question can take the place of a button.
+    if (!OPEN.includes(drawn.status)) for (const card of cards) { card.element.style.minHeight = ""; card.element.classList.add("closed"); }
+    if (!current || cards.some((card) => card.key === current && !card.isOver())) return;
+    // A question that was asked again replaces its former card.
+    const card = questionCard(drawn, { answered: () => refresh().catch(() => connected(false)) });
+    cards.push(card);
+    question.append(card.element);
   }
 
   // --- conclusion ---
 
   function conclude() {
+    conclusion.classList.toggle("bad-end", shown.failure?.tone === "bad");
+    conclusion.classList.toggle("plain-end", shown.failure?.tone === "plain");
     return [...(shown.failure ? failed(shown.failure) : []), ...(shown.conclusion ? concluded(shown.conclusion, citation) : [])];
   }
 
-  function failed({ title, what, at, next, session }) {
+  function failed({ title, tone, what, at, next, session: other }) {
     const category = shown.session.error_category ?? "";
     return [
-      el("h2", {}, title, !["", "unknown"].includes(category) ? el("code", { class: "tag" }, category) : null),
-      el("p", { class: "text what bad" }, what),
-      session ? el("p", {}, "The other session: ", el("a", { href: `#/session/${encodeURIComponent(session)}` }, session)) : null,
+      el("h2", {}, title, tone === "bad" && !["", "unknown"].includes(category) ? el("code", { class: "tag" }, category) : null),
+      el("p", { class: `text what ${tone === "bad" ? "bad" : ""}` }, what),
+      other ? el("p", {}, "The other session: ", el("a", { href: `#/session/${encodeURIComponent(other)}` }, other)) : null,
       at ? el("p", {}, "Where: ", link(at.sk, "", at.name)) : null,
       next.length ? el("h3", {}, "What to do next") : null,
       next.length ? el("ol", {}, next.map((text) => el("li", { class: "text" }, coded(text)))) : null,
@@ -177,7 +214,43 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
   function results() {
     const value = shown.session.result;
     if (!value) return [];
-    return [el("details", { open: !shown.conclusion }, el("summary", {}, el("h2", {}, "Result")), readable(value))];
+    return [el("details", { class: "panel", open: !shown.conclusion }, el("summary", {}, el("h2", {}, "Result")), dataView(value, { label: "Result" }))];
+  }
+
+  // --- tabs ---
+
+  const hasSummary = () => Boolean(shown?.failure || shown?.conclusion || shown?.session.result);
+
+  /** Shows the summary as a tab, or on a wide screen beside the others. */
+  function arrange() {
+    const isBeside = wide.matches && hasSummary();
+    told.classList.toggle("both", isBeside);
+    aside.hidden = !isBeside && tab !== "summary";
+    panel.hidden = tab === "summary" && !isBeside;
+    tabs.querySelector("#tab-summary").hidden = isBeside || !hasSummary();
+  }
+
+  function choose(key) {
+    const canShow = key !== "summary" || (hasSummary() && !wide.matches);
+    tab = canShow ? key : "timeline";
+    arrange();
+    for (const [other] of TABS) {
+      const item = tabs.querySelector(`#tab-${other}`);
+      item.setAttribute("aria-selected", String(other === tab));
+      item.tabIndex = other === tab ? 0 : -1;
+    }
+    panel.setAttribute("aria-labelledby", `tab-${tab}`);
+    panel.replaceChildren(...[{ talk: talk.element, timeline: rows.element }[tab] ?? bodies[tab]].filter(Boolean));
+    remember("");
+    if (shown) drawTab();
+  }
+
+  function drawTab() {
+    if (tab === "talk") talk.update(shown);
+    else if (tab === "timeline") rows.update(shown);
+    else if (tab === "graph") drawOnce(bodies.graph, [shown.machine, shown.graph], pictures);
+    else if (tab === "cost") drawOnce(bodies.cost, [shown.ledger], () => [ledger(shown.ledger) ?? el("p", { class: "faint" }, "No effects yet.")]);
+    else if (tab === "audit") drawOnce(bodies.audit, [shown.runs, shown.lease, verified, shown.waterfall.rows.length], audit);
   }
 
   function pictures() {
@@ -186,8 +259,40 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
       machine?.status && machine.status !== "RUNNING" ? `execution ${machine.status.toLowerCase()}` : "",
       machine?.executions > 1 ? `${machine.executions} executions` : "", machine?.is_cut ? "newest states only" : "",
     ].filter(Boolean).join(" · ");
-    return [machine?.drawing ? picture("State machine", machine.drawing, notes) : null,
-      graph ? picture("Agent graph", graph, "") : null];
+    const visits = (node) => { choose("timeline"); rows.filter(node); };
+    return [graph ? picture("Agent graph", graph, "Click a node for its records.", visits) : null, machine?.drawing ? picture("State machine", machine.drawing, notes) : null];
+  }
+
+  // --- audit: the hash chain, and who did what ---
+
+  function audit() {
+    const people = el("section", { class: "panel" }, el("h2", {}, "Who did what"), el("p", { class: "faint" }, "fetching …"));
+    get(path(id)).then(({ events, steps }) => {
+      const acted = [...events.map((event) => [event.timestamp, event.status, event.principal, event.writer]), ...steps.map((step) => [step.finished_at, `step ${step.seq}, ${step.kind}`, step.principal, ""])]
+        .filter(([, , principal]) => principal).sort(([a], [b]) => (a < b ? -1 : 1));
+      people.lastChild.replaceWith(acted.length === 0 ? el("p", { class: "faint" }, "No record names a person.")
+        : el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": "Who did what" }, el("table", { class: "small" }, el("thead", {}, el("tr", {}, ["When", "What", "Who"].map((words) => el("th", { scope: "col" }, words)))),
+          el("tbody", {}, acted.map(([at, what, principal]) => el("tr", {}, el("td", {}, clock(at)), el("td", {}, what), el("td", {}, principalOf(principal))))))));
+    }).catch((error) => { people.lastChild.textContent = visible(error.message); });
+    return [el("section", { class: "panel" }, el("h2", {}, "Hash chain"), ...proof()), people, runs(shown.runs, shown.lease, shown.machine)];
+  }
+
+  function proof() {
+    if (!verified) return [el("p", { class: "faint seal" }, OPEN.includes(shown.session.status) ? "Verified once the session has ended." : "Not verified yet."), button("Verify the hash chain", verify)];
+    if (verified.error) return [el("p", { class: "bad seal" }, verified.error), button("Verify the hash chain", verify)];
+    const about = `${verified.records} records, ${verified.state}`;
+    // The words of `daybook verify`; only an anchored session is sound.
+    const words = {
+      damaged: "✗ damaged: verification failed",
+      "not provable": `? not provable: ${[verified.state, ...verified.unmet].join("; ")}`,
+      sound: `✓ sound: the hash chain verifies and an anchor names the verdict: ${about}`,
+      consistent: `~ consistent: the hash chain verifies, without an anchor: ${about}`,
+      open: `~ open: the hash chain verifies, without a verdict: ${about}`,
+    };
+    const facts = [["Anchors", verified.anchors?.join(", ")], ["Unsealed", verified.unsealed?.join?.(", ")]].filter(([, value]) => value);
+    return [el("p", { class: verified.word === "damaged" ? "bad seal" : "seal" }, words[verified.word]),
+      facts.length ? el("dl", { class: "fields" }, facts.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)])) : "",
+      verified.damage.length ? el("ul", {}, verified.damage.map((line) => el("li", { class: "text" }, line))) : "", button("Verify again", verify)];
   }
 
   /** Verifies the hash chain once; long sessions only on request. */
@@ -195,284 +300,64 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
     if (seal.dataset.asked) return;
     seal.dataset.asked = "yes";
     if (shown.session.steps <= VERIFIED_STEPS) verify();
-    else seal.replaceChildren(el("button", { type: "button", onclick: verify }, "Verify the hash chain"));
   }
 
   async function verify() {
-    seal.textContent = "verifying …";
     try {
-      const found = await get(path(id, "/verify"));
-      const about = `${found.records} records, ${found.state}`;
-      // The words of `daybook verify`; only an anchored session is sound.
-      const words = {
-        damaged: "✗ damaged: verification failed",
-        "not provable": `? not provable: ${[found.state, ...found.unmet].join("; ")}`,
-        sound: `✓ sound: the hash chain verifies and an anchor names the verdict: ${about}`,
-        consistent: `~ consistent: the hash chain verifies, without an anchor: ${about}`,
-        open: `~ open: the hash chain verifies, without a verdict: ${about}`,
-      };
-      seal.className = found.word === "damaged" ? "bad seal" : "faint seal";
-      seal.replaceChildren(words[found.word],
-        ...(found.damage.length ? [el("ul", {}, found.damage.map((line) => el("li", { class: "text" }, line)))] : []));
+      verified = await get(path(id, "/verify"));
+      const [words, kind] = SEALS[verified.word] ?? [verified.word, "unproven"];
+      seal.className = `chip ${kind}`;
+      seal.textContent = words;
     } catch (error) {
-      seal.textContent = visible(error.message);
+      verified = { error: visible(error.message) };
+      seal.className = "chip unproven";
+      seal.textContent = "Not verified";
     }
+    seal.hidden = false;
+    drawTab();
   }
 
+  // --- actions and live updates ---
+
   async function send(what, body) {
-    said.className = "faint";
-    said.textContent = "sending …";
+    tell("sending …");
     try {
       await post(path(id, `/${what}`), body);
-      said.textContent = { cancel: "Cancellation recorded.", resume: "Resumed.", answer: "Answer recorded." }[what];
+      tell({ cancel: "Cancellation recorded.", resume: "Resumed.", answer: "Answer recorded." }[what]);
       await refresh();
       if (what === "resume") listen();
       return true;
     } catch (error) {
-      said.className = "bad";
-      said.textContent = visible(error.message);
+      tell(error.message, true);
       return false;
     }
   }
 
-  // --- the open question ---
-
-  function drawQuestion() {
-    const open = shown.session.open_question;
-    if (!open) {
-      question.replaceChildren();
-      question.dataset.id = "";
-      return;
-    }
-    // An update must not discard what the user is typing.
-    if (question.dataset.id === String(open.question_id)) return;
-    question.dataset.id = open.question_id;
-    const words = el("input", { id: "words", "aria-label": "Reply or reason", placeholder: "a reply, or a reason" });
-    const edited = el("textarea", { id: "arguments", rows: 6, spellcheck: false, "aria-label": "Arguments as JSON" });
-    // The stack's text: a parsed number would be rounded.
-    const asked = visible(open.arguments_text ?? "{}");
-    edited.value = asked;
-    const wrong = el("p", { class: "bad", role: "alert" });
-    const decide = async (decision) => {
-      const body = { question_id: open.question_id, digest: open.digest, decision };
-      if (decision === "approve" && edited.value !== asked) {
-        wrong.textContent = "The arguments were edited. Approve as edited, or restore them.";
-        return;
-      }
-      if (decision === "say") body.text = words.value;
-      else if (words.value) body.reason = words.value;
-      if (decision === "edit") {
-        try { body.arguments = JSON.parse(edited.value); } catch (error) {
-          wrong.textContent = `The arguments are not valid JSON: ${error.message}`;
-          return;
-        }
-      }
-      wrong.textContent = "";
-      if (!await send("answer", body)) wrong.textContent = said.textContent;
-    };
-    const offers = (decision) => open.choices.includes(decision);
-    const button = (decision, label, tone) => offers(decision)
-      ? el("button", { type: "button", class: tone, disabled: true, onclick: () => decide(decision) }, label) : null;
-    const buttons = [button("approve", "Approve", "good"), button("reject", "Reject", "bad"),
-      button("edit", "Approve as edited"), button("say", "Reply")].filter(Boolean);
-    setTimeout(() => buttons.forEach((item) => { item.disabled = false; }), UNREAD_MS);
-    const hasCall = open.tool || open.arguments !== undefined;
-    question.replaceChildren(...[
-      el("h2", {}, "Waiting for your answer"),
-      el("p", { class: "text" }, visible(open.prompt)),
-      open.justification ? el("p", { class: "faint text" }, visible(open.justification)) : null,
-      hasCall ? el("div", { class: "call" },
-        open.tool ? el("p", {}, "The agent wants to run ", el("code", {}, visible(open.tool)),
-          open.server ? [" of ", el("code", {}, visible(open.server))] : null) : null,
-        el("pre", { "aria-label": "Arguments" }, asked),
-        offers("edit") ? edited : null) : null,
-      drawnOrigins(open),
-      offers("say") || offers("reject") ? words : null,
-      el("p", { class: "acts" }, buttons),
-      wrong,
-      el("p", { class: "faint" }, "Expires ", when(open.expires_at), " · digest ", el("code", { title: open.digest }, open.digest.slice(0, 12)),
-        open.tool_schema ? [" · schema ", el("code", { title: open.tool_schema }, open.tool_schema.slice(0, 12))] : null),
-    ].filter(Boolean));
-  }
-
-  /** Where each argument of the call in question came from. */
-  function drawnOrigins(open) {
-    if (!open.origins?.length) return null;
-    const at = ({ origin, step, place }) => `${ORIGINS[origin] ?? origin}${step ? ` (step ${step}, ${place})` : ""}`;
-    const why = ({ origin, match }) => origin === "program" && match === "none" ? ", which set or computed it" : WHY[match] ?? "";
-    const item = (found) => el("li", { class: found.allowed ? "bad" : "" },
-      el("code", {}, found.pointer || "other arguments"), `: ${at(found)}${why(found)}`,
-      ...(found.also ?? []).map((other) => `; ${other.match === "contains" ? "contains" : "also in"} ${at(other)}`),
-      found.allowed ? `; not permitted, only from: ${found.allowed.join(", ")}` : "");
-    return el("div", { class: "origins" },
-      el("p", { class: "faint" }, open.origins_computed ? "Where the arguments came from (computed now, not in the record)" : "Where the arguments came from"),
-      el("ul", {}, open.origins.map(item)));
-  }
-
-  // --- the rows ---
-
-  /** The position of a time, in percent of the axis. */
-  const x = (ms) => ((ms / span()) * zoom - origin * zoom) * 100;
-
-  function drawAxis() {
-    const all = span() / zoom;
-    const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5, 216e5, 864e5, 1728e5, 6048e5];
-    // A tick's words take about 70 pixels.
-    const most = Math.max(2, Math.min(8, Math.floor((axis.firstChild?.clientWidth ?? 0) / 70)));
-    const step = steps.find((ms) => all / ms <= most) ?? all / most;
-    const from = Math.ceil((origin * span()) / step) * step;
-    const ticks = [];
-    for (let ms = from; ms <= origin * span() + all; ms += step) {
-      const tick = el("span", {}, ms === 0 ? "0" : `+${duration(ms)}`);
-      tick.style.left = `${x(ms)}%`;
-      ticks.push(tick);
-    }
-    axis.replaceChildren(el("div", { class: "scale" }, ticks));
-  }
-
-  function drawRows() {
-    if (!shown) return;
-    drawAxis();
-    const { waterfall } = shown;
-    rows.style.height = `${waterfall.rows.length * ROW_PX}px`;
-    if (follows && chosen === null && OPEN.includes(shown.session.status)) scroll.scrollTop = scroll.scrollHeight;
-    rows.replaceChildren(...drawnRows(...inSight()));
-    scroll.setAttribute("aria-activedescendant", chosen === null ? "" : `row-${chosen}`);
-  }
-
-  /** The half-open range of rows to draw: the visible ones and `SPARE` more on either side. */
-  function inSight() {
-    const first = Math.max(0, Math.floor(scroll.scrollTop / ROW_PX) - SPARE);
-    return [first, Math.min(shown.waterfall.rows.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / ROW_PX) + SPARE)];
-  }
-
-  const drawnRows = (first, last) => shown.waterfall.rows.slice(first, last).map((row, index) => drawRow(row, first + index));
-
-  /** On scroll, keeps the rows that stay visible: redrawing all of them takes longer than a frame. */
-  function moveRows() {
-    if (!shown) return;
-    const [first, last] = inSight();
-    const place = (item) => Number(item.id.slice("row-".length));
-    for (const item of [...rows.children]) if (place(item) < first || place(item) >= last) item.remove();
-    if (rows.childElementCount === 0) rows.append(...drawnRows(first, last));
-    else {
-      rows.prepend(...drawnRows(first, place(rows.firstElementChild)));
-      rows.append(...drawnRows(place(rows.lastElementChild) + 1, last));
-    }
-  }
-
-  function drawRow(row, index) {
-    const { waterfall } = shown;
-    const lane = waterfall.lanes[row.lane];
-    const bar = el("span", { class: `bar-${row.kind === "event" ? "event" : "step"} ${row.tone}` });
-    const left = x(row.from_ms);
-    // A bar that begins at the end of the track would be invisible.
-    bar.style.left = left <= 100 && row.kind !== "event" ? `min(${left}%, 100% - ${BAR_PX}px)` : `${left}%`;
-    if (row.kind !== "event") bar.style.width = `${Math.max(0, x(row.to_ms) - left)}%`;
-    const track = el("span", { class: "track" });
-    for (const wait of waterfall.waits) {
-      if (wait.seq !== row.seq) continue;
-      const gap = el("span", { class: "gap", title: `waited ${duration(wait.to_ms - wait.from_ms)} for ${wait.of === "answer" ? "an answer" : "a time"}` });
-      gap.style.left = `${x(wait.from_ms)}%`;
-      gap.style.width = `${Math.max(0, x(wait.is_over ? wait.to_ms : span()) - x(wait.from_ms))}%`;
-      track.append(gap);
-    }
-    track.append(bar);
-    const name = row.kind === "event" ? row.name : `#${row.seq} ${row.name}`;
-    const skew = row.skew_ms ? ` · clock ${row.skew_ms > 0 ? "ahead" : "behind"} by ${duration(Math.abs(row.skew_ms))}` : "";
-    const notes = [row.to_ms > row.from_ms ? duration(row.to_ms - row.from_ms) : "", row.tokens ? `${number(row.tokens)} tokens` : ""].filter(Boolean).join(" · ");
-    const item = el("div", {
-      class: `row ${row.kind === "event" ? "event" : "step"} ${row.tone}${index === chosen ? " chosen" : ""}${row.beside ? " beside" : ""}`,
-      id: `row-${index}`, role: "option", "aria-selected": String(index === chosen),
-      "aria-setsize": waterfall.rows.length, "aria-posinset": index + 1,
-      title: row.more ?? row.what, onclick: () => open(index),
-    },
-    el("span", { class: "who" }, lane.epoch && lane.epoch > 1 ? `${lane.name} ${lane.epoch}` : lane.name),
-    el("span", { class: "name" }, name),
-    el("span", { class: "what" }, row.what, row.more ? ` — ${row.more}` : "", skew),
-    track,
-    el("span", { class: "notes" }, notes));
-    item.style.top = `${index * ROW_PX}px`;
-    return item;
-  }
-
-  async function open(index, pointer = "") {
-    chosen = Math.max(0, Math.min(index, shown.waterfall.rows.length - 1));
-    const row = shown.waterfall.rows[chosen];
-    if (!row) return;
-    cited = pointer;
-    remember(`/${encodeURIComponent(row.sk)}${pointer.split("/").map(encodeURIComponent).join("/")}`);
-    const top = chosen * ROW_PX;
-    if (top < scroll.scrollTop) scroll.scrollTop = top;
-    if (top + ROW_PX > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + ROW_PX - scroll.clientHeight;
-    drawRows();
-    record.hidden = false;
-    const title = row.kind === "event" ? row.name : `Step ${row.seq} · ${row.name}`;
-    const shut = el("button", { type: "button", onclick: close, "aria-label": "Close the record" }, "×");
-    const bar = el("div", { class: "bar" }, el("h2", {}, title), el("span", { class: "grow" }), shut);
-    record.replaceChildren(bar, el("p", { class: "faint" }, "fetching …"));
-    try {
-      const found = await get(path(id, `/record?sk=${encodeURIComponent(row.sk)}`));
-      if (shown.waterfall.rows[chosen]?.sk !== row.sk || cited !== pointer) return;
-      record.replaceChildren(bar, ...drawRecord(row, found, pointer));
-      reveal();
-    } catch (error) {
-      record.lastChild.textContent = visible(error.message);
-    }
-  }
-
-  /** Scrolls to the cited part and focuses it. */
-  function reveal() {
-    const mark = record.querySelector("mark.cited");
-    if (!mark) return;
-    record.scrollIntoView({ block: "nearest" });
-    mark.scrollIntoView({ block: "center" });
-    mark.focus({ preventScroll: true });
-  }
-
-  function close() {
-    record.hidden = true;
-    chosen = null;
-    cited = null;
-    remember("");
-    drawRows();
-    scroll.focus({ preventScroll: true });
-  }
-
-  /** Keeps the open record in the address, so that reloads and links restore it; not once another view is shown. */
+  /** Keeps tab and record in the address, so that reloads and links restore them; not once another view is shown. */
   function remember(rest) {
-    if (frame.isConnected) history.replaceState(null, "", `#/session/${encodeURIComponent(id)}${rest}`);
+    const where = `#/session/${encodeURIComponent(id)}${rest}`;
+    if (frame.isConnected) history.replaceState(null, "", rest || tab === "summary" ? where : `${where}?tab=${tab}`);
   }
 
   /** Opens the record that the address names, at the part that it cites. */
-  function go([sk, ...place]) {
-    const index = sk ? shown.waterfall.rows.findIndex((row) => row.sk === sk) : -1;
-    if (index >= 0) open(index, place.map((part) => `/${part}`).join(""));
-    else if (sk) said.textContent = visible(`No record ${sk} in this session.`);
+  function go([sk, ...place], text = "") {
+    if (!sk) {
+      const other = new URLSearchParams(text).get("tab") ?? "summary";
+      if (other !== tab && TABS.some(([known]) => known === other)) choose(other);
+      return;
+    }
+    if (tab !== "timeline") choose("timeline");
+    rows.go(sk, place.map((part) => `/${part}`).join(""));
   }
 
-  // --- keyboard and live updates ---
-
-  function key(name) {
-    const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[name];
-    if (step) {
-      open(chosen === null ? 0 : chosen + step);
-      return true;
-    }
-    const room = 1 - 1 / zoom;
-    if (name === "+" || name === "=") zoom = Math.min(ZOOM_MAX, zoom * 2);
-    else if (name === "-" || name === "−") zoom = Math.max(1, zoom / 2);
-    else if (name === "0") { zoom = 1; origin = 0; }
-    else if (name === "ArrowRight") origin = Math.min(room, origin + 0.25 / zoom);
-    else if (name === "ArrowLeft") origin = Math.max(0, origin - 0.25 / zoom);
-    else if (name === "Escape" && !record.hidden) close();
-    else if (name === "Escape") location.hash = "#/";
+  function key(pressed) {
+    const number = Number(pressed);
+    const there = TABS.filter(([known]) => !tabs.querySelector(`#tab-${known}`).hidden);
+    if (number >= 1 && number <= there.length) choose(there[number - 1][0]);
+    else if (tab === "timeline" && rows.key(pressed)) return true;
+    else if (["j", "k", "ArrowDown", "ArrowUp"].includes(pressed) && tab !== "talk") { choose("timeline"); rows.key(pressed); }
+    else if (pressed === "Escape") location.hash = "#/";
     else return false;
-    // Keep the selected row visible.
-    const row = chosen === null ? null : shown.waterfall.rows[chosen];
-    if (row && ["+", "=", "-"].includes(name)) origin = row.from_ms / span() - 0.5 / zoom;
-    origin = Math.max(0, Math.min(1 - 1 / zoom, origin));
-    drawRows();
     return true;
   }
 
@@ -484,14 +369,25 @@ export async function session(frame, [id, ...wanted], { place, connected }) {
       changed: () => refresh().then(() => connected(true), () => connected(false)),
       progressed: (news) => {
         const share = news.total ? `${Math.round((100 * news.progress) / news.total)} %` : String(news.progress ?? "");
-        said.className = "faint";
-        said.textContent = visible(["running", news.tool, share, news.message].filter(Boolean).join(" · "));
+        tell(["running", news.tool, share, news.message].filter(Boolean).join(" · "));
       },
     });
   }
 
-  await refresh();
+  const asked = query.get("tab");
+  shown = await get(path(id, "/timeline"));
+  shown.at = performance.now();
+  choose(wanted[0] ? "timeline" : TABS.some(([known]) => known === asked) ? asked : "summary");
+  draw();
   if (OPEN.includes(shown.session.status)) listen();
-  go(wanted);
-  return { key, go: ([other, ...rest]) => other === id && (go(rest), true), leave: () => { left = true; clearTimeout(ticking); unwatch?.(); resized.disconnect(); } };
+  if (wanted[0]) go(wanted);
+  return {
+    key, go: ([other, ...rest], text) => other === id && (go(rest, text), true),
+    leave: () => { left = true; wide.removeEventListener("change", rearrange); clearTimeout(ticking); unwatch?.(); rows.leave(); for (const card of cards) card.leave(); },
+  };
+}
+
+/** A principal in words. */
+function principalOf(principal) {
+  return typeof principal === "string" ? principal : Object.values(principal).filter((part) => typeof part === "string").join(" ");
 }

@@ -28,6 +28,8 @@ pub struct Known<'a> {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Failure {
     pub title: &'static str,
+    /// Plain if a person ended the session: that is no failure.
+    pub tone: Tone,
     pub what: String,
     /// The record of the error.
     pub at: Option<Spot>,
@@ -58,21 +60,28 @@ impl Failure {
 
 fn failed(known: &Known<'_>) -> Failure {
     let error = known.error.unwrap_or("The session ended without a result and without an error.");
-    let next = match known.status {
-        Status::Cancelled => {
-            vec![
-                "A person cancelled the session. Trigger it again if it is still needed."
-                    .to_owned(),
-            ]
-        }
-        _ => crate::advice::next(known),
-    };
+    if known.status == Status::Cancelled {
+        return cancelled(error);
+    }
     Failure {
         title: "What went wrong",
+        tone: Tone::Bad,
         what: clip(error, SENTENCE_CHARS),
         at: spot(known.waterfall, known.status),
-        next,
+        next: crate::advice::next(known),
         session: crate::advice::holder(error).map(str::to_owned),
+    }
+}
+
+/// A session that a person cancelled: the reason, and no record to blame.
+fn cancelled(error: &str) -> Failure {
+    let reason = error.split_once(" - ").map_or(error, |(_, reason)| reason);
+    Failure {
+        title: "Cancelled by a person",
+        tone: Tone::Plain,
+        what: clip(reason, SENTENCE_CHARS),
+        next: vec!["Run it again if it is still needed.".to_owned()],
+        ..Failure::default()
     }
 }
 
@@ -145,9 +154,7 @@ mod tests {
         > Then trigger it again as a new session: a verdict is final.
         ");
         let text = of(Status::Cancelled, Some("Cancelled: CancelRequested - no"), None);
-        assert!(text.ends_with(
-            "> A person cancelled the session. Trigger it again if it is still needed."
-        ));
+        assert_eq!(text, "no\n> Run it again if it is still needed.");
         assert!(of(Status::Failed, None, None).starts_with("The session ended without"));
         assert_eq!(of(Status::Running, None, None), "nothing");
         assert_eq!(of(Status::Succeeded, None, None), "nothing");

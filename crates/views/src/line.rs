@@ -15,9 +15,10 @@ use crate::brief;
 use crate::text::clean;
 
 /// The meaning of a line. Colour is never its only sign.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tone {
+    #[default]
     Plain,
     Begun,
     Good,

@@ -18,7 +18,7 @@ pub struct File {
 }
 
 /// All files; the first is the page itself.
-pub static FILES: [File; 14] = [
+pub static FILES: [File; 21] = [
     File {
         path: "/",
         content_type: "text/html; charset=utf-8",
@@ -37,14 +37,21 @@ pub static FILES: [File; 14] = [
     script("/page/main.js", include_str!("../assets/main.js")),
     script("/page/api.js", include_str!("../assets/api.js")),
     script("/page/dom.js", include_str!("../assets/dom.js")),
-    script("/page/conclusion.js", include_str!("../assets/conclusion.js")),
     script("/page/compare.js", include_str!("../assets/compare.js")),
+    script("/page/conclusion.js", include_str!("../assets/conclusion.js")),
+    script("/page/data.js", include_str!("../assets/data.js")),
+    script("/page/filter.js", include_str!("../assets/filter.js")),
     script("/page/health.js", include_str!("../assets/health.js")),
+    script("/page/inbox.js", include_str!("../assets/inbox.js")),
     script("/page/list.js", include_str!("../assets/list.js")),
+    script("/page/markdown.js", include_str!("../assets/markdown.js")),
     script("/page/picture.js", include_str!("../assets/picture.js")),
     script("/page/record.js", include_str!("../assets/record.js")),
     script("/page/session.js", include_str!("../assets/session.js")),
+    script("/page/start.js", include_str!("../assets/start.js")),
     script("/page/tables.js", include_str!("../assets/tables.js")),
+    script("/page/talk.js", include_str!("../assets/talk.js")),
+    script("/page/timeline.js", include_str!("../assets/timeline.js")),
 ];
 
 const fn script(path: &'static str, text: &'static str) -> File {
