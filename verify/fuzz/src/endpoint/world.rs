@@ -223,6 +223,7 @@ async fn routers(store: &SqliteStore, data: &Path) -> (Router, Router) {
             signing: Default::default(),
             clock_steps: Default::default(),
             settings: Default::default(),
+            notices: Default::default(),
         }),
     };
     let streams = Streams {
