@@ -371,11 +371,15 @@ fn lost(observed: &Observed, watch: &mut Watch, why: &'static str) -> Decision {
     again(watch, observed, || Decision::Lost { epoch: observed.epoch(), why })
 }
 
+/// The category of a session whose agent stopped responding. It ran, so it is no error of the
+/// infrastructure that kept it from running.
+const CATEGORY_LOST: &str = "agent_lost";
+
 fn failed(code: &str, why: &str) -> End {
     End {
         ending: Ending::Failed,
         error: Some(ErrorMessage::new("AgentLost", code, why)),
-        category: Some("unknown".to_owned()),
+        category: Some(CATEGORY_LOST.to_owned()),
         result: Value::Null,
     }
 }

@@ -15,6 +15,9 @@ use workflow::limits::STALE_AFTER;
 /// Source: the incident specification, section 11.
 pub const REASON: &str = "stale watchdog timeout";
 
+/// The category of a session that the watchdog ends.
+pub const CATEGORY: &str = "stale";
+
 /// The state of a session's newest execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Execution {
@@ -110,14 +113,14 @@ fn end(events: &[Event], execution: &Execution) -> End {
             (Ending::TimedOut, "ExecutionTimedOut", "timeout")
         }
         Execution::Ended { how: How::Aborted, .. } => {
-            (Ending::Failed, "ExecutionStopped", "unknown")
+            (Ending::Failed, "ExecutionStopped", CATEGORY)
         }
-        Execution::Ended { how: How::Failed, .. } => (Ending::Failed, "ExecutionFailed", "unknown"),
-        Execution::Ended { how: How::Broken, .. } => (Ending::Failed, EXECUTION_BROKEN, "unknown"),
+        Execution::Ended { how: How::Failed, .. } => (Ending::Failed, "ExecutionFailed", CATEGORY),
+        Execution::Ended { how: How::Broken, .. } => (Ending::Failed, EXECUTION_BROKEN, CATEGORY),
         Execution::Ended { how: How::Succeeded, .. } => {
-            (Ending::Failed, "ExecutionEnded", "unknown")
+            (Ending::Failed, "ExecutionEnded", CATEGORY)
         }
-        Execution::Running | Execution::Absent => (Ending::Failed, "NoExecution", "unknown"),
+        Execution::Running | Execution::Absent => (Ending::Failed, "NoExecution", CATEGORY),
     };
     End {
         ending,

@@ -244,6 +244,9 @@ mod tests {
             (S::Rejected, Some("rejected"), false, "FAILED"),
             (S::Failed, None, false, "ERROR"),
             (S::Failed, Some("limit"), true, "FAILED"),
+            // The agent stopped responding, and the watchdog ended it.
+            (S::Failed, Some("agent_lost"), true, "FAILED"),
+            (S::Failed, Some("stale"), false, "FAILED"),
             (S::Stopped, None, false, "FAILED"),
         ] {
             assert_eq!(word(stage, category, has_run), ("incident_state", expected), "{stage:?}");

@@ -224,6 +224,8 @@ fn losses_without_a_new_outcome_are_bounded() {
     assert!(
         ended(&decision).starts_with("AgentLost: Silent - the agent stopped responding 4 times")
     );
+    let Decision::End(end) = &decision else { panic!("{decision:?}") };
+    assert_eq!(end.category.as_deref(), Some("agent_lost"));
     let (decision, next) = lose(&silent(outcome(), 6), watch.clone());
     assert!(matches!(decision, Decision::Lost { .. }));
     assert_eq!(next.lost, 1);

@@ -44,6 +44,7 @@ async fn a_session_whose_workflow_breaks_still_gets_its_verdict() {
     let shown = verdict(&client, &session).await;
     assert_eq!(statuses(&shown), ["SESSION_INITIATED", "SESSION_FAILED"], "{shown:#}");
     assert!(shown.to_string().contains("ExecutionFailed - stale watchdog timeout"), "{shown:#}");
+    assert!(shown.to_string().contains(r#""error_category":"stale""#), "{shown:#}");
     stack.shutdown().await;
 }
 

@@ -260,6 +260,7 @@ fn a_session_of_a_broken_execution_ends_with_that_name() {
     let observed = Observed { events: &[], step: None, has_lease: true };
     let ended = Execution::Ended { how: How::Broken, at: now() };
     let Decision::End(end) = judge(&observed, &ended, now()) else { panic!("it has ended") };
+    assert_eq!(end.category.as_deref(), Some("stale"));
     let error = end.error.unwrap();
     assert_eq!(error.as_str(), "Unwatched: ExecutionBroken - stale watchdog timeout");
 }
