@@ -103,6 +103,24 @@ fn host_of(store: &SqliteStore, servers: Servers, agents: &[Agent]) -> Host<Sqli
     )
 }
 
+/// A host with the specification's timeouts, whose clock is `speed` times as fast as the machine's.
+fn host_of_clock(store: &SqliteStore, servers: Servers, speed: u32) -> Host<SqliteStore> {
+    let within = Duration::from_secs(10);
+    Host::new(
+        store.clone(),
+        Config {
+            agents: packs::all().into(),
+            callbacks: callbacks(),
+            progress: Default::default(),
+            clock: Clock::scaled(Stamp::from_millis(1_795_000_000_000), speed),
+            servers,
+            timeouts: Timeouts { connect: within, init: within },
+            models: Models::default(),
+            defaults: Defaults::default(),
+        },
+    )
+}
+
 fn world(servers: Servers) -> World {
     let folder = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(&folder.path().join("journal.db"), Durability::Relaxed).unwrap();
@@ -242,6 +260,40 @@ async fn an_in_process_server_that_exits_is_a_failed_connection() {
     let (ended, error, _) = ending(&world.steps().await);
     assert_eq!(ended, Ending::Failed);
     assert!(error.unwrap().contains("closed the connection before the handshake was done"));
+}
+
+/// Source: the incident specification, section 7, "Timeouts" and "Retry logic": 10 s for a connection, and one retry
+/// after 1 s.
+#[tokio::test]
+async fn a_dead_server_ends_an_incident_in_the_specified_times() {
+    // Accepts connections and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/mcp", silent.local_addr().unwrap());
+    for (url, least_s) in [
+        (address.as_str(), 21),
+        ("http://127.0.0.1:9/mcp", 1),
+        ("http://no-such-host.invalid/mcp", 1),
+    ] {
+        let ended = ["http", "sse"].map(async |transport| {
+            let server = json!({ "url": url, "transport": transport });
+            let file = json!({ "mcpServers": { "aws-diagnostics": server } }).to_string();
+            let servers = Servers::parse(&file, |_| None).unwrap();
+            let (detail, mut world) = diagnosing_by(Servers::default());
+            world.host = host_of_clock(&world.store, servers, 5);
+            world.accepted(&detail, 0).await;
+            world.done().await;
+            let steps = world.steps().await;
+            let (ended, error, result) = ending(&steps);
+            let error = error.unwrap();
+            assert_eq!(ended, Ending::Failed, "{transport} {url}");
+            assert!(error.starts_with("McpConnection: aws-diagnostics - "), "{url}: {error}");
+            assert_eq!(result["incident_state"], "ERROR", "{url}");
+            let took = steps.last().unwrap().stamp.since(steps[0].stamp);
+            let times = Duration::from_secs(least_s)..Duration::from_secs(45);
+            assert!(times.contains(&took), "{transport} {url}: {took:?}");
+        });
+        futures_util::future::join_all(ended).await;
+    }
 }
 
 #[tokio::test]

@@ -91,8 +91,8 @@ pub enum Scope {
     Turn,
 }
 
-/// Attempts after transient failures, the first one included. The delays between attempts are 2, 4,
-/// 8 … seconds.
+/// Attempts after transient failures, the first one included. The delays between attempts are 1, 2,
+/// 4 … seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempts {
     /// For a chat that was not sent or whose reply was lost.

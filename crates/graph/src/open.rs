@@ -330,6 +330,11 @@ impl CallWork {
     }
 }
 
+/// When the retry after the `failed`th failure may begin: 1 s after the first, 2 s after the second. The
+/// shell adds jitter to the pauses of models.
+///
+/// Source: the incident specification, section 7: `2^attempt` seconds, from attempt 0.
 fn backoff(failed_at: Stamp, failed: u32) -> Stamp {
-    failed_at.after(Duration::from_secs(1 << failed.min(BACKOFF_EXPONENT_MAX)))
+    let exponent = failed.saturating_sub(1).min(BACKOFF_EXPONENT_MAX);
+    failed_at.after(Duration::from_secs(1 << exponent))
 }
