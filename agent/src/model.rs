@@ -80,6 +80,9 @@ const TRANSCRIPTS_MAX: usize = 8;
 /// Longest message of a failure, in characters.
 const MESSAGE_CHARS_MAX: usize = 500;
 
+/// Longest error code of a service, in characters.
+const CODE_CHARS_MAX: usize = 64;
+
 /// Connect timeout, by the machine's clock.
 pub const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
@@ -343,8 +346,10 @@ impl Models {
 
     /// Removes the key from a server's message and truncates it, since servers may echo requests.
     fn presentable(&self, failure: Failure) -> Failure {
-        let message = self.shared.settings.openai.without_key(&failure.message);
-        Failure { message: cut(&message, MESSAGE_CHARS_MAX), ..failure }
+        let without_key = |text: &str| self.shared.settings.openai.without_key(text);
+        let message = cut(&without_key(&failure.message), MESSAGE_CHARS_MAX);
+        let code = failure.code.map(|code| cut(&without_key(&code), CODE_CHARS_MAX));
+        Failure { message, code, ..failure }
     }
 }
 

@@ -143,11 +143,17 @@ where
         SdkError::ServiceError(refusal) => {
             let error = refusal.err();
             let code = error.code().unwrap_or("an error without a code");
-            by_code(code, &format!("{code}: {}", error.message().unwrap_or("without a message")))
+            let message = error.message().unwrap_or("without a message");
+            let failure = by_code(code, &format!("{code}: {message}"));
+            match error.code() {
+                Some(code) => failure.with_code(code),
+                None => failure,
+            }
         }
         SdkError::ConstructionFailure(_) => Failure::refused(UNKNOWN, chain(error)),
         SdkError::DispatchFailure(_) if causes(error).any(is_about_credentials) => {
-            Failure::refused(BEDROCK_AUTH, chain(error))
+            Failure::refused(BEDROCK_AUTH, format!("no AWS credentials: {}", chain(error)))
+                .with_code(NO_CREDENTIALS)
         }
         SdkError::DispatchFailure(failed) if failed.is_io() && is_about_connecting(error) => {
             Failure::not_sent(BEDROCK_TRANSIENT, chain(error))
@@ -185,6 +191,11 @@ fn by_code(code: &str, message: &str) -> Failure {
     }
 }
 
+/// The code of a request that could not be signed.
+///
+/// Source: the event journaling specification, section 4, after botocore's exception.
+const NO_CREDENTIALS: &str = "NoCredentialsError";
+
 fn is_about_credentials(cause: &(dyn std::error::Error + 'static)) -> bool {
     cause.is::<aws_credential_types::provider::error::CredentialsError>()
 }
@@ -210,7 +221,8 @@ fn causes<'a>(
 mod tests {
     use aws_config::Region;
     use aws_credential_types::Credentials;
-    use aws_credential_types::provider::SharedCredentialsProvider;
+    use aws_credential_types::provider::error::CredentialsError;
+    use aws_credential_types::provider::{ProvideCredentials, SharedCredentialsProvider, future};
     use aws_sdk_bedrockruntime::config::interceptors::BeforeTransmitInterceptorContextMut;
     use graph::effect::Message;
     use graph::outcome::FailureKind;
@@ -270,6 +282,35 @@ mod tests {
         ] {
             let failure = by_code(code, "said");
             assert_eq!((failure.category.as_str(), failure.kind), (category, kind), "{code}");
+        }
+    }
+
+    #[tokio::test]
+    async fn missing_credentials_are_named() {
+        let config = SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("eu-west-1"))
+            .credentials_provider(SharedCredentialsProvider::new(Nobody))
+            .build();
+        let client = client(&config);
+        let chat = Chat { messages: vec![Message::user(1, "hello")], ..Chat::default() };
+        let attempt = Converse { client: &client, id: "m".to_owned() }.attempt(&chat).await;
+        let failure = attempt.brought.unwrap_err();
+        let (code, category) = (failure.code.as_deref(), failure.category.as_str());
+        assert_eq!((code, category), (Some("NoCredentialsError"), BEDROCK_AUTH), "{failure}");
+        assert!(failure.message.starts_with("no AWS credentials: "), "{failure}");
+    }
+
+    /// A provider that finds no credentials.
+    #[derive(Debug)]
+    struct Nobody;
+
+    impl ProvideCredentials for Nobody {
+        fn provide_credentials<'a>(&'a self) -> future::ProvideCredentials<'a>
+        where
+            Self: 'a,
+        {
+            future::ProvideCredentials::ready(Err(CredentialsError::not_loaded("no profile")))
         }
     }
 }

@@ -266,13 +266,17 @@ fn refused(status: StatusCode, body: &[u8]) -> Failure {
         None => String::from_utf8_lossy(body).trim().to_owned(),
     };
     let message = format!("the server answers {status}: {said}");
-    match status.as_u16() {
+    let failure = match status.as_u16() {
         401 | 403 => Failure::refused(OPENAI_AUTH, message),
         // A retry does not help without credit.
         429 if code == Some("insufficient_quota") => Failure::refused(OPENAI_AUTH, message),
         429 | 503 => Failure::not_sent(OPENAI_TRANSIENT, message),
         408 | 500.. => Failure::unknown(OPENAI_TRANSIENT, message),
         _ => Failure::refused(UNKNOWN, message),
+    };
+    match code {
+        Some(code) => failure.with_code(code),
+        None => failure,
     }
 }
 

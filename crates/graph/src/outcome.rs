@@ -75,6 +75,9 @@ pub struct Failure {
     /// The category, one word, such as `mcp_connection` or `bedrock_auth`.
     pub category: String,
     pub message: String,
+    /// The service's own error code, such as `ThrottlingException`, if it returned one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
     /// The model, if it was a chat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -106,7 +109,7 @@ pub const CATEGORY_TOOL_CHANGED: &str = "tool_changed";
 ///
 /// In JSON an object with one field: `{"reply": {"text"?, "calls"?: [{"id", "server"?, "tool",
 /// "arguments"}], "by": "policy" | {"model": NAME}}}`, `{"ok": VALUE}`, `{"error": TEXT}`,
-/// `{"failure": {"kind": "not_sent" | "refused" | "unknown", "category", "message", "model"?}}` or
+/// `{"failure": {"kind": "not_sent" | "refused" | "unknown", "category", "message", "code"?, "model"?}}` or
 /// `{"woke": {}}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -137,8 +140,15 @@ impl Failure {
         Self::new(FailureKind::Unknown, category, message)
     }
 
+    /// With the error code that the service returned.
+    #[must_use]
+    pub fn with_code(self, code: &str) -> Self {
+        Self { code: Some(code.to_owned()), ..self }
+    }
+
     fn new(kind: FailureKind, category: &str, message: impl Into<String>) -> Self {
-        Self { kind, category: category.to_owned(), message: message.into(), model: None }
+        let (category, message) = (category.to_owned(), message.into());
+        Self { kind, category, message, code: None, model: None }
     }
 }
 

@@ -174,7 +174,18 @@ fn model_failed(failure: &Failure) -> Finish {
     if failure.category == CATEGORY_GRAPH && failure.model.is_none() {
         return graph_failed(Panicked::CODE, &failure.message);
     }
-    Finish::failed("ModelError", &failure.category, &failure.message, &failure.category)
+    let Some(code) = &failure.code else {
+        return Finish::failed(
+            "ModelError",
+            &failure.category,
+            &failure.message,
+            &failure.category,
+        );
+    };
+    // The message of the failure begins with the code, which the error message has a place for.
+    let message = failure.message.strip_prefix(code.as_str());
+    let message = message.and_then(|message| message.strip_prefix(": "));
+    Finish::failed("ClientError", code, message.unwrap_or(&failure.message), &failure.category)
 }
 
 /// Category of an end because of a bug in the graph.

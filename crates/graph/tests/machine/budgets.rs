@@ -183,6 +183,18 @@ fn a_failed_model_ends_the_session_if_the_trigger_says_so() {
 }
 
 #[test]
+fn a_failed_models_error_has_the_services_code() {
+    let mut session = start_with(&[Op::Chat], with_model(OnModelFailure::Fail));
+    let throttled = "ThrottlingException: Rate exceeded";
+    let throttled =
+        Failure::refused("bedrock_transient", throttled).with_code("ThrottlingException");
+    bring(&mut session, Brought::Failure(throttled));
+    let (error, category) = failed(&session);
+    assert_eq!(error, "ClientError: ThrottlingException - Rate exceeded");
+    assert_eq!(category, "bedrock_transient");
+}
+
+#[test]
 fn the_policy_finishes_when_all_tokens_are_used() {
     let budget = Budget { tokens: Some(10), ..Budget::default() };
     let mut session = start_with(&[Op::Chat, Op::Chat, Op::Chat], with_budget(budget));
