@@ -327,6 +327,11 @@ impl Draft {
 }
 
 impl Event {
+    /// Whether a writer of this format wrote it. The events of the event journaling specification alone have no id.
+    pub fn is_of_this_format(&self) -> bool {
+        self.id.as_str() != self.sk
+    }
+
     /// Parses an event.
     ///
     /// Records of other writers may lack fields that ours always have. Their id is then the sort

@@ -2,6 +2,9 @@
 //!
 //! [`status`] is a commutative and idempotent fold: each event raises one lane to the highest value
 //! seen, and the earliest verdict counts. So any order of the same events, and any repetition, gives the same status.
+//!
+//! Events of writers that know only the nine events of the event journaling specification have no verdict. A session
+//! that has only such events ends by them: with the agent's completion or failure, as that specification's workflow does.
 
 use serde::{Deserialize, Serialize};
 
@@ -65,6 +68,11 @@ pub struct Lanes {
     pub cancel_requested: bool,
     /// The verdict: the earliest counts, since anybody may add a later one. By time and sort key.
     pub verdict: Option<(Stamp, String, EventStatus)>,
+    /// The end in events of the specification alone: first the earliest of the background task, else that of a request
+    /// that failed before it. By rank, time and sort key.
+    pub nine_end: Option<(u8, Stamp, String, EventStatus)>,
+    /// Whether there is an event of this format, in which only a verdict ends a session.
+    pub is_of_this_format: bool,
 }
 
 impl Lanes {
@@ -73,6 +81,11 @@ impl Lanes {
     pub fn with(mut self, event: &Event) -> Self {
         use EventStatus as E;
         let seen = Some((event.about.ordinal(), event.status));
+        self.is_of_this_format |= event.is_of_this_format();
+        if let Some(rank) = rank_without_verdict(event) {
+            let seen = (rank, event.stamp, event.sk.clone(), event.status);
+            self.nine_end = Some(self.nine_end.map_or(seen.clone(), |end| end.min(seen)));
+        }
         match event.status {
             E::SessionInitiated | E::ResumeRequested | E::SessionErased => {}
             E::AgentInvocationStarted | E::AgentInvocationSucceeded | E::AgentInvocationFailed => {
@@ -104,11 +117,23 @@ impl Lanes {
         self
     }
 
+    /// The end of a session whose events are all of the specification alone.
+    pub fn end_without_verdict(&self) -> Option<(Stamp, EventStatus)> {
+        let (_, stamp, _, event) = self.nine_end.as_ref().filter(|_| !self.is_of_this_format)?;
+        Some((*stamp, *event))
+    }
+
     pub fn status(&self) -> Status {
         use EventStatus as E;
         let verdict = self.verdict.as_ref();
         if let Some(status) = verdict.and_then(|(_, _, event)| Status::of_verdict(*event)) {
             return status;
+        }
+        if let Some((_, end)) = self.end_without_verdict() {
+            return match end {
+                E::AgentBackgroundTaskCompleted => Status::Succeeded,
+                _ => Status::Failed,
+            };
         }
         match self.task {
             Some((_, E::AgentBackgroundTaskSuspended)) => Status::Waiting,
@@ -122,21 +147,30 @@ impl Lanes {
     }
 }
 
+/// The rank of an event with which the specification's workflow ends; `None` for other events. The workflow may have
+/// retried a request that failed, so an end of the background task takes precedence.
+fn rank_without_verdict(event: &Event) -> Option<u8> {
+    use EventStatus as E;
+    if event.is_of_this_format() {
+        return None;
+    }
+    match event.status {
+        E::AgentBackgroundTaskCompleted | E::AgentBackgroundTaskFailed => Some(0),
+        E::AgentInvocationFailed | E::AgentEntrypointFailed => Some(1),
+        _ => None,
+    }
+}
+
 impl Lanes {
     /// Whether nothing has happened since the agent was not taken.
     fn awaits_its_turn(&self) -> bool {
         let newest = self.invocation.max(self.entrypoint).map(|(attempt, _)| attempt);
         self.declined.is_some() && self.declined == newest
-    }
-}
-
 /// Whether the agent was not invoked after all, because it is not the session's turn.
 fn is_declined(event: &Event) -> bool {
     let outcome = event.detail.as_ref().and_then(|detail| detail["outcome"].as_str());
     event.status == EventStatus::AgentInvocationSucceeded
         && matches!(outcome, Some("queued" | "halted"))
-}
-
 /// The lanes of events in any order.
 pub fn lanes<'a>(events: impl IntoIterator<Item = &'a Event>) -> Lanes {
     events.into_iter().fold(Lanes::default(), Lanes::with)
@@ -192,6 +226,7 @@ mod tests {
 
     use super::*;
     use crate::event::{About, Draft, Writer};
+    use crate::item::Item;
 
     #[test]
     fn admitted_events_per_status_match_the_golden_matrix() {
@@ -224,8 +259,53 @@ mod tests {
     }
 
     fn any_event() -> impl Strategy<Value = Event> {
-        (0..EventStatus::ALL.len(), 0_u32..4, 0_i64..4)
-            .prop_map(|(index, number, nanos)| event(EventStatus::ALL[index], number, nanos))
+        (0..EventStatus::ALL.len(), 0_u32..4, 0_i64..4, proptest::bool::ANY).prop_map(
+            |(index, number, nanos, is_of_this_format)| {
+                let status = EventStatus::ALL[index];
+                if is_of_this_format {
+                    return event(status, number, nanos);
+                }
+                of_specification(status, &Stamp::from_nanos(nanos).to_string())
+            },
+        )
+    }
+
+    /// An event of the specification alone: status and time, with three digits or as Python writes them.
+    fn of_specification(status: EventStatus, time: &str) -> Event {
+        let item =
+            Item::new("SESSION#0190a5c4-7b1e-7cc3-98c4-dc0c0c07398f", format!("EVENT#{time}"))
+                .with("Status", status.as_str())
+                .with("Timestamp", time);
+        Event::from_item(&item).unwrap()
+    }
+
+    #[test]
+    fn records_of_the_specification_alone_end_without_verdict() {
+        use EventStatus as E;
+        let begun = [
+            of_specification(E::SessionInitiated, "2024-11-04T10:30:00.000Z"),
+            of_specification(E::AgentInvocationStarted, "2024-11-04T10:30:01.234Z"),
+            of_specification(E::AgentEntrypointStarted, "2024-11-04T10:30:02.123456+00:00"),
+            of_specification(E::AgentBackgroundTaskStarted, "2024-11-04T10:30:02+00:00"),
+        ];
+        assert_eq!(status(&begun), Status::Running);
+        let python = "2024-11-04T10:35:45.678901+00:00";
+        for (last, expected) in [
+            (E::AgentBackgroundTaskCompleted, Status::Succeeded),
+            (E::AgentBackgroundTaskFailed, Status::Failed),
+            (E::AgentEntrypointFailed, Status::Failed),
+            (E::AgentInvocationFailed, Status::Failed),
+        ] {
+            let last = of_specification(last, python);
+            assert_eq!(status(begun.iter().chain([&last])), expected, "{}", last.status);
+            let retried = of_specification(E::AgentBackgroundTaskCompleted, "2024-11-04T11:00:00Z");
+            let is_final = last.status == E::AgentBackgroundTaskFailed;
+            let expected = if is_final { Status::Failed } else { Status::Succeeded };
+            assert_eq!(status(begun.iter().chain([&last, &retried])), expected, "{}", last.status);
+            // In a session of this format, only a verdict ends it.
+            let ours = event(E::AgentInvocationStarted, 1, 0);
+            assert_eq!(status(begun.iter().chain([&last, &ours])), Status::Running);
+        }
     }
 
     #[test]

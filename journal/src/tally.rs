@@ -14,7 +14,7 @@ use crate::error_message::ErrorMessage;
 use crate::event::{Event, EventStatus};
 use crate::payload::Payload;
 use crate::principal::Principal;
-use crate::status::{Status, status};
+use crate::status::{Status, lanes, status};
 use crate::step::{AnsweredBy, EffectKind, Ending, NOTE_FALLBACK, Step, StepBody, Usage};
 use crate::version::{self, Missing};
 
@@ -62,7 +62,9 @@ impl Reported {
             initiated_at: events.first().map(|event| event.stamp),
             begun_at: events.first().map(Event::begun_at),
             first_sk: first_of(events).map(|event| event.sk.clone()),
-            ended_at: verdict.map(|verdict| verdict.stamp),
+            ended_at: verdict
+                .map(|verdict| verdict.stamp)
+                .or_else(|| lanes(events).end_without_verdict().map(|(stamp, _)| stamp)),
             agent: events.iter().find_map(|event| named(event, "agent")),
             title: events.iter().find_map(|event| named(event, "title")),
             error: told_last.find_map(|event| event.error.clone()),
