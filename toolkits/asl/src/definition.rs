@@ -280,6 +280,15 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
+    /// Whether its execution neither calls, waits nor retries, so that one decision can run it to its end.
+    pub(crate) fn only_computes(&self) -> bool {
+        self.states.values().all(|state| {
+            !matches!(state.kind, Kind::Task(_) | Kind::Wait(_))
+                && state.retry.is_empty()
+                && state.kind.machines().iter().all(|machine| machine.only_computes())
+        })
+    }
+
     fn collect_error_names<'a>(&'a self, names: &mut Vec<&'a str>) {
         for state in self.states.values() {
             let retried = state.retry.iter().flat_map(|retrier| &retrier.error_equals);
@@ -404,7 +413,7 @@ pub(crate) enum Until {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Map {
     pub(crate) processor: Arc<Machine>,
-    /// Distributed mode: iterations are child executions and leave no events in this history.
+    /// Distributed mode: iterations are child executions, and leave no events in this history if they only compute.
     pub(crate) distributed: bool,
     pub(crate) items: Items,
     pub(crate) selector: Option<Template>,

@@ -1,9 +1,10 @@
-//! `Map` in distributed mode. The iterations are child executions; the parent's history records
-//! only that they ran.
+//! `Map` in distributed mode, with iterations that only compute. They are child executions; the
+//! parent's history records only that they ran.
 //!
 //! All iterations run to completion within one decision, and a replay runs them again with the same
-//! result. So an iteration may compute, but it can neither call a task nor wait. One that does
-//! fails the run with an explanation.
+//! result. Iterations that call a task, wait or retry need records of their own. They run like those
+//! of a `Map` in inline mode, and their events are in the parent's history, where AWS has a history
+//! for each iteration.
 
 use std::sync::{Arc, OnceLock};
 
@@ -141,7 +142,8 @@ impl Execution {
                     return Err(Failure::new(error_name::TIMEOUT, None));
                 }
                 Next::RunTasks { .. } | Next::WaitUntil(_) => {
-                    let cause = "The iterations of a Map in distributed mode can neither call tasks nor wait on this engine; use the mode INLINE.";
+                    let cause =
+                        "An iteration of a Map in distributed mode that only computes did not end.";
                     return Err(Failure::new(error_name::RUNTIME, Some(cause.to_owned())));
                 }
             }

@@ -107,7 +107,7 @@ impl Execution {
                 let items = self.items(view, map, now)?;
                 let concurrency = self.concurrency(view, map, now)?;
                 fork.tolerated = tolerated(view, &mut scope, map, items.len());
-                if map.distributed {
+                if map.distributed && map.processor.only_computes() {
                     fork.run = Some(Run::default());
                 }
                 fork.results = Arc::new(vec![None; items.len()]);

@@ -59,7 +59,9 @@ impl Execution {
         let item = Item { index, value: fork.items.get(index)?.clone() };
         let input = self.iteration_input(view, map, &item, event.timestamp).ok()?;
         let mut thread = Thread::begin(&map.processor, Arc::new(input), event.id, event.timestamp);
-        thread.variables = Arc::clone(view.variables);
+        if !map.distributed {
+            thread.variables = Arc::clone(view.variables);
+        }
         thread.item = Some(Arc::new(item));
         fork.free.pop_front();
         fork.begun += 1;

@@ -1,6 +1,6 @@
 //! `Parallel` and `Map`: concurrency, failures, and what each thread sees.
 
-use asl::execution::Next;
+use asl::execution::{Next, Outcome};
 use asl::history::Failure;
 use serde_json::{Value, json};
 
@@ -135,15 +135,29 @@ fn iterations_read_outer_variables_and_keep_their_own() {
 }
 
 #[test]
-fn a_distributed_map_rejects_waiting_iterations() {
-    let wait = json!({"Type": "Wait", "Seconds": 1, "End": true});
-    let mut machine = each(json!({}), wait);
-    machine["States"]["Each"]["ItemProcessor"]["ProcessorConfig"] =
-        json!({"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"});
-    let (_, outcome, _) = whole(&machine, &json!([1]));
-    let (error, cause) = outcome.unwrap_err();
-    assert_eq!(error, "States.Runtime");
-    assert!(cause.contains("use the mode INLINE"), "{cause}");
+fn a_distributed_map_calls_tasks_and_waits_in_its_history() {
+    let wait = json!({"Type": "Wait", "Seconds": 1, "Next": "Call"});
+    let mut machine = each(json!({"ToleratedFailureCount": 1}), wait);
+    let processor = &mut machine["States"]["Each"]["ItemProcessor"];
+    processor["ProcessorConfig"] = json!({"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"});
+    processor["States"]["Call"] = json!({
+        "Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "End": true,
+        "Parameters": {"FunctionName": "f", "Payload.$": "$"},
+    });
+    let definition = definition(&machine.to_string());
+    let answer = |_: &str, _| Vec::new();
+    let mut run = Run::resume(&definition, &json!([1, 2]), &answer, &[]);
+    let Next::WaitUntil(at) = run.settle() else { panic!("{:?}", run.types()) };
+    run.now = at;
+    let Next::RunTasks { requests, .. } = run.settle() else { panic!("{:?}", run.types()) };
+    assert_eq!(requests.len(), 2);
+    let at = run.execution.newest_at();
+    let ok = run.execution.task_succeeded(requests[0].event_id, &json!("one"), at).unwrap();
+    run.record(vec![ok]);
+    let lost = Failure::new("E", None);
+    let failed = run.execution.task_failed(requests[1].event_id, lost, at).unwrap();
+    run.record(vec![failed]);
+    assert_eq!(run.settle(), Next::Done(Outcome::Succeeded(r#"["one"]"#.to_owned())));
 }
 
 #[test]
