@@ -139,6 +139,9 @@ struct Accepted {
     input: Option<String>,
     /// The poller's input, if the event is a person's action.
     action: Option<String>,
+    /// The event as rules see it, and when the bus took it.
+    event: Value,
+    ingested: String,
 }
 
 impl<S: ExecutionStore> Bus<S> {
@@ -182,6 +185,9 @@ impl<S: ExecutionStore> Bus<S> {
         }
         self.start(&mut judged).await?;
         self.act(&mut judged).await;
+        for accepted in judged.iter().flatten() {
+            self.executions.deliver(&accepted.event, &accepted.ingested).await;
+        }
         let failed = judged.iter().filter(|entry| entry.is_err()).count();
         let entries: Vec<Value> = judged
             .into_iter()
@@ -339,7 +345,7 @@ impl<S: ExecutionStore> Bus<S> {
             let input = self.triggers.input(&event, &ingested);
             let action = self.actions.iter().find_map(|rule| rule.input(&event, &ingested));
             let [input, action] = [input, action].map(|input| Some(with_principal(&input?, by)));
-            Accepted { id, input, action }
+            Accepted { id, input, action, event, ingested }
         }))
     }
 

@@ -13,17 +13,23 @@ mod compare;
 mod compression;
 mod drain;
 mod elsewhere;
+mod events;
+mod executions;
 mod guard;
 mod halts;
 mod health;
 mod keeping;
+mod lambda;
 mod machine;
+mod machines;
 mod metrics;
 mod page;
 mod principal;
 mod sessions;
 mod step_functions;
 mod stream;
+mod test_state;
+mod versions;
 mod wire;
 
 use std::path::PathBuf;
@@ -168,16 +174,18 @@ impl Endpoint {
             .route("/api/changes", get(changes::changes))
             .with_state(streams);
         let begun_by = aws.bus.clone();
+        let of_users = executions::router(aws.clone());
         let aws = Router::new()
             .route("/", post(of_anyone))
+            .route("/2015-03-31/functions/{name}/invocations", post(lambda::invoke))
             .route("/runtimes/{arn}/invocations", post(agentcore::invoke))
             .route("/runtimes/{arn}/stopruntimesession", post(agentcore::stop))
             .with_state(aws);
         let halting = halts::router(control.clone(), Arc::clone(&reader.graphs));
         let keeping = keeping::router(keeper);
         let beginning = begin::routes(begun_by, Arc::clone(&reader.graphs));
-        let routes =
-            aws.merge(beginning).merge(state).merge(streaming).merge(halting).merge(keeping);
+        let routes = aws.merge(of_users).merge(beginning).merge(state).merge(streaming);
+        let routes = routes.merge(halting).merge(keeping);
         guarded(routes.merge(reading(reader)).merge(actions::router(control)), guard, callers)
     }
 }
@@ -302,7 +310,8 @@ async fn dispatch(aws: &Aws, target: &str, body: &[u8], by: &Principal) -> Resul
                 Refused::NotAdmitted(why) => Refusal::not_admitted(why),
             })
         }
-        _ => Err(Refusal::unknown_operation(target)),
+        Some(action) => events::handle(&aws.executions, action, &parsed()?).await,
+        None => Err(Refusal::unknown_operation(target)),
     }
 }
 

@@ -13,12 +13,15 @@ mod damaged;
 mod error;
 mod failures;
 mod heads;
+mod machines;
 pub mod packed;
 mod parked;
+mod resources;
 mod runner;
 mod sqlite;
 mod store;
 mod supervise;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,17 +42,22 @@ use uuid::Uuid;
 use workflow::error_name::EXECUTION_BROKEN;
 
 use crate::names;
+use crate::rules::UserRule;
 use crate::services::Services;
 use crate::store::Database;
 use busy::Work;
 pub(crate) use damaged::damaged;
 use failures::Failures;
 pub use heads::{Heads, heads, named};
+use machines::is_name;
+pub use machines::{MachineError, UserMachine, workflow_of};
 use parked::Parked;
 use runner::Command;
 use store::until_known;
+pub use versions::{Alias, Route, Version, VersionError};
 
 pub use call::call_function;
+pub(crate) use call::is_own;
 pub use error::{OpenError, SendError, StartError, StopError};
 pub use runner::Callback;
 pub use store::{ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record};
@@ -128,6 +136,8 @@ struct Shared<S> {
     /// Tokens of callbacks that executions get when they are taken up, by ARN.
     owed: Mutex<BTreeMap<String, String>>,
     started: Notify,
+    /// The rules of users, read once and after each change.
+    rules: Mutex<Option<Arc<[UserRule]>>>,
     /// Notified when the wall clock was set.
     wall_set: Notify,
     work: Work,
@@ -231,6 +241,7 @@ impl<S: ExecutionStore> Executions<S> {
             failures: Mutex::default(),
             owed: Mutex::default(),
             started: Notify::new(),
+            rules: Mutex::default(),
             wall_set: Notify::new(),
             work: Work::default(),
             ends: broadcast::channel(ENDS_MAX).0,
@@ -261,23 +272,11 @@ impl<S: ExecutionStore> Executions<S> {
         &self,
         requests: Vec<Request>,
     ) -> Result<Vec<Result<Started, StartError>>, Error> {
-        let checked: Vec<_> = requests.into_iter().map(|request| self.check(request)).collect();
-        let new: Vec<_> = checked.iter().filter_map(|new| new.as_ref().ok().cloned()).collect();
-        let Shared { store, machine, .. } = &*self.shared;
-        let inserted = until_known(|| store.start_all(machine.row, new.clone())).await?;
-        self.shared.started.notify_one();
-        let mut inserted = inserted.into_iter();
-        let answer = |new: NewExecution, inserted| match inserted {
-            Some(Inserted::Started(at)) => Ok(Started { arn: new.arn, at }),
-            _ => Err(StartError::AlreadyExists(new.arn)),
-        };
-        Ok(checked
-            .into_iter()
-            .map(|new| new.and_then(|new| answer(new, inserted.next())))
-            .collect())
+        let StateMachine { name, row, .. } = &self.shared.machine;
+        self.start_on(name, *row, requests).await
     }
 
-    fn check(&self, request: Request) -> Result<NewExecution, StartError> {
+    fn check(&self, machine: &str, request: Request) -> Result<NewExecution, StartError> {
         if !is_name(&request.name) {
             return Err(StartError::InvalidName(request.name));
         }
@@ -288,7 +287,7 @@ impl<S: ExecutionStore> Executions<S> {
             return Err(StartError::InvalidInput(error.to_string()));
         }
         Ok(NewExecution {
-            arn: names::execution_arn(&self.shared.machine.name, &request.name),
+            arn: names::execution_arn(machine, &request.name),
             name: request.name,
             input: request.input,
             started_at: self.shared.wall(),
@@ -486,11 +485,4 @@ enum HandedOver {
     Absent,
     Ended(Timestamp),
     Busy,
-}
-
-/// Source: AWS, `StartExecution`, `name`.
-fn is_name(name: &str) -> bool {
-    let forbidden =
-        |c: char| c.is_whitespace() || c.is_control() || "<>{}[]?*\"#%\\^|~`$&,;:/".contains(c);
-    (1..=80).contains(&name.chars().count()) && !name.contains(forbidden)
 }

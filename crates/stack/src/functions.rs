@@ -110,6 +110,11 @@ impl FunctionError {
 }
 
 impl Functions {
+    /// Whether there is a function of this name or ARN.
+    pub(crate) fn has(&self, function: &str) -> bool {
+        self.handlers.contains_key(name_of(function))
+    }
+
     /// Adds a function that takes and returns JSON.
     #[must_use]
     pub fn with<F, Reply>(mut self, arn: &str, handler: F) -> Self
@@ -218,7 +223,7 @@ pub fn reply<T: Serialize>(reply: &T) -> Answer {
 }
 
 /// `NAME`, `…:function:NAME` or either with `:QUALIFIER` → `NAME`.
-fn name_of(function: &str) -> &str {
+pub(crate) fn name_of(function: &str) -> &str {
     let name = function.rsplit_once(":function:").map_or(function, |(_, name)| name);
     name.split(':').next().unwrap_or(name)
 }

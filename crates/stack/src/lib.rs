@@ -16,6 +16,7 @@
 //!   and restores it. [`storage`] is what is stored, and when that is a problem.
 //! - [`keeping`] holds, releases and prunes sessions, and removes what has expired.
 //! - [`notices`] tells systems outside what became of sessions.
+//! - [`rules`] are the event rules that users create; `executions` has their state machines.
 //! - [`list`] and [`view`] are the JSON shapes of sessions, from either kind of journal ([`store`]).
 
 pub mod backup;
@@ -39,6 +40,7 @@ pub mod notices;
 mod process;
 pub mod recover;
 mod restart;
+pub mod rules;
 pub mod services;
 pub mod stack;
 pub mod steps;

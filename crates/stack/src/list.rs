@@ -37,6 +37,8 @@ pub struct Wish {
     /// Only sessions that called a tool with this text in its name or arguments, case-insensitively. Each
     /// examined session is read whole, so a page examines at most [`READ_WHOLE_MAX`].
     pub tool: Option<String>,
+    /// Only sessions whose agent has this word for their status, case-insensitively.
+    pub state: Option<String>,
     /// Most sessions per page.
     pub limit: usize,
     /// The largest result to include, in bytes of its JSON text. For a larger one, only its size.
@@ -122,6 +124,7 @@ pub async fn list<S: Store>(
     {
         let (session, input) = session(store, &summary, wish.result_bytes_max, agents, now).await?;
         let is_listed = text.as_deref().is_none_or(|text| mentions(&session, &input, text))
+            && wish.state.as_deref().is_none_or(|word| is_in_state(&session, word))
             && verdict.as_deref().is_none_or(|verdict| has_verdict(&session, verdict));
         if !is_listed {
             continue;
@@ -194,6 +197,11 @@ fn readable(payload: Result<Value, Error>) -> Result<Value, Error> {
         Err(Error::Corrupt(_)) => Ok(Value::Null),
         other => other,
     }
+}
+
+/// Whether a word, in any case, is the agent's own for the session's status.
+fn is_in_state(session: &Session, word: &str) -> bool {
+    session.agent_state.is_some_and(|state| state.word.eq_ignore_ascii_case(word))
 }
 
 fn has_verdict(session: &Session, verdict: &str) -> bool {

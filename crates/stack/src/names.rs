@@ -14,6 +14,28 @@ pub const INVOKER_ARN: &str = "arn:aws:lambda:us-east-1:000000000000:function:da
 /// The poller function, which writes verdicts.
 pub const POLLER_ARN: &str = "arn:aws:lambda:us-east-1:000000000000:function:daybook-poller";
 
+/// The ARN of the state machine `name`.
+pub fn machine_arn(name: &str) -> String {
+    format!("arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:{name}")
+}
+
+/// The name in the ARN of a state machine, or of its version or alias.
+pub fn machine_name(arn: &str) -> &str {
+    let name = arn.split_once(":stateMachine:").map_or(arn, |(_, name)| name);
+    name.split(':').next().unwrap_or(name)
+}
+
+/// The machine's name and the version or alias in an ARN; `None` if it has neither.
+pub fn qualified(arn: &str) -> Option<(&str, &str)> {
+    let of_this_stack = format!("arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:");
+    arn.strip_prefix(&of_this_stack)?.split_once(':')
+}
+
+/// The ARN of a rule of the event bus.
+pub fn rule_arn(name: &str) -> String {
+    format!("arn:aws:events:{REGION}:{ACCOUNT}:rule/{name}")
+}
+
 /// The ARN of an execution of the state machine `machine`.
 pub fn execution_arn(machine: &str, name: &str) -> String {
     format!("arn:aws:states:{REGION}:{ACCOUNT}:execution:{machine}:{name}")

@@ -13,6 +13,7 @@ use workflow::limits::SWEEP_EVERY;
 use workflow::rule::{EXECUTION_SOURCE, EXECUTION_STATUS_CHANGE};
 
 use crate::executions::Record;
+use crate::names;
 
 /// Calls the watchdog for each execution that ends and for each scheduled sweep, until stopped.
 pub(crate) async fn watch<S: Store>(
@@ -32,6 +33,8 @@ pub(crate) async fn watch<S: Store>(
                 json!({ "source": "aws.events", "detail-type": event::SCHEDULED })
             }
             ended = ends.recv() => match ended {
+                // A state machine of a user runs no session.
+                Ok(record) if record.machine_arn != names::STATE_MACHINE_ARN => continue,
                 Ok(record) => status_change(&record),
                                 // The sweep finds what the queue dropped.
                 Err(RecvError::Lagged(_)) => continue,

@@ -29,6 +29,7 @@ function name(words = title) {
 const VIEWS = {
   session: async (...given) => (await import("./session.js")).session(...given),
   compare: async (...given) => (await import("./compare.js")).compare(...given),
+  executions: async (...given) => (await import("./executions.js")).executions(...given),
   health: async (...given) => (await import("./health.js")).health(...given),
   inbox: async (...given) => (await import("./inbox.js")).inbox(...given),
   new: async (...given) => (await import("./start.js")).begin(...given),

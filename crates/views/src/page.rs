@@ -18,7 +18,7 @@ pub struct File {
 }
 
 /// All files; the first is the page itself.
-pub static FILES: [File; 21] = [
+pub static FILES: [File; 22] = [
     File {
         path: "/",
         content_type: "text/html; charset=utf-8",
@@ -41,6 +41,7 @@ pub static FILES: [File; 21] = [
     script("/page/conclusion.js", include_str!("../assets/conclusion.js")),
     script("/page/data.js", include_str!("../assets/data.js")),
     script("/page/filter.js", include_str!("../assets/filter.js")),
+    script("/page/executions.js", include_str!("../assets/executions.js")),
     script("/page/health.js", include_str!("../assets/health.js")),
     script("/page/inbox.js", include_str!("../assets/inbox.js")),
     script("/page/list.js", include_str!("../assets/list.js")),

@@ -1,6 +1,6 @@
-//! `DescribeTable` and `ListTables`.
+//! `DescribeTable`, `DescribeTimeToLive` and `ListTables`.
 
-use journal::key::attribute::{DAY, TIMESTAMP};
+use journal::key::attribute::{DAY, EXPIRES_AT, TIMESTAMP};
 use journal::sqlite::Size;
 use serde_json::{Value as Json, json};
 
@@ -16,12 +16,7 @@ use crate::store::Database;
 const TABLES_MAX: i64 = 100;
 
 pub(super) async fn describe_table(store: &Database, request: &Request) -> Result<Json, ApiError> {
-    request.for_our_table().map_err(|error| match request.text("TableName") {
-        Ok(Some(name)) if error.kind.ends_with("#ResourceNotFoundException") => {
-            ApiError::not_found(format!("Requested resource not found: Table: {name} not found"))
-        }
-        _ => error,
-    })?;
+    for_our_table(request)?;
     let Size { items, bytes } = store.size().await?;
     let definition = |name: &str| json!({ "AttributeName": name, "AttributeType": "S" });
     let schema = |hash: &str, range: &str| {
@@ -50,6 +45,23 @@ pub(super) async fn describe_table(store: &Database, request: &Request) -> Resul
         }],
         "DeletionProtectionEnabled": true,
     } }))
+}
+
+/// The stack removes what has expired, as DynamoDB does.
+pub(super) fn describe_time_to_live(request: &Request) -> Result<Json, ApiError> {
+    for_our_table(request)?;
+    Ok(json!({ "TimeToLiveDescription": {
+        "TimeToLiveStatus": "ENABLED", "AttributeName": EXPIRES_AT,
+    } }))
+}
+
+fn for_our_table(request: &Request) -> Result<(), ApiError> {
+    request.for_our_table().map_err(|error| match request.text("TableName") {
+        Ok(Some(name)) if error.kind.ends_with("#ResourceNotFoundException") => {
+            ApiError::not_found(format!("Requested resource not found: Table: {name} not found"))
+        }
+        _ => error,
+    })
 }
 
 pub(super) fn list_tables(request: &Request) -> Result<Json, ApiError> {

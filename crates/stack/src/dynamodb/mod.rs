@@ -47,6 +47,7 @@ pub async fn handle(store: &Database, action: &str, body: &[u8]) -> Result<Json,
     match action {
         "Scan" => scan::scan(store, &Request::parse(body)?).await,
         "DescribeTable" => describe::describe_table(store, &Request::parse(body)?).await,
+        "DescribeTimeToLive" => describe::describe_time_to_live(&Request::parse(body)?),
         "ListTables" => describe::list_tables(&Request::parse(body)?),
         _ => handle_items(store, action, body).await,
     }

@@ -92,6 +92,7 @@ pub(super) fn wish(query: &str, limit: usize, now: Stamp) -> Result<Wish, Refusa
         text: None,
         verdict: None,
         tool: None,
+        state: None,
         limit,
         result_bytes_max: RESULT_BYTES_MAX,
     };
@@ -120,6 +121,7 @@ pub(super) fn wish(query: &str, limit: usize, now: Stamp) -> Result<Wish, Refusa
             "text" => wish.text = Some(value.into_owned()),
             "verdict" => wish.verdict = Some(value.into_owned()),
             "tool" => wish.tool = Some(value.into_owned()),
+            "state" => wish.state = Some(value.into_owned()),
             "limit" => {
                 let limit = value.parse().map(|limit: usize| limit.clamp(1, LIST_MAX));
                 wish.limit = limit.map_err(|_| {

@@ -6,14 +6,18 @@ use asl::execution::PAYLOAD_BYTES_MAX;
 use asl::history::Failure;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use journal::id::SessionId;
 use journal::principal::Principal;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::machines;
 use super::wire::Refusal;
 use crate::bus;
-use crate::executions::{Callback, Executions, Record, Request, SendError, StartError, StopError};
-use crate::load::{Load, New};
+use crate::executions::{
+    Callback, Executions, Record, Request, SendError, StartError, StopError, UserMachine,
+};
+use crate::load::{Load, New, NotAdmitted};
 use crate::names;
 
 /// Default and maximum page size.
@@ -42,8 +46,7 @@ pub(super) async fn handle(
         "ListExecutions" => list(executions, body).await,
         "GetExecutionHistory" => history(executions, body).await,
         "StopExecution" => stop(executions, body).await,
-        "DescribeStateMachine" => describe_machine(executions, body),
-        "ListStateMachines" => Ok(json!({ "stateMachines": [machine_summary(executions)] })),
+        "DescribeStateMachine" => describe_machine(executions, body).await,
         "SendTaskSuccess" => {
             let output = required(body, "output")?;
             if output.len() > PAYLOAD_BYTES_MAX {
@@ -57,7 +60,7 @@ pub(super) async fn handle(
         }
         "SendTaskFailure" => send(executions, body, Callback::Failure(failure(body)?)).await,
         "SendTaskHeartbeat" => send(executions, body, Callback::Heartbeat).await,
-        _ => Err(Refusal::unknown_operation(action)),
+        _ => machines::handle(executions, action, body).await,
     }
 }
 
@@ -67,12 +70,21 @@ async fn start(
     body: &Value,
     by: &Principal,
 ) -> Result<Value, Refusal> {
-    check_machine(body)?;
+    let machine = machine_of(executions, body).await?;
     let name = match optional(body, "name")? {
         Some(name) => name.to_owned(),
         None => Uuid::new_v4().to_string(),
     };
     let input = checked(optional(body, "input")?.unwrap_or("{}"), by);
+    if let Some(machine) = machine {
+        if load.is_draining() {
+            return Err(Refusal::not_admitted(NotAdmitted::Draining));
+        }
+        let started = executions.start_of(&machine, Request { name, input }).await;
+        let started = started.map_err(not_started)?;
+        return Ok(json!({ "executionArn": started.arn, "startDate": started.at }));
+    }
+    check_session(&input)?;
     let new = New::of(&name, &input);
     let admitted = load.admit(slice::from_ref(&new), executions).await;
     if let Some(why) = admitted.map_err(|error| Refusal::journal(&error))?.1 {
@@ -85,6 +97,21 @@ async fn start(
             Err(not_started(error))
         }
     }
+}
+
+/// Refuses an input with an invalid session id: no reader would find the workflow's first record.
+fn check_session(input: &str) -> Result<(), Refusal> {
+    let input: Value = serde_json::from_str(input).unwrap_or_default();
+    let Some(id) = input.get("session_id").filter(|id| !id.is_null()) else { return Ok(()) };
+    let valid = id.as_str().is_some_and(|id| id.parse::<SessionId>().is_ok());
+    if valid {
+        return Ok(());
+    }
+    let message = format!(
+        "Invalid State Machine Execution Input: 'invalid session_id {id}: expected 33 to 100 letters, \
+         digits, dashes and underscores'"
+    );
+    Err(Refusal::bad("InvalidExecutionInput", message))
 }
 
 /// The input as it was sent, unless it claims a principal: the caller's replaces that.
@@ -138,7 +165,8 @@ async fn describe(executions: &Executions, body: &Value) -> Result<Value, Refusa
 }
 
 async fn list(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
-    check_machine(body)?;
+    machine_of(executions, body).await?;
+    let machine = &names::machine_arn(names::machine_name(required(body, "stateMachineArn")?));
     let status = optional(body, "statusFilter")?;
     if let Some(status) = status.filter(|status| !STATUSES.contains(status)) {
         let rule = format!("Member must satisfy enum value set: [{}]", STATUSES.join(", "));
@@ -147,8 +175,7 @@ async fn list(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
     let page = page_size(body)?;
     let before = position(body)?;
     // One item more than requested shows whether there is a next page.
-    let mut records = executions
-        .list(status, before, page + 1)
+    let mut records = listed(executions, machine, status, before, page + 1)
         .await
         .map_err(|error| Refusal::journal(&error))?;
     let more = records.len() > page;
@@ -158,6 +185,27 @@ async fn list(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
     let mut answer = json!({ "executions": summaries });
     add(&mut answer, "nextToken", next);
     Ok(answer)
+}
+
+/// The newest executions of a machine with an id below `before`.
+async fn listed(
+    executions: &Executions,
+    machine: &str,
+    status: Option<&str>,
+    mut before: Option<i64>,
+    wanted: usize,
+) -> Result<Vec<Record>, journal::store::Error> {
+    let mut found = Vec::new();
+    loop {
+        let page = executions.list(status, before, wanted).await?;
+        let is_last = page.len() < wanted;
+        before = page.last().map(|record| record.id);
+        found.extend(page.into_iter().filter(|record| record.machine_arn == machine));
+        if is_last || found.len() >= wanted {
+            found.truncate(wanted);
+            return Ok(found);
+        }
+    }
 }
 
 fn summary(record: Record) -> Value {
@@ -243,8 +291,12 @@ async fn send(executions: &Executions, body: &Value, answer: Callback) -> Result
     }
 }
 
-fn describe_machine(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
-    check_machine(body)?;
+async fn describe_machine(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
+    if let Some(machine) = machine_of(executions, body).await? {
+        let mut answer = machines::described(&machine);
+        answer["stateMachineArn"] = json!(required(body, "stateMachineArn")?);
+        return Ok(answer);
+    }
     let mut answer = machine_summary(executions);
     answer["status"] = json!("ACTIVE");
     answer["definition"] = json!(executions.machine().text);
@@ -254,7 +306,7 @@ fn describe_machine(executions: &Executions, body: &Value) -> Result<Value, Refu
     Ok(answer)
 }
 
-fn machine_summary(executions: &Executions) -> Value {
+pub(super) fn machine_summary(executions: &Executions) -> Value {
     let machine = executions.machine();
     json!({
         "stateMachineArn": machine.arn,
@@ -285,15 +337,20 @@ fn busy() -> Refusal {
     )
 }
 
-fn check_machine(body: &Value) -> Result<(), Refusal> {
-    match required(body, "stateMachineArn")? {
-        names::STATE_MACHINE_ARN => Ok(()),
-        arn if arn.starts_with("arn:") => Err(Refusal::bad(
-            "StateMachineDoesNotExist",
-            format!("State Machine Does Not Exist: '{arn}'"),
-        )),
-        arn => Err(Refusal::bad("InvalidArn", format!("Invalid Arn: '{arn}'"))),
+/// The state machine that a request names; `None` for the workflow's own.
+async fn machine_of(executions: &Executions, body: &Value) -> Result<Option<UserMachine>, Refusal> {
+    let arn = required(body, "stateMachineArn")?;
+    if arn == names::STATE_MACHINE_ARN {
+        return Ok(None);
     }
+    if !arn.starts_with("arn:") {
+        return Err(Refusal::bad("InvalidArn", format!("Invalid Arn: '{arn}'")));
+    }
+    let found = executions.machine_to_start(arn).await.map_err(|error| Refusal::journal(&error))?;
+    found.map(Some).ok_or_else(|| {
+        let message = format!("State Machine Does Not Exist: '{arn}'");
+        Refusal::bad("StateMachineDoesNotExist", message)
+    })
 }
 
 fn failure(body: &Value) -> Result<Failure, Refusal> {
@@ -303,7 +360,7 @@ fn failure(body: &Value) -> Result<Failure, Refusal> {
     })
 }
 
-fn optional<'a>(body: &'a Value, name: &str) -> Result<Option<&'a str>, Refusal> {
+pub(super) fn optional<'a>(body: &'a Value, name: &str) -> Result<Option<&'a str>, Refusal> {
     match &body[name] {
         Value::Null => Ok(None),
         Value::String(text) => Ok(Some(text)),
@@ -311,7 +368,7 @@ fn optional<'a>(body: &'a Value, name: &str) -> Result<Option<&'a str>, Refusal>
     }
 }
 
-fn required<'a>(body: &'a Value, name: &str) -> Result<&'a str, Refusal> {
+pub(super) fn required<'a>(body: &'a Value, name: &str) -> Result<&'a str, Refusal> {
     let rule = "Member must not be null";
     optional(body, name)?.ok_or_else(|| Refusal::constraint("null", name, rule))
 }

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::{ExecutionStore, Shared};
 use crate::functions::{CallError, FunctionError, Functions};
+use crate::names;
 
 /// Longest run of a function.
 ///
@@ -80,7 +81,11 @@ pub(super) async fn perform<S: ExecutionStore>(
     resource: &str,
     arguments: Value,
 ) -> Result<Value, Failure> {
-    match Service::of(resource) {
+    let service = Service::of(resource);
+    if !is_workflow(caller) {
+        of_users(service.as_ref(), &arguments)?;
+    }
+    match service {
         Some(Service::Function(arn)) => invoke(shared, arn, arguments).await,
         Some(Service::Invoke) => {
             let (function, payload) = invocation(&arguments)?;
@@ -95,6 +100,38 @@ pub(super) async fn perform<S: ExecutionStore>(
         }
         None => Err(not_offered(resource, OFFERED)),
     }
+}
+
+/// Whether an execution is one of the workflow.
+fn is_workflow(execution_arn: &str) -> bool {
+    execution_arn.starts_with(&names::execution_arn(names::STATE_MACHINE, ""))
+}
+
+/// Checks a call of a state machine of a user: records are written by the workflow and its agents alone.
+fn of_users(service: Option<&Service<'_>>, arguments: &Value) -> Result<(), Failure> {
+    let function = match service {
+        Some(Service::Table(_, "PutItem" | "UpdateItem")) => {
+            let cause =
+                "a state machine of your own reads the journal's table and cannot write to it";
+            return Err(Failure::new(error_name::PERMISSIONS, Some(cause.to_owned())));
+        }
+        Some(Service::Function(arn)) => *arn,
+        Some(Service::Invoke) => arguments["FunctionName"].as_str().unwrap_or_default(),
+        _ => return Ok(()),
+    };
+    if is_own(function) {
+        let cause =
+            format!("a state machine of your own cannot call the workflow's function {function}");
+        return Err(Failure::new(error_name::PERMISSIONS, Some(cause)));
+    }
+    Ok(())
+}
+
+/// Whether a name or ARN is that of one of the workflow's functions.
+pub(crate) fn is_own(function: &str) -> bool {
+    [names::INVOKER_ARN, names::POLLER_ARN]
+        .iter()
+        .any(|own| crate::functions::name_of(own) == crate::functions::name_of(function))
 }
 
 /// Calls the function that a task names, on a host without a journal, an event bus or agents.

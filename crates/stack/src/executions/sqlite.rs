@@ -14,8 +14,8 @@ use journal::store::Error;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, Row, ToSql, params, params_from_iter};
 
-use super::packed;
 use super::store::{ExecutionStore, Inserted, MachineRow, NewExecution, RUNNING, Record};
+use super::{packed, resources};
 
 const CREATE: &str = "
 CREATE TABLE IF NOT EXISTS execution_machine (
@@ -62,6 +62,7 @@ impl ExecutionStore for SqliteStore {
         let (arn, definition) = (arn.to_owned(), definition.to_owned());
         self.transact(move |connection| {
             connection.execute_batch(CREATE)?;
+            connection.execute_batch(resources::CREATE)?;
             connection.execute(
                 "INSERT INTO execution_machine (arn, definition, created_ms) VALUES (?, ?, ?) \
                  ON CONFLICT DO NOTHING",
@@ -215,6 +216,19 @@ impl ExecutionStore for SqliteStore {
             Ok(usize::try_from(count).unwrap_or(0))
         })
         .await
+    }
+
+    async fn resources(&self, kind: &'static str) -> Result<Vec<(String, String)>, Error> {
+        resources::all(self, kind).await
+    }
+
+    async fn put_resource(
+        &self,
+        kind: &'static str,
+        name: &str,
+        body: Option<String>,
+    ) -> Result<(), Error> {
+        resources::put(self, kind, name.to_owned(), body).await
     }
 
     async fn history(

@@ -121,6 +121,33 @@ pub trait ExecutionStore: Store {
         }
     }
 
+    /// The resources of a kind that users created, as JSON texts by name.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    fn resources(
+        &self,
+        kind: &'static str,
+    ) -> impl Future<Output = Result<Vec<(String, String)>, Error>> + Send {
+        let _ = kind;
+        async { Ok(Vec::new()) }
+    }
+
+    /// Creates, replaces or (without a body) removes a resource. A store need not support this.
+    ///
+    /// # Errors
+    /// If the store cannot be written, or does not support it.
+    fn put_resource(
+        &self,
+        kind: &'static str,
+        name: &str,
+        body: Option<String>,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        let _ = body;
+        let what = format!("cannot keep the {kind} {name}: this store has no resources of users");
+        async move { Err(Error::Refused(what.into())) }
+    }
+
     /// Part of a history, each event as the API's JSON text: events with an id above `after`, or
     /// in reverse those below it.
     ///

@@ -242,7 +242,7 @@ impl<S: ExecutionStore> Executions<S> {
             execution_name: record.name.clone(),
             role_arn: names::ROLE_ARN.to_owned(),
             state_machine_arn: record.machine_arn.clone(),
-            state_machine_name: self.shared.machine.name.clone(),
+            state_machine_name: names::machine_name(&record.machine_arn).to_owned(),
             input: record.input.clone(),
             started_at: record.started_at,
             token_seed: record.token_seed.clone(),

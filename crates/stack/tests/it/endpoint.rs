@@ -169,8 +169,8 @@ async fn bad_events_and_unknown_actions_get_the_error_that_aws_gives() {
     let stack = parking(&folder).await;
     let client = Client::new(&stack);
     for (target, code) in [
-        ("AWSStepFunctions.DeleteStateMachine", "UnknownOperationException"),
-        ("AWSEvents.PutRule", "UnknownOperationException"),
+        ("AWSStepFunctions.CreateActivity", "UnknownOperationException"),
+        ("AWSEvents.PutPermission", "UnknownOperationException"),
         ("S3.PutObject", "UnknownOperationException"),
         ("", "UnknownOperationException"),
         ("DynamoDB_20120810.DeleteTable", "AccessDeniedException"),

@@ -95,11 +95,11 @@ async fn a_rejected_session_keeps_its_agent_title_and_input() {
     let first = client.trigger(&rejected).await;
     client.ended(&first).await;
     for (detail, filter, status) in [
-        (&rejected, "status=REJECTED&agent=incident", "REJECTED"),
+        (&rejected, "status=REJECTED&agent=incident&state=failed", "REJECTED"),
         (&json!({"agent": "no-such", "input": input}), "agent=no-such", "FAILED"),
         (
             &json!({"agent": "incident", "input": input, "x": 1}),
-            "text=InvalidTrigger&agent=incident",
+            "text=InvalidTrigger&agent=incident&state=ERROR",
             "FAILED",
         ),
     ] {
@@ -119,5 +119,25 @@ async fn a_rejected_session_keeps_its_agent_title_and_input() {
     }
     let (_, health) = client.get("/api/health").await;
     assert_eq!(health["health"]["agents"][0]["name"], "incident", "{health}");
+    stack.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_incident_refused_for_its_input_has_a_state() {
+    let folder = TempDir::new().unwrap();
+    let stack = Stack::start(config(folder.path(), 1)).await.unwrap();
+    let client = Client::new(&stack);
+    let id = client.trigger(&json!({"agent": "incident", "input": {"incident_id": "i"}})).await;
+    client.ended(&id).await;
+    let (_, list) = client.get("/api/sessions?agent=incident&state=error").await;
+    assert_eq!(ids(&list), [id.as_str()], "{list}");
+    let session = &list["sessions"][0];
+    assert_eq!(
+        (&session["status"], &session["incident_state"]),
+        (&json!("FAILED"), &json!("ERROR"))
+    );
+    assert!(session["error"].as_str().unwrap().starts_with("InputError: "), "{session}");
+    let (_, none) = client.get("/api/sessions?agent=incident&state=DIAGNOSED").await;
+    assert_eq!(ids(&none), [""; 0], "{none}");
     stack.shutdown().await;
 }

@@ -14,6 +14,7 @@ mod halts;
 mod isolated;
 mod list;
 mod load;
+mod machines;
 mod ministack;
 mod notices;
 mod page;

@@ -502,6 +502,11 @@ async fn the_table_describes_itself() {
     assert_eq!(table["ItemCount"], 30);
     assert_eq!(table["KeySchema"][1], json!({ "AttributeName": "SK", "KeyType": "RANGE" }));
     assert_eq!(table["GlobalSecondaryIndexes"][0]["IndexName"], "ByDay");
+    let expiry = journal.call("DescribeTimeToLive", json!({})).await.unwrap();
+    assert_eq!(
+        expiry["TimeToLiveDescription"],
+        json!({ "TimeToLiveStatus": "ENABLED", "AttributeName": "ExpiresAt" })
+    );
     let tables = journal.call("ListTables", json!({})).await.unwrap();
     assert_eq!(tables, json!({ "TableNames": [TABLE_NAME] }));
     assert_eq!(
