@@ -253,8 +253,8 @@ pub struct Dev {
     /// Run this state machine instead of Daybook's own
     #[arg(long, value_name = "FILE")]
     pub workflow: Option<PathBuf>,
-    /// Functions that the state machine may call: a JSON file of commands and URLs by name
-    #[arg(long, value_name = "FILE", requires = "workflow")]
+    /// Functions that state machines and rules may call: a JSON file of commands and URLs by name
+    #[arg(long, value_name = "FILE")]
     pub functions: Option<PathBuf>,
     /// Start although the journal, or the end of it, is missing
     #[arg(long)]
@@ -322,6 +322,9 @@ pub struct Sessions {
     /// Only sessions with this text in their id, agent, error or open question
     #[arg(long, value_name = "TEXT")]
     pub text: Option<String>,
+    /// Only sessions with this status in their agent's own words, in any case
+    #[arg(long, value_name = "WORD")]
+    pub state: Option<String>,
     /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value = "50")]
     pub limit: NonZeroU32,

@@ -44,11 +44,17 @@ mod user;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use agent::measure::LOG_TARGET;
 use extension::Extension;
 use graph::agent::Agent;
 use packs::RegisterError;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::args::packs::{Parsed, parse};
+use crate::args::Command;
+use crate::args::packs::{Parsed, Typed, parse};
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
 use crate::project::Project;
@@ -63,7 +69,9 @@ pub fn main_with(own: Vec<Agent>) -> ExitCode {
         Ok(args) => args,
         Err(refusal) => return usage(&refusal),
     };
-    start_logging(args.global.verbose);
+    let is_host =
+        matches!(&args.command, Typed::Own(command) if matches!(**command, Command::Dev(_)));
+    start_logging(args.global.verbose, is_host);
     let exit = run(args, own, extensions).unwrap_or_else(|failure| {
         failure::report(&failure);
         failure.exit()
@@ -149,10 +157,12 @@ fn usage(refusal: &clap::Error) -> ExitCode {
     ExitCode::from(if refusal.use_stderr() { Exit::Usage as u8 } else { Exit::Succeeded as u8 })
 }
 
-/// Logs go to stderr and contain no payloads. `RUST_LOG` takes precedence over `-v`.
-fn start_logging(verbose: u8) {
+/// Logs go to stderr and contain no payloads. `RUST_LOG` takes precedence over `-v`. A host of agents writes the lines
+/// in which they sum up a session, each by itself, as the container does: a JSON object on a line of its own.
+fn start_logging(verbose: u8, is_host: bool) {
     let level = match verbose {
         // The SDK warns when it finds no region; locally none is needed.
+        0 if is_host => "warn,program=info,aws_config=error,agent::summary=info",
         0 => "warn,program=info,aws_config=error",
         1 => "info",
         2 => "debug",
@@ -160,11 +170,21 @@ fn start_logging(verbose: u8) {
     };
     let filter = tracing_subscriber::EnvFilter::try_from_default_env()
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(level));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let is_bare = move |target: &str| is_host && target == LOG_TARGET;
+    let summaries = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .without_time()
+        .with_level(false)
+        .with_target(false)
+        .log_internal_errors(false)
+        // It lets no span pass either, so that none precedes the object.
+        .with_filter(filter_fn(move |metadata| is_bare(metadata.target())));
+    let rest = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(output::stderr_has_colour())
-        // It would panic when stderr is a file on a full disk.
+        // Either would panic when stderr is a file on a full disk.
         .log_internal_errors(false)
-        .init();
+        .with_filter(filter_fn(move |metadata| !is_bare(metadata.target())));
+    tracing_subscriber::registry().with(filter).with(rest).with(summaries).init();
 }

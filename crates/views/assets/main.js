@@ -49,7 +49,7 @@ async function route() {
   const frame = el("div", { class: "view" });
   const wait = skeleton();
   main.replaceChildren(frame, wait);
-  name({ inbox: "Needs you", health: "Health", new: "New session", compare: "Comparison", session: "Session" }[kind] ?? "Sessions");
+  name({ inbox: "Needs you", executions: "Executions", health: "Health", new: "New session", compare: "Comparison", session: "Session" }[kind] ?? "Sessions");
   // One solid button a view: the others have their own.
   document.getElementById("new").classList.toggle("primary", kind === "" || kind === "health");
   for (const item of document.querySelectorAll("nav a")) {

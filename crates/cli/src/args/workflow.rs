@@ -34,4 +34,13 @@ pub enum WorkflowAction {
         #[arg(long, value_name = "FILE")]
         functions: Option<PathBuf>,
     },
+    /// Run the test cases of a file with mocked tasks, in the format of Step Functions Local's
+    /// MockConfigFile.json; exit 1 if one fails
+    Test {
+        /// The file of mocks and test cases
+        file: PathBuf,
+        /// The definition file of all its machines [default: each machine's Definition in the file]
+        #[arg(long, value_name = "PATH")]
+        definition: Option<PathBuf>,
+    },
 }

@@ -1,4 +1,6 @@
-//! `workflow`: validates a state machine, or runs it once, without a stack.
+//! `workflow`: validates a state machine, runs it once, or tests it with mocked tasks, without a stack.
+
+mod mocks;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,6 +42,7 @@ pub(super) async fn machine(context: &Context, action: &WorkflowAction) -> Resul
             let functions = Functions::default().with_file(functions.unwrap_or_default());
             run(context, file, input.as_deref(), &functions).await
         }
+        WorkflowAction::Test { file, definition } => test(context, file, definition.as_deref()),
     }
 }
 
@@ -53,6 +56,47 @@ fn check(context: &Context, file: &Path) -> Result<Exit, Failure> {
         Ok(_) => Ok(Exit::Succeeded),
         Err(errors) => refused(context, &errors),
     }
+}
+
+/// Runs the test cases of a file.
+fn test(context: &Context, file: &Path, machine: Option<&Path>) -> Result<Exit, Failure> {
+    let config = mocks::Config::parse(&input::json(file)?)
+        .map_err(|problem| anyhow::anyhow!("invalid test file {}: {problem}", file.display()))?;
+    let mut exit = Exit::Succeeded;
+    for case in config.cases() {
+        let machine = match (machine, case.definition) {
+            (Some(machine), _) => machine.to_owned(),
+            (None, Some(named)) => file.parent().unwrap_or(Path::new("")).join(named),
+            (None, None) => {
+                let (machine, file) = (case.machine, file.display());
+                return Err(anyhow::anyhow!(
+                    "the machine {machine} in {file} names no Definition\n\
+                     hint: pass --definition FILE, or add \"Definition\": FILE to the machine"
+                )
+                .into());
+            }
+        };
+        let problems = match definition(&machine)? {
+            Ok(definition) => case.problems(definition),
+            Err(errors) => errors.iter().map(ToString::to_string).collect(),
+        };
+        if !problems.is_empty() {
+            exit = Exit::Failed;
+        }
+        if context.json {
+            output::json(&json!({
+                "machine": case.machine, "case": case.name,
+                "passed": problems.is_empty(), "problems": problems,
+            }))?;
+            continue;
+        }
+        let word = if problems.is_empty() { "ok" } else { "failed" };
+        output::line(&clean(&format!("{word} {}/{}", case.machine, case.name)))?;
+        for problem in &problems {
+            output::line(&clean(&format!("  {problem}")))?;
+        }
+    }
+    Ok(exit)
 }
 
 fn refused(context: &Context, errors: &[DefinitionError]) -> Result<Exit, Failure> {
@@ -99,17 +143,7 @@ async fn history(
     input: &Value,
     functions: &Functions,
 ) -> Result<(Vec<Event>, Outcome), Failure> {
-    let name = "once".to_owned();
-    let start = Start {
-        execution_arn: format!("arn:aws:states:us-east-1:000000000000:execution:machine:{name}"),
-        execution_name: name,
-        role_arn: "arn:aws:iam::000000000000:role/machine".to_owned(),
-        state_machine_arn: "arn:aws:states:us-east-1:000000000000:stateMachine:machine".to_owned(),
-        state_machine_name: "machine".to_owned(),
-        input: input.to_string(),
-        started_at: BEGIN,
-        token_seed: "once".to_owned(),
-    };
+    let start = start(input);
     let mut execution = Execution::new(Arc::new(definition), start)?;
     let (mut history, mut now) = (Vec::new(), BEGIN);
     loop {
@@ -136,6 +170,21 @@ async fn history(
             execution.apply(event)?;
         }
         history.extend(events);
+    }
+}
+
+/// The start of a run.
+fn start(input: &Value) -> Start {
+    let name = "once".to_owned();
+    Start {
+        execution_arn: format!("arn:aws:states:us-east-1:000000000000:execution:machine:{name}"),
+        execution_name: name,
+        role_arn: "arn:aws:iam::000000000000:role/machine".to_owned(),
+        state_machine_arn: "arn:aws:states:us-east-1:000000000000:stateMachine:machine".to_owned(),
+        state_machine_name: "machine".to_owned(),
+        input: input.to_string(),
+        started_at: BEGIN,
+        token_seed: "once".to_owned(),
     }
 }
 

@@ -49,9 +49,11 @@ pub async fn sessions(context: &Context, wish: args::Sessions) -> Result<Exit, F
         statuses: wish.status,
         agent: wish.agent,
     };
+    let args::Sessions { text, state, .. } = wish;
     let mut wish = Wish {
         filter,
-        text: wish.text,
+        text,
+        state,
         verdict: None,
         tool: None,
         limit,

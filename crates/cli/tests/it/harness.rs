@@ -130,9 +130,20 @@ impl Dev {
         Self::ready(command)
     }
 
+    /// Starts a stack that writes its log to a file.
+    pub fn logging_to(folder: &Path, data: &Path, log: &Path) -> Self {
+        let mut command = daybook(folder);
+        command.arg("--data").arg(data).args(["dev", "--listen", "127.0.0.1:0"]);
+        Self::ready_with(&mut command, std::fs::File::create(log).unwrap().into())
+    }
+
     /// Waits until a command says where it serves.
     pub fn ready(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        Self::ready_with(command, Stdio::null())
+    }
+
+    fn ready_with(command: &mut Command, log: Stdio) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut ready = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut ready).unwrap();
         let endpoint = ready.strip_prefix("ready ").unwrap_or_else(|| panic!("{ready:?}"));

@@ -104,11 +104,11 @@ fn an_invalid_functions_file_is_refused_with_its_format() {
 }
 
 #[test]
-fn functions_require_a_workflow() {
+fn functions_need_no_workflow_file() {
     let folder = tempfile::tempdir().unwrap();
-    let ran = run_in(folder.path(), &["dev", "--functions", "functions.json"]);
-    assert_eq!(ran.exit, 64, "{ran:#?}");
-    assert!(ran.stderr.contains("--workflow"), "{ran:#?}");
+    let ran = run_in(folder.path(), &["dev", "--functions", "nowhere.json"]);
+    assert_eq!(ran.exit, 2, "{ran:#?}");
+    assert!(ran.stderr.contains("nowhere.json"), "{ran:#?}");
 }
 
 /// Checks and runs what nobody should write, and returns what is said of it; the program must come to
@@ -205,4 +205,60 @@ fn a_run_calls_only_the_functions_of_the_file() {
     assert!(without.stdout.contains("Function not found: echo"), "{}", without.stdout);
     let unreadable = run(&["--functions", "nowhere.json"]);
     assert_eq!(unreadable.exit, 2, "{unreadable:#?}");
+}
+
+/// Source: AWS, "Testing state machines with Step Functions Local", the example `MockConfigFile.json`, with a
+/// definition and expectations.
+#[test]
+fn a_mock_config_file_tests_paths_and_outputs() {
+    let machine = r#"{"StartAt": "LambdaState", "States": {
+        "LambdaState": {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke",
+            "Parameters": {"FunctionName": "HelloWorldFunction", "Payload.$": "$"},
+            "Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 2, "MaxAttempts": 3, "BackoffRate": 2}],
+            "Next": "SQSState"},
+        "SQSState": {"Type": "Task", "Resource": "arn:aws:states:::sqs:sendMessage",
+            "Parameters": {"QueueUrl": "https://sqs.us-east-1.amazonaws.com/1/myQueue", "MessageBody.$": "$"},
+            "End": true}
+    }}"#;
+    let tests = r#"{
+        "StateMachines": {"LambdaSQSIntegration": {
+            "Definition": "machine.json",
+            "TestCases": {
+                "HappyPath": {"LambdaState": "MockedLambdaSuccess", "SQSState": "MockedSQSSuccess"},
+                "RetryPath": {"LambdaState": "MockedLambdaRetry", "SQSState": "MockedSQSSuccess"},
+                "HybridPath": {"SQSState": "MockedSQSSuccess"}
+            },
+            "Expectations": {
+                "HappyPath": {"Path": ["LambdaState", "SQSState"]},
+                "RetryPath": {"States": {"LambdaState": {"Visits": 1, "Output": {"StatusCode": 200}}}}
+            }
+        }},
+        "MockedResponses": {
+            "MockedLambdaSuccess": {"0": {"Return": {"StatusCode": 200, "Payload": {"body": "Hello"}}}},
+            "MockedLambdaRetry": {
+                "0": {"Throw": {"Error": "Lambda.ResourceNotReadyException", "Cause": "Lambda resource is not ready."}},
+                "1-2": {"Throw": {"Error": "Lambda.TimeoutException", "Cause": "Lambda timed out."}},
+                "3": {"Return": {"StatusCode": 200}}
+            },
+            "MockedSQSSuccess": {"0": {"Return": {"MD5OfMessageBody": "3bcb6e8e-7h85-4375-b0bc-1a59812c6e51"}}}
+        }
+    }"#;
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("machine.json"), machine).unwrap();
+    fs::write(folder.path().join("tests.json"), tests).unwrap();
+    let ran = run_in(folder.path(), &["workflow", "test", "tests.json"]);
+    assert_eq!(ran.exit, 1, "{ran:#?}");
+    assert_eq!(
+        ran.stdout,
+        "ok LambdaSQSIntegration/HappyPath\n\
+         ok LambdaSQSIntegration/RetryPath\n\
+         failed LambdaSQSIntegration/HybridPath\n  \
+         the state LambdaState calls arn:aws:states:::lambda:invoke and has no mock\n"
+    );
+    fs::write(folder.path().join("tests.json"), tests.replace("HybridPath", "X")).unwrap();
+    let ran = run_in(folder.path(), &["--json", "workflow", "test", "tests.json"]);
+    assert_eq!(
+        (ran.json()[0]["case"].as_str(), ran.json()[0]["passed"].as_bool()),
+        (Some("HappyPath"), Some(true))
+    );
 }

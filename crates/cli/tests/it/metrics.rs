@@ -1,6 +1,7 @@
 //! Metrics of one session, and the session and trace ids in log lines.
 
 use reqwest::header::HOST;
+use serde_json::{Value, json};
 
 use crate::harness::{Dev, daybook, free_endpoint, incident, run};
 
@@ -123,4 +124,40 @@ fn a_log_line_contains_its_session_and_trace() {
         assert!(line.contains(&field), "no {field} in {line}");
     }
     assert!(line.contains("session_id=") && line.contains("trace_id="), "{line}");
+}
+
+/// Source: the incident specification, section 7, "Token observability".
+#[test]
+fn a_stack_logs_the_incident_specifications_lines_bare() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, log) = (folder.path().join("data"), folder.path().join("log"));
+    let dev = Dev::logging_to(folder.path(), &data, &log);
+    let input = incident("s3-permission-revoked");
+    let mut trigger = daybook(folder.path());
+    trigger.args(["--endpoint", &dev.endpoint, "--data"]).arg(&data);
+    let ran = run(trigger.args(["trigger", "--input", input.to_str().unwrap(), "--wait"]));
+    assert_eq!(ran.exit, 0, "{ran:#?}");
+    assert_eq!(dev.stop("-TERM"), 0);
+    let log = std::fs::read_to_string(log).unwrap();
+    let objects: Vec<Value> =
+        log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let [metrics, summary] = &objects[..] else { panic!("{log}") };
+    assert_eq!(metrics["event"], "agent_metrics");
+    for name in [
+        "incident_id",
+        "llm_calls",
+        "total_prompt_tokens",
+        "total_completion_tokens",
+        "total_tokens",
+        "budget_remaining",
+    ] {
+        assert!(metrics.get(name).is_some_and(|value| !value.is_null()), "{name}: {metrics}");
+    }
+    assert_eq!(
+        (&summary["event"], &summary["fault_types"]),
+        (&json!("agent_reasoning_summary"), &json!(["permission_loss"]))
+    );
+    for name in ["incident_id", "tools_called", "root_cause", "severity", "steps"] {
+        assert!(summary.get(name).is_some_and(|value| !value.is_null()), "{name}: {summary}");
+    }
 }
