@@ -35,8 +35,8 @@ pub struct Config {
     pub port: Option<u16>,
     pub defaults: Defaults,
     pub models: model::settings::Settings,
-    /// The path of the servers file.
-    pub servers_file: Option<PathBuf>,
+    /// The servers file.
+    pub servers_file: Option<ServersFile>,
     /// Timeout of connecting to an MCP server.
     pub connect_timeout: Duration,
     /// Timeout of its handshake.
@@ -71,7 +71,7 @@ impl Config {
             roots: roots(lookup).and(defaults.transcripts()),
             defaults,
             models: model::settings::Settings::read(lookup)?,
-            servers_file: env::text(lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
+            servers_file: env::text(lookup, env::DAYBOOK_MCP_SERVERS).map(ServersFile::of),
             connect_timeout: env::seconds(lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,
             init_timeout: env::seconds(lookup, env::MCP_INIT_TIMEOUT, MCP_TIMEOUT)?,
             token: env::text(lookup, env::DAYBOOK_AGENT_TOKEN).map(|text| Secret::new(&text)),
@@ -96,6 +96,34 @@ impl Config {
         match self.time {
             Some((scale, origin)) if scale > 1 => Clock::scaled(origin, scale),
             _ => Clock::system(),
+        }
+    }
+}
+
+/// The servers file: where it is, or its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServersFile {
+    At(PathBuf),
+    Text(String),
+}
+
+impl ServersFile {
+    /// A value of [`env::DAYBOOK_MCP_SERVERS`]. The file is a JSON object, and no path begins as one does.
+    fn of(value: String) -> Self {
+        if value.trim_start().starts_with('{') {
+            return Self::Text(value);
+        }
+        Self::At(value.into())
+    }
+
+    /// The text of the file.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn read(&self) -> std::io::Result<String> {
+        match self {
+            Self::At(path) => std::fs::read_to_string(path),
+            Self::Text(text) => Ok(text.clone()),
         }
     }
 }
@@ -195,5 +223,15 @@ mod tests {
             "DAYBOOK_MODEL is `gpt`, expected policy, bedrock:ID, openai:NAME or transcript:FILE"
         );
         assert!(matches!(read(&[]), Err(Unusable::Variable(Invalid::Missing { .. }))));
+    }
+    #[test]
+    fn the_servers_file_is_a_path_or_its_text() {
+        let of = |value: &str| {
+            let config = read(&[("JOURNAL_TABLE_NAME", "t"), ("DAYBOOK_MCP_SERVERS", value)]);
+            config.unwrap().servers_file.unwrap()
+        };
+        assert_eq!(of("/etc/servers.json"), ServersFile::At("/etc/servers.json".into()));
+        let text = r#"{"servers": {}}"#;
+        assert_eq!(of(text).read().unwrap(), text);
     }
 }

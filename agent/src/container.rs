@@ -139,7 +139,7 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     }
     if let Some(file) = &config.servers_file {
         let store = ParameterStore::ssm(&aws, None);
-        let text = std::fs::read_to_string(file)?;
+        let text = file.read()?;
         servers = servers.with(Servers::load(&text, environment, &store).await?);
     }
     let journal = with_token(&aws, config.journal_token.as_ref());

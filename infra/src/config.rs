@@ -29,6 +29,7 @@ const NAMES: &[&str] = &[
     OPENAI_KEY,
     DIAGNOSTICS,
     LOG_GROUPS,
+    MCP_SERVERS,
     PEOPLE,
     CHECKPOINT_LOCK,
     PROTECT,
@@ -51,6 +52,7 @@ const API_KEY: &str = "mcpApiKeyParameter";
 const OPENAI_KEY: &str = "openaiApiKeyParameter";
 const DIAGNOSTICS: &str = "diagnostics";
 const LOG_GROUPS: &str = "logGroups";
+const MCP_SERVERS: &str = "mcpServers";
 const PEOPLE: &str = "people";
 const CHECKPOINT_LOCK: &str = "checkpointLock";
 const PROTECT: &str = "protect";
@@ -107,6 +109,11 @@ const MEMORY_MIB: std::ops::RangeInclusive<u32> = 128..=10_240;
 /// Source: AWS, Bedrock `AgentCore` control plane, `LifecycleConfiguration`.
 const IDLE_SECONDS: std::ops::RangeInclusive<u32> = 60..=28_800;
 
+/// Longest value of a variable of the agent runtime, in characters.
+///
+/// Source: AWS, Bedrock `AgentCore` control plane, `CreateAgentRuntime`, `environmentVariables`.
+pub const VALUE_CHARS_MAX: usize = 5_000;
+
 /// `AgentCore`'s default, in seconds.
 const IDLE_SECONDS_DEFAULT: u32 = 900;
 
@@ -143,6 +150,8 @@ pub struct Config {
     pub diagnostics: bool,
     /// Prefixes of the log groups that it may read besides those of functions.
     pub log_groups: Vec<String>,
+    /// The servers file whose text is in the agents' environment.
+    pub mcp_servers: Option<String>,
     /// ARNs of the IAM roles and users that may put a person's actions on the bus for them.
     pub people: Vec<String>,
     /// Whether the journal outlives its stack.
@@ -284,6 +293,7 @@ impl Config {
                 is_log_group,
                 "prefixes of log groups with commas between them, each of A-Z, a-z, 0-9, ., _, -, / and #",
             )?,
+            mcp_servers: optional(lookup, MCP_SERVERS, |_| true, "a servers file")?,
             people: list(
                 lookup,
                 PEOPLE,

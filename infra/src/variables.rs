@@ -23,12 +23,18 @@ const OF_THE_HOST: &[Variable] = &[
     (env::DAYBOOK_MODEL_CALLS_MAX, is_number, "a whole number of at least 1"),
     (env::MCP_CONNECT_TIMEOUT, is_number, SECONDS),
     (env::MCP_INIT_TIMEOUT, is_number, SECONDS),
+    (SERVER_URL, is_url, URL),
     (env::OPENAI_BASE_URL, is_url, URL),
     (BEDROCK_ENDPOINT, is_url, URL),
     (env::OTEL_EXPORTER_OTLP_ENDPOINT, is_url, URL),
     (env::OTEL_RESOURCE_ATTRIBUTES, |it| it.contains('='), "NAME=VALUE, with commas between them"),
     (LOG, |it| !it.is_empty(), "levels, such as info,agent=debug"),
 ];
+
+/// A servers file refers to it as `${env:MCP_SERVER_URL}`.
+///
+/// Source: the incident specification, which names the variable.
+const SERVER_URL: &str = "MCP_SERVER_URL";
 
 /// Source: AWS SDKs and Tools Reference Guide, "Service-specific endpoints".
 const BEDROCK_ENDPOINT: &str = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME";
