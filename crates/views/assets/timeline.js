@@ -52,6 +52,7 @@ export function timeline(id, { moved, connected }) {
   let origin = 0;
   /** Whether the timeline follows the newest row: until the user scrolls away or opens a record. */
   let follows = true;
+  let scale = null;
   /** The rows that the filter leaves, as indices of all rows. */
   let kept = [];
 
@@ -88,6 +89,13 @@ export function timeline(id, { moved, connected }) {
   function span() {
     const grown = OPEN.includes(shown.session.status) ? performance.now() - shown.at : 0;
     return Math.max(1, shown.waterfall.span_ms + grown);
+  }
+
+  /** The scale, kept while neither data nor time change it. */
+  function scaled() {
+    const now = span();
+    if (scale?.of !== shown || scale.now !== now) scale = { of: shown, now, ...scaleOf(shown.waterfall.waits, now) };
+    return scale;
   }
 
   // --- which rows ---
@@ -132,7 +140,7 @@ export function timeline(id, { moved, connected }) {
 
   function drawRows() {
     if (!shown || !scroll.isConnected) return;
-    drawAxis(scaleOf(shown.waterfall.waits, span()));
+    drawAxis(scaled());
     rows.style.height = `${kept.length * ROW_PX}px`;
     if (follows && chosen === null && OPEN.includes(shown.session.status)) scroll.scrollTop = scroll.scrollHeight;
     rows.replaceChildren(...drawnRows(...inSight()));
@@ -146,8 +154,9 @@ export function timeline(id, { moved, connected }) {
   }
 
   function drawnRows(first, last) {
-    const scale = scaleOf(shown.waterfall.waits, span());
-    return kept.slice(first, last).map((index, place) => drawRow(shown.waterfall.rows[index], index, first + place, scale));
+    if (first >= last) return [];
+    const at = scaled();
+    return kept.slice(first, last).map((index, place) => drawRow(shown.waterfall.rows[index], index, first + place, at));
   }
 
   /** On scroll, keeps the rows that stay visible: redrawing all of them takes longer than a frame. */
@@ -272,7 +281,7 @@ export function timeline(id, { moved, connected }) {
     else return false;
     // Keep the selected row visible.
     const row = chosen === null ? null : shown.waterfall.rows[chosen];
-    if (row && ["+", "=", "-"].includes(name)) origin = scaleOf(shown.waterfall.waits, span()).place(row.from_ms) - 0.5 / zoom;
+    if (row && ["+", "=", "-"].includes(name)) origin = scaled().place(row.from_ms) - 0.5 / zoom;
     origin = Math.max(0, Math.min(1 - 1 / zoom, origin));
     drawRows();
     return true;
