@@ -1,9 +1,9 @@
 // The list of sessions, newest first: search, facets, a histogram, and actions on selected rows.
 
-import { get, path, post, start, watchList } from "./api.js";
+import { get, path, post, watchList } from "./api.js";
 import { OPEN, STATUS, age, badge, button, clock, dollars, duration, el, needs, number, titled, tokens, verdictBadge, worded } from "./dom.js";
 import { asked, parameters, parsed, written } from "./filter.js";
-import { offers } from "./start.js";
+import { again, offers } from "./start.js";
 
 const PAGE = 50;
 const COUNT_MS = 10_000;
@@ -269,7 +269,7 @@ export async function list(frame, _, { connected, query }) {
     picked.dataset.text = text;
     const open = ids.filter((id) => OPEN.includes(known.get(id).status));
     picked.replaceChildren(...[el("strong", {}, `${ids.length} selected`), both,
-      button("Run again", () => each("started again", ids, again)),
+      button("Run again", () => each("started again", ids, (id) => again(id, crypto.randomUUID()))),
       open.length ? button(`Cancel ${open.length} open`, () => each("cancelled", open, (id) => post(path(id, "/cancel"), { reason: "cancelled from the list" })), { class: "danger" }) : null,
       button("Export as JSON", () => exported(ids).catch((error) => { said.textContent = error.message; })),
       button("Clear", () => { marked.clear(); draw(); for (const box of body.querySelectorAll("input")) box.checked = false; }, { class: "quiet" })].filter(Boolean));
@@ -280,13 +280,6 @@ export async function list(frame, _, { connected, query }) {
     for (const id of ids) await act(id).catch((error) => failed.push(error.message));
     said.className = failed.length ? "bad" : "faint";
     said.textContent = `${ids.length - failed.length} ${done}${failed.length ? `; ${failed.length} not: ${failed[0]}` : ""}`;
-  }
-
-  async function again(id) {
-    const { steps } = await get(path(id));
-    const opening = steps[0]?.outcome;
-    if (!opening) throw new Error(`session ${id} has no input`);
-    await start({ agent: known.get(id).agent, input: opening.input, dedupe_key: crypto.randomUUID() });
   }
 
   async function exported(ids) {

@@ -123,12 +123,15 @@ export async function session(frame, [id, ...wanted], { name, connected, query }
       lacking ? button(`Try again with version ${lacking.version}`, () => send("resume", {})) : null,
       ...(lacking?.registered ?? []).map((version) => button(`Continue with version ${version}`, () => send("resume", { as_version: version }))),
       button("Run again", runAgain),
-      el("a", { class: "button", href: `#/new/${encodeURIComponent(shown.session.agent ?? "")}?from=${encodeURIComponent(id)}` }, "Edit and run"),
+      el("a", { class: "button", href: edited() }, "Edit and run"),
       el("a", { class: "button", href: `#/compare/${encodeURIComponent(id)}/before` }, "Compare with previous run"),
       copier("Copy id", () => id),
       OPEN.includes(status) ? button("Cancel session", askToCancel, { class: "danger" }) : null,
     ]);
   }
+
+  /** The address of the form with this session's input. */
+  const edited = () => `#/new/${encodeURIComponent(shown.session.agent ?? "")}?from=${encodeURIComponent(id)}`;
 
   async function runAgain(event) {
     const pressed = event.currentTarget;
@@ -198,6 +201,7 @@ export async function session(frame, [id, ...wanted], { name, connected, query }
       at ? el("p", {}, "Where: ", link(at.sk, "", at.name)) : null,
       next.length ? el("h3", {}, "What to do next") : null,
       next.length ? el("ol", {}, next.map((text) => el("li", { class: "text" }, coded(text)))) : null,
+      /^(InputError|InvalidTrigger|EntrypointError):/.test(shown.session.error ?? "") ? el("p", {}, el("a", { class: "button primary", href: edited() }, "Correct and run")) : null,
     ];
   }
 

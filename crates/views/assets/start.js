@@ -48,9 +48,10 @@ export function offers() {
 
 /** The input and the settings that a session started with. */
 export async function opening(id) {
-  const { session, steps } = await get(path(id));
-  const begun = steps[0]?.outcome;
-  if (!begun || !("input" in begun)) throw new Error(`session ${id} has no recorded input`);
+  const { session, steps, events } = await get(path(id));
+  // A session that was refused before its first step has its input in the refusal.
+  const begun = [steps[0]?.outcome, ...events.map((event) => event.detail)].find((held) => held && typeof held === "object" && "input" in held);
+  if (!begun) throw new Error(`session ${id} has no recorded input`);
   return { agent: session.agent, input: begun.input, settings: begun.settings ?? {} };
 }
 
@@ -65,7 +66,8 @@ export async function again(id, key) {
 export async function begin(frame, [wanted], { name, query }) {
   const { agents, can_start: canStart } = await get("/api/agents");
   const from = query.get("from");
-  const earlier = from ? await opening(from) : null;
+  let lost = null;
+  const earlier = from ? await opening(from).catch((error) => { if (!error.message) throw error; lost = error.message; return null; }) : null;
   let agent = agents.find((known) => known.name === (wanted ?? earlier?.agent)) ?? null;
   if (!canStart) {
     frame.append(el("div", { class: "notice" }, el("p", {}, "Sessions of this journal start elsewhere. Use "), el("code", {}, "daybook trigger --target aws")));
@@ -103,7 +105,8 @@ export async function begin(frame, [wanted], { name, query }) {
         copier("Copy as curl", () => (read() ? `curl -X POST ${location.origin}/api/sessions -H 'content-type: application/json' -H 'idempotency-key: ${key}' -d ${quoted(JSON.stringify(detail()))}` : ""))));
     const known = examples(agent).filter((example) => Object.keys(example).length > 0);
     frame.replaceChildren(el("p", {}, el("a", { href: "#/new" }, "All agents")), el("h1", {}, `New session of ${agent.name}`), el("p", { class: "faint" }, agent.summary),
-      from ? el("p", { class: "faint" }, "With the input of ", el("a", { href: `#/session/${encodeURIComponent(from)}` }, from)) : "",
+      lost ? el("p", { class: "warn" }, lost) : "",
+      from && earlier ? el("p", { class: "faint" }, "With the input of ", el("a", { href: `#/session/${encodeURIComponent(from)}` }, from)) : "",
       known.length ? el("div", { class: "bar" }, el("span", { class: "faint" }, "Examples"), known.map((example) =>
         button(words(example).slice(0, 60), () => { input = structuredClone(example); asJson = false; key = crypto.randomUUID(); draw(); }, { class: "chip" }))) : "",
       made);
