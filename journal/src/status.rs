@@ -166,11 +166,16 @@ impl Lanes {
     fn awaits_its_turn(&self) -> bool {
         let newest = self.invocation.max(self.entrypoint).map(|(attempt, _)| attempt);
         self.declined.is_some() && self.declined == newest
+    }
+}
+
 /// Whether the agent was not invoked after all, because it is not the session's turn.
 fn is_declined(event: &Event) -> bool {
     let outcome = event.detail.as_ref().and_then(|detail| detail["outcome"].as_str());
     event.status == EventStatus::AgentInvocationSucceeded
         && matches!(outcome, Some("queued" | "halted"))
+}
+
 /// The lanes of events in any order.
 pub fn lanes<'a>(events: impl IntoIterator<Item = &'a Event>) -> Lanes {
     events.into_iter().fold(Lanes::default(), Lanes::with)
