@@ -167,7 +167,7 @@ image: ## builds the agents' image with docker or podman [TAG=daybook-agent] [AR
 STAGE = dev
 
 .PHONY: deploy diff destroy
-deploy: ## deploys a stage with the current credentials [STAGE=dev] [CONTEXT=...]; see DEPLOYMENT.md
+deploy: ## deploys a stage with the current credentials [STAGE=dev] [CONTEXT=...] [APPROVAL=never]; see DEPLOYMENT.md
 	@bash scripts/deploy.sh deploy '$(CARGO_TARGET_DIR)' '$(STAGE)' $(CONTEXT)
 
 diff: ## shows what deploying would change [STAGE=dev] [CONTEXT=...]

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Deploys or removes one stage in the account of the current credentials.
 #
-#   scripts/deploy.sh deploy TARGET_FOLDER STAGE [NAME=VALUE]...    creates the image's repository, the image, then the rest
+#   scripts/deploy.sh deploy TARGET_FOLDER STAGE [NAME=VALUE]...    creates the journal, the image's repository, the image, then the rest
 #   scripts/deploy.sh diff TARGET_FOLDER STAGE [NAME=VALUE]...      prints what a deployment would change
 #   scripts/deploy.sh api-key TARGET_FOLDER STAGE [NAME=VALUE]...   asks for the MCP servers' API key if the parameter does not exist
 #   scripts/deploy.sh destroy TARGET_FOLDER STAGE [drop]            removes everything but the journal; with `drop` the journal too
 #
-# DEPLOYMENT.md lists the permissions that the credentials need.
+# Each command can be repeated after it failed. With APPROVAL=never, `deploy` asks nothing, as a CI service needs; APPROVAL
+# has the values of `cdk deploy --require-approval`. DEPLOYMENT.md lists the permissions that the credentials need, and what
+# to do when a deployment stops.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source scripts/tools.sh
@@ -15,6 +17,11 @@ command=$1 target=$2 stage=$3
 shift 3
 [[ $stage =~ ^[a-z][a-z0-9-]{0,19}$ ]] || fail "invalid stage \`$stage\`" "use 1 to 20 characters of a-z, 0-9 and -, starting with a letter: STAGE=dev"
 stack=daybook-$stage table=daybook-$stage-journal
+approval=${APPROVAL:-broadening}
+case $approval in
+    never | any-change | broadening) ;;
+    *) fail "invalid APPROVAL \`$approval\`" "use never, any-change or broadening" ;;
+esac
 
 aws() { "$tools_dir/awscli-$awscli_version/bin/aws" "$@"; }
 # looked MISSING COMMAND...: prints the output of `aws COMMAND`, or `none` if it fails with the error MISSING. Any other
@@ -34,6 +41,10 @@ ask_for_api_key() {
     if aws ssm get-parameter --name "$name" --query Parameter.Name --output text >/dev/null 2>&1; then
         return
     fi
+    if [ "$approval" = never ]; then
+        echo "the parameter $name does not exist: agents have no API key (scripts/deploy.sh api-key stores one)" >&2
+        return
+    fi
     IFS= read -rsp "API key of your MCP servers, for the SSM parameter $name (empty: none): " key || true
     echo >&2
     if [ -z "$key" ]; then
@@ -45,16 +56,49 @@ ask_for_api_key() {
 }
 
 push_image() {
-    local repository engine
+    local repository engine there
     repository=$(aws ecr describe-repositories --repository-names "$stack-agent" \
         --query 'repositories[0].repositoryUri' --output text)
-    if aws ecr describe-images --repository-name "$stack-agent" --image-ids imageTag="$1" >/dev/null 2>&1; then
+    there=$(looked ImageNotFoundException ecr describe-images --repository-name "$stack-agent" --image-ids imageTag="$1" \
+        --query 'length(imageDetails)')
+    if [ "$there" = 1 ]; then
         return
     fi
     bash scripts/image.sh "$repository:$1"
     engine=$(command -v docker || command -v podman)
     aws ecr get-login-password | "$engine" login --username AWS --password-stdin "${repository%%/*}"
     "$engine" push "$repository:$1"
+}
+
+# AgentCore creates the agent's log group, without a retention, unless it exists.
+keep_agent_logs() {
+    local days=$1 runtime group
+    runtime=$(aws cloudformation describe-stacks --stack-name "$stack" \
+        --query "Stacks[0].Outputs[?OutputKey=='AgentRuntimeArn'].OutputValue" --output text)
+    group=/aws/bedrock-agentcore/runtimes/${runtime##*/}-DEFAULT
+    aws logs create-log-group --log-group-name "$group" 2>/dev/null || true
+    aws logs put-retention-policy --log-group-name "$group" --retention-in-days "$days"
+}
+
+release() {
+    aws cloudformation update-termination-protection --stack-name "$1" --no-enable-termination-protection >/dev/null
+}
+
+# The CDK protects a stack before it creates it, and replaces one whose creation has failed only if that is not protected.
+release_failed() {
+    local status
+    status=$(looked "does not exist" cloudformation describe-stacks --stack-name "$1" --query 'Stacks[0].StackStatus')
+    case $status in
+        CREATE_FAILED | ROLLBACK_COMPLETE | ROLLBACK_FAILED | REVIEW_IN_PROGRESS) release "$1" ;;
+    esac
+}
+
+# The caller names the stage explicitly, so deletion protection is switched off.
+destroy() {
+    local held
+    held=$(looked "does not exist" cloudformation describe-stacks --stack-name "$1" --query 'Stacks[0].EnableTerminationProtection')
+    if [ "$held" = True ]; then release "$1"; fi
+    cdk destroy "$1" --exclusively --force
 }
 
 # choice NAME CHOICES...: prints the choice for NAME, if any.
@@ -72,45 +116,50 @@ case $command in
     deploy)
         ensure_tools cdk-cli
         architecture=$(choice architecture "$@")
-        bash scripts/lambdas.sh "$target" "${architecture:-arm64}"
-        bash scripts/cdk.sh synth "$target" "stage=$stage" "functions=$target/lambdas/${architecture:-arm64}" "$@" >/dev/null
-        cdk deploy "$stack-image" --require-approval never
+        # The functions and the image are of one source, so that they belong together.
         tag=$(choice imageTag "$@")
-        push_image "${tag:-$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)}"
+        tag=${tag:-$(bash scripts/image.sh --tag)}
+        if [ -z "$(choice functions "$@")" ]; then
+            bash scripts/lambdas.sh "$target" "${architecture:-arm64}"
+            set -- "functions=$target/lambdas/${architecture:-arm64}" "$@"
+        fi
+        bash scripts/cdk.sh synth "$target" "stage=$stage" "imageTag=$tag" "$@" >/dev/null
+        # What an earlier stage of this name has left is taken over: its journal and its images.
+        for part in journal image; do
+            release_failed "$stack-$part"
+            cdk deploy "$stack-$part" --exclusively --require-approval never --import-existing-resources
+        done
+        push_image "$tag"
         ask_for_api_key "$parameter"
-        cdk deploy "$stack"
+        release_failed "$stack"
+        cdk deploy "$stack" --exclusively --require-approval "$approval"
+        days=$(choice logRetentionDays "$@")
+        keep_agent_logs "${days:-90}"
         echo "export DAYBOOK_TARGET=aws DAYBOOK_STAGE=$stage    # then: daybook doctor" ;;
     diff)
         ensure_tools cdk-cli
-        bash scripts/cdk.sh synth "$target" "stage=$stage" "$@" >/dev/null
-        cdk diff "$stack-image" "$stack" ;;
+        tag=$(choice imageTag "$@")
+        bash scripts/cdk.sh synth "$target" "stage=$stage" "imageTag=${tag:-$(bash scripts/image.sh --tag)}" "$@" >/dev/null
+        cdk diff "$stack-journal" "$stack-image" "$stack" ;;
     destroy)
-        protected=$(looked ResourceNotFoundException dynamodb describe-table --table-name "$table" \
-            --query Table.DeletionProtectionEnabled)
-        if [ "${1:-}" != drop ] && [ "$protected" = False ]; then
-            fail "the journal $table is not protected and would be deleted with the stack" \
-                "deploy with protect=true to keep it, or drop it: make destroy STAGE=$stage JOURNAL=drop"
-        fi
+        # Before anything is removed: a journal that cannot be looked at is not absent.
+        there=$(looked ResourceNotFoundException dynamodb describe-table --table-name "$table" --query Table.TableStatus)
         ensure_tools cdk-cli
         bash scripts/cdk.sh synth "$target" "stage=$stage" >/dev/null
-        held=$(looked "does not exist" cloudformation describe-stacks --stack-name "$stack" \
-            --query 'Stacks[0].EnableTerminationProtection')
-        # The caller names the stage explicitly, so deletion protection is switched off.
-        if [ "$held" = True ]; then
-            aws cloudformation update-termination-protection --stack-name "$stack" \
-                --no-enable-termination-protection >/dev/null
-        fi
-        cdk destroy "$stack" --force
-        cdk destroy "$stack-image" --force
-        if [ "$protected" = none ]; then
+        destroy "$stack"
+        destroy "$stack-image"
+        if [ "${1:-}" != drop ]; then
+            [ "$there" = none ] || echo "the journal $table is kept; to delete it: make destroy STAGE=$stage JOURNAL=drop"
             exit
-        elif [ "${1:-}" = drop ]; then
+        fi
+        destroy "$stack-journal"
+        # The stack leaves a protected table.
+        there=$(looked ResourceNotFoundException dynamodb describe-table --table-name "$table" --query Table.TableStatus)
+        if [ "$there" != none ]; then
             aws dynamodb update-table --table-name "$table" --no-deletion-protection-enabled >/dev/null 2>&1 || true
             aws dynamodb wait table-exists --table-name "$table"
             aws dynamodb delete-table --table-name "$table" >/dev/null
-            echo "the journal $table is deleted"
-        else
-            echo "the journal $table is kept; to delete it: make destroy STAGE=$stage JOURNAL=drop"
-        fi ;;
+        fi
+        echo "the journal $table is deleted" ;;
     *) fail "expected deploy, diff, api-key or destroy" ;;
 esac

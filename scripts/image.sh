@@ -2,6 +2,7 @@
 # Builds the agents' image: scripts/image.sh TAG [amd64|arm64]. AgentCore takes arm64.
 #
 #   scripts/image.sh --pin    writes the digests that the base images' tags have now into infra/image/bases; needs docker
+#   scripts/image.sh --tag    prints the tag of this source's image: the version, and a digest of what is compiled
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,6 +16,14 @@ if [ "${1:-}" = --pin ]; then
         esac
     done <$bases >$bases.new
     mv $bases.new $bases
+    exit
+fi
+if [ "${1:-}" = --tag ]; then
+    version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+    digest=$(find Cargo.toml Cargo.lock rust-toolchain.toml infra/image agent crates invoker journal packs poller \
+        toolkits/asl toolkits/tlog \( -name tests -o -name benches -o -name target \) -prune -o -type f -print0 |
+        LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum)
+    echo "$version-${digest:0:12}"
     exit
 fi
 engine=$(command -v docker || command -v podman) || {

@@ -13,7 +13,9 @@ use crate::cdk::aws_cloudwatch::{
 use crate::cdk::aws_cloudwatch_actions::SnsAction;
 use crate::cdk::aws_iam::PolicyStatement;
 use crate::cdk::aws_sns::{Topic, TopicProps};
+use crate::cdk::aws_sns_subscriptions::EmailSubscription;
 use crate::cdk::{Duration, Stack};
+use crate::config::Config;
 use crate::names::Names;
 
 /// Period of an alarm's metric, in minutes.
@@ -43,7 +45,7 @@ impl Watched {
 }
 
 /// Creates the alarms, their topic and the dashboard. Returns the topic.
-pub(crate) fn make(stack: &Stack, names: &Names) -> Result<Topic> {
+pub(crate) fn make(stack: &Stack, names: &Names, config: &Config) -> Result<Topic> {
     let kernel = stack.object().kernel();
     let props = TopicProps::new()
         .topic_name(names.of("alarms"))
@@ -52,6 +54,9 @@ pub(crate) fn make(stack: &Stack, names: &Names) -> Result<Topic> {
     let topic = Topic::new_with(stack, "AlarmTopic", props)?;
     let from = names.arn("cloudwatch", &format!("alarm:{}", names.of("*")));
     may_publish(&topic, &from)?;
+    if let Some(address) = &config.alarm_email {
+        topic.add_subscription(&EmailSubscription::new(kernel, address.as_str())?)?;
+    }
     let mut alarms = Vec::new();
     for watched in all(names) {
         let metric: IMetric = metric(kernel, &watched)?.upcast();
@@ -105,7 +110,8 @@ fn of_sessions(names: &Names) -> [Watched; 7] {
     let own = |id, about, metric, dimensions| {
         Watched::new(id, about, (metric::NAMESPACE, metric), dimensions)
     };
-    let incidents = vec![("agent", "incident".to_owned())];
+    let stage = vec![of_stage(names)];
+    let incidents = vec![of_stage(names), ("agent", "incident".to_owned())];
     let (lost, refused) = (
         "An agent stopped responding and was invoked again.",
         "Incidents were rejected: too many in an hour.",
@@ -124,9 +130,14 @@ fn of_sessions(names: &Names) -> [Watched; 7] {
         ),
         checkpoints("CheckpointsFailed", unsigned, "ExecutionsFailed"),
         checkpoints("CheckpointsTimedOut", unsigned, "ExecutionsTimedOut"),
-        own("AgentsLost", lost, metric::AGENTS_LOST, vec![]),
+        own("AgentsLost", lost, metric::AGENTS_LOST, stage),
         own("BreakerOpen", refused, metric::BREAKER_OPEN, incidents),
     ]
+}
+
+/// The dimension of all metrics of Daybook's own.
+fn of_stage(names: &Names) -> (&'static str, String) {
+    (metric::STAGE, names.stage().to_owned())
 }
 
 fn of_queues(names: &Names) -> [Watched; 2] {
@@ -237,18 +248,19 @@ fn graphs(names: &Names) -> Vec<Vec<Graph>> {
         "ExecutionsTimedOut",
         "ExecutionsAborted",
     ];
-    let waiting = shown(metric::NAMESPACE, metric::SESSIONS_WAITING_FOR_CAPACITY, &[]);
+    let stage = [of_stage(names)];
+    let waiting = shown(metric::NAMESPACE, metric::SESSIONS_WAITING_FOR_CAPACITY, &stage);
     let waiting = Watched { level: true, ..waiting };
     let units = ["ConsumedWriteCapacityUnits", "ConsumedReadCapacityUnits"];
     vec![
         vec![
             ("Executions", of("AWS/States", &executions, &machine)),
-            ("Silent agents", of(metric::NAMESPACE, &[metric::AGENTS_LOST], &[])),
+            ("Silent agents", of(metric::NAMESPACE, &[metric::AGENTS_LOST], &stage)),
         ],
         vec![
             (
                 "Invocations without a place",
-                of(metric::NAMESPACE, &[metric::INVOCATIONS_WITHOUT_CAPACITY], &[]),
+                of(metric::NAMESPACE, &[metric::INVOCATIONS_WITHOUT_CAPACITY], &stage),
             ),
             ("Sessions that wait for a place", vec![waiting]),
         ],

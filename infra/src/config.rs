@@ -16,6 +16,7 @@ pub fn names() -> Vec<&'static str> {
 const NAMES: &[&str] = &[
     STAGE,
     BUS,
+    CREATE_BUS,
     IMAGE_TAG,
     FUNCTIONS,
     ARCHITECTURE,
@@ -31,6 +32,11 @@ const NAMES: &[&str] = &[
     LOG_GROUPS,
     MCP_SERVERS,
     PEOPLE,
+    FUNCTION_ALARMS,
+    ALARM_EMAIL,
+    SCHEDULE_HOURS,
+    SCHEDULE_AGENT,
+    WARM_WRITES,
     CHECKPOINT_LOCK,
     PROTECT,
     NOTIFY,
@@ -39,6 +45,7 @@ const NAMES: &[&str] = &[
 
 const STAGE: &str = "stage";
 const BUS: &str = "bus";
+const CREATE_BUS: &str = "createBus";
 const IMAGE_TAG: &str = "imageTag";
 const FUNCTIONS: &str = "functions";
 const ARCHITECTURE: &str = "architecture";
@@ -54,6 +61,11 @@ const DIAGNOSTICS: &str = "diagnostics";
 const LOG_GROUPS: &str = "logGroups";
 const MCP_SERVERS: &str = "mcpServers";
 const PEOPLE: &str = "people";
+const FUNCTION_ALARMS: &str = "functionAlarms";
+const ALARM_EMAIL: &str = "alarmEmail";
+const SCHEDULE_HOURS: &str = "scheduleHours";
+const SCHEDULE_AGENT: &str = "scheduleAgent";
+const WARM_WRITES: &str = "warmWriteUnits";
 const CHECKPOINT_LOCK: &str = "checkpointLock";
 const PROTECT: &str = "protect";
 const NOTIFY: &str = "notify";
@@ -70,6 +82,12 @@ pub const DEFAULT_BUS: &str = "default";
 ///
 /// Source: the incident specification, section 7.
 const API_KEY_PARAMETER: &str = "/incident-response/mcp-api-key";
+
+const LOG_GROUPS_FORM: &str =
+    "prefixes of log groups with commas between them, each of A-Z, a-z, 0-9, ., _, -, / and #";
+
+const PEOPLE_FORM: &str =
+    "ARNs of IAM roles and users with commas between them; * matches any text";
 
 const PARAMETER_FORM: &str = "a parameter's full name: /, then A-Z, a-z, 0-9, ., _, - and /";
 
@@ -114,6 +132,11 @@ const IDLE_SECONDS: std::ops::RangeInclusive<u32> = 60..=28_800;
 /// Source: AWS, Bedrock `AgentCore` control plane, `CreateAgentRuntime`, `environmentVariables`.
 pub const VALUE_CHARS_MAX: usize = 5_000;
 
+/// Range of the writes a second that a table takes at once. A new table takes 4,000.
+///
+/// Source: Amazon DynamoDB Developer Guide, "Understanding DynamoDB warm throughput".
+const WARM_WRITES_RANGE: std::ops::RangeInclusive<u32> = 4_001..=1_000_000;
+
 /// `AgentCore`'s default, in seconds.
 const IDLE_SECONDS_DEFAULT: u32 = 900;
 
@@ -122,8 +145,10 @@ const IDLE_SECONDS_DEFAULT: u32 = 900;
 pub struct Config {
     /// Distinguishes the stacks of one account: `dev`.
     pub stage: String,
-    /// The bus for triggers. If it is not the default one, the stack creates it.
+    /// The bus for triggers.
     pub bus: String,
+    /// Whether the stack creates the bus, unless it is the default one.
+    pub creates_bus: bool,
     /// Tag of the agent's image.
     pub image_tag: String,
     /// A folder with one folder per function, each with its `bootstrap`.
@@ -154,6 +179,16 @@ pub struct Config {
     pub mcp_servers: Option<String>,
     /// ARNs of the IAM roles and users that may put a person's actions on the bus for them.
     pub people: Vec<String>,
+    /// Whether an alarm on any function of the account starts the incident agent.
+    pub function_alarms: bool,
+    /// Who is told of the stack's own alarms.
+    pub alarm_email: Option<String>,
+    /// Time between two sessions that start by themselves, in hours.
+    pub schedule_hours: Option<u32>,
+    /// Their agent, if not the default one.
+    pub schedule_agent: Option<String>,
+    /// Writes a second that the journal takes at once, without growing first.
+    pub warm_writes: Option<u32>,
     /// Whether the journal outlives its stack.
     pub protect: bool,
     pub checkpoint_lock: Lock,
@@ -251,6 +286,7 @@ impl Config {
                 is_name,
                 "1 to 64 of A-Z, a-z, 0-9, ., _ and -",
             )?,
+            creates_bus: truth(lookup, CREATE_BUS, true)?,
             image_tag: matching(
                 lookup,
                 IMAGE_TAG,
@@ -287,19 +323,14 @@ impl Config {
             openai_key_parameter: optional(lookup, OPENAI_KEY, is_parameter, PARAMETER_FORM)?,
             variables: variables::read(lookup)?,
             diagnostics: truth(lookup, DIAGNOSTICS, true)?,
-            log_groups: list(
-                lookup,
-                LOG_GROUPS,
-                is_log_group,
-                "prefixes of log groups with commas between them, each of A-Z, a-z, 0-9, ., _, -, / and #",
-            )?,
+            log_groups: list(lookup, LOG_GROUPS, is_log_group, LOG_GROUPS_FORM)?,
             mcp_servers: optional(lookup, MCP_SERVERS, |_| true, "a servers file")?,
-            people: list(
-                lookup,
-                PEOPLE,
-                is_person,
-                "ARNs of IAM roles and users with commas between them; * matches any text",
-            )?,
+            people: list(lookup, PEOPLE, is_person, PEOPLE_FORM)?,
+            function_alarms: truth(lookup, FUNCTION_ALARMS, true)?,
+            alarm_email: optional(lookup, ALARM_EMAIL, is_email, "an e-mail address")?,
+            schedule_hours: some_within(lookup, SCHEDULE_HOURS, 1..=8_760)?,
+            schedule_agent: optional(lookup, SCHEDULE_AGENT, is_agent, "the name of an agent")?,
+            warm_writes: some_within(lookup, WARM_WRITES, WARM_WRITES_RANGE)?,
             checkpoint_lock: checkpoint_lock(lookup)?,
             protect: truth(lookup, PROTECT, true)?,
             notify: truth(lookup, NOTIFY, false)?,
@@ -368,6 +399,14 @@ fn within(
         Ok(number) if range.contains(&number) => Ok(number),
         _ => Err(Invalid::Value { name, value, expected: expected() }),
     }
+}
+
+fn some_within(
+    lookup: &impl Fn(&str) -> Option<String>,
+    name: &'static str,
+    range: std::ops::RangeInclusive<u32>,
+) -> Result<Option<u32>, Invalid> {
+    lookup(name).map(|_| within(lookup, name, 0, range)).transpose()
 }
 
 fn truth(
@@ -460,6 +499,16 @@ fn is_person(value: &str) -> bool {
         && account.bytes().all(|b| b.is_ascii_digit())
         && named.is_some_and(|name| !name.is_empty() && name != "*")
         && value.chars().all(of)
+}
+
+fn is_agent(value: &str) -> bool {
+    packs::find(value).is_some()
+}
+
+fn is_email(value: &str) -> bool {
+    let parts = value.split_once('@');
+    parts.is_some_and(|(name, domain)| !name.is_empty() && domain.contains('.'))
+        && !value.contains(char::is_whitespace)
 }
 
 fn is_parameter(value: &str) -> bool {

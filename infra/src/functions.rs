@@ -27,7 +27,6 @@ const SWEEP_SECONDS: u32 = 240;
 pub(crate) struct Functions {
     pub(crate) invoker: Function,
     pub(crate) poller: Function,
-    pub(crate) poller_role: IRole,
     pub(crate) watchdog: Function,
 }
 
@@ -53,7 +52,6 @@ pub(crate) fn make(
             let timeout = Duration::seconds(maker.kernel(), SWEEP_SECONDS)?;
             Ok(props.timeout(&timeout).dead_letter_queue(dead_letters))
         })?,
-        poller_role,
     })
 }
 
@@ -94,6 +92,7 @@ impl Maker<'_> {
         let kernel = self.kernel();
         let code = Code::from_asset(kernel, format!("{}/{name}", config.functions))?;
         let mut environment = vec![
+            (env::DAYBOOK_STAGE, config.stage.clone()),
             (env::JOURNAL_TABLE_NAME, names.of("journal")),
             (env::AGENT_RUNTIME_ARN, runtime_arn.to_owned()),
         ];

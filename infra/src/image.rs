@@ -1,4 +1,4 @@
-//! The repository of the agent's image, in a stack of its own: it must hold an image before the other stack can be
+//! The repository of the agent's image, in a stack of its own: it must hold an image before the main stack can be
 //! deployed.
 
 use anyhow::Result;
@@ -33,7 +33,7 @@ pub fn stack(app: &App, config: &Config) -> Result<Stack> {
         .lifecycle_rules(&[LifecycleRule::new()
             .max_image_count(UNTAGGED_IMAGES_MAX)
             .tag_status(crate::cdk::aws_ecr::TagStatus::Untagged)])
-        .removal_policy(RemovalPolicy::Retain);
+        .removal_policy(RemovalPolicy::RetainOnUpdateOrDelete);
     let repository = Repository::new_with(&stack, "Agent", props)?;
     CfnOutput::new(
         &stack,

@@ -1,7 +1,7 @@
 //! Daybook's stack in an AWS account, defined in Rust with the AWS CDK.
 //!
-//! [`synth`] builds the app. Each stage has two stacks: the repository of the agent's image ([`image`])
-//! and everything else ([`stack`]).
+//! [`synth`] builds the app. Each stage has three stacks: the journal ([`mod@journal`]), the repository of the
+//! agent's image ([`image`]) and everything else ([`stack`]).
 //!
 //! Decisions are plain Rust values: [`config`] validates the settings, [`names`] defines all names, and
 //! [`roles`] the permissions of each role. The other modules pass these to the CDK, which runs in a
@@ -45,6 +45,7 @@ pub mod config;
 mod functions;
 pub mod image;
 mod incidents;
+pub mod journal;
 pub mod log;
 mod machine;
 pub mod names;
@@ -102,8 +103,8 @@ pub fn app(kernel: &Kernel, options: &Options<'_>) -> Result<App> {
     }
     let app = App::new_with(kernel, props)?;
     let config = read_config(&app)?;
-    let images = image::stack(&app, &config)?;
-    stack::stack(&app, &config, &images)?;
+    let before = [journal::stack(&app, &config)?, image::stack(&app, &config)?];
+    stack::stack(&app, &config, &before)?;
     Ok(app)
 }
 

@@ -50,10 +50,11 @@ const ADMINISTRATION: &[&str] = &[
     "kms:CancelKeyDeletion",
 ];
 
-/// Creates the key. Only the poller's role may sign with it.
-pub(crate) fn key(stack: &Stack, names: &Names, config: &Config, poller: &IRole) -> Result<CfnKey> {
-    let root =
-        format!("arn:{}:iam::{}:root", names.arn_parts().partition, names.arn_parts().account);
+/// Creates the key and its alias. Only the poller's role may sign with it. A policy can name a role that does not exist
+/// yet in a condition only.
+pub(crate) fn key(stack: &Stack, names: &Names, config: &Config) -> Result<CfnAlias> {
+    let account = &names.arn_parts().account;
+    let root = format!("arn:{}:iam::{account}:root", names.arn_parts().partition);
     let policy = json!({
         "Version": "2012-10-17",
         "Statement": [
@@ -63,8 +64,12 @@ pub(crate) fn key(stack: &Stack, names: &Names, config: &Config, poller: &IRole)
             },
             {
                 "Sid": "OnlyThePollerSigns", "Effect": "Allow",
-                "Principal": { "AWS": poller.role_arn()? },
+                "Principal": { "AWS": "*" },
                 "Action": ["kms:Sign", "kms:GetPublicKey"], "Resource": "*",
+                "Condition": {
+                    "StringEquals": { "kms:CallerAccount": account },
+                    "ArnEquals": { "aws:PrincipalArn": names.poller_role_arn() },
+                },
             },
         ],
     });
@@ -75,12 +80,12 @@ pub(crate) fn key(stack: &Stack, names: &Names, config: &Config, poller: &IRole)
         .key_policy(&policy);
     let key = CfnKey::new_with(stack, "LogKey", props)?;
     if config.protect {
-        key.apply_removal_policy_with(RemovalPolicy::Retain, RemovalPolicyOptions::new())?;
+        let policy = RemovalPolicy::RetainOnUpdateOrDelete;
+        key.apply_removal_policy_with(policy, RemovalPolicyOptions::new())?;
     }
     let alias = names.log_key_alias();
     let required = CfnAliasPropsRequired { alias_name: &alias, target_key_id: &key.r#ref()? };
-    CfnAlias::new(stack, "LogKeyAlias", CfnAliasProps::new(required))?;
-    Ok(key)
+    Ok(CfnAlias::new(stack, "LogKeyAlias", CfnAliasProps::new(required))?)
 }
 
 /// Creates the bucket for copies of checkpoints. Nobody can change or delete a copy for as long as records are kept. The
@@ -109,7 +114,8 @@ pub(crate) fn bucket(stack: &Stack, config: &Config) -> Result<CfnBucket> {
         .public_access_block_configuration(private)
         .ownership_controls(CfnBucketOwnershipControlsProperty::new(&[owned]));
     let bucket = CfnBucket::new_with(stack, "Checkpoints", props)?;
-    bucket.apply_removal_policy_with(RemovalPolicy::Retain, RemovalPolicyOptions::new())?;
+    let policy = RemovalPolicy::RetainOnUpdateOrDelete;
+    bucket.apply_removal_policy_with(policy, RemovalPolicyOptions::new())?;
     let reason =
         "Each object is a public checkpoint that nobody can change; CloudTrail has who wrote it.";
     let reason = AcknowledgmentRequired { id: "AwsSolutions-S1", reason };

@@ -42,6 +42,10 @@ impl Names {
         format!("{STACK_PREFIX}{}", config.stage)
     }
 
+    pub fn stage(&self) -> &str {
+        &self.stage
+    }
+
     pub fn arn_parts(&self) -> &ArnParts {
         &self.arn_parts
     }
@@ -75,6 +79,17 @@ impl Names {
     /// The alias of the key that signs the log of sessions: `alias/daybook-dev-log`.
     pub fn log_key_alias(&self) -> String {
         format!("alias/{}", self.of("log"))
+    }
+
+    /// The name of the poller's role, which the key's policy names before the role exists. Names of roles are those of
+    /// all regions of an account.
+    pub fn poller_role(&self) -> String {
+        format!("{}-{}", self.of("poller"), self.arn_parts.region)
+    }
+
+    pub fn poller_role_arn(&self) -> String {
+        let ArnParts { partition, account, .. } = &self.arn_parts;
+        format!("arn:{partition}:iam::{account}:role/{}", self.poller_role())
     }
 
     /// The state machine that makes checkpoints of the log.

@@ -40,6 +40,11 @@ const GET: &str = "dynamodb:GetItem";
 const PUT: &str = "dynamodb:PutItem";
 const QUERY: &str = "dynamodb:Query";
 
+/// The beginnings of an inference profile's id: the regions that it routes to.
+///
+/// Source: Amazon Bedrock User Guide, "Supported Regions and models for inference profiles".
+const PROFILES: &[&str] = &["us.", "us-gov.", "eu.", "apac.", "jp.", "au.", "global."];
+
 /// A role and the service that assumes it.
 #[derive(Clone, Debug)]
 pub struct Grant {
@@ -222,7 +227,7 @@ fn api_key(names: &Names, config: &Config) -> [Statement; 2] {
 fn model(names: &Names, config: &Config) -> Option<Statement> {
     let id = config.model.as_deref()?.strip_prefix("bedrock:")?;
     let partition = &names.arn_parts().partition;
-    let base = ["us.", "eu.", "apac.", "global."].iter().find_map(|region| id.strip_prefix(region));
+    let base = PROFILES.iter().find_map(|region| id.strip_prefix(region));
     let model = format!("arn:{partition}:bedrock:*::foundation-model/{}", base.unwrap_or(id));
     let mut resources = vec![model];
     if base.is_some() {
@@ -268,7 +273,7 @@ fn diagnostics(names: &Names, config: &Config) -> [Statement; 3] {
 /// The permissions that `AgentCore` itself needs.
 ///
 /// Source: AWS, "IAM permissions for `AgentCore` Runtime", execution role.
-fn container(names: &Names) -> [Statement; 7] {
+fn container(names: &Names) -> [Statement; 8] {
     let runtime_logs = "log-group:/aws/bedrock-agentcore/runtimes/*";
     let identities = [
         names.arn("bedrock-agentcore", "workload-identity-directory/default"),
@@ -292,6 +297,12 @@ fn container(names: &Names) -> [Statement; 7] {
             &[names.arn("logs", runtime_logs)],
         )
         .wide("AgentCore names a runtime's log group after its id, which is not known in advance."),
+        Statement::allow(
+            "FindLogGroups",
+            &["logs:DescribeLogGroups"],
+            &[names.arn("logs", "log-group:*")],
+        )
+        .wide("It lists the account's log groups by a prefix; AgentCore looks for the runtime's."),
         Statement::allow(
             "LogStreams",
             &["logs:CreateLogStream", "logs:PutLogEvents"],
@@ -348,10 +359,15 @@ fn function(names: &Names, function: &str) -> Vec<Statement> {
 fn traces() -> Statement {
     Statement::allow(
         "Traces",
-        &["xray:PutTraceSegments", "xray:PutTelemetryRecords"],
+        &[
+            "xray:PutTraceSegments",
+            "xray:PutTelemetryRecords",
+            "xray:GetSamplingRules",
+            "xray:GetSamplingTargets",
+        ],
         &["*".to_owned()],
     )
-    .wide("X-Ray has no resource type for segments.")
+    .wide("X-Ray has no resource type for segments and for the targets of sampling.")
 }
 
 fn journal(names: &Names, sid: &'static str, actions: &[&'static str], keys: &[&str]) -> Statement {
@@ -380,6 +396,7 @@ pub(crate) fn make(stack: &Stack, names: &Names, config: &Config, id: &str) -> R
             "Daybook: permissions of {}.",
             id.trim_end_matches("Role").to_lowercase()
         ));
+    let props = if id == "PollerRole" { props.role_name(names.poller_role()) } else { props };
     let role = Role::new(stack, id, props)?;
     let spelt = all(&Names::new(config, ArnParts::spelt()), config);
     for grant in spelt.iter().filter(|grant| grant.id == id) {

@@ -1,4 +1,4 @@
-//! The main stack: everything except the image's repository.
+//! The main stack: everything except the journal and the image's repository.
 
 use anyhow::Result;
 use jsii::Is;
@@ -7,24 +7,25 @@ use crate::cdk::constructs::Construct;
 use crate::cdk::{App, CfnOutput, CfnOutputProps, Stack, StackProps, Tags};
 use crate::config::Config;
 use crate::names::{ArnParts, Names};
-use crate::{alarms, functions, incidents, log, machine, runtime, table, triggers};
+use crate::{alarms, functions, incidents, log, machine, runtime, triggers};
 
-/// Creates the stack; `images` is deployed before it.
+/// Creates the stack; the others are deployed before it.
 ///
 /// # Errors
 /// The CDK rejects it.
-pub fn stack(app: &App, config: &Config, images: &Stack) -> Result<Stack> {
+pub fn stack(app: &App, config: &Config, before: &[Stack]) -> Result<Stack> {
     let name = Names::prefix(config);
     let props = StackProps::new()
         .stack_name(&name)
         .description("Daybook: an event-journaling workflow for AI agents.")
         .termination_protection(config.protect);
     let stack = Stack::new_with(&of(app), &name, props)?;
-    stack.add_stack_dependency(images)?;
+    for other in before {
+        stack.add_stack_dependency(other)?;
+    }
     tag(&stack, config)?;
     let names = names(&stack, config)?;
 
-    let table = table::make(&stack, &names, config)?;
     let dead_letters = triggers::dead_letters(&stack, &names)?;
     let bus = triggers::bus(&stack, config)?;
     let runtime = runtime::make(&stack, &names, config)?;
@@ -32,15 +33,14 @@ pub fn stack(app: &App, config: &Config, images: &Stack) -> Result<Stack> {
     let functions = functions::make(&stack, &names, config, &runtime_arn, &dead_letters)?;
     let machine = machine::make(&stack, &names, config, &functions)?;
     let bucket = log::bucket(&stack, config)?.r#ref()?;
-    log::key(&stack, &names, config, &functions.poller_role)?;
     log::machine(&stack, &names, config, &functions.poller.function_arn()?, &bucket)?;
     triggers::make(&stack, &names, config, &functions, &dead_letters)?;
     let actions_url = functions::actions_url(&stack, &functions)?;
     let incidents = incidents::make(&stack, &names, config, &bus)?;
-    let alarms = alarms::make(&stack, &names)?;
+    let alarms = alarms::make(&stack, &names, config)?;
 
     for (id, value, description) in [
-        ("JournalTableName", table.table_name()?, "JOURNAL_TABLE_NAME of daybook --target aws"),
+        ("JournalTableName", names.of("journal"), "JOURNAL_TABLE_NAME of daybook --target aws"),
         ("StateMachineArn", machine.state_machine_arn()?, "STATE_MACHINE_ARN"),
         ("AgentRuntimeArn", runtime_arn, "AGENT_RUNTIME_ARN"),
         ("EventBusName", config.bus.clone(), "EVENT_BUS_NAME; the bus for triggers"),

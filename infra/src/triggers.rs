@@ -51,10 +51,10 @@ pub(crate) fn queue(stack: &Stack, id: &str, name: &str, props: QueueProps) -> R
     Ok(Queue::new_with(stack, id, props)?)
 }
 
-/// The bus for triggers: the account's default, or a new one.
+/// The bus for triggers: the account's default, one that exists, or a new one.
 pub(crate) fn bus(stack: &Stack, config: &Config) -> Result<IEventBus> {
-    if config.bus == DEFAULT_BUS {
-        return Ok(EventBus::from_event_bus_name(stack, "Bus", DEFAULT_BUS)?);
+    if config.bus == DEFAULT_BUS || !config.creates_bus {
+        return Ok(EventBus::from_event_bus_name(stack, "Bus", config.bus.as_str())?);
     }
     let props = EventBusProps::new().event_bus_name(&config.bus);
     Ok(EventBus::new_with(stack, "Bus", props)?.upcast())
@@ -109,14 +109,55 @@ pub(crate) fn make(
         start("Machine", rule::INPUT_PATHS, rule::INPUT_TEMPLATE)?,
     )?;
     // AWS services send their events to the default bus only.
+    if config.function_alarms {
+        rules.make(
+            "Alarms",
+            "alarms",
+            CfnRuleProps::new()
+                .description("Starts the diagnosis of an alarm on a function.")
+                .event_pattern(&parse(alarms::PATTERN)?),
+            start("Machine", alarms::INPUT_PATHS, alarms::INPUT_TEMPLATE)?,
+        )?;
+    }
+    if let Some(hours) = config.schedule_hours {
+        let template = scheduled(config.schedule_agent.as_deref());
+        let unit = if hours == 1 { "hour" } else { "hours" };
+        rules.make(
+            "Schedule",
+            "schedule",
+            CfnRuleProps::new()
+                .description("Starts a session at fixed times.")
+                .schedule_expression(format!("rate({hours} {unit})")),
+            start("Machine", &rule::INPUT_PATHS[..2], &template)?,
+        )?;
+    }
+    actions(stack, names, config, functions, &rules)?;
+    let every = CHECKPOINT_EVERY_MINUTES;
     rules.make(
-        "Alarms",
-        "alarms",
+        "Checkpoint",
+        "checkpoint",
         CfnRuleProps::new()
-            .description("Starts the diagnosis of an alarm on a function.")
-            .event_pattern(&parse(alarms::PATTERN)?),
-        start("Machine", alarms::INPUT_PATHS, alarms::INPUT_TEMPLATE)?,
+            .description("Signs the log of sessions.")
+            .schedule_expression(format!("rate({every} minutes)")),
+        rules.target("Checkpoints", &names.checkpoints_arn())?.role_arn(&role),
     )?;
+    to_watchdog(stack, &rules, &machine, &functions.watchdog.function_arn()?)
+}
+
+/// The template of a trigger at a fixed time.
+fn scheduled(agent: Option<&str>) -> String {
+    let detail = agent.map_or_else(|| json!({}), |agent| json!({ "agent": agent }));
+    format!(r#"{{"session_id": <session_id>, "time": <time>, "detail": {detail}}}"#)
+}
+
+/// Creates the rules that pass a person's actions to the poller.
+fn actions(
+    stack: &Stack,
+    names: &Names,
+    config: &Config,
+    functions: &Functions,
+    rules: &Rules<'_>,
+) -> Result<()> {
     let poller = functions.poller.function_arn()?;
     let bus = actions_bus(stack, names, config)?;
     for action in rule::ACTIONS {
@@ -134,16 +175,7 @@ pub(crate) fn make(
         )?;
         may_call(stack, &format!("{id}MayCall"), &poller, &made)?;
     }
-    let every = CHECKPOINT_EVERY_MINUTES;
-    rules.make(
-        "Checkpoint",
-        "checkpoint",
-        CfnRuleProps::new()
-            .description("Signs the log of sessions.")
-            .schedule_expression(format!("rate({every} minutes)")),
-        rules.target("Checkpoints", &names.checkpoints_arn())?.role_arn(&role),
-    )?;
-    to_watchdog(stack, &rules, &machine, &functions.watchdog.function_arn()?)
+    Ok(())
 }
 
 /// Creates the rules that call the watchdog: for executions that ended, and at fixed times.

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use workflow::metric;
+use workflow::{env, metric};
 
 use config::Config;
 
@@ -76,7 +76,12 @@ where
     let lookup: Lookup = |name| std::env::var(name).ok();
     start_logging(lookup);
     let metrics = metrics_cloudwatch_embedded::Builder::new();
-    let metrics = metrics.cloudwatch_namespace(metric::NAMESPACE).init()?;
+    let metrics = metrics.cloudwatch_namespace(metric::NAMESPACE);
+    let metrics = match env::text(&lookup, env::DAYBOOK_STAGE) {
+        Some(stage) => metrics.with_dimension(metric::STAGE, stage),
+        None => metrics,
+    };
+    let metrics = metrics.init()?;
     telemetry::metrics::set_on();
     metric::describe();
     exporters::export_spans(&lookup, service)?;

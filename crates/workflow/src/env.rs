@@ -68,7 +68,8 @@ pub const DAYBOOK_TARGET: &str = "DAYBOOK_TARGET";
 /// The URL of the local stack that commands use without `--endpoint`.
 pub const DAYBOOK_ENDPOINT: &str = "DAYBOOK_ENDPOINT";
 
-/// The stage that `--target aws` uses if the resource names above are not set.
+/// The stage that `--target aws` uses if the resource names above are not set, and the dimension of the functions'
+/// metrics.
 pub const DAYBOOK_STAGE: &str = "DAYBOOK_STAGE";
 
 /// The default model.

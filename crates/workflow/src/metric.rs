@@ -9,6 +9,9 @@ use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
 
 pub const NAMESPACE: &str = "Daybook";
 
+/// The dimension of all metrics of the functions: the stage, so that several share an account.
+pub const STAGE: &str = "stage";
+
 /// Sessions sealed. Labels: `status`, the verdict; `agent`, `none` if it never started. Counted once
 /// per seal, so a repeated seal counts twice.
 pub const SESSIONS_ENDED: &str = "SessionsEnded";

@@ -116,7 +116,7 @@ impl AgentRuntimeArtifact {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_bedrockagentcore.Runtime`
-Runtime = "aws-cdk-lib.aws_bedrockagentcore.Runtime": super::aws_iam::IGrantable, super::constructs::Construct, super::constructs::IConstruct,);
+Runtime = "aws-cdk-lib.aws_bedrockagentcore.Runtime": super::aws_iam::IGrantable, super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl Runtime {
     /// # Errors

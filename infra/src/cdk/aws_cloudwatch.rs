@@ -477,7 +477,7 @@ impl YAxisProps {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_cloudwatch.Alarm`
-Alarm = "aws-cdk-lib.aws_cloudwatch.Alarm": super::interfaces_aws_cloudwatch::IAlarmRef, super::constructs::Construct, super::constructs::IConstruct,);
+Alarm = "aws-cdk-lib.aws_cloudwatch.Alarm": super::interfaces_aws_cloudwatch::IAlarmRef, super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl Alarm {
     /// # Errors
@@ -517,7 +517,7 @@ impl AlarmStatusWidget {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_cloudwatch.Dashboard`
-Dashboard = "aws-cdk-lib.aws_cloudwatch.Dashboard": super::constructs::Construct, super::constructs::IConstruct,);
+Dashboard = "aws-cdk-lib.aws_cloudwatch.Dashboard": super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl Dashboard {
     /// # Errors

@@ -297,7 +297,7 @@ impl WarmThroughput {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_dynamodb.Table`
-Table = "aws-cdk-lib.aws_dynamodb.Table": super::constructs::Construct, super::constructs::IConstruct,);
+Table = "aws-cdk-lib.aws_dynamodb.Table": super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl Table {
     /// # Errors

@@ -104,11 +104,11 @@ impl RepositoryProps {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_ecr.IRepository`
-IRepository = "aws-cdk-lib.aws_ecr.IRepository": super::constructs::IConstruct,);
+IRepository = "aws-cdk-lib.aws_ecr.IRepository": super::constructs::IConstruct, super::constructs::IDependable,);
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_ecr.Repository`
-Repository = "aws-cdk-lib.aws_ecr.Repository": IRepository, super::constructs::Construct, super::constructs::IConstruct,);
+Repository = "aws-cdk-lib.aws_ecr.Repository": IRepository, super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl Repository {
     /// # Errors

@@ -220,7 +220,7 @@ impl LogConfig {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_events.CfnEventBusPolicy`
-CfnEventBusPolicy = "aws-cdk-lib.aws_events.CfnEventBusPolicy": super::constructs::Construct, super::constructs::IConstruct,);
+CfnEventBusPolicy = "aws-cdk-lib.aws_events.CfnEventBusPolicy": super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl CfnEventBusPolicy {
     /// # Errors
@@ -236,7 +236,7 @@ impl CfnEventBusPolicy {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_events.CfnRule`
-CfnRule = "aws-cdk-lib.aws_events.CfnRule": super::constructs::Construct, super::constructs::IConstruct,);
+CfnRule = "aws-cdk-lib.aws_events.CfnRule": super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl CfnRule {
     /// # Errors
@@ -262,7 +262,7 @@ impl CfnRule {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_events.EventBus`
-EventBus = "aws-cdk-lib.aws_events.EventBus": IEventBus, super::constructs::Construct, super::constructs::IConstruct,);
+EventBus = "aws-cdk-lib.aws_events.EventBus": IEventBus, super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl EventBus {
     /// # Errors
@@ -296,7 +296,7 @@ impl EventBus {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_events.IEventBus`
-IEventBus = "aws-cdk-lib.aws_events.IEventBus": super::constructs::IConstruct,);
+IEventBus = "aws-cdk-lib.aws_events.IEventBus": super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl IEventBus {
     /// # Errors

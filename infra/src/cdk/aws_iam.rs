@@ -82,7 +82,7 @@ IPrincipal = "aws-cdk-lib.aws_iam.IPrincipal": IGrantable,);
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_iam.IRole`
-IRole = "aws-cdk-lib.aws_iam.IRole": IGrantable, IPrincipal, super::interfaces_aws_iam::IRoleRef, super::constructs::IConstruct,);
+IRole = "aws-cdk-lib.aws_iam.IRole": IGrantable, IPrincipal, super::interfaces_aws_iam::IRoleRef, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl IRole {
     /// # Errors
@@ -122,7 +122,7 @@ PrincipalBase = "aws-cdk-lib.aws_iam.PrincipalBase": IGrantable, IPrincipal,);
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_iam.Role`
-Role = "aws-cdk-lib.aws_iam.Role": IGrantable, IPrincipal, IRole, super::interfaces_aws_iam::IRoleRef, super::constructs::Construct, super::constructs::IConstruct,);
+Role = "aws-cdk-lib.aws_iam.Role": IGrantable, IPrincipal, IRole, super::interfaces_aws_iam::IRoleRef, super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl Role {
     /// # Errors

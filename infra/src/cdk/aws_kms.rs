@@ -56,7 +56,7 @@ impl CfnKeyProps {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_kms.CfnAlias`
-CfnAlias = "aws-cdk-lib.aws_kms.CfnAlias": super::constructs::Construct, super::constructs::IConstruct,);
+CfnAlias = "aws-cdk-lib.aws_kms.CfnAlias": super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl CfnAlias {
     /// # Errors
@@ -72,7 +72,7 @@ impl CfnAlias {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_kms.CfnKey`
-CfnKey = "aws-cdk-lib.aws_kms.CfnKey": super::interfaces_aws_kms::IKeyRef, super::constructs::Construct, super::constructs::IConstruct,);
+CfnKey = "aws-cdk-lib.aws_kms.CfnKey": super::interfaces_aws_kms::IKeyRef, super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl CfnKey {
     /// # Errors

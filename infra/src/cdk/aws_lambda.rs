@@ -401,7 +401,7 @@ AssetCode = "aws-cdk-lib.aws_lambda.AssetCode": Code,);
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_lambda.CfnPermission`
-CfnPermission = "aws-cdk-lib.aws_lambda.CfnPermission": super::constructs::Construct, super::constructs::IConstruct,);
+CfnPermission = "aws-cdk-lib.aws_lambda.CfnPermission": super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl CfnPermission {
     /// # Errors
@@ -417,7 +417,7 @@ impl CfnPermission {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_lambda.CfnUrl`
-CfnUrl = "aws-cdk-lib.aws_lambda.CfnUrl": super::constructs::Construct, super::constructs::IConstruct,);
+CfnUrl = "aws-cdk-lib.aws_lambda.CfnUrl": super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl CfnUrl {
     /// # Errors
@@ -459,7 +459,7 @@ impl Code {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_lambda.Function`
-Function = "aws-cdk-lib.aws_lambda.Function": super::aws_iam::IGrantable, super::constructs::Construct, super::constructs::IConstruct,);
+Function = "aws-cdk-lib.aws_lambda.Function": super::aws_iam::IGrantable, super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl Function {
     /// # Errors

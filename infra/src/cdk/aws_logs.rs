@@ -76,7 +76,7 @@ impl LogGroupProps {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_logs.LogGroup`
-LogGroup = "aws-cdk-lib.aws_logs.LogGroup": super::interfaces_aws_logs::ILogGroupRef, super::constructs::Construct, super::constructs::IConstruct,);
+LogGroup = "aws-cdk-lib.aws_logs.LogGroup": super::interfaces_aws_logs::ILogGroupRef, super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl LogGroup {
     /// # Errors

@@ -130,7 +130,7 @@ impl CfnPipeProps {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_pipes.CfnPipe`
-CfnPipe = "aws-cdk-lib.aws_pipes.CfnPipe": super::constructs::Construct, super::constructs::IConstruct,);
+CfnPipe = "aws-cdk-lib.aws_pipes.CfnPipe": super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl CfnPipe {
     /// # Errors

@@ -275,7 +275,7 @@ impl CfnBucketProps {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_s3.CfnBucket`
-CfnBucket = "aws-cdk-lib.aws_s3.CfnBucket": super::constructs::Construct, super::constructs::IConstruct,);
+CfnBucket = "aws-cdk-lib.aws_s3.CfnBucket": super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl CfnBucket {
     /// # Errors
@@ -320,7 +320,7 @@ impl CfnBucket {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_s3.CfnBucketPolicy`
-CfnBucketPolicy = "aws-cdk-lib.aws_s3.CfnBucketPolicy": super::constructs::Construct, super::constructs::IConstruct,);
+CfnBucketPolicy = "aws-cdk-lib.aws_s3.CfnBucketPolicy": super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl CfnBucketPolicy {
     /// # Errors

@@ -109,7 +109,7 @@ impl TopicProps {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_sns.ITopic`
-ITopic = "aws-cdk-lib.aws_sns.ITopic": super::constructs::IConstruct,);
+ITopic = "aws-cdk-lib.aws_sns.ITopic": super::constructs::IConstruct, super::constructs::IDependable,);
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_sns.ITopicSubscription`
@@ -117,11 +117,11 @@ ITopicSubscription = "aws-cdk-lib.aws_sns.ITopicSubscription":);
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_sns.Subscription`
-Subscription = "aws-cdk-lib.aws_sns.Subscription": super::constructs::Construct, super::constructs::IConstruct,);
+Subscription = "aws-cdk-lib.aws_sns.Subscription": super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_sns.Topic`
-Topic = "aws-cdk-lib.aws_sns.Topic": ITopic, super::constructs::Construct, super::constructs::IConstruct,);
+Topic = "aws-cdk-lib.aws_sns.Topic": ITopic, super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl Topic {
     /// # Errors

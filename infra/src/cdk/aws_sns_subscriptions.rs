@@ -4,6 +4,25 @@
 use jsii::{Handle as _, Is, Kernel, Map, Number, Result, Text, ToWire, Value};
 
 jsii::structure!(
+/// `aws-cdk-lib.aws_sns_subscriptions.EmailSubscriptionProps`
+EmailSubscriptionProps = "aws-cdk-lib.aws_sns_subscriptions.EmailSubscriptionProps");
+
+impl EmailSubscriptionProps {
+    /// A value with its required members.
+    pub fn new() -> Self {
+        Self::empty()
+    }
+    #[must_use]
+    pub fn json(self, value: bool) -> Self {
+        self.with("json", &value)
+    }
+    #[must_use]
+    pub fn dead_letter_queue(self, value: &impl Is<super::aws_sqs::IQueue>) -> Self {
+        self.with("deadLetterQueue", &value)
+    }
+}
+
+jsii::structure!(
 /// `aws-cdk-lib.aws_sns_subscriptions.SqsSubscriptionProps`
 SqsSubscriptionProps = "aws-cdk-lib.aws_sns_subscriptions.SqsSubscriptionProps");
 
@@ -19,6 +38,27 @@ impl SqsSubscriptionProps {
     #[must_use]
     pub fn dead_letter_queue(self, value: &impl Is<super::aws_sqs::IQueue>) -> Self {
         self.with("deadLetterQueue", &value)
+    }
+}
+
+jsii::handle!(
+/// `aws-cdk-lib.aws_sns_subscriptions.EmailSubscription`
+EmailSubscription = "aws-cdk-lib.aws_sns_subscriptions.EmailSubscription": super::aws_sns::ITopicSubscription,);
+
+impl EmailSubscription {
+    /// # Errors
+    /// The library rejects the call.
+    pub fn new(kernel: &Kernel, email_address: impl Text) -> Result<Self> {
+        kernel.create(Self::FQN, &[&email_address])
+    }
+    /// # Errors
+    /// The library rejects the call.
+    pub fn new_with(
+        kernel: &Kernel,
+        email_address: impl Text,
+        props: EmailSubscriptionProps,
+    ) -> Result<Self> {
+        kernel.create(Self::FQN, &[&email_address, &props])
     }
 }
 

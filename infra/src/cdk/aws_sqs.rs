@@ -141,11 +141,11 @@ impl RedriveAllowPolicy {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_sqs.IQueue`
-IQueue = "aws-cdk-lib.aws_sqs.IQueue": super::constructs::IConstruct,);
+IQueue = "aws-cdk-lib.aws_sqs.IQueue": super::constructs::IConstruct, super::constructs::IDependable,);
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_sqs.Queue`
-Queue = "aws-cdk-lib.aws_sqs.Queue": IQueue, super::constructs::Construct, super::constructs::IConstruct,);
+Queue = "aws-cdk-lib.aws_sqs.Queue": IQueue, super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl Queue {
     /// # Errors

@@ -118,7 +118,7 @@ impl DefinitionBody {
 
 jsii::handle!(
 /// `aws-cdk-lib.aws_stepfunctions.StateMachine`
-StateMachine = "aws-cdk-lib.aws_stepfunctions.StateMachine": super::aws_iam::IGrantable, super::constructs::Construct, super::constructs::IConstruct,);
+StateMachine = "aws-cdk-lib.aws_stepfunctions.StateMachine": super::aws_iam::IGrantable, super::constructs::Construct, super::constructs::IConstruct, super::constructs::IDependable,);
 
 impl StateMachine {
     /// # Errors

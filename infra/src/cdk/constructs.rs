@@ -5,7 +5,7 @@ use jsii::{Handle as _, Is, Kernel, Map, Number, Result, Text, ToWire, Value};
 
 jsii::handle!(
 /// `constructs.Construct`
-Construct = "constructs.Construct": IConstruct,);
+Construct = "constructs.Construct": IConstruct, IDependable,);
 
 impl Construct {
     /// # Errors
@@ -17,13 +17,24 @@ impl Construct {
 
 jsii::handle!(
 /// `constructs.IConstruct`
-IConstruct = "constructs.IConstruct":);
+IConstruct = "constructs.IConstruct": IDependable,);
+
+jsii::handle!(
+/// `constructs.IDependable`
+IDependable = "constructs.IDependable":);
 
 jsii::handle!(
 /// `constructs.Node`
 Node = "constructs.Node":);
 
 impl Node {
+    /// # Errors
+    /// The library rejects the call.
+    pub fn add_dependency(&self, deps: &[IDependable]) -> Result<()> {
+        let mut arguments: Vec<&dyn ToWire> = vec![];
+        arguments.extend(deps.iter().map(|value| value as &dyn ToWire));
+        self.object().call("addDependency", &arguments)
+    }
     /// # Errors
     /// The library rejects the call.
     pub fn try_get_context(&self, key: impl Text) -> Result<Value> {

@@ -5,4 +5,4 @@ use jsii::{Handle as _, Is, Kernel, Map, Number, Result, Text, ToWire, Value};
 
 jsii::handle!(
 /// `aws-cdk-lib.interfaces.aws_cloudwatch.IAlarmRef`
-IAlarmRef = "aws-cdk-lib.interfaces.aws_cloudwatch.IAlarmRef": super::constructs::IConstruct,);
+IAlarmRef = "aws-cdk-lib.interfaces.aws_cloudwatch.IAlarmRef": super::constructs::IConstruct, super::constructs::IDependable,);

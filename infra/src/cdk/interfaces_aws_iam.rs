@@ -5,4 +5,4 @@ use jsii::{Handle as _, Is, Kernel, Map, Number, Result, Text, ToWire, Value};
 
 jsii::handle!(
 /// `aws-cdk-lib.interfaces.aws_iam.IRoleRef`
-IRoleRef = "aws-cdk-lib.interfaces.aws_iam.IRoleRef": super::constructs::IConstruct,);
+IRoleRef = "aws-cdk-lib.interfaces.aws_iam.IRoleRef": super::constructs::IConstruct, super::constructs::IDependable,);

@@ -5,4 +5,4 @@ use jsii::{Handle as _, Is, Kernel, Map, Number, Result, Text, ToWire, Value};
 
 jsii::handle!(
 /// `aws-cdk-lib.interfaces.aws_kms.IKeyRef`
-IKeyRef = "aws-cdk-lib.interfaces.aws_kms.IKeyRef": super::constructs::IConstruct,);
+IKeyRef = "aws-cdk-lib.interfaces.aws_kms.IKeyRef": super::constructs::IConstruct, super::constructs::IDependable,);

@@ -5,4 +5,4 @@ use jsii::{Handle as _, Is, Kernel, Map, Number, Result, Text, ToWire, Value};
 
 jsii::handle!(
 /// `aws-cdk-lib.interfaces.aws_logs.ILogGroupRef`
-ILogGroupRef = "aws-cdk-lib.interfaces.aws_logs.ILogGroupRef": super::constructs::IConstruct,);
+ILogGroupRef = "aws-cdk-lib.interfaces.aws_logs.ILogGroupRef": super::constructs::IConstruct, super::constructs::IDependable,);

@@ -374,7 +374,7 @@ impl TagProps {
 
 jsii::handle!(
 /// `aws-cdk-lib.App`
-App = "aws-cdk-lib.App": constructs::Construct, constructs::IConstruct,);
+App = "aws-cdk-lib.App": constructs::Construct, constructs::IConstruct, constructs::IDependable,);
 
 impl App {
     /// # Errors
@@ -401,7 +401,7 @@ impl App {
 
 jsii::handle!(
 /// `aws-cdk-lib.CfnOutput`
-CfnOutput = "aws-cdk-lib.CfnOutput": constructs::Construct, constructs::IConstruct,);
+CfnOutput = "aws-cdk-lib.CfnOutput": constructs::Construct, constructs::IConstruct, constructs::IDependable,);
 
 impl CfnOutput {
     /// # Errors
@@ -444,7 +444,7 @@ impl Duration {
 
 jsii::handle!(
 /// `aws-cdk-lib.Stack`
-Stack = "aws-cdk-lib.Stack": constructs::Construct, constructs::IConstruct,);
+Stack = "aws-cdk-lib.Stack": constructs::Construct, constructs::IConstruct, constructs::IDependable,);
 
 impl Stack {
     /// # Errors

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::template::{of_type, read, resolved};
 
@@ -279,7 +279,8 @@ fn only_the_poller_signs_and_nobody_deletes_copies_of_checkpoints() {
             let key = "arn:aws:kms:eu-west-1:123456789012:key/1a2b3c";
             assert!(!allows(statements, &Request::on("kms:Sign", key)), "{role}");
         }
-        let keys: Vec<_> = of_type(&template, "AWS::KMS::Key").collect();
+        let journal = read(&format!("{name}-journal.template.json"));
+        let keys: Vec<_> = of_type(&journal, "AWS::KMS::Key").collect();
         let [(_, key)] = keys[..] else { panic!("{keys:#?}") };
         assert_eq!(key["KeySpec"], "ECC_NIST_EDWARDS25519");
         let statements = resolved(&key["KeyPolicy"]["Statement"]);
@@ -289,10 +290,17 @@ fn only_the_poller_signs_and_nobody_deletes_copies_of_checkpoints() {
                 let signs = ["kms:Sign", "kms:CreateGrant"];
                 actions.iter().any(|action| signs.iter().any(|sign| fits(action, sign)))
             })
-            .map(|statement| statement["Principal"]["AWS"].as_str().unwrap())
             .collect();
         let [signer] = signers[..] else { panic!("{signers:?}") };
-        assert!(signer.starts_with("<PollerRole"), "{signer}");
+        let poller =
+            of_type(&template, "AWS::IAM::Role").find(|(id, _)| id.starts_with("PollerRole"));
+        let poller = resolved(&poller.unwrap().1["RoleName"]);
+        let poller = format!("arn:aws:iam::123456789012:role/{}", poller.as_str().unwrap());
+        let condition = json!({
+            "StringEquals": { "kms:CallerAccount": "123456789012" },
+            "ArnEquals": { "aws:PrincipalArn": poller },
+        });
+        assert_eq!(signer["Condition"], condition);
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::kernel::{OTHER, cdk, synthesised};
-use crate::template::{kept, read, resolved};
+use crate::template::{kept, of_type, read, resolved};
 
 #[expect(clippy::disallowed_methods, reason = "insta's own switch for updating")]
 fn updates() -> bool {
@@ -36,7 +36,8 @@ fn check(folder: &Path, name: &str) {
 fn the_same_settings_give_the_golden_templates() {
     let Some(cdk) = cdk() else { return };
     let (once, twice) = (synthesised(&cdk, &[]), synthesised(&cdk, &[]));
-    for name in ["daybook-dev.template.json", "daybook-dev-image.template.json"] {
+    for part in ["", "-journal", "-image"] {
+        let name = &format!("daybook-dev{part}.template.json");
         check(once.path(), name);
         let read = |folder: &Path| std::fs::read(folder.join(name)).unwrap();
         assert_eq!(read(once.path()), read(twice.path()), "{name}");
@@ -70,8 +71,41 @@ fn templates_are_synthesised_without_network() {
 fn every_setting_changes_the_golden_template() {
     let Some(cdk) = cdk() else { return };
     let made = synthesised(&cdk, OTHER);
-    check(made.path(), "daybook-other.template.json");
-    check(made.path(), "daybook-other-image.template.json");
+    for part in ["", "-journal", "-image"] {
+        check(made.path(), &format!("daybook-other{part}.template.json"));
+    }
+}
+
+#[test]
+fn a_bus_of_another_stage_is_used_and_not_created() {
+    let Some(cdk) = cdk() else { return };
+    let shared = [OTHER, &[("createBus", "false")]].concat();
+    let made = synthesised(&cdk, &shared);
+    let text = std::fs::read_to_string(made.path().join("daybook-other.template.json")).unwrap();
+    let template: Value = serde_json::from_str(&text).unwrap();
+    let buses: Vec<_> = of_type(&template, "AWS::Events::EventBus").collect();
+    let [(_, own)] = buses[..] else { panic!("{buses:#?}") };
+    assert_eq!(own["Name"], "daybook-other");
+    let rules = of_type(&template, "AWS::Events::Rule");
+    assert!(rules.into_iter().any(|(_, rule)| rule["EventBusName"] == "agents"));
+}
+
+/// What a failed creation leaves is in the way of its repetition.
+#[test]
+fn nothing_remains_of_a_stack_that_could_not_be_created() {
+    for name in ["daybook-dev", "daybook-dev-journal", "daybook-dev-image"] {
+        let template = read(&format!("{name}.template.json"));
+        for (id, resource) in template["Resources"].as_object().unwrap() {
+            assert_ne!(resource["DeletionPolicy"], "Retain", "{name}: {id}");
+        }
+    }
+    // The protected table is the last of its stack to be created.
+    let template = read("daybook-dev-journal.template.json");
+    let resources = template["Resources"].as_object().unwrap();
+    let table = resources.values().find(|it| it["Type"] == "AWS::DynamoDB::Table").unwrap();
+    assert_eq!(table["Properties"]["DeletionProtectionEnabled"], true);
+    let others = resources.values().filter(|it| it["Type"] != "AWS::DynamoDB::Table").count();
+    assert_eq!((others, table["DependsOn"].to_string().contains("LogKeyAlias")), (2, true));
 }
 
 #[test]

@@ -33,9 +33,13 @@ fn findings(linter: &Path, names: &[&str]) -> BTreeSet<String> {
 #[test]
 fn cfn_lint_reports_only_jsonata_fields() {
     let Some(linter) = tool("DAYBOOK_TEST_CFN_LINT") else { return };
-    let names = ["daybook-dev", "daybook-dev-image", "daybook-other", "daybook-other-image"]
-        .map(|name| format!("{name}.template.json"));
-    let found = findings(&linter, &names.each_ref().map(String::as_str));
+    let names: Vec<String> = ["daybook-dev", "daybook-other"]
+        .iter()
+        .flat_map(|stage| {
+            ["", "-journal", "-image"].map(|part| format!("{stage}{part}.template.json"))
+        })
+        .collect();
+    let found = findings(&linter, &names.iter().map(String::as_str).collect::<Vec<_>>());
     // cfn-lint checks a state machine as JSONPath. In JSONata both fields may be expressions;
     // asl-validator accepts them.
     let unknown = [
@@ -51,7 +55,7 @@ fn cfn_lint_reports_an_unknown_property() {
     let Some(linter) = tool("DAYBOOK_TEST_CFN_LINT") else { return };
     let folder = tempfile::tempdir().unwrap();
     let broken = folder.path().join("broken.template.json");
-    let text = std::fs::read_to_string(kept("daybook-dev.template.json")).unwrap();
+    let text = std::fs::read_to_string(kept("daybook-dev-journal.template.json")).unwrap();
     std::fs::write(&broken, text.replace("\"BillingMode\"", "\"BilingMode\"")).unwrap();
     let output = Command::new(linter).arg("--").arg(&broken).output().unwrap();
     assert!(String::from_utf8_lossy(&output.stdout).contains("BilingMode"));
