@@ -107,7 +107,11 @@ pub fn settings(
     defaults: &Defaults,
 ) -> Settings {
     let own = defaults.of(agent);
-    let own_model = own.model.clone().and_then(|model| Model::try_from(model).ok());
+    let own_model = own
+        .model
+        .clone()
+        .or(agent.model().map(str::to_owned))
+        .and_then(|model| Model::try_from(model).ok());
     let model = trigger.model.clone().or(own_model).unwrap_or_else(|| defaults.model.clone());
     let model = if own.is_policy_only { Model::Policy } else { model };
     let set = own.on_model_failure.or(defaults.on_model_failure.map(of_graph));

@@ -32,6 +32,7 @@ pub struct Agent {
     span_names: SpanNames,
     presentation: Presentation,
     input_schema: Option<Arc<Value>>,
+    model: Option<String>,
     profile: &'static Profile,
     /// Each without earlier ones of its own.
     earlier: Vec<Agent>,
@@ -59,6 +60,8 @@ pub(crate) struct Sheet {
     pub(crate) origins: Vec<Rule>,
     /// The program, if the agent is one.
     pub(crate) hosted: Option<Arc<Hosted>>,
+    /// Whether its rules can replace a model.
+    pub(crate) has_policy: bool,
 }
 
 /// Names of the spans of an agent's effects. An agent whose specification fixes these names sets
@@ -173,6 +176,19 @@ impl Agent {
     where
         S: Clone + fmt::Debug + Send + Sync + Serialize + DeserializeOwned + 'static,
     {
+        Self::from_parts(graph, graph.init, serde_json::from_value)
+    }
+
+    /// An agent whose states need more than an input or a snapshot: `init` replaces the graph's, and `restore` reads a
+    /// state from a snapshot. Both must be pure.
+    pub fn from_parts<S>(
+        graph: &'static Graph<S>,
+        init: impl Fn(&Value, &Settings) -> Result<S, InputError> + Send + Sync + 'static,
+        restore: impl Fn(Value) -> Result<S, serde_json::Error> + Send + Sync + 'static,
+    ) -> Self
+    where
+        S: Clone + fmt::Debug + Send + Sync + Serialize + 'static,
+    {
         let nodes = graph.nodes.iter().map(|node| OutlineNode { name: node.name, to: node.to });
         let sheet = Sheet {
             name: graph.name,
@@ -190,18 +206,18 @@ impl Agent {
             tool_timeout_s: graph.tool_timeout_s,
             origins: Vec::new(),
             hosted: None,
+            has_policy: true,
         };
         Self {
             sheet: Arc::new(sheet),
             span_names: SpanNames::USUAL,
             presentation: Presentation::DEFAULT,
             init: Arc::new(move |input, settings| {
-                Ok(Box::new(Loaded { graph, state: (graph.init)(input, settings)? }))
+                Ok(Box::new(Loaded { graph, state: init(input, settings)? }))
             }),
-            restore: Arc::new(move |state| {
-                Ok(Box::new(Loaded { graph, state: serde_json::from_value(state)? }))
-            }),
+            restore: Arc::new(move |state| Ok(Box::new(Loaded { graph, state: restore(state)? }))),
             input_schema: None,
+            model: None,
             profile: &Profile::PLAIN,
             earlier: Vec::new(),
         }
@@ -231,6 +247,7 @@ impl Agent {
             tool_timeout_s: TOOL_TIMEOUT_S,
             origins: Vec::new(),
             hosted: Some(Arc::new(hosted)),
+            has_policy: true,
         };
         let template = described.title.map(leak);
         Ok(Self {
@@ -248,6 +265,7 @@ impl Agent {
             }),
             restore: Arc::new(|_| Ok(Box::new(Elsewhere))),
             input_schema: described.input_schema.map(Arc::new),
+            model: None,
             profile: &Profile::PLAIN,
             earlier: Vec::new(),
         })
@@ -256,6 +274,24 @@ impl Agent {
     /// The program, if the agent is one.
     pub fn hosted(&self) -> Option<&Hosted> {
         self.sheet.hosted.as_deref()
+    }
+
+    /// An agent without rules: sessions without a model, or whose model fails, fail.
+    #[must_use]
+    pub fn without_policy(mut self) -> Self {
+        Arc::make_mut(&mut self.sheet).has_policy = false;
+        self
+    }
+
+    /// Sets the model of sessions whose trigger names none, as a trigger names it.
+    #[must_use]
+    pub fn with_model(self, model: Option<String>) -> Self {
+        Self { model, ..self }
+    }
+
+    /// The model of sessions whose trigger names none.
+    pub fn model(&self) -> Option<&str> {
+        self.model.as_deref()
     }
 
     /// Keeps another version of this agent, for the sessions that began with it. New sessions begin with `self`.

@@ -62,7 +62,7 @@ impl Run {
         {
             let message = format!("{used} {} used; the maximum is {bound}", limit.as_str());
             let costs = matches!(limit, Limit::Tokens | Limit::MicroUsd);
-            if costs && self.settings.on_model_failure == OnModelFailure::Policy {
+            if costs && !self.fails_with_model() {
                 return Some(self.fallback(CATEGORY_BUDGET, &message));
             }
             return Some(Next::End(Finish::failed(
@@ -77,10 +77,15 @@ impl Run {
         Some(Next::Note(Note { subject: NOTE_BUDGET.to_owned(), payload }))
     }
 
+    /// Whether the session fails when its model does.
+    fn fails_with_model(&self) -> bool {
+        !self.sheet.has_policy || self.settings.on_model_failure == OnModelFailure::Fail
+    }
+
     fn chat(&self, open: &Open, work: &ChatWork) -> Next {
         match &work.failure {
             Some((failure, _)) if !work.may_retry(self.sheet.attempts.chat) => {
-                if self.by_policy() || self.settings.on_model_failure == OnModelFailure::Fail {
+                if self.by_policy() || self.fails_with_model() {
                     return Next::End(model_failed(failure));
                 }
                 self.fallback(&failure.category, &failure.message)

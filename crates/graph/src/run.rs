@@ -21,6 +21,12 @@ use crate::outcome::{Failure, Outcome, OutcomeBody, ToolResult};
 use crate::panics::Panicked;
 use crate::plan::{CATEGORY_GRAPH, graph_failed};
 
+/// Category of a chat of a session without a model, of an agent without a policy.
+pub const CATEGORY_NO_MODEL: &str = "no_model";
+
+const NO_POLICY: &str =
+    "the session names no model, and this agent has no rules that could answer instead";
+
 /// Node visits without an effect after which a run fails.
 pub const MOVES_MAX: u32 = 100;
 
@@ -163,8 +169,11 @@ impl Run {
     /// The policy's reply to a chat.
     ///
     /// # Errors
-    /// If the policy panics. Journaled as the chat's outcome, the failure ends the session.
+    /// If the agent has no policy, or the policy panics. Journaled as the chat's outcome, the failure ends the session.
     pub fn policy(&self, chat: &Chat) -> Result<Reply, Failure> {
+        if !self.sheet.has_policy {
+            return Err(Failure::refused(CATEGORY_NO_MODEL, NO_POLICY));
+        }
         let panicked = |panicked: Panicked| Failure::refused(CATEGORY_GRAPH, panicked.to_string());
         self.program.policy(chat).map_err(panicked)
     }
