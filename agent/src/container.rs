@@ -28,6 +28,7 @@ use crate::config::{Config, bundled_program};
 use crate::host::{self, Host};
 use crate::model::Models;
 use crate::progress::Broadcast;
+use crate::project::Project;
 use crate::tool::parameters::{self, ParameterStore};
 use crate::tool::{Servers, Timeouts};
 use crate::{health, http, measure, trace};
@@ -63,11 +64,13 @@ pub fn main_with(agents: Arc<[Agent]>) -> Result<(), Error> {
         return Ok(health::ping(&environment)?);
     }
     start_logging();
+    let project = project()?;
+    let agents = with_agents_of(&project, agents)?;
     exporters::export_spans(&environment, "daybook-agent")?;
     exporters::metrics::keep(&measure::buckets(&agents));
     workflow::metric::describe();
     measure::describe(&agents);
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(agents))
+    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(run(agents, project))
 }
 
 fn start_logging() {
@@ -116,7 +119,29 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
+/// The file that `DAYBOOK_CONFIG` names, for agents that are programs or files.
+fn project() -> Result<Project, Error> {
+    match environment(env::DAYBOOK_CONFIG).filter(|path| !path.is_empty()) {
+        Some(path) => Ok(Project::read(path.as_ref())?),
+        None => Ok(Project::default()),
+    }
+}
+
+fn with_agents_of(project: &Project, agents: Arc<[Agent]>) -> Result<Arc<[Agent]>, Error> {
+    if !project.has_agents() {
+        return Ok(agents);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let own = runtime.block_on(project.agents())?;
+    if let Some(taken) = own.iter().find(|own| agents.iter().any(|it| it.name() == own.name())) {
+        let text = format!("daybook.toml: there is already an agent `{}`", taken.name());
+        return Err(Error(text.into()));
+    }
+    Ok(agents.iter().cloned().chain(own).collect())
+}
+
+async fn run(agents: Arc<[Agent]>, project: Project) -> Result<(), Error> {
+    let environment = |name: &str| environment(name).or_else(|| project.setting(name));
     let config = Config::read(&agents, &environment)?;
     let aws = aws_config::load_defaults(BehaviorVersion::latest()).await;
     let (name, expected) = (env::AWS_REGION, "a region, such as us-east-1");
@@ -137,8 +162,11 @@ async fn run(agents: Arc<[Agent]>) -> Result<(), Error> {
     if config.is_in_account {
         servers = servers.in_account(environment);
     }
+    let store = ParameterStore::ssm(&aws, None);
+    if let Some(text) = &project.servers {
+        servers = servers.with(Servers::load(text, environment, &store).await?);
+    }
     if let Some(file) = &config.servers_file {
-        let store = ParameterStore::ssm(&aws, None);
         let text = file.read()?;
         servers = servers.with(Servers::load(&text, environment, &store).await?);
     }

@@ -28,6 +28,7 @@ pub mod measure;
 pub mod model;
 pub mod program;
 pub mod progress;
+pub mod project;
 pub mod session;
 pub mod settings;
 pub mod task;

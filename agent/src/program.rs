@@ -5,7 +5,9 @@
 
 pub mod describe;
 mod drive;
-
 mod process;
 
 pub use drive::Local;
+
+/// Variables of this process that a program gets.
+pub const INHERITED: [&str; 6] = ["PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH"];

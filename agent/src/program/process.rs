@@ -14,10 +14,8 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinSet;
 use tracing::Instrument as _;
 
+use super::INHERITED;
 use crate::tool::process::{Keeper, has_exited, kill_group};
-
-/// Variables of this process that a program gets.
-const INHERITED: [&str; 6] = ["PATH", "HOME", "LANG", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH"];
 
 /// Longest line of stderr that is kept, in bytes.
 const LINE_BYTES_MAX: usize = 8 * 1024;
@@ -33,6 +31,12 @@ const EXIT_GRACE: Duration = Duration::from_secs(2);
 
 /// How often to look whether a program has exited.
 const EXIT_POLL: Duration = Duration::from_millis(2);
+
+/// How often to look whether a program has exited whose stdout is open.
+const EXIT_WATCH: Duration = Duration::from_millis(200);
+
+/// How long to read what a program wrote before it exited.
+const EXIT_DRAIN: Duration = Duration::from_millis(50);
 
 /// How long a program may take to read a frame. A program that does not read is hanging.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -116,7 +120,18 @@ impl Process {
     /// `fill_buf` and `consume` keep what was read when this future is dropped at an await.
     async fn line(&mut self) -> Result<Vec<u8>, Gone> {
         loop {
-            let buffer = self.stdout.fill_buf().await.map_err(|_| Gone::Closed)?;
+            let id = self.child.id();
+            // Either future may be dropped: the reader keeps what it has read.
+            let is_read = tokio::select! {
+                biased;
+                read = self.stdout.fill_buf() => read.is_ok(),
+                () = exited(id) => false,
+            };
+            if !is_read {
+                // What the program wrote last. Its children may keep the pipe open.
+                let _ = tokio::time::timeout(EXIT_DRAIN, self.stdout.fill_buf()).await;
+            }
+            let buffer = self.stdout.buffer();
             if buffer.is_empty() {
                 return Err(Gone::Closed);
             }
@@ -202,6 +217,16 @@ impl Log {
     fn text(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().map(String::as_str).collect::<Vec<_>>().join(" | ")
+    }
+}
+
+/// Waits until a process has exited. It is not reaped.
+async fn exited(id: Option<u32>) {
+    loop {
+        tokio::time::sleep(EXIT_WATCH).await;
+        if id.is_none_or(has_exited) {
+            return;
+        }
     }
 }
 

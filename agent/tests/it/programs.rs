@@ -64,7 +64,7 @@ impl Kit {
             command: command.to_vec(),
             folder: here.join("tests/it/programs"),
             environment: environment.collect(),
-            idle: Duration::from_secs(3),
+            idle: Duration::from_secs(6),
         }
     }
 
@@ -252,10 +252,17 @@ fn work_of(node: &str) -> Option<&'static str> {
     }
 }
 
-fn is_gone(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    // Its new parent may not have reaped it yet.
-    stat.map_or(true, |stat| stat.contains(") Z "))
+/// Waits until a process that was killed is gone.
+async fn is_gone(pid: u32) -> bool {
+    for _ in 0..200 {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        // Its new parent may not have reaped it yet.
+        if stat.map_or(true, |stat| stat.contains(") Z ")) {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    false
 }
 
 /// A runner that dies between any two records loses nothing: this is each crash point of the journal.
@@ -329,7 +336,7 @@ async fn a_program_that_misbehaves_fails_with_a_reason() {
     for kit in Kit::all() {
         for (case, error) in [
             ("exit", "ProgramError: Exited - the program exited without `end`: exit status: 3"),
-            ("hang", "ProgramError: Idle - the program asked for nothing in 3 s"),
+            ("hang", "ProgramError: Idle - the program asked for nothing in 6 s"),
             ("garbage", "ProgramError: Malformed - stdout has a line that is no frame, `hello`"),
             ("flood", "ProgramError: FrameTooLarge"),
             ("fork", "ProgramError: Exited - the program exited without `end`: exit status: 4"),
@@ -340,7 +347,7 @@ async fn a_program_that_misbehaves_fails_with_a_reason() {
             assert!(found.starts_with(error), "{kit:?}, {case}: {found}");
             match case {
                 "exit" => assert!(found.contains("the end is near"), "{kit:?}: {found}"),
-                "fork" => assert!(is_gone(world.pid().await), "{kit:?}: its child is left"),
+                "fork" => assert!(is_gone(world.pid().await).await, "{kit:?}: its child is left"),
                 "nonsense" => assert!(found.contains("no such case: nonsense (it."), "{found}"),
                 _ => {}
             }
@@ -375,7 +382,7 @@ async fn a_program_that_asks_for_another_effect_diverges() {
 async fn a_program_whose_session_was_claimed_again_is_stopped() {
     for kit in Kit::all() {
         let world = World::of(kit).await;
-        world.begin("hang in a step", 1, json!({})).await;
+        world.begin("hang in a step", 3, json!({})).await;
         let pid = world.pid().await;
         let claim = StepBody::Claim {
             supersedes: 1,
@@ -387,7 +394,7 @@ async fn a_program_whose_session_was_claimed_again_is_stopped() {
         world.done().await;
         let steps = world.steps().await;
         assert!(matches!(steps.last().unwrap().body, StepBody::Claim { .. }), "{steps:?}");
-        assert!(is_gone(pid), "{kit:?}: the program still runs");
+        assert!(is_gone(pid).await, "{kit:?}: the program still runs");
     }
 }
 
@@ -401,7 +408,7 @@ async fn a_program_stays_within_its_budget() {
         let world = World::of(kit).await;
         let found = world.failed("hang in a step", 60, json!({ "seconds": 2 })).await;
         assert!(found.starts_with("BudgetError: "), "{kit:?}: {found}");
-        assert!(is_gone(world.pid().await), "{kit:?}: the program still runs");
+        assert!(is_gone(world.pid().await).await, "{kit:?}: the program still runs");
     }
 }
 

@@ -208,6 +208,12 @@ Examples:
     Agents,
     /// Create a new agent
     New(New),
+    /// Check an agent's file or daybook.toml: name everything that a run would refuse
+    #[command(after_help = "\
+Examples:
+  daybook check agent.yaml
+  daybook check --schema agent >agent.schema.json    for editors")]
+    Check(Check),
     /// List the tools of an MCP server, configured or built in
     Tools(Tools),
     /// Run a built-in MCP server over stdio or HTTP
@@ -400,6 +406,26 @@ pub struct Verify {
     pub checkpoint: Option<PathBuf>,
 }
 
+/// `check`.
+#[derive(Debug, Group)]
+pub struct Check {
+    /// An agent's file in YAML or JSON, or a daybook.toml
+    #[arg(required_unless_present = "schema", value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Print the JSON schema of agents' files, or of daybook.toml
+    #[arg(long, conflicts_with = "file", value_name = "KIND")]
+    pub schema: Option<SchemaOf>,
+}
+
+/// A kind of files that has a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SchemaOf {
+    /// Agents' files.
+    Agent,
+    /// daybook.toml.
+    Config,
+}
+
 /// `new`.
 #[derive(Debug, Group)]
 pub struct New {
@@ -411,9 +437,12 @@ pub struct New {
 /// What `new` can create.
 #[derive(Debug, Subcommand)]
 pub enum NewWhat {
-    /// Create a crate with an agent, its tests, and its own `daybook` binary
+    /// Create an agent in a folder: a program in Python or JavaScript, or a crate in Rust
     #[command(after_help = "\
-Example:
+Examples:
+  daybook new agent janitor --language python
+  cd janitor && daybook dev
+
   daybook new agent janitor
   cd janitor && cargo test")]
     Agent(NewAgent),
@@ -428,6 +457,20 @@ pub struct NewAgent {
     /// binary]
     #[arg(long, value_name = "DIR|URL")]
     pub daybook: Option<String>,
+    /// Language of the agent
+    #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
+    pub language: Language,
+}
+
+/// A language for which there is a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Language {
+    /// A program with the kit of `sdk/python`.
+    Python,
+    /// A program with the kit of `sdk/typescript`.
+    Typescript,
+    /// A crate with a graph.
+    Rust,
 }
 
 /// `tools`.

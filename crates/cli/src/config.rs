@@ -1,10 +1,13 @@
 //! The environment, read once.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agent::model::settings::{Settings, Unusable};
+use agent::program::INHERITED;
+use agent::project::Project;
 use agent::settings::Defaults;
 use agent::tool::Timeouts;
 use extension::Extension;
@@ -37,6 +40,48 @@ const HANDED_ON: [&str; 16] = [
     env::OTEL_EXPORTER_OTLP_ENDPOINT,
     env::OTEL_EXPORTER_OTLP_HEADERS,
     env::OTEL_RESOURCE_ATTRIBUTES,
+];
+
+/// Variables that `daybook.toml` can set, in addition to those of the agents.
+pub const VARIABLES: [&str; 38] = [
+    env::DAYBOOK_TARGET,
+    env::DAYBOOK_ENDPOINT,
+    env::DAYBOOK_STAGE,
+    env::DAYBOOK_TOKEN,
+    env::DAYBOOK_TOKEN_NAME,
+    env::DAYBOOK_KEYS,
+    env::DAYBOOK_MODEL,
+    env::DAYBOOK_ON_MODEL_FAILURE,
+    env::DAYBOOK_PRICES,
+    env::DAYBOOK_RECORD,
+    env::DAYBOOK_MODEL_CALLS_MAX,
+    env::OPENAI_BASE_URL,
+    env::OPENAI_API_KEY,
+    env::DAYBOOK_AGENTS_MAX,
+    env::DAYBOOK_AGENT_MAX,
+    env::DAYBOOK_QUEUE_MAX,
+    env::DAYBOOK_EXECUTIONS_MAX,
+    env::DAYBOOK_DISK_MAX,
+    env::DAYBOOK_ALLOWED_PATHS,
+    env::DAYBOOK_ENCRYPT,
+    env::DAYBOOK_WITNESSES,
+    env::JOURNAL_TTL_DAYS,
+    env::DAYBOOK_MCP_SERVERS,
+    env::MCP_API_KEY_PARAMETER,
+    env::MCP_CONNECT_TIMEOUT,
+    env::MCP_INIT_TIMEOUT,
+    env::OTEL_EXPORTER_OTLP_ENDPOINT,
+    env::OTEL_EXPORTER_OTLP_HEADERS,
+    env::OTEL_RESOURCE_ATTRIBUTES,
+    env::STATE_MACHINE_ARN,
+    env::EVENT_BUS_NAME,
+    env::ACTIONS_URL,
+    env::ACTIONS_BUS_NAME,
+    env::JOURNAL_TABLE_NAME,
+    env::JOURNAL_LOG_KEY,
+    env::AGENT_RUNTIME_ARN,
+    AWS_ENDPOINT_URL,
+    AWS_ENDPOINT_URL_SSM,
 ];
 
 /// The environment, and the agents and extensions of this program.
@@ -77,8 +122,10 @@ pub struct Config {
     pub aws_endpoint_url: Option<String>,
     /// The path of this binary.
     pub binary: PathBuf,
-    /// The MCP servers of `daybook.toml`, in the form of the servers file.
-    pub project_servers: Option<String>,
+    /// What `daybook.toml` configures.
+    pub project: Arc<Project>,
+    /// Why it cannot be used; only for `doctor`, other commands fail.
+    pub project_problem: Option<String>,
     pub agents: Arc<[Agent]>,
     pub extensions: Arc<[Extension]>,
 }
@@ -175,7 +222,8 @@ impl Config {
             endpoint: env::text(&lookup, env::DAYBOOK_ENDPOINT),
             aws_endpoint_url: env::text(&lookup, AWS_ENDPOINT_URL),
             binary: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("daybook")),
-            project_servers: None,
+            project: Arc::default(),
+            project_problem: None,
             agents,
             extensions,
         }
@@ -199,6 +247,14 @@ impl Config {
             .iter()
             .chain(of_agents)
             .filter_map(|name| Some(((*name).to_owned(), env::text(&lookup, name)?)));
+        let mut handed_on: Vec<_> = handed_on.collect();
+        // A process of its own registers the agents of the file, too.
+        if let Some(path) = self.project.path.as_ref().filter(|_| self.project.has_agents()) {
+            let path = path.to_string_lossy().into_owned();
+            handed_on.push((env::DAYBOOK_CONFIG.to_owned(), path));
+            let inherited = INHERITED.iter().filter_map(|name| Some((name, read(name)?)));
+            handed_on.extend(inherited.map(|(name, value)| ((*name).to_owned(), value)));
+        }
         Ok(StackEnvironment {
             defaults: Defaults::read(&self.agents, &lookup)?,
             models: Settings::read(&lookup)?,
@@ -212,7 +268,7 @@ impl Config {
             allowed: env::text(&lookup, env::DAYBOOK_ALLOWED_PATHS)
                 .map(|paths| std::env::split_paths(&paths).collect())
                 .unwrap_or_default(),
-            handed_on: handed_on.collect(),
+            handed_on,
         })
     }
 
@@ -233,7 +289,7 @@ impl Config {
         let of_ssm = env::text(&lookup, AWS_ENDPOINT_URL_SSM);
         Ok(ServersEnvironment {
             file: env::text(&lookup, env::DAYBOOK_MCP_SERVERS).map(PathBuf::from),
-            project: self.project_servers.clone(),
+            project: self.project.servers.clone(),
             timeouts: Timeouts {
                 connect: env::seconds(&lookup, env::MCP_CONNECT_TIMEOUT, MCP_TIMEOUT)?,
                 init: env::seconds(&lookup, env::MCP_INIT_TIMEOUT, MCP_TIMEOUT)?,
@@ -281,7 +337,16 @@ pub fn variable(name: &str) -> Option<String> {
     read(name)
 }
 
+/// What the settings of `daybook.toml` say, by variable. Set once, before anything is read.
+static SETTINGS: OnceLock<BTreeMap<String, String>> = OnceLock::new();
+
+/// Takes over the settings of `daybook.toml`.
+pub fn take_over(settings: BTreeMap<String, String>) {
+    let is_first = SETTINGS.set(settings).is_ok();
+    debug_assert!(is_first, "settings are taken over once");
+}
+
 #[expect(clippy::disallowed_methods, reason = "the one place where the environment is read")]
 fn read(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    std::env::var(name).ok().or_else(|| SETTINGS.get()?.get(name).cloned())
 }

@@ -45,6 +45,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use agent::measure::LOG_TARGET;
+use agent::project::Project;
 use extension::Extension;
 use graph::agent::Agent;
 use packs::RegisterError;
@@ -57,7 +58,6 @@ use crate::args::Command;
 use crate::args::packs::{Parsed, Typed, parse};
 use crate::config::Config;
 use crate::failure::{Exit, Failure};
-use crate::project::Project;
 use crate::resolve::Action;
 
 /// Runs `daybook` with the bundled agents and `own`.
@@ -98,8 +98,8 @@ fn optional() -> packs_cli::Optional {
 const BLOCKING_THREADS_MAX: usize = 16;
 
 fn run(args: Parsed, own: Vec<Agent>, extensions: Arc<[Extension]>) -> Result<Exit, Failure> {
-    let project = Project::read(args.global.config.as_deref())?;
-    let own = with_programs(own, &args, &project)?;
+    let (project, problem) = project(&args, &own)?;
+    let own = with_agents_of(&project, own, &args)?;
     let agents = packs::all_and(own).map_err(|refused| {
         let hint = match &refused {
             RegisterError::NameTaken(_) => {
@@ -110,7 +110,7 @@ fn run(args: Parsed, own: Vec<Agent>, extensions: Arc<[Extension]>) -> Result<Ex
         Failure::usage(refused).hint(hint)
     })?;
     let mut config = Config::from_environment(agents, extensions);
-    config.project_servers = project.servers;
+    (config.project, config.project_problem) = (Arc::new(project), problem);
     let command = resolve::resolve(args, &config)?;
     if let Some(service) = service(&command.action) {
         config::export_spans(service).map_err(|error| Failure::usage(error.to_string()))?;
@@ -126,15 +126,31 @@ fn run(args: Parsed, own: Vec<Agent>, extensions: Arc<[Extension]>) -> Result<Ex
     exit
 }
 
+/// Reads `daybook.toml` and takes over its settings. `doctor` and `check` go on if it is unusable, because they say why.
+fn project(args: &Parsed, own: &[Agent]) -> Result<(Project, Option<String>), Failure> {
+    let known: Vec<Agent> = packs::all().iter().chain(own).cloned().collect();
+    let read = project::read(args.global.config.as_deref()).and_then(|project| {
+        config::take_over(project::settings(&project, &known)?);
+        Ok(project)
+    });
+    match read {
+        Ok(project) => Ok((project, None)),
+        Err(failure) if args.command.diagnoses() => {
+            Ok((Project::default(), Some(failure.to_string())))
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
 /// Adds the agents of `daybook.toml`, for commands that run agents or list them. Viewers start no program.
-fn with_programs(
+fn with_agents_of(
+    project: &Project,
     mut own: Vec<Agent>,
     args: &Parsed,
-    project: &Project,
 ) -> Result<Vec<Agent>, Failure> {
     if project.has_agents() && args.command.uses_agents(&args.global) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        own.extend(runtime.block_on(project.agents())?);
+        own.extend(runtime.block_on(project.agents()).map_err(project::failure)?);
     }
     Ok(own)
 }

@@ -1,11 +1,11 @@
-//! The crate template of a new agent: name checks, the dependency on Daybook, and the files.
+//! The templates of a new agent: name checks, the dependency on Daybook, and the files.
 
 use std::path::{Path, PathBuf};
 
 use graph::agent::Agent;
 use serde_json::json;
 
-use crate::args;
+use crate::args::{self, Language};
 use crate::failure::Failure;
 
 /// The checkout that built this binary.
@@ -33,6 +33,29 @@ const TEMPLATE: [(&str, &str); 9] = [
     ("mcp.json", include_str!("../template/mcp.json")),
     ("rustfmt.toml", include_str!("../template/rustfmt.toml")),
     (".gitignore", include_str!("../template/gitignore")),
+];
+
+/// What the folder of a program has in every language: an input, and a folder that it fits.
+const OF_PROGRAMS: [(&str, &str); 3] = [
+    ("input.json", include_str!("../template/input.json")),
+    (
+        "box/old.log",
+        "An old log of more than eighty characters, so that the folder is above its limit.\n",
+    ),
+    ("box/new.log", "A new log of fewer than fifty characters.\n"),
+];
+
+/// The template in Python.
+const PYTHON: [(&str, &str); 2] = [
+    ("janitor.py", include_str!("../template/python/janitor.py")),
+    ("daybook.toml", include_str!("../template/python/daybook.toml")),
+];
+
+/// The template in JavaScript with types in comments.
+const TYPESCRIPT: [(&str, &str); 3] = [
+    ("janitor.js", include_str!("../template/typescript/janitor.js")),
+    ("package.json", include_str!("../template/typescript/package.json")),
+    ("daybook.toml", include_str!("../template/typescript/daybook.toml")),
 ];
 
 /// Names already used in the new crate: its dependencies, Rust's own crates, its binaries.
@@ -68,6 +91,7 @@ pub struct NewAgent {
     /// The name of the agent and of the folder.
     pub name: String,
     pub daybook: Source,
+    pub language: Language,
 }
 
 /// The source of a crate's dependency on Daybook, which is not on crates.io.
@@ -80,8 +104,43 @@ pub enum Source {
 }
 
 impl NewAgent {
+    /// The files, as paths and texts.
+    pub fn files(&self) -> Vec<(String, String)> {
+        let own: &[_] = match self.language {
+            Language::Rust => {
+                return self.crate_files().map(|(path, text)| (path.to_owned(), text)).collect();
+            }
+            Language::Python => &PYTHON,
+            Language::Typescript => &TYPESCRIPT,
+        };
+        // A JSON string is also a TOML string.
+        let kit = self.kit().unwrap_or_default();
+        let kit = match self.language {
+            Language::Typescript => json!(format!("file:{kit}")),
+            _ => json!(kit),
+        };
+        let of_agent = own.iter().map(|(path, text)| {
+            let text = text.replace(TEMPLATE_NAME, &self.name).replace("KIT", &kit.to_string());
+            (path.replace(TEMPLATE_NAME, &self.name), text)
+        });
+        let others =
+            OF_PROGRAMS.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned()));
+        of_agent.chain(others).collect()
+    }
+
+    /// The folder of the kit for programs; `None` without a checkout, or for Rust.
+    pub fn kit(&self) -> Option<String> {
+        let folder = match self.language {
+            Language::Python => "python",
+            Language::Typescript => "typescript",
+            Language::Rust => return None,
+        };
+        let Source::Checkout(checkout) = &self.daybook else { return None };
+        Some(checkout.join("sdk").join(folder).to_string_lossy().into_owned())
+    }
+
     /// The crate's files, as paths and texts.
-    pub fn files(&self) -> impl Iterator<Item = (&'static str, String)> {
+    fn crate_files(&self) -> impl Iterator<Item = (&'static str, String)> {
         let module = format!("{}::", self.name.replace('-', "_"));
         TEMPLATE.iter().map(move |(path, text)| {
             let text = text.replace(&format!("{TEMPLATE_NAME}::"), &module);
@@ -137,7 +196,11 @@ pub fn resolve(new: args::NewAgent, agents: &[Agent]) -> Result<NewAgent, Failur
                 .hint("pass --daybook DIR or --daybook URL")
         })?,
     };
-    Ok(NewAgent { name: new.name, daybook })
+    if new.language != Language::Rust && matches!(daybook, Source::Repository(_)) {
+        return Err(Failure::usage("--daybook is a URL, and the kits are used from a folder")
+            .hint("clone it, and pass the folder"));
+    }
+    Ok(NewAgent { name: new.name, daybook, language: new.language })
 }
 
 /// The folder of one of the template's dependencies in a checkout.
@@ -199,13 +262,35 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_named_like_its_agent_and_finds_its_kit() {
+        for (language, file, kit) in [
+            (Language::Python, "tidy.py", "\"/a/sdk/python\""),
+            (Language::Typescript, "tidy.js", "\"file:/a/sdk/typescript\""),
+        ] {
+            let daybook = Source::Checkout("/a".into());
+            let new = NewAgent { name: "tidy".to_owned(), daybook, language };
+            let files = new.files();
+            assert!(files.iter().any(|(path, _)| path == file), "{files:?}");
+            let all: String = files.into_iter().map(|(_, text)| text).collect();
+            assert!(
+                all.contains(kit) && !all.contains(TEMPLATE_NAME) && !all.contains("KIT"),
+                "{all}"
+            );
+        }
+    }
+
+    #[test]
     fn every_placeholder_of_the_template_is_replaced() {
         for (source, line) in [
             (Source::Checkout("/a \"b\"".into()), r#"graph = { path = "/a \"b\"/crates/graph" }"#),
             (Source::Repository("https://x/y".to_owned()), r#"graph = { git = "https://x/y" }"#),
         ] {
-            let new = NewAgent { name: "disk-tidy".to_owned(), daybook: source };
-            let all: String = new.files().map(|(_, text)| text).collect();
+            let new = NewAgent {
+                name: "disk-tidy".to_owned(),
+                daybook: source,
+                language: Language::Rust,
+            };
+            let all: String = new.files().into_iter().map(|(_, text)| text).collect();
             for gone in [TEMPLATE_NAME, "{ DAYBOOK", "disk-tidy::"] {
                 assert!(!all.contains(gone), "{gone}: {all}");
             }

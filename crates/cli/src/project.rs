@@ -1,163 +1,121 @@
-//! `daybook.toml` in the working directory: agents that are programs, and their MCP servers.
+//! Finds `daybook.toml`, and takes over what it configures.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use agent::program::describe::describe;
-use anyhow::{Context as _, anyhow};
+use agent::project::{Error, FILE, Project};
 use graph::agent::Agent;
-use graph::program::{Description, IDLE_S, Launch};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use graph::check::nearest;
 
+use crate::config::{self, VARIABLES};
 use crate::failure::Failure;
 
-/// The file's name.
-pub const FILE: &str = "daybook.toml";
-
-/// The file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    agents: BTreeMap<String, AgentTable>,
-    #[serde(default)]
-    mcp: BTreeMap<String, Value>,
+/// Reads the file; without `path` the one that `DAYBOOK_CONFIG` names, else the one in the working directory, if there
+/// is one.
+///
+/// # Errors
+/// It cannot be read, or is invalid.
+pub fn read(path: Option<&Path>) -> Result<Project, Failure> {
+    let named = config::variable(workflow::env::DAYBOOK_CONFIG).filter(|name| !name.is_empty());
+    let path = path.map(Path::to_owned).or(named.map(Into::into));
+    let path = match path {
+        Some(path) => path,
+        None if Path::new(FILE).is_file() => FILE.into(),
+        None => return Ok(Project::default()),
+    };
+    Project::read(&path).map_err(failure)
 }
 
-/// `[agents.NAME]`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AgentTable {
-    command: Vec<String>,
-    #[serde(default)]
-    servers: Vec<String>,
-    #[serde(default)]
-    critical: Vec<String>,
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    #[serde(default)]
-    idle_seconds: Option<u32>,
+/// A failure of the file, with what to do.
+pub fn failure(error: Error) -> Failure {
+    let hint = match &error {
+        Error::Program { .. } => Some(
+            "run its command by hand in the folder of daybook.toml; it should wait for its host",
+        ),
+        Error::Agent { .. } => Some("`daybook check FILE` names every problem of an agent's file"),
+        Error::Unreadable { .. } | Error::Invalid { .. } => None,
+    };
+    let failure = Failure::usage(format!("{:#}", anyhow::Error::from(error)));
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
 }
 
-/// A project: what the file configures.
-#[derive(Debug, Default)]
-pub struct Project {
-    folder: PathBuf,
-    agents: BTreeMap<String, AgentTable>,
-    /// The MCP servers, in the form of the servers file.
-    pub servers: Option<String>,
-}
-
-impl Project {
-    /// Reads the file; without `path` the one in the working directory, if there is one.
-    ///
-    /// # Errors
-    /// It cannot be read, or is invalid.
-    pub fn read(path: Option<&Path>) -> Result<Self, Failure> {
-        let default = Path::new(FILE);
-        let path = match path {
-            Some(path) => path,
-            None if default.is_file() => default,
-            None => return Ok(Self::default()),
+/// The variables that the file's settings stand for.
+///
+/// # Errors
+/// A key names no variable.
+pub fn settings(project: &Project, agents: &[Agent]) -> Result<BTreeMap<String, String>, Failure> {
+    let of_agents =
+        agents.iter().flat_map(Agent::versions).flat_map(|agent| agent.profile().variables);
+    let variables: Vec<&str> = VARIABLES.iter().chain(of_agents).copied().collect();
+    let mut settings = BTreeMap::new();
+    for (key, value) in &project.settings {
+        let Some(variable) = variables.iter().find(|name| is_key_of(key, name)) else {
+            return Err(unknown(key, &variables));
         };
-        let text = std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        let folder = path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
-        Self::parse(&text, folder.unwrap_or_default())
-            .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+        settings.insert((*variable).to_owned(), value.clone());
     }
-
-    fn parse(text: &str, folder: PathBuf) -> Result<Self, String> {
-        let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
-        for (name, agent) in &file.agents {
-            if agent.command.is_empty() {
-                return Err(format!("agents.{name}: `command` is empty"));
-            }
-        }
-        let servers: Map<_, _> =
-            file.mcp.into_iter().map(|(name, table)| (name, server(table))).collect();
-        let servers = (!servers.is_empty()).then(|| json!({ "mcpServers": servers }).to_string());
-        Ok(Self { folder, agents: file.agents, servers })
-    }
-
-    /// Whether it has agents.
-    pub fn has_agents(&self) -> bool {
-        !self.agents.is_empty()
-    }
-
-    /// Starts each program to read its description.
-    ///
-    /// # Errors
-    /// A program does not describe itself, or has another name.
-    pub async fn agents(&self) -> Result<Vec<Agent>, Failure> {
-        let mut agents = Vec::new();
-        for (name, table) in &self.agents {
-            agents.push(self.agent(name, table).await?);
-        }
-        Ok(agents)
-    }
-
-    async fn agent(&self, name: &str, table: &AgentTable) -> Result<Agent, Failure> {
-        let launch = Launch {
-            command: table.command.clone(),
-            folder: self.folder.clone(),
-            environment: table.env.clone(),
-            idle: Duration::from_secs(table.idle_seconds.unwrap_or(IDLE_S).into()),
-        };
-        let described = describe(&launch).await.with_context(|| format!("agent `{name}`"));
-        let mut described: Description = described.map_err(|error| {
-            let command = table.command.join(" ");
-            Failure::usage(format!("{error:#}"))
-                .hint(format!("run `{command}` by hand; it should wait for its host"))
-        })?;
-        if described.name != name {
-            let text = format!("agent `{name}`: its program calls itself `{}`", described.name);
-            return Err(
-                Failure::usage(text).hint("use one name in the program and in daybook.toml")
-            );
-        }
-        described.critical.extend(table.critical.iter().cloned());
-        described.servers.extend(table.servers.iter().cloned());
-        described.servers.sort();
-        described.servers.dedup();
-        Agent::program(described, launch)
-            .map_err(|error| anyhow!("agent `{name}`: its schema is not valid: {error}").into())
-    }
+    Ok(settings)
 }
 
-/// An entry of the servers file. A command that is a list is split into program and arguments.
-fn server(mut table: Value) -> Value {
-    let command = table.get("command").and_then(Value::as_array).cloned();
-    if let (Some(command), Some(fields)) = (command, table.as_object_mut()) {
-        let mut command = command.into_iter();
-        fields.insert("command".to_owned(), command.next().unwrap_or_default());
-        fields.insert("args".to_owned(), command.collect());
-    }
-    table
+fn is_key_of(key: &str, variable: &str) -> bool {
+    key == key_of(variable) || key == variable.to_ascii_lowercase()
+}
+
+/// The key of a variable in the file.
+fn key_of(variable: &str) -> String {
+    let key = variable.to_ascii_lowercase();
+    key.strip_prefix("daybook_").map_or(key.clone(), str::to_owned)
+}
+
+fn unknown(key: &str, variables: &[&str]) -> Failure {
+    let keys: Vec<_> = variables.iter().map(|name| key_of(name)).collect();
+    let near = nearest(key, keys.iter().map(String::as_str));
+    let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    Failure::usage(format!("{FILE}: unknown key `settings.{key}`{near}"))
+        .hint("a key is a variable's name in lower case, without `daybook_`; docs/configuration.md lists them")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_file_lists_agents_and_servers() {
-        let text = "[agents.notes]\ncommand = [\"python3\", \"notes.py\"]\ncritical = [\"fs.write\"]\n\
-                    [mcp.repo]\ncommand = [\"python3\", \"repo.py\"]\n";
-        let project = Project::parse(text, PathBuf::from("/here")).unwrap();
-        assert_eq!(project.agents["notes"].critical, ["fs.write"]);
-        let servers: Value = serde_json::from_str(&project.servers.unwrap()).unwrap();
-        let repo = json!({"command": "python3", "args": ["repo.py"]});
-        assert_eq!(servers["mcpServers"]["repo"], repo);
+    fn settings_of(text: &str) -> Result<BTreeMap<String, String>, Failure> {
+        let project = Project::parse(text, "/here".into()).unwrap();
+        settings(&project, packs::all())
     }
 
     #[test]
-    fn an_unknown_key_of_the_file_is_an_error() {
-        let problem = |text| Project::parse(text, PathBuf::new()).unwrap_err();
-        assert!(problem("[agents.a]\ncommand = [\"x\"]\nservrs = []\n").contains("servrs"));
-        assert!(problem("[agent.a]\n").contains("agent"));
-        assert!(problem("[agents.a]\ncommand = []\n").contains("`command` is empty"));
+    fn a_setting_stands_for_its_variable() {
+        let found = settings_of(
+            "[settings]\nmodel = \"openai:m\"\nopenai_base_url = \"http://x\"\njournal_ttl_days = 9\nencrypt = true\n",
+        );
+        let found: Vec<_> =
+            found.unwrap().into_iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(
+            found,
+            [
+                "DAYBOOK_ENCRYPT=on",
+                "DAYBOOK_MODEL=openai:m",
+                "JOURNAL_TTL_DAYS=9",
+                "OPENAI_BASE_URL=http://x"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_unknown_setting_names_the_nearest() {
+        let error = settings_of("[settings]\nmodell = \"x\"\n").unwrap_err().to_string();
+        assert_eq!(error, "daybook.toml: unknown key `settings.modell` (did you mean `model`?)");
+    }
+
+    #[test]
+    fn every_variable_of_an_agent_has_a_key() {
+        for variable in packs::all().iter().flat_map(|agent| agent.profile().variables) {
+            let text = format!("[settings]\n{} = \"1\"\n", key_of(variable));
+            assert!(settings_of(&text).unwrap().contains_key(*variable), "{variable}");
+        }
     }
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent::model::settings::Unusable;
+use agent::project::Project;
 use clap::ArgMatches;
 use control::halt::HaltRequest;
 use extension::Extension;
@@ -36,7 +37,7 @@ use crate::reader::DEFAULT_FOLDER;
 use crate::render::Look;
 use cloud::Cloud;
 use serving::serving;
-pub use serving::{Serving, no_such_server, server};
+pub use serving::{PackCommand, Serving, no_such_server, server};
 
 /// Settings that every command uses.
 #[derive(Clone, Debug)]
@@ -61,6 +62,10 @@ pub struct Context {
     pub is_emulated: bool,
     /// The path of this binary.
     pub binary: PathBuf,
+    /// What `daybook.toml` configures.
+    pub project: Arc<Project>,
+    /// Why it cannot be used.
+    pub project_problem: Option<String>,
     pub agents: Arc<[Agent]>,
     pub extensions: Arc<[Extension]>,
     /// The subset that servers and commands of packs receive.
@@ -127,6 +132,7 @@ pub enum Action {
     /// Serves the page on this address.
     Ui(String),
     Agents,
+    Check(args::Check, ServersEnvironment),
     NewAgent(NewAgent),
     Tools(String, ServersEnvironment),
     Mcp(Serving),
@@ -134,17 +140,6 @@ pub enum Action {
     Workflow(args::WorkflowAction),
     Eval(Box<Plan>),
     Doctor(Result<StackEnvironment, Unusable>),
-}
-
-/// A command of a pack.
-#[derive(Debug)]
-pub struct PackCommand {
-    pub name: String,
-    pub options: ArgMatches,
-    /// Whether it starts sessions.
-    pub starts_sessions: bool,
-    /// Settings for a stack, if it starts one.
-    pub environment: Result<StackEnvironment, Unusable>,
 }
 
 impl Action {
@@ -258,6 +253,9 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
             Action::Eval(Box::new(Plan { options, environment }))
         }
         args::Command::Agents => Action::Agents,
+        args::Command::Check(check) => {
+            Action::Check(check, config.servers().map_err(Failure::usage)?)
+        }
         args::Command::Ui(ui) => {
             context.cloud = of_stage(ui.stage.as_deref(), &context)?;
             Action::Ui(ui.listen)
@@ -350,6 +348,7 @@ fn action_on_journal(command: args::Command, target: Target) -> Result<Action, F
         | C::Trigger(_)
         | C::Agents
         | C::New(_)
+        | C::Check(_)
         | C::Tools(_)
         | C::Mcp(_)
         | C::Doctor
@@ -426,6 +425,8 @@ fn context(global: &args::Global, config: &Config) -> Result<Context, Failure> {
         keys: config.keys.clone(),
         cloud: Cloud::of(config)?,
         binary: config.binary.clone(),
+        project: Arc::clone(&config.project),
+        project_problem: config.project_problem.clone(),
         agents: Arc::clone(&config.agents),
         extensions: Arc::clone(&config.extensions),
         surroundings,

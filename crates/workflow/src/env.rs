@@ -130,6 +130,9 @@ pub const DAYBOOK_ENCRYPT: &str = "DAYBOOK_ENCRYPT";
 /// Witnesses that cosign the log of sessions: `KEY URL`, separated by commas.
 pub const DAYBOOK_WITNESSES: &str = "DAYBOOK_WITNESSES";
 
+/// The path of `daybook.toml`.
+pub const DAYBOOK_CONFIG: &str = "DAYBOOK_CONFIG";
+
 /// The path of the servers file: the configured MCP servers, in JSON. For the agents' container also the JSON itself,
 /// which a deployment sets without building an image.
 pub const DAYBOOK_MCP_SERVERS: &str = "DAYBOOK_MCP_SERVERS";

@@ -203,6 +203,10 @@ class Context:
         work = None if policy is None else lambda: policy(frame["messages"])
         return self._later(frame, work=work, convert=_reply)
 
+    def _is_recorded(self) -> bool:
+        """Whether the journal has the next effect. The order of effects must not depend on it."""
+        return bool(self._host.has_next())
+
     def _later(self, frame: dict[str, Any], work: Any = None, convert: Any = None) -> Later:
         frame["at"] = _line()
         later = Later(frame, work, host=self._host)

@@ -24,6 +24,8 @@ class Pipe:
     """The host at the other end of two pipes."""
 
     def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
+        #: The highest ordinal in the journal.
+        self.replay = 0
         self._reader = reader
         self._writer = writer
         self._newest = 0
@@ -38,6 +40,9 @@ class Pipe:
             self._writer.flush()
         except BrokenPipeError:
             raise Stopped from None
+
+    def has_next(self) -> bool:
+        return self._newest < self.replay
 
     def read(self) -> dict[str, Any]:
         line = self._reader.readline()
@@ -206,6 +211,7 @@ def serve(agent: Agent, reader: BinaryIO, writer: BinaryIO) -> None:
     if first["type"] == "describe":
         pipe.write(agent.description())
         return
+    pipe.replay = first.get("replay", 0)
     pipe.write(ended(lambda: called(agent, pipe, first["session"], first["input"])))
 
 

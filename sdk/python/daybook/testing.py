@@ -17,6 +17,7 @@ import asyncio
 import copy
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,6 +111,9 @@ class _Host:
         self.newest = 0
         self._waiting: dict[int, tuple[Later, asyncio.Future[Any]]] = {}
 
+    def has_next(self) -> bool:
+        return self.newest < self.recorded
+
     def perform(self, laters: Sequence[Later]) -> list[Any]:
         first = self.newest + 1
         self.newest += len(laters)
@@ -151,7 +155,7 @@ class _Host:
     def value(self, ordinal: int, kind: str, effect: dict[str, Any], later: Later) -> Any:
         if kind == "step":
             value = later.work() if later.work else None
-            return asyncio.run(value) if asyncio.iscoroutine(value) else value
+            return _finished(value) if asyncio.iscoroutine(value) else value
         if kind == "now":
             return f"2026-01-01T00:{ordinal // 60 % 60:02}:{ordinal % 60:02}.000000000Z"
         if kind == "random":
@@ -211,6 +215,16 @@ class _Host:
                 future.set_result(self.one(lowest, later))
             elif not main.done():
                 await asyncio.sleep(0.001)
+
+
+def _finished(coroutine: Any) -> Any:
+    """The result of an `async` step. In an `async` agent a loop is running, so another thread runs the step's."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
 
 
 def _key(effect: dict[str, Any]) -> str:

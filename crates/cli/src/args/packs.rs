@@ -37,6 +37,13 @@ impl Typed {
     }
 }
 
+impl Typed {
+    /// Whether it says itself what is wrong with the configuration.
+    pub fn diagnoses(&self) -> bool {
+        matches!(self, Self::Own(command) if matches!(**command, Command::Doctor | Command::Check(_)))
+    }
+}
+
 /// Parses the command line of this process.
 ///
 /// # Errors

@@ -118,6 +118,7 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
         Seen::Running(health) => of_stack(health.settings.as_ref()),
         _ => of_environment(context, environment).await,
     };
+    checks.extend(project(context).await.map(|found| ("daybook.toml", found)));
     checks.push(("stack", stack(context, &endpoint, &seen)));
     checks.extend(journal(context, &seen).await);
     match &seen {
@@ -133,6 +134,32 @@ async fn here(context: &Context, environment: Result<StackEnvironment, Unusable>
     checks.push(("load", load(&seen)));
     checks.push(("notices", notices(&seen)));
     checks
+}
+
+/// Whether `daybook.toml` can be used, and each agent of it can be started; `None` without the file.
+async fn project(context: &Context) -> Option<Found> {
+    if let Some(problem) = &context.project_problem {
+        return Some(Found::bad(
+            problem.as_str(),
+            "correct the file; `daybook check FILE` checks it",
+        ));
+    }
+    let project = &context.project;
+    project.path.as_ref()?;
+    Some(match project.agents().await {
+        Ok(agents) => {
+            let agent =
+                |it: &graph::agent::Agent| format!("{} version {}", it.name(), it.version());
+            let agents: Vec<_> = agents.iter().map(agent).collect();
+            let settings = project.settings.len();
+            Found::good(format!("agents: {}; {settings} settings", agents.join(", ")))
+        }
+        Err(error) => {
+            let failure = crate::project::failure(error);
+            let fix = failure.next().unwrap_or("correct the file").to_owned();
+            Found::bad(failure.to_string(), fix)
+        }
+    })
 }
 
 /// The settings of the running stack. Those of this environment would be another stack's.

@@ -7,6 +7,7 @@ mod backoff;
 mod backup;
 mod catalogue;
 mod chat;
+mod check;
 pub(crate) mod cloud;
 mod dev;
 mod doctor;
@@ -88,6 +89,7 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Release(held) => prune::release(&context, held).await,
         Action::Ui(listen) => ui::ui(&context, &listen).await,
         Action::Agents => catalogue::agents(&context),
+        Action::Check(options, environment) => check::check(&context, &options, &environment).await,
         Action::NewAgent(new) => new::agent(&context, &new),
         Action::Tools(server, environment) => {
             catalogue::tools(&context, &server, &environment).await

@@ -1,18 +1,20 @@
-//! `new`: creates the crate of an agent.
+//! `new`: creates the folder of an agent.
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::json;
 
+use crate::args::Language;
 use crate::failure::{Exit, Failure};
 use crate::new_agent::NewAgent;
 use crate::output;
 use crate::resolve::Context;
 
-/// Creates an agent's crate in a folder of its name, which must not exist.
+/// Creates an agent in a folder of its name, which must not exist.
 ///
 /// # Errors
 /// When the folder exists or cannot be written.
@@ -31,15 +33,28 @@ pub fn agent(context: &Context, new: &NewAgent) -> Result<Exit, Failure> {
         let written = fs::create_dir_all(parent).and_then(|()| fs::write(&file, text));
         written.with_context(|| format!("cannot write {}", file.display()))?;
     }
+    if let (Language::Typescript, Some(kit)) = (new.language, new.kit()) {
+        // What `npm install` would do with the dependency of package.json.
+        let modules = folder.join("node_modules");
+        fs::create_dir(&modules)?;
+        symlink(kit, modules.join("daybook"))?;
+    }
     if context.json {
         output::json(&json!({ "folder": new.name, "daybook": new.daybook.shown() }))?;
     } else {
         output::line(&new.name)?;
     }
-    output::hint(&format!(
-        "Daybook is not on crates.io; this crate uses {}, see its Cargo.toml",
-        new.daybook.shown()
-    ));
-    output::hint(&format!("next: cd {} && cargo test", new.name));
+    if new.language == Language::Rust {
+        output::hint(&format!(
+            "Daybook is not on crates.io; this crate uses {}, see its Cargo.toml",
+            new.daybook.shown()
+        ));
+        output::hint(&format!("next: cd {} && cargo test", new.name));
+    } else {
+        output::hint(&format!(
+            "next: cd {0} && daybook dev, and there in another terminal: daybook trigger --agent {0} --input input.json --wait",
+            new.name
+        ));
+    }
     Ok(Exit::Succeeded)
 }

@@ -27,7 +27,7 @@ pub async fn configured(
     if let Some(text) = &environment.project {
         let store = parameter_store(context, environment).await;
         let of_project = Servers::load(text, config::variable, &store).await;
-        servers = of_project.map_err(|error| anyhow!("{}: {error}", crate::project::FILE))?;
+        servers = of_project.map_err(|error| anyhow!("{}: {error}", agent::project::FILE))?;
     }
     let Some(file) = &environment.file else { return Ok(servers) };
     let name = workflow::env::DAYBOOK_MCP_SERVERS;

@@ -1,5 +1,6 @@
-//! `mcp`: which server to run.
+//! `mcp`: which server to run. Commands of packs.
 
+use agent::model::settings::Unusable;
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use extension::Extension;
@@ -7,6 +8,7 @@ use extension::server::{Server, Transport};
 
 use super::Context;
 use crate::args;
+use crate::config::StackEnvironment;
 use crate::failure::Failure;
 
 /// A server to run.
@@ -15,6 +17,17 @@ pub struct Serving {
     pub server: &'static str,
     pub options: ArgMatches,
     pub transport: Transport,
+}
+
+/// A command of a pack.
+#[derive(Debug)]
+pub struct PackCommand {
+    pub name: String,
+    pub options: ArgMatches,
+    /// Whether it starts sessions.
+    pub starts_sessions: bool,
+    /// Settings for a stack, if it starts one.
+    pub environment: Result<StackEnvironment, Unusable>,
 }
 
 /// Resolves `mcp`, and refuses options of other servers.

@@ -27,6 +27,7 @@ mod keeping;
 mod kills;
 mod kits;
 mod lambdas;
+mod langgraph;
 #[cfg(feature = "live")]
 mod live;
 mod load;
@@ -42,6 +43,7 @@ mod page;
 mod people;
 mod planted;
 mod programs;
+mod projects;
 mod pruning;
 mod reader;
 mod recovery;

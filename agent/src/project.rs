@@ -1,0 +1,372 @@
+//! `daybook.toml`: agents that are programs or files, MCP servers, and settings.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use agentfile::file::Checked;
+use graph::agent::Agent;
+use graph::check::nearest;
+use graph::program::{Description, IDLE_S, Launch};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::program::describe::{self, describe};
+
+/// The file's name.
+pub const FILE: &str = "daybook.toml";
+
+/// Largest file, in bytes.
+const FILE_BYTES_MAX: usize = 1024 * 1024;
+
+/// The file.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// The agents by name: each has `command`, `file`, or `prompt` with the other keys of an agent's file.
+    #[serde(default)]
+    agents: BTreeMap<String, AgentTable>,
+    /// The MCP servers by name, with the keys of the servers file. A `command` may be a list.
+    #[serde(default)]
+    mcp: BTreeMap<String, Map<String, Value>>,
+    /// What environment variables set: a key is the variable's name in lower case, without `daybook_`.
+    /// A variable that is set takes precedence.
+    #[serde(default)]
+    settings: BTreeMap<String, Setting>,
+}
+
+/// `[agents.NAME]`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum AgentTable {
+    Program(ProgramTable),
+    File(FileTable),
+    /// An agent's file without its name.
+    Inline(Map<String, Value>),
+}
+
+/// An agent that is a program.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ProgramTable {
+    /// The program and its arguments. It runs in the folder of this file.
+    command: Vec<String>,
+    /// MCP servers, in addition to those that the program names.
+    #[serde(default)]
+    servers: Vec<String>,
+    /// Tools that need a person's approval, in addition to those that the program names.
+    #[serde(default)]
+    critical: Vec<String>,
+    /// Variables of the program's environment.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// Seconds without a frame and without an open effect after which the program counts as hanging.
+    #[serde(default)]
+    idle_seconds: Option<u32>,
+}
+
+/// An agent that is a file.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct FileTable {
+    /// The path of the agent's YAML file, relative to this file.
+    file: PathBuf,
+}
+
+/// The value of a setting.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum Setting {
+    /// `on` or `off`.
+    Switch(bool),
+    Number(i64),
+    Text(String),
+    /// Written as the variable's list.
+    List(Vec<String>),
+}
+
+/// The keys of `[agents.NAME]` with a `command`.
+const PROGRAM_KEYS: [&str; 5] = ["command", "servers", "critical", "env", "idle_seconds"];
+
+/// Why a file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read {}", path.display())]
+    Unreadable {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("{}: {problem}", path.display())]
+    Invalid { path: PathBuf, problem: String },
+    #[error("agent `{name}`: {problem}")]
+    Agent { name: String, problem: String },
+    #[error("agent `{name}`")]
+    Program {
+        name: String,
+        #[source]
+        source: describe::Error,
+    },
+}
+
+/// What the file configures.
+#[derive(Clone, Debug, Default)]
+pub struct Project {
+    /// The file; `None` without one.
+    pub path: Option<PathBuf>,
+    folder: PathBuf,
+    agents: BTreeMap<String, AgentTable>,
+    /// The MCP servers, in the form of the servers file.
+    pub servers: Option<String>,
+    /// The settings as written: key and value.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl Project {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// It cannot be read, or is invalid.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| Error::Unreadable { path: path.to_owned(), source })?;
+        let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let folder = whole.parent().map(Path::to_owned).unwrap_or_default();
+        let parsed = Self::parse(&text, folder)
+            .map_err(|problem| Error::Invalid { path: path.to_owned(), problem })?;
+        Ok(Self { path: Some(whole), ..parsed })
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str, folder: PathBuf) -> Result<Self, String> {
+        if text.len() > FILE_BYTES_MAX {
+            return Err(format!("the file has more than {FILE_BYTES_MAX} bytes"));
+        }
+        let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string())?;
+        known("", table.keys(), &["agents", "mcp", "settings"])?;
+        for (name, agent) in
+            table.get("agents").and_then(toml::Value::as_table).into_iter().flatten()
+        {
+            check_agent(name, agent)?;
+        }
+        let File { agents, mcp, settings } =
+            table.try_into().map_err(|error: toml::de::Error| error.to_string())?;
+        let servers: Map<_, _> =
+            mcp.into_iter().map(|(name, table)| (name, server(table))).collect();
+        let servers = (!servers.is_empty()).then(|| json!({ "mcpServers": servers }).to_string());
+        let settings = settings.into_iter().map(|(key, value)| {
+            let value = value.written(&key);
+            (key, value)
+        });
+        Ok(Self { path: None, folder, agents, servers, settings: settings.collect() })
+    }
+
+    /// The value of a variable in the settings.
+    pub fn setting(&self, variable: &str) -> Option<String> {
+        let key = variable.to_ascii_lowercase();
+        let short = key.strip_prefix("daybook_").and_then(|short| self.settings.get(short));
+        short.or_else(|| self.settings.get(&key)).cloned()
+    }
+
+    /// Whether it has agents.
+    pub fn has_agents(&self) -> bool {
+        !self.agents.is_empty()
+    }
+
+    /// The names of the agents.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.agents.keys().map(String::as_str)
+    }
+
+    /// All agents. Each program is started to read its description.
+    ///
+    /// # Errors
+    /// As [`Self::agent`].
+    pub async fn agents(&self) -> Result<Vec<Agent>, Error> {
+        let mut agents = Vec::new();
+        for name in self.agents.keys() {
+            agents.push(self.agent(name).await?);
+        }
+        Ok(agents)
+    }
+
+    /// The agent of this name.
+    ///
+    /// # Errors
+    /// Its program does not describe itself, or its file is invalid.
+    pub async fn agent(&self, name: &str) -> Result<Agent, Error> {
+        let invalid = |problem: String| Error::Agent { name: name.to_owned(), problem };
+        let checked = match self.agents.get(name) {
+            None => return Err(invalid("daybook.toml does not name it".to_owned())),
+            Some(AgentTable::Program(table)) => return self.program(name, table).await,
+            Some(AgentTable::File(FileTable { file })) => {
+                let path = self.folder.join(file);
+                let text = std::fs::read_to_string(&path)
+                    .map_err(|source| Error::Unreadable { path: path.clone(), source })?;
+                Checked::of_yaml(&text)
+                    .map_err(|error| invalid(format!("{}: {error}", file.display())))?
+            }
+            Some(AgentTable::Inline(table)) => {
+                let mut table = table.clone();
+                table.insert("name".to_owned(), json!(name));
+                Checked::of_value(Value::Object(table))
+                    .map_err(|error| invalid(error.to_string()))?
+            }
+        };
+        if checked.file.name != name {
+            return Err(invalid(format!("its file calls it `{}`", checked.file.name)));
+        }
+        Ok(checked.agent())
+    }
+
+    async fn program(&self, name: &str, table: &ProgramTable) -> Result<Agent, Error> {
+        let launch = Launch {
+            command: table.command.clone(),
+            folder: self.folder.clone(),
+            environment: table.env.clone(),
+            idle: Duration::from_secs(table.idle_seconds.unwrap_or(IDLE_S).into()),
+        };
+        let described = describe(&launch).await;
+        let mut described: Description =
+            described.map_err(|source| Error::Program { name: name.to_owned(), source })?;
+        let invalid = |problem: String| Error::Agent { name: name.to_owned(), problem };
+        if described.name != name {
+            return Err(invalid(format!("its program calls itself `{}`", described.name)));
+        }
+        described.critical.extend(table.critical.iter().cloned());
+        described.servers.extend(table.servers.iter().cloned());
+        described.servers.sort();
+        described.servers.dedup();
+        Agent::program(described, launch)
+            .map_err(|error| invalid(format!("its schema is not valid: {error}")))
+    }
+}
+
+impl Setting {
+    /// The value as the variable has it.
+    fn written(self, key: &str) -> String {
+        match self {
+            Self::Switch(true) => "on".to_owned(),
+            Self::Switch(false) => "off".to_owned(),
+            Self::Number(number) => number.to_string(),
+            Self::Text(text) => text,
+            Self::List(items) => items.join(if key == "allowed_paths" { ":" } else { "," }),
+        }
+    }
+}
+
+/// The JSON schema of the file, for editors.
+pub fn schema() -> Value {
+    schemars::schema_for!(File).to_value()
+}
+
+fn known<'a>(
+    place: &str,
+    mut keys: impl Iterator<Item = &'a String>,
+    known: &[&str],
+) -> Result<(), String> {
+    match keys.find(|key| !known.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => Err(match nearest(key, known.iter().copied()) {
+            Some(near) => format!("unknown key `{place}{key}` (did you mean `{near}`?)"),
+            None => format!("unknown key `{place}{key}`; there are {}", known.join(", ")),
+        }),
+    }
+}
+
+fn check_agent(name: &str, agent: &toml::Value) -> Result<(), String> {
+    let Some(table) = agent.as_table() else {
+        return Err(format!("agents.{name} is no table"));
+    };
+    let place = format!("agents.{name}.");
+    match (table.get("command"), table.get("file"), table.get("prompt")) {
+        (Some(command), None, None) => {
+            known(&place, table.keys(), &PROGRAM_KEYS)?;
+            let is_text = |word: &toml::Value| word.is_str();
+            match command.as_array() {
+                Some(words) if !words.is_empty() && words.iter().all(is_text) => Ok(()),
+                _ => Err(format!(
+                    "{place}command is {command}, expected a list of the program and its arguments, such as [\"python3\", \"{name}.py\"]"
+                )),
+            }
+        }
+        (None, Some(_), None) => known(&place, table.keys(), &["file"]),
+        // Its keys are checked with the agent.
+        (None, None, Some(_)) => Ok(()),
+        _ => Err(format!("agents.{name} needs one of `command`, `file` and `prompt`")),
+    }
+}
+
+/// An entry of the servers file. A command that is a list is split into program and arguments.
+fn server(mut table: Map<String, Value>) -> Value {
+    if let Some(command) = table.get("command").and_then(Value::as_array).cloned() {
+        let mut command = command.into_iter();
+        table.insert("command".to_owned(), command.next().unwrap_or_default());
+        table.insert("args".to_owned(), command.collect());
+    }
+    Value::Object(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Project {
+        Project::parse(text, PathBuf::from("/here")).unwrap()
+    }
+
+    fn problem(text: &str) -> String {
+        Project::parse(text, PathBuf::new()).unwrap_err()
+    }
+
+    #[test]
+    fn a_file_lists_agents_servers_and_settings() {
+        let text = "[agents.notes]\ncommand = [\"python3\", \"notes.py\"]\ncritical = [\"fs.write\"]\n\
+                    [agents.tidy]\nfile = \"tidy.yaml\"\n[agents.words]\nprompt = \"Count.\"\n\
+                    [mcp.repo]\ncommand = [\"python3\", \"repo.py\"]\n\
+                    [settings]\nmodel = \"openai:m\"\nencrypt = true\nagents_max = 8\nagent_max = [\"a=1\", \"b=2\"]\n";
+        let project = parsed(text);
+        assert_eq!(project.names().collect::<Vec<_>>(), ["notes", "tidy", "words"]);
+        let servers: Value = serde_json::from_str(project.servers.as_ref().unwrap()).unwrap();
+        let repo = json!({"command": "python3", "args": ["repo.py"]});
+        assert_eq!(servers["mcpServers"]["repo"], repo);
+        let settings: Vec<_> = project.settings.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        assert_eq!(settings, ["agent_max=a=1,b=2", "agents_max=8", "encrypt=on", "model=openai:m"]);
+    }
+
+    #[test]
+    fn an_unknown_key_of_the_file_names_the_nearest() {
+        for (text, expected) in [
+            ("[agent.a]\n", "unknown key `agent` (did you mean `agents`?)"),
+            (
+                "[agents.a]\ncommand = [\"x\"]\nservrs = []\n",
+                "unknown key `agents.a.servrs` (did you mean `servers`?)",
+            ),
+            (
+                "[agents.a]\nfile = \"x\"\ncritical = []\n",
+                "unknown key `agents.a.critical`; there are file",
+            ),
+            ("[agents.a]\n", "agents.a needs one of `command`, `file` and `prompt`"),
+        ] {
+            assert_eq!(problem(text), expected);
+        }
+        for command in ["[]", "\"python3 x.py\"", "[1]"] {
+            let found = problem(&format!("[agents.a]\ncommand = {command}\n"));
+            assert!(found.contains("expected a list of the program"), "{found}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_agent_in_the_file_is_checked_as_an_agents_file() {
+        let project = parsed(
+            "[agents.words]\nprompt = \"Count.\"\n[agents.bad]\nprompt = \"x\"\ncritcal = []\n",
+        );
+        assert_eq!(project.agent("words").await.unwrap().name(), "words");
+        let error = project.agent("bad").await.unwrap_err().to_string();
+        assert_eq!(error, "agent `bad`: unknown key `critcal` (did you mean `critical`?)");
+    }
+}

@@ -1,0 +1,130 @@
+//! `check`: checks an agent's file or `daybook.toml`, and prints their schemas for editors.
+
+use std::path::Path;
+
+use agent::project::Project;
+use agent::tool::Servers;
+use agentfile::file::Checked;
+use anyhow::Context as _;
+use graph::agent::Agent;
+use serde_json::{Value, json};
+
+use super::servers;
+use crate::args::{Check, SchemaOf};
+use crate::config::ServersEnvironment;
+use crate::failure::{Exit, Failure};
+use crate::output;
+use crate::project;
+use crate::resolve::Context;
+
+/// Checks a file, or prints a schema.
+///
+/// # Errors
+/// The file cannot be read, or a run would refuse it.
+pub async fn check(
+    context: &Context,
+    check: &Check,
+    environment: &ServersEnvironment,
+) -> Result<Exit, Failure> {
+    if let Some(of) = check.schema {
+        output::json(&schema(of))?;
+        return Ok(Exit::Succeeded);
+    }
+    let Some(path) = &check.file else { return Ok(Exit::Succeeded) };
+    let is_project = path.extension().is_some_and(|end| end == "toml");
+    let (agents, own_servers) =
+        if is_project { of_project(context, path).await? } else { (vec![of_file(path)?], None) };
+    let servers = servers(context, environment, own_servers.as_deref()).await?;
+    let problems: Vec<_> = agents.iter().flat_map(|agent| missing(agent, &servers)).collect();
+    for agent in &agents {
+        if context.json {
+            output::json(&json!({ "name": agent.name(), "version": agent.version(),
+                "problems": missing(agent, &servers) }))?;
+        } else {
+            output::line(&format!("{} version {}", agent.name(), agent.version()))?;
+        }
+    }
+    if problems.is_empty() {
+        return Ok(Exit::Succeeded);
+    }
+    let names: Vec<_> = servers.names().collect();
+    Err(Failure::unknown(problems.join("; ")).hint(format!(
+        "name its command in daybook.toml under [mcp.NAME]; there are {}",
+        names.join(", ")
+    )))
+}
+
+/// The JSON schema of a kind of files.
+pub fn schema(of: SchemaOf) -> Value {
+    match of {
+        SchemaOf::Agent => agentfile::file::schema_of_files(),
+        SchemaOf::Config => agent::project::schema(),
+    }
+}
+
+async fn of_project(
+    context: &Context,
+    path: &Path,
+) -> Result<(Vec<Agent>, Option<String>), Failure> {
+    let project = Project::read(path).map_err(project::failure)?;
+    project::settings(&project, &context.agents)?;
+    let agents = project.agents().await.map_err(project::failure)?;
+    Ok((agents, project.servers))
+}
+
+fn of_file(path: &Path) -> Result<Agent, Failure> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let checked = Checked::of_yaml(&text).map_err(|invalid| {
+        let problems: Vec<_> = invalid.problems.iter().map(|it| format!("\n  {it}")).collect();
+        Failure::usage(format!("{} cannot be used:{}", path.display(), problems.concat()))
+            .hint("docs/agent-files.md lists all keys")
+    })?;
+    Ok(checked.agent())
+}
+
+/// The servers that a stack here would have.
+async fn servers(
+    context: &Context,
+    environment: &ServersEnvironment,
+    own: Option<&str>,
+) -> Result<Servers, Failure> {
+    let mut environment = environment.clone();
+    environment.project = own.map(str::to_owned).or(environment.project);
+    let bundled = Servers::bundled(&context.binary, &context.agents);
+    Ok(bundled.with(servers::configured(context, &environment).await?))
+}
+
+/// The servers of an agent that are not configured.
+fn missing(agent: &Agent, servers: &Servers) -> Vec<String> {
+    let names: Vec<_> = servers.names().collect();
+    let unknown = agent.servers().iter().filter(|server| !names.contains(*server));
+    unknown
+        .map(|server| {
+            format!(
+                "agent `{}` needs the MCP server `{server}`, which is not configured",
+                agent.name()
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_schemas_are_those_of_this_program() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+        for (of, name) in [(SchemaOf::Agent, "agent.json"), (SchemaOf::Config, "daybook.json")] {
+            let text = std::fs::read_to_string(folder.join(name)).unwrap();
+            let committed: Value = serde_json::from_str(&text).unwrap();
+            let kind = if of == SchemaOf::Agent { "agent" } else { "config" };
+            assert_eq!(
+                committed,
+                schema(of),
+                "write it again: daybook check --schema {kind} | jq . >docs/schemas/{name}"
+            );
+        }
+    }
+}
