@@ -599,6 +599,8 @@ await seen("without a script the page says so and names the terminal's commands"
 
 // --- a day later ---
 
+// The page asks on while the stack is down.
+isDown = true;
 await stop("SIGTERM");
 await start(new URL(endpoint).host, { ...environment, JOURNAL_TTL_DAYS: "3" });
 const brief = await put(asking);
@@ -611,6 +613,7 @@ file.close();
 await start(new URL(endpoint).host, environment, ["--time-scale", "2"]);
 for (const id of [brief, another]) await until(async () => await settled(endpoint, id) !== "WAITING", `session ${id} waits on`);
 await page.goto(endpoint);
+isDown = false;
 await seen("a session whose time was up says where it waited, and what to do next", async () => {
   await go(`#/session/${brief}`);
   await shows(brief);

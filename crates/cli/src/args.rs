@@ -34,11 +34,7 @@ Exit codes: 0 success · 1 the session did not succeed, or verification found da
 /// Runs AI agents durably: every session is a journal of immutable, verifiable records.
 #[derive(Debug, Parser)]
 #[command(name = "daybook", version, max_term_width = 100, after_help = EXIT_CODES)]
-#[command(
-    subcommand_required = true,
-    arg_required_else_help = true,
-    disable_help_subcommand = true
-)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
 pub struct Args {
     /// The global options.
     #[command(flatten)]
@@ -122,6 +118,15 @@ Examples:
     Show(Show),
     /// Follow a session's journal until the session ends
     Tail(One),
+    /// Print the address of a session's page; in a terminal, open it in a browser
+    #[command(after_help = "Example: daybook open 0190a5c4")]
+    Open(One),
+    /// Compare sessions step by step: the first with each of the others
+    #[command(after_help = "\
+Examples:
+  daybook compare 0190a5c4 0190a5d7
+  daybook compare 0190a5c4 0190a5d7 --json | jq .comparison.first_difference")]
+    Compare(Compare),
     /// Request that a session is cancelled
     Cancel(steer::Cancel),
     /// Resume a session whose execution has ended without a verdict, or that waits for a version of its agent
@@ -236,6 +241,31 @@ docs/eval.md has the format of a case.")]
     Restore(keep::Restore),
     /// Check that sessions can run locally, or in an AWS account with --target aws
     Doctor,
+    /// Write a shell's completions to stdout
+    #[command(after_help = "\
+Examples:
+  daybook completions bash >/etc/bash_completion.d/daybook
+  daybook completions zsh >~/.zfunc/_daybook
+  daybook completions fish >~/.config/fish/completions/daybook.fish")]
+    Completions(Completions),
+    /// Write the manual page to stdout
+    #[command(after_help = "Example: daybook man | man -l -")]
+    Man,
+}
+
+/// `completions`.
+#[derive(Debug, Group)]
+pub struct Completions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// `compare`.
+#[derive(Debug, Group)]
+pub struct Compare {
+    /// Session ids, or their first characters (6 or more)
+    #[arg(required = true, num_args = 2..)]
+    pub sessions: Vec<String>,
 }
 
 /// `dev`.
@@ -325,12 +355,18 @@ pub struct Sessions {
     /// Only sessions of this agent
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,
-    /// Only sessions with this text in their id, agent, error or open question
+    /// Only sessions with this text in their id, title, agent, input, verdict, error or open question
     #[arg(long, value_name = "TEXT")]
     pub text: Option<String>,
     /// Only sessions with this status in their agent's own words, in any case
     #[arg(long, value_name = "WORD")]
     pub state: Option<String>,
+    /// Only sessions with this verdict of their agent
+    #[arg(long, value_name = "WORD")]
+    pub verdict: Option<String>,
+    /// Only sessions that called a tool with this text in its name or arguments
+    #[arg(long, value_name = "TEXT")]
+    pub tool: Option<String>,
     /// Maximum number of sessions
     #[arg(long, value_name = "N", default_value = "50")]
     pub limit: NonZeroU32,

@@ -146,6 +146,11 @@ impl Endpoint {
         Ok(Self { address, client, token: context.token.clone(), user: user::name() })
     }
 
+    /// The address of a session's page.
+    pub fn page_of(&self, id: &SessionId) -> String {
+        format!("{}/#/session/{}", self.address, id.as_str())
+    }
+
     /// The stack's health; `None` when nothing listens.
     ///
     /// # Errors

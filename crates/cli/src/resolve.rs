@@ -106,6 +106,10 @@ pub enum Action {
     Sessions(args::Sessions),
     Show(args::Show),
     Tail(String),
+    Open(String),
+    Compare(Vec<String>),
+    Completions(clap_complete::Shell),
+    Man,
     Cancel(args::steer::Cancel),
     Resume(args::steer::Resume),
     Erase(args::steer::Erase),
@@ -151,6 +155,7 @@ impl Action {
             Self::Sessions(_)
                 | Self::Show(_)
                 | Self::Tail(_)
+                | Self::Compare(_)
                 | Self::Cancel(_)
                 | Self::Resume(_)
                 | Self::Erase(_)
@@ -256,6 +261,8 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
         args::Command::Check(check) => {
             Action::Check(check, config.servers().map_err(Failure::usage)?)
         }
+        args::Command::Completions(completions) => Action::Completions(completions.shell),
+        args::Command::Man => Action::Man,
         args::Command::Ui(ui) => {
             context.cloud = of_stage(ui.stage.as_deref(), &context)?;
             Action::Ui(ui.listen)
@@ -301,6 +308,8 @@ fn action_on_journal(command: args::Command, target: Target) -> Result<Action, F
         C::Sessions(sessions) => Action::Sessions(sessions),
         C::Show(show) => Action::Show(show),
         C::Tail(one) => Action::Tail(one.session),
+        C::Open(one) => Action::Open(one.session),
+        C::Compare(compare) => Action::Compare(compare.sessions),
         C::Cancel(cancel) => Action::Cancel(cancel),
         C::Resume(resume) => Action::Resume(resume),
         C::Erase(erase) => Action::Erase(erase),
@@ -347,6 +356,8 @@ fn action_on_journal(command: args::Command, target: Target) -> Result<Action, F
         C::Dev(_)
         | C::Trigger(_)
         | C::Agents
+        | C::Completions(_)
+        | C::Man
         | C::New(_)
         | C::Check(_)
         | C::Tools(_)

@@ -1,5 +1,7 @@
 //! Command-line extensions from packs: commands, options and help text.
 
+use std::io::{self, Write};
+
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use extension::Extension;
 
@@ -70,6 +72,89 @@ fn parsed(matches: &ArgMatches, extensions: &[Extension]) -> Result<Parsed, clap
     Ok(Parsed { global, command: Typed::Own(Box::new(command)) })
 }
 
+/// Writes a shell's completions, with what packs add.
+///
+/// # Errors
+/// When the output cannot be written.
+pub fn write_completions(
+    extensions: &[Extension],
+    shell: clap_complete::Shell,
+    to: &mut impl Write,
+) -> io::Result<()> {
+    let mut text = Vec::new();
+    let mut definition = definition(extensions);
+    let name = definition.get_name().to_owned();
+    clap_complete::generate(shell, &mut definition, name, &mut text);
+    to.write_all(&text)
+}
+
+/// Writes the manual page: the program, then each of its commands.
+///
+/// # Errors
+/// When the output cannot be written.
+pub fn write_man(extensions: &[Extension], to: &mut impl Write) -> io::Result<()> {
+    let mut definition = definition(extensions);
+    definition.build();
+    clap_mangen::Man::new(definition.clone()).render(to)?;
+    for command in definition.get_subcommands().filter(|command| !command.is_hide_set()) {
+        let page = clap_mangen::Man::new(command.clone());
+        page.render_name_section(to)?;
+        page.render_synopsis_section(to)?;
+        page.render_description_section(to)?;
+        page.render_options_section(to)?;
+    }
+    Ok(())
+}
+
+/// The commands by what a person wants; what packs add comes last.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Run", &["dev", "trigger", "chat", "eval"]),
+    ("Inspect", &["sessions", "show", "tail", "open", "compare", "ui", "verify", "export"]),
+    ("Decide", &["answer", "cancel", "resume", "halt", "unhalt"]),
+    ("Develop", &["agents", "new", "tools", "mcp", "workflow", "completions", "man"]),
+    (
+        "Operate",
+        &[
+            "doctor", "drain", "backup", "restore", "import", "prune", "hold", "release", "erase",
+            "keys", "witness",
+        ],
+    ),
+];
+
+/// The help of the program with its commands in groups. The global options are told here alone.
+fn grouped(definition: clap::Command) -> clap::Command {
+    let about = |name: &str| {
+        let command = definition.find_subcommand(name);
+        command.map(|command| command.get_about().map(ToString::to_string).unwrap_or_default())
+    };
+    let line = |name: &str| about(name).map(|about| format!("  {name:<12} {}\n", short(&about)));
+    let grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+    let others: Vec<_> = definition.get_subcommands().map(clap::Command::get_name).collect();
+    let others: Vec<_> = others.into_iter().filter(|name| !grouped.contains(name)).collect();
+    let groups = GROUPS.iter().map(|(heading, names)| (*heading, *names));
+    let parts = groups.chain([("More", &others[..])]).filter_map(|(heading, names)| {
+        let lines: String = names.iter().filter_map(|name| line(name)).collect();
+        (!lines.is_empty()).then(|| format!("{heading}:\n{lines}"))
+    });
+    let parts: Vec<_> = parts.collect();
+    let text = format!("{}\n`daybook help COMMAND` explains a command.", parts.join("\n"));
+    definition.before_help(text).help_template(
+        "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{options}{after-help}",
+    )
+}
+
+/// Most columns of what a command does, so that no line of the list wraps.
+const ABOUT_COLUMNS: usize = 84;
+
+/// What a command does, up to the last part of its sentence that fits.
+fn short(about: &str) -> &str {
+    if about.len() <= ABOUT_COLUMNS {
+        return about;
+    }
+    let ends = about.match_indices([';', ':', ',']).map(|(at, _)| at);
+    ends.take_while(|at| *at <= ABOUT_COLUMNS).last().map_or(about, |at| &about[..at])
+}
+
 /// Finds a pack's command by name.
 pub fn of_pack<'a>(
     extensions: &'a [Extension],
@@ -100,7 +185,18 @@ fn definition(extensions: &[Extension]) -> clap::Command {
         let added = extension.commands.iter().map(|command| command.definition());
         all = all.subcommands(added);
     }
-    all
+    grouped(without_globals(all))
+}
+
+/// Hides the global options in the help of each command: the program's own help has them. An option of a
+/// command's own with the same name stays.
+fn without_globals(all: clap::Command) -> clap::Command {
+    let globals: Vec<_> = all.get_arguments().filter(|it| it.is_global_set()).cloned().collect();
+    all.mut_subcommands(|command| {
+        let own: Vec<_> = command.get_arguments().map(|it| it.get_id().clone()).collect();
+        let absent = globals.iter().filter(|global| !own.contains(global.get_id()));
+        absent.fold(command, |command, global| command.arg(global.clone().hide(true)))
+    })
 }
 
 /// Appends lines to a command's help.

@@ -1,4 +1,4 @@
-//! `agents` and `tools`: lists agents, and the tools of MCP servers.
+//! `agents` and `tools`: lists agents, and the tools of MCP servers. `completions` and `man`: the command line for a shell and for `man`.
 
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::servers;
+use crate::args::packs::{write_completions, write_man};
 use crate::config::ServersEnvironment;
 use crate::failure::{Exit, Failure};
 use crate::output;
@@ -25,6 +26,24 @@ use crate::resolve::{Context, no_such_server};
 
 /// Timeout for an MCP server to list its tools.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Writes a shell's completions.
+///
+/// # Errors
+/// When stdout is closed.
+pub fn completions(context: &Context, shell: clap_complete::Shell) -> Result<Exit, Failure> {
+    write_completions(&context.extensions, shell, &mut std::io::stdout())?;
+    Ok(Exit::Succeeded)
+}
+
+/// Writes the manual page.
+///
+/// # Errors
+/// When stdout is closed.
+pub fn man(context: &Context) -> Result<Exit, Failure> {
+    write_man(&context.extensions, &mut std::io::stdout())?;
+    Ok(Exit::Succeeded)
+}
 
 /// Lists the agents.
 ///

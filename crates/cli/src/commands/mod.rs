@@ -9,6 +9,7 @@ mod catalogue;
 mod chat;
 mod check;
 pub(crate) mod cloud;
+mod compare;
 mod dev;
 mod doctor;
 mod drain;
@@ -17,6 +18,7 @@ mod halts;
 mod keys;
 mod machine;
 mod new;
+mod open;
 mod own_stack;
 mod pack;
 mod prune;
@@ -71,6 +73,10 @@ pub async fn run(command: Resolved) -> Result<Exit, Failure> {
         Action::Sessions(filter) => read::sessions(&context, filter).await,
         Action::Show(what) => read::show(&context, &what).await,
         Action::Tail(session) => watch::tail(&context, &session).await,
+        Action::Open(session) => open::open(&context, &session).await,
+        Action::Compare(sessions) => compare::compare(&context, &sessions).await,
+        Action::Completions(shell) => catalogue::completions(&context, shell),
+        Action::Man => catalogue::man(&context),
         Action::Cancel(cancel) => steer::cancel(&context, cancel).await,
         Action::Resume(resume) => steer::resume(&context, resume).await,
         Action::Erase(erase) => steer::erase(&context, erase).await,

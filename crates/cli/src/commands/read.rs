@@ -49,13 +49,13 @@ pub async fn sessions(context: &Context, wish: args::Sessions) -> Result<Exit, F
         statuses: wish.status,
         agent: wish.agent,
     };
-    let args::Sessions { text, state, .. } = wish;
+    let args::Sessions { text, state, verdict, tool, .. } = wish;
     let mut wish = Wish {
         filter,
         text,
         state,
-        verdict: None,
-        tool: None,
+        verdict,
+        tool,
         limit,
         result_bytes_max: usize::MAX,
     };
@@ -165,9 +165,9 @@ fn show_text(
     let look = context.look;
     let session = loaded.view(reader::now());
     output::lines(ending::heading(look, &session))?;
-    draw(context, loaded, what, !session.status.is_terminal())?;
-    output::line("")?;
     output::lines(ending::verdict(look, &session))?;
+    output::line("")?;
+    draw(context, loaded, what, !session.status.is_terminal())?;
     if let Some(counted) = counted {
         output::line("")?;
         output::lines(ending::costs(look, &loaded.steps))?;

@@ -124,6 +124,10 @@ async fn triggered(
     grant(folder, &order.files);
     let id = clients.trigger(&order.detail).await?;
     announce(context, &id)?;
+    // A stack of this run serves its page for no longer than the run.
+    if order.with_stack.is_none() {
+        output::say(&format!("page: {}", endpoint.page_of(&id)));
+    }
     if !order.wait {
         return Ok(Exit::Succeeded);
     }

@@ -47,7 +47,9 @@ pub fn verdict(look: Look, session: &Session) -> Vec<String> {
         let category =
             session.error_category.as_deref().map(|category| format!(" [{}]", clean(category)));
         let text = format!("{error}{}", category.unwrap_or_default());
-        lines.extend(indented(look, Ink::Bad, "  ", &text));
+        // A person who cancels a session says why: that is no failure.
+        let ink = if session.status == Status::Cancelled { Ink::Warn } else { Ink::Bad };
+        lines.extend(indented(look, ink, "  ", &text));
     }
     if let Some(erased) = &session.erased {
         lines.extend(indented(look, Ink::Warn, "  ", &erased.sentence()));

@@ -52,6 +52,27 @@ async fn a_failure_is_shown_once_and_in_full() {
     insta::assert_snapshot!(shown(&over(folder.path(), &["show", FAILED, "--steps"])));
 }
 
+#[tokio::test]
+async fn sessions_are_compared_with_the_first_difference_marked() {
+    let folder = folder().await;
+    let ran = over(folder.path(), &["compare", SUCCEEDED, FAILED, SUCCEEDED]);
+    let text = shown(&ran);
+    for said in ["A  0190a5c4", "B  11f2c3d4", "different paths", "the same path"] {
+        assert!(text.contains(said), "{said}: {text}");
+    }
+    let ran = over(folder.path(), &["--json", "compare", SUCCEEDED, SUCCEEDED]);
+    let found: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(found["comparison"]["first_difference"], Value::Null, "{found}");
+}
+
+#[tokio::test]
+async fn a_page_is_not_opened_where_no_stack_serves_it() {
+    let folder = folder().await;
+    let ran = over(folder.path(), &["open", SUCCEEDED]);
+    assert_eq!((ran.exit, ran.stdout.as_str()), (2, ""), "{ran:#?}");
+    assert!(ran.stderr.contains("daybook dev"), "{}", ran.stderr);
+}
+
 /// It began at a fixed time, so how long it has been waiting is cut out.
 #[tokio::test]
 async fn an_open_question_is_shown_with_its_context() {

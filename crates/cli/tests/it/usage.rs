@@ -48,15 +48,33 @@ fn an_invalid_command_line_exits_64() {
 #[test]
 fn help_and_version_exit_0() {
     let folder = tempfile::tempdir().unwrap();
-    for arguments in [&["--help"][..], &["--version"], &["trigger", "--help"], &["help"]] {
+    for arguments in [
+        &["--help"][..],
+        &["--version"],
+        &["trigger", "--help"],
+        &["help"],
+        &["help", "trigger"],
+        &["completions", "bash"],
+        &["completions", "zsh"],
+        &["man"],
+    ] {
         let ran = run_in(folder.path(), arguments);
-        if arguments == ["help"] {
-            assert_eq!(ran.exit, 64, "there is no command of this name: {ran:#?}");
-        } else {
-            assert_eq!(ran.exit, 0, "{arguments:?}: {ran:#?}");
-            assert!(!ran.stdout.is_empty() && ran.stderr.is_empty(), "{arguments:?}: {ran:#?}");
-        }
+        assert_eq!(ran.exit, 0, "{arguments:?}: {ran:#?}");
+        assert!(!ran.stdout.is_empty() && ran.stderr.is_empty(), "{arguments:?}: {ran:#?}");
     }
+}
+
+#[test]
+fn help_lists_every_command_in_a_group_and_options_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = run_in(folder.path(), &["--help"]).stdout;
+    for heading in ["Run:", "Inspect:", "Decide:", "Develop:", "Operate:"] {
+        assert!(help.contains(&format!("{heading}\n  ")), "{heading} {help}");
+    }
+    for command in ["trigger", "compare", "open", "answer", "completions", "doctor", "verify"] {
+        assert_eq!(help.matches(&format!("\n  {command} ")).count(), 1, "{command}: {help}");
+    }
+    assert!(help.contains("--endpoint"), "{help}");
 }
 
 #[test]
