@@ -2,10 +2,15 @@
 
 import { el, svg } from "./dom.js";
 
-const [WIDE, HIGH, BESIDE, BELOW, EDGE] = [128, 28, 10, 24, 24];
+const [HIGH, BESIDE, BELOW, EDGE] = [28, 16, 32, 28];
+/** The width of a box: that of the longest name, within bounds. */
+const [NARROWEST, WIDEST, CHAR_PX, MARGIN_PX] = [128, 280, 7, 34];
+const NAME_CHARS_MAX = 36;
 
 /** `chosen`, if there is one, is called with the name of a visited node that was clicked. */
 export function picture(title, drawn, note, chosen) {
+  const longest = Math.max(...drawn.nodes.map((node) => node.name.length + (node.visits > 1 ? 4 : 0)));
+  const WIDE = Math.min(WIDEST, Math.max(NARROWEST, CHAR_PX * longest + MARGIN_PX));
   const layers = Math.max(...drawn.nodes.map((node) => node.layer)) + 1;
   const columns = Math.max(...drawn.nodes.map((node) => node.place)) + 1;
   const x = (node) => EDGE + node.place * (WIDE + BESIDE);
@@ -20,7 +25,7 @@ export function picture(title, drawn, note, chosen) {
   for (const node of drawn.nodes) {
     const state = [(node.visits || node.is_passed) && "visited", node.is_newest && "newest", node.is_failed && "failed"].filter(Boolean).join(" ");
     const times = node.visits > 1 ? ` ×${node.visits}` : "";
-    const words = `${node.is_failed ? "✗ " : ""}${short(node.name, 20 - times.length)}${times}`;
+    const words = `${node.is_failed ? "✗ " : ""}${short(node.name, NAME_CHARS_MAX - times.length)}${times}`;
     const item = svg("g", { class: `node ${state}`, ...(chosen && node.visits ? { "data-go": node.name } : {}) },
       svg("title", {}, `${node.name}: ${visited(node)}`),
       svg("rect", { x: x(node), y: y(node), width: WIDE, height: HIGH, rx: 6 }),
