@@ -50,15 +50,7 @@ pub async fn sessions(context: &Context, wish: args::Sessions) -> Result<Exit, F
         agent: wish.agent,
     };
     let args::Sessions { text, state, verdict, tool, .. } = wish;
-    let mut wish = Wish {
-        filter,
-        text,
-        state,
-        verdict,
-        tool,
-        limit,
-        result_bytes_max: usize::MAX,
-    };
+    let mut wish = Wish { filter, text, state, verdict, tool, limit, result_bytes_max: usize::MAX };
     let summary_cache = SummaryCache::default();
     let (mut shown, mut searched) = (0, 0);
     let mut table = report::Sessions::new(context.look, now);
