@@ -1,6 +1,9 @@
 //! The driver: performs the effects that the agent's graph requests, and journals each outcome before
 //! the graph uses it.
 
+mod asking;
+mod records;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +11,14 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use graph::definition::Finish;
-use graph::next::{Ask, Intent, Next, Request, Work};
+use graph::next::{Intent, Next, Request, Work};
 use graph::outcome::{Brought, ToolOutcome};
-use graph::panics;
-use graph::profile::{Observed, Profile};
+use graph::profile::Profile;
 use graph::request::{Log, Prepared};
 use graph::run::Run;
-use journal::chain::{AppendError, Body, Head, append};
+use journal::chain::{AppendError, Body, Head};
 use journal::clock::Stamp;
 use journal::error_message::ErrorMessage;
-use journal::limits::DEADLINE_BEFORE_EXPIRY;
 use journal::step::{Ending, Step, StepBody, Usage};
 use journal::store::{Error, Retry, Store};
 use journal::version;
@@ -36,16 +37,8 @@ use crate::trace::Spans;
 /// How long the driver waits on a stop for running effects, to journal their outcomes.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Pause between attempts to write a step while the journal is unavailable. The attempts end when the
-/// lease expires, because heartbeats fail too.
-const APPEND_PAUSE: Duration = Duration::from_secs(1);
-
 /// Shortest timeout of a tool call, even if less of the session's time is left.
 const TOOL_TIME_MIN: Duration = Duration::from_secs(1);
-
-/// A question expires at least this long before the session's deadline, so that the graph has time to
-/// handle the expiry.
-const ROUTE_AFTER_EXPIRY: Duration = Duration::from_secs(3_600);
 
 /// How a drive ended.
 #[derive(Debug)]
@@ -380,43 +373,6 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    /// Journals a question. One about a call includes the tool as its server offers it now.
-    pub(crate) async fn ask(&mut self, ask: Ask) -> Result<(), Driven> {
-        let mut ask = self.within_the_session(ask);
-        if let Some(call) = ask.question.call() {
-            let offer = tokio::select! {
-                offer = self.toolbox.offer(&call, self.tool_timeout) => offer,
-                () = self.stop.cancelled() => return Ok(()),
-            };
-            if let Err(error) = &offer {
-                let session_id = &self.session.author.session;
-                tracing::warn!(%session_id, %error, "Asking about a tool without its schema.");
-            }
-            ask = ask.about(offer.ok());
-        }
-        self.record(ask.body()).await
-    }
-
-    /// Limits a question's expiry to leave [`ROUTE_AFTER_EXPIRY`]. A sleep does not end early.
-    fn within_the_session(&self, mut ask: Ask) -> Ask {
-        let records_end = Stamp::from_millis(self.session.author.expires_at.saturating_mul(1_000));
-        let deadline = records_end.before(DEADLINE_BEFORE_EXPIRY);
-        if !ask.question.is_sleep() {
-            ask.expires_at = ask.expires_at.min(deadline.before(ROUTE_AFTER_EXPIRY));
-        }
-        ask
-    }
-
-    async fn sleep(&mut self, sleep: graph::next::Sleep) -> Result<(), Driven> {
-        let hlc = Arc::clone(&self.session.hlc);
-        let (clock, started_at) = (hlc.clock(), hlc.now());
-        // A stop leaves the sleep open; the next runner continues it.
-        tokio::select! {
-            () = clock.sleep(sleep.until.since(started_at)) => self.record(sleep.body(started_at)).await,
-            () = self.stop.cancelled() => Ok(()),
-        }
-    }
-
     /// Journals the outcomes that arrive within [`STOP_TIMEOUT`]; starts nothing, and does not end the
     /// session.
     pub(crate) async fn wind_down(&mut self, mut under_way: UnderWay) -> Driven {
@@ -458,63 +414,6 @@ impl<S: Store> Driver<S> {
             }
             Err(error) => Err(Driven::Broken(error)),
         }
-    }
-
-    async fn append(&mut self, body: Body) -> Result<Step<Value>, AppendError> {
-        let begun_at = self.session.hlc.clock().now();
-        loop {
-            let session = &self.session;
-            let appended = append(
-                &session.store,
-                &session.hlc,
-                &session.author,
-                &self.head,
-                session.epoch,
-                body.clone(),
-            )
-            .await;
-            match appended {
-                Err(AppendError::Store(error)) if may_pass(&error) && !self.stop.is_cancelled() => {
-                    tracing::warn!(session_id = %session.author.session, %error, "Cannot write a step; retrying.");
-                    session.hlc.clock().sleep(APPEND_PAUSE).await;
-                }
-                decided => {
-                    measure::appended(session.hlc.clock().now().since(begun_at));
-                    return decided;
-                }
-            }
-        }
-    }
-
-    async fn fold(&mut self, step: Step<Value>) -> Result<(), Driven> {
-        self.head = Head::after(&step);
-        if self.run.named_model().is_some() {
-            self.requests.fold(&step);
-        }
-        if let StepBody::End { .. } = &step.body {
-            measure::observed(&self.observe(&step));
-            return Err(Driven::Ended(Box::new(step)));
-        }
-        let folded = self.run.fold(&step);
-        let observed = self.observe(&step);
-        let is_own = step.runner == self.session.author.runner;
-        self.spans.fold(&step, is_own, &observed.attributes);
-        match folded {
-            Ok(()) => {
-                measure::observed(&observed);
-                Ok(())
-            }
-            Err(error) => Err(self.give_up(error.finish()).await),
-        }
-    }
-
-    /// What the agent observes of a step. Metrics never end a session: a panic observes nothing.
-    fn observe(&self, step: &Step<Value>) -> Observed {
-        panics::caught("the observation of a step", || (self.profile.observe)(&self.run, step))
-            .unwrap_or_else(|panicked| {
-                tracing::warn!(session_id = %self.session.author.session, %panicked, "A step was not observed.");
-                Observed::default()
-            })
     }
 
     /// Ends a session that cannot continue.

@@ -11,8 +11,6 @@ use std::time::Duration;
 
 use aws_sdk_sfn::Client;
 use graph::agent::{Agent, Opening};
-use graph::definition::Finish;
-use graph::error::StartError;
 use graph::request::Log;
 use graph::run::Run;
 use journal::announce::Announcer;
@@ -37,7 +35,7 @@ use tracing::Instrument as _;
 use workflow::contract::{AgentRequest, InvokeOutcome};
 use workflow::trace::Trace;
 
-use responses::{full, outcome, refusal, unclear};
+use responses::{declined, full, no_receipt, outcome, refusal, unclear};
 
 use crate::driver::Driver;
 use crate::model::Models;
@@ -483,19 +481,4 @@ fn may_claim(newest: Option<&Step<Value>>, supersedes: u32) -> Result<(), Declin
         },
     };
     Err(Declined::As(outcome))
-}
-
-/// Refuses to go on with a decision that an agent's role may have written.
-fn no_receipt(step: u32) -> Declined {
-    let text = format!(
-        "step {step} says what a person decided, and has no receipt of the poller: it is not followed"
-    );
-    Declined::Refused(ErrorMessage::new("JournalError", "NoReceipt", &text))
-}
-
-fn declined(error: &StartError) -> Declined {
-    match error.finish() {
-        Finish::Failed { error, .. } => Declined::Refused(error),
-        Finish::Completed(_) => unreachable!("an error is no result"),
-    }
 }

@@ -27,7 +27,6 @@ use serde_json::{Map, Value, json};
 use telemetry::{attribute, export};
 use tracing::Instrument as _;
 use workflow::contract::{CheckReply, CheckRequest, Failure, Judgement, Mode, Verdict, Watch};
-use workflow::error_name;
 use workflow::limits::ANNOUNCE_TIMEOUT;
 use workflow::metric;
 use workflow::trace::{Trace, lifecycle};
@@ -41,6 +40,7 @@ pub mod judge;
 #[cfg(feature = "kms")]
 pub mod kms;
 pub mod observe;
+mod reply;
 mod url;
 
 pub use error::Error;
@@ -48,6 +48,7 @@ pub use error::Error;
 use cloud::Cloud;
 use judge::Decision;
 use observe::Observed;
+use reply::{reply, verdict};
 
 /// The poller with its clients.
 #[derive(Clone, Debug)]
@@ -468,34 +469,5 @@ fn author(request: &CheckRequest) -> Author {
         session: request.session_id.clone(),
         runner: Runner::fresh(Writer::Poller.as_str()),
         expires_at: request.expires_at,
-    }
-}
-
-fn reply(hlc: &Hlc, status: Judgement, watch: Watch, verdict: Option<Verdict>) -> CheckReply {
-    CheckReply { status, seen: hlc.newest(), watch, verdict }
-}
-
-fn verdict(
-    request: &CheckRequest,
-    judgement: Judgement,
-    error: Option<&ErrorMessage>,
-    head: &str,
-) -> Verdict {
-    let name = match judgement {
-        Judgement::Failed => Some(error_name::SESSION_FAILED),
-        Judgement::TimedOut => Some(error_name::SESSION_TIMED_OUT),
-        _ => None,
-    };
-    let cause = name.map(|_| {
-        let message = error.map_or("no reason was given", ErrorMessage::as_str);
-        format!("{message} (journal head {head})")
-    });
-    Verdict {
-        session_id: request.session_id.clone(),
-        status: judgement.terminal().unwrap_or(journal::status::Status::Failed),
-        head: head.to_owned(),
-        answered_by: None,
-        error: name.map(str::to_owned),
-        cause,
     }
 }

@@ -3,6 +3,7 @@
 mod eval;
 pub mod keep;
 pub mod load;
+mod new;
 pub mod packs;
 mod signing;
 pub mod steer;
@@ -18,6 +19,7 @@ use journal::status::Status;
 use stack::list::When;
 
 pub use eval::Eval;
+pub use new::{Language, New, NewAgent, NewWhat};
 pub use signing::{Keys, KeysAction, Witness, WitnessAction, WitnessServe};
 pub use workflow::{Workflow, WorkflowAction};
 
@@ -460,53 +462,6 @@ pub enum SchemaOf {
     Agent,
     /// daybook.toml.
     Config,
-}
-
-/// `new`.
-#[derive(Debug, Group)]
-pub struct New {
-    /// The kind.
-    #[command(subcommand)]
-    pub what: NewWhat,
-}
-
-/// What `new` can create.
-#[derive(Debug, Subcommand)]
-pub enum NewWhat {
-    /// Create an agent in a folder: a program in Python or JavaScript, or a crate in Rust
-    #[command(after_help = "\
-Examples:
-  daybook new agent janitor --language python
-  cd janitor && daybook dev
-
-  daybook new agent janitor
-  cd janitor && cargo test")]
-    Agent(NewAgent),
-}
-
-/// `new agent`.
-#[derive(Debug, Group)]
-pub struct NewAgent {
-    /// Name of the agent and its crate, which is created in a folder of this name
-    pub name: String,
-    /// Source of Daybook: a checkout's folder or a git URL [default: the checkout that built this
-    /// binary]
-    #[arg(long, value_name = "DIR|URL")]
-    pub daybook: Option<String>,
-    /// Language of the agent
-    #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
-    pub language: Language,
-}
-
-/// A language for which there is a template.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Language {
-    /// A program with the kit of `sdk/python`.
-    Python,
-    /// A program with the kit of `sdk/typescript`.
-    Typescript,
-    /// A crate with a graph.
-    Rust,
 }
 
 /// `tools`.

@@ -1,6 +1,7 @@
 //! Combines arguments and environment into an action. Only this step can fail on the environment.
 
 pub mod answer;
+mod checks;
 pub mod cloud;
 mod endpoint;
 mod serving;
@@ -18,11 +19,9 @@ use extension::command::Surroundings;
 use extension::input::model_name;
 use graph::agent::Agent;
 use journal::halt::{Change, Scope};
-use journal::item::Hash;
 use journal::principal::Name;
 use reqwest::Url;
 use serde_json::{Map, Value, json};
-use tlog::key::VerifierKey;
 use workflow::env;
 
 use crate::args::packs::{Parsed, Typed, of_pack};
@@ -35,6 +34,8 @@ use crate::new_agent::{self, NewAgent};
 use crate::output;
 use crate::reader::DEFAULT_FOLDER;
 use crate::render::Look;
+pub use checks::Checks;
+use checks::checks;
 use cloud::Cloud;
 use serving::serving;
 pub use serving::{PackCommand, Serving, no_such_server, server};
@@ -194,32 +195,6 @@ pub enum Subject {
     File(PathBuf),
     /// Every session of the journal.
     All,
-}
-
-/// What a verification requires besides records that fit together.
-#[derive(Clone, Debug)]
-pub struct Checks {
-    /// `--head`.
-    pub head: Option<Hash>,
-    /// `--key`.
-    pub key: Option<PathBuf>,
-    /// `--witness`.
-    pub witnesses: Vec<VerifierKey>,
-    /// `--checkpoint`.
-    pub checkpoint: Option<PathBuf>,
-}
-
-fn checks(verify: args::Verify) -> Result<Checks, Failure> {
-    let witness = |text: &String| {
-        let hint = "`daybook witness serve` prints its key when it starts";
-        text.parse().map_err(|error| Failure::usage(format!("--witness: {error}")).hint(hint))
-    };
-    Ok(Checks {
-        head: verify.head.as_deref().map(hash).transpose()?,
-        key: verify.key,
-        witnesses: verify.witness.iter().map(witness).collect::<Result<_, _>>()?,
-        checkpoint: verify.checkpoint,
-    })
 }
 
 /// Resolves a command line.
@@ -492,13 +467,4 @@ fn dev_environment(options: &ArgMatches, config: &Config) -> Result<StackEnviron
         return Ok(environment);
     }
     config.stack(&set).map_err(|error| Failure::from(error).hint(hint))
-}
-
-fn hash(text: &str) -> Result<Hash, Failure> {
-    let is_hash = text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
-    if !is_hash {
-        let problem = format!("--head is `{text}`, expected 64 hexadecimal digits");
-        return Err(Failure::usage(problem));
-    }
-    Ok(Hash::from_record(&text.to_ascii_lowercase()))
 }

@@ -7,6 +7,7 @@ mod agents;
 mod data;
 mod lambdas;
 mod load;
+mod settings;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,7 +28,6 @@ use invoker::admission::Rules;
 use journal::clock::Clock;
 use journal::principal::Name;
 use journal::sqlite::{Durability, OpenError};
-use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -58,6 +58,7 @@ use crate::watch;
 use agents::{Inside, agents};
 use data::Data;
 use lambdas::{functions, watchdog};
+use settings::settings;
 
 /// The journal's file in the data folder.
 pub const JOURNAL_FILE: &str = "journal.db";
@@ -359,25 +360,6 @@ fn running(
         settings: settings(config),
         notices: notices.clone(),
     }
-}
-
-/// What the stack was started with, for `doctor`. No secrets.
-fn settings(config: &Config) -> Value {
-    let isolation = match config.isolation {
-        Isolation::None => "none",
-        Isolation::Processes { .. } => "processes",
-    };
-    let durability = match config.durability {
-        Durability::Fsync => "fsync",
-        Durability::Relaxed => "relaxed",
-    };
-    json!({
-        "model": config.defaults.model, "servers": config.servers.names().collect::<Vec<_>>(),
-        "ttl_days": config.ttl_days, "durability": durability, "isolation": isolation,
-        "time_scale": config.time_scale, "own_workflow": config.workflow.is_some(),
-        "witnesses": config.witnesses.len(), "token": config.token.is_some(),
-        "disk_bytes_max": config.load.disk_bytes,
-    })
 }
 
 fn keep_metrics(agents: &[Agent]) {
