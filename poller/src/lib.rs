@@ -358,7 +358,7 @@ impl<S: Store> Poller<S> {
             // The watchdog closes what it finds sealed.
             tracing::warn!(session_id = %request.session_id, %error, "The lease was not closed.");
         }
-        self.offer_place(&request.session_id).await;
+        Box::pin(self.offer_place(&request.session_id)).await;
         let judgement = judge::judgement_of(*ending);
         let verdict = verdict(request, judgement, error.as_ref(), sealed.hash.as_str());
         let verdict = Verdict { answered_by: *answered_by, ..verdict };

@@ -6,9 +6,10 @@
 //! functions to run instead.
 
 mod access;
-mod account;
+pub mod account;
 mod messages;
-mod runtime;
+pub mod runtime;
+mod stages;
 
 use std::path::Path;
 use std::time::Duration;

@@ -67,25 +67,57 @@ fn the_mcp_key_is_prompted_once_and_stored_encrypted() {
 }
 
 #[test]
-fn a_journal_is_deleted_only_on_explicit_request() {
+fn an_unattended_deployment_asks_for_no_key() {
     let Some(world) = World::open() else { return };
-    world.aws(&[
-        "dynamodb",
-        "create-table",
-        "--table-name",
-        "daybook-dev-journal",
-        "--attribute-definitions",
-        "AttributeName=PK,AttributeType=S",
-        "--key-schema",
-        "AttributeName=PK,KeyType=HASH",
-        "--billing-mode",
-        "PAY_PER_REQUEST",
-    ]);
     let target = tempfile::tempdir().unwrap();
-    let refused = world.script(&["destroy", target.path().to_str().unwrap(), "dev"], &[]);
+    let mut command = Command::new("bash");
+    let target = target.path().to_str().unwrap();
+    command.arg(root().join("scripts/deploy.sh")).args(["api-key", target, "dev"]);
+    world.there(&mut command);
+    let asked = with_lines(command.env("APPROVAL", "never"), &["a key"]);
+    assert!(asked.exit == 0 && asked.stderr.contains("does not exist"), "{asked:#?}");
+    let refused = with_lines(command.env("APPROVAL", "always"), &[]);
     assert_eq!(refused.exit, 2, "{refused:#?}");
-    assert!(refused.stderr.contains("JOURNAL=drop"), "{refused:#?}");
-    world.aws(&["dynamodb", "describe-table", "--table-name", "daybook-dev-journal"]);
+    assert!(refused.stderr.contains("invalid APPROVAL `always`"), "{refused:#?}");
+}
+
+#[test]
+fn the_images_tag_is_of_the_source_that_is_compiled() {
+    let tag = |folder: &std::path::Path| {
+        let ran = run(Command::new("bash").arg(folder.join("scripts/image.sh")).arg("--tag"));
+        assert_eq!(ran.exit, 0, "{ran:#?}");
+        ran.stdout.trim().to_owned()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let into = folder.path();
+    for path in [
+        "Cargo.toml",
+        "Cargo.lock",
+        "rust-toolchain.toml",
+        "scripts/image.sh",
+        "infra/image",
+        "agent/src",
+        "agent/tests",
+        "crates/mcp",
+        "invoker/src",
+        "journal/src",
+        "packs/checkup",
+        "poller/src",
+        "toolkits/asl/src",
+        "toolkits/tlog/src",
+    ] {
+        std::fs::create_dir_all(into.join(path).parent().unwrap()).unwrap();
+        let mut copy = Command::new("cp");
+        let copied = copy.arg("-r").arg(root().join(path)).arg(into.join(path)).status().unwrap();
+        assert!(copied.success(), "{path}");
+    }
+    let before = tag(into);
+    assert!(before.starts_with(concat!(env!("CARGO_PKG_VERSION"), "-")), "{before}");
+    std::fs::write(into.join("agent/tests/it/main.rs"), "").unwrap();
+    std::fs::write(into.join("README.md"), "").unwrap();
+    assert_eq!(tag(into), before);
+    std::fs::write(into.join("agent/src/main.rs"), "").unwrap();
+    assert_ne!(tag(into), before);
 }
 
 #[test]

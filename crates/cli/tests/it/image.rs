@@ -89,6 +89,62 @@ fn agent(image: &Path, port: u16) -> Command {
     command
 }
 
+/// What the Dockerfile sets, with its files below a folder.
+fn variables_of_the_image(image: &Path) -> Vec<(String, String)> {
+    let file = std::fs::read_to_string(root().join("infra/image/Dockerfile")).unwrap();
+    let set = file.lines().filter_map(|line| line.strip_prefix("ENV "));
+    let set = set.flat_map(str::split_whitespace).map(|pair| pair.split_once('=').unwrap());
+    set.map(|(name, value)| {
+        let below = value.strip_prefix('/').map(|path| image.join(path).display().to_string());
+        (name.to_owned(), below.unwrap_or_else(|| value.to_owned()))
+    })
+    .collect()
+}
+
+/// Runs a script in which `$0` is the agent, with exactly these variables, in a network of its own.
+fn alone(image: &Path, variables: &[(String, String)], script: &str) -> crate::harness::Ran {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--net", "--", "/bin/bash", "-c", script]);
+    command.arg(image.join("usr/local/bin/agent")).stdin(Stdio::null());
+    command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
+    run(&mut command)
+}
+
+#[test]
+fn the_image_starts_with_exactly_the_templates_variables() {
+    const STARTS: &str = r#"
+        /usr/sbin/ip link set lo up
+        "$0" & agent=$!
+        for i in {1..200}; do
+            "$0" --healthy && { kill -TERM $agent; wait $agent; exit; }
+            kill -0 $agent || { wait $agent; exit; }
+            /bin/sleep 0.1
+        done
+        kill -KILL $agent; exit 99"#;
+    let folder = tempfile::tempdir().unwrap();
+    let image = lay(folder.path());
+    if alone(&image, &[], "/usr/sbin/ip link set lo up").exit != 0 {
+        eprintln!("skipped: cannot create a network namespace");
+        return;
+    }
+    for template in ["daybook-dev", "daybook-other"] {
+        let template = crate::deployed::account::golden(template);
+        let mut variables = variables_of_the_image(&image);
+        variables.extend(crate::deployed::runtime::variables_of(&template));
+        if variables.iter().any(|(_, value)| value.starts_with("${ssm:")) {
+            // There is no account to read the parameter from.
+            variables.retain(|(name, _)| name != "OPENAI_API_KEY");
+        }
+        let ran = alone(&image, &variables, STARTS);
+        assert_eq!(ran.exit, 0, "{ran:#?}");
+        variables.retain(|(name, _)| name != "AWS_REGION");
+        let ran = alone(&image, &variables, STARTS);
+        assert_ne!(ran.exit, 0, "{ran:#?}");
+        let why = "AWS_REGION is not set, expected a region, such as us-east-1";
+        assert!(ran.stderr.contains(why), "{ran:#?}");
+    }
+}
+
 #[test]
 fn the_image_runs_unprivileged_and_passes_its_health_check() {
     let folder = tempfile::tempdir().unwrap();

@@ -4,6 +4,7 @@
 
 mod asking;
 mod assistant;
+mod capacity;
 mod disturbed;
 mod executions;
 mod long;

@@ -74,6 +74,14 @@ pub fn policy_of_a_person() -> String {
     policy.replace("123456789012", ACCOUNT)
 }
 
+/// The policy of DEPLOYMENT.md for somebody who deploys, in ministack's account.
+pub fn policy_of_a_deployer() -> String {
+    let page = std::fs::read_to_string(root().join("DEPLOYMENT.md")).unwrap();
+    let (_, after) = page.split_once("<!-- deployer -->\n```json\n").unwrap();
+    let (policy, _) = after.split_once("```").unwrap();
+    policy.replace("123456789012", ACCOUNT)
+}
+
 pub fn elements<'a>(xml: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let (opened, closed) = (format!("<{name}>"), format!("</{name}>"));
     let parts: Vec<_> = xml.split(opened.as_str()).skip(1).collect();

@@ -2,10 +2,12 @@
 
 It checks signatures and evaluates policies (AUTH) but for what it does not know of some requests: the partition that one
 to DynamoDB is about, the state machine of a task's token, whose policies are simulated, that a runtime's session is
-stopped, that a function's concurrency is read and not changed, and which key an alias means. This is told here. What was asked is kept in the file ASKED, a line a request: who, what, on what, in which partition, and
+stopped, that a function's concurrency is read and not changed, which key an alias means, and who uses a key. This is told here. What was asked is kept in the file ASKED, a line a request: who, what, on what, in which partition, and
 how it went.
 
-It makes no agent runtime of a template and runs none, so that it is told what one is called, and requests to it go on to
+With IMAGES it makes a runtime only if its image is there.
+
+It makes no agent runtime of a template and runs none, and no policy of an event bus, so that it is told what one is called, and requests to it go on to
 RUNTIME. Its state machines' `dynamodb:putItem` calls its
 own table within the process, wherever AWS_ENDPOINT_URL_DYNAMODB points: that one goes on as well. They do not know
 `s3:putObject`: this file does the upload, without checking permissions.
@@ -22,11 +24,12 @@ from urllib.parse import quote, unquote
 
 from ministack.core import iam_actions, iam_evaluator
 from ministack.core.responses import get_account_id
-from ministack.services import bedrock_agentcore, dynamodb, kms, s3, stepfunctions
+from ministack.services import bedrock_agentcore, dynamodb, ecr, kms, s3, stepfunctions
 from ministack.services.cloudformation import provisioners
 
 # Not for the functions, which have this environment.
 RUNTIME, ASKED = os.environ.pop("RUNTIME"), os.environ.pop("ASKED")
+IMAGES = os.environ.pop("IMAGES", None)
 PARTITIONS = "dynamodb:LeadingKeys"
 
 known_action = iam_actions.extract_iam_action
@@ -37,6 +40,10 @@ known_sdk_call = stepfunctions._dispatch_aws_sdk_rest_xml
 
 
 def make_runtime(logical_id, properties, stack):
+    # As AgentCore, which looks for the image. Tests that deploy no image do not ask for that.
+    image = properties["AgentRuntimeArtifact"]["ContainerConfiguration"]["ContainerUri"].split("/")[-1].split(":")
+    if IMAGES and not any(image[1] in kept["imageTags"] for kept in ecr._images.get(image[0], [])):
+        raise ValueError(f"The specified image identifier does not exist in the repository: {image}")
     name = properties["AgentRuntimeName"] + "-a1B2c3D4e5"
     arn = "arn:aws:bedrock-agentcore:us-east-1:000000000000:runtime/" + name
     return name, {"AgentRuntimeArn": arn, "AgentRuntimeId": name}
@@ -68,6 +75,8 @@ def resource(service, method, path, headers, body, query, *request):
     if service == "dynamodb" and "TransactItems" in json.loads(body):
         table = json.loads(body)["TransactItems"][0]["Put"]["TableName"]
         return f"arn:aws:dynamodb:us-east-1:{get_account_id()}:table/{table}"
+    if service == "ecr" and "repositoryNames" in json.loads(body):
+        return f"arn:aws:ecr:us-east-1:{get_account_id()}:repository/{json.loads(body)['repositoryNames'][0]}"
     if service == "kms" and json.loads(body).get("KeyId", "").startswith("alias/"):
         return kms._resolve_key(json.loads(body)["KeyId"])["Arn"]
     return of_runtime(path)[0] or known_resource(service, method, path, headers, body, query, *request)
@@ -91,10 +100,21 @@ def context(body):
 def enforce(access_key, asked, service, region, resource_arn="*", service_context=None):
     if service == "kms":
         aliases = [name.split(":")[-1] for name, key in kms._aliases.items() if resource_arn.endswith(key)]
-        service_context = {"kms:ResourceAliases": aliases}
+        # Source: AWS, "AWS global condition context keys"; of a role's session it is the role.
+        principal = getattr(iam_evaluator.resolve_principal(access_key, get_account_id()), "arn", "")
+        session = re.fullmatch(r"arn:aws:sts::(\d+):assumed-role/([^/]+)/.*", principal)
+        principal = f"arn:aws:iam::{session[1]}:role/{session[2]}" if session else principal
+        service_context = {
+            "kms:ResourceAliases": aliases,
+            "kms:CallerAccount": get_account_id(),
+            "aws:PrincipalArn": principal,
+        }
     denied = known_enforce(access_key, asked, service, region, resource_arn, service_context)
     caller = iam_evaluator.resolve_principal(access_key, get_account_id())
     who = getattr(caller, "arn", "nobody").split(":")[-1].split("/")[-1]
+    if who.startswith("aws-cdk-"):
+        # The session of a role that `cdk bootstrap` made, whose policies are not ours.
+        denied = None
     partition = (service_context or {}).get(PARTITIONS, ["-"])[0]
     kind = re.sub("#.*", "#", partition)
     with open(ASKED, "a") as file:
@@ -146,6 +166,11 @@ bedrock_agentcore.handle_request = runtime
 stepfunctions._dispatch_aws_sdk_rest_xml = sdk_call
 provisioners._RESOURCE_HANDLERS["AWS::BedrockAgentCore::Runtime"] = {
     "create": make_runtime,
+    "delete": lambda physical_id, properties: None,
+}
+# Nobody evaluates it.
+provisioners._RESOURCE_HANDLERS["AWS::Events::EventBusPolicy"] = {
+    "create": lambda logical_id, properties, stack: (logical_id, {}),
     "delete": lambda physical_id, properties: None,
 }
 if "AWS_ENDPOINT_URL_DYNAMODB" in os.environ:

@@ -93,21 +93,32 @@ impl Account {
         for name in ["invoker", "poller", "watchdog"] {
             functions.push((name, zipped(&python, folder.path(), name)?));
         }
-        let port =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
-        let endpoint = format!("http://127.0.0.1:{port}");
-        let process = start(&python, folder.path(), port, &endpoint, runtime, &table);
-        let origin = journal::clock::Clock::system().now();
-        let client = reqwest::Client::new();
-        let (person, agent) = (Keys::of_the_account(), Keys::of_the_account());
-        let mut account = Self { origin, endpoint, table, folder, client, process, person, agent };
-        account.ready().await;
+        let port = free_port();
+        let process = start(&python, folder.path(), port, Some(runtime), &table);
+        let mut account = Self::at(port, table, folder, process).await;
         account.furnish(&functions).await;
         account.person = account.user("person", &policy_of_a_person()).await;
         // AgentCore gives a container its role; here that takes a user with the same policy.
         let role = account.role("RuntimeRole").await;
         account.agent = account.user("agent", &account.policy(&role).await).await;
         Some(account)
+    }
+
+    /// Opens one without a stack. It makes a runtime only if its image is there.
+    pub async fn empty() -> Option<Self> {
+        let python = tool("DAYBOOK_TEST_MINISTACK")?;
+        let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+        let process = start(&python, folder.path(), port, None, &Table::Ministack);
+        Some(Self::at(port, Table::Ministack, folder, process).await)
+    }
+
+    async fn at(port: u16, table: Table, folder: TempDir, process: Process) -> Self {
+        let (endpoint, origin) = (endpoint(port), journal::clock::Clock::system().now());
+        let client = reqwest::Client::new();
+        let (person, agent) = (Keys::of_the_account(), Keys::of_the_account());
+        let mut account = Self { origin, endpoint, table, folder, client, process, person, agent };
+        account.ready().await;
+        account
     }
 
     async fn ready(&mut self) {
@@ -135,15 +146,22 @@ impl Account {
             let key = function.unwrap()["Properties"]["Code"]["S3Key"].as_str().unwrap();
             self.put_object(&format!("{ASSETS}/{key}"), zip.clone()).await;
         }
-        self.put_object(&format!("{ASSETS}/template.json"), template.to_string().into()).await;
+        let journal = golden(&format!("{STACK}-journal"));
         if let Table::At(endpoint) = &self.table {
-            self.make_table(endpoint, &template).await;
+            self.make_table(endpoint, &journal).await;
         }
-        let url = format!("{}/{ASSETS}/template.json", self.endpoint);
+        self.make_stack(&format!("{STACK}-journal"), &journal).await;
+        self.make_stack(STACK, &template).await;
+    }
+
+    async fn make_stack(&self, name: &str, template: &Value) {
+        let path = format!("{ASSETS}/{name}.json");
+        self.put_object(&path, template.to_string().into()).await;
+        let url = format!("{}/{path}", self.endpoint);
         let named = "CAPABILITY_NAMED_IAM";
         self.form(&[
             ("Action", "CreateStack"),
-            ("StackName", STACK),
+            ("StackName", name),
             ("TemplateURL", &url),
             ("Capabilities.member.1", named),
             ("EnableTerminationProtection", "true"),
@@ -152,7 +170,7 @@ impl Account {
         let made = async {
             loop {
                 let described =
-                    self.form(&[("Action", "DescribeStacks"), ("StackName", STACK)]).await;
+                    self.form(&[("Action", "DescribeStacks"), ("StackName", name)]).await;
                 if described.contains("<StackStatus>CREATE_COMPLETE<") {
                     return;
                 }
@@ -167,7 +185,6 @@ impl Account {
     fn template(&self) -> Value {
         let mut template = kept();
         let resources = template["Resources"].as_object_mut().unwrap();
-        resources.retain(|_, resource| resource["Type"] != "AWS::Events::EventBusPolicy");
         let machine = (resources.values_mut())
             .find(|resource| resource["Properties"]["StateMachineName"] == STACK)
             .unwrap();
@@ -303,11 +320,20 @@ impl Account {
 
     /// Runs a script of ours with the account's own keys.
     pub async fn script(&self, arguments: &[&str]) -> Ran {
+        self.script_as(&Keys::of_the_account(), Path::new("/nonexistent"), arguments).await
+    }
+
+    /// The same by somebody else, with the programs of a folder before others. Nobody is asked anything.
+    pub async fn script_as(&self, keys: &Keys, programs: &Path, arguments: &[&str]) -> Ran {
         let mut command = Command::new("bash");
         command.current_dir(root()).args(arguments).stdin(Stdio::null());
-        command.envs(environment(&self.endpoint, &self.table, &Keys::of_the_account()));
+        command.envs(environment(&self.endpoint, &self.table, keys));
         // The AWS CLI's.
-        command.env("AWS_DEFAULT_REGION", REGION);
+        command.env("AWS_DEFAULT_REGION", REGION).env("APPROVAL", "never");
+        #[expect(clippy::disallowed_methods, reason = "the programs that the script uses")]
+        let path = std::env::var("PATH").unwrap();
+        command.env("PATH", format!("{}:{path}", programs.display()));
+        command.envs(tool("DAYBOOK_TEST_AWS").map(|aws| ("AWS", aws)));
         tokio::task::spawn_blocking(move || run_within(&mut command, SCRIPT_WITHIN)).await.unwrap()
     }
 
@@ -388,8 +414,13 @@ impl Account {
 
 /// The template that was kept.
 pub fn kept() -> Value {
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../infra/tests/it/golden/daybook-dev.template.json");
+    golden(STACK)
+}
+
+/// A kept template by the name of its stack.
+pub fn golden(stack: &str) -> Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../infra/tests/it/golden");
+    let kept = folder.join(format!("{stack}.template.json"));
     serde_json::from_str(&std::fs::read_to_string(kept).unwrap()).unwrap()
 }
 
@@ -415,14 +446,16 @@ fn environment(endpoint: &str, table: &Table, keys: &Keys) -> Vec<(String, Strin
     variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-fn start(
-    python: &Path,
-    folder: &Path,
-    port: u16,
-    endpoint: &str,
-    runtime: &str,
-    table: &Table,
-) -> Process {
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+fn endpoint(port: u16) -> String {
+    format!("http://127.0.0.1:{port}")
+}
+
+/// Starts it. Without a runtime that hosts agents, a stack's runtime needs its image.
+fn start(python: &Path, folder: &Path, port: u16, runtime: Option<&str>, table: &Table) -> Process {
     let started = Command::new(python)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/deployed/account.py"))
         .current_dir(folder)
@@ -438,9 +471,10 @@ fn start(
         // Signatures are checked, and policies are enforced.
         .env("AUTH", "true")
         .env("ASKED", folder.join(ASKED))
-        .env("RUNTIME", runtime)
+        .env("RUNTIME", runtime.unwrap_or("http://127.0.0.1:9"))
+        .envs(runtime.is_none().then_some(("IMAGES", "checked")))
         // The functions have its environment, but for the keys, which are their roles'.
-        .envs(environment(endpoint, table, &Keys::of_the_account()))
+        .envs(environment(&endpoint(port), table, &Keys::of_the_account()))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -12,12 +12,13 @@ use axum::http::{HeaderMap, Response, StatusCode};
 use axum::response::IntoResponse as _;
 use axum::routing::{any, post};
 use journal::clock::{Clock, Stamp};
+use serde_json::Value;
 use stack::host::{Agents, Isolated, Settings};
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 use tokio::task::JoinSet;
 
-use super::account::{RUNTIME_ARN, SCALE, built};
+use super::account::{REGION, RUNTIME_ARN, SCALE, built, kept};
 use crate::page::root;
 
 /// The name of the model that is asked.
@@ -66,13 +67,16 @@ impl Runtime {
         Self { endpoint, agents, asked, model, _serving: serving }
     }
 
-    /// Starts agents from now on, in an environment that leads to the account.
+    /// Starts agents from now on, with the variables of the image and the template. What is added leads to the
+    /// account, as AWS itself does, and to the model.
     pub fn host(&self, account: &[(String, String)], origin: Stamp) -> Option<()> {
         let mut environment = account.to_vec();
+        // The template sets it.
+        environment.retain(|(name, _)| name != "AWS_REGION");
         environment.extend(image());
+        environment.extend(variables_of(&kept()));
         environment.extend(
             [
-                ("JOURNAL_TABLE_NAME", "daybook-dev-journal"),
                 ("OPENAI_BASE_URL", self.model.as_str()),
                 // By the scaled clock, and processes start by the machine's.
                 ("MCP_CONNECT_TIMEOUT", "300"),
@@ -102,6 +106,21 @@ impl Runtime {
             agents.shutdown().await;
         }
     }
+}
+
+/// The variables that a template sets for the agent, in the region of the tests.
+pub fn variables_of(template: &Value) -> Vec<(String, String)> {
+    let mut resources = template["Resources"].as_object().unwrap().values();
+    let runtime = resources.find(|it| it["Type"] == "AWS::BedrockAgentCore::Runtime").unwrap();
+    let variables = runtime["Properties"]["EnvironmentVariables"].as_object().unwrap();
+    let text = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        of_the_region => {
+            assert_eq!(*of_the_region, serde_json::json!({ "Ref": "AWS::Region" }));
+            REGION.to_owned()
+        }
+    };
+    variables.iter().map(|(name, value)| (name.clone(), text(value))).collect()
 }
 
 /// What the agents' image sets, but for the files that it has.
