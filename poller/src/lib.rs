@@ -196,7 +196,7 @@ impl<S: Store> Poller<S> {
         } else if payload.get("resume").is_some() {
             json!(self.resume(serde_json::from_value(payload)?, by).await?)
         } else {
-            json!(self.handle(serde_json::from_value(payload)?).await?)
+            json!(Box::pin(self.handle(serde_json::from_value(payload)?)).await?)
         })
     }
 
@@ -358,7 +358,7 @@ impl<S: Store> Poller<S> {
             // The watchdog closes what it finds sealed.
             tracing::warn!(session_id = %request.session_id, %error, "The lease was not closed.");
         }
-        Box::pin(self.offer_place(&request.session_id)).await;
+        self.offer_place(&request.session_id).await;
         let judgement = judge::judgement_of(*ending);
         let verdict = verdict(request, judgement, error.as_ref(), sealed.hash.as_str());
         let verdict = Verdict { answered_by: *answered_by, ..verdict };
