@@ -23,6 +23,7 @@ use notify::delivery::{self, Delivery, NEWS_FOR, Next, Outcome};
 use notify::notice::{Notice, Why, Worded};
 use notify::target::{Settings, Target};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use workflow::execution;
@@ -192,7 +193,10 @@ impl Task {
         let mut cursor = self.begun().await;
         let mut examined = cursor;
         let mut waiting = Waiting::new();
+        let mut changes = self.outbox.store.changes();
         loop {
+            // Before the look: a change after it ends the rest that follows.
+            changes.mark_unchanged();
             let is_behind = match self.look(&mut examined, &mut waiting).await {
                 Ok(is_behind) => is_behind,
                 Err(error) => {
@@ -207,7 +211,7 @@ impl Task {
                 cursor = done;
             }
             if !is_behind {
-                self.rest(&waiting).await;
+                self.rest(&waiting, &mut changes).await;
             }
         }
     }
@@ -385,13 +389,13 @@ impl Task {
     }
 
     /// Waits until an attempt is due, or the journal has changed.
-    async fn rest(&self, waiting: &Waiting) {
-        let Outbox { store, clock, .. } = &self.outbox;
+    async fn rest(&self, waiting: &Waiting, changes: &mut watch::Receiver<u64>) {
+        let clock = &self.outbox.clock;
         tokio::time::sleep(LOOK_EVERY).await;
         let due = waiting.values().map(|(_, due)| *due).min();
         // Cancel-safe: both only wait.
         tokio::select! {
-            () = store.changed(LOOK_AT_LAST) => {}
+            _ = tokio::time::timeout(LOOK_AT_LAST, changes.changed()) => {}
             () = async {
                 match due {
                     Some(due) => clock.sleep(due.since(clock.now())).await,

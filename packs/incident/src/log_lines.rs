@@ -14,6 +14,9 @@ const EVENTS_READ_MAX: usize = 500;
 /// Longest quotation of a line, in bytes.
 const QUOTE_BYTES_MAX: usize = 300;
 
+/// Most words before Lambda's own report of a timeout: a level, a time and the request's id.
+const STAMP_WORDS: usize = 3;
+
 /// How many words at the start of a line may be its level.
 const LEVEL_WORDS: usize = 6;
 
@@ -202,18 +205,14 @@ pub(super) fn is_task_timeout(message: &str) -> bool {
     task_timeout(message).is_some()
 }
 
-/// Where Lambda's own words about a timeout begin. They follow a time and a request's id at most; other words before them
-/// make them a quotation.
+/// Where Lambda's own words about a timeout begin. They follow a time and a request's id at most; more words before them, or
+/// a quotation mark, make them a quotation.
 pub(super) fn task_timeout(message: &str) -> Option<usize> {
     let at = find(message, "Task timed out after")?;
-    let is_stamp = |word: &str| {
-        let word = word.trim_matches(['[', ']', ':']);
-        matches!(word, "ERROR" | "RequestId")
-            || word.chars().any(|c| c.is_ascii_digit())
-                && word.chars().all(|c| c.is_ascii_hexdigit() || "-:.TZ+".contains(c))
-    };
     let line = message[..at].rfind('\n').map_or(0, |end| end + 1);
-    message[line..at].split_whitespace().all(is_stamp).then_some(at)
+    let before = &message[line..at];
+    let is_short = before.split_whitespace().count() <= STAMP_WORDS;
+    (is_short && !before.ends_with(['"', '\'', ':'])).then_some(at)
 }
 
 fn level_of(message: &str) -> Level {
@@ -365,6 +364,8 @@ pub(super) mod tests {
         check("RequestId: x Error: Runtime exited with error: exit status 1", Level::Error);
         check("/var/task/h.py:22: DeprecationWarning: utcnow() is deprecated", Level::Plain);
         check("", Level::Plain);
+        let quoted = "last nightly job status: \"Task timed out after 900.00 seconds\"";
+        check(quoted, Level::Plain);
     }
 
     #[test]

@@ -592,8 +592,8 @@ mod tests {
         [permission_loss] The S3 permission s3:GetObject on arn:aws:s3:::b/k was revoked: a Deny statement in inline policy f-access of role r denies it.
         [permission_loss] S3 denies s3:GetObject on arn:aws:s3:::b/k to f: inline policy f-access of role r allows it under a condition that the call does not meet.
         [permission_loss] S3 denied s3:GetObject on arn:aws:s3:::b/k to f because no policy of role r allowed it; one does now, but no invocation has succeeded since.
-        [permission_loss] S3 denied s3:GetObject to f although the policies of role r allow it, so another policy denies the call: a resource policy, an organisation policy or a permissions boundary.
-        [permission_loss] S3 denied s3:GetObject to f although the policies of role r allow it, so another policy denies the call: a resource policy, an organisation policy or a permissions boundary.
+        [permission_loss] S3 denied s3:GetObject to f although the policies of role r allow it, so another policy denies the call: a resource policy, a VPC endpoint's policy, an organisation policy or a permissions boundary.
+        [permission_loss] S3 denied s3:GetObject to f although the policies of role r allow it, so another policy denies the call: a resource policy, a VPC endpoint's policy, an organisation policy or a permissions boundary.
         [permission_loss] The S3 permission s3:* on arn:aws:s3:::b/* was revoked from inline policy f-access of role r: neither an inline nor an attached policy allows it any more.
         [permission_loss] AWS access of f was lost: role r is denied a call that the error does not name; the reason is unknown: its policies could not be compared with the call.
         [permission_loss] S3 access of f was lost: role r is denied s3:GetObject on arn:aws:s3:::b/*; none of its policies allows it. For f, get_iam_state returned no data.

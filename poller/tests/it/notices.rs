@@ -56,7 +56,7 @@ fn request(world: &World, mode: &str) -> Value {
     json!({
         "mode": mode, "session_id": world.session, "execution_arn": "arn",
         "expires_at": 1_800_000_000, "seen": now, "now": now, "woken": "not",
-        "token": "a-token", "watch": { "invocation": 1, "seq": 2 },
+        "token": "a-token", "watch": { "invocation": 1, "epoch": 1, "seq": 2 },
     })
 }
 

@@ -254,7 +254,7 @@ async fn a_new_target_is_told_of_what_happens_from_then_on() {
     let client = Client::new(&stack);
     let asked = client.trigger(&json!({ "agent": "asker", "input": {} })).await;
     let told = deliveries(&client, &asked, 1).await;
-    assert_eq!((&told[0]["target"], &told[0]["outcome"]), (&json!("bus"), &json!("delivered")));
+    assert_eq!(told[0]["target"], "bus");
     let session = client.trigger(&json!({ "agent": "checkup" })).await;
     deliveries(&client, &session, 2).await;
     let received = receiver.received();

@@ -10,6 +10,21 @@ use super::{number, path};
 /// From this many hours on, "over" can also mean the simulated time.
 const OVER_HOURS: f64 = 12.0;
 
+/// Words before a body weight.
+pub(super) const WEIGHTS: &[&str] =
+    &["weighing", "weighs", "weight of", "weight is", "weight", "body weight of", "body weight"];
+
+/// Words before a concentration of which the time above it is wanted.
+pub(super) const ABOVE: &[&str] = &[
+    "how long is the time above",
+    "how long above",
+    "time above",
+    "time over",
+    "hours above",
+    "time is above",
+    "time spent above",
+];
+
 /// Periods after a number of doses: in `x 2 daily` the number may be of each period, or of all.
 const PER_PERIOD: &[&str] = &[
     "daily",

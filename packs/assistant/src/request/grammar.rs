@@ -1,5 +1,6 @@
 //! The rules. Each reads one phrase from a place in the text, and none reads part of a number or a word.
 
+use super::dosing::{ABOVE, WEIGHTS};
 use super::lexicon::{
     ASKED, CHANGE, FACTORS, FIGURES, FILLERS, LISTINGS, LOWER, NOT_RUNNING, PARAMETERS,
     PUNCTUATION, RAISE, ROUTES, RUN, SIMULATE,
@@ -348,8 +349,6 @@ impl<'a> Reader<'a> {
 
     /// `time above 10 mg/L`, `concentration at 24 h`, `C(24)`.
     pub(super) fn time_figure(&self, at: usize) -> Match {
-        const ABOVE: &[&str] =
-            &["time above", "time over", "hours above", "time is above", "time spent above"];
         const AT: &[&str] = &[
             "concentrations at",
             "concentration at",
@@ -419,10 +418,7 @@ impl<'a> Reader<'a> {
 
     /// A quantity with no words that say what it is for.
     pub(super) fn quantity_alone(&self, at: usize) -> Match {
-        if let Some(used) = self.one_of(
-            at,
-            &["weighing", "weight of", "weight is", "weight", "body weight of", "body weight"],
-        ) {
+        if let Some(used) = self.one_of(at, WEIGHTS) {
             let sign = usize::from(self.is_symbol(at + used, &['=', ':']));
             let (quantity, length) = self.quantity_of(at + used + sign, Dimension::Weight)?;
             return said(Item::Weight(quantity), used + sign + length);

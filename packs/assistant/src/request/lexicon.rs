@@ -251,8 +251,8 @@ pub(super) const NOT_RUNNING: &[&str] = &[
     "without running it",
     "without running",
 ];
-pub(super) const RAISE: &[&str] = &["increase", "raise"];
-pub(super) const LOWER: &[&str] = &["decrease", "reduce", "lower", "drop", "cut"];
+pub(super) const RAISE: &[&str] = &["increase", "raise", "extend", "lengthen", "prolong"];
+pub(super) const LOWER: &[&str] = &["decrease", "reduce", "lower", "drop", "cut", "shorten"];
 pub(super) const FACTORS: &[(&str, f64)] = &[
     ("double", 2.0),
     ("twice", 2.0),
@@ -304,6 +304,7 @@ pub(super) const FILLERS: &[&str] = &[
     "it's",
     "that",
     "this",
+    "rx",
     "patient",
     "patients",
     "person",
