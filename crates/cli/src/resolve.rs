@@ -225,10 +225,7 @@ pub fn resolve(args: Parsed, config: &Config) -> Result<Resolved, Failure> {
             Action::Dev(dev, environment)
         }
         args::Command::Eval(options) => {
-            only_local(
-                context.target,
-                "an evaluation starts a stack of its own; drop --target aws",
-            )?;
+            only_local(context.target, "an evaluation starts its own stack; drop --target aws")?;
             let environment = config.stack(&[]).map_err(Failure::usage)?;
             Action::Eval(Box::new(Plan { options, environment }))
         }
