@@ -1,5 +1,7 @@
 //! Finds calls that are denied to the function, and why its role's policies deny them.
 
+mod words;
+
 use super::citations;
 use super::diagnosis::{EvidencePointer, FaultType, Severity};
 use super::field_path::FieldPath;
@@ -166,67 +168,6 @@ impl<'a> Case<'a> {
         verdict: Option<Verdict>,
     ) -> Self {
         Self { incident, iam, verdict, denied: vec![denied], evidence: vec![] }
-    }
-
-    fn actions(&self) -> Vec<String> {
-        self.denied.iter().filter_map(|denied| denied.denial.action.clone()).collect()
-    }
-
-    /// The actions, for a sentence.
-    fn named(&self) -> String {
-        let actions = self.actions();
-        if actions.is_empty() {
-            "a call that the error does not name".to_owned()
-        } else {
-            actions.join(", ")
-        }
-    }
-
-    /// The resources of the calls; whole buckets where no statement allows the actions.
-    fn resource(&self) -> String {
-        let statements = self.iam.map(iam::statements).unwrap_or_default();
-        let actions = self.actions();
-        let is_whole = !statements.iter().any(|s| actions.iter().any(|a| s.allows_action(a)));
-        let mut resources: Vec<String> = Vec::new();
-        for arn in self.denied.iter().filter_map(|denied| denied.denial.resource.as_deref()) {
-            let resource = match bucket_of(arn) {
-                Some(bucket) if is_whole && arn.contains('/') => format!("arn:aws:s3:::{bucket}/*"),
-                _ => arn.to_owned(),
-            };
-            if !resources.contains(&resource) {
-                resources.push(resource);
-            }
-        }
-        resources.join(", ")
-    }
-
-    fn resource_or_all(&self) -> String {
-        let resource = self.resource();
-        if resource.is_empty() { "the resources of the function".to_owned() } else { resource }
-    }
-
-    /// The actions and their resources, for a sentence.
-    fn denied_calls(&self) -> String {
-        let resource = self.resource();
-        if resource.is_empty() { self.named() } else { format!("{} on {resource}", self.named()) }
-    }
-
-    fn role(&self) -> &'a str {
-        let of_denial = || self.denied[0].denial.role.as_deref();
-        self.iam.map(|iam| iam.role_name.as_str()).or_else(of_denial).unwrap_or("of the function")
-    }
-
-    /// The service's display name.
-    fn service_name(&self) -> String {
-        match self.denied[0].service() {
-            "" => "AWS".to_owned(),
-            "s3" => "S3".to_owned(),
-            "logs" => "CloudWatch Logs".to_owned(),
-            "cloudwatch" => "CloudWatch".to_owned(),
-            "dynamodb" => "DynamoDB".to_owned(),
-            "secretsmanager" => "Secrets Manager".to_owned(),
-            other => other.to_uppercase(),
-        }
     }
 
     fn finding(mut self, read: &LogLines<'_>) -> Option<Finding> {
