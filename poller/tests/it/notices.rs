@@ -13,6 +13,7 @@ use notify::bus::{ATTEMPTS_MAX, Notices};
 use notify::delivery::of_session;
 use poller::Poller;
 use serde_json::{Value, json};
+use workflow::contract::Watch;
 
 use crate::parking;
 use crate::sealing::World;
@@ -56,7 +57,7 @@ fn request(world: &World, mode: &str) -> Value {
     json!({
         "mode": mode, "session_id": world.session, "execution_arn": "arn",
         "expires_at": 1_800_000_000, "seen": now, "now": now, "woken": "not",
-        "token": "a-token", "watch": { "invocation": 1, "epoch": 1, "seq": 2 },
+        "token": "a-token", "watch": Watch { invocation: 1, seq: 2, ..Watch::default() },
     })
 }
 
