@@ -126,7 +126,10 @@ impl Reader {
                 (number >= UTILIZATION_PERCENT_MIN).then(|| named(&format!("is {number}% used"))),
             ),
             Field::Prefixes if location.is_down => return,
-            Field::Prefixes if number < 0.0 => return,
+            // NAPALM has -1 for a number that the device does not tell.
+            Field::Prefixes if number < 0.0 => {
+                return self.unknown(format!("{words}: {name} is {number}"));
+            }
             Field::Prefixes => {
                 if name.contains("state") {
                     self.fine(subjects, "state", None, &own);

@@ -511,4 +511,27 @@ mod tests {
             super::read("get_ospf", &json!({"host": "r1"}), &json!({"host": "r1.example.net"}));
         assert!(read.unknown.is_empty());
     }
+
+    /// Answers that are healthy but for one member.
+    #[test]
+    fn a_member_that_contradicts_a_good_state_is_not_judged() {
+        let neighbor = |name: &str, value: Value| {
+            let mut one = json!({"neighbor": "10.0.0.2", "remote_as": 65000, "state": "Established",
+                "uptime": "2w3d", "prefixes_received": 900});
+            one[name] = value;
+            read("get_bgp_neighbors", &json!({}), &json!({ "neighbors": [one] }))
+        };
+        assert_eq!(neighbor("remote_as", json!(65000)).unknown, Vec::<String>::new());
+        for (name, value) in [
+            ("state", json!("Estab?")),
+            ("prefixes_received", Value::Null),
+            ("prefixes_received", json!(-1)),
+            ("admin_status", json!("down")),
+            ("output_queue", json!(9_000)),
+            ("reason", json!("notconnect")),
+        ] {
+            let read = neighbor(name, value.clone());
+            assert!(!read.unknown.is_empty(), "{name} {value}: {read:?}");
+        }
+    }
 }

@@ -86,6 +86,9 @@ impl Reader {
         if value.is_null() || value.as_str() == Some("") {
             if kind == Field::State {
                 self.unknown(format!("{name} without a value"));
+            } else if kind == Field::Prefixes && !location.is_down {
+                let words = location.words(object);
+                self.unknown(format!("{words}: {name} without a value"));
             }
             return;
         }
@@ -234,6 +237,10 @@ impl Reader {
         let is_generic = GENERIC.contains(&state.to_lowercase().as_str());
         if !is_own_state(name) || is_generic && location.name(object).is_empty() {
             return;
+        }
+        if let Some(why) = object.contradicts() {
+            let words = location.words(object);
+            return self.unknown(format!("{words}: {name} is {state}, and {why}"));
         }
         let of_name = self.of_name(name);
         let is_port = of_name == ["interface"];

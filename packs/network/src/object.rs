@@ -213,6 +213,15 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// What beside a good state contradicts it.
+    pub(super) fn contradicts(&self) -> Option<String> {
+        if self.is_switched_off() {
+            return Some("it is switched off".to_owned());
+        }
+        let reason = ["reason", "down_reason"].iter().find_map(|name| self.get(name)?.as_str())?;
+        (standing(reason, &[]) == Standing::Bad).then(|| format!("its reason is {reason}"))
+    }
+
     /// Whether an operator switched the object off.
     pub(super) fn is_switched_off(&self) -> bool {
         let admin = ["admin_status", "admin_state", "admin", "if_admin_status"]

@@ -10,6 +10,10 @@ use super::interpret::name_words;
 use super::lexicon;
 use super::object::{Location, Object, number};
 
+/// Numbers of messages that a session has not sent yet, and how many say that it cannot send.
+const OUTPUT_QUEUES: &[&str] = &["output_queue", "outputqueue", "out_queue", "out_q", "outq"];
+const OUTPUT_QUEUE_MIN: f64 = 100.0;
+
 /// Roles in which a spanning tree port forwards, and those in which it does not.
 const FORWARDING_ROLES: &[&str] = &["root", "designated", "desg", "master"];
 const BLOCKING_ROLES: &[&str] = &["alternate", "altn", "backup", "back"];
@@ -73,6 +77,11 @@ impl Reader {
                 );
             } else {
                 self.fine(subjects, "limit", Some(used), &object.name());
+            }
+        }
+        for name in OUTPUT_QUEUES {
+            if let Some(waiting) = object.number(name).filter(|it| *it >= OUTPUT_QUEUE_MIN) {
+                self.unknown(format!("{}: {name} is {waiting}", location.words(object)));
             }
         }
         self.memory(object, location, subjects);

@@ -148,6 +148,12 @@ pub(super) fn usual(state: &str) -> String {
 /// The standing of a state of these subjects. A compound such as `up/down` or `FULL/DR` is as bad as
 /// its worst part, and good only if the other parts are known.
 pub(super) fn standing(state: &str, subjects: &[&str]) -> Standing {
+    let said = of_words(state, subjects);
+    // What the server itself doubts proves nothing.
+    if said == Standing::Good && state.contains(['?', '!', '~']) { Standing::Unknown } else { said }
+}
+
+fn of_words(state: &str, subjects: &[&str]) -> Standing {
     let whole = usual(state);
     let inner = state.split_once('(').map(|(_, rest)| usual(rest.trim_end_matches(')')));
     if whole == "idle" && inner.as_deref() == Some("admin") {
@@ -265,6 +271,9 @@ mod tests {
             ("link not connected", "interface", Bad),
             ("caído", "interface", Unknown),
             ("blorp", "bgp", Unknown),
+            ("Estab?", "bgp", Unknown),
+            ("up!", "interface", Unknown),
+            ("Down?", "bgp", Bad),
         ] {
             assert_eq!(standing(state, &[subject]), expected, "{state}");
         }
