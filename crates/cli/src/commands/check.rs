@@ -114,11 +114,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_has_the_keys_of_its_files() {
-        for (of, key) in [(SchemaOf::Agent, "prompt"), (SchemaOf::Config, "settings")] {
-            let schema = schema(of);
-            assert!(schema["properties"][key].is_object(), "{key}: {schema}");
-            assert_eq!(schema["additionalProperties"], false, "{key}: {schema}");
+    fn the_committed_schemas_are_those_of_this_program() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas");
+        for (of, name) in [(SchemaOf::Agent, "agent.json"), (SchemaOf::Config, "daybook.json")] {
+            let text = std::fs::read_to_string(folder.join(name)).unwrap();
+            let committed: Value = serde_json::from_str(&text).unwrap();
+            let kind = if of == SchemaOf::Agent { "agent" } else { "config" };
+            assert_eq!(
+                committed,
+                schema(of),
+                "write it again: daybook check --schema {kind} | jq . >docs/schemas/{name}"
+            );
         }
     }
 }
