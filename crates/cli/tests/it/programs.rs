@@ -215,7 +215,7 @@ fn a_critical_step_that_was_interrupted_waits_for_a_person() {
 
 #[test]
 fn a_program_that_misbehaves_ends_its_session_with_a_reason() {
-    let project = Project::with("", "idle_seconds = 2\n");
+    let project = Project::with("", "idle_seconds = 8\n");
     project.program("@agent('it', version=1)\ndef it(ctx: Context, how: str) -> dict:\n    \
         real = next(fd for fd in range(3, 20) if os.path.exists(f'/proc/self/fd/{fd}'))\n    \
         ctx.step('before', lambda: 1)\n    \
