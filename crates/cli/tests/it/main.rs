@@ -43,7 +43,6 @@ mod page;
 mod people;
 mod planted;
 mod programs;
-mod projects;
 mod pruning;
 mod reader;
 mod recovery;
