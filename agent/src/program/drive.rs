@@ -275,7 +275,7 @@ impl<S: Store> Driver<S> {
                 }))
             }
             Work::Local { .. } => {
-                let performed = self.to_perform(ordinal);
+                let performed = self.performed_by_program(ordinal);
                 Some(Box::pin(async move {
                     match performed.await {
                         Ok(Ok(value)) => Brought::Ok(value),
@@ -287,7 +287,7 @@ impl<S: Store> Driver<S> {
                 }))
             }
             Work::Policy { .. } if self.run.hosted().is_some() => {
-                let performed = self.to_perform(ordinal);
+                let performed = self.performed_by_program(ordinal);
                 Some(Box::pin(async move {
                     match performed.await {
                         Ok(Ok(value)) => replied(&value),
@@ -303,7 +303,7 @@ impl<S: Store> Driver<S> {
         }
     }
 
-    fn to_perform(&mut self, ordinal: u32) -> oneshot::Receiver<Result<Value, Raised>> {
+    fn performed_by_program(&mut self, ordinal: u32) -> oneshot::Receiver<Result<Value, Raised>> {
         let (send, performed) = oneshot::channel();
         self.local.waiting.insert(ordinal, send);
         self.local.to_tell.push(ordinal);

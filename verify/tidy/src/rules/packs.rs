@@ -18,6 +18,7 @@ const ANY: &str = "*";
 const ALLOWED: &[(&str, &str, &str)] = &[
     ("agent/src/model/openai/wire.rs", "assistant", "a role in a chat"),
     ("agent/src/model/transcript.rs", "assistant", "a role in a chat"),
+    ("crates/graph/src/program.rs", "assistant", "a role in a chat"),
     ("crates/views/src/testing.rs", "assistant", "an agent in records for tests"),
 ];
 
