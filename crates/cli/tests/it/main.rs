@@ -43,6 +43,7 @@ mod page;
 mod people;
 mod planted;
 mod programs;
+mod projects;
 mod pruning;
 mod reader;
 mod recovery;
