@@ -1,6 +1,6 @@
 //! Agents that are programs: starts the program, serves its effects, and stops it.
 //!
-//! [`process`] owns the program's process. [`drive`] is the loop of one run; the effects themselves are
+//! `process` owns the program's process. `drive` is the loop of one run; the effects themselves are
 //! performed and journaled by the [driver](crate::driver). [`describe`] asks a program what it is.
 
 pub mod describe;

@@ -235,34 +235,24 @@ impl Stack {
         let services =
             Aws { executions: executions.clone(), bus, agents: agents.clone(), load: load.clone() };
         let endpoint = Endpoint { reader, streams, aws: services, data: data.folder.clone() };
-        let own_guard = Guard::new(Ipv4Addr::LOCALHOST.into(), None)?;
-        let routes = Arc::new(endpoint.clone().router(own_guard, Callers::Unknown));
-        wire.lead_to(&routes);
-        let mut servers = JoinSet::new();
-        if let Some(inside) = inside {
-            servers.spawn(inside.serve(endpoint.aws.clone(), stop_serving.clone())?);
-        }
-        servers.spawn(guard::serve(
-            listener,
-            endpoint.router(guard, callers),
-            stop_serving.clone().cancelled_owned(),
-        ));
+        let (servers, routes) =
+            serve(&endpoint, &wire, listener, (guard, callers), inside, &stop_serving)?;
         let stop_watching = CancellationToken::new();
         let mut supervisor =
             supervisor(&executions, &load, &clock, steps, &aws, &config, &stop_watching);
         supervisor.spawn(data.noting(&store, &stop_watching));
         supervisor.spawn(expiring(&store, keys.clone(), &clock, &stop_watching));
         supervisor.spawn(load.kept(&executions, &stop_watching));
+        let outbox = Outbox {
+            store: store.clone(),
+            executions: executions.clone(),
+            bus: endpoint_bus,
+            clock: clock.clone(),
+            agents: Arc::clone(&config.agents),
+            link: format!("http://{address}"),
+            notices,
+        };
         if let Some(settings) = config.notify.take() {
-            let outbox = Outbox {
-                store: store.clone(),
-                executions: executions.clone(),
-                bus: endpoint_bus,
-                clock: clock.clone(),
-                agents: Arc::clone(&config.agents),
-                link: format!("http://{address}"),
-                notices,
-            };
             outbox.start(&settings, &mut supervisor, &stop_watching)?;
         }
         let signer = Signer::start(&store, keys, signing, std::mem::take(&mut config.witnesses));
@@ -360,6 +350,28 @@ fn running(
         settings: settings(config),
         notices: notices.clone(),
     }
+}
+
+/// Serves the stack's endpoint, and the agents' own port if there is one. Returns the routes that the stack's own clients
+/// call.
+fn serve(
+    endpoint: &Endpoint,
+    wire: &Wire,
+    listener: TcpListener,
+    (guard, callers): (Guard, Callers),
+    inside: Option<Inside>,
+    stop: &CancellationToken,
+) -> Result<(JoinSet<()>, Arc<Router>), StartError> {
+    let own_guard = Guard::new(Ipv4Addr::LOCALHOST.into(), None)?;
+    let routes = Arc::new(endpoint.clone().router(own_guard, Callers::Unknown));
+    wire.lead_to(&routes);
+    let mut servers = JoinSet::new();
+    if let Some(inside) = inside {
+        servers.spawn(inside.serve(endpoint.aws.clone(), stop.clone())?);
+    }
+    let router = endpoint.clone().router(guard, callers);
+    servers.spawn(guard::serve(listener, router, stop.clone().cancelled_owned()));
+    Ok((servers, routes))
 }
 
 fn keep_metrics(agents: &[Agent]) {

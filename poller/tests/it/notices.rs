@@ -70,7 +70,7 @@ async fn a_verdict_is_put_on_the_bus_once_it_takes_it() {
     assert_eq!(refused.name(), "JournalUnavailable", "the state machine sends it again: {refused}");
     for _ in 0..3 {
         let reply = poller.serve(request(&world, "check")).await.unwrap();
-        assert_eq!(reply["status"], "completed", "{reply}");
+        assert_eq!(reply["status"], "COMPLETED", "{reply}");
     }
     let put = put.lock().unwrap();
     let [entry] = &put[..] else { panic!("{put:#?}") };
@@ -93,7 +93,7 @@ async fn a_bus_that_refuses_ends_no_session() {
         poller.serve(request(&world, "check")).await.unwrap_err();
     }
     let reply = poller.serve(request(&world, "check")).await.unwrap();
-    assert_eq!(reply["status"], "failed", "{reply}");
+    assert_eq!(reply["status"], "FAILED", "{reply}");
     let told = of_session(&world.store, &world.session).await.unwrap();
     assert_eq!(told.last().unwrap().outcome.reason(), Some("InternalFailure: down"));
     assert_eq!(told.last().unwrap().outcome.as_str(), "undelivered");

@@ -81,14 +81,15 @@ fn unlike_history(
     connection: &Connection,
     damaged: &mut BTreeMap<i64, String>,
 ) -> Result<(), Error> {
-    let sql = "SELECT execution.id, CAST(status AS TEXT), 0, (SELECT body FROM execution_event \
+    let sql = "SELECT execution.id, CAST(status AS BLOB), 0, (SELECT body FROM execution_event \
                WHERE execution = execution.id ORDER BY id DESC LIMIT 1) FROM execution";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([])?;
     while damaged.len() <= DAMAGED_MAX
         && let Some(row) = rows.next()?
     {
-        let (id, status): (i64, String) = (row.get(0)?, row.get(1)?);
+        let (id, status): (i64, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?);
+        let status = String::from_utf8_lossy(status.as_deref().unwrap_or_default()).into_owned();
         if let Some(why) = unlike_last(&status, last_type(row).as_deref()) {
             damaged.entry(id).or_insert(why);
         }

@@ -318,7 +318,7 @@ async fn health_and_metrics_report_the_stacks_state() {
     let expected = json!({
         "status": "ok", "data": data, "version": version, "log_problem": problem, "clock": clock,
         "agents": packs::all().iter().map(|agent| agent.name()).collect::<Vec<_>>(),
-        "problems": {}, "halts": [],
+        "problems": {}, "halts": [], "notices": null,
     });
     assert_eq!(health, expected);
     client.trigger(&json!({})).await;
