@@ -7,10 +7,11 @@ mod agents;
 mod data;
 mod lambdas;
 mod load;
+mod serving;
 mod settings;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,6 +59,7 @@ use crate::watch;
 use agents::{Inside, agents};
 use data::Data;
 use lambdas::{functions, watchdog};
+use serving::serve;
 use settings::settings;
 
 /// The journal's file in the data folder.
@@ -350,28 +352,6 @@ fn running(
         settings: settings(config),
         notices: notices.clone(),
     }
-}
-
-/// Serves the stack's endpoint, and the agents' own port if there is one. Returns the routes that the stack's own clients
-/// call.
-fn serve(
-    endpoint: &Endpoint,
-    wire: &Wire,
-    listener: TcpListener,
-    (guard, callers): (Guard, Callers),
-    inside: Option<Inside>,
-    stop: &CancellationToken,
-) -> Result<(JoinSet<()>, Arc<Router>), StartError> {
-    let own_guard = Guard::new(Ipv4Addr::LOCALHOST.into(), None)?;
-    let routes = Arc::new(endpoint.clone().router(own_guard, Callers::Unknown));
-    wire.lead_to(&routes);
-    let mut servers = JoinSet::new();
-    if let Some(inside) = inside {
-        servers.spawn(inside.serve(endpoint.aws.clone(), stop.clone())?);
-    }
-    let router = endpoint.clone().router(guard, callers);
-    servers.spawn(guard::serve(listener, router, stop.clone().cancelled_owned()));
-    Ok((servers, routes))
 }
 
 fn keep_metrics(agents: &[Agent]) {
