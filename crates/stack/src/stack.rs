@@ -245,15 +245,7 @@ impl Stack {
         supervisor.spawn(data.noting(&store, &stop_watching));
         supervisor.spawn(expiring(&store, keys.clone(), &clock, &stop_watching));
         supervisor.spawn(load.kept(&executions, &stop_watching));
-        let outbox = Outbox {
-            store: store.clone(),
-            executions: executions.clone(),
-            bus: endpoint_bus,
-            clock: clock.clone(),
-            agents: Arc::clone(&config.agents),
-            link: format!("http://{address}"),
-            notices,
-        };
+        let outbox = outbox(&config, &executions, endpoint_bus, &clock, address, notices);
         if let Some(settings) = config.notify.take() {
             outbox.start(&settings, &mut supervisor, &stop_watching)?;
         }
@@ -351,6 +343,25 @@ fn running(
         clock_steps: steps.clone(),
         settings: settings(config),
         notices: notices.clone(),
+    }
+}
+
+fn outbox(
+    config: &Config,
+    executions: &Executions,
+    bus: Bus,
+    clock: &Clock,
+    address: SocketAddr,
+    notices: Notices,
+) -> Outbox {
+    Outbox {
+        store: executions.store().clone(),
+        executions: executions.clone(),
+        bus,
+        clock: clock.clone(),
+        agents: Arc::clone(&config.agents),
+        link: format!("http://{address}"),
+        notices,
     }
 }
 
