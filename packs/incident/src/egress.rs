@@ -222,9 +222,7 @@ mod tests {
             from_port: Some(from),
             to_port: Some(to),
         };
-        let groups = |egress| {
-            BTreeMap::from([("sg-1".to_owned(), GroupRules { egress, ..GroupRules::default() })])
-        };
+        let groups = |egress| BTreeMap::from([("sg-1".to_owned(), GroupRules { egress })]);
         let calls = [("connect ETIMEDOUT api.example:443", Some("api.example:443"))];
         let open = of_ports(&groups(vec![rule(443, 443, "0.0.0.0/0")]), &calls).unwrap();
         assert!(open.fits.contains("let this out"), "{}", open.fits);

@@ -72,7 +72,7 @@ async fn a_verdict_is_put_on_the_bus_once_it_takes_it() {
         let reply = poller.serve(request(&world, "check")).await.unwrap();
         assert_eq!(reply["status"], "COMPLETED", "{reply}");
     }
-    let put = put.lock().unwrap();
+    let put = put.lock().unwrap().clone();
     let [entry] = &put[..] else { panic!("{put:#?}") };
     let facts = ["Source", "DetailType", "EventBusName"].map(|name| entry[name].clone());
     assert_eq!(facts, [json!("daybook.session"), json!("Session Concluded"), json!("agents")]);
@@ -109,7 +109,7 @@ async fn a_question_is_put_on_the_bus_when_the_workflow_parks() {
     for _ in 0..2 {
         poller.serve(request(&world, "park")).await.unwrap();
     }
-    let put = put.lock().unwrap();
+    let put = put.lock().unwrap().clone();
     let [entry] = &put[..] else { panic!("{put:#?}") };
     assert_eq!(entry["DetailType"], "Question Asked");
     let detail: Value = serde_json::from_str(entry["Detail"].as_str().unwrap()).unwrap();
