@@ -36,6 +36,7 @@ known_action = iam_actions.extract_iam_action
 known_resource = iam_actions.extract_resource_arn
 known_context = iam_actions.dynamodb_service_context
 known_enforce = iam_evaluator.enforce
+known_condition = iam_evaluator._resolve_condition_key
 known_sdk_call = stepfunctions._dispatch_aws_sdk_rest_xml
 
 
@@ -97,18 +98,19 @@ def context(body):
     return keys
 
 
+def condition(key, context):
+    value = known_condition(key, context)
+    if key.lower() != "aws:principalarn":
+        return value
+    # Source: AWS, "AWS global condition context keys": of a role's session it is the role.
+    session = re.fullmatch(r"arn:aws:sts::(\d+):assumed-role/([^/]+)/.*", value or "")
+    return f"arn:aws:iam::{session[1]}:role/{session[2]}" if session else value
+
+
 def enforce(access_key, asked, service, region, resource_arn="*", service_context=None):
     if service == "kms":
         aliases = [name.split(":")[-1] for name, key in kms._aliases.items() if resource_arn.endswith(key)]
-        # Source: AWS, "AWS global condition context keys"; of a role's session it is the role.
-        principal = getattr(iam_evaluator.resolve_principal(access_key, get_account_id()), "arn", "")
-        session = re.fullmatch(r"arn:aws:sts::(\d+):assumed-role/([^/]+)/.*", principal)
-        principal = f"arn:aws:iam::{session[1]}:role/{session[2]}" if session else principal
-        service_context = {
-            "kms:ResourceAliases": aliases,
-            "kms:CallerAccount": get_account_id(),
-            "aws:PrincipalArn": principal,
-        }
+        service_context = {"kms:ResourceAliases": aliases, "kms:CallerAccount": get_account_id()}
     denied = known_enforce(access_key, asked, service, region, resource_arn, service_context)
     caller = iam_evaluator.resolve_principal(access_key, get_account_id())
     who = getattr(caller, "arn", "nobody").split(":")[-1].split("/")[-1]
@@ -162,6 +164,7 @@ iam_actions.extract_iam_action = action
 iam_actions.extract_resource_arn = resource
 iam_actions.dynamodb_service_context = context
 iam_evaluator.enforce = enforce
+iam_evaluator._resolve_condition_key = condition
 bedrock_agentcore.handle_request = runtime
 stepfunctions._dispatch_aws_sdk_rest_xml = sdk_call
 provisioners._RESOURCE_HANDLERS["AWS::BedrockAgentCore::Runtime"] = {
