@@ -3,7 +3,7 @@
 //! [`Invoker::handle`] validates the trigger, admits the session ([`admission`]), journals the start of
 //! the invocation, calls the agent runtime ([`agentcore`]) and journals the outcome. It distinguishes a
 //! call that was refused from one that may have been accepted: only a refused call is retried or fails
-//! the session. A session for which the runtime has no place waits ([`capacity`]).
+//! the session. A session for which the runtime has no place waits (`capacity`).
 
 use agentcore::Runtime;
 use agentcore::invoke::CallError;

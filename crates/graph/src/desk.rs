@@ -1,8 +1,8 @@
 //! The run of an agent that is a program: which of its effects are answered, and what comes next.
 //!
-//! The journal is folded first ([`fold`]); it names effects by ordinal and digest only. When the program asks for an
+//! The journal is folded first (`fold`); it names effects by ordinal and digest only. When the program asks for an
 //! effect, the steps of its ordinal are applied to it. So an effect is judged by the same code live and in a replay.
-//! [`plan`] says what the host does next.
+//! `plan` says what the host does next.
 
 mod fold;
 mod plan;

@@ -15,7 +15,7 @@ use crate::question::{Decision, Question};
 use crate::run::Run;
 
 impl Run {
-    /// What comes next. The phase is [`Phase::Program`].
+    /// What comes next. The phase is `Phase::Program`.
     pub(crate) fn next_of_program(&self, desk: &Desk) -> Next {
         if let Some((_, shown)) = &desk.shown {
             return Next::Wait(shown.open_question());
