@@ -90,6 +90,7 @@ fn agent(image: &Path, port: u16) -> Command {
 }
 
 /// What the Dockerfile sets, with its files below a folder.
+#[cfg(feature = "live")]
 fn variables_of_the_image(image: &Path) -> Vec<(String, String)> {
     let file = std::fs::read_to_string(root().join("infra/image/Dockerfile")).unwrap();
     let set = file.lines().filter_map(|line| line.strip_prefix("ENV "));
@@ -102,6 +103,7 @@ fn variables_of_the_image(image: &Path) -> Vec<(String, String)> {
 }
 
 /// Runs a script in which `$0` is the agent, with exactly these variables, in a network of its own.
+#[cfg(feature = "live")]
 fn alone(image: &Path, variables: &[(String, String)], script: &str) -> crate::harness::Ran {
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--net", "--", "/bin/bash", "-c", script]);
@@ -110,6 +112,7 @@ fn alone(image: &Path, variables: &[(String, String)], script: &str) -> crate::h
     run(&mut command)
 }
 
+#[cfg(feature = "live")]
 #[test]
 fn the_image_starts_with_exactly_the_templates_variables() {
     const STARTS: &str = r#"
