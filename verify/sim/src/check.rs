@@ -139,7 +139,10 @@ pub fn order(events: &[Event], broken: &mut Vec<String>) {
         if event.status == E::AgentEntrypointStarted {
             before((E::AgentInvocationStarted, about), (event.status, about));
         }
-        if event.status == E::AgentInvocationSucceeded {
+        // An invocation that waits for its turn began nothing; another delivery of it may begin the agent later.
+        let outcome = event.detail.as_ref().and_then(|detail| detail["outcome"].as_str());
+        let waits = matches!(outcome, Some("queued" | "halted"));
+        if event.status == E::AgentInvocationSucceeded && !waits {
             before((E::AgentEntrypointStarted, about), (event.status, about));
         }
     }
