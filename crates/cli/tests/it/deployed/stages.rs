@@ -102,7 +102,7 @@ impl Stage {
     }
 }
 
-#[ignore = "it deploys seven times with the CDK; run it with nextest's --run-ignored only"]
+#[ignore = "it deploys and removes a stage with the CDK again and again; run it with nextest's --run-ignored only"]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stage_is_deployed_again_after_a_failure_and_a_removal() {
     let Some(stage) = Stage::open().await else { return };
