@@ -9,8 +9,8 @@ use workflow::limits::{HEARTBEAT_INTERVAL, SILENT_AFTER};
 use crate::callback;
 use crate::session::ClaimedSession;
 
-/// The workflow is told of every second heartbeat: three times before it would miss one. In a region where Step Functions
-/// takes 500 heartbeats a second, 5,000 agents would otherwise use all of them.
+/// Every second heartbeat is also sent to Step Functions, which still gets three within its timeout. A region accepts 500
+/// a second, and 5,000 agents that sent each one would use them all.
 ///
 /// Source: AWS Step Functions Developer Guide, "Quotas", API action throttling, `SendTaskHeartbeat`.
 const HEARTBEATS_PER_CALLBACK: u32 = 2;

@@ -302,6 +302,30 @@ async fn a_program_resumes_from_every_prefix_and_repeats_nothing() {
     }
 }
 
+/// Whether the effect was performed is unknown then, so it must not be performed again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_recorded_outcome_that_cannot_be_read_ends_the_session() {
+    let whole = World::of(Kit::Python).await;
+    whole.completed("everything", 0).await;
+    let steps = whole.steps().await;
+    let is_first = |step: &Step<Value>| {
+        step.body.effect().is_some_and(|effect| effect.node == "first")
+            && matches!(step.body, StepBody::Outcome { .. })
+    };
+    let at = steps.iter().position(is_first).unwrap();
+    for other in [json!({ "nonsense": 1 }), json!({ "woke": {} })] {
+        let world = whole.cut(at).await;
+        let before = whole.did();
+        let mut body = steps[at].body.clone();
+        if let StepBody::Outcome { payload, .. } = &mut body {
+            *payload = other;
+        }
+        world.append(|epoch| epoch, body).await;
+        world.failed("everything", 0, json!({})).await;
+        assert_eq!(whole.did(), before, "nothing is performed again");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_critical_step_has_an_intent_and_a_question_after_a_crash() {
     for kit in Kit::all() {

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use graph::agent::Agent;
 use graph::budget::Budget;
 use graph::check::nearest;
+use graph::digest;
+use graph::presentation::fields;
 use graph::schema::Schema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,7 +15,6 @@ use sha2::{Digest as _, Sha256};
 use workflow::trigger::Model;
 
 use crate::looped;
-use crate::template;
 
 /// Longest name of an agent.
 pub const NAME_CHARACTERS_MAX: usize = 64;
@@ -67,7 +68,7 @@ pub struct AgentFile {
     /// The model of sessions whose trigger names none: `bedrock:ID`, `openai:NAME` or `transcript:FILE`.
     #[serde(default)]
     pub model: Option<String>,
-    /// A session's title; `{field}` stands for a field of the input.
+    /// The title of a session, in which `{field}` is replaced by that field of the input.
     #[serde(default)]
     pub title: Option<String>,
 }
@@ -168,7 +169,9 @@ impl Checked {
         if !problems.is_empty() {
             return Err(Invalid { problems });
         }
-        let version = hex::encode(Sha256::digest(canonical(&file)))[..VERSION_DIGITS].to_owned();
+        let version = hex::encode(Sha256::digest(digest::canonical(&json!(file))))
+            [..VERSION_DIGITS]
+            .to_owned();
         Ok(Self { file, input, result, version })
     }
 
@@ -212,23 +215,6 @@ impl Invalid {
 )]
 fn micro_usd(usd: f64) -> u64 {
     (usd * 1e6).round() as u64
-}
-
-/// The text that the digest covers: keys in the order of the type, absent ones as null.
-fn canonical(file: &AgentFile) -> String {
-    sorted(&json!(file)).to_string()
-}
-
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(members) => {
-            let mut names: Vec<_> = members.iter().collect();
-            names.sort_by_key(|(name, _)| name.as_str());
-            names.into_iter().map(|(name, inner)| (name.clone(), sorted(inner))).collect()
-        }
-        Value::Array(items) => items.iter().map(sorted).collect(),
-        other => other.clone(),
-    }
 }
 
 fn unknown_keys<'a>(keys: impl Iterator<Item = &'a String>) -> Vec<String> {
@@ -326,8 +312,7 @@ fn title_problems(file: &AgentFile, input: &Value) -> Vec<String> {
     let Some(properties) = input.get("properties").and_then(Value::as_object) else {
         return Vec::new();
     };
-    let unknown =
-        template::fields(title).into_iter().filter(|field| !properties.contains_key(*field));
+    let unknown = fields(title).into_iter().filter(|field| !properties.contains_key(*field));
     unknown
         .map(|field| format!("`title` names `{{{field}}}`, which the input does not have"))
         .collect()

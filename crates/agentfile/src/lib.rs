@@ -6,4 +6,3 @@
 
 pub mod file;
 pub mod looped;
-mod template;

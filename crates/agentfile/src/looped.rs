@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use graph::agent::{Agent, Settings};
+use graph::agent::{Agent, Settings, leak, leak_all};
 use graph::definition::{Context, Finish, Graph, InputError, Node, Route, Scope};
 use graph::effect::{Chat, Content, Effect, INPUT_STEP, Message, Reply, ToolCall, ToolSpec};
 use graph::outcome::{Outcome, ToolOutcome, ToolResult};
@@ -57,9 +57,9 @@ pub(crate) fn agent(checked: Checked) -> Agent {
         version: leak(checked.version().to_owned()),
         budget: checked.budget(),
         scope: Scope::Session,
-        critical: leak_all(&file.critical),
-        at_most_once: leak_all(&file.at_most_once),
-        servers: leak_all(&file.servers),
+        critical: leak_all(file.critical.clone()),
+        at_most_once: leak_all(file.at_most_once.clone()),
+        servers: leak_all(file.servers.clone()),
         ..Graph::new(leak(file.name.clone()), leak(summary), &NODES, no_init, no_policy)
     };
     let (model, template) = (file.model.clone(), file.title.clone().map(leak));
@@ -77,14 +77,6 @@ pub(crate) fn agent(checked: Checked) -> Agent {
         Some(schema) => agent.with_input_schema(schema),
         None => agent,
     }
-}
-
-fn leak(text: String) -> &'static str {
-    Box::leak(text.into_boxed_str())
-}
-
-fn leak_all(texts: &[String]) -> &'static [&'static str] {
-    Box::leak(texts.iter().cloned().map(leak).collect())
 }
 
 /// The graph's own `init` cannot know the file; [`Agent::from_parts`] replaces it.

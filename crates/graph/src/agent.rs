@@ -2,6 +2,8 @@
 
 mod hosted;
 
+pub use hosted::{leak, leak_all};
+
 use std::fmt;
 use std::sync::Arc;
 

@@ -13,7 +13,7 @@ use crate::effect::Author;
 use crate::error::{Divergence, FoldError};
 use crate::next::{NOTE_BUDGET, NOTE_FALLBACK};
 use crate::open::{About, Asked, CallState, CallWork, Open, Pending};
-use crate::outcome::{Brought, OutcomeBody, ToolOutcome, ToolResult};
+use crate::outcome::{Brought, OutcomeBody, ToolOutcome};
 use crate::question::{Answer, Decision, Question};
 use crate::run::{Approval, Phase, Run};
 
@@ -199,7 +199,6 @@ impl Run {
         outcome: ToolOutcome,
     ) -> Result<(), FoldError> {
         let attempts = self.sheet.attempts.tool;
-        let elapsed = step.stamp.since(started_at).as_millis();
         let work = self.call(step, effect)?;
         match work.state {
             CallState::Ready { .. } if work.at_most_once => {
@@ -208,14 +207,7 @@ impl Run {
             CallState::Ready { .. } | CallState::Intended => {}
             _ => return Err(unexpected(step, "the call was not pending")),
         }
-        let result = ToolResult {
-            call: work.call.clone(),
-            seq: step.seq,
-            at: step.stamp,
-            elapsed_ms: u64::try_from(elapsed).unwrap_or(u64::MAX),
-            attempt: work.failed + 1,
-            outcome,
-        };
+        let result = work.result_in(step, started_at, outcome);
         work.take(result.clone(), attempts);
         self.core.heed(&result);
         self.complete_tools();
@@ -393,7 +385,7 @@ struct Crossing {
     allowed: u64,
 }
 
-fn tool_outcome(brought: Brought) -> Option<ToolOutcome> {
+pub(crate) fn tool_outcome(brought: Brought) -> Option<ToolOutcome> {
     match brought {
         Brought::Ok(content) => Some(ToolOutcome::Ok(content)),
         Brought::Error(text) => Some(ToolOutcome::Error(text)),

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use journal::clock::Stamp;
 use journal::item::Hash;
-use journal::step::{EffectKind, EffectRef};
+use journal::step::{EffectKind, EffectRef, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::digest;
 use crate::effect::{Chat, Effect, ToolCall};
+use crate::next::Intent;
 use crate::outcome::{
     CATEGORY_EXPIRED, CATEGORY_REJECTED, Failure, FailureKind, ToolOutcome, ToolResult,
 };
@@ -261,6 +262,36 @@ impl CallWork {
         match &self.state {
             CallState::Done(result) => Some(result.as_ref().clone()),
             _ => None,
+        }
+    }
+
+    /// Whether the next attempt needs an intent, and when it may be made; `None` if none may.
+    pub(crate) fn due(&self) -> Option<(Intent, Option<Stamp>)> {
+        match &self.state {
+            CallState::Intended => Some((Intent::Written, None)),
+            CallState::Ready { not_before } if self.at_most_once => {
+                Some((Intent::Needed, *not_before))
+            }
+            CallState::Ready { not_before } => Some((Intent::NotNeeded, *not_before)),
+            _ => None,
+        }
+    }
+
+    /// The result of an attempt that a step records.
+    pub(crate) fn result_in(
+        &self,
+        step: &Step<Value>,
+        started_at: Stamp,
+        outcome: ToolOutcome,
+    ) -> ToolResult {
+        let elapsed = step.stamp.since(started_at).as_millis();
+        ToolResult {
+            call: self.call.clone(),
+            seq: step.seq,
+            at: step.stamp,
+            elapsed_ms: u64::try_from(elapsed).unwrap_or(u64::MAX),
+            attempt: self.failed + 1,
+            outcome,
         }
     }
 

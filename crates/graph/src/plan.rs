@@ -6,11 +6,12 @@ use serde_json::{Value, json};
 use crate::agent::{OnModelFailure, StateError};
 use crate::budget::{CATEGORY_BUDGET, Limit};
 use crate::definition::Finish;
+use crate::digest;
 use crate::next::{
-    Ask, Intent, NOTE_BUDGET, NOTE_FALLBACK, Next, Note, QUESTION_OPEN, Request, SLEPT_BY_RUNNER,
-    Sleep, Work, json_of,
+    Ask, NOTE_BUDGET, NOTE_FALLBACK, Next, Note, QUESTION_OPEN, Request, SLEPT_BY_RUNNER, Sleep,
+    Work, json_of,
 };
-use crate::open::{About, Asked, CallState, CallWork, ChatWork, Open, Pending};
+use crate::open::{About, Asked, CallWork, ChatWork, Open, Pending};
 use crate::origin::{self, Traced};
 use crate::outcome::Failure;
 use crate::panics::Panicked;
@@ -110,14 +111,7 @@ impl Run {
 
     fn tools(&self, open: &Open, calls: &[CallWork]) -> Next {
         let request = |(index, work): (usize, &CallWork)| {
-            let (intent, not_before) = match &work.state {
-                CallState::Intended => (Intent::Written, None),
-                CallState::Ready { not_before } if work.at_most_once => {
-                    (Intent::Needed, *not_before)
-                }
-                CallState::Ready { not_before } => (Intent::NotNeeded, *not_before),
-                _ => return None,
-            };
+            let (intent, not_before) = work.due()?;
             Some(Request {
                 effect: open.reference_as(EffectKind::Tools, index),
                 attempt: work.failed + 1,
@@ -142,16 +136,7 @@ impl Run {
             Err(StateError::Panicked(panicked)) => return Next::End(panicked.finish()),
         };
         let snapshot = Snapshot { core: self.core.clone(), open: open.clone(), state };
-        let call = question.call();
-        let traced = call.as_ref().map(|call| Traced::judged(&self.sources, self.rules(), call));
-        if let (About::Approval(_), Some(traced)) = (about, &traced) {
-            question.warn(&origin::breaches(traced));
-        }
-        let mut payload = json!({"question": question, "about": about.as_str()});
-        if let (Some(call), Some(traced)) = (call, traced) {
-            payload["binds"] = Value::from(crate::digest::call(&call).as_str());
-            payload["origins"] = origin::recorded(&traced);
-        }
+        let mut payload = self.question_payload(about, &mut question);
         payload["snapshot"] = json_of(&snapshot);
         Next::Ask(Ask {
             effect: open.question_reference(about),
@@ -159,6 +144,22 @@ impl Run {
             question,
             payload,
         })
+    }
+
+    /// The payload of a question. One about a call binds the call and says where its arguments came from; one that asks
+    /// for approval warns of what may not feed an argument.
+    pub(crate) fn question_payload(&self, about: About, question: &mut Question) -> Value {
+        let call = question.call();
+        let traced = call.as_ref().map(|call| Traced::judged(&self.sources, self.rules(), call));
+        if let (About::Approval(_), Some(traced)) = (about, &traced) {
+            question.warn(&origin::breaches(traced));
+        }
+        let mut payload = json!({"question": question, "about": about.as_str()});
+        if let (Some(call), Some(traced)) = (call, traced) {
+            payload["binds"] = Value::from(digest::call(&call).as_str());
+            payload["origins"] = origin::recorded(&traced);
+        }
+        payload
     }
 
     /// The model for chats; `None` for the policy.

@@ -165,6 +165,18 @@ impl Presentation {
     }
 }
 
+/// The fields of an input that a template names, in order. A brace without a partner is a text.
+pub fn fields(template: &str) -> Vec<&str> {
+    let mut fields = Vec::new();
+    let mut rest = template;
+    while let Some((_, behind)) = rest.split_once('{') {
+        let Some((field, after)) = behind.split_once('}') else { break };
+        fields.push(field);
+        rest = after;
+    }
+    fields
+}
+
 /// Fills the fields of an input into a template.
 fn filled(template: &str, input: &Value) -> String {
     let mut text = String::new();

@@ -64,7 +64,7 @@ pub struct Description {
     pub version: String,
     #[serde(default)]
     pub summary: Option<String>,
-    /// A session's title; `{field}` stands for a field of the input.
+    /// The title of a session, in which `{field}` is replaced by that field of the input.
     #[serde(default)]
     pub title: Option<String>,
     #[serde(default)]

@@ -204,7 +204,10 @@ class Context:
         return self._later(frame, work=work, convert=_reply)
 
     def _is_recorded(self) -> bool:
-        """Whether the journal has the next effect. The order of effects must not depend on it."""
+        """Whether the journal has the next effect.
+
+        Only to read back what the kit journaled itself: the order of effects must not depend on it.
+        """
         return bool(self._host.has_next())
 
     def _later(self, frame: dict[str, Any], work: Any = None, convert: Any = None) -> Later:

@@ -10,10 +10,12 @@
         graph = builder.compile(checkpointer=JournalSaver(ctx))
         return {"report": invoke(ctx, graph, {"question": question})["report"]}
 
-After a crash the saver first reads back what the journal has. LangGraph then goes on with its newest checkpoint: nodes
+After a crash ``invoke`` first reads back what the journal has. LangGraph then goes on with its newest checkpoint: nodes
 whose writes are journaled do not run again, and a node that was interrupted in the middle runs again from its top, as
 with every checkpointer of LangGraph. A node that must not repeat a call asks a person with ``interrupt()`` before it.
 ``interrupt()`` is a question of the session.
+
+The agent may use the context before and after ``invoke``. The graph's nodes must not.
 """
 
 from __future__ import annotations
@@ -43,8 +45,19 @@ class JournalSaver(InMemorySaver):
         #: LangGraph saves from several threads; the effects of a session have one order.
         self._lock = threading.Lock()
         self._answers: dict[str, Any] = {}
-        while ctx._is_recorded():
-            self._read(ctx.step(STEP, _nothing))
+        #: Whether the journal has the end of the graph. What follows there belongs to the agent.
+        self._is_over = False
+
+    def load(self) -> None:
+        """Reads back what the journal has of the graph."""
+        while not self._is_over and self._ctx._is_recorded():
+            self._read(self._ctx.step(STEP, _nothing))
+
+    def end(self) -> None:
+        """Journals that the graph is at its end."""
+        if not self._is_over:
+            self._ctx.step(STEP, lambda: {"end": True})
+            self._is_over = True
 
     def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
         with self._lock:
@@ -57,10 +70,10 @@ class JournalSaver(InMemorySaver):
             super().put_writes(config, writes, task_id, task_path)
 
     async def aput(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
-        raise NotImplementedError("use daybook.langgraph.invoke in an agent that is no coroutine")
+        raise NotImplementedError("daybook.langgraph needs an agent that is a plain function; call `invoke`")
 
     async def aput_writes(self, config: Any, writes: Sequence[Any], task_id: str, task_path: str = "") -> None:
-        raise NotImplementedError("use daybook.langgraph.invoke in an agent that is no coroutine")
+        raise NotImplementedError("daybook.langgraph needs an agent that is a plain function; call `invoke`")
 
     def answer(self, interrupt: Any) -> Any:
         """A person's answer to an interrupt."""
@@ -87,6 +100,9 @@ class JournalSaver(InMemorySaver):
     def _read(self, record: dict[str, Any] | None) -> None:
         """Takes over a record of the journal."""
         for what, value in (record or {}).items():
+            if what == "end":
+                self._is_over = True
+                continue
             if what == "ask":
                 key, question = value
                 self._answers[key] = self._ask(question)
@@ -102,6 +118,7 @@ def invoke(ctx: Context, graph: Any, given: Any, config: dict[str, Any] | None =
         raise TypeError("compile the graph with checkpointer=JournalSaver(ctx)")
     config = {**(config or {})}
     config["configurable"] = {"thread_id": ctx.session, **config.get("configurable", {})}
+    saver.load()
     while True:
         value: Any = None
         newest = saver.get_tuple(config)
@@ -111,6 +128,7 @@ def invoke(ctx: Context, graph: Any, given: Any, config: dict[str, Any] | None =
             state = graph.get_state(config)
             # With writes that no checkpoint has yet, nothing is next either.
             if not state.next and not newest.pending_writes:
+                saver.end()
                 return state.values
             if state.interrupts:
                 value = Command(resume={it.id: saver.answer(it) for it in state.interrupts})

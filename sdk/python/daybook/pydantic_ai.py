@@ -34,7 +34,7 @@ _VOLATILE = ("timestamp", "run_id", "conversation_id")
 
 
 class DaybookAgent:
-    """An agent of Pydantic AI whose effects are journaled. It has no other differences.
+    """An agent of Pydantic AI whose effects are journaled. Everything else is as in Pydantic AI.
 
     ``critical`` are tools that are called at most once: if the process dies during the call, a person decides.
     """

@@ -62,6 +62,32 @@ def research(ctx, topic: str) -> dict:
     return {"found": sorted(state["found"]), "approved": state["approved"], "rounds": state["rounds"]}
 
 
+@agent("briefing", version=1)
+def briefing(ctx, topic: str) -> dict:
+    """Has effects of its own before and after the graph."""
+    topic = ctx.step("choose", lambda: f"green {topic}")
+    graph = builder().compile(checkpointer=JournalSaver(ctx))
+    ctx.note("the graph begins")
+    state = invoke(ctx, graph, {"topic": topic})
+    sent = ctx.step("send", lambda: len(state["found"]))
+    return {"approved": state["approved"], "sent": sent, "at": str(ctx.now())}
+
+
+def test_effects_before_and_after_the_graph_go_on_from_every_prefix():
+    script = Script(briefing, {"topic": "tea"}).answer("approve")
+    expected = script.run()
+    whole = list(script.journal)
+    assert (expected["approved"], expected["sent"]) == ("approve", 3), expected
+    assert [it.effect.get("name") for it in whole[:2] + whole[-2:]] == ["choose", None, "send", None]
+    for length in range(len(whole) + 1):
+        RAN.clear()
+        result = script.run(whole[:length])
+        # A later end of the graph is another time.
+        assert {**result, "at": ""} == {**expected, "at": ""}, length
+        if length >= len(whole) - 2:
+            assert RAN == [] and result == expected, (length, RAN)
+
+
 def test_it_goes_on_from_every_prefix():
     script = Script(research, {"topic": "tea"}).answer("approve")
     expected = {
@@ -82,4 +108,5 @@ def test_it_goes_on_from_every_prefix():
 
 if __name__ == "__main__":
     test_it_goes_on_from_every_prefix()
+    test_effects_before_and_after_the_graph_go_on_from_every_prefix()
     print("ok")

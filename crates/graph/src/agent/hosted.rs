@@ -73,12 +73,14 @@ impl Agent {
 /// Name of the only node of an agent that is a program.
 const PROGRAM_NODE: &str = "program";
 
-/// Texts of agents are static, because nearly all agents are. Those of a program live as long as the process.
-fn leak(text: String) -> &'static str {
+/// A text of an agent that is no constant. Texts of agents are static, because nearly all agents are; this one lives as
+/// long as the process.
+pub fn leak(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
-fn leak_all(texts: Vec<String>) -> &'static [&'static str] {
+/// As [`leak`].
+pub fn leak_all(texts: Vec<String>) -> &'static [&'static str] {
     Box::leak(texts.into_iter().map(leak).collect())
 }
 

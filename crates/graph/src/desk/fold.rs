@@ -9,10 +9,10 @@ use super::{Pending, Task};
 use crate::digest;
 use crate::effect::{Author, Chat, Reply};
 use crate::error::{Divergence, FoldError};
-use crate::fold::{malformed, read, unexpected};
+use crate::fold::{malformed, read, tool_outcome, unexpected};
 use crate::next::{NOTE_BUDGET, NOTE_FALLBACK};
 use crate::open::{About, Asked as Shown, CallState, CallWork};
-use crate::outcome::{Brought, ToolOutcome, ToolResult};
+use crate::outcome::{Brought, ToolOutcome};
 use crate::program::{Given, NOTE_PROGRAM};
 use crate::question::{Answer, Decision, Question};
 use crate::run::{Approval, Phase, Run};
@@ -132,9 +132,19 @@ impl Run {
         }
     }
 
-    /// Counts what an outcome used.
+    /// Counts what an outcome used. An outcome that cannot be read is an error: its effect must not be performed again.
     fn count(&mut self, step: &Step<Value>) -> Result<(), FoldError> {
         let StepBody::Outcome { effect, usage, payload, .. } = &step.body else { return Ok(()) };
+        let brought: Brought = read(step, payload)?;
+        let fits = match effect.kind {
+            EffectKind::Chat => matches!(brought, Brought::Reply(_) | Brought::Failure(_)),
+            EffectKind::Sleep => brought == Brought::Woke {},
+            EffectKind::Tools => tool_outcome(brought.clone()).is_some(),
+            EffectKind::Ask => false,
+        };
+        if !fits {
+            return Err(malformed(step, format!("not the outcome of a {}", effect.kind.as_str())));
+        }
         if effect.kind == EffectKind::Chat {
             let with_model = self.model().is_some();
             let unsettled = self.desk_mut().and_then(|desk| desk.open.get_mut(&effect.call));
@@ -143,7 +153,7 @@ impl Run {
                 self.core.meter.settle(tokens);
             }
             self.core.meter.chat(with_model);
-            if let Brought::Reply(reply) = read(step, payload)? {
+            if let Brought::Reply(reply) = brought {
                 let author = match &reply.by {
                     Author::Policy => AnsweredBy::Policy,
                     Author::Model(_) => AnsweredBy::Model,
@@ -215,21 +225,7 @@ impl Run {
             (Pending::Sleep { .. }, _) => Some(Given::Value(Value::Null)),
             (Pending::Probe(_), Brought::Ok(value)) => Some(Given::Value(value)),
             (Pending::Call { work, is_step }, brought) => {
-                let outcome = match brought {
-                    Brought::Ok(content) => ToolOutcome::Ok(content),
-                    Brought::Error(text) => ToolOutcome::Error(text),
-                    Brought::Failure(failure) => ToolOutcome::Failed(failure),
-                    Brought::Reply(_) | Brought::Woke {} => return None,
-                };
-                let elapsed = step.stamp.since(started_at).as_millis();
-                let result = ToolResult {
-                    call: work.call.clone(),
-                    seq: step.seq,
-                    at: step.stamp,
-                    elapsed_ms: u64::try_from(elapsed).unwrap_or(u64::MAX),
-                    attempt: work.failed + 1,
-                    outcome,
-                };
+                let result = work.result_in(step, started_at, tool_outcome(brought)?);
                 work.take(result.clone(), attempts);
                 if !*is_step {
                     self.core.heed(&result);

@@ -2,14 +2,13 @@
 
 use journal::clock::Stamp;
 use journal::step::{EffectKind, EffectRef};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Desk, Pending, Task};
 use crate::digest;
 use crate::effect::ToolCall;
-use crate::next::{Ask, Intent, NOTE_FALLBACK, Next, Note, QUESTION_OPEN, Request, Work};
+use crate::next::{Ask, NOTE_FALLBACK, Next, Note, QUESTION_OPEN, Request, Work};
 use crate::open::{About, CallState, approval_question, doubt_question};
-use crate::origin::{self, Traced};
 use crate::program::{NOTE_PROGRAM, Probe};
 use crate::question::{Decision, Question};
 use crate::run::Run;
@@ -86,14 +85,7 @@ impl Run {
                 }
             }
             Pending::Call { work, is_step } => {
-                let (intent, not_before) = match &work.state {
-                    CallState::Intended => (Intent::Written, None),
-                    CallState::Ready { not_before } if work.at_most_once => {
-                        (Intent::Needed, *not_before)
-                    }
-                    CallState::Ready { not_before } => (Intent::NotNeeded, *not_before),
-                    _ => return None,
-                };
+                let (intent, not_before) = work.due()?;
                 request.attempt = work.failed + 1;
                 request.not_before = not_before;
                 let call = work.call.clone();
@@ -117,16 +109,7 @@ impl Run {
         mut question: Question,
         expires_at: Option<Stamp>,
     ) -> Next {
-        let call = question.call();
-        let traced = call.as_ref().map(|call| Traced::judged(&self.sources, self.rules(), call));
-        if let (About::Approval(_), Some(traced)) = (about, &traced) {
-            question.warn(&origin::breaches(traced));
-        }
-        let mut payload = json!({"question": question, "about": about.as_str()});
-        if let (Some(call), Some(traced)) = (call, traced) {
-            payload["binds"] = Value::from(digest::call(&call).as_str());
-            payload["origins"] = origin::recorded(&traced);
-        }
+        let payload = self.question_payload(about, &mut question);
         let expires_at = question
             .expires_at
             .or(expires_at)
