@@ -25,9 +25,12 @@ use crate::judge::{Decision, again_uncounted, wait_for};
 use crate::observe::Observed;
 use crate::{Error, Poller};
 
-/// Most leases that are read to find a session that waits. Those that wait come first: the others have newer
-/// heartbeats.
-const LEASES_READ: usize = 8;
+/// Leases that are read at once to find a session that waits, the oldest heartbeat first.
+const LEASES_READ: usize = 50;
+
+/// Most pages of them: leases of halted and of lost sessions may be older than those that wait. A session that is not
+/// found asks by itself.
+const PAGES_MAX: usize = 10;
 
 /// Waits for the next ask, asks, or ends the session because it has waited too long.
 pub(crate) fn wait(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> Decision {
@@ -85,15 +88,22 @@ impl<S: Store> Poller<S> {
     }
 
     async fn wake_longest_waiting(&self, ended: &SessionId) -> Result<(), Error> {
-        let query = Query::open(lease::shard(ended.shard())).limited(LEASES_READ);
-        for item in self.store.query(query).await?.items {
-            let waits = Lease::from_item(&item)
-                .is_ok_and(|lease| lease.hold().is_some_and(|it| it.why == WhyHeld::Capacity));
-            let Some(session) = key::session_of(&item.pk).filter(|_| waits) else { continue };
-            let Some(wait) = Wait::read(&self.store, &session).await? else { continue };
-            // One that no longer waits with this token has asked just now: the next may have the place.
-            if self.cloud.wake(&wait.token).await? {
-                return Ok(());
+        let mut query = Query::open(lease::shard(ended.shard())).limited(LEASES_READ);
+        for _ in 0..PAGES_MAX {
+            let page = self.store.query(query.clone()).await?;
+            for item in page.items {
+                let waits = Lease::from_item(&item)
+                    .is_ok_and(|lease| lease.hold().is_some_and(|it| it.why == WhyHeld::Capacity));
+                let Some(session) = key::session_of(&item.pk).filter(|_| waits) else { continue };
+                let Some(wait) = Wait::read(&self.store, &session).await? else { continue };
+                // One that no longer waits with this token has asked just now: the next may have the place.
+                if self.cloud.wake(&wait.token).await? {
+                    return Ok(());
+                }
+            }
+            query.after = page.next;
+            if query.after.is_none() {
+                break;
             }
         }
         Ok(())

@@ -71,9 +71,24 @@ pub const fn judgement_of(ending: Ending) -> Judgement {
 pub fn judge(observed: &Observed, request: &CheckRequest) -> (Decision, Watch) {
     let mut watch = clocked(request);
     watch.seq = observed.seq();
+    if waits_otherwise(observed, &watch) {
+        forget_place(&mut watch);
+    }
     let decision = decide(observed, request, &mut watch);
     watch.running = matches!(decision, Decision::Wait(Judgement::Busy));
     (decision, watch)
+}
+
+/// Whether the session waits for something else than a place in the agent runtime.
+fn waits_otherwise(observed: &Observed, watch: &Watch) -> bool {
+    let asks = observed.step.as_ref().is_some_and(|it| matches!(it.body, StepBody::Ask { .. }));
+    let is_held = observed.held(watch).is_some_and(|held| held != Held::Capacity);
+    asks || is_held || observed.lacks_version()
+}
+
+/// The wait for a place is over: a later one begins anew.
+fn forget_place(watch: &mut Watch) {
+    (watch.capacity_since, watch.capacity_asks) = (None, 0);
 }
 
 /// The watch, with the time since the previous check added to the running time. What exceeds the wait by
@@ -255,7 +270,7 @@ fn liveness(observed: &Observed, request: &CheckRequest, watch: &mut Watch) -> D
         poll(watch, Some(START_GRACE.saturating_sub(waited)));
         return Decision::Wait(Judgement::Busy);
     };
-    (watch.capacity_since, watch.capacity_asks) = (None, 0);
+    forget_place(watch);
     if lease.runner().is_none() {
         return lost(observed, watch, "the agent was stopped");
     }

@@ -347,12 +347,13 @@ impl<S: Store> Poller<S> {
             self.announce(announcer, &missing).await;
         }
         let sealed = seal(&self.store, announcer, &end).await?;
-        self.count(&sealed, seen).await;
         self.cloud.runtime.stop_session(&request.session_id).await;
         if let Some(notices) = &self.notices {
             // Before the lease is closed: the watchdog tells of a sealed session whose lease is open.
             notices.tell(&self.store, &self.clock, &sealed).await?;
         }
+        // After all that may have this request repeated, so that a session counts once.
+        self.count(&sealed, seen).await;
         let closed = lease::close(&self.store, &request.session_id, request.expires_at).await;
         if let Err(error) = closed {
             // The watchdog closes what it finds sealed.

@@ -117,7 +117,7 @@ impl<S: Store> Watchdog<S> {
         Ok(report)
     }
 
-    /// Sessions with a stale open lease; those that a halt or a queue holds back come last, because their silence is
+    /// Sessions with a stale open lease; those that a halt, a queue or a lack of places holds back come last, because their silence is
     /// expected. The partitions take turns in being first, so that one large partition does not starve the others.
     async fn neglected(&self) -> Result<Vec<SessionId>, Error> {
         let now = self.clock.now();
@@ -136,6 +136,12 @@ impl<S: Store> Watchdog<S> {
                 if query.after.is_none() {
                     break;
                 }
+            }
+            if query.after.is_some() {
+                tracing::warn!(
+                    %digit, limit = LEASES_PER_PARTITION_MAX,
+                    "A partition has more stale leases than a sweep reads; the next sweep goes on."
+                );
             }
         }
         metrics::gauge!(metric::SESSIONS_WAITING_FOR_CAPACITY).set(stale.without_capacity);

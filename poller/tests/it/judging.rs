@@ -581,6 +581,27 @@ fn a_place_that_is_offered_is_asked_for_at_once() {
     assert_eq!((watch.capacity_since, watch.capacity_asks), (None, 0));
 }
 
+/// The agent got a place and asked before the next check, so that no check saw it at work.
+#[test]
+fn a_wait_for_a_place_ends_with_a_question_or_a_halt() {
+    const LATER: u64 = 7 * 3_600;
+    let halted = held(WhyHeld::Halted, 0, Some(1), true);
+    let asked = Observed {
+        step: step(2, 1, ask(at(2 * LATER))),
+        lease: lease(1, 7),
+        ..Observed::default()
+    };
+    for other in [halted, asked] {
+        let waits = held(WhyHeld::Capacity, 0, Some(1), false);
+        let (_, watch) = judge(&waits, &request(1, invoked()));
+        assert!(watch.capacity_since.is_some());
+        let (decision, watch) = judge(&other, &request(2, watch));
+        assert_eq!(decision, Decision::Wait(Judgement::Waiting));
+        let (decision, _) = judge(&waits, &request(LATER, watch));
+        assert_eq!(decision, Decision::Wait(Judgement::Waiting), "it waits from now on");
+    }
+}
+
 #[test]
 fn a_halted_question_keeps_its_expiry() {
     let halted = held(WhyHeld::Halted, 1, None, true);
