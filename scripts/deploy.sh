@@ -4,10 +4,11 @@
 #   scripts/deploy.sh deploy TARGET_FOLDER STAGE [NAME=VALUE]...    creates the journal, the image's repository, the image, then the rest
 #   scripts/deploy.sh diff TARGET_FOLDER STAGE [NAME=VALUE]...      prints what a deployment would change
 #   scripts/deploy.sh api-key TARGET_FOLDER STAGE [NAME=VALUE]...   asks for the MCP servers' API key if the parameter does not exist
-#   scripts/deploy.sh destroy TARGET_FOLDER STAGE [drop]            removes everything but the journal; with `drop` the journal too
+#   scripts/deploy.sh destroy TARGET_FOLDER STAGE [drop]            removes everything but the journal and the images; with `drop` the journal too
 #
 # Each command can be repeated after it failed. With APPROVAL=never, `deploy` asks nothing, as a CI service needs; APPROVAL
-# has the values of `cdk deploy --require-approval`. DEPLOYMENT.md lists the permissions that the credentials need, and what
+# has the values of `cdk deploy --require-approval`; the stacks of the journal and of the repository are deployed without
+# a question. DEPLOYMENT.md lists the permissions that the credentials need, and what
 # to do when a deployment stops.
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -37,10 +38,9 @@ cdk() { "$tools_dir/cdk-cli-$cdk_cli_version/node_modules/.bin/cdk" --app "$targ
 
 # A template cannot create a SecureString, so the script asks for it once. The value is never an argument or in a file.
 ask_for_api_key() {
-    local name=$1 key
-    if aws ssm get-parameter --name "$name" --query Parameter.Name --output text >/dev/null 2>&1; then
-        return
-    fi
+    local name=$1 key there
+    there=$(looked ParameterNotFound ssm get-parameter --name "$name" --query Parameter.Name)
+    [ "$there" = none ] || return 0
     if [ "$approval" = never ]; then
         echo "the parameter $name does not exist: agents have no API key (scripts/deploy.sh api-key stores one)" >&2
         return
@@ -76,7 +76,7 @@ keep_agent_logs() {
     runtime=$(aws cloudformation describe-stacks --stack-name "$stack" \
         --query "Stacks[0].Outputs[?OutputKey=='AgentRuntimeArn'].OutputValue" --output text)
     group=/aws/bedrock-agentcore/runtimes/${runtime##*/}-DEFAULT
-    aws logs create-log-group --log-group-name "$group" 2>/dev/null || true
+    looked ResourceAlreadyExistsException logs create-log-group --log-group-name "$group" >/dev/null
     aws logs put-retention-policy --log-group-name "$group" --retention-in-days "$days"
 }
 
@@ -116,7 +116,7 @@ case $command in
     deploy)
         ensure_tools cdk-cli
         architecture=$(choice architecture "$@")
-        # The functions and the image are of one source, so that they belong together.
+        # The functions and the image are of one source, so that they belong together, unless the caller names others.
         tag=$(choice imageTag "$@")
         tag=${tag:-$(bash scripts/image.sh --tag)}
         if [ -z "$(choice functions "$@")" ]; then
@@ -156,7 +156,7 @@ case $command in
         # The stack leaves a protected table.
         there=$(looked ResourceNotFoundException dynamodb describe-table --table-name "$table" --query Table.TableStatus)
         if [ "$there" != none ]; then
-            aws dynamodb update-table --table-name "$table" --no-deletion-protection-enabled >/dev/null 2>&1 || true
+            looked ValidationException dynamodb update-table --table-name "$table" --no-deletion-protection-enabled >/dev/null
             aws dynamodb wait table-exists --table-name "$table"
             aws dynamodb delete-table --table-name "$table" >/dev/null
         fi

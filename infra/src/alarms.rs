@@ -202,7 +202,12 @@ fn dashboard(stack: &Stack, names: &Names, alarms: &[Alarm]) -> Result<()> {
     let dashboard = Dashboard::new_with(
         stack,
         "Dashboard",
-        DashboardProps::new().dashboard_name(names.machine()),
+        // The dashboards of all regions of an account share their names.
+        DashboardProps::new().dashboard_name(format!(
+            "{}-{}",
+            names.machine(),
+            names.arn_parts().region
+        )),
     )?;
     let alarms: Vec<_> = alarms.iter().map(jsii::Is::upcast).collect();
     let status = AlarmStatusWidgetProps::new(&alarms).title("Alarms").width(24).height(4);

@@ -5,6 +5,7 @@ mod forms;
 use graph::profile::RateLimit;
 use incident::profile::INCIDENTS_PER_HOUR;
 use jsii::Value;
+use workflow::env;
 use workflow::limits::{TTL_DAYS, TTL_DAYS_MIN};
 
 use crate::cdk::aws_logs::RetentionDays;
@@ -283,7 +284,7 @@ impl Config {
             is_stage,
             "1 to 20 characters of a-z, 0-9 and -, starting with a letter",
         )?;
-        Ok(Self {
+        let config = Self {
             bus: matching(
                 lookup,
                 BUS,
@@ -339,13 +340,41 @@ impl Config {
             checkpoint_lock: checkpoint_lock(lookup)?,
             protect: truth(lookup, PROTECT, true)?,
             notify: truth(lookup, NOTIFY, false)?,
-            link: match matching(lookup, LINK, "", |v| v.is_empty() || is_link(v), "an https URL")?
-            {
-                none if none.is_empty() => None,
-                link => Some(link),
-            },
+            link: optional(lookup, LINK, is_link, "an https URL")?,
             stage,
-        })
+        };
+        Self::needless(
+            SCHEDULE_AGENT,
+            &config.schedule_agent,
+            config.schedule_hours.is_some(),
+            SCHEDULE_HOURS,
+        )?;
+        Self::needless(LINK, &config.link, config.notify, NOTIFY)?;
+        let of_path = config.variables.iter().find(|(name, _)| *name == env::DAYBOOK_MCP_SERVERS);
+        let path = of_path.map(|(_, path)| path.clone());
+        Self::needless(
+            env::DAYBOOK_MCP_SERVERS,
+            &path,
+            config.mcp_servers.is_none(),
+            "an image with the file, not mcpServers",
+        )?;
+        Ok(config)
+    }
+
+    /// Refuses a setting that would have no effect.
+    fn needless(
+        name: &'static str,
+        value: &Option<String>,
+        has_effect: bool,
+        needs: &str,
+    ) -> Result<(), Invalid> {
+        match value {
+            Some(value) if !has_effect => {
+                let expected = format!("no value: it has an effect only with {needs}");
+                Err(Invalid::Value { name, value: value.clone(), expected })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -405,7 +434,9 @@ fn some_within(
     name: &'static str,
     range: std::ops::RangeInclusive<u32>,
 ) -> Result<Option<u32>, Invalid> {
-    lookup(name).map(|_| within(lookup, name, 0, range)).transpose()
+    let set = |asked: &str| lookup(asked).filter(|value| !value.is_empty());
+    let least = *range.start();
+    set(name).map(|_| within(&set, name, least, range)).transpose()
 }
 
 fn truth(

@@ -51,7 +51,7 @@ const ADMINISTRATION: &[&str] = &[
 ];
 
 /// Creates the key and its alias. Only the poller's role may sign with it. A policy can name a role that does not exist
-/// yet in a condition only.
+/// yet in a condition only. A role that is deleted and created again under this name may sign.
 pub(crate) fn key(stack: &Stack, names: &Names, config: &Config) -> Result<CfnAlias> {
     let account = &names.arn_parts().account;
     let root = format!("arn:{}:iam::{account}:root", names.arn_parts().partition);

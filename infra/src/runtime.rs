@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use jsii::Handle as _;
+use serde_json::{Map, Value};
 use workflow::env;
 
 use crate::cdk::aws_bedrockagentcore::{
@@ -59,9 +60,12 @@ fn environment(
 
 fn servers_file(path: &str) -> Result<String> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {path}"))?;
-    let servers: serde_json::Value =
-        serde_json::from_str(&text).with_context(|| format!("{path} is no JSON"))?;
-    let text = servers.to_string();
+    let is_ours = |file: &Map<String, Value>| file.keys().eq(["mcpServers"]);
+    let servers = serde_json::from_str(&text).ok().filter(is_ours);
+    let servers = servers.with_context(|| {
+        format!(r#"{path} is no servers file, expected {{"mcpServers": {{…}}}}"#)
+    })?;
+    let text = Value::Object(servers).to_string();
     let chars = text.chars().count();
     ensure!(
         chars <= VALUE_CHARS_MAX,
@@ -91,16 +95,21 @@ mod tests {
         let names = Names::new(&config, ArnParts::spelt());
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("servers.json");
-        std::fs::write(&file, r#"{ "servers": {} }"#).unwrap();
+        std::fs::write(&file, r#"{ "mcpServers": {} }"#).unwrap();
         let servers = servers_file(file.to_str().unwrap()).unwrap();
         let environment = environment(&names, &config, Some(servers));
         let of = |name: &str| {
             let found = environment.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.as_str())
         };
+        for other in ["[]", r#"{"servers": {}}"#, "no JSON"] {
+            std::fs::write(&file, other).unwrap();
+            let refused = servers_file(file.to_str().unwrap()).unwrap_err().to_string();
+            assert!(refused.contains("is no servers file"), "{refused}");
+        }
         assert_eq!(of("MCP_SERVER_URL"), Some("https://tools.example/sse"));
         assert_eq!(of("MCP_INIT_TIMEOUT"), Some("5"));
         assert_eq!(of("DAYBOOK_MODEL"), Some("bedrock:m"));
-        assert_eq!(of("DAYBOOK_MCP_SERVERS"), Some(r#"{"servers":{}}"#));
+        assert_eq!(of("DAYBOOK_MCP_SERVERS"), Some(r#"{"mcpServers":{}}"#));
     }
 }

@@ -4,7 +4,7 @@
 use graph::profile::{Environment, FolderQuery, TextFile, Unreadable, Unusable};
 use workflow::env;
 
-use crate::config::Invalid;
+use crate::config::{Invalid, VALUE_CHARS_MAX};
 
 /// A variable of the host, whether a value fits, and the accepted form.
 type Variable = (&'static str, fn(&str) -> bool, &'static str);
@@ -62,6 +62,11 @@ pub(crate) fn read(
             return Err(Invalid::Value { name, value, expected: expected.to_owned() });
         }
     }
+    let is_long = |value: &String| value.chars().count() > VALUE_CHARS_MAX;
+    if let Some((name, value)) = names().find_map(|name| Some((name, set(name).filter(is_long)?))) {
+        let expected = format!("at most {VALUE_CHARS_MAX} characters");
+        return Err(Invalid::Value { name, value, expected });
+    }
     let environment = Environment::of(&set).with_folders(&no_files);
     for agent in packs::all() {
         (agent.profile().defaults)(&environment).map_err(|problem| match problem {
@@ -109,18 +114,15 @@ mod tests {
 
     #[test]
     fn each_variable_of_host_and_agents_is_a_setting() {
-        for name in [
-            "DAYBOOK_ON_MODEL_FAILURE",
-            "MAX_TOKENS_PER_INCIDENT",
-            "INCIDENT_RECURSION_LIMIT",
-            "LANGGRAPH_MAX_STEPS",
-            "PLANNER_MODEL_NAME",
-            "NETWORK_MAX_RETRIES",
-            "MCP_INIT_TIMEOUT",
-            "OPENAI_BASE_URL",
-        ] {
-            assert_eq!(names().filter(|known| *known == name).count(), 1, "{name}");
+        let all = crate::config::names();
+        let unique: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(unique.len(), all.len(), "{all:?}");
+        for agent in packs::all() {
+            let variables = agent.profile().variables;
+            assert!(variables.iter().all(|name| unique.contains(name)), "{variables:?}");
         }
+        let long = "x".repeat(VALUE_CHARS_MAX + 1);
+        assert!(read_one("RUST_LOG", &long).unwrap_err().to_string().contains("at most 5000"));
         assert_eq!(
             read_one("NETWORK_MAX_RETRIES", "1"),
             Ok(vec![("NETWORK_MAX_RETRIES", "1".to_owned())])

@@ -301,6 +301,11 @@ fn only_the_poller_signs_and_nobody_deletes_copies_of_checkpoints() {
             "ArnEquals": { "aws:PrincipalArn": poller },
         });
         assert_eq!(signer["Condition"], condition);
+        assert_eq!(signer["Action"], json!(["kms:Sign", "kms:GetPublicKey"]));
+        assert_eq!(
+            (&signer["Effect"], &signer["Principal"]),
+            (&json!("Allow"), &json!({ "AWS": "*" }))
+        );
     }
 }
 
