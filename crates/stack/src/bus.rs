@@ -5,6 +5,7 @@
 //! EventBridge cannot pass on. As on EventBridge, an event that matches no rule is accepted and dropped.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use asl::rule::{Origin, Pattern, PatternError, Transformer, TransformerError};
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -31,6 +32,9 @@ pub const ENTRIES_MAX: usize = 10;
 ///
 /// Source: AWS, "Calculating PutEvents event entry size".
 pub const ENTRY_BYTES_MAX: usize = 256 * 1024;
+
+/// Longest wait of `PutEvents` for the targets of users' rules, by the machine's clock.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The code of an entry whose action the poller refused.
 const ACTION_REFUSED: &str = "ActionRefused";
@@ -117,6 +121,9 @@ pub enum NotStarted {
     /// The id belongs to a session with another detail.
     #[error("session {0} has this id and another detail")]
     IdTaken(String),
+    /// Whether the session has the same detail is unknown: it was erased, or is damaged.
+    #[error("session {0} has this id, and its input can no longer be read")]
+    Unreadable(String),
     #[error("{message}")]
     Refused { code: &'static str, message: String },
     #[error(transparent)]
@@ -185,8 +192,8 @@ impl<S: ExecutionStore> Bus<S> {
         }
         self.start(&mut judged).await?;
         self.act(&mut judged).await;
-        for accepted in judged.iter().flatten() {
-            self.executions.deliver(&accepted.event, &accepted.ingested).await;
+        if !self.load.is_draining() {
+            self.deliver(&judged).await;
         }
         let failed = judged.iter().filter(|entry| entry.is_err()).count();
         let entries: Vec<Value> = judged
@@ -197,6 +204,20 @@ impl<S: ExecutionStore> Bus<S> {
             })
             .collect();
         Ok(json!({ "FailedEntryCount": failed, "Entries": entries }))
+    }
+
+    /// Delivers events to the targets of users' rules.
+    async fn deliver(&self, judged: &[Result<Accepted, EntryError>]) {
+        let delivered = async {
+            for accepted in judged.iter().flatten() {
+                self.executions.deliver(&accepted.event, &accepted.ingested).await;
+            }
+        };
+        if tokio::time::timeout(DELIVERY_TIMEOUT, delivered).await.is_err() {
+            tracing::error!(
+                "The targets of users' rules took too long; the other deliveries are not made."
+            );
+        }
     }
 
     /// Starts a session with this id and trigger's detail. Returns whether it is new: the same id and detail
@@ -234,7 +255,8 @@ impl<S: ExecutionStore> Bus<S> {
     async fn holds(&self, id: &str, detail: &Value) -> Result<bool, NotStarted> {
         let arn = names::execution_arn(names::STATE_MACHINE, id);
         let Some(known) = self.executions.describe(&arn).await? else { return Ok(false) };
-        let input: Value = serde_json::from_str(&known.input).unwrap_or_default();
+        let input: Value = serde_json::from_str(&known.input)
+            .map_err(|_| NotStarted::Unreadable(id.to_owned()))?;
         if input["detail"] == *detail { Ok(true) } else { Err(NotStarted::IdTaken(id.to_owned())) }
     }
 
@@ -332,7 +354,7 @@ impl<S: ExecutionStore> Bus<S> {
                 return Err(Refused::Serialization(format!("{name} must be a string")));
             }
         }
-        self.check_bus(entry)?;
+        check_bus(&entry["EventBusName"])?;
         let time = match fields.get("Time") {
             None | Some(Value::Null) => whole_second(self.clock.now()),
             Some(time) => time_of(time).ok_or_else(|| {
@@ -348,13 +370,14 @@ impl<S: ExecutionStore> Bus<S> {
             Accepted { id, input, action, event, ingested }
         }))
     }
+}
 
-    fn check_bus(&self, entry: &Value) -> Result<(), Refused> {
-        match entry["EventBusName"].as_str() {
-            None => Ok(()),
-            Some(bus) if bus.rsplit('/').next() == Some(names::EVENT_BUS) => Ok(()),
-            Some(other) => Err(Refused::NoSuchBus(other.to_owned())),
-        }
+/// Checks that a bus that a request names is the stack's.
+pub(crate) fn check_bus(name: &Value) -> Result<(), Refused> {
+    match name.as_str() {
+        None => Ok(()),
+        Some(bus) if bus.rsplit('/').next() == Some(names::EVENT_BUS) => Ok(()),
+        Some(other) => Err(Refused::NoSuchBus(other.to_owned())),
     }
 }
 

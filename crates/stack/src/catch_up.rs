@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use crate::executions::{Callback, ExecutionStore, Executions, RUNNING, Record};
 use crate::load::Load;
+use crate::names;
 
 /// Executions per read.
 const PAGE: usize = 256;
@@ -72,6 +73,10 @@ async fn wake<S: ExecutionStore>(
     load: &Load,
     record: &Record,
 ) -> Result<(), Error> {
+    // A machine of a user may have the id of a session in its input.
+    if record.machine_arn != names::STATE_MACHINE_ARN {
+        return Ok(());
+    }
     let store = executions.store();
     let input: Value = serde_json::from_str(&record.input).unwrap_or_default();
     let session = input["session_id"].as_str().and_then(|id| id.parse::<SessionId>().ok());

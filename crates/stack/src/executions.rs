@@ -53,7 +53,7 @@ use machines::is_name;
 pub use machines::{MachineError, UserMachine, workflow_of};
 use parked::Parked;
 use runner::Command;
-use store::until_known;
+pub(crate) use store::until_known;
 pub use versions::{Alias, Route, Version, VersionError};
 
 pub use call::call_function;
@@ -138,6 +138,9 @@ struct Shared<S> {
     started: Notify,
     /// The rules of users, read once and after each change.
     rules: Mutex<Option<Arc<[UserRule]>>>,
+    rules_reading: tokio::sync::Mutex<()>,
+    /// Held while what users created is read to be changed.
+    changing: tokio::sync::Mutex<()>,
     /// Notified when the wall clock was set.
     wall_set: Notify,
     work: Work,
@@ -242,6 +245,8 @@ impl<S: ExecutionStore> Executions<S> {
             owed: Mutex::default(),
             started: Notify::new(),
             rules: Mutex::default(),
+            rules_reading: Default::default(),
+            changing: Default::default(),
             wall_set: Notify::new(),
             work: Work::default(),
             ends: broadcast::channel(ENDS_MAX).0,

@@ -25,6 +25,11 @@ pub fn machine_name(arn: &str) -> &str {
     name.split(':').next().unwrap_or(name)
 }
 
+/// The ARN of the state machine of an execution.
+pub fn machine_of_execution(arn: &str) -> String {
+    machine_arn(arn.rsplit(':').nth(1).unwrap_or_default())
+}
+
 /// The machine's name and the version or alias in an ARN; `None` if it has neither.
 pub fn qualified(arn: &str) -> Option<(&str, &str)> {
     let of_this_stack = format!("arn:aws:states:{REGION}:{ACCOUNT}:stateMachine:");

@@ -169,7 +169,13 @@ impl Outbox {
 
     /// Finds the notices that an earlier stack gave up.
     async fn remember(&self) {
-        let Ok(items) = self.store.newest_of(NOTICE_PREFIX, UNDELIVERED_MAX).await else { return };
+        let items = match self.store.newest_of(NOTICE_PREFIX, UNDELIVERED_MAX).await {
+            Ok(items) => items,
+            Err(error) => {
+                tracing::warn!(%error, "Notices that an earlier stack gave up cannot be read; doctor does not show them.");
+                return;
+            }
+        };
         let read = items.iter().filter_map(|item| Delivery::from_item(item).ok());
         let given_up = |it: &Delivery| matches!(it.outcome, Outcome::Undelivered(_));
         let read: Vec<_> = read.filter(given_up).collect();

@@ -3,15 +3,16 @@
 //! A rule and its targets are one JSON text in the journal's file, with the API's names. A target is a
 //! state machine of this stack or a function of `--functions`.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use asl::rule::{Origin, Pattern, PatternError, Transformer, input_at};
+use asl::rule::{Origin, Pattern, PatternError, Transformer, TransformerError, input_at};
 use journal::store::Error;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use uuid::Uuid;
 
-use crate::executions::{ExecutionStore, Executions, Request};
+use crate::executions::{ExecutionStore, Executions, Request, until_known};
 use crate::names;
 
 /// The kind of its resources.
@@ -58,7 +59,7 @@ pub struct TargetRecord {
 #[serde(rename_all = "PascalCase")]
 pub struct TransformerRecord {
     #[serde(default)]
-    pub input_paths_map: Map<String, Value>,
+    pub input_paths_map: BTreeMap<String, String>,
     pub input_template: String,
 }
 
@@ -93,23 +94,23 @@ impl TargetRecord {
             return Some(input_at(path, event)?.to_string());
         }
         let Some(transformer) = &self.input_transformer else { return Some(event.to_string()) };
-        let paths: Vec<(&str, &str)> = transformer
-            .input_paths_map
-            .iter()
-            .filter_map(|(name, path)| Some((name.as_str(), path.as_str()?)))
-            .collect();
-        Transformer::new(&paths, &transformer.input_template).ok()?.apply(event, origin)
+        transformer.ready().ok()?.apply(event, origin)
     }
 
     /// Whether its input can be computed at all; the reason if not.
     pub(crate) fn problem(&self) -> Option<String> {
-        let transformer = self.input_transformer.as_ref()?;
-        let paths: Vec<(&str, &str)> = transformer
+        self.input_transformer.as_ref()?.ready().err().map(|error| error.to_string())
+    }
+}
+
+impl TransformerRecord {
+    fn ready(&self) -> Result<Transformer, TransformerError> {
+        let paths: Vec<(&str, &str)> = self
             .input_paths_map
             .iter()
-            .filter_map(|(name, path)| Some((name.as_str(), path.as_str()?)))
+            .map(|(name, path)| (name.as_str(), path.as_str()))
             .collect();
-        Transformer::new(&paths, &transformer.input_template).err().map(|error| error.to_string())
+        Transformer::new(&paths, &self.input_template)
     }
 }
 
@@ -119,10 +120,17 @@ impl<S: ExecutionStore> Executions<S> {
     /// # Errors
     /// If the store cannot be read.
     pub(crate) async fn user_rules(&self) -> Result<Arc<[UserRule]>, Error> {
-        let known = self.rules_cache().lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(rules) = known {
+        let known = || self.rules_cache().lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(rules) = known() {
             return Ok(rules);
         }
+        self.read_rules().await
+    }
+
+    /// Reads the rules. A change that lands meanwhile empties the cache after this has filled it, because a change waits for
+    /// the reading.
+    async fn read_rules(&self) -> Result<Arc<[UserRule]>, Error> {
+        let _reading = self.rules_reading().lock().await;
         let mut rules = Vec::new();
         for (_, body) in self.store().resources(KIND).await? {
             let record: RuleRecord =
@@ -161,7 +169,9 @@ impl<S: ExecutionStore> Executions<S> {
     }
 
     async fn change_rule(&self, name: &str, body: Option<String>) -> Result<(), Error> {
-        let changed = self.store().put_resource(KIND, name, body).await;
+        let _reading = self.rules_reading().lock().await;
+        let store = self.store();
+        let changed = until_known(|| store.put_resource(KIND, name, body.clone())).await;
         *self.rules_cache().lock().unwrap_or_else(PoisonError::into_inner) = None;
         changed
     }
@@ -186,7 +196,7 @@ impl<S: ExecutionStore> Executions<S> {
             for target in &record.targets {
                 let Some(input) = target.input_of(event, origin) else {
                     let (rule, target) = (&record.name, &target.id);
-                    tracing::warn!(%rule, %target, "Dropping an event: the target's input is no JSON.");
+                    tracing::warn!(%rule, %target, "Dropping an event: the target's input cannot be computed.");
                     continue;
                 };
                 if let Err(why) = self.deliver_to(&target.arn, event, input).await {

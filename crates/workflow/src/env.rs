@@ -108,7 +108,7 @@ pub const DAYBOOK_EXECUTIONS_MAX: &str = "DAYBOOK_EXECUTIONS_MAX";
 /// The disk budget of a local stack's data folder, such as `20GiB`.
 pub const DAYBOOK_DISK_MAX: &str = "DAYBOOK_DISK_MAX";
 
-/// The notify file of a local stack: who is told what became of sessions.
+/// The notify file of a local stack: the targets for notices about sessions.
 pub const DAYBOOK_NOTIFY: &str = "DAYBOOK_NOTIFY";
 
 /// Folders and files that triggers may name, separated as in `PATH`.

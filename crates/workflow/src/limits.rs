@@ -51,8 +51,8 @@ pub const CAPACITY_PAUSE_FIRST: Duration = Duration::from_secs(15);
 /// Each further pause is this percentage of the previous one.
 pub const CAPACITY_PAUSE_FACTOR_PERCENT: u32 = 150;
 
-/// The longest of these pauses. Ten thousand sessions that wait then ask about 20 times a second, which is less than
-/// `AgentCore` takes.
+/// The longest of these pauses. Ten thousand sessions that wait then ask about 22 times a second: `AgentCore` took
+/// 25 requests a second for an endpoint in 2025 (docs/cost.md).
 pub const CAPACITY_PAUSE_LONGEST: Duration = Duration::from_secs(10 * 60);
 
 /// The longest wait for a place in the agent runtime. Then the session fails, by name.

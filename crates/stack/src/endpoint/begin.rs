@@ -52,7 +52,7 @@ async fn start(
     wire::api(begin(&starter, &by, &headers, &body).await)
 }
 
-/// `GET /api/agents`: the agents with the JSON schemas of their inputs, and whether sessions can be started here.
+/// `GET /api/agents`: the agents with the JSON schemas of their inputs, and whether this stack can start sessions.
 pub(super) async fn agents(State(reader): State<Reader>) -> Response<Body> {
     let agents = reader.graphs.iter().map(described).collect::<Vec<_>>();
     wire::api(Ok((200, json!({ "agents": agents, "can_start": reader.stack.is_some() }))))
@@ -114,6 +114,7 @@ impl From<NotStarted> for Refusal {
                 let why = format!("this idempotency key started session {id} with another body");
                 Self::new(409, "IdempotencyKeyReused", why)
             }
+            NotStarted::Unreadable(_) => Self::new(409, "IdempotencyKeyReused", error.to_string()),
             NotStarted::Refused { code: code @ "InternalFailure", message } => {
                 Self::new(503, code, message)
             }

@@ -33,6 +33,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Shortest time between two reads, by the machine's clock: a busy journal changes all the time.
 const READ_INTERVAL: Duration = Duration::from_millis(400);
 
+/// The pause after a read that failed.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The filters are those of `GET /api/sessions`. Each event has the changed `sessions`, the `order` of all ids if
@@ -49,7 +52,7 @@ pub(super) async fn changes(
         Err(refusal) => return wire::api(Err(refusal)),
     };
     let (sent, order) = (HashMap::new(), None);
-    let changes = Changes { streams, query, sent, order, _slot: slot };
+    let changes = Changes { streams, query, sent, order, pause: Duration::ZERO, _slot: slot };
     let events = unfold(changes, |mut changes| async move {
         let event = changes.next().await?;
         Some((Ok::<_, Infallible>(event), changes))
@@ -65,6 +68,8 @@ struct Changes {
     sent: HashMap<SessionId, Value>,
     /// The ids in the client's order; `None` before the first event.
     order: Option<Vec<SessionId>>,
+    /// Before the next read.
+    pause: Duration,
     _slot: OwnedSemaphorePermit,
 }
 
@@ -73,15 +78,13 @@ impl Changes {
     async fn next(&mut self) -> Option<Event> {
         let stopping = self.streams.stopping.clone();
         let store = self.streams.reader.store.clone();
-        let mut is_first = self.order.is_none();
         loop {
-            if !std::mem::take(&mut is_first) {
-                // Cancel-safe: nothing is read yet.
-                tokio::select! {
-                    () = tokio::time::sleep(READ_INTERVAL) => {}
-                    () = stopping.cancelled() => return None,
-                }
+            // Cancel-safe: nothing is read yet.
+            tokio::select! {
+                () = tokio::time::sleep(self.pause) => {}
+                () = stopping.cancelled() => return None,
             }
+            self.pause = READ_INTERVAL;
             let mut changed = pin!(store.changed(READ_TIMEOUT));
             // The wait starts before the read, so it sees a record that is written between the two.
             let already = poll_fn(|context| Poll::Ready(changed.as_mut().poll(context))).await;
@@ -98,6 +101,7 @@ impl Changes {
                     return Some(Event::default().event("sessions").data(news.to_string()));
                 }
                 Err(refusal) => {
+                    self.pause = RETRY_INTERVAL;
                     let problem = json!({ "error": refusal.message });
                     return Some(Event::default().event("journal").data(problem.to_string()));
                 }

@@ -1,14 +1,14 @@
 //! Compresses the page's files and the API's JSON for clients that accept zstd.
 //!
 //! zstd is in the program already, because records are compressed with it. Clients without it, among them older
-//! browsers, get the same bytes uncompressed. Streams are never compressed: each of their events is sent at once.
+//! browsers, get the same bytes uncompressed. `tower-http` would bring a second compression library for this. Streams are never compressed: each of their events is sent at once.
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::header::{
     ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, VARY,
 };
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, Response};
 use axum::middleware::Next;
 
 use super::wire::{self, Refusal};
@@ -19,18 +19,23 @@ const COMPRESSED_FROM_BYTES: usize = 1_024;
 /// Compresses the body of a response, if the client accepts that.
 pub(super) async fn compress(request: Request, next: Next) -> Response<Body> {
     let is_accepted = accepts(request.headers());
-    let response = next.run(request).await;
-    if !is_accepted || is_stream(response.headers()) {
+    let mut response = next.run(request).await;
+    if is_stream(response.headers()) {
+        return response;
+    }
+    response.headers_mut().append(VARY, HeaderValue::from_static("accept-encoding"));
+    if !is_accepted {
         return response;
     }
     let (mut head, body) = response.into_parts();
     let Ok(body) = to_bytes(body, usize::MAX).await else {
         return wire::api(Err(Refusal::new(500, "InternalFailure", "the response was cut off")));
     };
-    head.headers.insert(VARY, HeaderValue::from_static("accept-encoding"));
-    let is_small = body.len() < COMPRESSED_FROM_BYTES || head.status == StatusCode::NO_CONTENT;
+    if body.len() < COMPRESSED_FROM_BYTES {
+        return Response::from_parts(head, Body::from(body));
+    }
     match zstd::bulk::compress(&body, zstd::DEFAULT_COMPRESSION_LEVEL) {
-        Ok(compressed) if !is_small && compressed.len() < body.len() => {
+        Ok(compressed) if compressed.len() < body.len() => {
             head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("zstd"));
             head.headers.remove(CONTENT_LENGTH);
             Response::from_parts(head, Body::from(compressed))

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::step_functions::{optional, required};
 use super::wire::Refusal;
+use crate::bus::check_bus;
 use crate::executions::{Executions, is_own};
 use crate::names;
 use crate::rules::{RULES_MAX, RuleRecord, TARGETS_MAX, TargetRecord};
@@ -14,6 +15,11 @@ pub(super) async fn handle(
     action: &str,
     body: &Value,
 ) -> Result<Value, Refusal> {
+    if action != "TestEventPattern" {
+        check_bus(&body["EventBusName"])
+            .map_err(|refused| Refusal::bad("ResourceNotFoundException", refused.to_string()))?;
+    }
+    let _changing = executions.changing().await;
     match action {
         "TestEventPattern" => test_pattern(body),
         "PutRule" => put_rule(executions, body).await,
@@ -72,8 +78,7 @@ async fn put_rule(executions: &Executions, body: &Value) -> Result<Value, Refusa
     let known = rules(executions).await?;
     let before = known.iter().find(|rule| rule.name == name);
     if before.is_none() && known.len() >= RULES_MAX {
-        let message = "The requested resource exceeds the maximum number allowed.";
-        return Err(Refusal::bad("LimitExceededException", message));
+        return Err(too_many());
     }
     let rule = RuleRecord {
         name: name.to_owned(),
@@ -125,6 +130,9 @@ async fn put_targets(executions: &Executions, body: &Value) -> Result<Value, Ref
         serde_json::from_value(body["Targets"].clone()).map_err(|error| {
             Refusal::bad("ValidationException", format!("Targets is not valid: {error}"))
         })?;
+    if targets.len() > TARGETS_MAX {
+        return Err(too_many());
+    }
     let mut failed = Vec::new();
     for target in targets {
         if let Err((code, message)) = accepted(executions, &target).await? {
@@ -137,8 +145,7 @@ async fn put_targets(executions: &Executions, body: &Value) -> Result<Value, Ref
         rule.targets.push(target);
     }
     if rule.targets.len() > TARGETS_MAX {
-        let message = "The requested resource exceeds the maximum number allowed.";
-        return Err(Refusal::bad("LimitExceededException", message));
+        return Err(too_many());
     }
     keep(executions, &rule).await?;
     Ok(json!({ "FailedEntryCount": failed.len(), "FailedEntries": failed }))
@@ -177,11 +184,17 @@ async fn accepted(
 
 async fn remove_targets(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
     let mut rule = found(executions, required(body, "Rule")?).await?;
-    let ids: Vec<&str> =
-        body["Ids"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    rule.targets.retain(|target| !ids.contains(&target.id.as_str()));
+    let ids: Vec<String> = serde_json::from_value(body["Ids"].clone()).map_err(|error| {
+        Refusal::bad("ValidationException", format!("Ids is not valid: {error}"))
+    })?;
+    rule.targets.retain(|target| !ids.contains(&target.id));
     keep(executions, &rule).await?;
     Ok(json!({ "FailedEntryCount": 0, "FailedEntries": [] }))
+}
+
+fn too_many() -> Refusal {
+    let message = "The requested resource exceeds the maximum number allowed.";
+    Refusal::bad("LimitExceededException", message)
 }
 
 fn described(rule: &RuleRecord) -> Value {

@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::http::Response;
 use axum::routing::get;
+use journal::store::Error;
 use serde_json::{Value, json};
 
 use super::Aws;
@@ -72,11 +73,9 @@ async fn shown(aws: &Aws, query: &str) -> Reply {
         return Err(Refusal::new(404, "NotFound", format!("there is no execution {arn}")));
     };
     let events = aws.executions.history(record.id, None, false, EVENTS_MAX + 1).await;
-    let mut events: Vec<Value> = events
-        .map_err(journal)?
-        .iter()
-        .map(|event| serde_json::from_str(event).unwrap_or(Value::Null))
-        .collect();
+    let events = events.map_err(journal)?;
+    let events: Result<Vec<Value>, _> = events.iter().map(|it| serde_json::from_str(it)).collect();
+    let mut events = events.map_err(|error| journal(Error::Corrupt(error.into())))?;
     let is_cut = events.len() > EVENTS_MAX;
     events.truncate(EVENTS_MAX);
     let mut execution = summary(&record);

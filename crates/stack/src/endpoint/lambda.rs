@@ -21,19 +21,23 @@ pub(super) async fn invoke(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
+    if is_own(&name) {
+        let message = format!("the workflow alone calls {name}");
+        return refused(StatusCode::FORBIDDEN, "AccessDeniedException", &message);
+    }
     match headers.get(INVOCATION_TYPE).and_then(|value| value.to_str().ok()) {
         None | Some("RequestResponse") => {}
         Some("DryRun") if aws.executions.functions().has(&name) => {
             return reply(StatusCode::NO_CONTENT, None, None);
         }
+        Some("DryRun") => {
+            let message = CallError::NotFound(name).to_string();
+            return refused(StatusCode::NOT_FOUND, "ResourceNotFoundException", &message);
+        }
         Some(other) => {
             let message = format!("the local stack does not support the invocation type {other}");
             return refused(StatusCode::BAD_REQUEST, "InvalidParameterValueException", &message);
         }
-    }
-    if is_own(&name) {
-        let message = format!("the workflow alone calls {name}");
-        return refused(StatusCode::FORBIDDEN, "AccessDeniedException", &message);
     }
     let payload = match body.is_empty() {
         true => Ok(json!({})),

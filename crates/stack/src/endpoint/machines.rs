@@ -17,6 +17,10 @@ pub(super) async fn handle(
     action: &str,
     body: &Value,
 ) -> Result<Value, Refusal> {
+    let _changing = match action {
+        "TestState" | "ValidateStateMachineDefinition" => None,
+        _ => Some(executions.changing().await),
+    };
     match action {
         "CreateStateMachine" => create(executions, body).await,
         "UpdateStateMachine" => update(executions, body).await,

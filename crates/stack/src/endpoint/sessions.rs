@@ -44,7 +44,7 @@ pub(super) struct Records {
 }
 
 /// `GET /api/sessions`, newest first. Filters: `?status=` (comma-separated or repeated), `?agent=`,
-/// `?verdict=`, `?text=` (in the id, title, agent, input, verdict, summary, error or open question),
+/// `?state=` (the agent's word for the status), `?verdict=`, `?text=` (in the id, title, agent, input, verdict, summary, error or open question),
 /// `?tool=` (in the name or arguments of a tool call), and `?since=` and `?until=` (RFC 3339, or
 /// relative as in `24h`) for the begin. `?limit=` is the page size. The response has the number of
 /// sessions `searched`, and in `more` the cursor for `?after=`, null on the last page.

@@ -4,6 +4,7 @@
 //! state that may follow. Waits and timeouts pass at once.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use asl::definition::{Definition, Workflow};
 use asl::execution::{Execution, Next, Start, TaskRequest};
@@ -24,6 +25,9 @@ const VARIABLES: &str = "__variables";
 
 /// Most decisions of a test, so that a `Map` or `Parallel` that loops ends.
 const DECISIONS_MAX: usize = 10_000;
+
+/// Longest test, by the machine's clock: its tasks may call functions.
+const TEST_TIMEOUT: Duration = Duration::from_secs(5 * 60);
 
 /// When the state begins, on the virtual clock.
 const BEGIN: Timestamp = Timestamp::from_millis(0);
@@ -50,7 +54,10 @@ pub(super) async fn handle(executions: &Executions, body: &Value) -> Result<Valu
         let message = format!("Invalid State Machine Execution Input: '{error}'");
         Refusal::bad("InvalidExecutionInput", message)
     })?;
-    let answer = Running { test: &test, seen: Seen::default() }.run(executions, execution).await?;
+    let running = Running { test: &test, seen: Seen::default() }.run(executions, execution);
+    let answer = tokio::time::timeout(TEST_TIMEOUT, running)
+        .await
+        .map_err(|_| failed(&format!("it did not end within {} s", TEST_TIMEOUT.as_secs())))??;
     let with_data = optional(body, "inspectionLevel")?.is_some_and(|level| level != "INFO");
     Ok(answer.wire(with_data))
 }
@@ -135,7 +142,10 @@ fn mock(mock: &Value) -> Result<Option<Mock>, Refusal> {
     }
     if let Some(result) = optional(mock, "result")? {
         let result = serde_json::from_str(result).map_err(|error| {
-            Refusal::bad("ValidationException", format!("Mocked result is no valid JSON: {error}"))
+            Refusal::bad(
+                "ValidationException",
+                format!("the mocked result is not valid JSON: {error}"),
+            )
         })?;
         return Ok(Some(Mock::Result(result)));
     }
@@ -171,6 +181,10 @@ struct Running<'a> {
     seen: Seen,
 }
 
+fn without_end() -> Refusal {
+    failed("it ended without leaving the state")
+}
+
 impl Running<'_> {
     async fn run(
         mut self,
@@ -190,10 +204,12 @@ impl Running<'_> {
                     continue;
                 }
                 Next::RunTasks { requests, .. } => {
-                    let Some(request) = requests.into_iter().next() else { break };
+                    let Some(request) = requests.into_iter().next() else {
+                        return Err(without_end());
+                    };
                     vec![self.answered(executions, &execution, &request, now).await?]
                 }
-                Next::Done(_) => break,
+                Next::Done(_) => return Err(without_end()),
             };
             for event in &events {
                 if let Some((status, next)) = self.see(event) {

@@ -7,9 +7,6 @@ use super::wire::Refusal;
 use crate::executions::{Alias, Executions, Route, Version, VersionError};
 use crate::names;
 
-/// Most versions or aliases in one reply; there are no further pages.
-const LISTED_MAX: usize = 1_000;
-
 pub(super) async fn handle(
     executions: &Executions,
     action: &str,
@@ -49,7 +46,7 @@ async fn publish(executions: &Executions, body: &Value) -> Result<Value, Refusal
 async fn list(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
     let name = names::machine_name(required(body, "stateMachineArn")?);
     let versions = executions.versions(name).await.map_err(|error| Refusal::journal(&error))?;
-    let versions: Vec<Value> = versions.iter().take(LISTED_MAX).map(summary).collect();
+    let versions: Vec<Value> = versions.iter().map(summary).collect();
     Ok(json!({ "stateMachineVersions": versions }))
 }
 
@@ -88,7 +85,7 @@ fn routes(body: &Value) -> Result<Option<Vec<Route>>, Refusal> {
 async fn list_aliases(executions: &Executions, body: &Value) -> Result<Value, Refusal> {
     let name = names::machine_name(required(body, "stateMachineArn")?);
     let aliases = executions.aliases(name).await.map_err(|error| Refusal::journal(&error))?;
-    let aliases = aliases.iter().take(LISTED_MAX).map(
+    let aliases = aliases.iter().map(
         |alias| json!({ "stateMachineAliasArn": alias.arn(), "creationDate": alias.created_at }),
     );
     Ok(json!({ "stateMachineAliases": aliases.collect::<Vec<_>>() }))
@@ -112,6 +109,7 @@ pub(super) fn refused(error: VersionError) -> Refusal {
         VersionError::NotFound(_) => Refusal::bad("ResourceNotFound", message),
         VersionError::Conflict(_) => Refusal::bad("ConflictException", message),
         VersionError::Invalid(_) => Refusal::bad("ValidationException", message),
+        VersionError::TooMany(_) => Refusal::bad("ServiceQuotaExceededException", message),
         VersionError::Store(error) => Refusal::journal(&error),
     }
 }

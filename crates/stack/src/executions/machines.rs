@@ -174,9 +174,10 @@ impl<S: ExecutionStore> Executions<S> {
     /// # Errors
     /// If the store cannot be written.
     pub async fn delete_machine(&self, arn: &str) -> Result<(), Error> {
-        let name = names::machine_name(arn);
-        self.delete_versions(name).await?;
-        self.keep_resource::<UserMachine>(KIND, name, None).await
+        // Not the name in the ARN: a version's or another region's ARN names this machine, too.
+        let Some(machine) = self.user_machine(arn).await? else { return Ok(()) };
+        self.delete_versions(&machine.name).await?;
+        self.keep_resource::<UserMachine>(KIND, &machine.name, None).await
     }
 
     /// Starts an execution of a user's machine; it is durable when this returns.
@@ -214,6 +215,16 @@ impl<S: ExecutionStore> Executions<S> {
             .into_iter()
             .map(|new| new.and_then(|new| answer(new, inserted.next())))
             .collect())
+    }
+
+    /// Held while the rules are read into the cache, or changed.
+    pub(crate) fn rules_reading(&self) -> &tokio::sync::Mutex<()> {
+        &self.shared.rules_reading
+    }
+
+    /// Held while what users created is changed: a change reads first, and the next one must see it.
+    pub(crate) async fn changing(&self) -> tokio::sync::MutexGuard<'_, ()> {
+        self.shared.changing.lock().await
     }
 
     /// The rules of users, once they were read.

@@ -217,7 +217,7 @@ pub enum Inserted {
 
 /// Repeats a write of an [`ExecutionStore`] until its outcome is known, at most
 /// [`WRITE_ATTEMPTS_MAX`] times.
-pub(super) async fn until_known<T, F>(mut write: impl FnMut() -> F) -> Result<T, Error>
+pub(crate) async fn until_known<T, F>(mut write: impl FnMut() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {

@@ -12,6 +12,12 @@ use super::machines::UserMachine;
 use super::{ExecutionStore, Executions, is_name, until_known};
 use crate::names;
 
+/// Most versions and most aliases of a state machine.
+///
+/// Source: AWS, "Step Functions service quotas": versions, and aliases, for each state machine.
+pub const VERSIONS_MAX: usize = 1_000;
+pub const ALIASES_MAX: usize = 100;
+
 const KIND_VERSION: &str = "state machine version";
 const KIND_ALIAS: &str = "state machine alias";
 
@@ -58,6 +64,8 @@ pub enum VersionError {
     Conflict(String),
     #[error("{0}")]
     Invalid(String),
+    #[error("the state machine has {0}, and no more may be created: remove some first")]
+    TooMany(String),
     #[error(transparent)]
     Store(#[from] Error),
 }
@@ -117,6 +125,9 @@ impl<S: ExecutionStore> Executions<S> {
         let same = |it: &&Version| it.machine.revision_id == machine.revision_id;
         if let Some(version) = versions.iter().find(same) {
             return Ok(version.clone());
+        }
+        if versions.len() >= VERSIONS_MAX {
+            return Err(VersionError::TooMany(format!("{VERSIONS_MAX} versions")));
         }
         // The number of a deleted version is not used again.
         machine.versions += 1;
@@ -197,13 +208,17 @@ impl<S: ExecutionStore> Executions<S> {
             return Err(VersionError::Invalid(format!("Invalid Name: '{name}'")));
         }
         let machine = self.machine_of_routes(&routes).await?;
-        if let Some(known) = self.aliases(&machine).await?.into_iter().find(|it| it.name == name) {
+        let aliases = self.aliases(&machine).await?;
+        if let Some(known) = aliases.iter().find(|it| it.name == name) {
             if known.routes == routes && known.description == description {
-                return Ok(known);
+                return Ok(known.clone());
             }
             let why = "Failed to create alias because an alias with the same name and a different \
                        routing configuration already exists.";
             return Err(VersionError::Conflict(why.to_owned()));
+        }
+        if aliases.len() >= ALIASES_MAX {
+            return Err(VersionError::TooMany(format!("{ALIASES_MAX} aliases")));
         }
         let now = self.shared.wall();
         let (name, description) = (name.to_owned(), description.to_owned());
@@ -263,7 +278,7 @@ impl<S: ExecutionStore> Executions<S> {
 
     /// Checks the versions of an alias; returns the name of their machine.
     async fn machine_of_routes(&self, routes: &[Route]) -> Result<String, VersionError> {
-        let weights: u32 = routes.iter().map(|route| route.weight.min(100)).sum();
+        let weights: u64 = routes.iter().map(|route| u64::from(route.weight)).sum();
         if routes.is_empty() || routes.len() > 2 || weights != 100 {
             let why = "Sum of routing configuration weights must equal 100, of one or two versions";
             return Err(VersionError::Invalid(why.to_owned()));

@@ -365,6 +365,10 @@ async fn an_alias_starts_the_version_that_it_names() {
     assert!(refused["__type"].as_str().unwrap().ends_with("ConflictException"), "{refused}");
     sfn(&client, "DeleteStateMachineAlias", json!({ "stateMachineAliasArn": alias })).await;
     sfn(&client, "DeleteStateMachineVersion", version).await;
+    for other in [format!("{arn}:7"), arn.replace("us-east-1", "eu-west-1"), "mine".to_owned()] {
+        sfn(&client, "DeleteStateMachine", json!({ "stateMachineArn": other })).await;
+        sfn(&client, "DescribeStateMachine", machine.clone()).await;
+    }
     sfn(&client, "DeleteStateMachine", machine.clone()).await;
     let listed = sfn(&client, "ListStateMachineVersions", machine).await;
     assert_eq!(listed["stateMachineVersions"], json!([]));

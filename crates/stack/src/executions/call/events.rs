@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{ExecutionStore, Shared, with_metadata};
 use crate::bus::{Bus, Refused};
 use crate::executions::Executions;
+use crate::names;
 
 /// Puts the entries in the arguments on the bus. A refused entry fails the task.
 pub(super) async fn put<S: ExecutionStore>(
@@ -17,7 +18,7 @@ pub(super) async fn put<S: ExecutionStore>(
     caller: &str,
     mut arguments: Value,
 ) -> Result<Value, Failure> {
-    complete(&mut arguments, caller, &shared.machine.arn);
+    complete(&mut arguments, caller, &names::machine_of_execution(caller));
     // Created for each call: a stored one would form a reference cycle with the executions.
     let executions = Executions { shared: Arc::clone(shared) };
     let bus = Bus::new(executions, shared.services.functions.clone(), shared.clock.clone())
