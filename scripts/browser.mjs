@@ -23,6 +23,8 @@ const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const FIRST_LOAD_BYTES_MAX = 60_000;
 /** Until a stack that is to stop has heard of it. */
 const GATE_AFTER_MS = 500;
+/** For a few hostile texts of 20,000 characters each, on a busy machine. */
+const MARKDOWN_MS_MAX = 5000;
 const MARKUP = "<img src=x onerror=alert(1)>";
 
 // --- what there is to see ---
@@ -346,6 +348,19 @@ await seen("hostile Markdown makes no element but text, and links lead where the
   for (const tag of made.tags) assert.ok(["a", "blockquote", "code", "div", "h3", "li", "p", "pre", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul"].includes(tag), tag);
   assert.deepEqual(made.links, [["https://example.org/a", "https://example.org/a"]]);
   assert.match(made.text, /javascript:alert/);
+  // What a regular expression could take minutes for freezes the tab.
+  const ms = await page.evaluate(async (texts) => {
+    const { markdown } = await import("/page/markdown.js");
+    const began = performance.now();
+    for (const text of texts) markdown(text);
+    return performance.now() - began;
+  }, [`| a |\n${" ".repeat(20_000)}x`, "[".repeat(20_000), "`".repeat(20_000), "*".repeat(20_000), `|${" |".repeat(10_000)}x`]);
+  assert.ok(ms < MARKDOWN_MS_MAX, `${ms} ms`);
+});
+await seen("an address that cannot be read leads to the list", async () => {
+  await go("#/session/%");
+  await rows().first().waitFor();
+  assert.equal(await page.evaluate(() => location.hash), "#/");
 });
 
 // --- answers ---
@@ -457,7 +472,7 @@ await open(ids.second);
 await seen("a cancellation asks once for its reason, ends a session, live, and is no failure", async () => {
   await button("Cancel session").click();
   await page.locator("#reason").fill("not needed");
-  await button("Cancel it").click();
+  await button("Cancel now").click();
   await badge("cancelled");
   await tab("Summary");
   assert.match(await text(".conclusion"), /Cancelled by a person[\s\S]*not needed/);
@@ -518,10 +533,14 @@ await seen("the page reports a restart of the server and recovers", async () => 
 
 // --- a narrow screen, and the keyboard alone ---
 
+const { stateMachineArn } = await aws(endpoint, "AWSStepFunctions.CreateStateMachine", { name: "refuses", roleArn: "arn:aws:iam::000000000000:role/any",
+  definition: JSON.stringify({ StartAt: "Refuse", States: { Refuse: { Type: "Fail", Error: "Refused", Cause: "because".repeat(80) } } }) });
+const { executionArn } = await aws(endpoint, "AWSStepFunctions.StartExecution", { stateMachineArn });
 await seen("every view fits a narrow screen and uses a wide one", async () => {
   for (const [name, route, shows] of ["narrow", "wide"].flatMap((size) => [["list", "#/", ".sessions tr[data-id]"], ["session", `#/session/${ids.first}`, ".conclusion h2"], ["question", `#/session/${ids.asking}?tab=timeline`, ".row"],
     ["conversation", `#/session/${ids.first}?tab=talk`, ".said"], ["inbox", "#/inbox", ".inbox"], ["start", "#/new/incident", "form .form"], ["graph", `#/session/${ids.first}?tab=graph`, ".node"],
-    ["record", `#/session/${ids.first}/STEP%2300000004`, ".record .tree"], ["compare", `#/compare/${ids.first}/${ids.other}`, ".compared"], ["health", "#/health", ".bars"]].map(([name, ...rest]) => [`${size}-${name}`, ...rest]))) {
+    ["record", `#/session/${ids.first}/STEP%2300000004`, ".record .tree"], ["compare", `#/compare/${ids.first}/${ids.other}`, ".compared"], ["health", "#/health", ".bars"],
+    ["executions", "#/executions", ".badge"], ["execution", `#/executions/${encodeURIComponent(executionArn)}`, ".badge.failed"]].map(([name, ...rest]) => [`${size}-${name}`, ...rest]))) {
     await page.setViewportSize(name.startsWith("narrow") ? { width: 380, height: 800 } : { width: 2560, height: 1300 });
     await go(route);
     await page.locator(shows).first().waitFor();

@@ -22,7 +22,11 @@ export async function logIn(token) {
   if (!response.ok) throw new Refused(response.status, "Invalid token.");
 }
 
+/** Without a login, or after its end. */
+const loggedOut = () => dispatchEvent(new Event("loggedout"));
+
 async function answer(response) {
+  if (response.status === 401) loggedOut();
   const text = await response.text();
   let body = null;
   try { body = JSON.parse(text); } catch { /* not an answer of the stack */ }
@@ -39,6 +43,32 @@ export async function start(detail, key = crypto.randomUUID()) {
 }
 
 export const path = (id, rest = "") => `/api/sessions/${encodeURIComponent(id)}${rest}`;
+
+/**
+ * Calls `read` now and every `ms`, until it returns true or the element has left the page. A hidden page waits, unless `isHiddenToo`.
+ * Only the first refusal is thrown. Returns what reads at once.
+ */
+export async function poll(element, ms, connected, read, isHiddenToo = false) {
+  let [timer, isFirst] = [null, true];
+  const say = (state) => { if (element.isConnected) connected(state); };
+  const again = () => { clearTimeout(timer); timer = setTimeout(tick, ms); };
+  const tick = () => { if (element.isConnected) (document.hidden && !isHiddenToo ? again : now)(); };
+  async function now() {
+    let isDone = false;
+    try {
+      isDone = await read();
+      say(true);
+    } catch (error) {
+      if (isFirst && error.status) throw error;
+      say(false);
+    } finally {
+      isFirst = false;
+      if (!isDone) again();
+    }
+  }
+  await now();
+  return now;
+}
 
 /** Delays between reconnects of a refused stream: the first and the maximum. */
 export const AGAIN_MS = [1000, 30_000];
@@ -83,14 +113,14 @@ export function watch(id, { changed, progressed, connected, isOver }) {
 export function watchList(query, { changed, connected }) {
   let [source, timer, left, pause] = [null, null, false, AGAIN_MS[0]];
   const close = () => { source?.close(); source = null; clearTimeout(timer); };
-  const poll = async () => {
+  const read = async () => {
     try {
       const { sessions, ...rest } = await get(`/api/sessions?${query}`);
       if (left) return;
       changed({ sessions, order: sessions.map((session) => session.session_id), ...rest });
       connected(true);
     } catch { connected(false); }
-    if (!left && !document.hidden) timer = setTimeout(poll, POLLED_MS);
+    if (!left && !document.hidden) timer = setTimeout(read, POLLED_MS);
   };
   const open = () => {
     close();
@@ -104,7 +134,8 @@ export function watchList(query, { changed, connected }) {
       const found = await fetch(`/api/changes?${query}&limit=1`, { headers: { accept: "application/json" }, signal: AbortSignal.timeout(2000) }).catch(() => null);
       found?.body?.cancel().catch(() => {});
       if (left) return;
-      if (found?.status === 404) { poll(); return; }
+      if (found?.status === 404) { read(); return; }
+      if (found?.status === 401) loggedOut();
       connected(false);
       timer = setTimeout(open, pause);
       pause = Math.min(2 * pause, AGAIN_MS[1]);

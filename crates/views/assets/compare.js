@@ -1,7 +1,8 @@
 // Compares sessions: what differs in input and result first, then two of them step by step, with the changed paths of each step.
 
 import { get, path } from "./api.js";
-import { badge, button, dollars, duration, el, number, skeleton, titled, verdictBadge, visible, when } from "./dom.js";
+import { badge, button, dollars, duration, el, number, skeleton, titled, verdictBadge, visible, when, wideTable } from "./dom.js";
+import { begun } from "./start.js";
 
 const SAYS = { same: "same", differs: "≠ differs", only_a: "− only in A", only_b: "+ only in B" };
 const ROWS_MAX = 1000;
@@ -10,7 +11,7 @@ const PATHS_MAX = 200;
 const NAMES = "ABCDEFGH";
 
 /** The paths at which values differ, with each side's value there; undefined where it is absent. */
-export function differences(values) {
+function differences(values) {
   const found = [];
   const walk = (parts, at) => {
     if (found.length > PATHS_MAX) return;
@@ -45,11 +46,10 @@ function changes(title, values, names) {
   const isTwo = values.length === 2;
   const rows = found.slice(0, PATHS_MAX).map(([at, parts]) => {
     const texts = parts.map(shown);
-    return el("tr", {}, el("th", { scope: "row" }, el("code", {}, at || "/")), texts.map((text, index) => el("td", {}, isTwo ? marked(text, texts[1 - index], index ? "ins" : "del") : text)));
+    return [el("th", { scope: "row" }, el("code", {}, at || "/")), ...texts.map((text, index) => (isTwo ? marked(text, texts[1 - index], index ? "ins" : "del") : text))];
   });
   return el("section", { class: "panel" }, el("h2", {}, title), el("p", { class: "faint" }, `${number(found.length)}${found.length > PATHS_MAX ? "+" : ""} changed ${found.length === 1 ? "path" : "paths"}`),
-    el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": title }, el("table", { class: "small changed" },
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Path"), names.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, rows))));
+    wideTable(title, ["Path", ...names], rows, { kind: "changed" }));
 }
 
 export async function compare(frame, ids, { name }) {
@@ -62,22 +62,23 @@ export async function compare(frame, ids, { name }) {
   const { first_difference: first, pairs } = comparison;
   const same = first === null;
   name(`${titled(found.a)} and ${titled(found.b)}`);
-  const openings = whole.map(({ steps }) => steps[0]?.outcome ?? null);
-  const inputs = changes("Input and settings", openings, names);
-  const results = changes("Result", whole.map(({ session }) => session.result), names);
+  const inputs = whole.map(begun);
+  const results = whole.map(({ session }) => session.result ?? null);
   frame.append(...[
     el("h1", {}, "Session comparison"),
+    ids.length > NAMES.length ? el("p", { class: "warn" }, `Only the first ${NAMES.length} of ${number(ids.length)} sessions are compared.`) : null,
     sessions.length > 2 ? many(sessions, names) : el("div", { class: "sides" }, side("A", found.a), side("B", found.b)),
     el("p", { role: "status", class: same ? "" : "warn" },
       same ? `No difference: all ${pairs.length} steps have the same input and outcome.`
         : `${comparison.is_same_path ? "Same path" : "Different paths"}: ${comparison.same} of ${pairs.length} steps are identical. `,
       same ? null : el("a", { href: "#", onclick: (event) => { event.preventDefault(); show(first); } }, `First difference: ${title(pairs[first])}`)),
-    inputs ?? el("p", { class: "faint" }, "Input and settings are equal."), results ?? el("p", { class: "faint" }, "The results are equal."),
+    changes("Input and settings", inputs, names) ?? el("p", { class: "faint" }, inputs[0] ? "Input and settings are equal." : "No session has a recorded input."),
+    changes("Result", results, names) ?? el("p", { class: "faint" }, results[0] === null ? "No session has a result." : "The results are equal."),
     el("h2", {}, sessions.length > 2 ? "Steps of A and B" : "Steps"),
-    comparison.is_cut ? el("p", { class: "faint" }, "Only the first 1,000 steps of each session are compared.") : "",
-    el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": "Steps of both sessions" }, el("table", { class: "small compared" },
-      el("thead", {}, el("tr", {}, ["", "Step of A", "Step of B", "Duration A", "Duration B", "Difference", "Tokens A", "Tokens B", "Difference"].map((words, index) => el("th", { scope: "col", class: index > 2 ? "figure" : undefined }, words)))),
-      el("tbody", {}, pairs.slice(0, ROWS_MAX).map(row)), total(pairs)))].filter(Boolean));
+    comparison.is_cut ? el("p", { class: "faint" }, "Only the first 1,000 steps of each session are compared.") : null,
+    pairs.length > ROWS_MAX ? el("p", { class: "faint" }, `Only the first ${number(ROWS_MAX)} of ${number(pairs.length)} rows are shown.`) : null,
+    wideTable("Steps of both sessions", ["", "Step of A", "Step of B", "Duration A", "Duration B", "Difference", "Tokens A", "Tokens B", "Difference"],
+      pairs.slice(0, ROWS_MAX).map(row), { figures: 3, kind: "compared", foot: total(pairs) })].filter(Boolean));
 
   function row(pair, index) {
     const { a: left, b: right } = pair;
@@ -114,7 +115,7 @@ export async function compare(frame, ids, { name }) {
     item?.focus();
   }
 
-  return { key: (pressed) => { if (pressed === "Escape") location.hash = "#/"; return pressed === "Escape"; }, leave: () => {} };
+  return {};
 }
 
 const used = ({ tokens: { input, output, unsettled } }) => input + output + unsettled;
@@ -132,12 +133,10 @@ function side(letter, session) {
 /** Several sessions, one a row. */
 function many(sessions, names) {
   const heads = ["", "Session", "Run", "Verdict", "Version", "Steps", "Duration", "Tokens", "Cost"];
-  return el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": "Sessions" }, el("table", { class: "small" },
-    el("thead", {}, el("tr", {}, heads.map((words, index) => el("th", { scope: "col", class: index > 4 ? "figure" : undefined }, words)))),
-    el("tbody", {}, sessions.map((session, index) => el("tr", {}, el("th", { scope: "row" }, names[index]),
-      el("td", {}, el("a", { href: `#/session/${encodeURIComponent(session.session_id)}` }, titled(session))), el("td", {}, badge(session.status)),
-      el("td", {}, session.verdict ? verdictBadge(session.verdict, session.verdict_tone) : ""), el("td", {}, session.version ?? ""),
-      [number(session.steps), duration(session.elapsed_ms), number(used(session)), session.usd ? dollars(session.usd) : ""].map((text) => el("td", { class: "figure" }, text)))))));
+  return wideTable("Sessions", heads, sessions.map((session, index) => [el("th", { scope: "row" }, names[index]),
+    el("a", { href: `#/session/${encodeURIComponent(session.session_id)}` }, titled(session)), badge(session.status),
+    session.verdict ? verdictBadge(session.verdict, session.verdict_tone) : "", session.version ?? "",
+    number(session.steps), duration(session.elapsed_ms), number(used(session)), session.usd ? dollars(session.usd) : ""]), { figures: 5 });
 }
 
 function cell(session, step) {

@@ -1,6 +1,6 @@
 // Renders a conclusion, in the same way for every agent.
 
-import { SIGNS, el, verdictBadge } from "./dom.js";
+import { SIGNS, el, verdictBadge, wideTable } from "./dom.js";
 
 const toned = (tone) => (tone === "neutral" ? "" : tone);
 
@@ -22,7 +22,7 @@ export function conclusion(found, cite) {
     ...(found.facts.length ? [el("dl", { class: "fields" }, found.facts.flatMap(fact))] : []),
     ...part(found.findings, headings.findings, 0, (finding) => drawFinding(finding, cite)),
     ...part(found.actions, headings.actions, 1, action),
-    ...found.tables.map(table),
+    ...found.tables.flatMap(table),
     ...found.notes.flatMap(({ title, lines, tone }) => [heading(title),
       ...lines.map((line) => el("p", { class: `text ${toned(tone)}` }, line))]),
   ];
@@ -48,7 +48,5 @@ function action({ title, details, notes, evidence }) {
 }
 
 function table({ title, columns, rows }) {
-  return el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": title }, el("h3", {}, title), el("table", { class: "small" },
-    el("thead", {}, el("tr", {}, columns.map((name) => el("th", { scope: "col" }, name)))),
-    el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map(({ text, tone }) => el("td", { class: toned(tone) }, text)))))));
+  return [el("h3", {}, title), wideTable(title, columns, rows.map((cells) => cells.map(({ text, tone }) => el("td", { class: toned(tone) }, text))))];
 }

@@ -49,12 +49,13 @@ export const STATUS = {
   FAILED: ["✗", "failed"],
   TIMED_OUT: ["✗", "failed"],
   CANCELLED: ["■", "stopped"],
+  ABORTED: ["■", "stopped"],
   REJECTED: ["■", "stopped"],
 };
 
 export const OPEN = ["INITIATED", "RUNNING", "WAITING"];
 
-export const worded = (status) => status.replace("_", " ").toLowerCase();
+export const worded = (status) => status.replaceAll("_", " ").toLowerCase();
 
 /** What became of the run. */
 export function badge(status) {
@@ -146,22 +147,25 @@ export function copier(label, text) {
 /** Grey bars in the place of what is being fetched. */
 export const skeleton = () => el("div", { class: "skeleton", role: "status", "aria-label": "Loading" }, [1, 2, 3, 4].map(() => el("span")));
 
-/** Renders any JSON value as nested lists; text keeps its line breaks. */
-export function readable(value, depth = 0) {
-  if (value === null || value === undefined) return el("span", { class: "faint" }, "none");
-  if (Array.isArray(value)) {
-    if (value.length === 0) return el("span", { class: "faint" }, "none");
-    const isPlain = value.every((item) => typeof item !== "object" || item === null);
-    return el(isPlain ? "ul" : "ol", {}, value.map((item) => el("li", {}, readable(item, depth + 1))));
-  }
-  if (typeof value === "object") {
-    if (depth > 6) return el("code", {}, JSON.stringify(value));
-    const pairs = Object.entries(value).filter(([, item]) => item !== null && item !== undefined);
-    return el("dl", { class: "fields" }, pairs.map(([name, item]) => [
-      el("dt", {}, name.replaceAll("_", " ")), el("dd", {}, readable(item, depth + 1)),
-    ]).flat());
-  }
-  return el("span", { class: typeof value === "string" ? "text" : "value" }, String(value));
+/** A table that scrolls sideways in its frame. Columns from `figures` on are numbers. A row may be an element, a cell may be a `td` or `th`. */
+export function wideTable(label, heads, rows, { figures = Infinity, kind = "", foot = null } = {}) {
+  const as = (index) => ({ class: index < figures ? null : "figure" });
+  return el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": label }, el("table", { class: `small ${kind}` },
+    el("thead", {}, el("tr", {}, heads.map((head, index) => el("th", { scope: "col", ...as(index) }, head)))),
+    el("tbody", {}, rows.map((row) => (Array.isArray(row)
+      ? el("tr", {}, row.map((cell, index) => (cell instanceof HTMLTableCellElement ? cell : el("td", as(index), cell)))) : row))), foot));
+}
+
+/** Asks once whether to cancel; `cancel` gets what to send with it. */
+export function askToCancel(title, cancel) {
+  const reason = el("input", { id: "reason", maxLength: 500, autocomplete: "off", placeholder: "Why (optional)" });
+  const dialog = el("dialog", { "aria-labelledby": "cancel-title", onclose: () => dialog.remove() },
+    el("h2", { id: "cancel-title" }, title), el("p", { class: "faint" }, "Effects so far stay. A cancelled session cannot be continued."),
+    el("form", { onsubmit: (event) => { event.preventDefault(); dialog.close(); cancel(reason.value ? { reason: reason.value } : {}); } },
+      el("label", { for: "reason" }, "Reason"), reason,
+      el("div", { class: "acts" }, button("Keep running", () => dialog.close()), el("button", { class: "danger" }, "Cancel now"))));
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 /** What a session waits for that lacks a version of its agent. */

@@ -1,7 +1,7 @@
 // Sessions of a time range by status: a bar chart, a table by agent, and the circuit breakers.
 
-import { get } from "./api.js";
-import { clock, dollars, duration, el, number, svg } from "./dom.js";
+import { get, poll } from "./api.js";
+import { clock, dollars, duration, el, number, svg, wideTable } from "./dom.js";
 import { written } from "./filter.js";
 
 const EVERY_MS = 5000;
@@ -16,27 +16,11 @@ const listed = (fields) => `#/?${new URLSearchParams({ q: written(fields) })}`;
 
 export async function health(frame, _, { connected }) {
   let hours = 24;
-  let timer = null;
-  let left = false;
-  const span = el("select", { id: "span", onchange: () => { hours = Number(span.value); again(); } },
+  let again = null;
+  const span = el("select", { id: "span", onchange: () => { hours = Number(span.value); again?.(); } },
     el("option", { value: "1" }, "last hour"), el("option", { value: "24", selected: true }, "last 24 hours"), el("option", { value: "168" }, "last 7 days"));
   const body = el("div");
   frame.append(el("div", { class: "bar" }, el("h1", {}, "Health"), el("span", { class: "grow" }), el("label", { for: "span" }, "Time range"), span), body);
-
-  async function refresh() {
-    clearTimeout(timer);
-    try {
-      draw(await get(`/api/health?hours=${hours}`));
-      connected(true);
-    } catch (error) {
-      if (error.status) throw error;
-      connected(false);
-    } finally {
-      if (!left) timer = setTimeout(() => (document.hidden ? refreshLater() : again()), EVERY_MS);
-    }
-  }
-  const refreshLater = () => { timer = setTimeout(again, EVERY_MS); };
-  const again = () => refresh().catch(() => connected(false));
 
   function draw({ health: seen, breakers, damaged, log_problem, restarted_executions, sessions, sessions_max, is_cut }) {
     body.replaceChildren(
@@ -91,16 +75,13 @@ export async function health(frame, _, { connected }) {
     if (all.length === 0) return el("p", { class: "faint" }, "No sessions in this time range.");
     const heads = ["Agent", "Sessions", "Succeeded", "Failed", "Stopped", "Waiting", "Running", "p50", "p95", "Tokens", "Cost", "Stopped responding"];
     const count = (value) => (value ? number(value) : "");
-    return el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": "By agent" }, el("table", { class: "small" },
-      el("thead", {}, el("tr", {}, heads.map((name, index) => el("th", { scope: "col", class: index ? "figure" : undefined }, name)))),
-      el("tbody", {}, all.map((agent) => el("tr", {},
-        el("td", {}, agent.name === null ? el("span", { class: "faint" }, "rejected before start") : el("a", { href: `#/?agent=${encodeURIComponent(agent.name)}` }, agent.name)),
-        [["", KINDS.reduce((sum, [kind]) => sum + agent[kind], 0)], ...["succeeded", "failed", "stopped", "waiting", "running"].map((kind) => [kind, agent[kind]])]
-          .map(([kind, value]) => el("td", { class: "figure" }, value && agent.name !== null
-            ? el("a", { class: kind === "failed" ? "bad" : undefined, href: listed({ status: STATUSES[kind], agent: agent.name, since: `${hours}h` }) }, count(value)) : count(value))),
-        [duration(agent.p50_ms), duration(agent.p95_ms), count(agent.tokens), agent.micro_usd ? dollars(agent.micro_usd / 1e6) : "", count(agent.lost)]
-          .map((text) => el("td", { class: "figure" }, text)))))),
-    el("p", { class: "faint" }, "p50 and p95: time from start to verdict of ended sessions, waits included."));
+    const rows = all.map((agent) => [
+      agent.name === null ? el("span", { class: "faint" }, "rejected before start") : el("a", { href: `#/?agent=${encodeURIComponent(agent.name)}` }, agent.name),
+      ...[["", KINDS.reduce((sum, [kind]) => sum + agent[kind], 0)], ...["succeeded", "failed", "stopped", "waiting", "running"].map((kind) => [kind, agent[kind]])]
+        .map(([kind, value]) => (value && agent.name !== null
+          ? el("a", { class: kind === "failed" ? "bad" : null, href: listed({ status: STATUSES[kind], agent: agent.name, since: `${hours}h` }) }, count(value)) : count(value))),
+      duration(agent.p50_ms), duration(agent.p95_ms), count(agent.tokens), agent.micro_usd ? dollars(agent.micro_usd / 1e6) : "", count(agent.lost)]);
+    return el("div", {}, wideTable("By agent", heads, rows, { figures: 1 }), el("p", { class: "faint" }, "p50 and p95: time from start to verdict of ended sessions, waits included."));
   }
 
   function breaker(all) {
@@ -114,6 +95,6 @@ export async function health(frame, _, { connected }) {
         next_free_at && per_hour !== null ? ` · next slot free at ${clock(next_free_at)}` : "")));
   }
 
-  await refresh();
-  return { key: (name) => { if (name === "Escape") location.hash = "#/"; return name === "Escape"; }, leave: () => { left = true; clearTimeout(timer); } };
+  again = await poll(body, EVERY_MS, connected, async () => draw(await get(`/api/health?hours=${hours}`)));
+  return {};
 }

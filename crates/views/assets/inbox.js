@@ -1,7 +1,7 @@
 // The open questions: one card for each decision, with what would run, until when, and a moment to undo. A session shows the
 // same card.
 
-import { AGAIN_MS, Refused, get, path, post, postLast } from "./api.js";
+import { AGAIN_MS, Refused, get, path, poll, post, postLast } from "./api.js";
 import { button, clock, el, titled, until, visible } from "./dom.js";
 
 /** How long the buttons of a new question do nothing: a click on the previous question must not answer it. */
@@ -171,7 +171,7 @@ export function questionCard(session, { answered, linked = false }) {
   }
 
   return { element, leave, decide, key: keyOf(session), isOver: () => isOver, isPending: () => pending !== null,
-    elsewhere: () => { if (pending === null) close("No longer open: answered elsewhere, expired or cancelled."); } };
+    elsewhere: () => { if (pending === null) close("No longer open: it was answered, expired or was cancelled."); } };
 }
 
 /** Where each argument of the call in question came from. */
@@ -191,8 +191,7 @@ function drawnOrigins(open) {
 /** All open questions. New ones are added at the end, and answered ones stay until they are cleared. */
 export async function inbox(frame, _, { connected, counted, name }) {
   const cards = new Map();
-  let timer = null;
-  let left = false;
+  let refresh = null;
   let chosen = -1;
   const said = el("p", { class: "faint", role: "status" });
   const shelf = el("div", { class: "inbox" });
@@ -203,40 +202,26 @@ export async function inbox(frame, _, { connected, counted, name }) {
   const allow = button("Notify me", async () => { await Notification.requestPermission(); allow.hidden = true; }, { class: "quiet", hidden: globalThis.Notification?.permission !== "default" });
   frame.append(el("div", { class: "bar" }, el("h1", {}, "Needs you"), el("span", { class: "grow" }), allow, clear), said, shelf);
 
-  async function refresh() {
-    clearTimeout(timer);
-    try {
-      const { sessions, more } = await get(`/api/sessions?status=WAITING&limit=${LISTED}`);
-      connected(true);
-      draw(sessions.filter((session) => session.open_question), more !== null);
-    } catch (error) {
-      if (error.status) throw error;
-      connected(false);
-    } finally {
-      if (!left) timer = setTimeout(() => refresh().catch(() => connected(false)), EVERY_MS);
-    }
-  }
-
   function draw(open, isMore) {
     counted(open, isMore);
     const now = new Set(open.map(keyOf));
-    for (const card of cards.values()) if (!now.has(card.key) && !card.isOver()) card.elsewhere();
+    // A list that is cut does not tell whether the others are open.
+    if (!isMore) for (const card of cards.values()) if (!now.has(card.key) && !card.isOver()) card.elsewhere();
     const soonest = [...open].sort((a, b) => (a.open_question.expires_at < b.open_question.expires_at ? -1 : 1));
     for (const session of soonest) {
       if (cards.has(keyOf(session))) continue;
-      const card = questionCard(session, { answered: () => refresh().catch(() => connected(false)), linked: true });
+      const card = questionCard(session, { answered: () => refresh(), linked: true });
       cards.set(card.key, card);
       shelf.append(card.element);
     }
     clear.hidden = ![...cards.values()].some((card) => card.isOver());
-    said.textContent = open.length === 0 ? "Nothing needs you." : isMore ? `The newest ${LISTED} open questions; there are more.` : `${open.length} open, the one that expires first on top. j and k choose, a approves, r rejects.`;
+    said.textContent = open.length === 0 && !isMore ? "Nothing needs you." : isMore ? `The open questions of the newest ${LISTED} waiting sessions; there are more.` : `${open.length} open; new questions are added at the end. j and k choose, a approves, r rejects.`;
   }
 
   function key(pressed) {
     const all = [...cards.values()];
     const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[pressed];
-    if (pressed === "Escape") location.hash = "#/";
-    else if (step && all.length) {
+    if (step && all.length) {
       chosen = Math.max(0, Math.min(all.length - 1, chosen + step));
       all[chosen].element.focus();
       all[chosen].element.scrollIntoView({ block: "nearest" });
@@ -247,6 +232,9 @@ export async function inbox(frame, _, { connected, counted, name }) {
   }
 
   name("Needs you");
-  await refresh();
-  return { key, leave: () => { left = true; clearTimeout(timer); for (const card of cards.values()) card.leave(); } };
+  refresh = await poll(shelf, EVERY_MS, connected, async () => {
+    const { sessions, more } = await get(`/api/sessions?status=WAITING&limit=${LISTED}`);
+    draw(sessions.filter((session) => session.open_question), more !== null);
+  }, true);
+  return { key, leave: () => { for (const card of cards.values()) card.leave(); } };
 }

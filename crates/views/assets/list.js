@@ -1,7 +1,7 @@
 // The list of sessions, newest first: search, facets, a histogram, and actions on selected rows.
 
 import { get, path, post, watchList } from "./api.js";
-import { OPEN, STATUS, age, badge, button, clock, dollars, duration, el, needs, number, titled, tokens, verdictBadge, worded } from "./dom.js";
+import { OPEN, STATUS, age, askToCancel, badge, button, clock, dollars, duration, el, needs, number, titled, tokens, verdictBadge, visible, worded } from "./dom.js";
 import { asked, parameters, parsed, written } from "./filter.js";
 import { again, offers } from "./start.js";
 
@@ -29,6 +29,8 @@ export async function list(frame, _, { connected, query }) {
   let chosen = -1;
   let unwatch = null;
   let isRead = false;
+  /** Whether the user has asked for older sessions. */
+  let isPaged = false;
   let [ticking, counting, pause] = [null, null, null];
   let left = false;
 
@@ -74,7 +76,7 @@ export async function list(frame, _, { connected, query }) {
     if (search.value.trim() !== text) search.value = text;
     history.replaceState(null, "", text ? `#/?${new URLSearchParams({ q: text })}` : "#/");
     known.clear();
-    [order, older, next] = [[], [], null];
+    [order, older, next, isPaged] = [[], [], null, false];
     follow();
   }
 
@@ -90,12 +92,14 @@ export async function list(frame, _, { connected, query }) {
     const first = order[0];
     for (const session of sessions) known.set(session.session_id, { ...session, read_at: Date.now() });
     if (ids) {
-      // What newer sessions pushed off a full page stays, as an older one. What no longer matches goes.
+      // What newer sessions push off a full page stays before older ones. What no longer matches goes.
       const newest = new Set(ids);
       const last = known.get(ids.at(-1))?.initiated_at;
-      const pushed = ids.length < PAGE ? [] : order.filter((id) => !newest.has(id) && known.get(id).initiated_at <= last);
+      const pushed = !isPaged || ids.length < PAGE ? [] : order.filter((id) => !newest.has(id) && known.get(id).initiated_at <= last);
       older = pushed.concat(older.filter((id) => !newest.has(id)));
       order = ids;
+      const kept = new Set([...order, ...older, ...marked]);
+      for (const id of known.keys()) if (!kept.has(id)) known.delete(id);
     }
     if (older.length === 0) next = cursor ?? null;
     [isRead, searched] = [true, examined];
@@ -109,7 +113,7 @@ export async function list(frame, _, { connected, query }) {
     const found = await get(`/api/sessions?${sent}`);
     for (const session of found.sessions) known.set(session.session_id, { ...session, read_at: Date.now() });
     older = older.concat(found.sessions.map((session) => session.session_id));
-    next = found.more ?? null;
+    [next, isPaged] = [found.more ?? null, true];
     draw();
   }
 
@@ -158,7 +162,7 @@ export async function list(frame, _, { connected, query }) {
 
   /** A view is its query; it stays in this browser. */
   function save() {
-    if (!wish) { said.textContent = "Search or filter first: a view is a query with a name."; return; }
+    if (!wish) { tell("Search or filter first: a view is a query with a name."); return; }
     keep([...saved().filter(({ q }) => q !== wish), { name: wish, q: wish }]);
     drawFacets();
   }
@@ -270,16 +274,21 @@ export async function list(frame, _, { connected, query }) {
     const open = ids.filter((id) => OPEN.includes(known.get(id).status));
     picked.replaceChildren(...[el("strong", {}, `${ids.length} selected`), both,
       button("Run again", () => each("started again", ids, (id) => again(id, crypto.randomUUID()))),
-      open.length ? button(`Cancel ${open.length} open`, () => each("cancelled", open, (id) => post(path(id, "/cancel"), { reason: "cancelled from the list" })), { class: "danger" }) : null,
-      button("Export as JSON", () => exported(ids).catch((error) => { said.textContent = error.message; })),
+      open.length ? button(`Cancel ${open.length} open`, () => askToCancel(open.length === 1 ? "Cancel this session?" : `Cancel ${open.length} sessions?`,
+        (body) => each("cancelled", open, (id) => post(path(id, "/cancel"), body))), { class: "danger" }) : null,
+      button("Export as JSON", () => exported(ids).catch((error) => tell(error.message, true))),
       button("Clear", () => { marked.clear(); draw(); for (const box of body.querySelectorAll("input")) box.checked = false; }, { class: "quiet" })].filter(Boolean));
   }
 
   async function each(done, ids, act) {
     const failed = [];
     for (const id of ids) await act(id).catch((error) => failed.push(error.message));
-    said.className = failed.length ? "bad" : "faint";
-    said.textContent = `${ids.length - failed.length} ${done}${failed.length ? `; ${failed.length} not: ${failed[0]}` : ""}`;
+    tell(`${ids.length - failed.length} ${done}${failed.length ? `; ${failed.length} not: ${failed[0]}` : ""}`, failed.length > 0);
+  }
+
+  function tell(words, isBad = false) {
+    said.className = isBad ? "bad" : "faint";
+    said.textContent = visible(words);
   }
 
   async function exported(ids) {

@@ -39,11 +39,11 @@ const VIEWS = {
 async function route() {
   const [where, query = ""] = location.hash.split("?");
   const [, kind = "", ...coded] = where.split("/");
-  const rest = coded.map(decodeURIComponent);
+  let rest = null;
+  try { rest = coded.map(decodeURIComponent); } catch { location.replace("#/"); return; }
   // The view that is shown may handle the address itself.
   if (kind === shownKind && view?.go?.(rest, query)) return;
-  view?.leave();
-  view = null;
+  leave();
   shownKind = kind;
   connected(null);
   const frame = el("div", { class: "view" });
@@ -59,7 +59,7 @@ async function route() {
   try {
     const made = await (VIEWS[kind] ?? list)(frame, rest, { name, connected, counted, query: new URLSearchParams(query) });
     // The user has navigated away while this view was loading.
-    if (!frame.isConnected) return made.leave();
+    if (!frame.isConnected) return made.leave?.();
     view = made;
     pause = AGAIN_MS[0];
   } catch (error) {
@@ -69,15 +69,19 @@ async function route() {
   }
 }
 
+/** Leaves the view that is shown. */
+function leave() {
+  view?.leave?.();
+  view = null;
+}
+
 /** Whether the error may be transient: the stack is starting, or the session has no records yet. */
 const passes = ({ status }) => status === undefined || status === 503 || (status === 404 && shownKind === "session");
 let pause = AGAIN_MS[0];
 
 function fail(frame, error) {
-  if (error instanceof Refused && error.status === 401) {
-    askForToken(frame);
-    return;
-  }
+  // The form for the token is shown.
+  if (error.status === 401) return;
   if (passes(error)) {
     setTimeout(() => { if (frame.isConnected) route(); }, pause);
     pause = Math.min(2 * pause, AGAIN_MS[1]);
@@ -88,24 +92,30 @@ function fail(frame, error) {
     el("p", {}, el("button", { type: "button", onclick: route }, "Try again"), " ", el("a", { href: "#/" }, "All sessions"))));
 }
 
-function askForToken(frame) {
+/** Asks for the token above the view: what was typed there stays until the login. */
+function askForToken() {
+  if (document.getElementById("token")) return;
   const token = el("input", { type: "password", id: "token", autocomplete: "off", required: true });
   const said = el("p", { role: "alert", class: "bad" });
-  const form = el("form", { class: "notice" },
+  const form = el("form", {},
     el("label", { for: "token" }, "Token of this stack (DAYBOOK_TOKEN)"), token,
     el("button", { class: "primary" }, "Log in"), said);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
       await logIn(token.value);
+      dialog.close();
+      // Answers that were not sent are sent now.
+      leave();
       route();
       count();
     } catch (error) {
       said.textContent = visible(error.message);
     }
   });
-  frame.replaceChildren(form);
-  token.focus();
+  const dialog = el("dialog", { "aria-label": "Log in", onclose: () => dialog.remove() }, form);
+  document.body.append(dialog);
+  dialog.showModal();
 }
 
 // --- how many questions wait ---
@@ -166,11 +176,16 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && event.target.matches("input, textarea")) event.target.blur();
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "?") help.showModal();
-  else if (view?.key(event.key)) { /* The view handled it. */ } else if (GOES[event.key]) location.hash = GOES[event.key];
+  else if (view?.key?.(event.key)) { /* The view handled it. */ } else if (GOES[event.key]) location.hash = GOES[event.key];
+  else if (event.key === "Escape" && shownKind) location.hash = "#/";
   else return;
   event.preventDefault();
 });
 
 addEventListener("hashchange", route);
+addEventListener("loggedout", askForToken);
+// The answers that can still be undone are sent when the tab closes. A page that comes back is drawn anew.
+addEventListener("pagehide", leave);
+addEventListener("pageshow", (event) => { if (event.persisted) route(); });
 route();
 count();

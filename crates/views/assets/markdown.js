@@ -1,14 +1,14 @@
 // Renders Markdown of models and tools, which may be hostile: it builds elements from text and never parses markup. HTML stays
 // text, images are shown as their addresses, and a link shows where it leads.
 
-import { el } from "./dom.js";
+import { el, wideTable } from "./dom.js";
 
 /** Longer texts are shown as they are: what a person reads is shorter. */
 const CHARS_MAX = 60_000;
 const DEPTH_MAX = 6;
 
 /** Inline parts, the first that matches: code, strong, emphasis, a link. */
-const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^*\s][^*\n]*)\*(?![\w*])|(?<![\w_])_([^_\s][^_\n]*)_(?![\w_])|!?\[([^\]\n]*)\]\(([^()\s]+)\)/g;
+const INLINE = /`([^`\n]+)`|\*\*([^*\n]+)\*\*|(?<![\w*])\*([^*\s][^*\n]*)\*(?![\w*])|(?<![\w_])_([^_\s][^_\n]*)_(?![\w_])|!?\[([^[\]\n]*)\]\(([^()\s]+)\)/g;
 
 export function markdown(text) {
   const frame = el("div", { class: "markdown" });
@@ -34,7 +34,7 @@ function blocks(lines, depth) {
     } else if (/^#{1,6}\s/.test(line)) made.push(el("h3", {}, inline(lines[at++].replace(/^#+\s+/, ""))));
     else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) { at += 1; made.push(el("hr")); }
     else if (line.startsWith(">") && depth < DEPTH_MAX) made.push(el("blockquote", {}, blocks(take((next) => next.startsWith(">")).map((next) => next.replace(/^>\s?/, "")), depth + 1)));
-    else if (/^\s*\|.*\|\s*$/.test(line) && /^\s*\|?[\s:|-]+\|?\s*$/.test(lines[at + 1] ?? "")) made.push(table(take((next) => /^\s*\|.*\|\s*$/.test(next))));
+    else if (/^\s*\|.*\|\s*$/.test(line) && /^[\s:|-]+$/.test(lines[at + 1] ?? "")) made.push(table(take((next) => /^\s*\|.*\|\s*$/.test(next))));
     else if (list && depth < DEPTH_MAX) made.push(listed(take((next, n) => n === 0 || /^\s*([-*+]|\d+[.)])\s+/.test(next) || /^\s{2,}\S/.test(next)), depth));
     else made.push(el("p", { class: "text" }, inline(take((next, n) => n === 0 || (next.trim() !== "" && !/^\s*(```|~~~|#{1,6}\s|>|[-*+]\s|\d+[.)]\s|\|)/.test(next))).join("\n"))));
   }
@@ -56,9 +56,7 @@ function listed(lines, depth) {
 
 function table([head, , ...rows]) {
   const cells = (line) => line.trim().replace(/^\||\|$/g, "").split("|").map((cell) => cell.trim());
-  return el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": "Table" }, el("table", { class: "small" },
-    el("thead", {}, el("tr", {}, cells(head).map((cell) => el("th", { scope: "col" }, inline(cell))))),
-    el("tbody", {}, rows.map((row) => el("tr", {}, cells(row).map((cell) => el("td", {}, inline(cell))))))));
+  return wideTable("Table", cells(head).map(inline), rows.map((row) => cells(row).map(inline)));
 }
 
 function inline(text) {

@@ -1,7 +1,7 @@
 // Shows one record: what it holds, with the cited part marked.
 
 import { dataView } from "./data.js";
-import { duration, el, readable, tokens } from "./dom.js";
+import { duration, el, tokens } from "./dom.js";
 import { markdown } from "./markdown.js";
 
 /** What the model was sent, or why there is nothing to show: the system prompt folded, messages as text, the rest as data. */
@@ -43,6 +43,7 @@ export function drawRecord(row, found, pointer) {
     call ? el("div", {}, el("h3", {}, `Call to ${call.tool}`), dataView(call.arguments, { label: "Arguments" })) : null,
     request ? el("div", {}, el("h3", {}, "Model request"), requested(request)) : null,
     held === null || held === undefined ? null : el("div", {}, el("h3", {}, "Output"), dataView(held, { pointer: isCited ? pointer : null, label: "Output" })),
-    el("h3", {}, "Record"), readable(facts),
+    el("h3", {}, "Record"), el("dl", { class: "fields" }, Object.entries(facts).filter(([, fact]) => fact !== null && fact !== undefined)
+      .flatMap(([name, fact]) => [el("dt", {}, name), el("dd", { class: "text" }, String(fact))])),
   ].filter(Boolean);
 }

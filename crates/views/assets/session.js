@@ -4,7 +4,7 @@
 import { get, path, post, watch } from "./api.js";
 import { coded, badgeOf, conclusion as concluded } from "./conclusion.js";
 import { dataView } from "./data.js";
-import { OPEN, age, badge, button, clock, copier, duration, el, needs, number, titled, tokens, visible, when } from "./dom.js";
+import { OPEN, age, askToCancel, badge, button, clock, copier, duration, el, needs, number, titled, tokens, visible, when, wideTable } from "./dom.js";
 import { keyOf, questionCard } from "./inbox.js";
 import { picture } from "./picture.js";
 import { again } from "./start.js";
@@ -126,7 +126,7 @@ export async function session(frame, [id, ...wanted], { name, connected, query }
       el("a", { class: "button", href: edited() }, "Edit and run"),
       el("a", { class: "button", href: `#/compare/${encodeURIComponent(id)}/before` }, "Compare with previous run"),
       copier("Copy id", () => id),
-      OPEN.includes(status) ? button("Cancel session", askToCancel, { class: "danger" }) : null,
+      OPEN.includes(status) ? button("Cancel session", () => askToCancel("Cancel this session?", (body) => send("cancel", body)), { class: "danger" }) : null,
     ]);
   }
 
@@ -142,18 +142,6 @@ export async function session(frame, [id, ...wanted], { name, connected, query }
       tell(error.message, true);
       pressed.disabled = false;
     }
-  }
-
-  /** Asks once, with a reason. */
-  function askToCancel() {
-    const reason = el("input", { id: "reason", maxLength: 500, autocomplete: "off", placeholder: "Why (optional)" });
-    const dialog = el("dialog", { "aria-labelledby": "cancel-title", onclose: () => dialog.remove() },
-      el("h2", { id: "cancel-title" }, "Cancel this session?"), el("p", { class: "faint" }, "Its effects so far stay. It cannot be continued."),
-      el("form", { onsubmit: (event) => { event.preventDefault(); dialog.close(); send("cancel", reason.value ? { reason: reason.value } : {}); } },
-        el("label", { for: "reason" }, "Reason"), reason,
-        el("div", { class: "acts" }, button("Keep it", () => dialog.close()), el("button", { class: "danger" }, "Cancel it"))));
-    document.body.append(dialog);
-    dialog.showModal();
   }
 
   /** Redraws a section only when its data change, so that focus and scroll position stay. */
@@ -275,8 +263,7 @@ export async function session(frame, [id, ...wanted], { name, connected, query }
       const acted = [...events.map((event) => [event.timestamp, event.status, event.principal, event.writer]), ...steps.map((step) => [step.finished_at, `step ${step.seq}, ${step.kind}`, step.principal, ""])]
         .filter(([, , principal]) => principal).sort(([a], [b]) => (a < b ? -1 : 1));
       people.lastChild.replaceWith(acted.length === 0 ? el("p", { class: "faint" }, "No record names a person.")
-        : el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": "Who did what" }, el("table", { class: "small" }, el("thead", {}, el("tr", {}, ["When", "What", "Who"].map((words) => el("th", { scope: "col" }, words)))),
-          el("tbody", {}, acted.map(([at, what, principal]) => el("tr", {}, el("td", {}, clock(at)), el("td", {}, what), el("td", {}, principalOf(principal))))))));
+        : wideTable("Who did what", ["When", "What", "Who"], acted.map(([at, what, principal]) => [clock(at), what, principalOf(principal)])));
     }).catch((error) => { people.lastChild.textContent = visible(error.message); });
     return [el("section", { class: "panel" }, el("h2", {}, "Hash chain"), ...proof()), people, runs(shown.runs, shown.lease, shown.machine)];
   }
@@ -294,7 +281,7 @@ export async function session(frame, [id, ...wanted], { name, connected, query }
       open: `~ open: the hash chain verifies, without a verdict: ${about}`,
     };
     const facts = [["Anchors", verified.anchors?.join(", ")], ["Unsealed", verified.unsealed?.join?.(", ")]].filter(([, value]) => value);
-    return [el("p", { class: verified.word === "damaged" ? "bad seal" : "seal" }, words[verified.word]),
+    return [el("p", { class: verified.word === "damaged" ? "bad seal" : "seal" }, words[verified.word] ?? verified.word),
       facts.length ? el("dl", { class: "fields" }, facts.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)])) : "",
       verified.damage.length ? el("ul", {}, verified.damage.map((line) => el("li", { class: "text" }, line))) : "", button("Verify again", verify)];
   }
@@ -355,12 +342,11 @@ export async function session(frame, [id, ...wanted], { name, connected, query }
   }
 
   function key(pressed) {
-    const number = Number(pressed);
+    const place = Number(pressed);
     const there = TABS.filter(([known]) => !tabs.querySelector(`#tab-${known}`).hidden);
-    if (number >= 1 && number <= there.length) choose(there[number - 1][0]);
+    if (place >= 1 && place <= there.length) choose(there[place - 1][0]);
     else if (tab === "timeline" && rows.key(pressed)) return true;
     else if (["j", "k", "ArrowDown", "ArrowUp"].includes(pressed) && tab !== "talk") { choose("timeline"); rows.key(pressed); }
-    else if (pressed === "Escape") location.hash = "#/";
     else return false;
     return true;
   }

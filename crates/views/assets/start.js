@@ -31,11 +31,13 @@ export function offers() {
     if (!canStart) return;
     const ready = agents.flatMap((agent) => examples(agent).slice(0, 1).map((input) => ({ agent, input }))).slice(0, OFFERED);
     frame.append(...ready.map(({ agent, input }) => button([], async (event) => {
-      event.currentTarget.disabled = true;
+      const pressed = event.currentTarget;
+      pressed.disabled = true;
       try {
         location.hash = `#/session/${await start({ agent: agent.name, input })}`;
       } catch (error) {
         said.textContent = visible(error.message);
+        pressed.disabled = false;
       }
     }, { class: "card" })).map((card, index) => {
       const { agent, input } = ready[index];
@@ -46,13 +48,17 @@ export function offers() {
   return [frame, said];
 }
 
-/** The input and the settings that a session started with. */
-export async function opening(id) {
-  const { session, steps, events } = await get(path(id));
-  // A session that was refused before its first step has its input in the refusal.
-  const begun = [steps[0]?.outcome, ...events.map((event) => event.detail)].find((held) => held && typeof held === "object" && "input" in held);
-  if (!begun) throw new Error(`session ${id} has no recorded input`);
-  return { agent: session.agent, input: begun.input, settings: begun.settings ?? {} };
+/** The input and the settings that a session started with, or null. One that was refused before its first step has them in the refusal. */
+export function begun({ steps, events }) {
+  const found = [steps[0]?.outcome, ...events.map((event) => event.detail)].find((held) => held && typeof held === "object" && "input" in held);
+  return found ? { input: found.input, settings: found.settings ?? {} } : null;
+}
+
+async function opening(id) {
+  const whole = await get(path(id));
+  const found = begun(whole);
+  if (!found) throw new Error(`session ${id} has no recorded input`);
+  return { agent: whole.session.agent, ...found };
 }
 
 /** Starts a session with the agent, input and settings of another one; returns its id. */
@@ -71,7 +77,7 @@ export async function begin(frame, [wanted], { name, query }) {
   let agent = agents.find((known) => known.name === (wanted ?? earlier?.agent)) ?? null;
   if (!canStart) {
     frame.append(el("div", { class: "notice" }, el("p", {}, "Sessions of this journal start elsewhere. Use "), el("code", {}, "daybook trigger --target aws")));
-    return { key: escape, leave: () => {} };
+    return {};
   }
   if (agent) form();
   else cards();
@@ -174,12 +180,7 @@ export async function begin(frame, [wanted], { name, query }) {
     }
   }
 
-  function escape(pressed) {
-    if (pressed === "Escape") location.hash = "#/";
-    return pressed === "Escape";
-  }
-
-  return { key: escape, leave: () => {} };
+  return {};
 }
 
 function drawField(field, schema, value, isRequired) {

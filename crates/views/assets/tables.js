@@ -1,15 +1,12 @@
 // Tables below a session's timeline: usage by model and tool, and runs.
 
-import { clock, dollars, duration, el, number } from "./dom.js";
+import { clock, dollars, duration, el, number, wideTable } from "./dom.js";
 
 /** Characters of a runner's name: its role, and enough of its id to be unique. */
 const RUNNER_CHARS = 14;
 
 function table(caption, heads, rows) {
-  return el("section", { class: "panel" }, el("h2", {}, caption),
-    el("div", { class: "wide", tabIndex: 0, role: "group", "aria-label": caption }, el("table", { class: "small" },
-      el("thead", {}, el("tr", {}, heads.map((name) => el("th", { scope: "col" }, name)))),
-      el("tbody", {}, rows.map((cells) => el("tr", {}, cells.map((cell, index) => el("td", { class: index > 1 ? "figure" : "" }, cell))))))));
+  return el("section", { class: "panel" }, el("h2", {}, caption), wideTable(caption, heads, rows, { figures: 2 }));
 }
 
 const cents = (spent) => (spent.unpriced && !spent.micro_usd ? "price unknown" : spent.micro_usd ? dollars(spent.micro_usd / 1e6) : "");

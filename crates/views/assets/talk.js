@@ -26,6 +26,7 @@ export function conversation(id, { send, reveal }) {
   const drawn = new Map();
   let steps = [];
   let asked = "";
+  let reads = 0;
   let shownFrom = null;
   let open = null;
 
@@ -37,10 +38,16 @@ export function conversation(id, { send, reveal }) {
     const now = `${session.steps} ${session.status}`;
     if (now === asked) return;
     asked = now;
+    reads += 1;
+    const mine = reads;
     try {
-      steps = (await get(path(id))).steps;
+      const found = await get(path(id));
+      // A newer read has more.
+      if (mine !== reads) return;
+      steps = found.steps;
       draw();
     } catch (error) {
+      if (mine !== reads) return;
       asked = "";
       list.replaceChildren(el("p", { class: "bad" }, visible(error.message)));
     }

@@ -257,11 +257,7 @@ export function timeline(id, { moved, connected }) {
   function go(sk, pointer) {
     const index = shown.waterfall.rows.findIndex((row) => row.sk === sk);
     if (index >= 0) open(index, pointer);
-    else tell(`No record ${sk} in this session.`);
-  }
-
-  function tell(words) {
-    said.textContent = visible(words);
+    else said.textContent = visible(`No record ${sk} in this session.`);
   }
 
   function key(name) {
@@ -293,5 +289,5 @@ export function timeline(id, { moved, connected }) {
     draw();
   }
 
-  return { element, update, go, key, tell, filter, redraw: draw, grow: drawRows, leave: () => resized.disconnect() };
+  return { element, update, go, key, filter, grow: drawRows, leave: () => resized.disconnect() };
 }

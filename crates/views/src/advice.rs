@@ -76,7 +76,7 @@ const BY_CATEGORY: &[(&str, &[&str])] = &[
     (
         "capacity",
         &[
-            "The agent runtime took no more sessions for hours. Raise its quota of active sessions, or its rate of new ones (docs/cost.md).",
+            "The agent runtime had no capacity for this session for six hours. Raise its quota of active sessions, or its rate of new ones (docs/cost.md).",
             AGAIN,
         ],
     ),
